@@ -1,0 +1,88 @@
+//! A row-major matrix that somebody else owns.
+
+/// A view of `rows × width` numbers, one row after the other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Matrix<'a> {
+    data: &'a [f32],
+    rows: usize,
+    width: usize,
+}
+
+/// The length of a slice is not what its shape says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{rows} rows of {width} need {needed} numbers, got {got}", needed = rows.saturating_mul(*width))]
+pub struct ShapeError {
+    /// Rows asked for.
+    pub rows: usize,
+    /// Width asked for.
+    pub width: usize,
+    /// Numbers there are.
+    pub got: usize,
+}
+
+impl<'a> Matrix<'a> {
+    /// Views `data` as `rows` rows of `width` numbers.
+    ///
+    /// # Errors
+    /// If `data` does not hold exactly that many.
+    pub fn new(data: &'a [f32], rows: usize, width: usize) -> Result<Self, ShapeError> {
+        if rows.checked_mul(width) == Some(data.len()) {
+            Ok(Self { data, rows, width })
+        } else {
+            Err(ShapeError {
+                rows,
+                width,
+                got: data.len(),
+            })
+        }
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// How long each row is.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// All numbers, row by row.
+    pub fn data(&self) -> &'a [f32] {
+        self.data
+    }
+
+    /// Row `i`; empty when there is no such row.
+    pub fn row(&self, i: usize) -> &'a [f32] {
+        if i < self.rows {
+            &self.data[i * self.width..(i + 1) * self.width]
+        } else {
+            &[]
+        }
+    }
+
+    /// The rows in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [f32]> + use<'a> {
+        let Self { data, rows, width } = *self;
+        (0..rows).map(move |i| &data[i * width..(i + 1) * width])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_knows_its_shape() {
+        let data = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let m = Matrix::new(&data, 2, 3).unwrap();
+        assert_eq!(m.row(1), [4.0, 5.0, 6.0]);
+        assert_eq!(m.iter().map(<[f32]>::len).collect::<Vec<_>>(), [3, 3]);
+        assert_eq!(Matrix::new(&[], 4, 0).unwrap().iter().len(), 4);
+        assert_eq!(
+            Matrix::new(&data, 4, 2).unwrap_err().to_string(),
+            "4 rows of 2 need 8 numbers, got 6"
+        );
+        assert!(Matrix::new(&data, usize::MAX, 2).is_err());
+    }
+}
