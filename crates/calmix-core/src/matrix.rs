@@ -29,11 +29,7 @@ impl<'a> Matrix<'a> {
         if rows.checked_mul(width) == Some(data.len()) {
             Ok(Self { data, rows, width })
         } else {
-            Err(ShapeError {
-                rows,
-                width,
-                got: data.len(),
-            })
+            Err(ShapeError { rows, width, got: data.len() })
         }
     }
 
@@ -54,11 +50,7 @@ impl<'a> Matrix<'a> {
 
     /// Row `i`; empty when there is no such row.
     pub fn row(&self, i: usize) -> &'a [f32] {
-        if i < self.rows {
-            &self.data[i * self.width..(i + 1) * self.width]
-        } else {
-            &[]
-        }
+        if i < self.rows { &self.data[i * self.width..(i + 1) * self.width] } else { &[] }
     }
 
     /// The rows in order.
@@ -79,10 +71,7 @@ mod tests {
         assert_eq!(m.row(1), [4.0, 5.0, 6.0]);
         assert_eq!(m.iter().map(<[f32]>::len).collect::<Vec<_>>(), [3, 3]);
         assert_eq!(Matrix::new(&[], 4, 0).unwrap().iter().len(), 4);
-        assert_eq!(
-            Matrix::new(&data, 4, 2).unwrap_err().to_string(),
-            "4 rows of 2 need 8 numbers, got 6"
-        );
+        assert_eq!(Matrix::new(&data, 4, 2).unwrap_err().to_string(), "4 rows of 2 need 8 numbers, got 6");
         assert!(Matrix::new(&data, usize::MAX, 2).is_err());
     }
 }

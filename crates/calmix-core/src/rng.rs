@@ -65,22 +65,23 @@ pub enum Domain {
     Conformal = 10,
     /// Folds of cross-validation and cross-fitting.
     Fold = 11,
+    /// Seeds derived from a seed.
+    Child = 12,
 }
 
 impl Seed {
+    /// The `n`-th seed derived from this one: a group of a step, or a kind of pair, that draws on its own.
+    #[must_use]
+    pub fn child(self, n: u64) -> Self {
+        Self(self.stream(Domain::Child, 0, n).next_u64())
+    }
+
     /// The stream of one sample in one domain at one time (a step, an epoch, or zero where time means
     /// nothing).
     pub fn stream(self, domain: Domain, time: u64, sample: u64) -> Stream {
         let [t0, t1] = words(time);
         let [k0, k1, _, _] = philox4x32_10([t0, t1, domain as u32, 0], words(self.0));
-        Stream {
-            key: [k0, k1],
-            sample,
-            occurrence: 0,
-            block: 0,
-            buffer: [0; 4],
-            used: 4,
-        }
+        Stream { key: [k0, k1], sample, occurrence: 0, block: 0, buffer: [0; 4], used: 4 }
     }
 }
 
@@ -101,12 +102,7 @@ impl Stream {
     /// A small labelled set repeats samples inside one batch; each occurrence draws its own partner.
     #[must_use]
     pub fn occurrence(self, n: u32) -> Self {
-        Self {
-            occurrence: n,
-            block: 0,
-            used: 4,
-            ..self
-        }
+        Self { occurrence: n, block: 0, used: 4, ..self }
     }
 
     /// The next 32 random bits.
@@ -129,6 +125,17 @@ impl Stream {
     }
 }
 
+/// For each id, how many times it came up before: what [`Stream::occurrence`] takes.
+pub fn occurrences(ids: impl IntoIterator<Item = u64>) -> Vec<u32> {
+    let mut seen = std::collections::BTreeMap::new();
+    let mut count = |id| {
+        let next = seen.entry(id).or_insert(0);
+        *next += 1;
+        *next - 1
+    };
+    ids.into_iter().map(&mut count).collect()
+}
+
 fn words(x: u64) -> [u32; 2] {
     [x as u32, (x >> 32) as u32]
 }
@@ -147,21 +154,21 @@ mod tests {
     }
 
     // Computed independently by tests/golden/philox.py from the format in the module's documentation.
-    const PINNED: [u32; 6] = [
-        0x8453_d59f,
-        0xeade_10cd,
-        0x89b0_1a1a,
-        0x77dc_514f,
-        0x0e86_0e5b,
-        0x452b_0477,
-    ];
+    const PINNED: [u32; 6] = [0x8453_d59f, 0xeade_10cd, 0x89b0_1a1a, 0x77dc_514f, 0x0e86_0e5b, 0x452b_0477];
     const PINNED_THIRD_OCCURRENCE: u32 = 0xb556_8ea3;
+
+    #[test]
+    fn occurrences_count_from_zero() {
+        assert_eq!(occurrences([5, 5, 9, 5]), [0, 1, 0, 2]);
+    }
 
     #[test]
     fn every_part_of_the_key_matters() {
         let first =
             |seed, domain, time, sample, n| Seed(seed).stream(domain, time, sample).occurrence(n).next_u64();
         let base = first(1, Domain::Weak, 2, 3, 0);
+        assert_ne!(Seed(1).child(0), Seed(1).child(1));
+        assert_ne!(Seed(1).child(0), Seed(1));
         for other in [
             first(2, Domain::Weak, 2, 3, 0),
             first(1 << 32 | 1, Domain::Weak, 2, 3, 0),

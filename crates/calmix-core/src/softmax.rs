@@ -1,42 +1,60 @@
 //! Probabilities and the winning class of a row of logits.
 
+use crate::lanes;
+
 /// The class with the largest logit, the first of equals; zero for an empty row.
 pub fn argmax(logits: &[f32]) -> usize {
-    let mut best = 0;
-    for (class, &z) in logits.iter().enumerate() {
-        if z > logits[best] {
-            best = class;
-        }
-    }
-    best
+    let top = lanes::max(logits);
+    logits.iter().position(|&z| z == top).unwrap_or(0)
 }
 
 /// Writes softmax(`logits`) into `probabilities`, which must be as long.
 ///
 /// The exponentials are summed in f64: a thousand classes of tiny probability count in full.
 pub fn softmax_into(logits: &[f32], probabilities: &mut [f32]) {
-    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut sum = 0.0_f64;
+    let top = lanes::max(logits);
     for (p, &z) in probabilities.iter_mut().zip(logits) {
-        *p = libm::expf(z - top);
-        sum += f64::from(*p);
+        *p = exp_of_negative(z - top);
     }
-    let scale = (1.0 / sum) as f32;
+    let scale = (1.0 / lanes::sum(probabilities, f64::from)) as f32;
     for p in probabilities {
         *p *= scale;
     }
 }
 
+/// The largest probability of softmax(`logits`); zero for an empty row.
+pub fn confidence(logits: &[f32]) -> f32 {
+    let top = lanes::max(logits);
+    let sum = lanes::sum(logits, |z| f64::from(exp_of_negative(z - top)));
+    if sum > 0.0 { (1.0 / sum) as f32 } else { 0.0 }
+}
+
 /// ln Σ exp(z) in f64, with `logits` divided by `temperature` first.
 pub fn log_sum_exp(logits: &[f32], temperature: f64) -> f64 {
-    let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let top = f64::from(top) / temperature;
-    top + libm::log(
-        logits
-            .iter()
-            .map(|&z| libm::exp(f64::from(z) / temperature - top))
-            .sum(),
-    )
+    let top = f64::from(lanes::max(logits));
+    let sum: f64 = logits.iter().map(|&z| libm::exp((f64::from(z) - top) / temperature)).sum();
+    top / temperature + libm::log(sum)
+}
+
+/// eˣ for x ≤ 0, within 2⁻²³ of it; zero below −87, where f32 has no normal numbers left.
+///
+/// Plain multiplications and additions: the compiler turns it into vector code, and it has the same bits on
+/// every machine. x = n·ln 2 + r, and eʳ by its Taylor polynomial on |r| ≤ ln 2 / 2.
+fn exp_of_negative(x: f32) -> f32 {
+    // Adding and taking away 1.5·2²³ rounds to a whole number, which stands in the low bits in between.
+    const ROUND: f32 = 12_582_912.0;
+    // ln 2 in two parts: n times the first is exact.
+    const LN2_HIGH: f32 = 355.0 / 512.0;
+    const LN2_LOW: f32 = -2.121_944_4e-4;
+    let shifted = x * std::f32::consts::LOG2_E + ROUND;
+    let n = shifted - ROUND;
+    let r = (x - n * LN2_HIGH) - n * LN2_LOW;
+    let mut polynomial = 1.0 / 5040.0;
+    for coefficient in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
+        polynomial = polynomial * r + coefficient;
+    }
+    let power_of_two = f32::from_bits(shifted.to_bits().wrapping_add(127) << 23);
+    if x < -87.0 { 0.0 } else { polynomial * power_of_two }
 }
 
 #[cfg(test)]
@@ -50,12 +68,26 @@ mod tests {
     }
 
     #[test]
+    fn the_exponential_is_the_exponential() {
+        let mut worst = 0.0_f64;
+        for i in 0..=870_000 {
+            let x = i as f32 * -1e-4;
+            let exact = libm::exp(f64::from(x));
+            worst = worst.max((f64::from(exp_of_negative(x)) / exact - 1.0).abs());
+        }
+        assert!(worst < (-23.0_f64).exp2(), "off by {worst}");
+        assert_eq!((exp_of_negative(0.0), exp_of_negative(-88.0)), (1.0, 0.0));
+        assert_eq!((exp_of_negative(f32::MIN), exp_of_negative(f32::NEG_INFINITY)), (0.0, 0.0));
+    }
+
+    #[test]
     fn softmax_survives_extreme_logits() {
         let mut p = [0.0; 3];
         softmax_into(&[1e38, -1e38, 1e38], &mut p);
         assert_eq!(p, [0.5, 0.0, 0.5]);
         softmax_into(&[0.0, 0.0, f32::MIN], &mut p);
         assert_eq!(p, [0.5, 0.5, 0.0]);
+        assert_eq!((confidence(&[0.0, 0.0, f32::MIN]), confidence(&[])), (0.5, 0.0));
     }
 
     #[test]

@@ -88,11 +88,7 @@ impl Stream {
         let mut drawn = Vec::with_capacity(count as usize);
         for last in len - count..len {
             let candidate = self.below(last + 1);
-            let chosen = if seen.contains(&candidate) {
-                last
-            } else {
-                candidate
-            };
+            let chosen = if seen.contains(&candidate) { last } else { candidate };
             seen.insert(chosen);
             drawn.push(chosen);
         }
@@ -138,12 +134,7 @@ mod tests {
         let arcsine = |x: f64| 2.0 / std::f64::consts::PI * libm::asin(libm::sqrt(x));
         assert!(ks((0..20_000).map(|_| s.beta(0.5)).collect(), arcsine) < KS_LIMIT);
         assert!(ks((0..20_000).map(|_| s.beta(1.0)).collect(), |x| x) < KS_LIMIT);
-        assert!(
-            ks((0..20_000).map(|_| s.beta(2.0)).collect(), |x| x
-                * x
-                * (3.0 - 2.0 * x))
-                < KS_LIMIT
-        );
+        assert!(ks((0..20_000).map(|_| s.beta(2.0)).collect(), |x| x * x * (3.0 - 2.0 * x)) < KS_LIMIT);
     }
 
     #[test]

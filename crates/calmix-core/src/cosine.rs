@@ -1,0 +1,101 @@
+//! Cosine similarity of every row of one set with every row of another.
+//!
+//! The sums have a fixed order whatever the machine or the size of the batch, so a pair's similarity has the
+//! same bits everywhere and ranks never depend on vector units.
+
+use crate::lanes;
+
+/// `similarities[i·pool + j] = cos(anchors[i], pool[j])`; zero where a vector is zero.
+///
+/// Vectors of different lengths are compared over the shorter one.
+pub fn cosine_similarities(anchors: &[&[f32]], pool: &[&[f32]]) -> Vec<f32> {
+    let (anchors, pool) = (UnitRows::new(anchors), UnitRows::new(pool));
+    let mut similarities = Vec::with_capacity(anchors.len() * pool.len());
+    for i in 0..anchors.len() {
+        similarities.extend((0..pool.len()).map(|j| lanes::dot(anchors.row(i), pool.row(j))));
+    }
+    similarities
+}
+
+/// Rows scaled to length one, so that no product overflows.
+struct UnitRows {
+    data: Vec<f32>,
+    ends: Vec<usize>,
+}
+
+impl UnitRows {
+    fn new(rows: &[&[f32]]) -> Self {
+        let mut data = Vec::with_capacity(rows.iter().map(|row| row.len()).sum());
+        let mut ends = Vec::with_capacity(rows.len());
+        for row in rows {
+            let norm = lanes::sum(row, |x| f64::from(x) * f64::from(x)).sqrt();
+            let scale = if norm > 0.0 { 1.0 / norm } else { 0.0 };
+            data.extend(row.iter().map(|&x| (f64::from(x) * scale) as f32));
+            ends.push(data.len());
+        }
+        Self { data, ends }
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn row(&self, i: usize) -> &[f32] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.data[start..self.ends[i]]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Domain, Seed};
+
+    fn rows(count: usize, width: usize, sample: u64) -> Vec<Vec<f32>> {
+        let mut s = Seed(5).stream(Domain::Init, 0, sample);
+        (0..count).map(|_| (0..width).map(|_| s.normal() as f32).collect()).collect()
+    }
+
+    fn slices(rows: &[Vec<f32>]) -> Vec<&[f32]> {
+        rows.iter().map(Vec::as_slice).collect()
+    }
+
+    #[test]
+    fn similarities_are_cosines() {
+        for (count, width) in [(1, 1), (3, 5), (4, 8), (9, 67)] {
+            let (a, b) = (rows(count, width, 1), rows(count + 2, width, 2));
+            let found = cosine_similarities(&slices(&a), &slices(&b));
+            for (i, x) in a.iter().enumerate() {
+                for (j, y) in b.iter().enumerate() {
+                    let dot = |x: &[f32], y: &[f32]| -> f64 {
+                        x.iter().zip(y).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum()
+                    };
+                    let expected = dot(x, y) / (dot(x, x) * dot(y, y)).sqrt();
+                    // Two rounded unit vectors and a sum of at most 67 terms: a few units of 2⁻²⁴.
+                    assert!((f64::from(found[i * b.len() + j]) - expected).abs() < 1e-6);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_similarity_does_not_depend_on_its_neighbours() {
+        let (a, b) = (rows(7, 33, 3), rows(5, 33, 4));
+        let together = cosine_similarities(&slices(&a), &slices(&b));
+        for (i, x) in a.iter().enumerate() {
+            for (j, y) in b.iter().enumerate() {
+                assert_eq!(together[i * 5 + j].to_bits(), cosine_similarities(&[x], &[y])[0].to_bits());
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_and_extremes_are_no_trouble() {
+        assert_eq!(cosine_similarities(&[&[0.0, 0.0]], &[&[1.0, 2.0]]), [0.0]);
+        assert_eq!(cosine_similarities(&[&[f32::MAX; 9]], &[&[-f32::MAX; 9]]).len(), 1);
+        let extreme = cosine_similarities(&[&[f32::MAX; 9]], &[&[-1e-44; 9]])[0];
+        assert!((extreme + 1.0).abs() < 1e-6, "{extreme}");
+        assert_eq!(cosine_similarities(&[&[]], &[&[]]), [0.0]);
+        assert!(cosine_similarities(&[], &[&[1.0]]).is_empty());
+    }
+}

@@ -1,0 +1,84 @@
+//! Reductions of long rows with partial results side by side.
+//!
+//! A vector unit works on all lanes at once; and because the lanes are part of the definition, the result has
+//! the same bits whether there is one or not.
+
+/// How many partial results, where one vector unit's width is enough.
+const LANES: usize = 8;
+
+/// How many partial sums a product keeps: enough of them to hide the latency of an addition.
+const DOT_LANES: usize = 16;
+
+/// Σ xᵢ·yᵢ in f32, over the shorter of the two.
+pub(crate) fn dot(x: &[f32], y: &[f32]) -> f32 {
+    let mut lanes = [0.0; DOT_LANES];
+    let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<DOT_LANES>(), y.as_chunks::<DOT_LANES>());
+    for (x, y) in x.iter().zip(y) {
+        for lane in 0..DOT_LANES {
+            lanes[lane] += x[lane] * y[lane];
+        }
+    }
+    for ((lane, x), y) in lanes.iter_mut().zip(x_rest).zip(y_rest) {
+        *lane += x * y;
+    }
+    lanes.into_iter().sum()
+}
+
+/// Σ f(x) in f64.
+pub(crate) fn sum(row: &[f32], f: impl Fn(f32) -> f64) -> f64 {
+    let mut lanes = [0.0; LANES];
+    let (blocks, rest) = row.as_chunks::<LANES>();
+    for block in blocks {
+        for (lane, &x) in lanes.iter_mut().zip(block) {
+            *lane += f(x);
+        }
+    }
+    for (lane, &x) in lanes.iter_mut().zip(rest) {
+        *lane += f(x);
+    }
+    lanes.into_iter().sum()
+}
+
+/// The largest number, −∞ when there is none.
+pub(crate) fn max(row: &[f32]) -> f32 {
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    let (blocks, rest) = row.as_chunks::<LANES>();
+    for block in blocks {
+        for (lane, &x) in lanes.iter_mut().zip(block) {
+            *lane = larger(*lane, x);
+        }
+    }
+    rest.iter().copied().chain(lanes).fold(f32::NEG_INFINITY, larger)
+}
+
+/// Whether every number is finite.
+pub(crate) fn all_finite(row: &[f32]) -> bool {
+    const EXPONENT: u32 = 0x7F80_0000;
+    // No early way out: a plain pass over the bits is what vector units do best.
+    !row.iter().fold(false, |stray, x| stray | (x.to_bits() & EXPONENT == EXPONENT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reductions_of_any_length() {
+        for len in 0..40_u16 {
+            let row: Vec<f32> = (0..len).map(|i| f32::from(i * 7 % 11) - 5.0).collect();
+            assert_eq!(sum(&row, |x| f64::from(x) * 2.0), row.iter().map(|&x| f64::from(x) * 2.0).sum());
+            assert_eq!(max(&row), row.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+            assert_eq!(dot(&row, &row), row.iter().map(|x| x * x).sum(), "whole numbers have exact sums");
+            assert!(all_finite(&row));
+            for at in 0..row.len() {
+                for stray in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                    let mut row = row.clone();
+                    row[at] = stray;
+                    assert!(!all_finite(&row));
+                }
+            }
+        }
+        assert!(all_finite(&[f32::MAX, f32::MIN, f32::MIN_POSITIVE, 1e-45, -0.0]));
+    }
+}

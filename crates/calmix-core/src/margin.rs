@@ -1,0 +1,109 @@
+//! How easy a sample is, told by its margins over training.
+//!
+//! - AUM, the area under the margin (Pleiss et al. 2020; Eq. 1–2 of the paper): for labelled samples, the
+//!   mean over visits of `z_y − max_{j≠y} z_j`. [`LabelledMargins`] keeps it.
+//! - APM, the average pseudo-margin (Sosea and Caragea 2023; Eq. 3–5): for unlabelled samples, a running
+//!   average of the same margin *for every class*, read at the current pseudo-label. [`MarginStore`] keeps it.
+
+mod dense;
+mod labelled;
+
+use serde::{Deserialize, Serialize};
+
+pub use dense::{MarginParts, MarginStore};
+pub use labelled::{LabelledMargins, LabelledParts};
+
+use crate::lanes;
+use crate::softmax::argmax;
+
+/// The margin of `class`: `z_class − max_{j≠class} z_j`. Zero when there is no other class.
+pub fn margin(logits: &[f32], class: usize) -> f64 {
+    match logits.get(class) {
+        Some(&z) if logits.len() > 1 => f64::from(z) - f64::from(largest_other(logits, class)),
+        _ => 0.0,
+    }
+}
+
+fn largest_other(logits: &[f32], class: usize) -> f32 {
+    lanes::max(&logits[..class]).max(lanes::max(&logits[class + 1..]))
+}
+
+/// The largest logit's class, its value and the largest of the others (itself when it is alone).
+fn top_two(logits: &[f32]) -> (usize, f64, f64) {
+    let top = argmax(logits);
+    let Some(&first) = logits.get(top) else { return (0, 0.0, 0.0) };
+    let second = if logits.len() < 2 { first } else { largest_other(logits, top) };
+    (top, f64::from(first), f64::from(second))
+}
+
+/// How a sample's pseudo-margins are averaged over its visits.
+///
+/// Both rules have the form `A ← A + w(t)·(PM − A)`, where t counts the earlier visits of *this sample*.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Averaging {
+    /// The paper's Eq. 5: `w = δ/(1 + t)`. "…the smoothing parameter δ is 0.997": a mean over all visits with
+    /// a slight preference for old ones.
+    Cumulative {
+        /// δ, in (0, 1].
+        delta: f64,
+    },
+    /// A true exponential average, bias-corrected: `w = (1 − ρ)/(1 − ρ^(1+t))`. Early margins fade.
+    Exponential {
+        /// ρ, the share of the old value that each visit keeps, in [0, 1).
+        rho: f64,
+    },
+}
+
+impl Averaging {
+    /// The paper's rule and δ.
+    pub const PAPER: Self = Self::Cumulative { delta: 0.997 };
+
+    /// The weight w of a visit that follows `visits` earlier ones.
+    pub fn step_size(self, visits: u32) -> f64 {
+        let nth = f64::from(visits) + 1.0;
+        match self {
+            Self::Cumulative { delta } => delta / nth,
+            Self::Exponential { rho } => (1.0 - rho) / (1.0 - libm::pow(rho, nth)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn margin_is_against_the_best_other_class() {
+        assert_eq!(margin(&[2.0, 1.0, -1.0], 0), 1.0);
+        assert_eq!(margin(&[2.0, 1.0, -1.0], 2), -3.0);
+        assert_eq!(margin(&[-5.0, -7.0], 0), 2.0, "negative rivals count as they are, not as zero");
+        assert_eq!((margin(&[3.0], 0), margin(&[], 0)), (0.0, 0.0));
+    }
+
+    #[test]
+    fn exponential_averaging_is_adams_bias_correction() {
+        let rho = 0.9;
+        let rule = Averaging::Exponential { rho };
+        let margins = [3.0, -1.0, 0.5, 2.0, 2.0];
+        let (mut average, mut raw) = (0.0, 0.0);
+        for (t, m) in margins.into_iter().enumerate() {
+            average += rule.step_size(t as u32) * (m - average);
+            raw = rho * raw + (1.0 - rho) * m;
+            let corrected = raw / (1.0 - libm::pow(rho, t as f64 + 1.0));
+            assert!((average - corrected).abs() < 1e-14);
+        }
+    }
+
+    /// The weights it comes to: a plain mean with a slight preference for old visits.
+    #[test]
+    fn cumulative_averaging_prefers_old_visits() {
+        let weight_after = |e: u32, total: u32| {
+            let keep = |s| 1.0 - Averaging::PAPER.step_size(s);
+            Averaging::PAPER.step_size(e) * (e + 1..total).map(keep).product::<f64>()
+        };
+        for (e, expected) in [(0, 0.010_13), (50, 0.009_99), (99, 0.009_97)] {
+            assert!((weight_after(e, 100) - expected).abs() < 5e-6, "visit {e}: {}", weight_after(e, 100));
+        }
+    }
+}

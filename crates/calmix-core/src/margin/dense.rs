@@ -1,0 +1,169 @@
+//! APM of every sample for every class, exactly: N × C f32.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Averaging, top_two};
+use crate::samples::StateError;
+
+/// The average pseudo-margins of samples `0..N` for all classes, with one visit count per sample.
+///
+/// The arithmetic of a visit is f64 and the stored value f32. 4·(C + 1) bytes a sample: exact, and meant for
+/// up to a few million samples.
+///
+/// ```
+/// use calmix_core::margin::{Averaging, MarginStore};
+///
+/// let mut store = MarginStore::new(Averaging::PAPER, 10, 3);
+/// store.visit(7, &[2.0, 1.0, -1.0])?;
+/// assert_eq!(store.apm(7, 0)?, 0.997);
+/// # Ok::<(), calmix_core::samples::StateError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "MarginParts", into = "MarginParts")]
+pub struct MarginStore {
+    parts: MarginParts,
+}
+
+/// A [`MarginStore`] as plain data, for checkpoints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MarginParts {
+    /// The averaging rule.
+    pub averaging: Averaging,
+    /// C.
+    pub classes: usize,
+    /// How often each sample was visited.
+    pub visits: Vec<u32>,
+    /// APM of each sample and class, sample by sample.
+    pub values: Vec<f32>,
+}
+
+impl MarginStore {
+    /// A store for samples `0..samples` that no visit has touched.
+    pub fn new(averaging: Averaging, samples: usize, classes: usize) -> Self {
+        let (visits, values) = (vec![0; samples], vec![0.0; samples * classes]);
+        Self { parts: MarginParts { averaging, classes, visits, values } }
+    }
+
+    /// Takes in one visit of one sample: every class moves by the same step size (Eq. 3–5).
+    ///
+    /// # Errors
+    /// If there is no such sample or `logits` has not C numbers.
+    pub fn visit(&mut self, sample: u64, logits: &[f32]) -> Result<(), StateError> {
+        let at = self.position(sample)?;
+        let MarginParts { averaging, classes, visits, values } = &mut self.parts;
+        if logits.len() != *classes {
+            return Err(StateError::Classes { expected: *classes, got: logits.len() });
+        }
+        let w = averaging.step_size(visits[at]);
+        let (top, first, second) = top_two(logits);
+        let row = &mut values[at * *classes..(at + 1) * *classes];
+        let average = |a: f32, pm: f64| (f64::from(a) + w * (pm - f64::from(a))) as f32;
+        let before = row.get(top).copied();
+        for (a, &z) in row.iter_mut().zip(logits) {
+            *a = average(*a, f64::from(z) - first);
+        }
+        if let Some(before) = before {
+            row[top] = average(before, first - second);
+        }
+        visits[at] = visits[at].saturating_add(1);
+        Ok(())
+    }
+
+    /// The APM of a sample for one class.
+    ///
+    /// # Errors
+    /// If there is no such sample or class.
+    pub fn apm(&self, sample: u64, class: u32) -> Result<f32, StateError> {
+        let at = self.position(sample)?;
+        let classes = self.parts.classes;
+        if class as usize >= classes {
+            return Err(StateError::Classes { expected: classes, got: class as usize + 1 });
+        }
+        Ok(self.parts.values[at * classes + class as usize])
+    }
+
+    /// The store as plain data, without a copy.
+    pub fn parts(&self) -> &MarginParts {
+        &self.parts
+    }
+
+    fn position(&self, sample: u64) -> Result<usize, StateError> {
+        usize::try_from(sample)
+            .ok()
+            .filter(|&at| at < self.parts.visits.len())
+            .ok_or(StateError::UnknownSample { sample })
+    }
+}
+
+impl From<MarginStore> for MarginParts {
+    fn from(store: MarginStore) -> Self {
+        store.parts
+    }
+}
+
+impl TryFrom<MarginParts> for MarginStore {
+    type Error = StateError;
+
+    fn try_from(parts: MarginParts) -> Result<Self, StateError> {
+        let needed = parts.visits.len().checked_mul(parts.classes);
+        if needed != Some(parts.values.len()) {
+            return Err(StateError::Damaged { what: "margins: not one value per sample and class" });
+        }
+        if parts.values.iter().any(|v| v.is_nan()) {
+            return Err(StateError::Damaged { what: "margins: not a number among the values" });
+        }
+        Ok(Self { parts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A worked example, computed independently.
+    #[test]
+    fn apm_of_three_visits() {
+        let mut store = MarginStore::new(Averaging::PAPER, 1, 3);
+        let visits: [([f32; 3], [f32; 3], u32, f32); 3] = [
+            ([2.0, 1.0, -1.0], [0.997, -0.997, -2.991], 0, 0.997),
+            ([1.5, 1.8, 0.0], [0.350_446, -0.350_446, -2.397_286], 1, -0.350_446),
+            ([3.0, 0.5, 0.2], [1.064_814, -1.064_814, -2.531_122], 0, 1.064_814),
+        ];
+        for (logits, expected, pseudo, apm) in visits {
+            store.visit(0, &logits).unwrap();
+            for (a, e) in store.parts().values.iter().zip(expected) {
+                assert!((a - e).abs() < 1e-6, "{a} is not {e}");
+            }
+            assert!((store.apm(0, pseudo).unwrap() - apm).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn a_sample_twice_in_a_batch_counts_twice() {
+        let mut store = MarginStore::new(Averaging::PAPER, 2, 2);
+        for sample in [1, 0, 1] {
+            store.visit(sample, &[1.0, 0.0]).unwrap();
+        }
+        assert_eq!(store.parts().visits, [1, 2]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let mut store = MarginStore::new(Averaging::PAPER, 2, 2);
+        assert!(store.visit(2, &[0.0, 0.0]).is_err());
+        assert!(store.visit(u64::MAX, &[0.0, 0.0]).is_err());
+        assert!(store.visit(0, &[0.0]).is_err());
+        assert!(store.apm(0, 2).is_err());
+        let mut parts = MarginParts::from(store);
+        parts.values.pop();
+        assert!(MarginStore::try_from(parts).is_err());
+    }
+
+    #[test]
+    fn one_class_has_no_margin() {
+        let mut store = MarginStore::new(Averaging::PAPER, 1, 1);
+        store.visit(0, &[9.0]).unwrap();
+        assert_eq!(store.apm(0, 0).unwrap(), 0.0);
+    }
+}

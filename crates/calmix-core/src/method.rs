@@ -1,0 +1,220 @@
+//! A whole method: a base algorithm, a mixup term or none, and how targets are smoothed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::margin::{Averaging, LabelledMargins, MarginStore};
+use crate::mixup::{LambdaSource, Mixup};
+use crate::pair::Dissimilar;
+use crate::pseudo::{Base, BaseState};
+use crate::samples::LocalState;
+use crate::schedule::{MixStart, Utilisation};
+use crate::smoothing::Smoothing;
+use crate::split::{RunningQuantile, Split};
+
+/// Everything that decides what a step learns from its batch.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Method {
+    /// The algorithm underneath.
+    pub base: Base,
+    /// The mixup term.
+    pub mixup: Option<Mixup>,
+    /// Label smoothing of all targets: labelled, pseudo-labelled and mixed.
+    pub smoothing: Smoothing,
+    /// λ_U, the weight of the unlabelled loss.
+    pub unlabelled_weight: f64,
+    /// How often the base loss counts while the mixup term is on.
+    pub base_loss: BaseLoss,
+}
+
+/// How often the base loss counts while the mixup term is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BaseLoss {
+    /// Once: `L = L_L + λ_U·L_U + L_mix`.
+    #[default]
+    Once,
+    /// In each of two passes: the released code runs the base algorithm, then runs it again with the mixtures.
+    Twice,
+}
+
+/// What a method remembers between steps, besides the memory of single samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MethodState {
+    /// The base algorithm's.
+    pub base: BaseState,
+    /// The running line between easy and hard labelled samples.
+    pub labelled_line: RunningQuantile,
+    /// The running line between easy and hard unlabelled samples.
+    pub unlabelled_line: RunningQuantile,
+    /// The running share of unlabelled samples in use.
+    pub utilisation: Utilisation,
+}
+
+/// A setting outside its range.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{setting} = {value} is out of range: it must be {range}")]
+pub struct OutOfRange {
+    /// The setting, by its path in the method.
+    pub setting: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// What it may be.
+    pub range: &'static str,
+}
+
+impl Method {
+    /// Checks every number of the method.
+    ///
+    /// # Errors
+    /// Names the first setting that is out of its range.
+    pub fn validate(&self) -> Result<(), OutOfRange> {
+        self.validate_base()?;
+        let epsilon = match self.smoothing {
+            Smoothing::None => 0.0,
+            Smoothing::Uniform(epsilon) | Smoothing::OtherClasses(epsilon) => epsilon,
+        };
+        share("smoothing", epsilon)?;
+        at_least("unlabelled_weight", self.unlabelled_weight, 0.0, "a number from 0 up")?;
+        self.mixup.as_ref().map_or(Ok(()), validate_mixup)
+    }
+
+    fn validate_base(&self) -> Result<(), OutOfRange> {
+        match self.base {
+            Base::Supervised => Ok(()),
+            Base::FixMatch(rule) => share("base.threshold", f64::from(rule.threshold)),
+            Base::FlexMatch(rule) => share("base.threshold", f64::from(rule.threshold)),
+            Base::SoftMatch(rule) => {
+                at_least("base.n_sigma", rule.n_sigma, 0.0, "a number from 0 up")?;
+                kept("base.momentum", rule.momentum)
+            }
+        }
+    }
+
+    /// The state before the first step.
+    pub fn initial_state(&self, classes: usize, samples: u64) -> MethodState {
+        MethodState {
+            base: self.base.initial_state(classes, samples),
+            labelled_line: RunningQuantile::default(),
+            unlabelled_line: RunningQuantile::default(),
+            utilisation: Utilisation::default(),
+        }
+    }
+
+    /// The memory of all samples in one process, before the first step: of what this method needs, for the
+    /// labelled samples `labelled` and unlabelled samples with ids below `samples`.
+    pub fn local_state(&self, classes: usize, labelled: &[u64], samples: usize) -> LocalState {
+        let guidance = self.mixup.as_ref().and_then(|mixup| mixup.pairing.guidance());
+        LocalState {
+            labelled: guidance.map(|_| LabelledMargins::new(labelled)),
+            unlabelled: guidance.map(|guidance| MarginStore::new(guidance.averaging, samples, classes)),
+            selected: matches!(self.base, Base::FlexMatch(_)).then(|| vec![-1; samples]),
+        }
+    }
+}
+
+fn validate_mixup(mixup: &Mixup) -> Result<(), OutOfRange> {
+    match mixup.lambda.source {
+        LambdaSource::Fixed(lambda) => share("mixup.lambda.fixed", lambda)?,
+        LambdaSource::BetaPerGroup(alpha) | LambdaSource::BetaPerSample(alpha) => {
+            at_least("mixup.lambda.alpha", alpha, 0.0, "a number from 0 up")?;
+        }
+    }
+    if let Some(confidence) = mixup.min_confidence {
+        share("mixup.min_confidence", f64::from(confidence))?;
+    }
+    match mixup.start {
+        MixStart::At(_) => {}
+        MixStart::Ramp { from, to } => {
+            at_least("mixup.start.ramp.to", to as f64, from as f64, "no earlier than `from`")?;
+        }
+        MixStart::Utilisation { level, momentum, .. } => {
+            share("mixup.start.utilisation.level", level)?;
+            kept("mixup.start.utilisation.momentum", momentum)?;
+        }
+    }
+    let Some(guidance) = mixup.pairing.guidance() else {
+        return Ok(());
+    };
+    match guidance.averaging {
+        Averaging::Exponential { rho } => kept("mixup.averaging.rho", rho)?,
+        Averaging::Cumulative { delta } => {
+            share("mixup.averaging.delta", delta)?;
+            if delta == 0.0 {
+                return Err(OutOfRange { setting: "mixup.averaging.delta", value: delta, range: "above 0" });
+            }
+        }
+    }
+    if let Split::Running { quantile, momentum } = guidance.split {
+        share("mixup.split.quantile", quantile)?;
+        kept("mixup.split.momentum", momentum)?;
+    }
+    match guidance.dissimilar {
+        Dissimilar::Any => Ok(()),
+        Dissimilar::Fraction(fraction) => share("mixup.dissimilar.fraction", fraction),
+        Dissimilar::Count(count) => at_least("mixup.dissimilar.count", count as f64, 1.0, "1 or more"),
+    }
+}
+
+fn share(setting: &'static str, value: f64) -> Result<(), OutOfRange> {
+    ensure((0.0..=1.0).contains(&value), setting, value, "between 0 and 1")
+}
+
+fn kept(setting: &'static str, value: f64) -> Result<(), OutOfRange> {
+    ensure((0.0..1.0).contains(&value), setting, value, "from 0 up to, but not including, 1")
+}
+
+fn at_least(setting: &'static str, value: f64, least: f64, range: &'static str) -> Result<(), OutOfRange> {
+    ensure(value >= least && value.is_finite(), setting, value, range)
+}
+
+fn ensure(holds: bool, setting: &'static str, value: f64, range: &'static str) -> Result<(), OutOfRange> {
+    if holds { Ok(()) } else { Err(OutOfRange { setting, value, range }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preset::{paper, released_code};
+    use crate::pseudo::{FixMatch, SoftMatch};
+
+    #[test]
+    fn the_presets_are_valid() {
+        for base in
+            [Base::Supervised, Base::FixMatch(FixMatch::default()), Base::SoftMatch(SoftMatch::default())]
+        {
+            assert_eq!(paper(base, 2_000).validate(), Ok(()));
+        }
+        assert_eq!(released_code().validate(), Ok(()));
+    }
+
+    #[test]
+    fn a_number_out_of_range_is_named() {
+        let mut method = paper(Base::FixMatch(FixMatch { threshold: 1.5 }), 10);
+        assert_eq!(
+            method.validate().unwrap_err().to_string(),
+            "base.threshold = 1.5 is out of range: it must be between 0 and 1"
+        );
+        method.base = Base::Supervised;
+        for damage in [
+            |m: &mut Mixup| m.lambda.source = LambdaSource::BetaPerGroup(f64::NAN),
+            |m: &mut Mixup| m.start = MixStart::Ramp { from: 9, to: 8 },
+            |m: &mut Mixup| m.min_confidence = Some(-0.1),
+        ] {
+            let mut mixup = method.mixup.unwrap();
+            damage(&mut mixup);
+            assert!(Method { mixup: Some(mixup), ..method }.validate().is_err());
+        }
+    }
+
+    #[test]
+    fn only_what_the_method_needs_is_kept() {
+        let plain = Method { mixup: None, ..paper(Base::FixMatch(FixMatch::default()), 10) };
+        let state = plain.local_state(10, &[1, 2], 100);
+        assert_eq!(state, LocalState::default());
+        let guided =
+            paper(Base::FlexMatch(crate::pseudo::FlexMatch::default()), 10).local_state(10, &[1], 100);
+        assert!(guided.labelled.is_some() && guided.unlabelled.is_some() && guided.selected.is_some());
+    }
+}

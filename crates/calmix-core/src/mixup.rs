@@ -1,0 +1,217 @@
+//! What a mixture is: two rows, a coefficient and a target (Eq. 6–9).
+
+pub(crate) mod mixer;
+
+use serde::{Deserialize, Serialize};
+
+use crate::margin::Averaging;
+use crate::pair::{Dissimilar, SameSource, Space};
+use crate::rng::{Domain, Seed};
+use crate::schedule::MixStart;
+use crate::split::Split;
+
+/// The mixup term of a method.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mixup {
+    /// Who is mixed with whom.
+    pub pairing: Pairing,
+    /// The coefficient of the first row.
+    pub lambda: Lambda,
+    /// When the term begins.
+    pub start: MixStart,
+    /// Whether two occurrences of one image may be mixed.
+    pub same_source: SameSource,
+    /// What a pseudo-labelled row contributes to the target.
+    pub pseudo_target: PseudoTarget,
+    /// What a pair weighs.
+    pub pair_weight: PairWeight,
+    /// The confidence that a pseudo-labelled row needs to take part. Algorithm 1 lets all take part: none.
+    pub min_confidence: Option<f32>,
+    /// How the mixture is compared with its target.
+    pub loss: MixLoss,
+}
+
+/// Who is mixed with whom.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Pairing {
+    /// CalibrateMix: labelled easy with unlabelled hard and labelled hard with unlabelled easy (LE+UH, LH+UE);
+    /// without unlabelled data, labelled easy and labelled hard with each other.
+    #[serde(rename = "calibratemix")]
+    CalibrateMix(Guidance),
+    /// The ablation "mixup all": LE+LH, LE+UH, LH+UE and UE+UH.
+    All(Guidance),
+    /// "Randomly pair two samples from the combined pool of labeled and unlabeled data": as many pairs as
+    /// there are labelled rows.
+    Random,
+}
+
+/// How difficulty and dissimilarity choose the pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Guidance {
+    /// How pseudo-margins are averaged.
+    pub averaging: Averaging,
+    /// Since when they are.
+    pub apm_from: ApmFrom,
+    /// Where easy ends and hard begins.
+    pub split: Split,
+    /// Where similarity is measured.
+    pub space: Space,
+    /// k.
+    pub dissimilar: Dissimilar,
+}
+
+/// Since when pseudo-margins are averaged. AUM always counts from the first step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApmFrom {
+    /// "At each iteration": from the first step on.
+    #[default]
+    FirstStep,
+    /// Only once the mixup term has begun (released code).
+    MixStart,
+}
+
+/// The mixup coefficient. The paper writes "γ = 0.4" and "γ comes from the Beta distribution"; the released
+/// code draws Beta(0.4, 0.4).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lambda {
+    /// Where λ comes from.
+    pub source: LambdaSource,
+    /// Whether λ is replaced by max(λ, 1 − λ), so that the first row dominates (MixMatch; not the paper).
+    pub at_least_half: bool,
+}
+
+/// Where λ comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LambdaSource {
+    /// One draw of Beta(α, α) for each kind of pair (released code).
+    BetaPerGroup(f64),
+    /// One draw of Beta(α, α) for each pair: lower variance of the gradient.
+    BetaPerSample(f64),
+    /// Always this value: "mixup coefficient γ = 0.4" read literally.
+    Fixed(f64),
+}
+
+/// What a pseudo-labelled row contributes to the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PseudoTarget {
+    /// Its hard label, as the paper's ŷ = argmax.
+    #[default]
+    Hard,
+    /// Its probabilities (beyond the paper).
+    Soft,
+}
+
+/// What a pair weighs in the mixup loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PairWeight {
+    /// One.
+    #[default]
+    One,
+    /// The base algorithm's weight of its pseudo-labelled rows (beyond the paper).
+    Base,
+}
+
+/// How a mixture is compared with its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MixLoss {
+    /// Soft cross-entropy, mean over D_M: the paper's Eq. 12.
+    #[default]
+    CrossEntropy,
+    /// Binary cross-entropy with logits, mean over pairs and classes in each kind of pair, the kinds added:
+    /// the released code.
+    BinaryCrossEntropy,
+}
+
+/// A row of one of the two batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Row {
+    /// A row of the labelled batch.
+    Labelled(usize),
+    /// A row of the unlabelled batch, weak view.
+    Unlabelled(usize),
+}
+
+/// One mixture: `λ·a + (1 − λ)·b`, images and targets alike.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mix {
+    /// The first row, which λ multiplies: the labelled one in CalibrateMix's pairs.
+    pub a: Row,
+    /// The second row.
+    pub b: Row,
+    /// λ.
+    pub lambda: f32,
+    /// The (pseudo-)label of `a`.
+    pub class_a: u32,
+    /// The (pseudo-)label of `b`.
+    pub class_b: u32,
+    /// Its factor in the sum that is the mixup loss: 1/|D_M|, times what the pair and the start of the term
+    /// weigh.
+    pub weight: f32,
+}
+
+impl Lambda {
+    /// The λ of each pair of one kind, whose first rows are the samples `ids`.
+    pub fn draw(self, ids: &[u64], seed: Seed, step: u64) -> Vec<f32> {
+        let coefficients: Vec<f64> = match self.source {
+            LambdaSource::Fixed(lambda) => vec![lambda; ids.len()],
+            LambdaSource::BetaPerGroup(alpha) => {
+                vec![seed.stream(Domain::Lambda, step, 0).beta(alpha); ids.len()]
+            }
+            LambdaSource::BetaPerSample(alpha) => ids
+                .iter()
+                .zip(crate::rng::occurrences(ids.iter().copied()))
+                .map(|(&id, n)| seed.stream(Domain::Lambda, step, id).occurrence(n).beta(alpha))
+                .collect(),
+        };
+        let floor = |lambda: f64| {
+            if self.at_least_half { lambda.max(1.0 - lambda) } else { lambda }
+        };
+        coefficients.into_iter().map(|lambda| floor(lambda) as f32).collect()
+    }
+}
+
+impl Pairing {
+    /// What guides the pairs, if anything does.
+    pub fn guidance(&self) -> Option<&Guidance> {
+        match self {
+            Self::CalibrateMix(guidance) | Self::All(guidance) => Some(guidance),
+            Self::Random => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draw(source: LambdaSource, at_least_half: bool, step: u64) -> Vec<f32> {
+        Lambda { source, at_least_half }.draw(&[4, 4, 9], Seed(3), step)
+    }
+
+    #[test]
+    fn one_lambda_a_group_or_one_a_pair() {
+        let group = draw(LambdaSource::BetaPerGroup(0.4), false, 1);
+        assert!(group[0] == group[1] && group[1] == group[2]);
+        assert_ne!(group, draw(LambdaSource::BetaPerGroup(0.4), false, 2));
+        let sample = draw(LambdaSource::BetaPerSample(0.4), false, 1);
+        assert!(sample[0] != sample[1] && sample[1] != sample[2]);
+        assert_eq!(draw(LambdaSource::Fixed(0.4), false, 1), [0.4; 3]);
+    }
+
+    #[test]
+    fn the_floor_keeps_the_first_row_in_front() {
+        assert_eq!(draw(LambdaSource::Fixed(0.4), true, 1), [0.6; 3]);
+        for step in 0..50 {
+            assert!(draw(LambdaSource::BetaPerSample(0.4), true, step).iter().all(|&l| l >= 0.5));
+        }
+    }
+}

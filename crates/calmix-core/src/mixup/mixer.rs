@@ -1,0 +1,111 @@
+//! From chosen pairs to mixtures with targets and weights.
+
+use super::{Mix, MixLoss, Mixup, PairWeight, PseudoTarget, Row};
+use crate::observation::Observation;
+use crate::pseudo::PseudoLabels;
+use crate::rng::Seed;
+use crate::smoothing::Smoothing;
+use crate::softmax::{confidence, softmax_into};
+
+/// A batch with its pseudo-labels, and the rules to mix it by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mixer<'a> {
+    pub mixup: &'a Mixup,
+    pub seen: &'a Observation<'a>,
+    pub pseudo: &'a PseudoLabels,
+    pub seed: Seed,
+    pub step: u64,
+}
+
+impl Mixer<'_> {
+    pub(crate) fn id(&self, row: Row) -> u64 {
+        match row {
+            Row::Labelled(i) => self.seen.labelled.ids[i],
+            Row::Unlabelled(j) => self.seen.unlabelled.ids[j],
+        }
+    }
+
+    fn class(&self, row: Row) -> u32 {
+        match row {
+            Row::Labelled(i) => self.seen.labels[i],
+            Row::Unlabelled(j) => self.pseudo.labels[j],
+        }
+    }
+
+    /// Whether a row may take part at all: a pseudo-labelled one may need confidence.
+    pub(crate) fn takes_part(&self, row: Row) -> bool {
+        match (row, self.mixup.min_confidence) {
+            (Row::Unlabelled(j), Some(least)) => confidence(self.seen.unlabelled.logits.row(j)) >= least,
+            _ => true,
+        }
+    }
+
+    /// The mixtures of one kind of pair. `kind` numbers it, so that kinds draw their own λ.
+    pub(crate) fn mix(&self, kind: u64, pairs: &[(Row, Row)]) -> Vec<Mix> {
+        let first: Vec<u64> = pairs.iter().map(|&(a, _)| self.id(a)).collect();
+        let lambdas = self.mixup.lambda.draw(&first, self.seed.child(kind), self.step);
+        let share = |row| match (self.mixup.pair_weight, row) {
+            (PairWeight::Base, Row::Unlabelled(j)) => self.pseudo.weights[j],
+            _ => 1.0,
+        };
+        let mix = |(&(a, b), lambda): (&(Row, Row), f32)| Mix {
+            a,
+            b,
+            lambda,
+            class_a: self.class(a),
+            class_b: self.class(b),
+            weight: share(a) * share(b),
+        };
+        let mut mixes: Vec<Mix> = pairs.iter().zip(lambdas).map(mix).collect();
+        if self.mixup.loss == MixLoss::BinaryCrossEntropy {
+            divide(&mut mixes);
+        }
+        mixes
+    }
+
+    /// D_M from the mixtures of all kinds: each weighs its share of the mean, times `term`.
+    pub(crate) fn unite(&self, kinds: Vec<Vec<Mix>>, term: f32) -> Vec<Mix> {
+        let mut all: Vec<Mix> = kinds.into_iter().flatten().collect();
+        if self.mixup.loss == MixLoss::CrossEntropy {
+            divide(&mut all);
+        }
+        for mix in &mut all {
+            mix.weight *= term;
+        }
+        all
+    }
+
+    /// ỹ = λ·y_a + (1 − λ)·y_b for each mixture, smoothed; one row of C after the other.
+    pub(crate) fn targets(&self, mixes: &[Mix], smoothing: Smoothing) -> Vec<f32> {
+        let classes = self.seen.classes();
+        let mut targets = vec![0.0; mixes.len() * classes];
+        for (mix, target) in mixes.iter().zip(targets.chunks_exact_mut(classes.max(1))) {
+            self.add(mix.a, mix.lambda, target);
+            self.add(mix.b, 1.0 - mix.lambda, target);
+            smoothing.apply(target);
+        }
+        targets
+    }
+
+    /// Adds `share` of a row's own target.
+    fn add(&self, row: Row, share: f32, target: &mut [f32]) {
+        match (row, self.mixup.pseudo_target) {
+            (Row::Unlabelled(j), PseudoTarget::Soft) => {
+                let mut soft = vec![0.0; target.len()];
+                softmax_into(self.seen.unlabelled.logits.row(j), &mut soft);
+                for (y, p) in target.iter_mut().zip(soft) {
+                    *y += share * p;
+                }
+            }
+            _ => target[self.class(row) as usize] += share,
+        }
+    }
+}
+
+/// Turns a sum over these mixtures into their mean.
+fn divide(mixes: &mut [Mix]) {
+    let count = mixes.len() as f32;
+    for mix in mixes {
+        mix.weight /= count;
+    }
+}

@@ -1,0 +1,127 @@
+//! What the network said about one group's batch.
+
+use crate::lanes::all_finite;
+use crate::matrix::Matrix;
+use crate::pair::Space;
+
+/// One of the two batches of a step: row i is sample `ids[i]` as its weak view came out of the network.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a> {
+    /// Which samples: ids of the whole dataset, so that a labelled image and its occurrence in the unlabelled
+    /// set share one.
+    pub ids: &'a [u64],
+    /// Rows of C logits.
+    pub logits: Matrix<'a>,
+    /// Rows of whatever similarity is measured on: pooled features, or pixels. Width zero where nothing is.
+    pub features: Matrix<'a>,
+}
+
+/// A labelled and an unlabelled batch, seen.
+#[derive(Debug, Clone, Copy)]
+pub struct Observation<'a> {
+    /// D_L; empty rows are fine.
+    pub labelled: Rows<'a>,
+    /// y, one per labelled row.
+    pub labels: &'a [u32],
+    /// D_U; without rows in supervised training.
+    pub unlabelled: Rows<'a>,
+}
+
+/// An observation that contradicts itself.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObservationError {
+    /// A column of another length.
+    #[error("the {batch} batch has {ids} ids but {got} rows of {what}")]
+    Length {
+        /// Which batch.
+        batch: &'static str,
+        /// Which column.
+        what: &'static str,
+        /// Ids there are.
+        ids: usize,
+        /// Rows there are.
+        got: usize,
+    },
+    /// The two batches have different numbers of classes.
+    #[error("the labelled batch has {labelled} classes, the unlabelled one {unlabelled}")]
+    Classes {
+        /// Width of the labelled logits.
+        labelled: usize,
+        /// Width of the unlabelled logits.
+        unlabelled: usize,
+    },
+    /// A label that is no class.
+    #[error("row {row} has label {label}, but there are {classes} classes")]
+    Label {
+        /// The row.
+        row: usize,
+        /// Its label.
+        label: u32,
+        /// C.
+        classes: usize,
+    },
+    /// A number that is none, or infinite: taken in, it would stay in the averages for good.
+    #[error("row {row} of the {batch} batch (sample {sample}) has {what} that are not finite")]
+    NotFinite {
+        /// Which batch.
+        batch: &'static str,
+        /// Logits or features.
+        what: &'static str,
+        /// The row.
+        row: usize,
+        /// Its sample.
+        sample: u64,
+    },
+}
+
+impl<'a> Rows<'a> {
+    /// Row i in the space that similarity is measured in.
+    pub fn vector(&self, space: Space, i: usize) -> &'a [f32] {
+        match space {
+            Space::Feature | Space::Pixel => self.features.row(i),
+            Space::Logit => self.logits.row(i),
+        }
+    }
+
+    fn check(&self, batch: &'static str) -> Result<(), ObservationError> {
+        for (what, matrix) in [("logits", self.logits), ("features", self.features)] {
+            let (ids, got) = (self.ids.len(), matrix.rows());
+            if ids != got {
+                return Err(ObservationError::Length { batch, what, ids, got });
+            }
+            if let Some(row) = matrix.iter().position(|row| !all_finite(row)) {
+                return Err(ObservationError::NotFinite { batch, what, row, sample: self.ids[row] });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Observation<'_> {
+    /// C.
+    pub fn classes(&self) -> usize {
+        self.labelled.logits.width()
+    }
+
+    /// Checks that all columns agree, labels are classes and numbers are finite.
+    ///
+    /// # Errors
+    /// Names the first row that does not.
+    pub fn check(&self) -> Result<(), ObservationError> {
+        self.labelled.check("labelled")?;
+        self.unlabelled.check("unlabelled")?;
+        let (labelled, unlabelled) = (self.classes(), self.unlabelled.logits.width());
+        if labelled != unlabelled {
+            return Err(ObservationError::Classes { labelled, unlabelled });
+        }
+        let (ids, got) = (self.labelled.ids.len(), self.labels.len());
+        if ids != got {
+            return Err(ObservationError::Length { batch: "labelled", what: "labels", ids, got });
+        }
+        let stray = self.labels.iter().position(|&label| label as usize >= labelled);
+        stray.map_or(Ok(()), |row| {
+            Err(ObservationError::Label { row, label: self.labels[row], classes: labelled })
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! FixMatch (Sohn et al. 2020): keep a pseudo-label when its confidence reaches a fixed threshold.
+
+use serde::{Deserialize, Serialize};
+
+use super::{PseudoLabels, hard_labels};
+use crate::matrix::Matrix;
+use crate::softmax::confidence;
+
+/// FixMatch's one number.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FixMatch {
+    /// ω in the paper's Algorithm 1, τ elsewhere: `max q ≥ threshold` counts.
+    pub threshold: f32,
+}
+
+impl Default for FixMatch {
+    fn default() -> Self {
+        Self { threshold: 0.95 }
+    }
+}
+
+impl FixMatch {
+    /// Labels and weights (0 or 1) of an unlabelled batch.
+    pub fn pseudo_label(&self, logits: Matrix<'_>) -> PseudoLabels {
+        let keep = |row: &[f32]| f32::from(confidence(row) >= self.threshold);
+        PseudoLabels { labels: hard_labels(logits), weights: logits.iter().map(keep).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_threshold_itself_is_kept() {
+        let logits = [0.0, 0.0, 3.0, 0.0, -1.0, 1.0];
+        let batch = Matrix::new(&logits, 3, 2).unwrap();
+        let pseudo = FixMatch { threshold: 0.5 }.pseudo_label(batch);
+        assert_eq!(pseudo.labels, [0, 0, 1]);
+        assert_eq!(pseudo.weights, [1.0, 1.0, 1.0]);
+        // σ(3) = 0.9526, σ(2) = 0.8808.
+        assert_eq!(FixMatch::default().pseudo_label(batch).weights, [0.0, 1.0, 0.0]);
+    }
+}

@@ -1,0 +1,168 @@
+//! Which half of a batch is easy and which is hard (Algorithm 1, lines 3–7).
+
+use serde::{Deserialize, Serialize};
+
+use crate::mixup::Row;
+use crate::samples::{SampleState, StateError};
+
+/// Where the line between easy and hard is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Split {
+    /// By rank: the lower ⌊n/2⌋ are hard, the rest easy (released code). Equal values are ordered by sample id
+    /// and then by row, so halves are balanced and reproducible whatever the ties.
+    #[default]
+    Rank,
+    /// By the batch's median: "AUM(x, y) ≥ τ_L" is easy, "< τ_L" is hard. The median of an even number of
+    /// values is the mean of the middle two. With many ties the hard half may be small or empty.
+    Median,
+    /// By a running quantile instead of the batch's own median (beyond the paper): the line is absolute, so a
+    /// batch of easy samples is called easy.
+    Running {
+        /// Which quantile, in [0, 1]; ½ is the median.
+        quantile: f64,
+        /// How much of the running value each step keeps, in [0, 1); bias-corrected.
+        momentum: f64,
+    },
+}
+
+/// Rows of a batch by difficulty, each list ascending.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Halves {
+    /// Rows at or above the line.
+    pub easy: Vec<usize>,
+    /// Rows below it.
+    pub hard: Vec<usize>,
+}
+
+/// A quantile that follows the batches, bias-corrected from the first on.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunningQuantile {
+    /// The running value.
+    pub value: f64,
+    /// How many steps it has seen.
+    pub steps: u32,
+}
+
+impl Halves {
+    /// The easy and the hard rows, as rows of the batch they belong to.
+    pub fn rows(&self, of: fn(usize) -> Row) -> [Vec<Row>; 2] {
+        [&self.easy, &self.hard].map(|half| half.iter().copied().map(of).collect())
+    }
+}
+
+impl Split {
+    /// Splits rows with these values (AUM or APM, one per row) and sample ids.
+    ///
+    /// # Errors
+    /// If the running quantile's exchange between groups fails.
+    pub fn halves(
+        self,
+        values: &[f64],
+        ids: &[u64],
+        running: &mut RunningQuantile,
+        samples: &mut impl SampleState,
+    ) -> Result<Halves, StateError> {
+        Ok(match self {
+            Self::Rank => by_rank(values, ids),
+            Self::Median => by_threshold(values, quantile(values, 0.5)),
+            Self::Running { quantile: q, momentum } => {
+                running.take_in(values, q, momentum, samples)?;
+                by_threshold(values, running.value)
+            }
+        })
+    }
+}
+
+impl RunningQuantile {
+    fn take_in(
+        &mut self,
+        values: &[f64],
+        q: f64,
+        momentum: f64,
+        samples: &mut impl SampleState,
+    ) -> Result<(), StateError> {
+        let mut sums = if values.is_empty() { [0.0; 2] } else { [quantile(values, q), 1.0] };
+        samples.sum_over_groups(&mut sums)?;
+        let [sum, groups] = sums;
+        if groups > 0.0 {
+            let rule = crate::margin::Averaging::Exponential { rho: momentum };
+            self.value += rule.step_size(self.steps) * (sum / groups - self.value);
+            self.steps = self.steps.saturating_add(1);
+        }
+        Ok(())
+    }
+}
+
+fn by_rank(values: &[f64], ids: &[u64]) -> Halves {
+    let id = |row: usize| ids.get(row).copied().unwrap_or(0);
+    let mut rows: Vec<usize> = (0..values.len()).collect();
+    rows.sort_by(|&a, &b| values[a].total_cmp(&values[b]).then(id(a).cmp(&id(b))));
+    let mut easy = rows.split_off(values.len() / 2);
+    easy.sort_unstable();
+    rows.sort_unstable();
+    Halves { easy, hard: rows }
+}
+
+fn by_threshold(values: &[f64], line: f64) -> Halves {
+    let (easy, hard) = (0..values.len()).partition(|&row| values[row] >= line);
+    Halves { easy, hard }
+}
+
+/// The `q`-quantile, interpolated linearly between order statistics (NumPy's default); zero for no values.
+fn quantile(values: &[f64], q: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = q.clamp(0.0, 1.0) * sorted.len().saturating_sub(1) as f64;
+    let (low, share) = (place as usize, place.fract());
+    match (sorted.get(low), sorted.get(low + 1)) {
+        (Some(&a), Some(&b)) if share > 0.0 => a * (1.0 - share) + b * share,
+        (Some(&a), _) => a,
+        _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::LocalState;
+
+    fn halves(split: Split, values: &[f64], ids: &[u64]) -> Halves {
+        split.halves(values, ids, &mut RunningQuantile::default(), &mut LocalState::default()).unwrap()
+    }
+
+    #[test]
+    fn rank_gives_the_extra_row_to_the_easy_half_and_breaks_ties_by_id() {
+        let by_value = halves(Split::Rank, &[3.0, 1.0, 2.0], &[0, 1, 2]);
+        assert_eq!(by_value, Halves { easy: vec![0, 2], hard: vec![1] });
+        let all_equal = halves(Split::Rank, &[1.0; 4], &[9, 2, 5, 2]);
+        assert_eq!(all_equal, Halves { easy: vec![0, 2], hard: vec![1, 3] });
+    }
+
+    #[test]
+    fn median_follows_the_paper_to_the_letter() {
+        let even = halves(Split::Median, &[4.0, 1.0, 2.0, 3.0], &[0; 4]);
+        assert_eq!(even, Halves { easy: vec![0, 3], hard: vec![1, 2] });
+        let tied = halves(Split::Median, &[1.0; 3], &[0; 3]);
+        assert_eq!(tied, Halves { easy: vec![0, 1, 2], hard: vec![] });
+    }
+
+    #[test]
+    fn a_running_line_is_absolute() {
+        let split = Split::Running { quantile: 0.5, momentum: 0.9 };
+        let mut running = RunningQuantile::default();
+        split.halves(&[0.0, 1.0, 2.0], &[0, 1, 2], &mut running, &mut LocalState::default()).unwrap();
+        assert_eq!(running.value, 1.0, "the first step is taken whole");
+        let easy = split.halves(&[8.0, 9.0], &[0, 1], &mut running, &mut LocalState::default()).unwrap();
+        assert_eq!(easy, Halves { easy: vec![0, 1], hard: vec![] });
+        // Weights of a bias-corrected average with ρ = 0.9 after two steps: 9/19 and 10/19.
+        assert!((running.value - (9.0 * 1.0 + 10.0 * 8.5) / 19.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn quantiles_interpolate() {
+        assert_eq!(quantile(&[4.0, 1.0, 3.0, 2.0], 0.25), 1.75);
+        assert_eq!((quantile(&[], 0.5), quantile(&[7.0], 0.9), quantile(&[1.0, 2.0], 1.0)), (0.0, 7.0, 2.0));
+    }
+}

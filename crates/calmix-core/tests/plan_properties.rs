@@ -1,0 +1,542 @@
+//! What every plan keeps, whatever the method, the batch and the values in it.
+// Not every function here is a `#[test]`, but all of it is.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+
+use calmix_core::margin::Averaging;
+use calmix_core::matrix::Matrix;
+use calmix_core::method::{Method, MethodState};
+use calmix_core::mixup::{
+    ApmFrom, Guidance, Lambda, LambdaSource, MixLoss, Mixup, PairWeight, Pairing, PseudoTarget, Row,
+};
+use calmix_core::observation::{Observation, Rows};
+use calmix_core::pair::{Dissimilar, SameSource, Space};
+use calmix_core::plan::{PlanError, StepPlan, plan_step};
+use calmix_core::preset::paper;
+use calmix_core::pseudo::{
+    AlignmentTarget, Base, BaseState, FixMatch, FlexMatch, MarginalInit, SoftMatch, Statistics,
+};
+use calmix_core::rng::{Domain, Seed, Stream};
+use calmix_core::samples::{LocalState, SampleState, StateError};
+use calmix_core::schedule::MixStart;
+use calmix_core::smoothing::Smoothing;
+use calmix_core::split::Split;
+use proptest::prelude::*;
+
+const SAMPLES: usize = 40;
+
+/// What the numbers of a batch look like.
+#[derive(Debug, Clone, Copy)]
+enum Values {
+    Ordinary,
+    AllEqual,
+    Extreme,
+}
+
+#[derive(Debug, Clone)]
+struct Batch {
+    classes: usize,
+    width: usize,
+    x_ids: Vec<u64>,
+    y: Vec<u32>,
+    u_ids: Vec<u64>,
+    zx: Vec<f32>,
+    zu: Vec<f32>,
+    fx: Vec<f32>,
+    fu: Vec<f32>,
+}
+
+impl Batch {
+    /// Distinct ids within each of the two batches when `distinct`, any ids otherwise.
+    fn draw(
+        case: u64,
+        [labelled, unlabelled, classes, width]: [usize; 4],
+        values: Values,
+        distinct: bool,
+    ) -> Self {
+        let s = &mut Seed(99).stream(Domain::Init, 0, case);
+        let ids = |s: &mut Stream, n| -> Vec<u64> {
+            if distinct {
+                s.draw_without_replacement(SAMPLES as u64, n)
+            } else {
+                (0..n).map(|_| s.below(SAMPLES as u64)).collect()
+            }
+        };
+        let numbers = |s: &mut Stream, n: usize| -> Vec<f32> {
+            let extremes = [f32::MAX, f32::MIN, 0.0, -0.0, 1e-45, -1e-45, 1.0];
+            (0..n)
+                .map(|_| match values {
+                    Values::Ordinary => s.normal() as f32 * 3.0,
+                    Values::AllEqual => 0.25,
+                    Values::Extreme => extremes[s.index(extremes.len())],
+                })
+                .collect()
+        };
+        let (x_ids, u_ids) = (ids(s, labelled), ids(s, unlabelled));
+        Self {
+            classes,
+            width,
+            y: x_ids.iter().map(|_| s.below(classes as u64) as u32).collect(),
+            zx: numbers(s, x_ids.len() * classes),
+            zu: numbers(s, u_ids.len() * classes),
+            fx: numbers(s, x_ids.len() * width),
+            fu: numbers(s, u_ids.len() * width),
+            x_ids,
+            u_ids,
+        }
+    }
+
+    fn rows<'a>(&self, ids: &'a [u64], logits: &'a [f32], features: &'a [f32]) -> Rows<'a> {
+        Rows {
+            ids,
+            logits: Matrix::new(logits, ids.len(), self.classes).unwrap(),
+            features: Matrix::new(features, ids.len(), self.width).unwrap(),
+        }
+    }
+
+    fn observation(&self) -> Observation<'_> {
+        Observation {
+            labelled: self.rows(&self.x_ids, &self.zx, &self.fx),
+            labels: &self.y,
+            unlabelled: self.rows(&self.u_ids, &self.zu, &self.fu),
+        }
+    }
+
+    /// The same batch with its rows in another order.
+    fn reordered(&self, x_order: &[usize], u_order: &[usize]) -> Self {
+        fn rows<T: Copy>(of: &[T], width: usize, order: &[usize]) -> Vec<T> {
+            order.iter().flat_map(|&i| of[i * width..(i + 1) * width].iter().copied()).collect()
+        }
+        Self {
+            classes: self.classes,
+            width: self.width,
+            x_ids: rows(&self.x_ids, 1, x_order),
+            y: rows(&self.y, 1, x_order),
+            u_ids: rows(&self.u_ids, 1, u_order),
+            zx: rows(&self.zx, self.classes, x_order),
+            zu: rows(&self.zu, self.classes, u_order),
+            fx: rows(&self.fx, self.width, x_order),
+            fu: rows(&self.fu, self.width, u_order),
+        }
+    }
+}
+
+/// A run of one method: its state and the memory of its samples.
+#[derive(Debug, Clone, PartialEq)]
+struct Run<S> {
+    method: Method,
+    state: MethodState,
+    memory: S,
+}
+
+impl Run<LocalState> {
+    fn new(method: Method, classes: usize) -> Self {
+        let all: Vec<u64> = (0..SAMPLES as u64).collect();
+        let state = method.initial_state(classes, SAMPLES as u64);
+        Self { method, state, memory: method.local_state(classes, &all, SAMPLES) }
+    }
+}
+
+impl<S: SampleState> Run<S> {
+    fn step(&mut self, batch: &Batch, step: u64) -> StepPlan {
+        let seen = batch.observation();
+        plan_step(&self.method, &seen, &mut self.state, &mut self.memory, Seed(5), step).unwrap()
+    }
+}
+
+/// Samples owned by several parts, as by several processes: sample n by part n mod k, at place n div k.
+#[derive(Debug, Clone, PartialEq)]
+struct Owned(Vec<LocalState>);
+
+impl Owned {
+    fn new(method: &Method, classes: usize, parts: usize) -> Self {
+        let places: Vec<u64> = (0..SAMPLES as u64).collect();
+        Self((0..parts).map(|_| method.local_state(classes, &places, SAMPLES)).collect())
+    }
+
+    /// Lets each owner answer for its rows, and puts the answers together again.
+    fn ask<T: Clone + Default>(
+        &mut self,
+        ids: &[u64],
+        mut ask: impl FnMut(&mut LocalState, &[u64], &[usize]) -> Result<Vec<T>, StateError>,
+    ) -> Result<Vec<T>, StateError> {
+        let parts = self.0.len() as u64;
+        let mut answers = vec![T::default(); ids.len()];
+        for (part, owner) in (0..).zip(&mut self.0) {
+            let rows: Vec<usize> = (0..ids.len()).filter(|&row| ids[row] % parts == part).collect();
+            let places: Vec<u64> = rows.iter().map(|&row| ids[row] / parts).collect();
+            for (row, answer) in rows.iter().zip(ask(owner, &places, &rows)?) {
+                answers[*row] = answer;
+            }
+        }
+        Ok(answers)
+    }
+}
+
+impl SampleState for Owned {
+    fn visit_labelled(&mut self, ids: &[u64], margins: &[f64]) -> Result<Vec<f64>, StateError> {
+        self.ask(ids, |owner, places, rows| {
+            owner.visit_labelled(places, &rows.iter().map(|&r| margins[r]).collect::<Vec<_>>())
+        })
+    }
+
+    fn visit_unlabelled(
+        &mut self,
+        ids: &[u64],
+        logits: Matrix<'_>,
+        pseudo: &[u32],
+    ) -> Result<Vec<f64>, StateError> {
+        self.ask(ids, |owner, places, rows| {
+            let own: Vec<f32> = rows.iter().flat_map(|&r| logits.row(r).iter().copied()).collect();
+            let own = Matrix::new(&own, rows.len(), logits.width()).unwrap();
+            owner.visit_unlabelled(places, own, &rows.iter().map(|&r| pseudo[r]).collect::<Vec<_>>())
+        })
+    }
+
+    fn remember_selected(
+        &mut self,
+        ids: &[u64],
+        selected: &[Option<u32>],
+    ) -> Result<Vec<Option<u32>>, StateError> {
+        self.ask(ids, |owner, places, rows| {
+            owner.remember_selected(places, &rows.iter().map(|&r| selected[r]).collect::<Vec<_>>())
+        })
+    }
+
+    fn sum_over_groups(&mut self, _sums: &mut [f64]) -> Result<(), StateError> {
+        Ok(())
+    }
+}
+
+fn bases() -> impl Strategy<Value = Base> {
+    let soft = (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(aligned, labelled, uniform)| {
+        Base::SoftMatch(SoftMatch {
+            statistics: if aligned { Statistics::Aligned } else { Statistics::Raw },
+            target: if labelled { AlignmentTarget::Labelled } else { AlignmentTarget::Uniform },
+            marginal_init: if uniform { MarginalInit::Uniform } else { MarginalInit::FirstBatch },
+            momentum: 0.9,
+            ..SoftMatch::default()
+        })
+    });
+    let flex = any::<bool>()
+        .prop_map(|warmup| Base::FlexMatch(FlexMatch { threshold: 0.6, warmup, ..FlexMatch::default() }));
+    prop_oneof![
+        Just(Base::Supervised),
+        (0.0..1.0_f32).prop_map(|threshold| Base::FixMatch(FixMatch { threshold })),
+        flex,
+        soft
+    ]
+}
+
+fn guidances() -> impl Strategy<Value = Guidance> {
+    let splits = prop_oneof![
+        Just(Split::Rank),
+        Just(Split::Median),
+        (0.0..1.0).prop_map(|quantile| Split::Running { quantile, momentum: 0.9 })
+    ];
+    let spaces = prop_oneof![Just(Space::Feature), Just(Space::Pixel), Just(Space::Logit)];
+    let dissimilar = prop_oneof![
+        Just(Dissimilar::Any),
+        (1..20_usize).prop_map(Dissimilar::Count),
+        (0.0..1.0).prop_map(Dissimilar::Fraction)
+    ];
+    (splits, spaces, dissimilar, any::<bool>()).prop_map(|(split, space, dissimilar, exponential)| Guidance {
+        averaging: if exponential { Averaging::Exponential { rho: 0.9 } } else { Averaging::PAPER },
+        apm_from: ApmFrom::FirstStep,
+        split,
+        space,
+        dissimilar,
+    })
+}
+
+fn methods() -> impl Strategy<Value = Method> {
+    let pairings = prop_oneof![
+        3 => guidances().prop_map(Pairing::CalibrateMix),
+        1 => guidances().prop_map(Pairing::All),
+        1 => Just(Pairing::Random)
+    ];
+    let lambdas = prop_oneof![
+        (0.0..3.0).prop_map(LambdaSource::BetaPerGroup),
+        (0.0..3.0).prop_map(LambdaSource::BetaPerSample),
+        (0.0..1.0).prop_map(LambdaSource::Fixed)
+    ];
+    let starts = prop_oneof![
+        Just(MixStart::At(0)),
+        Just(MixStart::At(2)),
+        Just(MixStart::Ramp { from: 0, to: 3 }),
+        Just(MixStart::Utilisation { level: 0.3, momentum: 0.5, not_before: 1 })
+    ];
+    let smoothings =
+        prop_oneof![Just(Smoothing::None), Just(Smoothing::Uniform(0.1)), Just(Smoothing::OtherClasses(0.2))];
+    let least = prop_oneof![3 => Just(None), 1 => Just(Some(0.7))];
+    (bases(), pairings, lambdas, starts, smoothings, least, any::<[bool; 5]>()).prop_map(
+        |(base, pairing, source, start, smoothing, min_confidence, [half, same, soft, weighted, bce])| {
+            Method {
+                mixup: Some(Mixup {
+                    pairing,
+                    lambda: Lambda { source, at_least_half: half },
+                    start,
+                    same_source: if same { SameSource::Allowed } else { SameSource::Excluded },
+                    pseudo_target: if soft { PseudoTarget::Soft } else { PseudoTarget::Hard },
+                    pair_weight: if weighted { PairWeight::Base } else { PairWeight::One },
+                    min_confidence,
+                    loss: if bce { MixLoss::BinaryCrossEntropy } else { MixLoss::CrossEntropy },
+                }),
+                smoothing,
+                ..paper(base, 10)
+            }
+        },
+    )
+}
+
+fn values() -> impl Strategy<Value = Values> {
+    prop_oneof![3 => Just(Values::Ordinary), 1 => Just(Values::AllEqual), 1 => Just(Values::Extreme)]
+}
+
+/// Labelled rows, unlabelled rows, classes, width: zero and one among them.
+fn sizes() -> impl Strategy<Value = [usize; 4]> {
+    (0..9_usize, 0..20_usize, 1..6_usize, 0..7_usize).prop_map(|(x, u, c, d)| [x, u, c, d])
+}
+
+fn sorted(of: impl IntoIterator<Item = usize>) -> Vec<usize> {
+    let mut rows: Vec<usize> = of.into_iter().collect();
+    rows.sort_unstable();
+    rows
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Any finite input gives a plan that is sound: halves partition, targets are distributions, pairs are
+    /// of the kinds their method allows.
+    #[test]
+    fn plans_are_sound(method in methods(), size in sizes(), values in values(), case in any::<u64>()) {
+        let mut run = Run::new(method, size[2]);
+        let mixup = method.mixup.unwrap();
+        for step in 0..4 {
+            let batch = Batch::draw(case.wrapping_add(step), size, values, false);
+            let plan = run.step(&batch, step);
+            prop_assert_eq!(plan.pseudo.labels.len(), batch.u_ids.len());
+            prop_assert!(plan.pseudo.weights.iter().all(|w| (0.0..=1.0).contains(w)));
+            prop_assert_eq!(plan.targets.len(), plan.mixes.len() * batch.classes);
+            for target in plan.targets.chunks_exact(batch.classes) {
+                prop_assert!((target.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{:?}", target);
+                prop_assert!(target.iter().all(|&y| y >= 0.0));
+            }
+            let weight: f32 = plan.mixes.iter().map(|mix| mix.weight).sum();
+            let kinds = if mixup.loss == MixLoss::BinaryCrossEntropy { 4.0 } else { 1.0 };
+            prop_assert!((0.0..kinds + 1e-5).contains(&weight), "weights sum to {}", weight);
+
+            let Some(difficulty) = &plan.difficulty else { continue };
+            for (halves, rows) in [
+                (&difficulty.labelled, batch.x_ids.len()),
+                (&difficulty.unlabelled, batch.u_ids.len()),
+            ] {
+                let both = sorted(halves.easy.iter().chain(&halves.hard).copied());
+                prop_assert_eq!(both, (0..rows).collect::<Vec<_>>());
+            }
+            let easy = |row| match row {
+                Row::Labelled(i) => difficulty.labelled.easy.contains(&i),
+                Row::Unlabelled(j) => difficulty.unlabelled.easy.contains(&j),
+            };
+            let id = |row| match row {
+                Row::Labelled(i) => batch.x_ids[i],
+                Row::Unlabelled(j) => batch.u_ids[j],
+            };
+            for mix in &plan.mixes {
+                prop_assert!(easy(mix.a) != easy(mix.b), "{:?} mixes two of one half", mix);
+                prop_assert!((0.0..=1.0).contains(&mix.lambda));
+                if mixup.same_source == SameSource::Excluded {
+                    prop_assert!(id(mix.a) != id(mix.b), "{:?} mixes an image with itself", mix);
+                }
+                if matches!(mixup.pairing, Pairing::CalibrateMix(_)) {
+                    prop_assert!(matches!(mix.a, Row::Labelled(_)), "{:?} has no label", mix);
+                    prop_assert_eq!(matches!(mix.b, Row::Unlabelled(_)), !batch.u_ids.is_empty());
+                }
+            }
+        }
+    }
+
+    /// FlexMatch's histogram, moved by what batches change, is what a recount of all samples gives.
+    #[test]
+    fn the_histogram_equals_a_recount(warmup in any::<bool>(), size in sizes(), case in any::<u64>()) {
+        let base = Base::FlexMatch(FlexMatch { threshold: 0.4, warmup, ..FlexMatch::default() });
+        let mut run = Run::new(Method { mixup: None, ..paper(base, 10) }, size[2]);
+        for step in 0..6 {
+            run.step(&Batch::draw(case.wrapping_add(step), size, Values::Ordinary, false), step);
+            let labels = run.memory.selected.as_ref().unwrap();
+            let BaseState::FlexMatch(state) = &run.state.base else { panic!("not FlexMatch's state") };
+            for (class, &count) in state.selected.iter().enumerate() {
+                let recount = labels.iter().filter(|&&label| usize::try_from(label) == Ok(class)).count();
+                prop_assert_eq!(count, recount as u64);
+            }
+            prop_assert_eq!(state.unselected, labels.iter().filter(|&&label| label == -1).count() as u64);
+        }
+    }
+
+    /// A run that was written down and read back goes on with the same bits.
+    #[test]
+    fn state_round_trips(method in methods(), size in sizes(), case in any::<u64>()) {
+        let mut run = Run::new(method, size[2]);
+        for step in 0..3 {
+            run.step(&Batch::draw(case.wrapping_add(step), size, Values::Ordinary, false), step);
+        }
+        let mut restored = Run {
+            method: serde_json::from_str(&serde_json::to_string(&run.method).unwrap()).unwrap(),
+            state: serde_json::from_str(&serde_json::to_string(&run.state).unwrap()).unwrap(),
+            memory: serde_json::from_str(&serde_json::to_string(&run.memory).unwrap()).unwrap(),
+        };
+        prop_assert_eq!(&run, &restored);
+        let next = Batch::draw(case.wrapping_sub(1), size, Values::Ordinary, false);
+        prop_assert_eq!(run.step(&next, 3), restored.step(&next, 3));
+        prop_assert_eq!(run, restored);
+    }
+
+    /// The same batch in another order gives the same pairs. (Sums over the batch round differently, so the
+    /// last bits of SoftMatch's weights may not agree.)
+    #[test]
+    fn the_order_of_the_batch_does_not_matter(method in methods(), size in sizes(), case in any::<u64>()) {
+        let (mut run, mut other) = (Run::new(method, size[2]), Run::new(method, size[2]));
+        for step in 0..4 {
+            let batch = Batch::draw(case.wrapping_add(step), size, Values::Ordinary, true);
+            let s = &mut Seed(case).stream(Domain::Split, step, 0);
+            let mut order = |n: usize| {
+                let mut order: Vec<usize> = (0..n).collect();
+                s.shuffle(&mut order);
+                order
+            };
+            let (x_order, u_order) = (order(batch.x_ids.len()), order(batch.u_ids.len()));
+            let plan = run.step(&batch, step);
+            let moved = other.step(&batch.reordered(&x_order, &u_order), step);
+            for (j, &row) in u_order.iter().enumerate() {
+                prop_assert_eq!(moved.pseudo.labels[j], plan.pseudo.labels[row]);
+                prop_assert!((moved.pseudo.weights[j] - plan.pseudo.weights[row]).abs() < 1e-5);
+            }
+            let original = |row| match row {
+                Row::Labelled(i) => Row::Labelled(x_order[i]),
+                Row::Unlabelled(j) => Row::Unlabelled(u_order[j]),
+            };
+            let pairs: BTreeSet<_> =
+                plan.mixes.iter().map(|m| (m.a, m.b, m.lambda.to_bits(), m.class_a, m.class_b)).collect();
+            let moved: BTreeSet<_> = moved
+                .mixes
+                .iter()
+                .map(|m| (original(m.a), original(m.b), m.lambda.to_bits(), m.class_a, m.class_b))
+                .collect();
+            prop_assert_eq!(pairs, moved);
+        }
+    }
+
+    /// Who owns which samples changes nothing, to the bit.
+    #[test]
+    fn owners_give_the_same_plan(
+        method in methods(), size in sizes(), parts in 1..5_usize, case in any::<u64>()
+    ) {
+        let mut local = Run::new(method, size[2]);
+        let memory = Owned::new(&method, size[2], parts);
+        let mut owned = Run { method, state: local.state.clone(), memory };
+        for step in 0..4 {
+            let batch = Batch::draw(case.wrapping_add(step), size, Values::Ordinary, false);
+            prop_assert_eq!(local.step(&batch, step), owned.step(&batch, step));
+            prop_assert_eq!(&local.state, &owned.state);
+        }
+    }
+}
+
+fn ordinary(size: [usize; 4]) -> Batch {
+    Batch::draw(1, size, Values::Ordinary, true)
+}
+
+fn at_once(base: Base) -> Method {
+    let mut method = paper(base, 10);
+    method.mixup.as_mut().unwrap().start = MixStart::At(0);
+    method
+}
+
+#[test]
+fn without_unlabelled_data_easy_and_hard_labelled_meet() {
+    let plan = Run::new(at_once(Base::Supervised), 3).step(&ordinary([9, 0, 3, 4]), 0);
+    assert_eq!(plan.mixes.len(), 9, "5 easy with hard, 4 hard with easy");
+    assert!(plan.mixes.iter().all(|mix| matches!((mix.a, mix.b), (Row::Labelled(_), Row::Labelled(_)))));
+}
+
+#[test]
+fn the_papers_batch_gives_one_mixture_per_label() {
+    let plan = Run::new(at_once(Base::FixMatch(FixMatch::default())), 3).step(&ordinary([8, 30, 3, 4]), 0);
+    assert_eq!(plan.mixes.len(), 8);
+    assert!(plan.mixes.iter().all(|mix| mix.weight == 1.0 / 8.0));
+    assert_eq!(plan.mixes.iter().map(|mix| mix.lambda.to_bits()).collect::<BTreeSet<_>>().len(), 2);
+}
+
+#[test]
+fn mixup_all_has_four_kinds_of_pairs() {
+    let mut method = at_once(Base::FixMatch(FixMatch::default()));
+    let mixup = method.mixup.as_mut().unwrap();
+    mixup.pairing = Pairing::All(*mixup.pairing.guidance().unwrap());
+    let plan = Run::new(method, 3).step(&ordinary([8, 30, 3, 4]), 0);
+    // LE+LH, LE+UH and LH+UE from 4 labelled rows each, UE+UH from 15 unlabelled ones.
+    assert_eq!(plan.mixes.len(), 4 + 4 + 4 + 15);
+}
+
+#[test]
+fn random_mixup_has_as_many_pairs_as_labels() {
+    let mut method = at_once(Base::FixMatch(FixMatch::default()));
+    method.mixup.as_mut().unwrap().pairing = Pairing::Random;
+    let plan = Run::new(method, 3).step(&ordinary([8, 30, 3, 4]), 0);
+    assert_eq!(plan.mixes.len(), 8);
+    assert!(plan.difficulty.is_none());
+}
+
+#[test]
+fn before_the_mixup_begins_margins_are_kept_or_not_as_the_method_says() {
+    let batch = ordinary([8, 30, 3, 4]);
+    let mut run = Run::new(paper(Base::FixMatch(FixMatch::default()), 1000), 3);
+    let plan = run.step(&batch, 0);
+    assert!(plan.mixes.is_empty() && plan.difficulty.is_some());
+    let visited =
+        |run: &Run<LocalState>| run.memory.unlabelled.as_ref().unwrap().parts().visits.iter().sum::<u32>();
+    assert_eq!(visited(&run), 30);
+
+    let mut late = run.method;
+    if let Pairing::CalibrateMix(guidance) = &mut late.mixup.as_mut().unwrap().pairing {
+        guidance.apm_from = ApmFrom::MixStart;
+    }
+    let mut run = Run::new(late, 3);
+    assert!(run.step(&batch, 0).difficulty.is_none());
+    let aum = &run.memory.labelled.as_ref().unwrap().parts().visits;
+    assert_eq!((visited(&run), aum.iter().sum::<u32>()), (0, 8));
+}
+
+#[test]
+fn what_is_not_finite_is_refused_and_not_remembered() {
+    let mut run = Run::new(at_once(Base::SoftMatch(SoftMatch::default())), 3);
+    let before = run.clone();
+    let mut batch = ordinary([8, 30, 3, 4]);
+    batch.zu[7] = f32::NAN;
+    let refused = plan_step(&run.method, &batch.observation(), &mut run.state, &mut run.memory, Seed(5), 0);
+    let message = refused.unwrap_err().to_string();
+    let sample = batch.u_ids[2];
+    assert_eq!(
+        message,
+        format!("row 2 of the unlabelled batch (sample {sample}) has logits that are not finite")
+    );
+    assert_eq!(run, before);
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    let mut run = Run::new(at_once(Base::Supervised), 3);
+    let mut batch = ordinary([4, 6, 3, 2]);
+    batch.y[1] = 3;
+    let mut refusal = |batch: &Batch| {
+        let seen = batch.observation();
+        plan_step(&run.method, &seen, &mut run.state, &mut run.memory, Seed(5), 0).unwrap_err()
+    };
+    assert_eq!(refusal(&batch).to_string(), "row 1 has label 3, but there are 3 classes");
+    batch.y = vec![0; 3];
+    assert_eq!(refusal(&batch).to_string(), "the labelled batch has 4 ids but 3 rows of labels");
+    batch.y = vec![0; 4];
+    batch.u_ids[5] = SAMPLES as u64;
+    assert!(matches!(refusal(&batch), PlanError::State(StateError::UnknownSample { sample: 40 })));
+}
