@@ -1,0 +1,175 @@
+//! What was measured, as a table and as JSON.
+
+use serde_json::json;
+
+/// What a number means.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Unit {
+    /// Seconds per repetition: lower is better.
+    #[allow(dead_code, reason = "the benches so far are rates")]
+    Seconds,
+    /// Things done per second: higher is better.
+    Rate {
+        name: &'static str,
+        /// How many things one repetition does, on both sides.
+        per_repetition: f64,
+    },
+}
+
+impl Unit {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Seconds => "s",
+            Self::Rate { name, .. } => name,
+        }
+    }
+
+    fn value(self, seconds: f64) -> f64 {
+        match self {
+            Self::Seconds => seconds,
+            Self::Rate { per_repetition, .. } => per_repetition / seconds,
+        }
+    }
+}
+
+/// Both sides of one case, in median seconds per repetition.
+#[derive(Debug, Clone)]
+pub(crate) struct Measurement {
+    pub(crate) bench: &'static str,
+    pub(crate) case: &'static str,
+    pub(crate) unit: Unit,
+    pub(crate) ours: f64,
+    pub(crate) theirs: Option<f64>,
+}
+
+impl Measurement {
+    /// Above one when ours is better, whatever the unit: both do the same work.
+    fn ratio(&self) -> Option<f64> {
+        self.theirs.map(|theirs| theirs / self.ours)
+    }
+
+    /// One line; `theirs` and `ratio` are null where there is nothing to compare with.
+    pub(crate) fn json(&self) -> String {
+        let value = |seconds| self.unit.value(seconds);
+        let fields = [
+            ("bench", json!(self.bench)),
+            ("case", json!(self.case)),
+            ("unit", json!(self.unit.name())),
+            ("ours", json!(value(self.ours))),
+            ("theirs", json!(self.theirs.map(value))),
+            ("ratio", json!(self.ratio())),
+        ];
+        let fields = fields.map(|(name, value)| format!("\"{name}\":{value}"));
+        format!("{{{}}}", fields.join(","))
+    }
+}
+
+/// The middle value, or the mean of the two middle ones; nothing of nothing.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    if values.len() % 2 == 1 {
+        return Some(upper);
+    }
+    let lower = *values.get(values.len() / 2 - 1)?;
+    Some(f64::midpoint(lower, upper))
+}
+
+/// Aligned columns, with a heading.
+pub(crate) fn table(measurements: &[Measurement]) -> String {
+    let absent = || "-".to_owned();
+    let mut rows = vec![["case", "unit", "ours", "theirs", "ratio"].map(str::to_owned)];
+    rows.extend(measurements.iter().map(|measured| {
+        let value = |seconds| four_digits(measured.unit.value(seconds));
+        [
+            measured.case.to_owned(),
+            measured.unit.name().to_owned(),
+            value(measured.ours),
+            measured.theirs.map_or_else(absent, value),
+            measured
+                .ratio()
+                .map_or_else(absent, |ratio| format!("{ratio:.2}")),
+        ]
+    }));
+    let cells = |column: usize| rows.iter().map(move |row| row[column].chars().count());
+    let [w0, w1, w2, w3, w4] = std::array::from_fn(|column| cells(column).max().unwrap_or(0));
+    let line = |[case, unit, ours, theirs, ratio]: &[String; 5]| {
+        format!("{case:<w0$}  {unit:<w1$}  {ours:>w2$}  {theirs:>w3$}  {ratio:>w4$}")
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A number to about four digits, with a power of ten where that is shorter.
+fn four_digits(value: f64) -> String {
+    match value.abs() {
+        size if size != 0.0 && !(1e-3..1e4).contains(&size) => format!("{value:.3e}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        size if size >= 1.0 => format!("{value:.3}"),
+        _ => format!("{value:.5}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 100.0]), Some(3.0));
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 100.0]), Some(3.0));
+        assert_eq!(median(vec![]), None);
+    }
+
+    fn measurement(unit: Unit, theirs: Option<f64>) -> Measurement {
+        Measurement {
+            bench: "b",
+            case: "c \"quoted\"",
+            unit,
+            ours: 0.5,
+            theirs,
+        }
+    }
+
+    const RATE: Unit = Unit::Rate {
+        name: "things/s",
+        per_repetition: 100.0,
+    };
+
+    #[test]
+    fn a_ratio_above_one_means_that_ours_is_better_in_either_unit() {
+        // Ours takes half a second and theirs a whole one.
+        assert_eq!(measurement(Unit::Seconds, Some(1.0)).ratio(), Some(2.0));
+        assert_eq!(measurement(RATE, Some(1.0)).ratio(), Some(2.0));
+        assert_eq!(measurement(RATE, Some(0.25)).ratio(), Some(0.5));
+    }
+
+    #[test]
+    fn json_is_one_line_with_the_promised_keys() {
+        let line = measurement(RATE, Some(1.0)).json();
+        assert!(!line.contains('\n'));
+        let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        let expected = json!({
+            "bench": "b", "case": "c \"quoted\"", "unit": "things/s",
+            "ours": 200.0, "theirs": 100.0, "ratio": 2.0,
+        });
+        assert_eq!(value, expected);
+        let alone: serde_json::Value =
+            serde_json::from_str(&measurement(Unit::Seconds, None).json()).expect("JSON");
+        assert_eq!((&alone["unit"], &alone["ours"]), (&json!("s"), &json!(0.5)));
+        let fields = alone.as_object().expect("an object");
+        assert_eq!(
+            (fields.get("theirs"), fields.get("ratio")),
+            (Some(&json!(null)), Some(&json!(null)))
+        );
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let lines = table(&[measurement(RATE, Some(1.0)), measurement(Unit::Seconds, None)]);
+        let expected = "\
+case        unit         ours  theirs  ratio
+c \"quoted\"  things/s    200.0   100.0   2.00
+c \"quoted\"  s         0.50000       -      -";
+        assert_eq!(lines, expected);
+    }
+}

@@ -1,0 +1,170 @@
+//! A process that repeats one case on command.
+//!
+//! # Protocol
+//!
+//! One line at a time, text. A worker reads its case from its arguments and prepares it.
+//!
+//! | we write | the worker does | the worker writes |
+//! |---|---|---|
+//! | | prepares the case | `ready` |
+//! | `run` | one repetition | the seconds it took, as a decimal number |
+//! | `quit`, or end of input | ends with success | |
+//!
+//! The worker takes the time itself, so the pipe is not measured. What it writes to standard error is shown
+//! when it fails. `bench/src/worker.rs` and `bench/peers/worker.py` are the other end.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread::{self, JoinHandle};
+
+use anyhow::{Context, Result, anyhow};
+
+/// One side of a comparison, ready to repeat its case.
+pub(crate) struct Worker {
+    /// `ours` or `theirs`, and the command.
+    name: String,
+    child: Child,
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    /// Read all along: a full pipe would stop the worker.
+    complaints: Option<JoinHandle<String>>,
+}
+
+impl Worker {
+    /// Starts the worker and waits until it is ready.
+    pub(crate) fn start(side: &str, mut command: Command) -> Result<Self> {
+        let name = format!("{side} ({command:?})");
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
+        let no_pipe = || format!("{name} has no pipe");
+        let requests = child.stdin.take().with_context(no_pipe)?;
+        let answers = BufReader::new(child.stdout.take().with_context(no_pipe)?);
+        let mut stderr = child.stderr.take().with_context(no_pipe)?;
+        let complaints = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // What was read before an error is all there is to show.
+            let _ = stderr.read_to_end(&mut bytes);
+            String::from_utf8_lossy(&bytes).trim().to_owned()
+        });
+        let mut worker = Self {
+            name,
+            child,
+            requests,
+            answers,
+            complaints: Some(complaints),
+        };
+        match worker.answer()?.as_str() {
+            "ready" => Ok(worker),
+            other => Err(worker.failure(&format!("said `{other}` instead of `ready`"))),
+        }
+    }
+
+    /// The seconds of one repetition.
+    pub(crate) fn repetition(&mut self) -> Result<f64> {
+        // A worker that has died shows in its answer, with its reason.
+        let _ = writeln!(self.requests, "run");
+        let answer = self.answer()?;
+        match answer.parse::<f64>() {
+            Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds),
+            _ => Err(self.failure(&format!("said `{answer}` instead of the seconds it took"))),
+        }
+    }
+
+    fn answer(&mut self) -> Result<String> {
+        let mut line = String::new();
+        match self.answers.read_line(&mut line) {
+            Ok(0) => Err(self.failure("ended early")),
+            Ok(_) => Ok(line.trim().to_owned()),
+            Err(error) => Err(self.failure(&format!("cannot be read: {error}"))),
+        }
+    }
+
+    /// Ends the worker and tells what happened with what it wrote to standard error.
+    fn failure(&mut self, what: &str) -> anyhow::Error {
+        // It may have ended by itself; then there is nothing to kill.
+        let _ = self.child.kill();
+        let status = self
+            .child
+            .wait()
+            .map_or_else(|error| error.to_string(), |status| status.to_string());
+        let complaints = self
+            .complaints
+            .take()
+            .and_then(|thread| thread.join().ok())
+            .unwrap_or_default();
+        let complaints = match complaints.as_str() {
+            "" => "it wrote nothing to standard error".to_owned(),
+            text => format!("it wrote to standard error:\n{text}"),
+        };
+        anyhow!("{} {what} ({status}); {complaints}", self.name)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // A worker that is gone already needs no goodbye.
+        let _ = writeln!(self.requests, "quit");
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_worker_repeats_on_command() {
+        let script =
+            "echo ready; n=0; while read line; do [ $line = quit ] && exit; n=$((n+1)); echo 0.$n; done";
+        let mut worker = Worker::start("ours", shell(script)).expect("starts");
+        assert_eq!(worker.repetition().expect("first"), 0.1);
+        assert_eq!(worker.repetition().expect("second"), 0.2);
+    }
+
+    #[test]
+    fn a_worker_that_dies_is_quoted() {
+        let error = Worker::start("theirs", shell("echo no such case >&2; exit 3"))
+            .err()
+            .expect("fails");
+        let said = error.to_string();
+        assert!(
+            said.starts_with("theirs") && said.contains("ended early"),
+            "{said}"
+        );
+        assert!(
+            said.contains("exit status: 3") && said.ends_with("no such case"),
+            "{said}"
+        );
+
+        let mut worker =
+            Worker::start("ours", shell("echo ready; read line; echo broke >&2; exit 1")).expect("starts");
+        let said = worker.repetition().expect_err("dies").to_string();
+        assert!(
+            said.contains("ended early (exit status: 1)") && said.ends_with("broke"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn nonsense_is_not_a_time() {
+        for answer in ["fast", "-1", "0", "NaN", "inf"] {
+            let mut worker = Worker::start("ours", shell(&format!("echo ready; read line; echo {answer}")))
+                .expect("starts");
+            let said = worker.repetition().expect_err("nonsense").to_string();
+            assert!(
+                said.contains(&format!("said `{answer}` instead of the seconds")),
+                "{said}"
+            );
+        }
+        assert!(Worker::start("ours", shell("echo hello")).is_err());
+    }
+}

@@ -1,0 +1,80 @@
+//! Where tools and Python environments live: outside the repository, shared by all clones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// `$CALMIX_CACHE`, or `~/.cache/calmix`.
+pub(crate) fn folder() -> Result<PathBuf> {
+    if let Some(named) = std::env::var_os("CALMIX_CACHE").filter(|name| !name.is_empty()) {
+        return std::path::absolute(&named)
+            .with_context(|| format!("CALMIX_CACHE={} is not a folder name", named.display()));
+    }
+    let home =
+        std::env::home_dir().context("there is no home folder; set CALMIX_CACHE to a folder for tools")?;
+    Ok(home.join(".cache").join("calmix"))
+}
+
+/// Something installed in a folder of its own, whose name says the version.
+///
+/// The file `complete` appears last, so an interrupted installation is repeated and never used.
+pub(crate) struct Installed {
+    pub(crate) folder: PathBuf,
+}
+
+impl Installed {
+    pub(crate) fn named(name: &str) -> Result<Self> {
+        Ok(Self {
+            folder: folder()?.join(name),
+        })
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.folder.join("complete").is_file()
+    }
+
+    /// Installs with `install` unless that has been done; says whether there was anything to do.
+    pub(crate) fn ensure(&self, install: impl FnOnce(&Path) -> Result<()>) -> Result<bool> {
+        if self.is_complete() {
+            return Ok(false);
+        }
+        let shown = self.folder.display();
+        if self.folder.exists() {
+            fs::remove_dir_all(&self.folder).with_context(|| format!("cannot clear {shown}"))?;
+        }
+        fs::create_dir_all(&self.folder).with_context(|| format!("cannot create {shown}"))?;
+        install(&self.folder)?;
+        fs::write(self.folder.join("complete"), "").with_context(|| format!("cannot write into {shown}"))?;
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_installation_is_repeated_and_a_complete_one_is_not() {
+        let folder = std::env::temp_dir().join(format!("calmix-xtask-cache-{}", std::process::id()));
+        let installed = Installed {
+            folder: folder.clone(),
+        };
+        let interrupted = installed.ensure(|inside| {
+            fs::write(inside.join("half"), "")?;
+            anyhow::bail!("interrupted")
+        });
+        assert!(interrupted.is_err() && !installed.is_complete());
+        let leftover_is_gone = |inside: &Path| {
+            anyhow::ensure!(!inside.join("half").exists());
+            Ok(())
+        };
+        assert!(installed.ensure(leftover_is_gone).expect("installs"));
+        assert!(
+            !installed
+                .ensure(|_| anyhow::bail!("must not run"))
+                .expect("is there")
+        );
+        fs::remove_dir_all(folder).expect("cleans up");
+    }
+}

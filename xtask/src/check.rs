@@ -1,0 +1,100 @@
+//! `cargo xtask check`: everything that must hold before a change goes in, cheapest first.
+
+mod house;
+mod step;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+
+use crate::human_time::human_time;
+use step::{Action, STEPS, Step};
+
+/// Runs the named steps, or all of them, and stops at the first that fails.
+pub(crate) fn run(names: &[&str]) -> Result<()> {
+    let start = Instant::now();
+    let mut passed = Vec::new();
+    for (step, action) in prepare(chosen(names)?)? {
+        println!("\n── {}: {}\n   {action}", step.name, step.what);
+        let began = Instant::now();
+        let outcome = perform(action);
+        let took = began.elapsed();
+        outcome.map_err(|error| {
+            let (name, took) = (step.name, human_time(took));
+            anyhow!(
+                "{error:#}\ncheck: the step `{name}` failed after {took}; run it alone with `cargo xtask check {name}`"
+            )
+        })?;
+        passed.push((step.name, took));
+    }
+    summarise(&passed, start.elapsed());
+    Ok(())
+}
+
+/// The steps of these names in their usual order; all of them when there are no names.
+fn chosen(names: &[&str]) -> Result<Vec<&'static Step>> {
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| STEPS.iter().all(|step| step.name != **name))
+    {
+        let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        bail!(
+            "check has no step `{unknown}`; its steps are {}",
+            known.join(", ")
+        );
+    }
+    let wanted = |step: &&Step| names.is_empty() || names.contains(&step.name);
+    Ok(STEPS.iter().filter(wanted).collect())
+}
+
+/// Looks for every tool before the first step runs, so that a missing one shows at once.
+fn prepare(steps: Vec<&'static Step>) -> Result<Vec<(&'static Step, Action)>> {
+    let prepared = steps.into_iter().map(|step| {
+        let action =
+            (step.action)().with_context(|| format!("check: the step `{}` cannot run", step.name))?;
+        Ok((step, action))
+    });
+    prepared.collect()
+}
+
+fn perform(action: Action) -> Result<()> {
+    match action {
+        Action::Own { run, .. } => run(),
+        Action::Command(mut command) => {
+            let status = command
+                .status()
+                .with_context(|| format!("cannot start {command:?}"))?;
+            ensure!(status.success(), "its command ended with {status}");
+            Ok(())
+        }
+    }
+}
+
+fn summarise(passed: &[(&str, Duration)], total: Duration) {
+    println!();
+    for (name, took) in passed {
+        println!("{name:<10} {:>12}", human_time(*took));
+    }
+    let steps = if passed.len() == 1 { "step" } else { "steps" };
+    println!("check: {} {steps} passed in {}", passed.len(), human_time(total));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_chosen_by_name_in_their_own_order() {
+        let names = |chosen: Vec<&Step>| chosen.iter().map(|step| step.name).collect::<Vec<_>>();
+        assert_eq!(chosen(&[]).expect("all").len(), STEPS.len());
+        assert_eq!(names(chosen(&["tests", "fmt"]).expect("two")), ["fmt", "tests"]);
+        let refused = chosen(&["fmt", "linting"])
+            .err()
+            .expect("no such step")
+            .to_string();
+        assert!(
+            refused.contains("`linting`") && refused.contains("clippy"),
+            "{refused}"
+        );
+    }
+}

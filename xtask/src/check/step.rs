@@ -1,0 +1,154 @@
+//! The steps of `cargo xtask check`, cheapest first. To add one, add an entry.
+
+use std::fmt;
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::house;
+use crate::setup::{CARGO_DENY, CARGO_NEXTEST, TYPOS};
+use crate::workspace;
+
+/// One thing that must hold.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) what: &'static str,
+    /// How to find out; an error when a tool is missing.
+    pub(crate) action: fn() -> Result<Action>,
+}
+
+/// How a step finds out.
+pub(crate) enum Action {
+    /// A command that succeeds.
+    Command(Command),
+    /// A function of our own.
+    Own {
+        called: &'static str,
+        run: fn() -> Result<()>,
+    },
+}
+
+pub(crate) const STEPS: &[Step] = &[
+    Step {
+        name: "fmt",
+        what: "the code is formatted; `cargo fmt --all` does it",
+        action: || Ok(cargo(&["fmt", "--all", "--check"])),
+    },
+    Step {
+        name: "spelling",
+        what: "British spelling; exceptions go into _typos.toml",
+        action: || Ok(Action::Command(TYPOS.command()?)),
+    },
+    Step {
+        name: "house",
+        what: "who may use whom, file sizes and the like",
+        action: || {
+            Ok(Action::Own {
+                called: "xtask/src/check/house.rs",
+                run: house::check,
+            })
+        },
+    },
+    Step {
+        name: "deny",
+        what: "versions, licences and sources of dependencies, see deny.toml",
+        action: || {
+            let mut command = CARGO_DENY.command()?;
+            command.args(["--locked", "check", "bans", "licenses", "sources"]);
+            Ok(Action::Command(command))
+        },
+    },
+    Step {
+        name: "clippy",
+        what: "no lint is raised",
+        action: || {
+            Ok(cargo(&[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--locked",
+                "--",
+                "-D",
+                "warnings",
+            ]))
+        },
+    },
+    Step {
+        name: "docs",
+        what: "the documentation builds without a warning",
+        action: || {
+            let mut command = workspace::cargo();
+            command.env("RUSTDOCFLAGS", "-Dwarnings");
+            command.args([
+                "doc",
+                "--workspace",
+                "--no-deps",
+                "--document-private-items",
+                "--locked",
+            ]);
+            Ok(Action::Command(command))
+        },
+    },
+    Step {
+        name: "tests",
+        what: "every test passes",
+        action: || {
+            let mut command = CARGO_NEXTEST.command()?;
+            command.args(["nextest", "run", "--workspace", "--locked"]);
+            Ok(Action::Command(command))
+        },
+    },
+    Step {
+        name: "doctests",
+        what: "every example in the documentation runs",
+        action: || Ok(cargo(&["test", "--doc", "--workspace", "--locked"])),
+    },
+];
+
+fn cargo(arguments: &[&str]) -> Action {
+    let mut command = workspace::cargo();
+    command.args(arguments);
+    Action::Command(command)
+}
+
+/// As it can be pasted into a shell.
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let command = match self {
+            Self::Own { called, .. } => return f.write_str(called),
+            Self::Command(command) => command,
+        };
+        for (name, value) in command.get_envs() {
+            if let Some(value) = value {
+                write!(f, "{}={} ", name.display(), value.display())?;
+            }
+        }
+        let program = std::path::Path::new(command.get_program());
+        // The cargo that runs us has a long path that says nothing.
+        match program.file_stem() {
+            Some(stem) if stem == "cargo" => f.write_str("cargo")?,
+            _ => write!(f, "{}", program.display())?,
+        }
+        for argument in command.get_args() {
+            write!(f, " {}", argument.display())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_it_is_typed() {
+        let mut command = Command::new("/some/toolchain/bin/cargo");
+        command
+            .env("RUSTDOCFLAGS", "-Dwarnings")
+            .args(["doc", "--no-deps"]);
+        assert_eq!(
+            Action::Command(command).to_string(),
+            "RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps"
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! The chores of the workspace: `cargo xtask check`, `setup` and `bench`.
+//!
+//! What the build service runs is what a person runs: `.ci/run` calls `setup` and then `check`, nothing else.
+#![forbid(unsafe_code)]
+// A command-line tool speaks to its user.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod bench;
+mod cache;
+mod check;
+mod human_time;
+mod setup;
+mod workspace;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  check [STEP...]   every check, cheapest first, or only the named ones
+  setup             install the tools that `check` needs and this machine lacks
+  bench NAME [--json] [--repeat N]
+                    measure ours and theirs side by side; `cargo xtask bench` lists the names
+
+Tools and Python environments live in $CALMIX_CACHE, or ~/.cache/calmix.";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments.as_slice() {
+        ["check", steps @ ..] => check::run(steps),
+        ["setup"] => setup::run(),
+        ["bench", rest @ ..] => bench::run(rest),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nerror: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Python environments in the cache, for tools and for the peers of `bench`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cache::Installed;
+
+/// The interpreter of an environment with exactly these packages (`name==version`), created when needed.
+pub(crate) fn python(packages: &[&str]) -> Result<PathBuf> {
+    let name = packages.join("+").replace("==", "-");
+    let installed = Installed::named(&format!("python/{name}"))?;
+    if !installed.is_complete() {
+        eprintln!(
+            "bench: creating a Python environment with {}",
+            packages.join(", ")
+        );
+    }
+    installed.ensure(|folder| create(folder, packages))?;
+    let program = programs(&installed.folder).join("python");
+    Ok(program.with_extension(std::env::consts::EXE_EXTENSION))
+}
+
+/// Creates an environment in `folder` and installs the packages.
+pub(super) fn create(folder: &Path, packages: &[&str]) -> Result<()> {
+    let base = if cfg!(windows) { "python" } else { "python3" };
+    run(Command::new(base).args(["-m", "venv"]).arg(folder)).context(
+        "a Python environment cannot be created; it needs Python 3 with its venv module (Debian: python3-venv)",
+    )?;
+    let quiet = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    run(Command::new(programs(folder).join("python"))
+        .args(quiet)
+        .args(packages))
+    .with_context(|| format!("pip cannot install {}", packages.join(", ")))
+}
+
+/// Where an environment keeps its programs.
+pub(super) fn programs(folder: &Path) -> PathBuf {
+    folder.join(if cfg!(windows) { "Scripts" } else { "bin" })
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let program = command.get_program().display().to_string();
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {program}"))?;
+    if !output.status.success() {
+        let said = [output.stdout, output.stderr].concat();
+        bail!(
+            "{program} ended with {}:\n{}",
+            output.status,
+            String::from_utf8_lossy(&said).trim()
+        );
+    }
+    Ok(())
+}
