@@ -1,6 +1,7 @@
 //! The mathematics of CalibrateMix, of the semi-supervised methods under it, and of calibration.
 #![forbid(unsafe_code)]
 
+pub mod calibration;
 pub mod cosine;
 mod lanes;
 pub mod margin;

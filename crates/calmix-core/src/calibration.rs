@@ -1,0 +1,103 @@
+//! How true a confidence is, measured.
+//!
+//! A classifier is calibrated when, of the predictions it makes with confidence 0.8, eight in ten are right.
+//! [`TopLabel`] holds what a classifier said and whether it was right; everything that looks only at the
+//! winning class is computed from it:
+//!
+//! - [`reliability_bins`], and from them [`ece`], [`mce`], [`rms`] and [`debiased_squared_error`];
+//! - [`smooth_ece`], which needs no bins;
+//! - [`BrierDecomposition`] and the risk at every coverage ([`coverage_curve`], [`aurc`]).
+//!
+//! What looks at all classes takes the matrix: [`class_wise_ece`], [`brier_score`], [`nll_from_logits`] and
+//! [`nll_from_probabilities`].
+//!
+//! Sums are accumulated in f64 in the order of the rows. Which bin a row falls in and how ties are treated
+//! never depend on that order, so shuffled rows give the same result up to the rounding of the sums. No
+//! measure of zero rows is undefined: it is zero.
+//!
+//! ```
+//! use calmix_core::calibration::{Binning, TopLabel, ece, reliability_bins};
+//!
+//! let said = vec![0.05, 0.35, 0.62, 0.66, 0.667, 0.93, 0.95, 1.0];
+//! let right = vec![false, true, false, true, true, true, false, true];
+//! let predictions = TopLabel::new(said, right)?;
+//! let bins = reliability_bins(&predictions, Binning::default());
+//! assert!((ece(&bins) - 0.291_625).abs() < 1e-12);
+//! # Ok::<(), calmix_core::calibration::CalibrationError>(())
+//! ```
+
+mod binned_error;
+mod bins;
+mod checked;
+mod class_wise;
+mod coverage;
+mod debiased;
+mod decomposition;
+mod proper;
+mod smooth;
+mod top_label;
+
+pub use binned_error::{ece, mce, rms};
+pub use bins::{Binning, Edges, ReliabilityBin, reliability_bins};
+pub use class_wise::class_wise_ece;
+pub use coverage::{CoveragePoint, aurc, coverage_curve, excess_aurc};
+pub use debiased::{debiased_rms, debiased_squared_error};
+pub use decomposition::BrierDecomposition;
+pub use proper::{PROBABILITY_FLOOR, brier_score, nll_from_logits, nll_from_probabilities};
+pub use smooth::{SmoothEce, smooth_ece};
+pub use top_label::TopLabel;
+
+/// Why predictions cannot be measured.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CalibrationError {
+    /// There is not one answer to every prediction.
+    #[error("{predictions} predictions but {answers} answers")]
+    Lengths {
+        /// Rows of predictions.
+        predictions: usize,
+        /// Labels, or marks of right and wrong.
+        answers: usize,
+    },
+    /// A label names a class that the predictions do not have.
+    #[error("row {row} has label {label}, but there are {classes} classes")]
+    Label {
+        /// The row, from zero.
+        row: usize,
+        /// Its label.
+        label: u32,
+        /// How many classes there are.
+        classes: usize,
+    },
+    /// A confidence is not a number in [0, 1].
+    #[error("the confidence of row {row} is {value}, not in [0, 1]")]
+    Confidence {
+        /// The row, from zero.
+        row: usize,
+        /// What stands there.
+        value: f64,
+    },
+    /// A probability is not a number in [0, 1].
+    #[error("the probability of class {class} in row {row} is {value}, not in [0, 1]")]
+    Probability {
+        /// The row, from zero.
+        row: usize,
+        /// The class, from zero.
+        class: usize,
+        /// What stands there.
+        value: f32,
+    },
+    /// A logit is infinite or not a number.
+    #[error("the logit of class {class} in row {row} is {value}, not finite")]
+    Logit {
+        /// The row, from zero.
+        row: usize,
+        /// The class, from zero.
+        class: usize,
+        /// What stands there.
+        value: f32,
+    },
+    /// A temperature is not a positive finite number.
+    #[error("the temperature is {0}, not positive and finite")]
+    Temperature(f64),
+}

@@ -1,0 +1,249 @@
+//! Reliability bins: predictions of similar confidence, and how often they were right.
+
+use std::num::NonZeroU16;
+
+use serde::{Deserialize, Serialize};
+
+use super::TopLabel;
+
+/// How confidences are divided into bins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Binning {
+    /// Intervals of equal width, bin `i` of `bins` from `i / bins` to `(i + 1) / bins`.
+    EqualWidth {
+        /// How many.
+        bins: NonZeroU16,
+        /// To which bin an edge belongs.
+        edges: Edges,
+    },
+    /// As many predictions in every bin as ties allow.
+    ///
+    /// With the confidences sorted, the prediction of rank `r` among `n` belongs to bin `⌊r · bins / n⌋`. Equal
+    /// confidences stay together and take the bin of the middle of their ranks, so that no order of the rows
+    /// shows. Bins that stay empty are left out.
+    EqualMass {
+        /// How many.
+        bins: NonZeroU16,
+    },
+}
+
+/// To which bin a confidence on an edge belongs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Edges {
+    /// `[a, b)`, and the last bin holds 1 as well.
+    #[default]
+    LeftClosed,
+    /// `(a, b]`, and the first bin holds 0 as well.
+    RightClosed,
+    /// `[a, b)`, and a confidence of exactly 1 in a bin of its own behind the last one, as torchmetrics counts
+    /// (its issue 3510). For comparison with numbers made there.
+    Torchmetrics,
+}
+
+impl Default for Binning {
+    /// Fifteen bins of equal width, left closed.
+    fn default() -> Self {
+        Self::EqualWidth {
+            bins: const { NonZeroU16::MIN.saturating_add(14) },
+            edges: Edges::LeftClosed,
+        }
+    }
+}
+
+/// Predictions of similar confidence.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ReliabilityBin {
+    /// Where the bin begins: its edge, or the least confidence in a bin of equal mass.
+    pub lower: f64,
+    /// Where it ends: its edge, or the greatest confidence in a bin of equal mass.
+    pub upper: f64,
+    /// How many predictions it holds.
+    pub count: usize,
+    /// Their mean confidence; zero when there are none.
+    pub confidence: f64,
+    /// The share of them that was right; zero when there are none.
+    pub accuracy: f64,
+}
+
+impl ReliabilityBin {
+    /// Accuracy above confidence: positive when the bin is under-confident.
+    pub fn gap(&self) -> f64 {
+        self.accuracy - self.confidence
+    }
+}
+
+/// Divides the predictions into bins, in the order of confidence.
+///
+/// Bins of equal width are all there, the empty ones too.
+pub fn reliability_bins(predictions: &TopLabel, binning: Binning) -> Vec<ReliabilityBin> {
+    bins_of(predictions.confidence(), predictions.correct(), binning)
+}
+
+/// The same for any event: `happened[i]` was predicted with `probability[i]`.
+pub(super) fn bins_of(probability: &[f64], happened: &[bool], binning: Binning) -> Vec<ReliabilityBin> {
+    let Assignment { ranges, bin } = Assignment::new(probability, binning);
+    let mut bins: Vec<ReliabilityBin> = ranges
+        .iter()
+        .map(|&(lower, upper)| ReliabilityBin {
+            lower,
+            upper,
+            count: 0,
+            confidence: 0.0,
+            accuracy: 0.0,
+        })
+        .collect();
+    for ((&p, &happened), &bin) in probability.iter().zip(happened).zip(&bin) {
+        let bin = &mut bins[bin];
+        bin.count += 1;
+        bin.confidence += p;
+        bin.accuracy += f64::from(u8::from(happened));
+    }
+    for bin in bins.iter_mut().filter(|bin| bin.count > 0) {
+        bin.confidence /= bin.count as f64;
+        bin.accuracy /= bin.count as f64;
+    }
+    bins
+}
+
+/// Which bin every prediction falls in.
+pub(super) struct Assignment {
+    /// Where each bin begins and ends.
+    pub(super) ranges: Vec<(f64, f64)>,
+    /// The bin of every row.
+    pub(super) bin: Vec<usize>,
+}
+
+impl Assignment {
+    pub(super) fn new(confidence: &[f64], binning: Binning) -> Self {
+        match binning {
+            Binning::EqualWidth { bins, edges } => Self::equal_width(confidence, bins, edges),
+            Binning::EqualMass { bins } => Self::equal_mass(confidence, bins),
+        }
+    }
+
+    fn equal_width(confidence: &[f64], bins: NonZeroU16, edges: Edges) -> Self {
+        // The quotient is the f64 nearest to the edge. `np.linspace` and `torch.linspace` multiply a rounded
+        // step and may be off by one unit in the last place: 0.30000000000000004 for the third of ten.
+        let edge = |i: u16| f64::from(i) / f64::from(bins.get());
+        let inner: Vec<f64> = (1..bins.get()).map(edge).collect();
+        let mut ranges: Vec<(f64, f64)> = (0..bins.get()).map(|i| (edge(i), edge(i + 1))).collect();
+        let hidden = ranges.len();
+        if edges == Edges::Torchmetrics {
+            ranges.push((1.0, 1.0));
+        }
+        let bin_of = |&c: &f64| match edges {
+            Edges::RightClosed => inner.partition_point(|&edge| edge < c),
+            Edges::Torchmetrics if c == 1.0 => hidden,
+            Edges::LeftClosed | Edges::Torchmetrics => inner.partition_point(|&edge| edge <= c),
+        };
+        Self {
+            bin: confidence.iter().map(bin_of).collect(),
+            ranges,
+        }
+    }
+
+    fn equal_mass(confidence: &[f64], bins: NonZeroU16) -> Self {
+        let n = confidence.len();
+        let mut order: Vec<usize> = (0..n).collect();
+        order.sort_by(|&i, &j| confidence[i].total_cmp(&confidence[j]));
+        let mut ranges: Vec<(f64, f64)> = Vec::new();
+        let mut bin = vec![0; n];
+        let mut last_quantile = None;
+        let mut first = 0;
+        for ties in order.chunk_by(|&i, &j| confidence[i] == confidence[j]) {
+            let value = confidence[ties[0]];
+            let last = first + ties.len() - 1;
+            let quantile = (first + last) as u128 * u128::from(bins.get()) / (2 * n as u128);
+            if last_quantile != Some(quantile) {
+                ranges.push((value, value));
+                last_quantile = Some(quantile);
+            }
+            let current = ranges.len() - 1;
+            ranges[current].1 = value;
+            for &row in ties {
+                bin[row] = current;
+            }
+            first += ties.len();
+        }
+        Self { ranges, bin }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bins(n: u16) -> NonZeroU16 {
+        NonZeroU16::new(n).unwrap()
+    }
+
+    fn counts(confidence: &[f64], binning: Binning) -> Vec<usize> {
+        let bins = bins_of(confidence, &vec![true; confidence.len()], binning);
+        bins.iter().map(|bin| bin.count).collect()
+    }
+
+    #[test]
+    fn edges_belong_where_they_say() {
+        let confidence = [0.0, 0.25, 0.5, 0.75, 1.0];
+        let count = |edges| counts(&confidence, Binning::EqualWidth { bins: bins(4), edges });
+        assert_eq!(count(Edges::LeftClosed), [1, 1, 1, 2]);
+        assert_eq!(count(Edges::RightClosed), [2, 1, 1, 1]);
+        assert_eq!(count(Edges::Torchmetrics), [1, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn the_edges_are_the_nearest_numbers_to_the_fractions() {
+        for n in [3, 7, 10, 15, 20, 49, 100] {
+            let confidence: Vec<f64> = (0..n).map(|i| f64::from(i) / f64::from(n)).collect();
+            let edges = Edges::LeftClosed;
+            let binning = Binning::EqualWidth { bins: bins(n), edges };
+            assert_eq!(counts(&confidence, binning), vec![1; usize::from(n)]);
+        }
+    }
+
+    #[test]
+    fn bins_of_equal_mass_keep_ties_together() {
+        let count = |confidence: &[f64], n| counts(confidence, Binning::EqualMass { bins: bins(n) });
+        assert_eq!(count(&[0.6, 0.1, 0.5, 0.2, 0.4, 0.3], 3), [2, 2, 2]);
+        assert_eq!(count(&[0.1, 0.2, 0.3, 0.4, 0.5], 2), [3, 2]);
+        // Ranks 1 to 4 share the middle 2.5, of the first half.
+        assert_eq!(count(&[0.1, 0.2, 0.2, 0.2, 0.2, 0.3, 0.4], 2), [5, 2]);
+        assert_eq!(count(&[0.9; 5], 4), [5]);
+        assert_eq!(count(&[0.3, 0.7], 15), [1, 1]);
+        assert_eq!(count(&[], 3), [0; 0]);
+        let found = bins_of(
+            &[0.4, 0.1, 0.3, 0.2],
+            &[true; 4],
+            Binning::EqualMass { bins: bins(2) },
+        );
+        assert_eq!((found[0].lower, found[0].upper), (0.1, 0.2));
+        assert_eq!((found[1].lower, found[1].upper), (0.3, 0.4));
+    }
+
+    #[test]
+    fn bins_hold_means() {
+        let said = TopLabel::new(vec![0.6, 0.7, 0.1], vec![true, false, false]).unwrap();
+        let edges = Edges::LeftClosed;
+        let found = reliability_bins(&said, Binning::EqualWidth { bins: bins(2), edges });
+        assert_eq!(
+            (found[0].count, found[0].accuracy, found[0].confidence),
+            (1, 0.0, 0.1)
+        );
+        assert_eq!((found[1].count, found[1].accuracy), (2, 0.5));
+        assert!((found[1].gap() + 0.15).abs() < 1e-15);
+    }
+
+    #[test]
+    fn binnings_are_written_in_kebab_case() {
+        let binning = Binning::EqualWidth {
+            bins: bins(10),
+            edges: Edges::RightClosed,
+        };
+        let written = serde_json::to_string(&binning).unwrap();
+        assert_eq!(written, r#"{"equal-width":{"bins":10,"edges":"right-closed"}}"#);
+        assert_eq!(serde_json::from_str::<Binning>(&written).unwrap(), binning);
+        assert!(serde_json::from_str::<Binning>(r#"{"equal-mass":{"bins":0}}"#).is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! How wrong a classifier is when it answers only where it is confident.
+
+use super::TopLabel;
+
+/// What happens when everything below one confidence is left to somebody else.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CoveragePoint {
+    /// Predictions of at least this confidence are kept.
+    pub threshold: f64,
+    /// The share of predictions kept.
+    pub coverage: f64,
+    /// The share of kept predictions that is wrong; the accuracy is one minus this.
+    pub risk: f64,
+}
+
+/// The risk at every coverage that a threshold can reach, from the highest threshold down.
+///
+/// One point per distinct confidence: equal confidences are kept or left together.
+pub fn coverage_curve(predictions: &TopLabel) -> Vec<CoveragePoint> {
+    let n = predictions.len() as f64;
+    let (mut kept, mut wrong) = (0, 0);
+    let point = |ties: &Ties| {
+        kept += ties.count;
+        wrong += ties.wrong;
+        CoveragePoint {
+            threshold: ties.confidence,
+            coverage: kept as f64 / n,
+            risk: wrong as f64 / kept as f64,
+        }
+    };
+    ties(predictions).iter().map(point).collect()
+}
+
+/// Area under the risk-coverage curve (Geifman and El-Yaniv, 2017): the mean of the risk of the k most
+/// confident predictions over k = 1, …, n.
+///
+/// Where k falls among equal confidences, the risk is the expected one when ties are broken by chance, so the
+/// area does not depend on the order of the rows.
+pub fn aurc(predictions: &TopLabel) -> f64 {
+    let (mut kept, mut wrong, mut area) = (0.0, 0.0, 0.0);
+    for ties in ties(predictions) {
+        let (count, wrong_here) = (ties.count as f64, ties.wrong as f64);
+        for taken in 1..=ties.count {
+            let taken = taken as f64;
+            area += (wrong + wrong_here * (taken / count)) / (kept + taken);
+        }
+        kept += count;
+        wrong += wrong_here;
+    }
+    area / predictions.len().max(1) as f64
+}
+
+/// [`aurc`] above that of the best ranking of the same predictions, all right ones first (E-AURC; Geifman,
+/// Uziel and El-Yaniv, 2019).
+///
+/// The best area is summed exactly, not approximated by r + (1 − r) ln(1 − r).
+pub fn excess_aurc(predictions: &TopLabel) -> f64 {
+    let n = predictions.len();
+    let right = predictions.correct().iter().filter(|&&right| right).count();
+    let best: f64 = (right + 1..=n).map(|k| (k - right) as f64 / k as f64).sum();
+    aurc(predictions) - best / n.max(1) as f64
+}
+
+/// Predictions of one confidence.
+struct Ties {
+    confidence: f64,
+    count: usize,
+    wrong: usize,
+}
+
+/// The distinct confidences, the highest first.
+fn ties(predictions: &TopLabel) -> Vec<Ties> {
+    let rows = predictions.confidence().iter().zip(predictions.correct());
+    let mut rows: Vec<(f64, bool)> = rows
+        .map(|(&confidence, &correct)| (confidence, correct))
+        .collect();
+    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    rows.chunk_by(|a, b| a.0 == b.0)
+        .map(|equal| Ties {
+            confidence: equal[0].0,
+            count: equal.len(),
+            wrong: equal.iter().filter(|(_, correct)| !correct).count(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(confidence: &[f64], correct: &[bool]) -> TopLabel {
+        TopLabel::new(confidence.to_vec(), correct.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn the_curve_falls_as_doubt_is_left_out() {
+        let predictions = said(&[0.9, 0.6, 0.9, 0.5], &[true, false, true, true]);
+        let curve: Vec<(f64, f64, f64)> = coverage_curve(&predictions)
+            .iter()
+            .map(|p| (p.threshold, p.coverage, p.risk))
+            .collect();
+        assert_eq!(curve, [(0.9, 0.5, 0.0), (0.6, 0.75, 1.0 / 3.0), (0.5, 1.0, 0.25)]);
+        assert!((aurc(&predictions) - (1.0 / 3.0 + 0.25) / 4.0).abs() < 1e-15);
+        // The best ranking errs only at the end: risk 1/4 at k = 4.
+        assert!((excess_aurc(&predictions) - (1.0 / 3.0) / 4.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn ties_cost_what_chance_costs() {
+        let tied = aurc(&said(&[0.9, 0.7, 0.7, 0.7], &[true, false, true, false]));
+        let mut mean = 0.0;
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let correct: Vec<bool> = order.iter().map(|&i| [false, true, false][i]).collect();
+            let untied = said(&[0.9, 0.7, 0.6, 0.5], &[true, correct[0], correct[1], correct[2]]);
+            mean += aurc(&untied) / 6.0;
+        }
+        assert!((tied - mean).abs() < 1e-15);
+    }
+
+    #[test]
+    fn nothing_has_no_curve() {
+        assert!(coverage_curve(&said(&[], &[])).is_empty());
+        assert_eq!((aurc(&said(&[], &[])), excess_aurc(&said(&[], &[]))), (0.0, 0.0));
+    }
+}

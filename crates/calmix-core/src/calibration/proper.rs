@@ -1,0 +1,101 @@
+//! Proper scores: they are best, in expectation, only when the probabilities are the true ones.
+
+use super::{CalibrationError, checked};
+use crate::{matrix::Matrix, softmax::argmax};
+
+/// What a probability of zero counts as when its logarithm is taken: f64's epsilon, scikit-learn's choice.
+///
+/// One confident mistake then costs at most 36.04; logits need no floor, see [`nll_from_logits`].
+pub const PROBABILITY_FLOOR: f64 = f64::EPSILON;
+
+/// Brier score: `Σ_c (p_c − [label = c])²` per row, averaged over the rows; from 0 to 2.
+///
+/// # Errors
+/// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
+pub fn brier_score(probabilities: Matrix<'_>, labels: &[u32]) -> Result<f64, CalibrationError> {
+    checked::probabilities(probabilities, labels)?;
+    let of_row = |row: &[f32], label: usize| {
+        row.iter()
+            .enumerate()
+            .map(|(class, &p)| {
+                let miss = f64::from(p) - f64::from(u8::from(class == label));
+                miss * miss
+            })
+            .sum()
+    };
+    Ok(mean_over_rows(probabilities, labels, of_row))
+}
+
+/// Negative log-likelihood: the mean of `−ln max(p_label, floor)` with [`PROBABILITY_FLOOR`].
+///
+/// Prefer [`nll_from_logits`] where there are logits: a probability in f32 has lost what the floor replaces.
+///
+/// # Errors
+/// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
+pub fn nll_from_probabilities(probabilities: Matrix<'_>, labels: &[u32]) -> Result<f64, CalibrationError> {
+    checked::probabilities(probabilities, labels)?;
+    let of_row = |row: &[f32], label: usize| -libm::log(f64::from(row[label]).max(PROBABILITY_FLOOR));
+    Ok(mean_over_rows(probabilities, labels, of_row))
+}
+
+/// Negative log-likelihood of softmax(`logits` / `temperature`): the mean of `ln Σ exp(z/T) − z_label/T`.
+///
+/// In f64 and relative to the largest logit: exact for any confidence, without a floor.
+///
+/// # Errors
+/// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature is
+/// not positive.
+pub fn nll_from_logits(
+    logits: Matrix<'_>,
+    labels: &[u32],
+    temperature: f64,
+) -> Result<f64, CalibrationError> {
+    checked::logits(logits, labels, temperature)?;
+    let of_row = |row: &[f32], label: usize| {
+        let top = f64::from(row[argmax(row)]);
+        let below_top = |z: f32| (f64::from(z) - top) / temperature;
+        let sum: f64 = row.iter().map(|&z| libm::exp(below_top(z))).sum();
+        libm::log(sum) - below_top(row[label])
+    };
+    Ok(mean_over_rows(logits, labels, of_row))
+}
+
+/// Labels must have been checked.
+fn mean_over_rows(matrix: Matrix<'_>, labels: &[u32], of_row: impl Fn(&[f32], usize) -> f64) -> f64 {
+    let rows = matrix.iter().zip(labels);
+    let sum: f64 = rows.map(|(row, &label)| of_row(row, label as usize)).sum();
+    sum / labels.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_brier_score_sums_over_classes() {
+        let p = [0.5, 0.25, 0.25, 0.0, 0.0, 1.0];
+        let p = Matrix::new(&p, 2, 3).unwrap();
+        assert_eq!(brier_score(p, &[0, 2]).unwrap(), 0.375 / 2.0);
+        assert_eq!(brier_score(p, &[0, 0]).unwrap(), 1.1875);
+    }
+
+    #[test]
+    fn logits_need_no_floor() {
+        let z = Matrix::new(&[1000.0, 0.0], 1, 2).unwrap();
+        assert_eq!(nll_from_logits(z, &[1], 1.0).unwrap(), 1000.0);
+        assert_eq!(nll_from_logits(z, &[1], 2.0).unwrap(), 500.0);
+        assert_eq!(nll_from_logits(z, &[0], 1.0).unwrap(), 0.0);
+        let p = Matrix::new(&[1.0, 0.0], 1, 2).unwrap();
+        let floored = nll_from_probabilities(p, &[1]).unwrap();
+        assert!((floored - 36.043_653_389_117_15).abs() < 1e-13);
+        assert_eq!(nll_from_probabilities(p, &[0]).unwrap(), 0.0);
+    }
+
+    #[test]
+    fn nothing_scores_zero() {
+        let empty = Matrix::new(&[], 0, 3).unwrap();
+        assert_eq!(brier_score(empty, &[]).unwrap(), 0.0);
+        assert_eq!(nll_from_logits(empty, &[], 1.0).unwrap(), 0.0);
+        assert_eq!(nll_from_probabilities(empty, &[]).unwrap(), 0.0);
+    }
+}
