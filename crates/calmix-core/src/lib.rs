@@ -5,3 +5,4 @@ pub mod calibration;
 pub mod matrix;
 pub mod rng;
 pub mod softmax;
+pub mod stats;
