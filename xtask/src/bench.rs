@@ -58,10 +58,7 @@ fn request(arguments: &[&str]) -> Result<Request> {
         match *argument {
             "--json" => json = true,
             "--repeat" => {
-                let count = rest
-                    .next()
-                    .and_then(|count| count.parse().ok())
-                    .filter(|count| *count > 0);
+                let count = rest.next().and_then(|count| count.parse().ok()).filter(|count| *count > 0);
                 repeat = count.context("--repeat needs a number above zero")?;
             }
             flag if flag.starts_with('-') => {
@@ -76,29 +73,17 @@ fn request(arguments: &[&str]) -> Result<Request> {
 }
 
 fn names() -> String {
-    let lines: Vec<String> = BENCHES
-        .iter()
-        .map(|bench| format!("\n  {:<8} {}", bench.name, bench.what))
-        .collect();
+    let lines: Vec<String> =
+        BENCHES.iter().map(|bench| format!("\n  {:<8} {}", bench.name, bench.what)).collect();
     format!("these exist:{}", lines.concat())
 }
 
 fn build() -> Result<()> {
     let status = workspace::cargo()
-        .args([
-            "build",
-            "--release",
-            "--quiet",
-            "--locked",
-            "--package",
-            "calmix-bench",
-        ])
+        .args(["build", "--release", "--quiet", "--locked", "--package", "calmix-bench"])
         .status()
         .context("cannot start cargo build")?;
-    ensure!(
-        status.success(),
-        "calmix-bench does not build: `cargo build --release -p calmix-bench`"
-    );
+    ensure!(status.success(), "calmix-bench does not build: `cargo build --release -p calmix-bench`");
     Ok(())
 }
 
@@ -108,10 +93,7 @@ fn measure(bench: &Bench, case: &Case, repeat: usize) -> Result<Measurement> {
         Some(peer) if case.compared => {
             let mut command = Command::new(venv::python(peer.packages)?);
             // -B: no compiled files beside the scripts.
-            command
-                .arg("-B")
-                .arg(workspace::root().join(peer.script))
-                .args(case.arguments);
+            command.arg("-B").arg(workspace::root().join(peer.script)).args(case.arguments);
             Some(Worker::start("theirs", command)?)
         }
         _ => None,
@@ -136,9 +118,7 @@ fn measure(bench: &Bench, case: &Case, repeat: usize) -> Result<Measurement> {
 
 fn ours_command(bench: &Bench, case: &Case) -> Result<Command> {
     let metadata = workspace::metadata()?;
-    let target = metadata["target_directory"]
-        .as_str()
-        .context("cargo metadata names no target folder")?;
+    let target = metadata["target_directory"].as_str().context("cargo metadata names no target folder")?;
     let mut program = std::path::Path::new(target).join("release").join("calmix-bench");
     program.set_extension(std::env::consts::EXE_EXTENSION);
     let mut command = Command::new(program);
@@ -174,23 +154,10 @@ mod tests {
 
     #[test]
     fn requests_are_understood_or_refused_with_a_reason() {
-        let expected = |json, repeat| Request {
-            name: "rng".to_owned(),
-            json,
-            repeat,
-        };
+        let expected = |json, repeat| Request { name: "rng".to_owned(), json, repeat };
         assert_eq!(request(&["rng"]).expect("plain"), expected(false, DEFAULT_REPEAT));
-        assert_eq!(
-            request(&["--repeat", "3", "rng", "--json"]).expect("all"),
-            expected(true, 3)
-        );
-        for wrong in [
-            &["--repeat", "0", "rng"][..],
-            &["rng", "--repeat"],
-            &["rng", "x"],
-            &["--fast"],
-            &[],
-        ] {
+        assert_eq!(request(&["--repeat", "3", "rng", "--json"]).expect("all"), expected(true, 3));
+        for wrong in [&["--repeat", "0", "rng"][..], &["rng", "--repeat"], &["rng", "x"], &["--fast"], &[]] {
             assert!(request(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -25,9 +25,7 @@ pub(crate) struct Installed {
 
 impl Installed {
     pub(crate) fn named(name: &str) -> Result<Self> {
-        Ok(Self {
-            folder: folder()?.join(name),
-        })
+        Ok(Self { folder: folder()?.join(name) })
     }
 
     pub(crate) fn is_complete(&self) -> bool {
@@ -57,9 +55,7 @@ mod tests {
     #[test]
     fn an_interrupted_installation_is_repeated_and_a_complete_one_is_not() {
         let folder = std::env::temp_dir().join(format!("calmix-xtask-cache-{}", std::process::id()));
-        let installed = Installed {
-            folder: folder.clone(),
-        };
+        let installed = Installed { folder: folder.clone() };
         let interrupted = installed.ensure(|inside| {
             fs::write(inside.join("half"), "")?;
             anyhow::bail!("interrupted")
@@ -70,11 +66,7 @@ mod tests {
             Ok(())
         };
         assert!(installed.ensure(leftover_is_gone).expect("installs"));
-        assert!(
-            !installed
-                .ensure(|_| anyhow::bail!("must not run"))
-                .expect("is there")
-        );
+        assert!(!installed.ensure(|_| anyhow::bail!("must not run")).expect("is there"));
         fs::remove_dir_all(folder).expect("cleans up");
     }
 }

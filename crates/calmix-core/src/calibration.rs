@@ -1,4 +1,4 @@
-//! How true a confidence is, measured.
+//! How true a confidence is, and the maps that make it truer after training.
 //!
 //! A classifier is calibrated when, of the predictions it makes with confidence 0.8, eight in ten are right.
 //! [`TopLabel`] holds what a classifier said and whether it was right; everything that looks only at the
@@ -10,6 +10,10 @@
 //!
 //! What looks at all classes takes the matrix: [`class_wise_ece`], [`brier_score`], [`nll_from_logits`] and
 //! [`nll_from_probabilities`].
+//!
+//! The maps are values kept beside a model, never baked into its weights: [`temperature`] (and
+//! [`cross_fit`] where labels are few), [`vector`] scaling, [`isotonic`] regression; [`conformal`] sets keep a
+//! promised coverage. All that fit fail with a [`FitError`].
 //!
 //! Sums are accumulated in f64 in the order of the rows. Which bin a row falls in and how ties are treated
 //! never depend on that order, so shuffled rows give the same result up to the rounding of the sums. No
@@ -30,12 +34,19 @@ mod binned_error;
 mod bins;
 mod checked;
 mod class_wise;
+pub mod conformal;
 mod coverage;
+pub mod cross_fit;
 mod debiased;
 mod decomposition;
+mod fit_error;
+pub mod isotonic;
+mod lbfgs;
 mod proper;
 mod smooth;
+pub mod temperature;
 mod top_label;
+pub mod vector;
 
 pub use binned_error::{ece, mce, rms};
 pub use bins::{Binning, Edges, ReliabilityBin, reliability_bins};
@@ -43,6 +54,7 @@ pub use class_wise::class_wise_ece;
 pub use coverage::{CoveragePoint, aurc, coverage_curve, excess_aurc};
 pub use debiased::{debiased_rms, debiased_squared_error};
 pub use decomposition::BrierDecomposition;
+pub use fit_error::FitError;
 pub use proper::{PROBABILITY_FLOOR, brier_score, nll_from_logits, nll_from_probabilities};
 pub use smooth::{SmoothEce, smooth_ece};
 pub use top_label::TopLabel;

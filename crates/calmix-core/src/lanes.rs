@@ -67,9 +67,16 @@ mod tests {
     fn reductions_of_any_length() {
         for len in 0..40_u16 {
             let row: Vec<f32> = (0..len).map(|i| f32::from(i * 7 % 11) - 5.0).collect();
-            assert_eq!(sum(&row, |x| f64::from(x) * 2.0), row.iter().map(|&x| f64::from(x) * 2.0).sum());
+            assert_eq!(
+                sum(&row, |x| f64::from(x) * 2.0),
+                row.iter().map(|&x| f64::from(x) * 2.0).sum::<f64>()
+            );
             assert_eq!(max(&row), row.iter().copied().fold(f32::NEG_INFINITY, f32::max));
-            assert_eq!(dot(&row, &row), row.iter().map(|x| x * x).sum(), "whole numbers have exact sums");
+            assert_eq!(
+                dot(&row, &row),
+                row.iter().map(|x| x * x).sum::<f32>(),
+                "whole numbers have exact sums"
+            );
             assert!(all_finite(&row));
             for at in 0..row.len() {
                 for stray in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {

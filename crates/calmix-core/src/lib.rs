@@ -19,3 +19,4 @@ pub mod schedule;
 pub mod smoothing;
 pub mod softmax;
 pub mod split;
+pub mod stats;

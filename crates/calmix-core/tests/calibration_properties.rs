@@ -20,11 +20,7 @@ const ROUNDING: f64 = 1e-12;
 
 fn binning() -> impl Strategy<Value = Binning> {
     let bins = (1_u16..40).prop_map(|bins| NonZeroU16::new(bins).unwrap());
-    let edges = prop_oneof![
-        Just(Edges::LeftClosed),
-        Just(Edges::RightClosed),
-        Just(Edges::Torchmetrics)
-    ];
+    let edges = prop_oneof![Just(Edges::LeftClosed), Just(Edges::RightClosed), Just(Edges::Torchmetrics)];
     prop_oneof![
         (bins.clone(), edges).prop_map(|(bins, edges)| Binning::EqualWidth { bins, edges }),
         bins.prop_map(|bins| Binning::EqualMass { bins }),
@@ -111,11 +107,7 @@ fn predictions() -> impl Strategy<Value = Predictions> {
         let row = (prop::collection::vec(logit, classes), 0..classes as u32);
         prop::collection::vec(row, 0..20).prop_map(move |rows| {
             let (logits, labels) = rows.into_iter().unzip();
-            Predictions {
-                classes,
-                logits,
-                labels,
-            }
+            Predictions { classes, logits, labels }
         })
     })
 }

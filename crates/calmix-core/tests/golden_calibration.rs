@@ -84,9 +84,7 @@ fn binned_errors_are_those_of_torchmetrics_from_probabilities() {
         reliability_bins(&said, drawn.equal_width(Edges::Torchmetrics))
     };
     compare(&golden, "torchmetrics_f32_l1", F32, 1200, |case| ece(&bins(case)));
-    compare(&golden, "torchmetrics_f32_max", F32, 1200, |case| {
-        mce(&bins(case))
-    });
+    compare(&golden, "torchmetrics_f32_max", F32, 1200, |case| mce(&bins(case)));
     compare(&golden, "torchmetrics_f32_l2", F32, 1200, |case| rms(&bins(case)));
 }
 
@@ -112,9 +110,7 @@ fn right_closed_and_debiased_errors_are_those_of_kumar() {
     let golden = scores();
     let bins = |case| Scores::draw(case).bins(Edges::RightClosed);
     compare(&golden, "kumar_l1", F64, 1200, |case| ece(&bins(case)));
-    compare(&golden, "kumar_debiased", F64, 1200, |case| {
-        debiased_squared_error(&bins(case))
-    });
+    compare(&golden, "kumar_debiased", F64, 1200, |case| debiased_squared_error(&bins(case)));
 }
 
 /// Only where there are no ties and the bins divide the rows: elsewhere packages follow rules of their own.
@@ -132,12 +128,8 @@ fn bins_of_equal_mass_are_those_of_kumar() {
 #[test]
 fn smooth_ece_is_that_of_its_authors() {
     let golden = scores();
-    let ours: Vec<_> = (0..golden.cases.len())
-        .map(|case| smooth_ece(&Scores::draw(case).said))
-        .collect();
-    compare(&golden, "relplot_bandwidth", 0.0, 1200, |case| {
-        ours[case].bandwidth
-    });
+    let ours: Vec<_> = (0..golden.cases.len()).map(|case| smooth_ece(&Scores::draw(case).said)).collect();
+    compare(&golden, "relplot_bandwidth", 0.0, 1200, |case| ours[case].bandwidth);
     compare(&golden, "relplot_smece", F64, 1200, |case| ours[case].error);
     // Below 0.01 the grid is finer than its least, and has a node in the middle or has none.
     for parity in [0, 1] {
@@ -177,7 +169,5 @@ fn class_wise_errors_are_means_of_netcals() {
 
 #[test]
 fn the_area_under_risk_and_coverage_is_the_expected_one() {
-    compare(&scores(), "aurc", F64, 1200, |case| {
-        aurc(&Scores::draw(case).said)
-    });
+    compare(&scores(), "aurc", F64, 1200, |case| aurc(&Scores::draw(case).said));
 }

@@ -32,17 +32,11 @@ pub(crate) struct Case {
 pub(crate) const BENCHES: &[Bench] = &[Bench {
     name: "rng",
     what: "draws from a Philox stream, against NumPy's Generator(Philox)",
-    peer: Some(Peer {
-        script: "bench/peers/rng.py",
-        packages: &["numpy==2.4.6"],
-    }),
+    peer: Some(Peer { script: "bench/peers/rng.py", packages: &["numpy==2.4.6"] }),
     cases: &[Case {
         name: "beta(0.4) draws",
         arguments: &["beta", "0.4", "1000000"],
-        unit: Unit::Rate {
-            name: "draws/s",
-            per_repetition: 1e6,
-        },
+        unit: Unit::Rate { name: "draws/s", per_repetition: 1e6 },
         compared: true,
     }],
 }];

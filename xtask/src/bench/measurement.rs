@@ -86,9 +86,7 @@ pub(crate) fn table(measurements: &[Measurement]) -> String {
             measured.unit.name().to_owned(),
             value(measured.ours),
             measured.theirs.map_or_else(absent, value),
-            measured
-                .ratio()
-                .map_or_else(absent, |ratio| format!("{ratio:.2}")),
+            measured.ratio().map_or_else(absent, |ratio| format!("{ratio:.2}")),
         ]
     }));
     let cells = |column: usize| rows.iter().map(move |row| row[column].chars().count());
@@ -121,19 +119,10 @@ mod tests {
     }
 
     fn measurement(unit: Unit, theirs: Option<f64>) -> Measurement {
-        Measurement {
-            bench: "b",
-            case: "c \"quoted\"",
-            unit,
-            ours: 0.5,
-            theirs,
-        }
+        Measurement { bench: "b", case: "c \"quoted\"", unit, ours: 0.5, theirs }
     }
 
-    const RATE: Unit = Unit::Rate {
-        name: "things/s",
-        per_repetition: 100.0,
-    };
+    const RATE: Unit = Unit::Rate { name: "things/s", per_repetition: 100.0 };
 
     #[test]
     fn a_ratio_above_one_means_that_ours_is_better_in_either_unit() {
@@ -157,10 +146,7 @@ mod tests {
             serde_json::from_str(&measurement(Unit::Seconds, None).json()).expect("JSON");
         assert_eq!((&alone["unit"], &alone["ours"]), (&json!("s"), &json!(0.5)));
         let fields = alone.as_object().expect("an object");
-        assert_eq!(
-            (fields.get("theirs"), fields.get("ratio")),
-            (Some(&json!(null)), Some(&json!(null)))
-        );
+        assert_eq!((fields.get("theirs"), fields.get("ratio")), (Some(&json!(null)), Some(&json!(null))));
     }
 
     #[test]

@@ -34,10 +34,7 @@ impl Worker {
     /// Starts the worker and waits until it is ready.
     pub(crate) fn start(side: &str, mut command: Command) -> Result<Self> {
         let name = format!("{side} ({command:?})");
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
         let no_pipe = || format!("{name} has no pipe");
         let requests = child.stdin.take().with_context(no_pipe)?;
@@ -49,13 +46,7 @@ impl Worker {
             let _ = stderr.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).trim().to_owned()
         });
-        let mut worker = Self {
-            name,
-            child,
-            requests,
-            answers,
-            complaints: Some(complaints),
-        };
+        let mut worker = Self { name, child, requests, answers, complaints: Some(complaints) };
         match worker.answer()?.as_str() {
             "ready" => Ok(worker),
             other => Err(worker.failure(&format!("said `{other}` instead of `ready`"))),
@@ -86,15 +77,8 @@ impl Worker {
     fn failure(&mut self, what: &str) -> anyhow::Error {
         // It may have ended by itself; then there is nothing to kill.
         let _ = self.child.kill();
-        let status = self
-            .child
-            .wait()
-            .map_or_else(|error| error.to_string(), |status| status.to_string());
-        let complaints = self
-            .complaints
-            .take()
-            .and_then(|thread| thread.join().ok())
-            .unwrap_or_default();
+        let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        let complaints = self.complaints.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         let complaints = match complaints.as_str() {
             "" => "it wrote nothing to standard error".to_owned(),
             text => format!("it wrote to standard error:\n{text}"),
@@ -132,26 +116,15 @@ mod tests {
 
     #[test]
     fn a_worker_that_dies_is_quoted() {
-        let error = Worker::start("theirs", shell("echo no such case >&2; exit 3"))
-            .err()
-            .expect("fails");
+        let error = Worker::start("theirs", shell("echo no such case >&2; exit 3")).err().expect("fails");
         let said = error.to_string();
-        assert!(
-            said.starts_with("theirs") && said.contains("ended early"),
-            "{said}"
-        );
-        assert!(
-            said.contains("exit status: 3") && said.ends_with("no such case"),
-            "{said}"
-        );
+        assert!(said.starts_with("theirs") && said.contains("ended early"), "{said}");
+        assert!(said.contains("exit status: 3") && said.ends_with("no such case"), "{said}");
 
         let mut worker =
             Worker::start("ours", shell("echo ready; read line; echo broke >&2; exit 1")).expect("starts");
         let said = worker.repetition().expect_err("dies").to_string();
-        assert!(
-            said.contains("ended early (exit status: 1)") && said.ends_with("broke"),
-            "{said}"
-        );
+        assert!(said.contains("ended early (exit status: 1)") && said.ends_with("broke"), "{said}");
     }
 
     #[test]
@@ -160,10 +133,7 @@ mod tests {
             let mut worker = Worker::start("ours", shell(&format!("echo ready; read line; echo {answer}")))
                 .expect("starts");
             let said = worker.repetition().expect_err("nonsense").to_string();
-            assert!(
-                said.contains(&format!("said `{answer}` instead of the seconds")),
-                "{said}"
-            );
+            assert!(said.contains(&format!("said `{answer}` instead of the seconds")), "{said}");
         }
         assert!(Worker::start("ours", shell("echo hello")).is_err());
     }

@@ -22,10 +22,7 @@ pub(crate) enum Action {
     /// A command that succeeds.
     Command(Command),
     /// A function of our own.
-    Own {
-        called: &'static str,
-        run: fn() -> Result<()>,
-    },
+    Own { called: &'static str, run: fn() -> Result<()> },
 }
 
 pub(crate) const STEPS: &[Step] = &[
@@ -42,12 +39,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "house",
         what: "who may use whom, file sizes and the like",
-        action: || {
-            Ok(Action::Own {
-                called: "xtask/src/check/house.rs",
-                run: house::check,
-            })
-        },
+        action: || Ok(Action::Own { called: "xtask/src/check/house.rs", run: house::check }),
     },
     Step {
         name: "deny",
@@ -61,17 +53,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "clippy",
         what: "no lint is raised",
-        action: || {
-            Ok(cargo(&[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--locked",
-                "--",
-                "-D",
-                "warnings",
-            ]))
-        },
+        action: || Ok(cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])),
     },
     Step {
         name: "docs",
@@ -79,13 +61,7 @@ pub(crate) const STEPS: &[Step] = &[
         action: || {
             let mut command = workspace::cargo();
             command.env("RUSTDOCFLAGS", "-Dwarnings");
-            command.args([
-                "doc",
-                "--workspace",
-                "--no-deps",
-                "--document-private-items",
-                "--locked",
-            ]);
+            command.args(["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"]);
             Ok(Action::Command(command))
         },
     },
@@ -143,12 +119,7 @@ mod tests {
     #[test]
     fn a_command_is_shown_as_it_is_typed() {
         let mut command = Command::new("/some/toolchain/bin/cargo");
-        command
-            .env("RUSTDOCFLAGS", "-Dwarnings")
-            .args(["doc", "--no-deps"]);
-        assert_eq!(
-            Action::Command(command).to_string(),
-            "RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps"
-        );
+        command.env("RUSTDOCFLAGS", "-Dwarnings").args(["doc", "--no-deps"]);
+        assert_eq!(Action::Command(command).to_string(), "RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps");
     }
 }

@@ -61,26 +61,13 @@ impl Tool {
             Registry::CratesIo => self.compile(folder),
         })?;
         let program = self.program(&installed.folder);
-        ensure!(
-            program.is_file(),
-            "{} was installed without {}",
-            self.name,
-            program.display()
-        );
+        ensure!(program.is_file(), "{} was installed without {}", self.name, program.display());
         Ok(program)
     }
 
     fn compile(&self, folder: &Path) -> Result<()> {
         let status = workspace::cargo()
-            .args([
-                "install",
-                self.name,
-                "--locked",
-                "--quiet",
-                "--version",
-                self.version,
-                "--root",
-            ])
+            .args(["install", self.name, "--locked", "--quiet", "--version", self.version, "--root"])
             .arg(folder)
             // Built once and run for seconds: compiling quickly is worth more than fast code.
             .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
@@ -90,11 +77,7 @@ impl Tool {
             .env_remove("CARGO_TARGET_DIR")
             .status()
             .context("cannot start cargo install")?;
-        ensure!(
-            status.success(),
-            "cargo install {} ended with {status}",
-            self.name
-        );
+        ensure!(status.success(), "cargo install {} ended with {status}", self.name);
         Ok(())
     }
 
@@ -107,9 +90,7 @@ impl Tool {
             Registry::PyPi => venv::programs(folder),
             Registry::CratesIo => folder.join("bin"),
         };
-        programs
-            .join(self.name)
-            .with_extension(std::env::consts::EXE_EXTENSION)
+        programs.join(self.name).with_extension(std::env::consts::EXE_EXTENSION)
     }
 }
 

@@ -12,10 +12,7 @@ pub(crate) fn python(packages: &[&str]) -> Result<PathBuf> {
     let name = packages.join("+").replace("==", "-");
     let installed = Installed::named(&format!("python/{name}"))?;
     if !installed.is_complete() {
-        eprintln!(
-            "bench: creating a Python environment with {}",
-            packages.join(", ")
-        );
+        eprintln!("bench: creating a Python environment with {}", packages.join(", "));
     }
     installed.ensure(|folder| create(folder, packages))?;
     let program = programs(&installed.folder).join("python");
@@ -29,10 +26,8 @@ pub(super) fn create(folder: &Path, packages: &[&str]) -> Result<()> {
         "a Python environment cannot be created; it needs Python 3 with its venv module (Debian: python3-venv)",
     )?;
     let quiet = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    run(Command::new(programs(folder).join("python"))
-        .args(quiet)
-        .args(packages))
-    .with_context(|| format!("pip cannot install {}", packages.join(", ")))
+    run(Command::new(programs(folder).join("python")).args(quiet).args(packages))
+        .with_context(|| format!("pip cannot install {}", packages.join(", ")))
 }
 
 /// Where an environment keeps its programs.
@@ -42,16 +37,10 @@ pub(super) fn programs(folder: &Path) -> PathBuf {
 
 fn run(command: &mut Command) -> Result<()> {
     let program = command.get_program().display().to_string();
-    let output = command
-        .output()
-        .with_context(|| format!("cannot start {program}"))?;
+    let output = command.output().with_context(|| format!("cannot start {program}"))?;
     if !output.status.success() {
         let said = [output.stdout, output.stderr].concat();
-        bail!(
-            "{program} ended with {}:\n{}",
-            output.status,
-            String::from_utf8_lossy(&said).trim()
-        );
+        bail!("{program} ended with {}:\n{}", output.status, String::from_utf8_lossy(&said).trim());
     }
     Ok(())
 }

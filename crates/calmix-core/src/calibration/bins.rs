@@ -45,10 +45,7 @@ pub enum Edges {
 impl Default for Binning {
     /// Fifteen bins of equal width, left closed.
     fn default() -> Self {
-        Self::EqualWidth {
-            bins: const { NonZeroU16::MIN.saturating_add(14) },
-            edges: Edges::LeftClosed,
-        }
+        Self::EqualWidth { bins: const { NonZeroU16::MIN.saturating_add(14) }, edges: Edges::LeftClosed }
     }
 }
 
@@ -86,13 +83,7 @@ pub(super) fn bins_of(probability: &[f64], happened: &[bool], binning: Binning) 
     let Assignment { ranges, bin } = Assignment::new(probability, binning);
     let mut bins: Vec<ReliabilityBin> = ranges
         .iter()
-        .map(|&(lower, upper)| ReliabilityBin {
-            lower,
-            upper,
-            count: 0,
-            confidence: 0.0,
-            accuracy: 0.0,
-        })
+        .map(|&(lower, upper)| ReliabilityBin { lower, upper, count: 0, confidence: 0.0, accuracy: 0.0 })
         .collect();
     for ((&p, &happened), &bin) in probability.iter().zip(happened).zip(&bin) {
         let bin = &mut bins[bin];
@@ -138,10 +129,7 @@ impl Assignment {
             Edges::Torchmetrics if c == 1.0 => hidden,
             Edges::LeftClosed | Edges::Torchmetrics => inner.partition_point(|&edge| edge <= c),
         };
-        Self {
-            bin: confidence.iter().map(bin_of).collect(),
-            ranges,
-        }
+        Self { bin: confidence.iter().map(bin_of).collect(), ranges }
     }
 
     fn equal_mass(confidence: &[f64], bins: NonZeroU16) -> Self {
@@ -213,11 +201,7 @@ mod tests {
         assert_eq!(count(&[0.9; 5], 4), [5]);
         assert_eq!(count(&[0.3, 0.7], 15), [1, 1]);
         assert_eq!(count(&[], 3), [0; 0]);
-        let found = bins_of(
-            &[0.4, 0.1, 0.3, 0.2],
-            &[true; 4],
-            Binning::EqualMass { bins: bins(2) },
-        );
+        let found = bins_of(&[0.4, 0.1, 0.3, 0.2], &[true; 4], Binning::EqualMass { bins: bins(2) });
         assert_eq!((found[0].lower, found[0].upper), (0.1, 0.2));
         assert_eq!((found[1].lower, found[1].upper), (0.3, 0.4));
     }
@@ -227,20 +211,14 @@ mod tests {
         let said = TopLabel::new(vec![0.6, 0.7, 0.1], vec![true, false, false]).unwrap();
         let edges = Edges::LeftClosed;
         let found = reliability_bins(&said, Binning::EqualWidth { bins: bins(2), edges });
-        assert_eq!(
-            (found[0].count, found[0].accuracy, found[0].confidence),
-            (1, 0.0, 0.1)
-        );
+        assert_eq!((found[0].count, found[0].accuracy, found[0].confidence), (1, 0.0, 0.1));
         assert_eq!((found[1].count, found[1].accuracy), (2, 0.5));
         assert!((found[1].gap() + 0.15).abs() < 1e-15);
     }
 
     #[test]
     fn binnings_are_written_in_kebab_case() {
-        let binning = Binning::EqualWidth {
-            bins: bins(10),
-            edges: Edges::RightClosed,
-        };
+        let binning = Binning::EqualWidth { bins: bins(10), edges: Edges::RightClosed };
         let written = serde_json::to_string(&binning).unwrap();
         assert_eq!(written, r#"{"equal-width":{"bins":10,"edges":"right-closed"}}"#);
         assert_eq!(serde_json::from_str::<Binning>(&written).unwrap(), binning);

@@ -6,18 +6,11 @@ use crate::matrix::Matrix;
 /// One label per row, each of them a class.
 fn labels(matrix: Matrix<'_>, labels: &[u32]) -> Result<(), CalibrationError> {
     if matrix.rows() != labels.len() {
-        return Err(CalibrationError::Lengths {
-            predictions: matrix.rows(),
-            answers: labels.len(),
-        });
+        return Err(CalibrationError::Lengths { predictions: matrix.rows(), answers: labels.len() });
     }
     let classes = matrix.width();
     match labels.iter().position(|&label| label as usize >= classes) {
-        Some(row) => Err(CalibrationError::Label {
-            row,
-            label: labels[row],
-            classes,
-        }),
+        Some(row) => Err(CalibrationError::Label { row, label: labels[row], classes }),
         None => Ok(()),
     }
 }

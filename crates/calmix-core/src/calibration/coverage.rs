@@ -71,9 +71,7 @@ struct Ties {
 /// The distinct confidences, the highest first.
 fn ties(predictions: &TopLabel) -> Vec<Ties> {
     let rows = predictions.confidence().iter().zip(predictions.correct());
-    let mut rows: Vec<(f64, bool)> = rows
-        .map(|(&confidence, &correct)| (confidence, correct))
-        .collect();
+    let mut rows: Vec<(f64, bool)> = rows.map(|(&confidence, &correct)| (confidence, correct)).collect();
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
     rows.chunk_by(|a, b| a.0 == b.0)
         .map(|equal| Ties {
@@ -95,10 +93,8 @@ mod tests {
     #[test]
     fn the_curve_falls_as_doubt_is_left_out() {
         let predictions = said(&[0.9, 0.6, 0.9, 0.5], &[true, false, true, true]);
-        let curve: Vec<(f64, f64, f64)> = coverage_curve(&predictions)
-            .iter()
-            .map(|p| (p.threshold, p.coverage, p.risk))
-            .collect();
+        let curve: Vec<(f64, f64, f64)> =
+            coverage_curve(&predictions).iter().map(|p| (p.threshold, p.coverage, p.risk)).collect();
         assert_eq!(curve, [(0.9, 0.5, 0.0), (0.6, 0.75, 1.0 / 3.0), (0.5, 1.0, 0.25)]);
         assert!((aurc(&predictions) - (1.0 / 3.0 + 0.25) / 4.0).abs() < 1e-15);
         // The best ranking errs only at the end: risk 1/4 at k = 4.

@@ -59,13 +59,7 @@ mod tests {
 
     #[test]
     fn a_negative_square_has_root_zero() {
-        let bin = ReliabilityBin {
-            lower: 0.0,
-            upper: 1.0,
-            count: 4,
-            confidence: 0.5,
-            accuracy: 0.5,
-        };
+        let bin = ReliabilityBin { lower: 0.0, upper: 1.0, count: 4, confidence: 0.5, accuracy: 0.5 };
         assert!((debiased_squared_error(&[bin]) + 0.25 / 3.0).abs() < 1e-16);
         assert_eq!(debiased_rms(&[bin]), 0.0);
         assert_eq!(debiased_squared_error(&[ReliabilityBin { count: 1, ..bin }]), 0.0);

@@ -32,10 +32,7 @@ impl BrierDecomposition {
         let bins = reliability_bins(predictions, binning);
         let Assignment { bin: bin_of, .. } = Assignment::new(predictions.confidence(), binning);
 
-        let mut parts = Self {
-            uncertainty: accuracy * (1.0 - accuracy),
-            ..Self::default()
-        };
+        let mut parts = Self { uncertainty: accuracy * (1.0 - accuracy), ..Self::default() };
         for bin in &bins {
             let weight = bin.count as f64 / n;
             parts.reliability += weight * bin.gap() * bin.gap();
@@ -69,10 +66,7 @@ mod tests {
     #[test]
     fn every_part_is_what_a_hand_finds() {
         let said = TopLabel::new(vec![0.2, 0.4, 0.6, 1.0], vec![false, true, true, true]).unwrap();
-        let binning = Binning::EqualWidth {
-            bins: NonZeroU16::new(2).unwrap(),
-            edges: Edges::LeftClosed,
-        };
+        let binning = Binning::EqualWidth { bins: NonZeroU16::new(2).unwrap(), edges: Edges::LeftClosed };
         let parts = BrierDecomposition::new(&said, binning);
         let close = |found: f64, wanted: f64| (found - wanted).abs() < 1e-15;
         // Bins: confidence 0.3, accuracy 0.5; confidence 0.8, accuracy 1. Overall accuracy 0.75.

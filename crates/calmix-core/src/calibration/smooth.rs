@@ -27,15 +27,11 @@ pub fn smooth_ece(predictions: &TopLabel) -> SmoothEce {
         return SmoothEce::default();
     }
     let rows = predictions.confidence().iter().zip(predictions.correct());
-    let mut rows: Vec<(f64, f64)> = rows
-        .map(|(&confidence, &correct)| (confidence, confidence - f64::from(u8::from(correct))))
-        .collect();
+    let mut rows: Vec<(f64, f64)> =
+        rows.map(|(&confidence, &correct)| (confidence, confidence - f64::from(u8::from(correct)))).collect();
     rows.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
 
-    let mut found = SmoothEce {
-        error: smooth_ece_at(&rows, 1.0),
-        bandwidth: 1.0,
-    };
+    let mut found = SmoothEce { error: smooth_ece_at(&rows, 1.0), bandwidth: 1.0 };
     let mut low = 0.0;
     for _ in 0..HALVINGS {
         let bandwidth = f64::midpoint(low, found.bandwidth);

@@ -19,16 +19,10 @@ impl TopLabel {
     /// If the lengths differ or a confidence is not a number in [0, 1].
     pub fn new(confidence: Vec<f64>, correct: Vec<bool>) -> Result<Self, CalibrationError> {
         if confidence.len() != correct.len() {
-            return Err(CalibrationError::Lengths {
-                predictions: confidence.len(),
-                answers: correct.len(),
-            });
+            return Err(CalibrationError::Lengths { predictions: confidence.len(), answers: correct.len() });
         }
         match confidence.iter().position(|c| !(0.0..=1.0).contains(c)) {
-            Some(row) => Err(CalibrationError::Confidence {
-                row,
-                value: confidence[row],
-            }),
+            Some(row) => Err(CalibrationError::Confidence { row, value: confidence[row] }),
             None => Ok(Self { confidence, correct }),
         }
     }
@@ -46,10 +40,8 @@ impl TopLabel {
         checked::logits(logits, labels, temperature)?;
         Ok(Self::of_rows(logits, labels, |row, top| {
             // At least one, from the winner itself: the confidence is in (0, 1].
-            let sum: f64 = row
-                .iter()
-                .map(|&z| libm::exp((f64::from(z) - f64::from(top)) / temperature))
-                .sum();
+            let sum: f64 =
+                row.iter().map(|&z| libm::exp((f64::from(z) - f64::from(top)) / temperature)).sum();
             1.0 / sum
         }))
     }
@@ -144,10 +136,7 @@ mod tests {
             message(TopLabel::from_probabilities(z, &[2, 1])),
             "row 0 has label 2, but there are 2 classes"
         );
-        assert_eq!(
-            message(TopLabel::from_logits(z, &[0], 1.0)),
-            "2 predictions but 1 answers"
-        );
+        assert_eq!(message(TopLabel::from_logits(z, &[0], 1.0)), "2 predictions but 1 answers");
         assert_eq!(
             message(TopLabel::from_logits(z, &[0, 1], 0.0)),
             "the temperature is 0, not positive and finite"

@@ -26,11 +26,7 @@ pub(super) struct Scores {
 impl Scores {
     pub(super) fn draw(case: usize) -> Self {
         let s = &mut Seed(1).stream(Domain::Bootstrap, 0, case as u64);
-        if case < SMALL_SCORES {
-            Self::small(s)
-        } else {
-            Self::large(s)
-        }
+        if case < SMALL_SCORES { Self::small(s) } else { Self::large(s) }
     }
 
     fn small(s: &mut Stream) -> Self {
@@ -72,10 +68,7 @@ impl Scores {
     }
 
     fn new(confidence: Vec<f64>, correct: Vec<bool>, bins: u16) -> Self {
-        Self {
-            said: TopLabel::new(confidence, correct).unwrap(),
-            bins: NonZeroU16::new(bins).unwrap(),
-        }
+        Self { said: TopLabel::new(confidence, correct).unwrap(), bins: NonZeroU16::new(bins).unwrap() }
     }
 
     pub(super) fn bins(&self, edges: Edges) -> Vec<ReliabilityBin> {
@@ -108,10 +101,7 @@ impl Predictions {
             let mut cuts: Vec<usize> = (1..classes).map(|_| below(s, grain + 1)).collect();
             cuts.extend([0, grain]);
             cuts.sort_unstable();
-            let row: Vec<f32> = cuts
-                .windows(2)
-                .map(|cut| (cut[1] - cut[0]) as f32 / grain as f32)
-                .collect();
+            let row: Vec<f32> = cuts.windows(2).map(|cut| (cut[1] - cut[0]) as f32 / grain as f32).collect();
             logits.extend((0..classes).map(|_| ((s.uniform() - 0.5) * scale) as f32));
             let mut label = below(s, classes);
             if s.uniform() < 0.5 {
@@ -120,15 +110,7 @@ impl Predictions {
             labels.push(label as u32);
             probabilities.extend(row);
         }
-        Self {
-            rows,
-            classes,
-            probabilities,
-            logits,
-            labels,
-            temperature,
-            bins,
-        }
+        Self { rows, classes, probabilities, logits, labels, temperature, bins }
     }
 
     pub(super) fn probabilities(&self) -> Matrix<'_> {
@@ -140,9 +122,6 @@ impl Predictions {
     }
 
     pub(super) fn equal_width(&self, edges: Edges) -> Binning {
-        Binning::EqualWidth {
-            bins: self.bins,
-            edges,
-        }
+        Binning::EqualWidth { bins: self.bins, edges }
     }
 }

@@ -44,21 +44,14 @@ pub(super) fn read(root: &Path) -> Result<Vec<File>> {
 
 fn file(root: &Path, path: &Path) -> Result<File> {
     let context = || format!("cannot read {}", path.display());
-    let extension = path
-        .extension()
-        .and_then(|extension| extension.to_str())
-        .unwrap_or_default();
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let source = if SOURCES.contains(&extension) {
         Some(fs::read_to_string(path).with_context(context)?)
     } else {
         None
     };
     Ok(File {
-        path: path
-            .strip_prefix(root)
-            .unwrap_or(path)
-            .to_string_lossy()
-            .replace('\\', "/"),
+        path: path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/"),
         bytes: fs::metadata(path).with_context(context)?.len(),
         source,
     })
@@ -67,15 +60,9 @@ fn file(root: &Path, path: &Path) -> Result<File> {
 /// No source file is too long to read in one sitting.
 pub(super) fn length(files: &[File]) -> Vec<String> {
     let lines = |file: &File| file.source.as_ref().map_or(0, |source| source.lines().count());
-    let long = files
-        .iter()
-        .map(|file| (file, lines(file)))
-        .filter(|(_, lines)| *lines > LINE_LIMIT);
+    let long = files.iter().map(|file| (file, lines(file))).filter(|(_, lines)| *lines > LINE_LIMIT);
     long.map(|(file, lines)| {
-        format!(
-            "{}: {lines} lines; {LINE_LIMIT} are allowed, so it holds more than one concept",
-            file.path
-        )
+        format!("{}: {lines} lines; {LINE_LIMIT} are allowed, so it holds more than one concept", file.path)
     })
     .collect()
 }
@@ -84,29 +71,18 @@ pub(super) fn length(files: &[File]) -> Vec<String> {
 pub(super) fn module_names(files: &[File]) -> Vec<String> {
     let unnamed = files.iter().filter(|file| file.path.ends_with("/mod.rs"));
     unnamed
-        .map(|file| {
-            format!(
-                "{}: name it after its concept, foo.rs beside foo/, not foo/mod.rs",
-                file.path
-            )
-        })
+        .map(|file| format!("{}: name it after its concept, foo.rs beside foo/, not foo/mod.rs", file.path))
         .collect()
 }
 
 /// `unsafe` stands only in the binding to libtorch's process groups.
 pub(super) fn unsafe_places(files: &[File]) -> Vec<String> {
     let mut breaches = Vec::new();
-    let rust = files
-        .iter()
-        .filter(|file| is_rust(file) && !file.path.starts_with(UNSAFE_HOME));
+    let rust = files.iter().filter(|file| is_rust(file) && !file.path.starts_with(UNSAFE_HOME));
     for file in rust {
         for (index, line) in file.source.as_deref().unwrap_or_default().lines().enumerate() {
             if code_has_word(line, "unsafe") {
-                breaches.push(format!(
-                    "{}:{}: `unsafe` outside {UNSAFE_HOME}",
-                    file.path,
-                    index + 1
-                ));
+                breaches.push(format!("{}:{}: `unsafe` outside {UNSAFE_HOME}", file.path, index + 1));
             }
         }
     }
@@ -114,9 +90,7 @@ pub(super) fn unsafe_places(files: &[File]) -> Vec<String> {
 }
 
 fn is_rust(file: &File) -> bool {
-    Path::new(&file.path)
-        .extension()
-        .is_some_and(|extension| extension == "rs")
+    Path::new(&file.path).extension().is_some_and(|extension| extension == "rs")
 }
 
 /// Whether a line says `word` outside string literals and line comments.
@@ -141,9 +115,7 @@ pub(super) fn golden_size(files: &[File]) -> Vec<String> {
     if total < GOLDEN_LIMIT {
         return Vec::new();
     }
-    vec![format!(
-        "crates/*/tests/golden: {total} bytes together; they must stay below {GOLDEN_LIMIT}"
-    )]
+    vec![format!("crates/*/tests/golden: {total} bytes together; they must stay below {GOLDEN_LIMIT}")]
 }
 
 #[cfg(test)]
@@ -151,33 +123,21 @@ mod tests {
     use super::*;
 
     fn source(path: &str, text: &str) -> File {
-        File {
-            path: path.to_owned(),
-            bytes: text.len() as u64,
-            source: Some(text.to_owned()),
-        }
+        File { path: path.to_owned(), bytes: text.len() as u64, source: Some(text.to_owned()) }
     }
 
     #[test]
     fn five_hundred_lines_are_the_most() {
-        let files = [
-            source("xtask/src/a.rs", &"\n".repeat(500)),
-            source("bench/peers/b.py", &"\n".repeat(501)),
-        ];
+        let files =
+            [source("xtask/src/a.rs", &"\n".repeat(500)), source("bench/peers/b.py", &"\n".repeat(501))];
         let breaches = length(&files);
         assert_eq!(breaches.len(), 1);
-        assert!(
-            breaches[0].starts_with("bench/peers/b.py: 501 lines"),
-            "{breaches:?}"
-        );
+        assert!(breaches[0].starts_with("bench/peers/b.py: 501 lines"), "{breaches:?}");
     }
 
     #[test]
     fn modules_have_names() {
-        let files = [
-            source("crates/calmix-core/src/rng/mod.rs", ""),
-            source("xtask/src/nomod.rs", ""),
-        ];
+        let files = [source("crates/calmix-core/src/rng/mod.rs", ""), source("xtask/src/nomod.rs", "")];
         assert_eq!(module_names(&files).len(), 1);
     }
 
@@ -197,11 +157,7 @@ mod tests {
 
     #[test]
     fn golden_files_are_weighed_together() {
-        let golden = |path: &str| File {
-            path: path.to_owned(),
-            bytes: 1_000_000,
-            source: None,
-        };
+        let golden = |path: &str| File { path: path.to_owned(), bytes: 1_000_000, source: None };
         let mut files = vec![
             golden("crates/calmix-core/tests/golden/a.json"),
             golden("crates/calmix-core/tests/b.json"),

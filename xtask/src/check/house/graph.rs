@@ -25,10 +25,7 @@ pub(super) fn packages(metadata: &Value) -> Result<Vec<Package>> {
     let position: BTreeMap<&str, usize> = (entries.iter().enumerate())
         .map(|(index, entry)| Ok((text(&entry["id"])?, index)))
         .collect::<Result<_>>()?;
-    let mut packages = entries
-        .iter()
-        .map(|entry| package(entry, root))
-        .collect::<Result<Vec<_>>>()?;
+    let mut packages = entries.iter().map(|entry| package(entry, root)).collect::<Result<Vec<_>>>()?;
     for node in array(&metadata["resolve"]["nodes"])? {
         let links = (array(&node["deps"])?.iter())
             .filter(|dependency| is_ordinary(dependency))
@@ -48,11 +45,7 @@ fn package(entry: &Value, root: &str) -> Result<Package> {
     let is_macro_target = |target: &Value| target["kind"][0] == "proc-macro";
     Ok(Package {
         name: text(&entry["name"])?.to_owned(),
-        folder: inside.map(|path| {
-            path.replace('\\', "/")
-                .trim_matches('/')
-                .replace("/Cargo.toml", "")
-        }),
+        folder: inside.map(|path| path.replace('\\', "/").trim_matches('/').replace("/Cargo.toml", "")),
         is_macro: array(&entry["targets"])?.iter().any(is_macro_target),
         uses: (array(&entry["dependencies"])?.iter())
             .map(|dependency| Ok(text(&dependency["name"])?.to_owned()))
@@ -69,29 +62,20 @@ fn is_ordinary(dependency: &Value) -> bool {
 
 fn index_of(position: &BTreeMap<&str, usize>, id: &Value) -> Result<usize> {
     let id = text(id)?;
-    position
-        .get(id)
-        .copied()
-        .with_context(|| format!("cargo metadata does not describe {id}"))
+    position.get(id).copied().with_context(|| format!("cargo metadata does not describe {id}"))
 }
 
 fn text(value: &Value) -> Result<&str> {
-    value
-        .as_str()
-        .with_context(|| format!("cargo metadata has {value} where a string belongs"))
+    value.as_str().with_context(|| format!("cargo metadata has {value} where a string belongs"))
 }
 
 fn array(value: &Value) -> Result<&Vec<Value>> {
-    value
-        .as_array()
-        .with_context(|| format!("cargo metadata has {value} where a list belongs"))
+    value.as_array().with_context(|| format!("cargo metadata has {value} where a list belongs"))
 }
 
 /// The members of the workspace with their folders.
 pub(super) fn members(packages: &[Package]) -> impl Iterator<Item = (&Package, &str)> {
-    packages
-        .iter()
-        .filter_map(|package| Some((package, package.folder.as_deref()?)))
+    packages.iter().filter_map(|package| Some((package, package.folder.as_deref()?)))
 }
 
 /// The crates from outside the workspace that end up in a build of `name`.

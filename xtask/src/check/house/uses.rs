@@ -23,9 +23,7 @@ const CORE_LIMIT: usize = 10;
 
 /// Crates in `crates/` use each other along the arrows and nothing else of the workspace.
 pub(super) fn arrows(packages: &[Package]) -> Vec<String> {
-    let ours: BTreeSet<&str> = members(packages)
-        .map(|(package, _)| package.name.as_str())
-        .collect();
+    let ours: BTreeSet<&str> = members(packages).map(|(package, _)| package.name.as_str()).collect();
     let mut breaches = Vec::new();
     for (package, folder) in members(packages).filter(|(_, folder)| folder.starts_with("crates/")) {
         let name = package.name.as_str();
@@ -37,11 +35,7 @@ pub(super) fn arrows(packages: &[Package]) -> Vec<String> {
             continue;
         }
         let reachable = reachable(name);
-        let used = package
-            .uses
-            .iter()
-            .map(String::as_str)
-            .filter(|used| ours.contains(used));
+        let used = package.uses.iter().map(String::as_str).filter(|used| ours.contains(used));
         for used in used.filter(|used| *used != name && !reachable.contains(used)) {
             let allowed = match reachable.len() {
                 0 => "none of ours".to_owned(),
@@ -74,16 +68,10 @@ pub(super) fn libtorch(packages: &[Package]) -> Vec<String> {
     let outsiders = members(packages).filter(|(package, _)| !MAY_NAME_LIBTORCH.contains(&&*package.name));
     outsiders
         .flat_map(|(package, folder)| {
-            let named = package
-                .uses
-                .iter()
-                .filter(|used| LIBTORCH.contains(&used.as_str()));
+            let named = package.uses.iter().filter(|used| LIBTORCH.contains(&used.as_str()));
             named.map(move |named| {
                 let allowed = MAY_NAME_LIBTORCH.join(" and ");
-                format!(
-                    "{folder}: {} depends on {named}; only {allowed} may",
-                    package.name
-                )
+                format!("{folder}: {} depends on {named}; only {allowed} may", package.name)
             })
         })
         .collect()
@@ -117,18 +105,10 @@ mod tests {
     #[test]
     fn arrows_may_be_followed_forwards_only() {
         let breaches = arrows(&[
-            member(
-                "calmix",
-                "crates/calmix",
-                &["calmix-train", "calmix-core", "clap"],
-            ),
+            member("calmix", "crates/calmix", &["calmix-train", "calmix-core", "clap"]),
             member("calmix-train", "crates/calmix-train", &["calmix-report"]),
             member("calmix-data", "crates/calmix-data", &["calmix-engine"]),
-            member(
-                "calmix-engine",
-                "crates/calmix-engine",
-                &["calmix-core", "calmix-dist"],
-            ),
+            member("calmix-engine", "crates/calmix-engine", &["calmix-core", "calmix-dist"]),
             member("calmix-report", "crates/calmix-report", &["calmix-core"]),
             member("calmix-core", "crates/calmix-core", &["xtask", "calmix-core"]),
             member("calmix-extra", "crates/calmix-extra", &[]),

@@ -1,0 +1,156 @@
+//! L-BFGS for a smooth convex function (Nocedal and Wright, "Numerical optimization", algorithm 7.5).
+
+use std::collections::VecDeque;
+
+const MEMORY: usize = 12;
+
+pub(super) struct Minimum {
+    pub(super) point: Vec<f64>,
+    pub(super) iterations: usize,
+    /// The gradient vanished, or no further step lowers the function in f64.
+    pub(super) converged: bool,
+}
+
+/// Walks downhill from `start`; `objective` returns the value and writes the gradient.
+///
+/// The value never rises. Converged when no component of the gradient exceeds `tolerance`.
+pub(super) fn minimise(
+    start: Vec<f64>,
+    tolerance: f64,
+    max_iterations: usize,
+    mut objective: impl FnMut(&[f64], &mut [f64]) -> f64,
+) -> Minimum {
+    let mut point = start;
+    let mut gradient = vec![0.0; point.len()];
+    let mut value = objective(&point, &mut gradient);
+    let mut history = VecDeque::with_capacity(MEMORY);
+    let (mut trial, mut trial_gradient) = (point.clone(), gradient.clone());
+    for iterations in 0..max_iterations {
+        if gradient.iter().all(|g| g.abs() <= tolerance) {
+            return Minimum { point, iterations, converged: true };
+        }
+        let mut direction = direction(&gradient, &history);
+        if dot(&gradient, &direction) >= 0.0 {
+            history.clear();
+            direction = gradient.iter().map(|g| -g).collect();
+        }
+        let slope = dot(&gradient, &direction);
+        // Half of it is what a step can still gain: no more than the rounding of the value.
+        if !history.is_empty() && -slope <= f64::EPSILON * value.abs() {
+            return Minimum { point, iterations, converged: true };
+        }
+        let mut step =
+            if history.is_empty() { 1.0 / dot(&direction, &direction).sqrt().max(1.0) } else { 1.0 };
+        // Backtrack until the decrease is at least 1e-4 of what the slope promises (Armijo), and not zero:
+        // next to the optimum rounding would accept steps that lead nowhere.
+        let accepted = loop {
+            for ((t, &x), &d) in trial.iter_mut().zip(&point).zip(&direction) {
+                *t = x + step * d;
+            }
+            let trial_value = objective(&trial, &mut trial_gradient);
+            if trial_value < value && trial_value <= value + 1e-4 * step * slope {
+                break Some(trial_value);
+            }
+            step *= 0.5;
+            if step < 1e-12 {
+                break None;
+            }
+        };
+        let Some(trial_value) = accepted else {
+            if history.is_empty() {
+                // Not even straight downhill: what is left is below the rounding of the function.
+                return Minimum { point, iterations, converged: true };
+            }
+            history.clear();
+            continue;
+        };
+        remember(&mut history, [&point, &trial], [&gradient, &trial_gradient]);
+        std::mem::swap(&mut point, &mut trial);
+        std::mem::swap(&mut gradient, &mut trial_gradient);
+        value = trial_value;
+    }
+    Minimum { point, iterations: max_iterations, converged: false }
+}
+
+/// A step, the change of the gradient along it, and their product.
+struct Pair {
+    step: Vec<f64>,
+    change: Vec<f64>,
+    product: f64,
+}
+
+fn remember(history: &mut VecDeque<Pair>, points: [&[f64]; 2], gradients: [&[f64]; 2]) {
+    let difference = |[a, b]: [&[f64]; 2]| -> Vec<f64> { b.iter().zip(a).map(|(b, a)| b - a).collect() };
+    let (step, change) = (difference(points), difference(gradients));
+    let product = dot(&step, &change);
+    // Positive for a strictly convex function; rounding can make it useless near the end.
+    if product > f64::EPSILON * dot(&change, &change) {
+        if history.len() == MEMORY {
+            history.pop_front();
+        }
+        history.push_back(Pair { step, change, product });
+    }
+}
+
+/// −H·gradient by the two-loop recursion, H being the inverse Hessian that the history describes.
+fn direction(gradient: &[f64], history: &VecDeque<Pair>) -> Vec<f64> {
+    let mut q: Vec<f64> = gradient.iter().map(|g| -g).collect();
+    let mut along = Vec::with_capacity(history.len());
+    for pair in history.iter().rev() {
+        let a = dot(&pair.step, &q) / pair.product;
+        add(&mut q, -a, &pair.change);
+        along.push(a);
+    }
+    if let Some(last) = history.back() {
+        let scale = last.product / dot(&last.change, &last.change);
+        for q in &mut q {
+            *q *= scale;
+        }
+    }
+    for (pair, a) in history.iter().zip(along.into_iter().rev()) {
+        let b = dot(&pair.change, &q) / pair.product;
+        add(&mut q, a - b, &pair.step);
+    }
+    q
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn add(to: &mut [f64], factor: f64, what: &[f64]) {
+    for (t, w) in to.iter_mut().zip(what) {
+        *t += factor * w;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ill_conditioned_quadratic_is_solved() {
+        let weights: Vec<f64> = (0..20).map(|i| 10.0_f64.powi(i % 5)).collect();
+        let minimum = minimise(vec![0.0; 20], 1e-9, 500, |x, g| {
+            let mut value = 0.0;
+            for ((g, x), w) in g.iter_mut().zip(x).zip(&weights) {
+                *g = w * (x - 1.0);
+                value += 0.5 * w * (x - 1.0) * (x - 1.0);
+            }
+            value
+        });
+        assert!(minimum.converged && minimum.iterations < 200, "{}", minimum.iterations);
+        assert!(minimum.point.iter().all(|x| (x - 1.0).abs() < 1e-8));
+    }
+
+    #[test]
+    fn a_cap_is_kept_and_reported() {
+        let minimum = minimise(vec![5.0, 5.0], 0.0, 1, |x, g| {
+            g[0] = 4.0 * x[0].powi(3);
+            g[1] = 0.02 * x[1];
+            x[0].powi(4) + 0.01 * x[1] * x[1]
+        });
+        assert!(!minimum.converged);
+        assert_eq!(minimum.iterations, 1);
+    }
+}

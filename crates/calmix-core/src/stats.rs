@@ -1,0 +1,63 @@
+//! Statistics of a few runs and of many samples: means, intervals, and corrections for asking often.
+//!
+//! Every result carries the `n` it rests on. Nothing is reported that the data cannot carry: no samples are
+//! an error, and one sample has a mean but neither a deviation nor an interval.
+
+mod bootstrap;
+mod holm;
+pub mod student_t;
+mod summary;
+
+pub use bootstrap::{Bootstrap, PairedBootstrap, bootstrap, paired_bootstrap, resample};
+pub use holm::holm;
+pub use summary::{Interval, PairedTest, Summary, paired_t_test};
+
+/// Why a statistic could not be computed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StatsError {
+    /// Fewer samples than the statistic needs to mean anything.
+    #[error("at least {needed} samples are needed, got {got}")]
+    TooFew {
+        /// The smallest number that would do.
+        needed: usize,
+        /// How many there are.
+        got: usize,
+    },
+    /// Samples that belong together in pairs are not equally many.
+    #[error("{first} samples cannot be paired with {second}")]
+    Unpaired {
+        /// On the one side.
+        first: usize,
+        /// On the other.
+        second: usize,
+    },
+    /// A number is outside the range where it means something.
+    #[error("{what} {index} is {value}, which is not {allowed}")]
+    Value {
+        /// What the number is.
+        what: &'static str,
+        /// Its position; zero where there is one only.
+        index: usize,
+        /// The number.
+        value: f64,
+        /// What it may be.
+        allowed: &'static str,
+    },
+}
+
+fn check_finite(what: &'static str, numbers: &[f64]) -> Result<(), StatsError> {
+    match numbers.iter().position(|x| !x.is_finite()) {
+        Some(index) => Err(StatsError::Value { what, index, value: numbers[index], allowed: "finite" }),
+        None => Ok(()),
+    }
+}
+
+/// Between zero and one, both excluded.
+fn check_level(what: &'static str, value: f64) -> Result<(), StatsError> {
+    if value > 0.0 && value < 1.0 {
+        Ok(())
+    } else {
+        Err(StatsError::Value { what, index: 0, value, allowed: "between 0 and 1" })
+    }
+}
