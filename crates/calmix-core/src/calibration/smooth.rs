@@ -79,8 +79,8 @@ fn smooth_ece_at(rows: &[Pair], bandwidth: f64) -> f64 {
 }
 
 /// Gives every row to the two grid nodes around its confidence, to the nearer one more; then reflects the
-/// grid at both ends, so that node `i` stands at `nodes − 1 + i`.
-fn spread_over_grid(rows: &[Pair], nodes: usize) -> Vec<Pair> {
+/// grid at both ends, so that node `i` stands at `nodes − 1 + i`. Places where nothing stands are left out.
+fn spread_over_grid(rows: &[Pair], nodes: usize) -> Vec<(usize, Pair)> {
     let mut grid = vec![Pair::default(); nodes];
     for &(confidence, residual) in rows {
         let at = confidence * (nodes - 1) as f64;
@@ -93,7 +93,9 @@ fn spread_over_grid(rows: &[Pair], nodes: usize) -> Vec<Pair> {
     }
     let below = grid[1..].iter().rev();
     let above = grid[..nodes - 1].iter().rev();
-    below.chain(&grid).chain(above).copied().collect()
+    let reflected = below.chain(&grid).chain(above).copied().enumerate();
+    // Adding nothing changes no sum, not in the last bit; with few rows nearly all places are empty.
+    reflected.filter(|&(_, value)| value != Pair::default()).collect()
 }
 
 /// A Gaussian on the nodes of the unit interval around ½.
@@ -121,9 +123,12 @@ impl Kernel {
     }
 
     /// The smoothed values at `node` of a reflected grid.
-    fn smooth(&self, reflected: &[Pair], node: usize) -> Pair {
-        let weighted = self.weights.iter().zip(&reflected[self.start + node..]);
-        weighted.fold((0.0, 0.0), |(residual, density), (w, value)| {
+    fn smooth(&self, reflected: &[(usize, Pair)], node: usize) -> Pair {
+        let start = self.start + node;
+        let before = |end: usize| reflected.partition_point(|&(place, _)| place < end);
+        let in_reach = &reflected[before(start)..before(start + self.weights.len())];
+        in_reach.iter().fold((0.0, 0.0), |(residual, density), &(place, value)| {
+            let w = self.weights[place - start];
             (residual + w * value.0, density + w * value.1)
         })
     }
