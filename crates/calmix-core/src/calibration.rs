@@ -13,7 +13,7 @@
 //!
 //! The maps are values kept beside a model, never baked into its weights: [`temperature`] (and
 //! [`cross_fit`] where labels are few), [`vector`] scaling, [`isotonic`] regression; [`conformal`] sets keep a
-//! promised coverage. All that fit fail with a [`FitError`].
+//! promised coverage. Measures and maps check what they are given and fail with a [`CalibrationError`].
 //!
 //! Sums are accumulated in f64 in the order of the rows. Which bin a row falls in and how ties are treated
 //! never depend on that order, so shuffled rows give the same result up to the rounding of the sums. No
@@ -39,7 +39,7 @@ mod coverage;
 pub mod cross_fit;
 mod debiased;
 mod decomposition;
-mod fit_error;
+mod error;
 pub mod isotonic;
 mod lbfgs;
 mod proper;
@@ -54,62 +54,7 @@ pub use class_wise::class_wise_ece;
 pub use coverage::{CoveragePoint, aurc, coverage_curve, excess_aurc};
 pub use debiased::{debiased_rms, debiased_squared_error};
 pub use decomposition::BrierDecomposition;
-pub use fit_error::FitError;
+pub use error::CalibrationError;
 pub use proper::{PROBABILITY_FLOOR, brier_score, nll_from_logits, nll_from_probabilities};
 pub use smooth::{SmoothEce, smooth_ece};
 pub use top_label::TopLabel;
-
-/// Why predictions cannot be measured.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CalibrationError {
-    /// There is not one answer to every prediction.
-    #[error("{predictions} predictions but {answers} answers")]
-    Lengths {
-        /// Rows of predictions.
-        predictions: usize,
-        /// Labels, or marks of right and wrong.
-        answers: usize,
-    },
-    /// A label names a class that the predictions do not have.
-    #[error("row {row} has label {label}, but there are {classes} classes")]
-    Label {
-        /// The row, from zero.
-        row: usize,
-        /// Its label.
-        label: u32,
-        /// How many classes there are.
-        classes: usize,
-    },
-    /// A confidence is not a number in [0, 1].
-    #[error("the confidence of row {row} is {value}, not in [0, 1]")]
-    Confidence {
-        /// The row, from zero.
-        row: usize,
-        /// What stands there.
-        value: f64,
-    },
-    /// A probability is not a number in [0, 1].
-    #[error("the probability of class {class} in row {row} is {value}, not in [0, 1]")]
-    Probability {
-        /// The row, from zero.
-        row: usize,
-        /// The class, from zero.
-        class: usize,
-        /// What stands there.
-        value: f32,
-    },
-    /// A logit is infinite or not a number.
-    #[error("the logit of class {class} in row {row} is {value}, not finite")]
-    Logit {
-        /// The row, from zero.
-        row: usize,
-        /// The class, from zero.
-        class: usize,
-        /// What stands there.
-        value: f32,
-    },
-    /// A temperature is not a positive finite number.
-    #[error("the temperature is {0}, not positive and finite")]
-    Temperature(f64),
-}

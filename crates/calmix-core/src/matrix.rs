@@ -1,5 +1,7 @@
 //! A row-major matrix that somebody else owns.
 
+use std::{error, fmt};
+
 /// A view of `rows × width` numbers, one row after the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Matrix<'a> {
@@ -9,8 +11,7 @@ pub struct Matrix<'a> {
 }
 
 /// The length of a slice is not what its shape says.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{rows} rows of {width} need {needed} numbers, got {got}", needed = rows.saturating_mul(*width))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShapeError {
     /// Rows asked for.
     pub rows: usize,
@@ -19,6 +20,16 @@ pub struct ShapeError {
     /// Numbers there are.
     pub got: usize,
 }
+
+impl fmt::Display for ShapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rows, width, got } = self;
+        let needed = rows.saturating_mul(*width);
+        write!(f, "{rows} rows of {width} need {needed} numbers, got {got}")
+    }
+}
+
+impl error::Error for ShapeError {}
 
 impl<'a> Matrix<'a> {
     /// Views `data` as `rows` rows of `width` numbers.
@@ -54,7 +65,7 @@ impl<'a> Matrix<'a> {
     }
 
     /// The rows in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [f32]> + use<'a> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [f32]> + Clone + use<'a> {
         let Self { data, rows, width } = *self;
         (0..rows).map(move |i| &data[i * width..(i + 1) * width])
     }

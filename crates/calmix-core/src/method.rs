@@ -1,5 +1,7 @@
 //! A whole method: a base algorithm, a mixup term or none, and how targets are smoothed.
 
+use std::{error, fmt};
+
 use serde::{Deserialize, Serialize};
 
 use crate::margin::{Averaging, LabelledMargins, MarginStore};
@@ -53,8 +55,7 @@ pub struct MethodState {
 }
 
 /// A setting outside its range.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{setting} = {value} is out of range: it must be {range}")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct OutOfRange {
     /// The setting, by its path in the method.
     pub setting: &'static str,
@@ -63,6 +64,15 @@ pub struct OutOfRange {
     /// What it may be.
     pub range: &'static str,
 }
+
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { setting, value, range } = self;
+        write!(f, "{setting} = {value} is out of range: it must be {range}")
+    }
+}
+
+impl error::Error for OutOfRange {}
 
 impl Method {
     /// Checks every number of the method.

@@ -1,5 +1,7 @@
 //! What the network said about one group's batch.
 
+use std::{error, fmt};
+
 use crate::lanes::all_finite;
 use crate::matrix::Matrix;
 use crate::pair::Space;
@@ -28,11 +30,10 @@ pub struct Observation<'a> {
 }
 
 /// An observation that contradicts itself.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ObservationError {
     /// A column of another length.
-    #[error("the {batch} batch has {ids} ids but {got} rows of {what}")]
     Length {
         /// Which batch.
         batch: &'static str,
@@ -44,7 +45,6 @@ pub enum ObservationError {
         got: usize,
     },
     /// The two batches have different numbers of classes.
-    #[error("the labelled batch has {labelled} classes, the unlabelled one {unlabelled}")]
     Classes {
         /// Width of the labelled logits.
         labelled: usize,
@@ -52,7 +52,6 @@ pub enum ObservationError {
         unlabelled: usize,
     },
     /// A label that is no class.
-    #[error("row {row} has label {label}, but there are {classes} classes")]
     Label {
         /// The row.
         row: usize,
@@ -62,7 +61,6 @@ pub enum ObservationError {
         classes: usize,
     },
     /// A number that is none, or infinite: taken in, it would stay in the averages for good.
-    #[error("row {row} of the {batch} batch (sample {sample}) has {what} that are not finite")]
     NotFinite {
         /// Which batch.
         batch: &'static str,
@@ -74,6 +72,27 @@ pub enum ObservationError {
         sample: u64,
     },
 }
+
+impl fmt::Display for ObservationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length { batch, what, ids, got } => {
+                write!(f, "the {batch} batch has {ids} ids but {got} rows of {what}")
+            }
+            Self::Classes { labelled, unlabelled } => {
+                write!(f, "the labelled batch has {labelled} classes, the unlabelled one {unlabelled}")
+            }
+            Self::Label { row, label, classes } => {
+                write!(f, "row {row} has label {label}, but there are {classes} classes")
+            }
+            Self::NotFinite { batch, what, row, sample } => {
+                write!(f, "row {row} of the {batch} batch (sample {sample}) has {what} that are not finite")
+            }
+        }
+    }
+}
+
+impl error::Error for ObservationError {}
 
 impl<'a> Rows<'a> {
     /// Row i in the space that similarity is measured in.

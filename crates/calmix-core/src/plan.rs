@@ -3,6 +3,8 @@
 //! A plan is indices, weights and targets. It says what the update has to do and nothing about why, so that
 //! the engine never meets a rule of the method, and this function never meets a tensor.
 
+use std::{error, fmt};
+
 use crate::margin::margin;
 use crate::method::{Method, MethodState};
 use crate::mixup::mixer::Mixer;
@@ -43,15 +45,44 @@ pub struct Difficulty {
 }
 
 /// Why there is no plan.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum PlanError {
     /// The observation contradicts itself.
-    #[error(transparent)]
-    Observation(#[from] ObservationError),
+    Observation(ObservationError),
     /// The memory of a sample could not be reached.
-    #[error(transparent)]
-    State(#[from] StateError),
+    State(StateError),
+}
+
+// Transparent: what stands inside speaks for itself, and its cause is the cause.
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Observation(inside) => inside.fmt(f),
+            Self::State(inside) => inside.fmt(f),
+        }
+    }
+}
+
+impl error::Error for PlanError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Observation(inside) => inside.source(),
+            Self::State(inside) => inside.source(),
+        }
+    }
+}
+
+impl From<ObservationError> for PlanError {
+    fn from(inside: ObservationError) -> Self {
+        Self::Observation(inside)
+    }
+}
+
+impl From<StateError> for PlanError {
+    fn from(inside: StateError) -> Self {
+        Self::State(inside)
+    }
 }
 
 /// Algorithm 1: what one group's batch teaches, line by line.
@@ -193,4 +224,19 @@ fn share_in_use(
     let mut sums = [pseudo.weights.iter().map(|&w| f64::from(w)).sum(), pseudo.weights.len() as f64];
     samples.sum_over_groups(&mut sums)?;
     Ok(if sums[1] > 0.0 { sums[0] / sums[1] } else { 0.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    #[test]
+    fn a_failed_exchange_is_told_with_its_cause() {
+        let error = PlanError::from(StateError::Exchange("the line is dead".into()));
+        assert_eq!(error.to_string(), "the exchange with other processes failed");
+        assert_eq!(error.source().unwrap().to_string(), "the line is dead");
+        assert!(PlanError::from(StateError::UnknownSample { sample: 1 }).source().is_none());
+    }
 }

@@ -4,6 +4,8 @@
 //! One process holds all of it in a [`LocalState`]; many processes each own a part and exchange the rows of a
 //! batch, and the plan cannot tell the difference.
 
+use std::{error, fmt};
+
 use serde::{Deserialize, Serialize};
 
 use crate::margin::{LabelledMargins, MarginStore};
@@ -50,17 +52,15 @@ pub trait SampleState {
 }
 
 /// Why the memory of a sample could not be reached.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum StateError {
     /// An id that the store was not made for.
-    #[error("sample {sample} is not in this store")]
     UnknownSample {
         /// The id.
         sample: u64,
     },
     /// A row with another number of classes.
-    #[error("the store has {expected} classes, the row speaks of {got}")]
     Classes {
         /// Classes of the store.
         expected: usize,
@@ -68,20 +68,42 @@ pub enum StateError {
         got: usize,
     },
     /// The method asks for something this state was not made to keep.
-    #[error("this state does not keep {what}: it was made for another method")]
     NotKept {
         /// What was asked for.
         what: &'static str,
     },
     /// Plain data that is no valid state.
-    #[error("damaged state: {what}")]
     Damaged {
         /// What is wrong with it.
         what: &'static str,
     },
     /// The processes that own the samples could not be reached.
-    #[error("the exchange with other processes failed")]
-    Exchange(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Exchange(Box<dyn error::Error + Send + Sync>),
+}
+
+impl fmt::Display for StateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownSample { sample } => write!(f, "sample {sample} is not in this store"),
+            Self::Classes { expected, got } => {
+                write!(f, "the store has {expected} classes, the row speaks of {got}")
+            }
+            Self::NotKept { what } => {
+                write!(f, "this state does not keep {what}: it was made for another method")
+            }
+            Self::Damaged { what } => write!(f, "damaged state: {what}"),
+            Self::Exchange(_) => f.write_str("the exchange with other processes failed"),
+        }
+    }
+}
+
+impl error::Error for StateError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Exchange(cause) => Some(cause.as_ref()),
+            _ => None,
+        }
+    }
 }
 
 /// The memory of all samples in one process: only what the method needs is kept.

@@ -8,16 +8,17 @@ mod holm;
 pub mod student_t;
 mod summary;
 
+use std::{error, fmt};
+
 pub use bootstrap::{Bootstrap, PairedBootstrap, bootstrap, paired_bootstrap, resample};
 pub use holm::holm;
 pub use summary::{Interval, PairedTest, Summary, paired_t_test};
 
 /// Why a statistic could not be computed.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum StatsError {
     /// Fewer samples than the statistic needs to mean anything.
-    #[error("at least {needed} samples are needed, got {got}")]
     TooFew {
         /// The smallest number that would do.
         needed: usize,
@@ -25,7 +26,6 @@ pub enum StatsError {
         got: usize,
     },
     /// Samples that belong together in pairs are not equally many.
-    #[error("{first} samples cannot be paired with {second}")]
     Unpaired {
         /// On the one side.
         first: usize,
@@ -33,7 +33,6 @@ pub enum StatsError {
         second: usize,
     },
     /// A number is outside the range where it means something.
-    #[error("{what} {index} is {value}, which is not {allowed}")]
     Value {
         /// What the number is.
         what: &'static str,
@@ -45,6 +44,22 @@ pub enum StatsError {
         allowed: &'static str,
     },
 }
+
+impl fmt::Display for StatsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooFew { needed, got } => write!(f, "at least {needed} samples are needed, got {got}"),
+            Self::Unpaired { first, second } => {
+                write!(f, "{first} samples cannot be paired with {second}")
+            }
+            Self::Value { what, index, value, allowed } => {
+                write!(f, "{what} {index} is {value}, which is not {allowed}")
+            }
+        }
+    }
+}
+
+impl error::Error for StatsError {}
 
 fn check_finite(what: &'static str, numbers: &[f64]) -> Result<(), StatsError> {
     match numbers.iter().position(|x| !x.is_finite()) {

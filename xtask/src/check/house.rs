@@ -13,7 +13,7 @@ use crate::workspace;
 /// Checks every rule and names every breach.
 pub(crate) fn check() -> Result<()> {
     let packages = graph::packages(&workspace::metadata()?)?;
-    let core = graph::linked(&packages, "calmix-core");
+    let core = graph::outside(&packages, "calmix-core");
     let files = files::read(&workspace::root())?;
     let breaches = [
         uses::arrows(&packages),
@@ -29,7 +29,7 @@ pub(crate) fn check() -> Result<()> {
         bail!("the rules of the house are broken:\n  {}", breaches.join("\n  "));
     }
     println!(
-        "   {} packages of ours, {} files, {} crates linked by core",
+        "   {} packages of ours, {} files, {} crates from outside under core",
         graph::members(&packages).count(),
         files.len(),
         core.len()

@@ -16,7 +16,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fit_error::{FitError, check_labelled};
+use super::{CalibrationError, checked};
 use crate::matrix::Matrix;
 use crate::rng::{Domain, Seed};
 use crate::softmax::argmax;
@@ -70,27 +70,14 @@ impl Conformal {
     ///
     /// # Errors
     /// If labels and rows do not fit each other, a probability is not in [0, 1], or α is not in (0, 1).
-    pub fn fit(probabilities: Matrix, labels: &[u32], score: Score, alpha: f64) -> Result<Self, FitError> {
-        check_labelled(probabilities, labels, "a probability of row")?;
-        let inside = |p: &f32| (0.0..=1.0).contains(p);
-        for (index, row) in probabilities.iter().enumerate() {
-            if let Some(&p) = row.iter().find(|p| !inside(p)) {
-                return Err(FitError::Value {
-                    what: "a probability of row",
-                    index,
-                    value: f64::from(p),
-                    allowed: "in [0, 1]",
-                });
-            }
-        }
-        if !(alpha > 0.0 && alpha < 1.0) {
-            return Err(FitError::Value {
-                what: "alpha",
-                index: 0,
-                value: alpha,
-                allowed: "between 0 and 1",
-            });
-        }
+    pub fn fit(
+        probabilities: Matrix,
+        labels: &[u32],
+        score: Score,
+        alpha: f64,
+    ) -> Result<Self, CalibrationError> {
+        checked::probabilities(probabilities, labels)?;
+        checked::parameter("level alpha", alpha, "between 0 and 1", |alpha| alpha > 0.0 && alpha < 1.0)?;
         let mut scores: Vec<f64> = probabilities
             .iter()
             .zip(labels)

@@ -12,8 +12,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fit_error::{FitError, check_labelled};
 use super::temperature::{Temperature, fit_rows, nll_sum, pairs};
+use super::{CalibrationError, checked};
 use crate::matrix::Matrix;
 use crate::rng::{Domain, Seed};
 
@@ -41,31 +41,31 @@ impl CrossFit {
     ///
     /// # Errors
     /// If a fold would be empty or the only one, or for the reasons of [`Temperature::fit`].
-    pub fn fit(logits: Matrix, labels: &[u32], folds: usize, seed: Seed) -> Result<Self, FitError> {
-        check_labelled(logits, labels, "a logit of row")?;
+    pub fn fit(logits: Matrix, labels: &[u32], folds: usize, seed: Seed) -> Result<Self, CalibrationError> {
+        checked::logits(logits, labels)?;
         let n = labels.len();
         if folds < 2 || folds > n {
-            return Err(FitError::Folds { folds, samples: n });
+            return Err(CalibrationError::Folds { folds, samples: n });
         }
         let fold_of = deal(n, folds, seed);
         let all = pairs(logits, labels);
         let mut temperatures = Vec::with_capacity(folds);
         let mut held_out_sum = 0.0;
         for fold in 0..folds as u32 {
-            let (mut held_out, mut rest) = (Vec::new(), Vec::new());
-            for (&sample, &of) in all.iter().zip(&fold_of) {
-                if of == fold { &mut held_out } else { &mut rest }.push(sample);
-            }
-            let temperature = fit_rows(&rest);
-            held_out_sum += nll_sum(&held_out, temperature);
+            let samples = |held_out: bool| {
+                let in_part = move |&(_, &of): &(_, &u32)| (of == fold) == held_out;
+                all.clone().zip(&fold_of).filter(in_part).map(|(sample, _)| sample)
+            };
+            let temperature = fit_rows(samples(false));
+            held_out_sum += nll_sum(samples(true), temperature);
             temperatures.push(temperature);
         }
         Ok(Self {
             n,
             folds: temperatures,
-            combined: fit_rows(&all),
+            combined: fit_rows(all.clone()),
             held_out_nll: held_out_sum / n as f64,
-            uncalibrated_nll: nll_sum(&all, Temperature::IDENTITY) / n as f64,
+            uncalibrated_nll: nll_sum(all, Temperature::IDENTITY) / n as f64,
             fold_of,
         })
     }

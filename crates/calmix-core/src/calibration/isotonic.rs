@@ -12,12 +12,12 @@
 //! let map = Isotonic::fit(&[0.6, 0.7, 0.8, 0.9], &[0.0, 1.0, 0.0, 1.0], None)?;
 //! assert_eq!(map.predict(0.75), 0.5);
 //! assert_eq!(map.predict(0.99), 1.0);
-//! # Ok::<(), calmix_core::calibration::FitError>(())
+//! # Ok::<(), calmix_core::calibration::CalibrationError>(())
 //! ```
 
 use serde::{Deserialize, Serialize};
 
-use super::fit_error::{FitError, check_labelled, check_length, not_finite};
+use super::{CalibrationError, checked};
 use crate::matrix::Matrix;
 use crate::softmax::argmax;
 
@@ -47,21 +47,15 @@ impl Isotonic {
     /// # Errors
     /// If no sample has a positive weight, the lengths differ, a number is not finite, a weight is negative,
     /// or the numbers are so large that a sum or a difference of them is not finite.
-    pub fn fit(scores: &[f64], targets: &[f64], weights: Option<&[f64]>) -> Result<Self, FitError> {
-        check_length("targets", scores.len(), targets.len())?;
-        check_finite("score", scores)?;
-        check_finite("target", targets)?;
+    pub fn fit(scores: &[f64], targets: &[f64], weights: Option<&[f64]>) -> Result<Self, CalibrationError> {
+        checked::length("targets", scores.len(), targets.len())?;
+        checked::finite("the score of sample", scores)?;
+        checked::finite("the target of sample", targets)?;
         if let Some(weights) = weights {
-            check_length("weights", scores.len(), weights.len())?;
-            check_finite("weight", weights)?;
-            if let Some(index) = weights.iter().position(|&w| w < 0.0) {
-                return Err(FitError::Value {
-                    what: "weight",
-                    index,
-                    value: weights[index],
-                    allowed: "zero or positive",
-                });
-            }
+            checked::length("weights", scores.len(), weights.len())?;
+            checked::values("the weight of sample", weights, "a finite number from 0 up", |w| {
+                w >= 0.0 && w.is_finite()
+            })?;
         }
         let weight = |i: usize| weights.map_or(1.0, |w| w[i]);
         let mut samples: Vec<Block> = (0..scores.len())
@@ -76,7 +70,7 @@ impl Isotonic {
         let n = samples.len();
         let blocks = pool_violators(average_ties(&samples));
         let total: f64 = blocks.iter().map(|block| block.weight).sum();
-        check_finite("total weight", &[total])?;
+        checked::parameter("total weight", total, "finite", f64::is_finite)?;
         Self::from_blocks(&blocks, n).checked()
     }
 
@@ -86,8 +80,8 @@ impl Isotonic {
     ///
     /// # Errors
     /// If there are no rows, or labels and rows do not fit each other, or a logit is not finite.
-    pub fn fit_top_label(logits: Matrix, labels: &[u32]) -> Result<Self, FitError> {
-        check_labelled(logits, labels, "a logit of row")?;
+    pub fn fit_top_label(logits: Matrix, labels: &[u32]) -> Result<Self, CalibrationError> {
+        checked::logits(logits, labels)?;
         let scores: Vec<f64> = logits.iter().map(top_probability).collect();
         let right = |(row, &label): (&[f32], &u32)| f64::from(u8::from(argmax(row) == label as usize));
         let targets: Vec<f64> = logits.iter().zip(labels).map(right).collect();
@@ -142,12 +136,12 @@ impl Isotonic {
     }
 
     /// Neither empty nor falling, and no gap too wide for f64: what `predict` relies on.
-    fn checked(self) -> Result<Self, FitError> {
+    fn checked(self) -> Result<Self, CalibrationError> {
         let (Some(x0), Some(x1)) = (self.scores.first(), self.scores.last()) else {
-            return Err(FitError::NoSamples);
+            return Err(CalibrationError::NoSamples);
         };
         let (Some(y0), Some(y1)) = (self.values.first(), self.values.last()) else {
-            return Err(FitError::NoSamples);
+            return Err(CalibrationError::NoSamples);
         };
         let rising = self.scores.is_sorted_by(|a, b| a < b) && self.values.is_sorted();
         // Of sorted numbers, a finite range makes every one of them finite.
@@ -155,15 +149,8 @@ impl Isotonic {
         {
             Ok(self)
         } else {
-            Err(FitError::Knots)
+            Err(CalibrationError::Knots)
         }
-    }
-}
-
-fn check_finite(what: &'static str, numbers: &[f64]) -> Result<(), FitError> {
-    match numbers.iter().position(|x| !x.is_finite()) {
-        Some(i) => Err(not_finite(what, i, numbers[i])),
-        None => Ok(()),
     }
 }
 
@@ -208,8 +195,8 @@ struct Stored {
 }
 
 impl TryFrom<Stored> for Isotonic {
-    type Error = FitError;
-    fn try_from(Stored { scores, values, n }: Stored) -> Result<Self, FitError> {
+    type Error = CalibrationError;
+    fn try_from(Stored { scores, values, n }: Stored) -> Result<Self, CalibrationError> {
         Self { scores, values, n }.checked()
     }
 }

@@ -50,7 +50,8 @@ pub fn nll_from_logits(
     labels: &[u32],
     temperature: f64,
 ) -> Result<f64, CalibrationError> {
-    checked::logits(logits, labels, temperature)?;
+    checked::temperature(temperature)?;
+    checked::logits(logits, labels)?;
     let of_row = |row: &[f32], label: usize| {
         let top = f64::from(row[argmax(row)]);
         let below_top = |z: f32| (f64::from(z) - top) / temperature;

@@ -20,7 +20,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fit_error::{FitError, check_labelled};
+use super::{CalibrationError, checked};
 use crate::matrix::Matrix;
 
 /// The lowest temperature that a fit returns.
@@ -46,12 +46,9 @@ impl Temperature {
     ///
     /// # Errors
     /// If `value` is not positive and finite.
-    pub fn new(value: f64) -> Result<Self, FitError> {
-        if value > 0.0 && value.is_finite() {
-            Ok(Self(value))
-        } else {
-            Err(FitError::Value { what: "temperature", index: 0, value, allowed: "positive and finite" })
-        }
+    pub fn new(value: f64) -> Result<Self, CalibrationError> {
+        checked::temperature(value)?;
+        Ok(Self(value))
     }
 
     /// The temperature between [`COLDEST`] and [`HOTTEST`] with the smallest NLL on these rows.
@@ -61,12 +58,10 @@ impl Temperature {
     ///
     /// # Errors
     /// If there are no rows, or labels and rows do not fit each other, or a logit is not finite.
-    pub fn fit(logits: Matrix, labels: &[u32]) -> Result<Self, FitError> {
-        check_labelled(logits, labels, "a logit of row")?;
-        if labels.is_empty() {
-            return Err(FitError::NoSamples);
-        }
-        Ok(fit_rows(&pairs(logits, labels)))
+    pub fn fit(logits: Matrix, labels: &[u32]) -> Result<Self, CalibrationError> {
+        checked::logits(logits, labels)?;
+        checked::not_empty(labels)?;
+        Ok(fit_rows(pairs(logits, labels)))
     }
 
     /// The number by which logits are divided.
@@ -104,18 +99,16 @@ impl Temperature {
     ///
     /// # Errors
     /// As [`Temperature::fit`].
-    pub fn negative_log_likelihood(self, logits: Matrix, labels: &[u32]) -> Result<f64, FitError> {
-        check_labelled(logits, labels, "a logit of row")?;
-        if labels.is_empty() {
-            return Err(FitError::NoSamples);
-        }
-        Ok(nll_sum(&pairs(logits, labels), self) / labels.len() as f64)
+    pub fn negative_log_likelihood(self, logits: Matrix, labels: &[u32]) -> Result<f64, CalibrationError> {
+        checked::logits(logits, labels)?;
+        checked::not_empty(labels)?;
+        Ok(nll_sum(pairs(logits, labels), self) / labels.len() as f64)
     }
 }
 
 impl TryFrom<f64> for Temperature {
-    type Error = FitError;
-    fn try_from(value: f64) -> Result<Self, FitError> {
+    type Error = CalibrationError;
+    fn try_from(value: f64) -> Result<Self, CalibrationError> {
         Self::new(value)
     }
 }
@@ -129,27 +122,27 @@ impl From<Temperature> for f64 {
 /// The logits and the label of one sample.
 pub(super) type Labelled<'a> = (&'a [f32], u32);
 
-pub(super) fn pairs<'a>(logits: Matrix<'a>, labels: &[u32]) -> Vec<Labelled<'a>> {
-    logits.iter().zip(labels.iter().copied()).collect()
+pub(super) fn pairs<'a>(logits: Matrix<'a>, labels: &'a [u32]) -> impl Iterator<Item = Labelled<'a>> + Clone {
+    logits.iter().zip(labels.iter().copied())
 }
 
 /// Fits on checked rows with their labels.
-pub(super) fn fit_rows(rows: &[Labelled]) -> Temperature {
-    let best = Temperature(minimise(|beta| slope_and_curvature(rows, beta)));
+pub(super) fn fit_rows<'a>(rows: impl Iterator<Item = Labelled<'a>> + Clone) -> Temperature {
+    let best = Temperature(minimise(|beta| slope_and_curvature(rows.clone(), beta)));
     // What no rounding can break: nothing is returned that is not better than doing nothing.
-    if nll_sum(rows, best) < nll_sum(rows, Temperature::IDENTITY) { best } else { Temperature::IDENTITY }
+    let better = nll_sum(rows.clone(), best) < nll_sum(rows, Temperature::IDENTITY);
+    if better { best } else { Temperature::IDENTITY }
 }
 
 /// Σ over rows of ln Σⱼ exp(zⱼ/T) − z/T of the label, with the largest logit of each row subtracted first.
-pub(super) fn nll_sum(rows: &[Labelled], temperature: Temperature) -> f64 {
-    rows.iter()
-        .map(|&(row, label)| {
-            let top = top(row);
-            let scaled = |z: f32| (f64::from(z) - top) / temperature.0;
-            let sum: f64 = row.iter().map(|&z| libm::exp(scaled(z))).sum();
-            libm::log(sum) - row.get(label as usize).map_or(0.0, |&z| scaled(z))
-        })
-        .sum()
+pub(super) fn nll_sum<'a>(rows: impl Iterator<Item = Labelled<'a>>, temperature: Temperature) -> f64 {
+    rows.map(|(row, label)| {
+        let top = top(row);
+        let scaled = |z: f32| (f64::from(z) - top) / temperature.0;
+        let sum: f64 = row.iter().map(|&z| libm::exp(scaled(z))).sum();
+        libm::log(sum) - row.get(label as usize).map_or(0.0, |&z| scaled(z))
+    })
+    .sum()
 }
 
 /// The temperature at which the slope of a convex function of β = 1/T changes sign, within the bounds.
@@ -195,9 +188,9 @@ fn minimise(derivatives: impl Fn(f64) -> (f64, f64)) -> f64 {
 }
 
 /// The first two derivatives in β of the summed NLL: Σ (E z − z of the label) and Σ Var z under softmax(β·z).
-fn slope_and_curvature(rows: &[Labelled], beta: f64) -> (f64, f64) {
+fn slope_and_curvature<'a>(rows: impl Iterator<Item = Labelled<'a>>, beta: f64) -> (f64, f64) {
     let (mut slope, mut curvature) = (0.0, 0.0);
-    for &(row, label) in rows {
+    for (row, label) in rows {
         let top = top(row);
         let (mut mass, mut first, mut second) = (0.0, 0.0, 0.0);
         for &z in row {

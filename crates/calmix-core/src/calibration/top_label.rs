@@ -18,13 +18,9 @@ impl TopLabel {
     /// # Errors
     /// If the lengths differ or a confidence is not a number in [0, 1].
     pub fn new(confidence: Vec<f64>, correct: Vec<bool>) -> Result<Self, CalibrationError> {
-        if confidence.len() != correct.len() {
-            return Err(CalibrationError::Lengths { predictions: confidence.len(), answers: correct.len() });
-        }
-        match confidence.iter().position(|c| !(0.0..=1.0).contains(c)) {
-            Some(row) => Err(CalibrationError::Confidence { row, value: confidence[row] }),
-            None => Ok(Self { confidence, correct }),
-        }
+        checked::length("marks of right and wrong", confidence.len(), correct.len())?;
+        checked::values("the confidence of row", &confidence, "in [0, 1]", |c| (0.0..=1.0).contains(&c))?;
+        Ok(Self { confidence, correct })
     }
 
     /// The winners of softmax(`logits` / `temperature`), computed in f64.
@@ -37,7 +33,8 @@ impl TopLabel {
         labels: &[u32],
         temperature: f64,
     ) -> Result<Self, CalibrationError> {
-        checked::logits(logits, labels, temperature)?;
+        checked::temperature(temperature)?;
+        checked::logits(logits, labels)?;
         Ok(Self::of_rows(logits, labels, |row, top| {
             // At least one, from the winner itself: the confidence is in (0, 1].
             let sum: f64 =
@@ -136,7 +133,7 @@ mod tests {
             message(TopLabel::from_probabilities(z, &[2, 1])),
             "row 0 has label 2, but there are 2 classes"
         );
-        assert_eq!(message(TopLabel::from_logits(z, &[0], 1.0)), "2 predictions but 1 answers");
+        assert_eq!(message(TopLabel::from_logits(z, &[0], 1.0)), "1 labels, but there must be 2");
         assert_eq!(
             message(TopLabel::from_logits(z, &[0, 1], 0.0)),
             "the temperature is 0, not positive and finite"

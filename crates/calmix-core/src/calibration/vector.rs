@@ -17,8 +17,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fit_error::{FitError, check_labelled, check_length, not_finite};
-use super::lbfgs;
+use super::{CalibrationError, checked, lbfgs};
 use crate::matrix::Matrix;
 
 /// The weight of the penalty unless told otherwise: a standard normal prior on every wᵢ − 1 and bᵢ.
@@ -57,13 +56,10 @@ impl VectorScaling {
     ///
     /// # Errors
     /// If there are more of one than of the other, or one is not finite.
-    pub fn new(scale: Vec<f64>, bias: Vec<f64>) -> Result<Self, FitError> {
-        check_length("biases", scale.len(), bias.len())?;
-        for (what, values) in [("scale", &scale), ("bias", &bias)] {
-            if let Some(i) = values.iter().position(|x| !x.is_finite()) {
-                return Err(not_finite(what, i, values[i]));
-            }
-        }
+    pub fn new(scale: Vec<f64>, bias: Vec<f64>) -> Result<Self, CalibrationError> {
+        checked::length("biases", scale.len(), bias.len())?;
+        checked::finite("the scale of class", &scale)?;
+        checked::finite("the bias of class", &bias)?;
         Ok(Self { scale, bias })
     }
 
@@ -80,19 +76,10 @@ impl VectorScaling {
     /// # Errors
     /// If there are no rows, or labels and rows do not fit each other, or a logit is not finite, or `l2` is
     /// negative or not finite.
-    pub fn fit(logits: Matrix, labels: &[u32], l2: f64) -> Result<VectorFit, FitError> {
-        check_labelled(logits, labels, "a logit of row")?;
-        if labels.is_empty() {
-            return Err(FitError::NoSamples);
-        }
-        if !(l2 >= 0.0 && l2.is_finite()) {
-            return Err(FitError::Value {
-                what: "l2",
-                index: 0,
-                value: l2,
-                allowed: "zero or positive, and finite",
-            });
-        }
+    pub fn fit(logits: Matrix, labels: &[u32], l2: f64) -> Result<VectorFit, CalibrationError> {
+        checked::logits(logits, labels)?;
+        checked::not_empty(labels)?;
+        checked::parameter("penalty l2", l2, "a finite number from 0 up", |l2| l2 >= 0.0 && l2.is_finite())?;
         let (n, classes) = (labels.len(), logits.width());
         let l2 = l2 / n as f64;
         let unit = units(logits, l2);
@@ -137,7 +124,7 @@ impl VectorScaling {
     ///
     /// # Errors
     /// If the rows have another width than the map.
-    pub fn probabilities(&self, logits: Matrix) -> Result<Vec<f32>, FitError> {
+    pub fn probabilities(&self, logits: Matrix) -> Result<Vec<f32>, CalibrationError> {
         self.check_classes(logits)?;
         let mut all = Vec::with_capacity(logits.data().len());
         let mut mapped = vec![0.0; logits.width()];
@@ -152,18 +139,16 @@ impl VectorScaling {
     ///
     /// # Errors
     /// As [`VectorScaling::fit`], and if the rows have another width than the map.
-    pub fn negative_log_likelihood(&self, logits: Matrix, labels: &[u32]) -> Result<f64, FitError> {
-        check_labelled(logits, labels, "a logit of row")?;
+    pub fn negative_log_likelihood(&self, logits: Matrix, labels: &[u32]) -> Result<f64, CalibrationError> {
+        checked::logits(logits, labels)?;
         self.check_classes(logits)?;
-        if labels.is_empty() {
-            return Err(FitError::NoSamples);
-        }
+        checked::not_empty(labels)?;
         Ok(self.nll_and_gradient(logits, labels, &mut vec![0.0; 2 * self.scale.len()]))
     }
 
-    fn check_classes(&self, logits: Matrix) -> Result<(), FitError> {
+    fn check_classes(&self, logits: Matrix) -> Result<(), CalibrationError> {
         let (expected, got) = (self.scale.len(), logits.width());
-        if expected == got { Ok(()) } else { Err(FitError::Classes { expected, got }) }
+        if expected == got { Ok(()) } else { Err(CalibrationError::Classes { expected, got }) }
     }
 
     /// Parameter `k` of 2C: the scales, then the biases.
@@ -236,8 +221,8 @@ struct Stored {
 }
 
 impl TryFrom<Stored> for VectorScaling {
-    type Error = FitError;
-    fn try_from(stored: Stored) -> Result<Self, FitError> {
+    type Error = CalibrationError;
+    fn try_from(stored: Stored) -> Result<Self, CalibrationError> {
         Self::new(stored.scale, stored.bias)
     }
 }

@@ -11,11 +11,10 @@ pub(super) struct Package {
     pub(super) name: String,
     /// The folder below the root, of a member of the workspace.
     pub(super) folder: Option<String>,
-    pub(super) is_macro: bool,
     /// Names of direct dependencies, of any kind.
     pub(super) uses: BTreeSet<String>,
-    /// Indices of the packages that an ordinary build of this one links.
-    pub(super) links: Vec<usize>,
+    /// Indices of the packages that an ordinary build of this one needs directly.
+    pub(super) needs: Vec<usize>,
 }
 
 /// Reads the output of `cargo metadata`.
@@ -27,13 +26,13 @@ pub(super) fn packages(metadata: &Value) -> Result<Vec<Package>> {
         .collect::<Result<_>>()?;
     let mut packages = entries.iter().map(|entry| package(entry, root)).collect::<Result<Vec<_>>>()?;
     for node in array(&metadata["resolve"]["nodes"])? {
-        let links = (array(&node["deps"])?.iter())
+        let needs = (array(&node["deps"])?.iter())
             .filter(|dependency| is_ordinary(dependency))
             .map(|dependency| index_of(&position, &dependency["pkg"]))
             .collect::<Result<_>>()?;
         let index = index_of(&position, &node["id"])?;
         if let Some(package) = packages.get_mut(index) {
-            package.links = links;
+            package.needs = needs;
         }
     }
     Ok(packages)
@@ -42,15 +41,13 @@ pub(super) fn packages(metadata: &Value) -> Result<Vec<Package>> {
 fn package(entry: &Value, root: &str) -> Result<Package> {
     let manifest = text(&entry["manifest_path"])?;
     let inside = manifest.strip_prefix(root).filter(|_| entry["source"].is_null());
-    let is_macro_target = |target: &Value| target["kind"][0] == "proc-macro";
     Ok(Package {
         name: text(&entry["name"])?.to_owned(),
         folder: inside.map(|path| path.replace('\\', "/").trim_matches('/').replace("/Cargo.toml", "")),
-        is_macro: array(&entry["targets"])?.iter().any(is_macro_target),
         uses: (array(&entry["dependencies"])?.iter())
             .map(|dependency| Ok(text(&dependency["name"])?.to_owned()))
             .collect::<Result<_>>()?,
-        links: Vec::new(),
+        needs: Vec::new(),
     })
 }
 
@@ -78,18 +75,22 @@ pub(super) fn members(packages: &[Package]) -> impl Iterator<Item = (&Package, &
     packages.iter().filter_map(|package| Some((package, package.folder.as_deref()?)))
 }
 
-/// The crates from outside the workspace that end up in a build of `name`.
+/// The crates from outside the workspace that a build of `name` needs, by name.
 ///
-/// Procedural macros and what they are made of run in the compiler; they are no part of the product.
-pub(super) fn linked<'a>(packages: &'a [Package], name: &str) -> BTreeSet<&'a str> {
+/// Procedural macros and what they are made of count too: they must be fetched, trusted and compiled like the
+/// rest. Two versions of a crate are two crates.
+pub(super) fn outside<'a>(packages: &'a [Package], name: &str) -> Vec<&'a str> {
     let mut seen = BTreeSet::new();
     let mut open: Vec<&Package> = packages.iter().filter(|package| package.name == name).collect();
     while let Some(package) = open.pop() {
-        let next = package.links.iter().filter_map(|index| packages.get(*index));
-        let next = next.filter(|package| !package.is_macro && package.folder.is_none());
-        open.extend(next.filter(|package| seen.insert(package.name.as_str())));
+        let new = package.needs.iter().filter(|index| seen.insert(**index));
+        open.extend(new.filter_map(|index| packages.get(*index)));
     }
-    seen
+    let needed = seen.into_iter().filter_map(|index| packages.get(index));
+    let mut names: Vec<&str> =
+        needed.filter(|package| package.folder.is_none()).map(|package| package.name.as_str()).collect();
+    names.sort_unstable();
+    names
 }
 
 #[cfg(test)]
@@ -97,12 +98,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn linked_crates_are_counted_through_others_but_not_through_macros_and_tests() {
-        let id = |name: &str| format!("registry#{name}@1");
-        let entry = |name: &str, kind: &str| {
+    fn crates_are_counted_through_others_and_through_macros_but_not_through_tests() {
+        let id = |name: &str| format!("registry#{name}");
+        let entry = |name: &str, version: u8| {
             serde_json::json!({
-                "id": id(name), "name": name, "source": "registry", "manifest_path": "/elsewhere/Cargo.toml",
-                "targets": [{"kind": [kind]}], "dependencies": [],
+                "id": id(&format!("{name}@{version}")), "name": name, "source": "registry",
+                "manifest_path": "/elsewhere/Cargo.toml", "dependencies": [],
             })
         };
         let edge = |name: &str, kind: Option<&str>| serde_json::json!({"pkg": id(name), "dep_kinds": [{"kind": kind, "target": null}]});
@@ -111,21 +112,25 @@ mod tests {
             "packages": [
                 {
                     "id": id("core"), "name": "core", "source": null,
-                    "manifest_path": "/root/crates/core/Cargo.toml", "targets": [{"kind": ["lib"]}],
+                    "manifest_path": "/root/crates/core/Cargo.toml",
                     "dependencies": [{"name": "direct"}, {"name": "test"}],
                 },
-                entry("direct", "lib"), entry("indirect", "lib"), entry("derive", "proc-macro"),
-                entry("syn", "lib"), entry("test", "lib"),
+                {
+                    "id": id("sibling"), "name": "sibling", "source": null,
+                    "manifest_path": "/root/crates/sibling/Cargo.toml", "dependencies": [{"name": "syn"}],
+                },
+                entry("direct", 1), entry("derive", 1), entry("syn", 1), entry("syn", 2), entry("test", 1),
             ],
             "resolve": {"nodes": [
-                {"id": id("core"), "deps": [edge("direct", None), edge("test", Some("dev"))]},
-                {"id": id("direct"), "deps": [edge("indirect", None), edge("derive", None)]},
-                {"id": id("derive"), "deps": [edge("syn", None)]},
+                {"id": id("core"), "deps": [edge("direct@1", None), edge("sibling", None), edge("test@1", Some("dev"))]},
+                {"id": id("sibling"), "deps": [edge("syn@1", None)]},
+                {"id": id("direct@1"), "deps": [edge("derive@1", None)]},
+                {"id": id("derive@1"), "deps": [edge("syn@2", None)]},
             ]},
         });
         let packages = packages(&metadata).expect("well-formed");
         assert_eq!(packages[0].folder.as_deref(), Some("crates/core"));
-        assert_eq!(packages[1].folder, None);
-        assert_eq!(linked(&packages, "core"), BTreeSet::from(["direct", "indirect"]));
+        assert_eq!(packages[2].folder, None);
+        assert_eq!(outside(&packages, "core"), ["derive", "direct", "syn", "syn"]);
     }
 }
