@@ -3,7 +3,7 @@
 //! A new bench is a module here and an arm in `main`; `xtask/src/bench/catalogue.rs` lists the cases.
 #![forbid(unsafe_code)]
 
-mod rng;
+mod plan;
 mod worker;
 
 use anyhow::{Result, bail};
@@ -12,7 +12,7 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
-        ["rng", case @ ..] => worker::serve(rng::prepare(case)?),
-        _ => bail!("usage: calmix-bench rng CASE, and then `run` and `quit` on standard input"),
+        ["plan", case @ ..] => worker::serve(plan::prepare(case)?),
+        _ => bail!("usage: calmix-bench plan CASE, and then `run` and `quit` on standard input"),
     }
 }

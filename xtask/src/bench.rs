@@ -154,10 +154,11 @@ mod tests {
 
     #[test]
     fn requests_are_understood_or_refused_with_a_reason() {
-        let expected = |json, repeat| Request { name: "rng".to_owned(), json, repeat };
-        assert_eq!(request(&["rng"]).expect("plain"), expected(false, DEFAULT_REPEAT));
-        assert_eq!(request(&["--repeat", "3", "rng", "--json"]).expect("all"), expected(true, 3));
-        for wrong in [&["--repeat", "0", "rng"][..], &["rng", "--repeat"], &["rng", "x"], &["--fast"], &[]] {
+        let expected = |json, repeat| Request { name: "plan".to_owned(), json, repeat };
+        assert_eq!(request(&["plan"]).expect("plain"), expected(false, DEFAULT_REPEAT));
+        assert_eq!(request(&["--repeat", "3", "plan", "--json"]).expect("all"), expected(true, 3));
+        for wrong in [&["--repeat", "0", "plan"][..], &["plan", "--repeat"], &["plan", "x"], &["--fast"], &[]]
+        {
             assert!(request(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -5,45 +5,43 @@
 
 use crate::lanes;
 
+/// Anchors that share one pass over the pool: few enough to stay in the first cache.
+const TILE: usize = 4;
+
+/// Products of lengths for which no product or sum in f32 can overflow, or vanish and be missed.
+const IN_RANGE: std::ops::Range<f64> = 1e-25..1e35;
+
 /// `similarities[i·pool + j] = cos(anchors[i], pool[j])`; zero where a vector is zero.
 ///
 /// Vectors of different lengths are compared over the shorter one.
 pub fn cosine_similarities(anchors: &[&[f32]], pool: &[&[f32]]) -> Vec<f32> {
-    let (anchors, pool) = (UnitRows::new(anchors), UnitRows::new(pool));
-    let mut similarities = Vec::with_capacity(anchors.len() * pool.len());
-    for i in 0..anchors.len() {
-        similarities.extend((0..pool.len()).map(|j| lanes::dot(anchors.row(i), pool.row(j))));
+    let (anchor_norms, pool_norms) = (norms(anchors), norms(pool));
+    let mut similarities = vec![0.0; anchors.len() * pool.len()];
+    for first in (0..anchors.len()).step_by(TILE) {
+        for (j, (y, y_norm)) in pool.iter().zip(&pool_norms).enumerate() {
+            for i in first..(first + TILE).min(anchors.len()) {
+                similarities[i * pool.len() + j] = cosine(anchors[i], y, anchor_norms[i] * y_norm) as f32;
+            }
+        }
     }
     similarities
 }
 
-/// Rows scaled to length one, so that no product overflows.
-struct UnitRows {
-    data: Vec<f32>,
-    ends: Vec<usize>,
+/// The cosine of two vectors, the product of whose lengths is known.
+fn cosine(x: &[f32], y: &[f32], norms: f64) -> f64 {
+    if norms == 0.0 {
+        return 0.0;
+    }
+    let dot = if IN_RANGE.contains(&norms) {
+        f64::from(lanes::dot(x, y))
+    } else {
+        x.iter().zip(y).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum()
+    };
+    dot / norms
 }
 
-impl UnitRows {
-    fn new(rows: &[&[f32]]) -> Self {
-        let mut data = Vec::with_capacity(rows.iter().map(|row| row.len()).sum());
-        let mut ends = Vec::with_capacity(rows.len());
-        for row in rows {
-            let norm = lanes::sum(row, |x| f64::from(x) * f64::from(x)).sqrt();
-            let scale = if norm > 0.0 { 1.0 / norm } else { 0.0 };
-            data.extend(row.iter().map(|&x| (f64::from(x) * scale) as f32));
-            ends.push(data.len());
-        }
-        Self { data, ends }
-    }
-
-    fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    fn row(&self, i: usize) -> &[f32] {
-        let start = if i == 0 { 0 } else { self.ends[i - 1] };
-        &self.data[start..self.ends[i]]
-    }
+fn norms(rows: &[&[f32]]) -> Vec<f64> {
+    rows.iter().map(|row| lanes::sum(row, |x| f64::from(x) * f64::from(x)).sqrt()).collect()
 }
 
 #[cfg(test)]
@@ -71,7 +69,7 @@ mod tests {
                         x.iter().zip(y).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum()
                     };
                     let expected = dot(x, y) / (dot(x, x) * dot(y, y)).sqrt();
-                    // Two rounded unit vectors and a sum of at most 67 terms: a few units of 2⁻²⁴.
+                    // Rounded products and a sum of at most 67 of them: a few units of 2⁻²⁴.
                     assert!((f64::from(found[i * b.len() + j]) - expected).abs() < 1e-6);
                 }
             }

@@ -7,7 +7,7 @@
 const LANES: usize = 8;
 
 /// How many partial sums a product keeps: enough of them to hide the latency of an addition.
-const DOT_LANES: usize = 16;
+const DOT_LANES: usize = 32;
 
 /// Σ xᵢ·yᵢ in f32, over the shorter of the two.
 pub(crate) fn dot(x: &[f32], y: &[f32]) -> f32 {
@@ -37,6 +37,25 @@ pub(crate) fn sum(row: &[f32], f: impl Fn(f32) -> f64) -> f64 {
         *lane += f(x);
     }
     lanes.into_iter().sum()
+}
+
+/// Σ xᵢ·yᵢ and max xᵢ·yᵢ, for numbers from zero up.
+pub(crate) fn sum_and_max_of_products(x: &[f32], y: &[f32]) -> (f64, f32) {
+    let (mut sums, mut tops) = ([0.0; LANES], [0.0; LANES]);
+    let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+    let mut take_in = |lane: usize, product: f32| {
+        sums[lane] += f64::from(product);
+        tops[lane] = if product > tops[lane] { product } else { tops[lane] };
+    };
+    for (x, y) in x.iter().zip(y) {
+        for lane in 0..LANES {
+            take_in(lane, x[lane] * y[lane]);
+        }
+    }
+    for (lane, (x, y)) in x_rest.iter().zip(y_rest).enumerate() {
+        take_in(lane, x * y);
+    }
+    (sums.into_iter().sum(), max(&tops))
 }
 
 /// The largest number, −∞ when there is none.
@@ -77,6 +96,11 @@ mod tests {
                 row.iter().map(|x| x * x).sum::<f32>(),
                 "whole numbers have exact sums"
             );
+            let positive: Vec<f32> = row.iter().map(|x| x + 5.0).collect();
+            let products: Vec<f32> = positive.iter().map(|x| x * x).collect();
+            let (total, top) = sum_and_max_of_products(&positive, &positive);
+            assert_eq!(total, sum(&products, f64::from));
+            assert_eq!(top, products.iter().copied().fold(0.0, f32::max));
             assert!(all_finite(&row));
             for at in 0..row.len() {
                 for stray in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {

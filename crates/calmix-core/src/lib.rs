@@ -1,4 +1,68 @@
 //! The mathematics of CalibrateMix, of the semi-supervised methods under it, and of calibration.
+//!
+//! Everything here is a pure function or plain state over slices: no I/O, no threads, no clock, no tensors. The
+//! heart is [`plan::plan_step`], Algorithm 1 of the paper: it takes what a network said about a batch and tells
+//! what to learn from it.
+//!
+//! ```
+//! use calmix_core::matrix::Matrix;
+//! use calmix_core::observation::{Observation, Rows};
+//! use calmix_core::plan::plan_step;
+//! use calmix_core::preset::paper;
+//! use calmix_core::pseudo::{Base, FixMatch};
+//! use calmix_core::rng::Seed;
+//! use calmix_core::schedule::MixStart;
+//!
+//! // CalibrateMix over FixMatch as the paper defines it, but without its warm-up.
+//! let mut method = paper(Base::FixMatch(FixMatch::default()), 1 << 20);
+//! method.mixup.as_mut().unwrap().start = MixStart::At(0);
+//!
+//! // Three classes; samples 0 and 1 are labelled, 2 to 5 are not.
+//! let mut state = method.initial_state(3, 6);
+//! let mut samples = method.local_state(3, &[0, 1], 6);
+//! let (zx, fx) = ([2.0, 0.0, 0.0, 0.0, 0.5, 0.0], [1.0, 0.0, 0.0, 1.0]);
+//! let zu = [9.0, 0.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.1, 0.0, 0.2, 0.0, 0.1];
+//! let fu = [1.0, 0.1, 0.2, 1.0, 0.7, 0.7, -1.0, 0.2];
+//! let seen = Observation {
+//!     labelled: Rows { ids: &[0, 1], logits: Matrix::new(&zx, 2, 3)?, features: Matrix::new(&fx, 2, 2)? },
+//!     labels: &[0, 1],
+//!     unlabelled: Rows {
+//!         ids: &[2, 3, 4, 5],
+//!         logits: Matrix::new(&zu, 4, 3)?,
+//!         features: Matrix::new(&fu, 4, 2)?,
+//!     },
+//! };
+//! let plan = plan_step(&method, &seen, &mut state, &mut samples, Seed(0), 0)?;
+//! assert_eq!(plan.pseudo.labels, [0, 1, 1, 0]);
+//! assert_eq!(plan.pseudo.weights, [1.0, 0.0, 0.0, 0.0]); // only the first is sure enough
+//! assert_eq!(plan.mixes.len(), 2); // each labelled sample with an unlabelled one of the other half
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The paper's symbols
+//!
+//! | symbol | meaning | here |
+//! |---|---|---|
+//! | D_L, D_U | labelled and unlabelled batch | [`observation::Observation`] |
+//! | ŷ | pseudo-label | [`pseudo::PseudoLabels::labels`] |
+//! | ω (τ elsewhere) | confidence threshold | [`pseudo::FixMatch::threshold`] |
+//! | λ_U | weight of the unlabelled loss | [`method::Method::unlabelled_weight`] |
+//! | AUM, APM | how easy a sample is | [`margin::LabelledMargins`], [`margin::MarginStore`] |
+//! | δ | smoothing of the pseudo-margins | [`margin::Averaging::Cumulative`] |
+//! | τ_L, τ_U | medians of a batch | [`split::Split`] |
+//! | k | candidates for a partner | [`pair::Dissimilar`] |
+//! | γ | mixup coefficient, λ in the literature | [`mixup::Lambda`], [`mixup::Mix::lambda`] |
+//! | D_M | the mixtures | [`plan::StepPlan::mixes`] |
+//!
+//! Where the paper is silent or contradicts the code that its authors released, the choice is an enum whose
+//! documentation quotes the sentence; [`preset`] holds both readings.
+//!
+//! # What is where
+//!
+//! - the method: [`plan`], [`observation`], [`method`], [`preset`], [`pseudo`], [`margin`], [`split`], [`pair`],
+//!   [`cosine`], [`mixup`], [`smoothing`], [`schedule`], and [`samples`] for what is remembered of each sample;
+//! - how true a confidence is: [`calibration`]; how sure a figure is: [`stats`];
+//! - what they stand on: [`rng`], [`matrix`], [`softmax`].
 #![forbid(unsafe_code)]
 
 pub mod calibration;
@@ -20,3 +84,8 @@ pub mod smoothing;
 pub mod softmax;
 pub mod split;
 pub mod stats;
+
+/// The README's example is tested with the crate's own.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,6 +1,6 @@
 //! How easy a sample is, told by its margins over training.
 //!
-//! - AUM, the area under the margin (Pleiss et al. 2020; Eq. 1–2 of the paper): for labelled samples, the
+//! - AUM, the area under the margin (Pleiss et al. 2020; the paper's method section): for labelled samples, the
 //!   mean over visits of `z_y − max_{j≠y} z_j`. [`LabelledMargins`] keeps it.
 //! - APM, the average pseudo-margin (Sosea and Caragea 2023; Eq. 3–5): for unlabelled samples, a running
 //!   average of the same margin *for every class*, read at the current pseudo-label. [`MarginStore`] keeps it.
@@ -42,7 +42,7 @@ fn top_two(logits: &[f32]) -> (usize, f64, f64) {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Averaging {
-    /// The paper's Eq. 5: `w = δ/(1 + t)`. "…the smoothing parameter δ is 0.997": a mean over all visits with
+    /// The paper's Eq. 5: `w = δ/(1 + t)`, "we set the smoothing parameter δ = 0.997": a mean over all visits with
     /// a slight preference for old ones.
     Cumulative {
         /// δ, in (0, 1].

@@ -42,7 +42,7 @@ pub enum Pairing {
     CalibrateMix(Guidance),
     /// The ablation "mixup all": LE+LH, LE+UH, LH+UE and UE+UH.
     All(Guidance),
-    /// "Randomly pair two samples from the combined pool of labeled and unlabeled data": as many pairs as
+    /// "We randomly pair two samples from the combined pool of labeled and unlabeled data": as many pairs as
     /// there are labelled rows.
     Random,
 }
@@ -67,14 +67,15 @@ pub struct Guidance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApmFrom {
-    /// "At each iteration": from the first step on.
+    /// "We monitor the Area Under the Margin … at each iteration", and APM likewise: from the first step on.
     #[default]
     FirstStep,
     /// Only once the mixup term has begun (released code).
     MixStart,
 }
 
-/// The mixup coefficient. The paper writes "γ = 0.4" and "γ comes from the Beta distribution"; the released
+/// The mixup coefficient. "We set the mixup coefficient γ to be 0.4", but also "the mixup coefficient γ comes
+/// from the Beta distribution, with the hyperparameter α"; the released
 /// code draws Beta(0.4, 0.4).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -93,7 +94,7 @@ pub enum LambdaSource {
     BetaPerGroup(f64),
     /// One draw of Beta(α, α) for each pair: lower variance of the gradient.
     BetaPerSample(f64),
-    /// Always this value: "mixup coefficient γ = 0.4" read literally.
+    /// Always this value: "we set the mixup coefficient γ to be 0.4" read literally.
     Fixed(f64),
 }
 
@@ -123,7 +124,7 @@ pub enum PairWeight {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MixLoss {
-    /// Soft cross-entropy, mean over D_M: the paper's Eq. 12.
+    /// Soft cross-entropy, mean over D_M: the last line of Algorithm 1.
     #[default]
     CrossEntropy,
     /// Binary cross-entropy with logits, mean over pairs and classes in each kind of pair, the kinds added:

@@ -14,11 +14,11 @@ pub enum Dissimilar {
     Any,
     /// A count (released code: 15).
     Count(usize),
-    /// A share of the pool, at least one ("k = 5 %": 12 of 224).
+    /// A share of the pool, at least one: the ablation's "5 %, 10 %, 15 % dissimilar samples" (12 of 224 at 5 %).
     Fraction(f64),
 }
 
-/// Where similarity is measured. The conclusion speaks of "feature dissimilarity"; the released code compares
+/// Where similarity is measured. The conclusion speaks of "difficulty and feature dissimilarity"; the released code compares
 /// pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

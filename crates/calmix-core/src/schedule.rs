@@ -28,8 +28,9 @@ impl LearningRate {
     }
 }
 
-/// When the mixup term begins. "We start the mixup after ≈ 100 epochs of warm-up": until then the base
-/// algorithm trains alone, and everything else (schedule, EMA, AUM) runs as ever.
+/// When the mixup term begins. "We include warmup during training, with the warmup phase consisting of
+/// approximately 100 epochs": until then the base algorithm trains alone, and everything else (schedule, EMA,
+/// AUM) runs as ever.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum MixStart {

@@ -12,10 +12,7 @@ pub fn argmax(logits: &[f32]) -> usize {
 ///
 /// The exponentials are summed in f64: a thousand classes of tiny probability count in full.
 pub fn softmax_into(logits: &[f32], probabilities: &mut [f32]) {
-    let top = lanes::max(logits);
-    for (p, &z) in probabilities.iter_mut().zip(logits) {
-        *p = exp_of_negative(z - top);
-    }
+    exponentials(logits, lanes::max(logits), probabilities);
     let scale = (1.0 / lanes::sum(probabilities, f64::from)) as f32;
     for p in probabilities {
         *p *= scale;
@@ -25,8 +22,20 @@ pub fn softmax_into(logits: &[f32], probabilities: &mut [f32]) {
 /// The largest probability of softmax(`logits`); zero for an empty row.
 pub fn confidence(logits: &[f32]) -> f32 {
     let top = lanes::max(logits);
-    let sum = lanes::sum(logits, |z| f64::from(exp_of_negative(z - top)));
+    let mut block = [0.0; 128];
+    let mut sum = 0.0;
+    for logits in logits.chunks(block.len()) {
+        let block = &mut block[..logits.len()];
+        exponentials(logits, top, block);
+        sum += lanes::sum(block, f64::from);
+    }
     if sum > 0.0 { (1.0 / sum) as f32 } else { 0.0 }
+}
+
+fn exponentials(logits: &[f32], top: f32, into: &mut [f32]) {
+    for (e, &z) in into.iter_mut().zip(logits) {
+        *e = exp_of_negative(z - top);
+    }
 }
 
 /// ln Σ exp(z) in f64, with `logits` divided by `temperature` first.
@@ -40,6 +49,7 @@ pub fn log_sum_exp(logits: &[f32], temperature: f64) -> f64 {
 ///
 /// Plain multiplications and additions: the compiler turns it into vector code, and it has the same bits on
 /// every machine. x = n·ln 2 + r, and eʳ by its Taylor polynomial on |r| ≤ ln 2 / 2.
+#[inline]
 fn exp_of_negative(x: f32) -> f32 {
     // Adding and taking away 1.5·2²³ rounds to a whole number, which stands in the low bits in between.
     const ROUND: f32 = 12_582_912.0;

@@ -13,7 +13,7 @@ pub enum Split {
     /// and then by row, so halves are balanced and reproducible whatever the ties.
     #[default]
     Rank,
-    /// By the batch's median: "AUM(x, y) ≥ τ_L" is easy, "< τ_L" is hard. The median of an even number of
+    /// By the batch's median, as Algorithm 1 is written: easy if AUM(x, y) ≥ τ_L, hard if AUM(x, y) < τ_L. The median of an even number of
     /// values is the mean of the middle two. With many ties the hard half may be small or empty.
     Median,
     /// By a running quantile instead of the batch's own median (beyond the paper): the line is absolute, so a

@@ -2,125 +2,29 @@
 // Not every function here is a `#[test]`, but all of it is.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "plan_properties/batch.rs"]
+mod batch;
+#[path = "plan_properties/methods.rs"]
+mod methods;
+#[path = "plan_properties/owned.rs"]
+mod owned;
+
 use std::collections::BTreeSet;
 
-use calmix_core::margin::Averaging;
-use calmix_core::matrix::Matrix;
 use calmix_core::method::{Method, MethodState};
-use calmix_core::mixup::{
-    ApmFrom, Guidance, Lambda, LambdaSource, MixLoss, Mixup, PairWeight, Pairing, PseudoTarget, Row,
-};
-use calmix_core::observation::{Observation, Rows};
-use calmix_core::pair::{Dissimilar, SameSource, Space};
+use calmix_core::mixup::{ApmFrom, MixLoss, Pairing, Row};
+use calmix_core::pair::SameSource;
 use calmix_core::plan::{PlanError, StepPlan, plan_step};
 use calmix_core::preset::paper;
-use calmix_core::pseudo::{
-    AlignmentTarget, Base, BaseState, FixMatch, FlexMatch, MarginalInit, SoftMatch, Statistics,
-};
-use calmix_core::rng::{Domain, Seed, Stream};
+use calmix_core::pseudo::{Base, BaseState, FixMatch, FlexMatch, SoftMatch};
+use calmix_core::rng::{Domain, Seed};
 use calmix_core::samples::{LocalState, SampleState, StateError};
 use calmix_core::schedule::MixStart;
-use calmix_core::smoothing::Smoothing;
-use calmix_core::split::Split;
 use proptest::prelude::*;
 
-const SAMPLES: usize = 40;
-
-/// What the numbers of a batch look like.
-#[derive(Debug, Clone, Copy)]
-enum Values {
-    Ordinary,
-    AllEqual,
-    Extreme,
-}
-
-#[derive(Debug, Clone)]
-struct Batch {
-    classes: usize,
-    width: usize,
-    x_ids: Vec<u64>,
-    y: Vec<u32>,
-    u_ids: Vec<u64>,
-    zx: Vec<f32>,
-    zu: Vec<f32>,
-    fx: Vec<f32>,
-    fu: Vec<f32>,
-}
-
-impl Batch {
-    /// Distinct ids within each of the two batches when `distinct`, any ids otherwise.
-    fn draw(
-        case: u64,
-        [labelled, unlabelled, classes, width]: [usize; 4],
-        values: Values,
-        distinct: bool,
-    ) -> Self {
-        let s = &mut Seed(99).stream(Domain::Init, 0, case);
-        let ids = |s: &mut Stream, n| -> Vec<u64> {
-            if distinct {
-                s.draw_without_replacement(SAMPLES as u64, n)
-            } else {
-                (0..n).map(|_| s.below(SAMPLES as u64)).collect()
-            }
-        };
-        let numbers = |s: &mut Stream, n: usize| -> Vec<f32> {
-            let extremes = [f32::MAX, f32::MIN, 0.0, -0.0, 1e-45, -1e-45, 1.0];
-            (0..n)
-                .map(|_| match values {
-                    Values::Ordinary => s.normal() as f32 * 3.0,
-                    Values::AllEqual => 0.25,
-                    Values::Extreme => extremes[s.index(extremes.len())],
-                })
-                .collect()
-        };
-        let (x_ids, u_ids) = (ids(s, labelled), ids(s, unlabelled));
-        Self {
-            classes,
-            width,
-            y: x_ids.iter().map(|_| s.below(classes as u64) as u32).collect(),
-            zx: numbers(s, x_ids.len() * classes),
-            zu: numbers(s, u_ids.len() * classes),
-            fx: numbers(s, x_ids.len() * width),
-            fu: numbers(s, u_ids.len() * width),
-            x_ids,
-            u_ids,
-        }
-    }
-
-    fn rows<'a>(&self, ids: &'a [u64], logits: &'a [f32], features: &'a [f32]) -> Rows<'a> {
-        Rows {
-            ids,
-            logits: Matrix::new(logits, ids.len(), self.classes).unwrap(),
-            features: Matrix::new(features, ids.len(), self.width).unwrap(),
-        }
-    }
-
-    fn observation(&self) -> Observation<'_> {
-        Observation {
-            labelled: self.rows(&self.x_ids, &self.zx, &self.fx),
-            labels: &self.y,
-            unlabelled: self.rows(&self.u_ids, &self.zu, &self.fu),
-        }
-    }
-
-    /// The same batch with its rows in another order.
-    fn reordered(&self, x_order: &[usize], u_order: &[usize]) -> Self {
-        fn rows<T: Copy>(of: &[T], width: usize, order: &[usize]) -> Vec<T> {
-            order.iter().flat_map(|&i| of[i * width..(i + 1) * width].iter().copied()).collect()
-        }
-        Self {
-            classes: self.classes,
-            width: self.width,
-            x_ids: rows(&self.x_ids, 1, x_order),
-            y: rows(&self.y, 1, x_order),
-            u_ids: rows(&self.u_ids, 1, u_order),
-            zx: rows(&self.zx, self.classes, x_order),
-            zu: rows(&self.zu, self.classes, u_order),
-            fx: rows(&self.fx, self.width, x_order),
-            fu: rows(&self.fu, self.width, u_order),
-        }
-    }
-}
+use batch::{Batch, SAMPLES, Values};
+use methods::methods;
+use owned::Owned;
 
 /// A run of one method: its state and the memory of its samples.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,151 +47,6 @@ impl<S: SampleState> Run<S> {
         let seen = batch.observation();
         plan_step(&self.method, &seen, &mut self.state, &mut self.memory, Seed(5), step).unwrap()
     }
-}
-
-/// Samples owned by several parts, as by several processes: sample n by part n mod k, at place n div k.
-#[derive(Debug, Clone, PartialEq)]
-struct Owned(Vec<LocalState>);
-
-impl Owned {
-    fn new(method: &Method, classes: usize, parts: usize) -> Self {
-        let places: Vec<u64> = (0..SAMPLES as u64).collect();
-        Self((0..parts).map(|_| method.local_state(classes, &places, SAMPLES)).collect())
-    }
-
-    /// Lets each owner answer for its rows, and puts the answers together again.
-    fn ask<T: Clone + Default>(
-        &mut self,
-        ids: &[u64],
-        mut ask: impl FnMut(&mut LocalState, &[u64], &[usize]) -> Result<Vec<T>, StateError>,
-    ) -> Result<Vec<T>, StateError> {
-        let parts = self.0.len() as u64;
-        let mut answers = vec![T::default(); ids.len()];
-        for (part, owner) in (0..).zip(&mut self.0) {
-            let rows: Vec<usize> = (0..ids.len()).filter(|&row| ids[row] % parts == part).collect();
-            let places: Vec<u64> = rows.iter().map(|&row| ids[row] / parts).collect();
-            for (row, answer) in rows.iter().zip(ask(owner, &places, &rows)?) {
-                answers[*row] = answer;
-            }
-        }
-        Ok(answers)
-    }
-}
-
-impl SampleState for Owned {
-    fn visit_labelled(&mut self, ids: &[u64], margins: &[f64]) -> Result<Vec<f64>, StateError> {
-        self.ask(ids, |owner, places, rows| {
-            owner.visit_labelled(places, &rows.iter().map(|&r| margins[r]).collect::<Vec<_>>())
-        })
-    }
-
-    fn visit_unlabelled(
-        &mut self,
-        ids: &[u64],
-        logits: Matrix<'_>,
-        pseudo: &[u32],
-    ) -> Result<Vec<f64>, StateError> {
-        self.ask(ids, |owner, places, rows| {
-            let own: Vec<f32> = rows.iter().flat_map(|&r| logits.row(r).iter().copied()).collect();
-            let own = Matrix::new(&own, rows.len(), logits.width()).unwrap();
-            owner.visit_unlabelled(places, own, &rows.iter().map(|&r| pseudo[r]).collect::<Vec<_>>())
-        })
-    }
-
-    fn remember_selected(
-        &mut self,
-        ids: &[u64],
-        selected: &[Option<u32>],
-    ) -> Result<Vec<Option<u32>>, StateError> {
-        self.ask(ids, |owner, places, rows| {
-            owner.remember_selected(places, &rows.iter().map(|&r| selected[r]).collect::<Vec<_>>())
-        })
-    }
-
-    fn sum_over_groups(&mut self, _sums: &mut [f64]) -> Result<(), StateError> {
-        Ok(())
-    }
-}
-
-fn bases() -> impl Strategy<Value = Base> {
-    let soft = (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(aligned, labelled, uniform)| {
-        Base::SoftMatch(SoftMatch {
-            statistics: if aligned { Statistics::Aligned } else { Statistics::Raw },
-            target: if labelled { AlignmentTarget::Labelled } else { AlignmentTarget::Uniform },
-            marginal_init: if uniform { MarginalInit::Uniform } else { MarginalInit::FirstBatch },
-            momentum: 0.9,
-            ..SoftMatch::default()
-        })
-    });
-    let flex = any::<bool>()
-        .prop_map(|warmup| Base::FlexMatch(FlexMatch { threshold: 0.6, warmup, ..FlexMatch::default() }));
-    prop_oneof![
-        Just(Base::Supervised),
-        (0.0..1.0_f32).prop_map(|threshold| Base::FixMatch(FixMatch { threshold })),
-        flex,
-        soft
-    ]
-}
-
-fn guidances() -> impl Strategy<Value = Guidance> {
-    let splits = prop_oneof![
-        Just(Split::Rank),
-        Just(Split::Median),
-        (0.0..1.0).prop_map(|quantile| Split::Running { quantile, momentum: 0.9 })
-    ];
-    let spaces = prop_oneof![Just(Space::Feature), Just(Space::Pixel), Just(Space::Logit)];
-    let dissimilar = prop_oneof![
-        Just(Dissimilar::Any),
-        (1..20_usize).prop_map(Dissimilar::Count),
-        (0.0..1.0).prop_map(Dissimilar::Fraction)
-    ];
-    (splits, spaces, dissimilar, any::<bool>()).prop_map(|(split, space, dissimilar, exponential)| Guidance {
-        averaging: if exponential { Averaging::Exponential { rho: 0.9 } } else { Averaging::PAPER },
-        apm_from: ApmFrom::FirstStep,
-        split,
-        space,
-        dissimilar,
-    })
-}
-
-fn methods() -> impl Strategy<Value = Method> {
-    let pairings = prop_oneof![
-        3 => guidances().prop_map(Pairing::CalibrateMix),
-        1 => guidances().prop_map(Pairing::All),
-        1 => Just(Pairing::Random)
-    ];
-    let lambdas = prop_oneof![
-        (0.0..3.0).prop_map(LambdaSource::BetaPerGroup),
-        (0.0..3.0).prop_map(LambdaSource::BetaPerSample),
-        (0.0..1.0).prop_map(LambdaSource::Fixed)
-    ];
-    let starts = prop_oneof![
-        Just(MixStart::At(0)),
-        Just(MixStart::At(2)),
-        Just(MixStart::Ramp { from: 0, to: 3 }),
-        Just(MixStart::Utilisation { level: 0.3, momentum: 0.5, not_before: 1 })
-    ];
-    let smoothings =
-        prop_oneof![Just(Smoothing::None), Just(Smoothing::Uniform(0.1)), Just(Smoothing::OtherClasses(0.2))];
-    let least = prop_oneof![3 => Just(None), 1 => Just(Some(0.7))];
-    (bases(), pairings, lambdas, starts, smoothings, least, any::<[bool; 5]>()).prop_map(
-        |(base, pairing, source, start, smoothing, min_confidence, [half, same, soft, weighted, bce])| {
-            Method {
-                mixup: Some(Mixup {
-                    pairing,
-                    lambda: Lambda { source, at_least_half: half },
-                    start,
-                    same_source: if same { SameSource::Allowed } else { SameSource::Excluded },
-                    pseudo_target: if soft { PseudoTarget::Soft } else { PseudoTarget::Hard },
-                    pair_weight: if weighted { PairWeight::Base } else { PairWeight::One },
-                    min_confidence,
-                    loss: if bce { MixLoss::BinaryCrossEntropy } else { MixLoss::CrossEntropy },
-                }),
-                smoothing,
-                ..paper(base, 10)
-            }
-        },
-    )
 }
 
 fn values() -> impl Strategy<Value = Values> {

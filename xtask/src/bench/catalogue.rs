@@ -29,14 +29,23 @@ pub(crate) struct Case {
     pub(crate) compared: bool,
 }
 
+/// NumPy, as the scripts here use it.
+const NUMPY: &str = "numpy==2.4.6";
+
 pub(crate) const BENCHES: &[Bench] = &[Bench {
-    name: "rng",
-    what: "draws from a Philox stream, against NumPy's Generator(Philox)",
-    peer: Some(Peer { script: "bench/peers/rng.py", packages: &["numpy==2.4.6"] }),
-    cases: &[Case {
-        name: "beta(0.4) draws",
-        arguments: &["beta", "0.4", "1000000"],
-        unit: Unit::Rate { name: "draws/s", per_repetition: 1e6 },
-        compared: true,
-    }],
+    name: "plan",
+    what: "one plan (Algorithm 1) for a batch of 64 + 448, against NumPy, one thread each",
+    peer: Some(Peer { script: "bench/peers/plan.py", packages: &[NUMPY] }),
+    cases: &[
+        plan("FixMatch, C = 100, D = 512", &["fixmatch", "100", "512"]),
+        plan("FlexMatch, C = 100, D = 512", &["flexmatch", "100", "512"]),
+        plan("SoftMatch, C = 100, D = 512", &["softmatch", "100", "512"]),
+        plan("FixMatch, C = 1000, D = 2048", &["fixmatch", "1000", "2048"]),
+        plan("FlexMatch, C = 1000, D = 2048", &["flexmatch", "1000", "2048"]),
+        plan("SoftMatch, C = 1000, D = 2048", &["softmatch", "1000", "2048"]),
+    ],
 }];
+
+const fn plan(name: &'static str, arguments: &'static [&'static str]) -> Case {
+    Case { name, arguments, unit: Unit::Milliseconds, compared: true }
+}

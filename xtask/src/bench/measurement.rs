@@ -5,10 +5,10 @@ use serde_json::json;
 /// What a number means.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unit {
-    /// Seconds per repetition: lower is better.
-    #[allow(dead_code, reason = "the benches so far are rates")]
-    Seconds,
+    /// Milliseconds per repetition: lower is better.
+    Milliseconds,
     /// Things done per second: higher is better.
+    #[allow(dead_code, reason = "the bench so far is of a time")]
     Rate {
         name: &'static str,
         /// How many things one repetition does, on both sides.
@@ -19,14 +19,14 @@ pub(crate) enum Unit {
 impl Unit {
     fn name(self) -> &'static str {
         match self {
-            Self::Seconds => "s",
+            Self::Milliseconds => "ms",
             Self::Rate { name, .. } => name,
         }
     }
 
     fn value(self, seconds: f64) -> f64 {
         match self {
-            Self::Seconds => seconds,
+            Self::Milliseconds => seconds * 1e3,
             Self::Rate { per_repetition, .. } => per_repetition / seconds,
         }
     }
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_ratio_above_one_means_that_ours_is_better_in_either_unit() {
         // Ours takes half a second and theirs a whole one.
-        assert_eq!(measurement(Unit::Seconds, Some(1.0)).ratio(), Some(2.0));
+        assert_eq!(measurement(Unit::Milliseconds, Some(1.0)).ratio(), Some(2.0));
         assert_eq!(measurement(RATE, Some(1.0)).ratio(), Some(2.0));
         assert_eq!(measurement(RATE, Some(0.25)).ratio(), Some(0.5));
     }
@@ -143,19 +143,19 @@ mod tests {
         });
         assert_eq!(value, expected);
         let alone: serde_json::Value =
-            serde_json::from_str(&measurement(Unit::Seconds, None).json()).expect("JSON");
-        assert_eq!((&alone["unit"], &alone["ours"]), (&json!("s"), &json!(0.5)));
+            serde_json::from_str(&measurement(Unit::Milliseconds, None).json()).expect("JSON");
+        assert_eq!((&alone["unit"], &alone["ours"]), (&json!("ms"), &json!(500.0)));
         let fields = alone.as_object().expect("an object");
         assert_eq!((fields.get("theirs"), fields.get("ratio")), (Some(&json!(null)), Some(&json!(null))));
     }
 
     #[test]
     fn columns_line_up() {
-        let lines = table(&[measurement(RATE, Some(1.0)), measurement(Unit::Seconds, None)]);
+        let lines = table(&[measurement(RATE, Some(1.0)), measurement(Unit::Milliseconds, None)]);
         let expected = "\
-case        unit         ours  theirs  ratio
-c \"quoted\"  things/s    200.0   100.0   2.00
-c \"quoted\"  s         0.50000       -      -";
+case        unit       ours  theirs  ratio
+c \"quoted\"  things/s  200.0   100.0   2.00
+c \"quoted\"  ms        500.0       -      -";
         assert_eq!(lines, expected);
     }
 }

@@ -195,7 +195,7 @@ impl VectorScaling {
 
 /// The length of each parameter that makes the curvature along it at most about one.
 ///
-/// The curvature by wⱼ is at most E[z²ⱼ]/4, by bⱼ at most 1/4. Without this, logits of a thousand and biases
+/// The curvature by wⱼ is at most E(z²ⱼ)/4, by bⱼ at most 1/4. Without this, logits of a thousand and biases
 /// of one would be a valley that no quasi-Newton method likes.
 fn units(logits: Matrix, l2: f64) -> Vec<f64> {
     let mut squares = vec![0.0; logits.width()];

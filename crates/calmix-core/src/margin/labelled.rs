@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::samples::StateError;
 
-/// The areas under the margin of the labelled samples (Eq. 2): a plain mean over visits.
+/// The areas under the margin of the labelled samples: a plain mean over visits.
 ///
 /// Labelled samples are few and their ids are scattered over the dataset, so the store is a sorted list of
 /// ids: 20 bytes a labelled sample, nothing for the others.

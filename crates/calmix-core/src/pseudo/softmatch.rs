@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{PseudoLabels, hard_labels};
+use crate::lanes;
 use crate::matrix::Matrix;
 use crate::samples::{SampleState, StateError};
 use crate::softmax::softmax_into;
@@ -181,7 +182,7 @@ impl SoftMatch {
     }
 
     /// What each class's probability is multiplied by before it is normalised again.
-    fn alignment_ratio(&self, state: &SoftState) -> Vec<f64> {
+    fn alignment_ratio(&self, state: &SoftState) -> Vec<f32> {
         let classes = state.labelled_marginal.len();
         let uniform = vec![1.0 / classes.max(1) as f64; classes];
         let target = match self.target {
@@ -189,7 +190,7 @@ impl SoftMatch {
             AlignmentTarget::Labelled => &state.labelled_marginal,
         };
         let marginal = state.marginal.as_ref().unwrap_or(target);
-        let ratio = |(t, m): (&f64, &f64)| (t + ALIGNMENT_FLOOR) / (m + ALIGNMENT_FLOOR);
+        let ratio = |(t, m): (&f64, &f64)| ((t + ALIGNMENT_FLOOR) / (m + ALIGNMENT_FLOOR)) as f32;
         target.iter().zip(marginal).map(ratio).collect()
     }
 }
@@ -203,18 +204,13 @@ fn probabilities(logits: Matrix<'_>) -> Vec<f32> {
 }
 
 fn largest(probabilities: &[f32]) -> f64 {
-    f64::from(probabilities.iter().copied().fold(0.0, f32::max))
+    f64::from(lanes::max(probabilities))
 }
 
 /// The largest probability after alignment.
-fn aligned_confidence(probabilities: &[f32], ratio: &[f64]) -> f64 {
-    let (mut sum, mut top) = (0.0, 0.0_f64);
-    for (&p, r) in probabilities.iter().zip(ratio) {
-        let a = f64::from(p) * r;
-        sum += a;
-        top = top.max(a);
-    }
-    if sum > 0.0 { top / sum } else { 0.0 }
+fn aligned_confidence(probabilities: &[f32], ratio: &[f32]) -> f64 {
+    let (sum, top) = lanes::sum_and_max_of_products(probabilities, ratio);
+    if sum > 0.0 { f64::from(top) / sum } else { 0.0 }
 }
 
 /// The mean row over all groups of the step; none when there is no row at all.

@@ -21,7 +21,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 from torchmetrics.functional.classification import multiclass_calibration_error
 from torchmetrics.functional.classification.calibration_error import _ce_compute
 
-from philox import philox4x32_10, words
+from philox import Stream
 
 SEED, BOOTSTRAP = 1, 9
 SCORES, LARGE_SCORES, PREDICTIONS = 1200, 20, 1200
@@ -30,28 +30,16 @@ BINS = [1, 2, 5, 8, 10, 15, 16, 20, 32]
 SPECIAL = [0.0, 1.0, 0.5, 0.25, 0.75, 0.1, 0.2, 0.4, 0.9, 0.125, 0.96875]
 
 
-class Stream:
-    def __init__(self, time, sample):
-        self.key = philox4x32_10([*words(time), BOOTSTRAP, 0], words(SEED))[:2]
-        self.sample, self.block, self.buffer = sample, 0, []
-
-    def uniform(self):
-        if not self.buffer:
-            w = philox4x32_10([self.block, 0, *words(self.sample)], self.key)
-            self.buffer = [w[0] | w[1] << 32, w[2] | w[3] << 32]
-            self.block += 1
-        return (self.buffer.pop(0) >> 11) * 2.0**-53
-
-    def below(self, bound):
-        return int(self.uniform() * bound)
+def below(stream, bound):
+    return int(stream.uniform() * bound)
 
 
 def scores(case):
     """Confidences and whether they were right."""
     if case >= SCORES:
         return large_scores(case)
-    s = Stream(0, case)
-    n, bins, kind, calibrated = 1 + s.below(40), BINS[s.below(len(BINS))], s.below(4), s.uniform() < 0.5
+    s = Stream(SEED, BOOTSTRAP, 0, case)
+    n, bins, kind, calibrated = 1 + below(s, 40), BINS[below(s, len(BINS))], below(s, 4), s.uniform() < 0.5
     confidence, correct = [], []
     for _ in range(n):
         u = s.uniform()
@@ -66,8 +54,8 @@ def scores(case):
 
 def large_scores(case):
     """Many confidences, each up to 2 % too high: so even that smooth ECE needs a narrow kernel and a fine grid."""
-    s = Stream(0, case)
-    n, bins, truth = 1000 + s.below(2000), BINS[s.below(len(BINS))], 1.0 - 0.02 * s.uniform()
+    s = Stream(SEED, BOOTSTRAP, 0, case)
+    n, bins, truth = 1000 + below(s, 2000), BINS[below(s, len(BINS))], 1.0 - 0.02 * s.uniform()
     confidence, correct, expected = sorted(s.uniform() for _ in range(n)), [], 0.0
     for c in confidence:
         before = int(expected)
@@ -78,16 +66,16 @@ def large_scores(case):
 
 def predictions(case):
     """Probabilities that sum to one exactly (multiples of a power of two), labels, logits and a temperature."""
-    s = Stream(1, case)
-    n, classes, bins = 1 + s.below(40), 1 + s.below(6), BINS[s.below(len(BINS))]
-    grain, scale = [4, 16, 1 << 20][s.below(3)], [1.0, 20.0, 200.0][s.below(3)]
+    s = Stream(SEED, BOOTSTRAP, 1, case)
+    n, classes, bins = 1 + below(s, 40), 1 + below(s, 6), BINS[below(s, len(BINS))]
+    grain, scale = [4, 16, 1 << 20][below(s, 3)], [1.0, 20.0, 200.0][below(s, 3)]
     temperature = 0.5 + 2.0 * s.uniform()
     p, z, labels = np.zeros((n, classes)), np.zeros((n, classes), np.float32), np.zeros(n, np.int64)
     for row in range(n):
-        cuts = [0, *sorted(s.below(grain + 1) for _ in range(classes - 1)), grain]
+        cuts = [0, *sorted(below(s, grain + 1) for _ in range(classes - 1)), grain]
         p[row] = np.diff(cuts) / grain
         z[row] = [np.float32((s.uniform() - 0.5) * scale) for _ in range(classes)]
-        labels[row] = s.below(classes)
+        labels[row] = below(s, classes)
         if s.uniform() < 0.5:
             labels[row] = p[row].argmax()
     return p, labels, z, temperature, bins

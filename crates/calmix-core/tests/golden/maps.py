@@ -16,7 +16,7 @@ from scipy import optimize, special, stats
 from sklearn.isotonic import IsotonicRegression
 from statsmodels.stats.multitest import multipletests
 
-from philox import philox4x32_10, words
+from philox import Stream
 
 HERE = Path(__file__).parent
 BOOTSTRAP, CONFORMAL = 9, 10
@@ -27,25 +27,8 @@ VERSIONS = (
 )
 
 
-class Stream:
-    """One stream, read as calmix_core::rng reads it."""
-
-    def __init__(self, seed, sample, domain=BOOTSTRAP, time=0):
-        self.key = philox4x32_10([*words(time), domain, 0], words(seed))[:2]
-        self.sample, self.block, self.left = words(sample), 0, []
-
-    def u32(self):
-        if not self.left:
-            self.left = philox4x32_10([self.block, 0, *self.sample], self.key)[::-1]
-            self.block += 1
-        return self.left.pop()
-
-    def uniform(self):
-        low = self.u32()
-        return ((self.u32() << 32 | low) >> 11) * 2.0**-53
-
-    def choice(self, options):
-        return options[int(self.uniform() * len(options))]
+def choice(stream, options):
+    return options[int(stream.uniform() * len(options))]
 
 
 def write(name, columns, rows):
@@ -69,9 +52,9 @@ def logits_and_labels(stream, n, classes, scale, accuracy):
 
 
 def temperature(case):
-    stream = Stream(1, case)
-    n, classes = stream.choice([1, 5, 20, 60]), stream.choice([1, 2, 3, 5, 10])
-    scale, accuracy = stream.choice([1.0, 4.0, 16.0, 100.0]), stream.choice([0.2, 0.5, 0.7, 0.9, 1.0])
+    stream = Stream(1, BOOTSTRAP, 0, case)
+    n, classes = choice(stream, [1, 5, 20, 60]), choice(stream, [1, 2, 3, 5, 10])
+    scale, accuracy = choice(stream, [1.0, 4.0, 16.0, 100.0]), choice(stream, [0.2, 0.5, 0.7, 0.9, 1.0])
     z, y = logits_and_labels(stream, n, classes, scale, accuracy)
     d = z - z.max(axis=1, keepdims=True)
     dy = d[np.arange(n), y]
@@ -99,10 +82,10 @@ def temperature(case):
 
 
 def vector(case):
-    stream = Stream(2, case)
-    n, classes = stream.choice([1, 4, 15, 50]), stream.choice([2, 3, 6])
-    scale, accuracy = stream.choice([1.0, 8.0, 40.0]), stream.choice([0.3, 0.7, 1.0])
-    l2 = stream.choice([0.1, 1.0, 10.0])
+    stream = Stream(2, BOOTSTRAP, 0, case)
+    n, classes = choice(stream, [1, 4, 15, 50]), choice(stream, [2, 3, 6])
+    scale, accuracy = choice(stream, [1.0, 8.0, 40.0]), choice(stream, [0.3, 0.7, 1.0])
+    l2 = choice(stream, [0.1, 1.0, 10.0])
     z, y = logits_and_labels(stream, n, classes, scale, accuracy)
     start = np.concatenate([np.ones(classes), np.zeros(classes)])
     hot = np.eye(classes)[y]
@@ -131,8 +114,8 @@ def vector(case):
 
 
 def isotonic(case):
-    stream = Stream(3, case)
-    n, steps, weighted = stream.choice([1, 2, 3, 8, 30, 80]), stream.choice([4, 16, 1 << 40]), stream.choice([0, 1])
+    stream = Stream(3, BOOTSTRAP, 0, case)
+    n, steps, weighted = choice(stream, [1, 2, 3, 8, 30, 80]), choice(stream, [4, 16, 1 << 40]), choice(stream, [0, 1])
     x = [math.floor(stream.uniform() * steps) / steps for _ in range(n)]
     y = [stream.uniform() * 0.75 + 0.25 * t if stream.uniform() < 0.5 else float(stream.uniform() < t) for t in x]
     w = [math.floor(stream.uniform() * 4) / 2 for _ in range(n)] if weighted else [1.0] * n
@@ -145,26 +128,26 @@ def isotonic(case):
 
 
 def student(case):
-    stream = Stream(4, case)
+    stream = Stream(4, BOOTSTRAP, 0, case)
     if case % 2:
-        degrees = float(stream.choice([1, 2, 3, 4, 5, 9, 29, 99, 1000]))
+        degrees = float(choice(stream, [1, 2, 3, 4, 5, 9, 29, 99, 1000]))
     else:
         u = stream.uniform()
         degrees = u * u * u * u * 1e6 + 0.25
     tail = stream.uniform()
-    for _ in range(stream.choice([0, 1, 2])):
+    for _ in range(choice(stream, [0, 1, 2])):
         tail = tail * tail * tail
     # An interval of the mean of three to six numbers, at that level.
     numbers = [stream.uniform() * 10 for _ in range(3 + case % 4)]
-    level = stream.choice([0.5, 0.9, 0.95, 0.99])
+    level = choice(stream, [0.5, 0.9, 0.95, 0.99])
     sem = np.std(numbers, ddof=1) / math.sqrt(len(numbers))
     low, high = stats.t.interval(level, len(numbers) - 1, loc=np.mean(numbers), scale=sem)
     return float(stats.t.isf(tail, degrees)), float(low), float(high)
 
 
 def holm(case):
-    stream = Stream(5, case)
-    m, power, steps = stream.choice([1, 2, 3, 5, 8]), stream.choice([1, 3]), stream.choice([8, 1 << 40])
+    stream = Stream(5, BOOTSTRAP, 0, case)
+    m, power, steps = choice(stream, [1, 2, 3, 5, 8]), choice(stream, [1, 3]), choice(stream, [8, 1 << 40])
     p = []
     for _ in range(m):
         u = math.floor(stream.uniform() * (steps + 1)) / steps
@@ -195,9 +178,9 @@ def class_scores(p, rule, u):
 
 
 def conformal(case):
-    stream = Stream(6, case)
-    n, classes, steps = stream.choice([0, 1, 5, 19, 40]), stream.choice([1, 2, 4, 10]), stream.choice([3, 1 << 40])
-    alpha = stream.choice([0.05, 0.1, 0.29, 0.5, 0.9])
+    stream = Stream(6, BOOTSTRAP, 0, case)
+    n, classes, steps = choice(stream, [0, 1, 5, 19, 40]), choice(stream, [1, 2, 4, 10]), choice(stream, [3, 1 << 40])
+    alpha = choice(stream, [0.05, 0.1, 0.29, 0.5, 0.9])
     rows = [probabilities(stream, classes, steps) for _ in range(n)]
     labels = [int(stream.uniform() * classes) for _ in range(n)]
     new = [probabilities(stream, classes, steps) for _ in range(3)]
@@ -205,7 +188,7 @@ def conformal(case):
     for rule in ["lac", "aps", "randomised"]:
 
         def fraction(time, i):
-            return Stream(case, i, CONFORMAL, time).uniform() if rule == "randomised" else 1.0
+            return Stream(case, CONFORMAL, time, i).uniform() if rule == "randomised" else 1.0
 
         scores = sorted(class_scores(p, rule, fraction(0, i))[y] for i, (p, y) in enumerate(zip(rows, labels)))
         rank = n + 1 - math.floor((n + 1) * alpha + 1e-9)

@@ -11,7 +11,7 @@ import pathlib
 import platform
 
 import numpy as np
-from philox import philox4x32_10, words
+from philox import Stream
 
 HERE = pathlib.Path(__file__).parent
 SEED = 2026
@@ -19,58 +19,10 @@ BOOTSTRAP, LAMBDA, PARTNER, CHILD = 9, 7, 8, 12
 CASES = 1000
 
 
-class Stream:
-    """calmix_core::rng::Stream, from the description of its format."""
-
-    def __init__(self, seed, domain, time, sample, occurrence=0):
-        self.key = philox4x32_10([*words(time), domain, 0], words(seed))[:2]
-        self.tail = [occurrence, *words(sample)]
-        self.block, self.buffer = 0, []
-
-    def u32(self):
-        if not self.buffer:
-            self.buffer = philox4x32_10([self.block, *self.tail], self.key)
-            self.block += 1
-        return self.buffer.pop(0)
-
-    def u64(self):
-        low = self.u32()
-        return low | self.u32() << 32
-
-    def uniform(self):
-        return (self.u64() >> 11) * 2.0**-53
-
-    def below(self, bound):
-        rejected = (2**64 - bound) % bound
-        while True:
-            product = self.u64() * bound
-            if product % 2**64 >= rejected:
-                return product >> 64
-
-    def normal(self):
-        radius = math.sqrt(-2 * math.log(1 - self.uniform()))
-        return radius * math.cos(2 * math.pi * self.uniform())
-
-    def ln_gamma(self, alpha):
-        d = alpha + 2 / 3
-        c = 1 / math.sqrt(9 * d)
-        while True:
-            x = self.normal()
-            t = 1 + c * x
-            if t <= 0:
-                continue
-            v, ln_v = t * t * t, 3 * math.log(t)
-            if math.log(1 - self.uniform()) < 0.5 * x * x + d - d * v + d * ln_v:
-                return math.log(d) + ln_v + math.log(1 - self.uniform()) / alpha
-
-    def beta(self, alpha):
-        first, second = self.ln_gamma(alpha), self.ln_gamma(alpha)
-        return 1 / (1 + math.exp(second - first))
-
-    def matrix(self, rows, width, scale):
-        """Uniform in ±scale, rounded to f32 as the engine would hand it over."""
-        values = [[(self.uniform() - 0.5) * 2 * scale for _ in range(width)] for _ in range(rows)]
-        return np.array(values, dtype=np.float32).reshape(rows, width).astype(np.float64)
+def matrix(stream, rows, width, scale):
+    """Uniform in ±scale, rounded to f32 as the engine would hand it over."""
+    values = [[(stream.uniform() - 0.5) * 2 * scale for _ in range(width)] for _ in range(rows)]
+    return np.array(values, dtype=np.float32).reshape(rows, width).astype(np.float64)
 
 
 def child(seed, n):
@@ -104,7 +56,7 @@ def margins(case):
     classes, visits = 1 + s.below(6), 1 + s.below(15)
     exponential, parameter = s.below(2), 0.5 + 0.49 * s.uniform()
     label = s.below(classes)
-    z = s.matrix(visits, classes, 10)
+    z = matrix(s, visits, classes, 10)
     average, ema, total = np.zeros(classes), np.zeros(classes), 0.0
     for t, row in enumerate(z):
         pm = pseudo_margins(row)
@@ -133,7 +85,7 @@ def flexmatch(case):
     masks = ""
     for _ in range(steps):
         ids = [s.below(samples) for _ in range(batch)]
-        q = softmax(s.matrix(batch, classes, 6))
+        q = softmax(matrix(s, batch, classes, 6))
         label, top = q.argmax(axis=1), q.max(axis=1)
         threshold = np.array([tau * mapping(b) for b in beta])[label]
         # f32 and f64 may disagree on a hair's breadth: such a case proves nothing.
@@ -161,8 +113,8 @@ def softmatch(case):
     target = np.full(classes, 1 / classes)
     for _ in range(steps):
         rows, labelled_rows = 1 + s.below(7), 1 + s.below(4)
-        p = softmax(s.matrix(rows, classes, 5))
-        p_labelled = softmax(s.matrix(labelled_rows, classes, 5))
+        p = softmax(matrix(s, rows, classes, 5))
+        p_labelled = softmax(matrix(s, labelled_rows, classes, 5))
         if marginal is None:
             marginal = p.mean(axis=0)
         else:
@@ -191,8 +143,8 @@ def plan(case):
         x_ids = [s.below(samples) for _ in range(labelled)]
         y = [s.below(classes) for _ in range(labelled)]
         u_ids = [s.below(samples) for _ in range(unlabelled)]
-        zx, zu = s.matrix(labelled, classes, 5), s.matrix(unlabelled, classes, 5)
-        fx, fu = s.matrix(labelled, width, 1), s.matrix(unlabelled, width, 1)
+        zx, zu = matrix(s, labelled, classes, 5), matrix(s, unlabelled, classes, 5)
+        fx, fu = matrix(s, labelled, width, 1), matrix(s, unlabelled, width, 1)
         pseudo = zu.argmax(axis=1)
         for i, n in enumerate(x_ids):
             aum.setdefault(n, []).append(pseudo_margins(zx[i])[y[i]])

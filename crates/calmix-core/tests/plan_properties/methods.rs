@@ -1,0 +1,95 @@
+//! Any method, with any options.
+
+use calmix_core::margin::Averaging;
+use calmix_core::method::Method;
+use calmix_core::mixup::{
+    ApmFrom, Guidance, Lambda, LambdaSource, MixLoss, Mixup, PairWeight, Pairing, PseudoTarget,
+};
+use calmix_core::pair::{Dissimilar, SameSource, Space};
+use calmix_core::preset::paper;
+use calmix_core::pseudo::{AlignmentTarget, Base, FixMatch, FlexMatch, MarginalInit, SoftMatch, Statistics};
+use calmix_core::schedule::MixStart;
+use calmix_core::smoothing::Smoothing;
+use calmix_core::split::Split;
+use proptest::prelude::*;
+
+pub(crate) fn bases() -> impl Strategy<Value = Base> {
+    let soft = (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(aligned, labelled, uniform)| {
+        Base::SoftMatch(SoftMatch {
+            statistics: if aligned { Statistics::Aligned } else { Statistics::Raw },
+            target: if labelled { AlignmentTarget::Labelled } else { AlignmentTarget::Uniform },
+            marginal_init: if uniform { MarginalInit::Uniform } else { MarginalInit::FirstBatch },
+            momentum: 0.9,
+            ..SoftMatch::default()
+        })
+    });
+    let flex = any::<bool>()
+        .prop_map(|warmup| Base::FlexMatch(FlexMatch { threshold: 0.6, warmup, ..FlexMatch::default() }));
+    prop_oneof![
+        Just(Base::Supervised),
+        (0.0..1.0_f32).prop_map(|threshold| Base::FixMatch(FixMatch { threshold })),
+        flex,
+        soft
+    ]
+}
+
+pub(crate) fn guidances() -> impl Strategy<Value = Guidance> {
+    let splits = prop_oneof![
+        Just(Split::Rank),
+        Just(Split::Median),
+        (0.0..1.0).prop_map(|quantile| Split::Running { quantile, momentum: 0.9 })
+    ];
+    let spaces = prop_oneof![Just(Space::Feature), Just(Space::Pixel), Just(Space::Logit)];
+    let dissimilar = prop_oneof![
+        Just(Dissimilar::Any),
+        (1..20_usize).prop_map(Dissimilar::Count),
+        (0.0..1.0).prop_map(Dissimilar::Fraction)
+    ];
+    (splits, spaces, dissimilar, any::<bool>()).prop_map(|(split, space, dissimilar, exponential)| Guidance {
+        averaging: if exponential { Averaging::Exponential { rho: 0.9 } } else { Averaging::PAPER },
+        apm_from: ApmFrom::FirstStep,
+        split,
+        space,
+        dissimilar,
+    })
+}
+
+pub(crate) fn methods() -> impl Strategy<Value = Method> {
+    let pairings = prop_oneof![
+        3 => guidances().prop_map(Pairing::CalibrateMix),
+        1 => guidances().prop_map(Pairing::All),
+        1 => Just(Pairing::Random)
+    ];
+    let lambdas = prop_oneof![
+        (0.0..3.0).prop_map(LambdaSource::BetaPerGroup),
+        (0.0..3.0).prop_map(LambdaSource::BetaPerSample),
+        (0.0..1.0).prop_map(LambdaSource::Fixed)
+    ];
+    let starts = prop_oneof![
+        Just(MixStart::At(0)),
+        Just(MixStart::At(2)),
+        Just(MixStart::Ramp { from: 0, to: 3 }),
+        Just(MixStart::Utilisation { level: 0.3, momentum: 0.5, not_before: 1 })
+    ];
+    let smoothings =
+        prop_oneof![Just(Smoothing::None), Just(Smoothing::Uniform(0.1)), Just(Smoothing::OtherClasses(0.2))];
+    let least = prop_oneof![3 => Just(None), 1 => Just(Some(0.7))];
+    (bases(), pairings, lambdas, starts, smoothings, least, any::<[bool; 5]>()).prop_map(
+        |(base, pairing, source, start, smoothing, min_confidence, [half, same, soft, weighted, bce])| {
+            Method {
+                mixup: Some(Mixup {
+                    pairing,
+                    lambda: Lambda { source, at_least_half: half },
+                    start,
+                    same_source: if same { SameSource::Allowed } else { SameSource::Excluded },
+                    pseudo_target: if soft { PseudoTarget::Soft } else { PseudoTarget::Hard },
+                    pair_weight: if weighted { PairWeight::Base } else { PairWeight::One },
+                    min_confidence,
+                    loss: if bce { MixLoss::BinaryCrossEntropy } else { MixLoss::CrossEntropy },
+                }),
+                smoothing,
+                ..paper(base, 10)
+            }
+        },
+    )
+}
