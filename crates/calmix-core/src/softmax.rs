@@ -38,11 +38,13 @@ fn exponentials(logits: &[f32], top: f32, into: &mut [f32]) {
     }
 }
 
-/// ln Σ exp(z) in f64, with `logits` divided by `temperature` first.
-pub fn log_sum_exp(logits: &[f32], temperature: f64) -> f64 {
+/// −ln of the probability that softmax(`logits` / `temperature`) gives to `class`, in f64 and relative to the
+/// largest logit: exact for any confidence. Zero for a class that is not there.
+pub fn negative_log_likelihood(logits: &[f32], class: usize, temperature: f64) -> f64 {
     let top = f64::from(lanes::max(logits));
-    let sum: f64 = logits.iter().map(|&z| libm::exp((f64::from(z) - top) / temperature)).sum();
-    top / temperature + libm::log(sum)
+    let below_top = |z: f32| (f64::from(z) - top) / temperature;
+    let sum: f64 = logits.iter().map(|&z| libm::exp(below_top(z))).sum();
+    logits.get(class).map_or(0.0, |&z| libm::log(sum) - below_top(z))
 }
 
 /// eˣ for x ≤ 0, within 2⁻²³ of it; zero below −87, where f32 has no normal numbers left.
@@ -101,10 +103,11 @@ mod tests {
     }
 
     #[test]
-    fn log_sum_exp_is_the_normaliser() {
+    fn the_negative_log_likelihood_needs_no_floor() {
         let z = [1.0_f32, 2.0, 0.5];
-        let direct: f64 = z.iter().map(|&z| libm::exp(f64::from(z) / 2.0)).sum();
-        assert!((log_sum_exp(&z, 2.0) - libm::log(direct)).abs() < 1e-14);
-        assert_eq!(log_sum_exp(&[1e30, 1e30], 1.0), f64::from(1e30_f32));
+        let sum: f64 = z.iter().map(|&z| libm::exp(f64::from(z) / 2.0)).sum();
+        assert!((negative_log_likelihood(&z, 2, 2.0) - (libm::log(sum) - 0.25)).abs() < 1e-14);
+        assert_eq!(negative_log_likelihood(&[0.0, 1e30], 0, 1.0), f64::from(1e30_f32));
+        assert_eq!(negative_log_likelihood(&[], 0, 1.0), 0.0);
     }
 }

@@ -6,6 +6,7 @@
 
 use calmix_core::calibration::conformal::{Conformal, Score};
 use calmix_core::calibration::isotonic::Isotonic;
+use calmix_core::calibration::nll_from_logits;
 use calmix_core::calibration::temperature::Temperature;
 use calmix_core::calibration::vector::VectorScaling;
 use calmix_core::matrix::Matrix;
@@ -56,7 +57,7 @@ fn temperature_is_scipys_optimum() {
         let logits = Matrix::new(&logits, line[0] as usize, line[1] as usize).unwrap();
         let (nll, best, curvature) = (line[4], line[5], line[6]);
         let fitted = Temperature::fit(logits, &labels).unwrap();
-        let found = fitted.negative_log_likelihood(logits, &labels).unwrap();
+        let found = nll_from_logits(logits, &labels, fitted.value()).unwrap();
         // Every term is rounded a few times, relative to itself, and so is their mean.
         assert!((found - nll).abs() <= 1e-14 * nll.max(1.0), "case {case}: NLL {found} {nll}");
 
@@ -67,7 +68,7 @@ fn temperature_is_scipys_optimum() {
         let tolerance = 4.0 * f64::EPSILON * beta + noise / curvature;
         let same = (beta - expected).abs() <= tolerance;
         // Where even that is wider than the range, or nothing can be gained, T = 1 is kept.
-        let gain = Temperature::IDENTITY.negative_log_likelihood(logits, &labels).unwrap() - nll;
+        let gain = nll_from_logits(logits, &labels, 1.0).unwrap() - nll;
         let kept = fitted == Temperature::IDENTITY && gain <= 1e-14 * nll.max(1.0);
         assert!(same || kept, "case {case}: T {} {best}", fitted.value());
         inside += usize::from(same && !fitted.is_at_bound() && tolerance < 1e-10 * beta);

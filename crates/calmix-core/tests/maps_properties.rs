@@ -3,6 +3,7 @@
 use calmix_core::calibration::conformal::{Conformal, Score};
 use calmix_core::calibration::cross_fit::CrossFit;
 use calmix_core::calibration::isotonic::Isotonic;
+use calmix_core::calibration::nll_from_logits;
 use calmix_core::calibration::temperature::{COLDEST, HOTTEST, Temperature};
 use calmix_core::calibration::vector::VectorScaling;
 use calmix_core::matrix::Matrix;
@@ -48,7 +49,7 @@ proptest! {
             return Ok(());
         };
         prop_assert!((COLDEST..=HOTTEST).contains(&fitted.value()));
-        let nll = |t: Temperature| t.negative_log_likelihood(logits, &labels).unwrap();
+        let nll = |t: Temperature| nll_from_logits(logits, &labels, t.value()).unwrap();
         prop_assert!(nll(fitted) <= nll(Temperature::IDENTITY));
         // No worse than its neighbours and the bounds either, up to the rounding of a sum of NLLs.
         for other in [fitted.value() * 0.99, fitted.value() * 1.01, COLDEST, HOTTEST] {

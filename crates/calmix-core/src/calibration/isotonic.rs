@@ -18,6 +18,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CalibrationError, checked};
+use crate::lanes;
 use crate::matrix::Matrix;
 use crate::softmax::argmax;
 
@@ -182,7 +183,7 @@ fn merge(a: Block, b: Block) -> Block {
 }
 
 fn top_probability(logits: &[f32]) -> f64 {
-    let top = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+    let top = f64::from(lanes::max(logits));
     1.0 / logits.iter().map(|&z| libm::exp(f64::from(z) - top)).sum::<f64>()
 }
 

@@ -1,7 +1,8 @@
 //! Proper scores: they are best, in expectation, only when the probabilities are the true ones.
 
 use super::{CalibrationError, checked};
-use crate::{matrix::Matrix, softmax::argmax};
+use crate::matrix::Matrix;
+use crate::softmax::negative_log_likelihood;
 
 /// What a probability of zero counts as when its logarithm is taken: f64's epsilon, scikit-learn's choice.
 ///
@@ -52,12 +53,7 @@ pub fn nll_from_logits(
 ) -> Result<f64, CalibrationError> {
     checked::temperature(temperature)?;
     checked::logits(logits, labels)?;
-    let of_row = |row: &[f32], label: usize| {
-        let top = f64::from(row[argmax(row)]);
-        let below_top = |z: f32| (f64::from(z) - top) / temperature;
-        let sum: f64 = row.iter().map(|&z| libm::exp(below_top(z))).sum();
-        libm::log(sum) - below_top(row[label])
-    };
+    let of_row = |row: &[f32], label| negative_log_likelihood(row, label, temperature);
     Ok(mean_over_rows(logits, labels, of_row))
 }
 

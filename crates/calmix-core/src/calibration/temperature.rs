@@ -21,7 +21,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CalibrationError, checked};
+use crate::lanes;
 use crate::matrix::Matrix;
+use crate::softmax::negative_log_likelihood;
 
 /// The lowest temperature that a fit returns.
 ///
@@ -76,7 +78,7 @@ impl Temperature {
 
     /// Writes softmax(`logits` / T) into `probabilities`, which must be as long.
     pub fn probabilities_into(self, logits: &[f32], probabilities: &mut [f32]) {
-        let top = top(logits);
+        let top = f64::from(lanes::max(logits));
         let weight = |z: f32| libm::exp((f64::from(z) - top) / self.0);
         let sum: f64 = logits.iter().map(|&z| weight(z)).sum();
         for (p, &z) in probabilities.iter_mut().zip(logits) {
@@ -93,16 +95,6 @@ impl Temperature {
             }
         }
         all
-    }
-
-    /// The mean NLL of the labels at this temperature, in nats.
-    ///
-    /// # Errors
-    /// As [`Temperature::fit`].
-    pub fn negative_log_likelihood(self, logits: Matrix, labels: &[u32]) -> Result<f64, CalibrationError> {
-        checked::logits(logits, labels)?;
-        checked::not_empty(labels)?;
-        Ok(nll_sum(pairs(logits, labels), self) / labels.len() as f64)
     }
 }
 
@@ -134,15 +126,9 @@ pub(super) fn fit_rows<'a>(rows: impl Iterator<Item = Labelled<'a>> + Clone) -> 
     if better { best } else { Temperature::IDENTITY }
 }
 
-/// Σ over rows of ln Σⱼ exp(zⱼ/T) − z/T of the label, with the largest logit of each row subtracted first.
+/// The summed NLL of checked rows.
 pub(super) fn nll_sum<'a>(rows: impl Iterator<Item = Labelled<'a>>, temperature: Temperature) -> f64 {
-    rows.map(|(row, label)| {
-        let top = top(row);
-        let scaled = |z: f32| (f64::from(z) - top) / temperature.0;
-        let sum: f64 = row.iter().map(|&z| libm::exp(scaled(z))).sum();
-        libm::log(sum) - row.get(label as usize).map_or(0.0, |&z| scaled(z))
-    })
-    .sum()
+    rows.map(|(row, label)| negative_log_likelihood(row, label as usize, temperature.0)).sum()
 }
 
 /// The temperature at which the slope of a convex function of β = 1/T changes sign, within the bounds.
@@ -191,7 +177,7 @@ fn minimise(derivatives: impl Fn(f64) -> (f64, f64)) -> f64 {
 fn slope_and_curvature<'a>(rows: impl Iterator<Item = Labelled<'a>>, beta: f64) -> (f64, f64) {
     let (mut slope, mut curvature) = (0.0, 0.0);
     for (row, label) in rows {
-        let top = top(row);
+        let top = f64::from(lanes::max(row));
         let (mut mass, mut first, mut second) = (0.0, 0.0, 0.0);
         for &z in row {
             let below = f64::from(z) - top;
@@ -205,10 +191,6 @@ fn slope_and_curvature<'a>(rows: impl Iterator<Item = Labelled<'a>>, beta: f64) 
         curvature += (second / mass - mean * mean).max(0.0);
     }
     (slope, curvature)
-}
-
-fn top(row: &[f32]) -> f64 {
-    f64::from(row.iter().copied().fold(f32::NEG_INFINITY, f32::max))
 }
 
 #[cfg(test)]

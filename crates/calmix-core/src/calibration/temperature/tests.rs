@@ -1,4 +1,5 @@
 use super::*;
+use crate::calibration::nll_from_logits;
 
 fn fit(logits: &[f32], width: usize, labels: &[u32]) -> f64 {
     let logits = Matrix::new(logits, labels.len(), width).unwrap();
@@ -39,7 +40,7 @@ fn rounding_never_makes_it_worse() {
             let logits = [margin, 0.0].repeat(n as usize);
             let labels: Vec<u32> = (0..n).map(|i| u32::from(i < wrong)).collect();
             let logits = Matrix::new(&logits, n as usize, 2).unwrap();
-            let nll = |t: Temperature| t.negative_log_likelihood(logits, &labels).unwrap();
+            let nll = |t: Temperature| nll_from_logits(logits, &labels, t.value()).unwrap();
             let fitted = Temperature::fit(logits, &labels).unwrap();
             assert!(nll(fitted) <= nll(Temperature::IDENTITY), "{n} {wrong}");
         }
