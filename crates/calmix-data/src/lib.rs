@@ -1,0 +1,6 @@
+//! From bytes on disk to deterministic batches.
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod manifest;
+pub mod picture;
