@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod loader;
 pub mod manifest;
 pub mod order;
 pub mod picture;

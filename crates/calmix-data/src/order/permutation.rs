@@ -59,7 +59,10 @@ impl Network {
         let rows = root + u64::from(root * root < len);
         // The product may be 2⁶⁴ and is never computed; each factor is at most 2³².
         let columns = len.div_ceil(rows);
-        Self { len, rows, columns, keys: std::array::from_fn(|_| stream.next_u64()) }
+        // 128 random bits, spread: a block of the generator for each round would take longer than the rounds.
+        let (first, step) = (stream.next_u64(), stream.next_u64() | 1);
+        let keys = std::array::from_fn(|n| mix(first.wrapping_add(step.wrapping_mul(n as u64))));
+        Self { len, rows, columns, keys }
     }
 
     fn at(&self, place: u64) -> u64 {

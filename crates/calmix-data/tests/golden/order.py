@@ -45,7 +45,8 @@ def mix(x):
 
 def network(seed, domain, epoch, length, place):
     """Eight rounds over rows × columns, again while the value is not below the length."""
-    keys = draws(seed, domain, epoch, length, 8)
+    first, step = draws(seed, domain, epoch, length, 2)
+    keys = [mix(first + (step | 1) * n & MASK) for n in range(8)]
     rows = math.isqrt(length - 1) + 1
     columns = -(-length // rows)
     while True:
