@@ -1,6 +1,7 @@
 //! From bytes on disk to deterministic batches.
 #![forbid(unsafe_code)]
 
+pub mod augment;
 pub mod error;
 pub mod loader;
 pub mod manifest;

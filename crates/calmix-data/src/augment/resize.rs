@@ -1,0 +1,170 @@
+//! Resizing as Pillow does it for eight bits: two passes, weights in fixed point, a byte between the passes.
+//!
+//! When a picture shrinks, the filter widens with it, so that every pixel counts.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::canvas::ResizeScratch;
+
+/// How pixels are weighted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Filter {
+    /// A triangle, one pixel to each side.
+    #[default]
+    Bilinear,
+    /// Keys' cubic with a = −½, two pixels to each side.
+    Bicubic,
+}
+
+impl Filter {
+    fn support(self) -> f64 {
+        match self {
+            Self::Bilinear => 1.0,
+            Self::Bicubic => 2.0,
+        }
+    }
+
+    fn weight(self, x: f64) -> f64 {
+        let x = x.abs();
+        match self {
+            Self::Bilinear if x < 1.0 => 1.0 - x,
+            Self::Bicubic if x < 1.0 => (1.5 * x - 2.5) * x * x + 1.0,
+            Self::Bicubic if x < 2.0 => (((x - 5.0) * x + 8.0) * x - 4.0) * -0.5,
+            _ => 0.0,
+        }
+    }
+}
+
+/// Fraction bits of a weight: 32 less 8 for the value and 2 for what a cubic overshoots.
+const FRACTION: u32 = 22;
+
+/// For each target pixel, which source pixels make it and with what weights.
+#[derive(Debug, Default)]
+pub(super) struct Taps {
+    /// The first source pixel and the range of its weights.
+    spans: Vec<(usize, Range<usize>)>,
+    weights: Vec<i32>,
+    /// Weights of one pixel before they are scaled to one.
+    raw: Vec<f64>,
+}
+
+impl Taps {
+    /// For the pixels `wanted` of `target`, from `source` pixels.
+    fn prepare(&mut self, filter: Filter, source: usize, target: usize, wanted: Range<usize>) {
+        self.spans.clear();
+        self.weights.clear();
+        let scale = source as f64 / target as f64;
+        let stretch = scale.max(1.0);
+        let support = filter.support() * stretch;
+        let inverse = 1.0 / stretch;
+        for pixel in wanted {
+            let centre = (pixel as f64 + 0.5) * scale;
+            let first = (centre - support + 0.5).max(0.0) as usize;
+            let end = ((centre + support + 0.5) as usize).min(source);
+            let place = |x: usize| (x as f64 - centre + 0.5) * inverse;
+            self.raw.clear();
+            self.raw.extend((first..end).map(|x| filter.weight(place(x))));
+            let sum: f64 = self.raw.iter().sum();
+            let start = self.weights.len();
+            self.weights.extend(self.raw.iter().map(|weight| fixed(weight / sum)));
+            self.spans.push((first, start..self.weights.len()));
+        }
+    }
+
+    /// All source pixels that are used.
+    fn used(&self) -> Range<usize> {
+        match (self.spans.first(), self.spans.last()) {
+            (Some((first, _)), Some((last, weights))) => *first..last + weights.len(),
+            _ => 0..0,
+        }
+    }
+}
+
+fn fixed(weight: f64) -> i32 {
+    let scaled = weight * f64::from(1 << FRACTION);
+    (if weight < 0.0 { scaled - 0.5 } else { scaled + 0.5 }) as i32
+}
+
+const HALF: i32 = 1 << (FRACTION - 1);
+
+fn to_byte(sum: i32) -> u8 {
+    (sum >> FRACTION).clamp(0, 255) as u8
+}
+
+/// A rectangle of RGB pixels inside a larger picture: its first row begins with `bytes`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Bytes from a row to the next.
+    pub(super) stride: usize,
+    pub(super) width: usize,
+    pub(super) height: usize,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn row(&self, y: usize) -> &'a [u8] {
+        &self.bytes[y * self.stride..][..3 * self.width]
+    }
+}
+
+/// Resizes `source` to `target` (width, height), but computes only the columns and rows asked for.
+pub(super) fn resize(
+    source: View,
+    target: [usize; 2],
+    [columns, rows]: [Range<usize>; 2],
+    filter: Filter,
+    scratch: &mut ResizeScratch,
+    out: &mut Vec<u8>,
+) {
+    let ResizeScratch { across, down, narrow, .. } = scratch;
+    across.prepare(filter, source.width, target[0], columns.clone());
+    down.prepare(filter, source.height, target[1], rows);
+    let used = down.used();
+    let stride = 3 * columns.len();
+    narrow.resize(used.len() * stride, 0);
+    for (y, row) in used.clone().zip(narrow.chunks_exact_mut(stride)) {
+        resize_row(source.row(y), across, row);
+    }
+    out.resize(down.spans.len() * stride, 0);
+    for ((first, weights), row) in down.spans.iter().zip(out.chunks_exact_mut(stride)) {
+        let rows = &narrow[(first - used.start) * stride..];
+        mix_rows(rows, &down.weights[weights.clone()], row);
+    }
+}
+
+fn resize_row(from: &[u8], taps: &Taps, to: &mut [u8]) {
+    let (from, _) = from.as_chunks::<3>();
+    let (to, _) = to.as_chunks_mut::<3>();
+    for ((first, weights), pixel) in taps.spans.iter().zip(to) {
+        let weights = &taps.weights[weights.clone()];
+        let mut sums = [HALF; 3];
+        for (source, weight) in from[*first..].iter().zip(weights) {
+            for (sum, value) in sums.iter_mut().zip(source) {
+                *sum += i32::from(*value) * weight;
+            }
+        }
+        *pixel = sums.map(to_byte);
+    }
+}
+
+/// Sums the rows that begin with `rows`, each as long as `out`, by their weights.
+fn mix_rows(rows: &[u8], weights: &[i32], out: &mut [u8]) {
+    const LANES: usize = 16;
+    let stride = out.len();
+    let mut start = 0;
+    for chunk in out.chunks_mut(LANES) {
+        let mut sums = [HALF; LANES];
+        for (row, weight) in rows.chunks_exact(stride).zip(weights) {
+            for (sum, value) in sums.iter_mut().zip(&row[start..start + chunk.len()]) {
+                *sum += i32::from(*value) * weight;
+            }
+        }
+        for (byte, sum) in chunk.iter_mut().zip(sums) {
+            *byte = to_byte(sum);
+        }
+        start += LANES;
+    }
+}
