@@ -2,5 +2,9 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+mod expansion;
 pub mod manifest;
+pub mod mat;
 pub mod picture;
+pub mod prepare;
+pub mod source;

@@ -15,6 +15,7 @@
 //! | other files | parts that had to be unpacked for random access (from zlib or gzip) |
 
 mod builder;
+mod layout;
 
 use serde::{Deserialize, Serialize};
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Encoding, Header, NO_LABEL, Record, Subset, VERSION};
 use crate::error::{DataError, Problem};
+use crate::prepare::Prepared;
 
 /// A prepared dataset in the making.
 ///
@@ -158,7 +159,7 @@ impl Builder {
     ///
     /// # Errors
     /// If anything cannot be written, or somebody was first.
-    pub fn finish(mut self) -> Result<(Header, Vec<DataError>), DataError> {
+    pub fn finish(mut self) -> Result<Prepared, DataError> {
         self.header.fingerprint = self.fingerprint().to_hex().to_string();
         let header = serde_json::to_vec_pretty(&self.header)
             .map_err(|error| self.cannot_write(io::Error::other(error)))?;
@@ -178,7 +179,7 @@ impl Builder {
             let _ = std::fs::remove_dir_all(&folder);
             DataError::new(&self.target, error)
         })?;
-        Ok((self.header, self.unreadable))
+        Ok(Prepared { header: self.header, unreadable: self.unreadable })
     }
 
     fn fingerprint(&self) -> blake3::Hash {
