@@ -3,7 +3,10 @@
 
 pub mod dataset;
 pub mod error;
+mod expansion;
 pub mod manifest;
+pub mod mat;
 pub mod picture;
 pub mod prepare;
+pub mod source;
 pub mod split;

@@ -17,6 +17,7 @@
 mod builder;
 mod check;
 mod fingerprint;
+mod layout;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +31,8 @@ pub const NO_LABEL: u32 = u32::MAX;
 /// The format that this version writes.
 pub const VERSION: u32 = 1;
 
-/// Bytes of the largest sample: a photo of a hundred megapixels fits, a file made to exhaust memory does not.
-pub const MAX_SAMPLE: u32 = 128 << 20;
+/// Bytes of the largest sample: any photo fits, a file made to exhaust memory does not.
+pub const MAX_SAMPLE: u32 = 256 << 20;
 
 /// The greatest number of subsets.
 pub const MAX_SUBSETS: usize = 64;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Encoding, Header, Layout, MAX_SAMPLE, MAX_SUBSETS, NO_LABEL, VERSION};
+use super::{Encoding, Header, MAX_SAMPLE, MAX_SUBSETS, NO_LABEL, VERSION};
 use crate::error::Problem;
 
 /// Bytes of the longest path of a part.
@@ -61,11 +61,7 @@ impl Encoding {
     /// If that is more than a sample may have.
     pub fn sample_bytes(self) -> Result<Option<u32>, Problem> {
         let Self::Raw { width, height, layout } = self else { return Ok(None) };
-        let channels = match layout {
-            Layout::Grey => 1,
-            Layout::Planes | Layout::PlanesByColumn => 3,
-        };
-        let bytes = width.checked_mul(height).and_then(|pixels| pixels.checked_mul(channels));
+        let bytes = layout.bytes(width, height).and_then(|bytes| u32::try_from(bytes).ok());
         match bytes.filter(|&bytes| bytes <= MAX_SAMPLE) {
             Some(bytes) => Ok(Some(bytes)),
             None => Err(Problem::Limit(format!("pictures of {width}×{height} pixels"))),
