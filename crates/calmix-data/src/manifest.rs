@@ -15,16 +15,27 @@
 //! | other files | parts that had to be unpacked for random access (from zlib or gzip) |
 
 mod builder;
+mod check;
+mod fingerprint;
+mod layout;
 
 use serde::{Deserialize, Serialize};
 
 pub use builder::{Builder, Unpacked};
+pub use check::{MAX_PATH, check_part_path};
+pub(crate) use fingerprint::Fingerprint;
 
 /// Marks a sample without a label in [`Record::label`].
 pub const NO_LABEL: u32 = u32::MAX;
 
 /// The format that this version writes.
 pub const VERSION: u32 = 1;
+
+/// Bytes of the largest sample: any photo fits, a file made to exhaust memory does not.
+pub const MAX_SAMPLE: u32 = 256 << 20;
+
+/// The greatest number of subsets.
+pub const MAX_SUBSETS: usize = 64;
 
 /// Where one sample is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +55,11 @@ pub struct Record {
 impl Record {
     /// Bytes of a record in the table.
     pub const BYTES: usize = 24;
+
+    /// Its class, if it has one.
+    pub fn class(self) -> Option<u32> {
+        (self.label != NO_LABEL).then_some(self.label)
+    }
 
     /// The record as it stands in the table.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Encoding, Header, NO_LABEL, Record, Subset, VERSION};
+use super::{Encoding, Fingerprint, Header, MAX_SAMPLE, NO_LABEL, Record, Subset, VERSION, check_part_path};
 use crate::error::{DataError, Problem};
+use crate::prepare::Prepared;
 
 /// A prepared dataset in the making.
 ///
@@ -17,7 +18,7 @@ pub struct Builder {
     folder: tempfile::TempDir,
     target: PathBuf,
     header: Header,
-    content: blake3::Hasher,
+    content: Fingerprint,
     samples: BufWriter<File>,
     parts: BufWriter<File>,
     names: BufWriter<File>,
@@ -50,10 +51,12 @@ impl Builder {
             Some(parent) => parent,
             None => Path::new("."),
         };
-        let folder = tempfile::Builder::new()
-            .prefix(".preparing-")
-            .tempdir_in(parent)
-            .map_err(|error| DataError::new(parent, error))?;
+        let mut folder = tempfile::Builder::new();
+        folder.prefix(".preparing-");
+        // Prepared data is for everybody whom the user's umask allows, not a secret of this process.
+        #[cfg(unix)]
+        folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+        let folder = folder.tempdir_in(parent).map_err(|error| DataError::new(parent, error))?;
         let open = |name: &str| {
             let path = folder.path().join(name);
             File::create_new(&path).map(BufWriter::new).map_err(|error| DataError::new(path, error))
@@ -72,7 +75,7 @@ impl Builder {
             folder,
             target: target.to_owned(),
             header,
-            content: blake3::Hasher::new(),
+            content: Fingerprint::default(),
             samples,
             parts,
             names,
@@ -89,7 +92,7 @@ impl Builder {
     /// Adds a file of the source by its path relative to the source's root, with `/`.
     ///
     /// # Errors
-    /// If the table cannot be written.
+    /// If the path could leave the root ([`check_part_path`]), or the table cannot be written.
     pub fn part(&mut self, path: &str, length: u64) -> Result<u32, DataError> {
         self.write_part(path, false, length)
     }
@@ -110,7 +113,8 @@ impl Builder {
     /// # Errors
     /// If its last bytes cannot be written.
     pub fn finish_part(&mut self, mut unpacked: Unpacked) -> Result<(), DataError> {
-        unpacked.file.flush().map_err(|error| DataError::new(&unpacked.path, error))?;
+        let flushed = unpacked.file.flush().and_then(|()| unpacked.file.get_ref().sync_all());
+        flushed.map_err(|error| DataError::new(&unpacked.path, error))?;
         let name = unpacked.path.file_name().map(|name| name.to_string_lossy().into_owned());
         self.write_part(&name.unwrap_or_default(), true, unpacked.length).map(|_| ())
     }
@@ -118,7 +122,7 @@ impl Builder {
     /// Adds the next sample: `bytes` as they stand in `part` at `offset`.
     ///
     /// # Errors
-    /// If the label is no class, the sample is larger than 4 GiB, or the table cannot be written.
+    /// If the label is no class, the sample is larger than [`MAX_SAMPLE`], or the table cannot be written.
     pub fn sample(
         &mut self,
         part: u32,
@@ -133,15 +137,15 @@ impl Builder {
             let problem = Problem::Content(format!("label {label}, but there are {classes} classes"));
             return Err(DataError::new(&self.target, problem).at(format!("sample {id}")));
         }
-        let length = u32::try_from(bytes.len()).map_err(|_| {
-            let problem = Problem::Limit("a sample of more than 4 GiB".into());
-            DataError::new(&self.target, problem).at(format!("sample {id}"))
-        })?;
+        let length =
+            u32::try_from(bytes.len()).ok().filter(|&length| length <= MAX_SAMPLE).ok_or_else(|| {
+                let problem = format!("a sample of {} bytes, more than {MAX_SAMPLE}", bytes.len());
+                DataError::new(&self.target, Problem::Limit(problem)).at(format!("sample {id}"))
+            })?;
         let label = label.unwrap_or(NO_LABEL);
         let record = Record { part, offset, length, checksum: crc32c::crc32c(bytes), label };
         self.samples.write_all(&record.to_bytes()).map_err(|error| self.cannot_write(error))?;
-        self.content.update(blake3::hash(bytes).as_bytes());
-        self.content.update(&label.to_le_bytes());
+        self.content.sample(bytes, label);
         self.header.samples += 1;
         if let Some(subset) = self.header.subsets.last_mut() {
             subset.count += 1;
@@ -157,9 +161,11 @@ impl Builder {
     /// Writes everything down and moves the folder to its place in one step.
     ///
     /// # Errors
-    /// If anything cannot be written, or somebody was first.
-    pub fn finish(mut self) -> Result<(Header, Vec<DataError>), DataError> {
-        self.header.fingerprint = self.fingerprint().to_hex().to_string();
+    /// If classes or subsets share a name, samples belong to no subset, anything cannot be written, or somebody
+    /// was first.
+    pub fn finish(mut self) -> Result<Prepared, DataError> {
+        self.header.fingerprint = self.content.finish(&self.header);
+        self.header.check().map_err(|problem| DataError::new(&self.target, problem))?;
         let header = serde_json::to_vec_pretty(&self.header)
             .map_err(|error| self.cannot_write(io::Error::other(error)))?;
         for file in [&mut self.samples, &mut self.parts, &mut self.names] {
@@ -178,24 +184,15 @@ impl Builder {
             let _ = std::fs::remove_dir_all(&folder);
             DataError::new(&self.target, error)
         })?;
-        Ok((self.header, self.unreadable))
-    }
-
-    fn fingerprint(&self) -> blake3::Hash {
-        let mut hasher = self.content.clone();
-        for class in &self.header.classes {
-            hasher.update(&(class.len() as u64).to_le_bytes());
-            hasher.update(class.as_bytes());
-        }
-        for subset in &self.header.subsets {
-            hasher.update(&(subset.name.len() as u64).to_le_bytes());
-            hasher.update(subset.name.as_bytes());
-            hasher.update(&subset.count.to_le_bytes());
-        }
-        hasher.finalize()
+        Ok(Prepared { header: self.header, unreadable: self.unreadable })
     }
 
     fn write_part(&mut self, path: &str, unpacked: bool, length: u64) -> Result<u32, DataError> {
+        check_part_path(path).map_err(|problem| DataError::new(&self.target, problem))?;
+        let part = self.header.parts;
+        self.header.parts = part.checked_add(1).ok_or_else(|| {
+            DataError::new(&self.target, Problem::Limit(format!("more than {} files", u32::MAX)))
+        })?;
         let mut record = [0; 24];
         record[..8].copy_from_slice(&self.name_bytes.to_le_bytes());
         record[8..12].copy_from_slice(&(path.len() as u32).to_le_bytes());
@@ -204,8 +201,7 @@ impl Builder {
         self.parts.write_all(&record).map_err(|error| self.cannot_write(error))?;
         self.names.write_all(path.as_bytes()).map_err(|error| self.cannot_write(error))?;
         self.name_bytes += path.len() as u64;
-        self.header.parts += 1;
-        Ok(self.header.parts - 1)
+        Ok(part)
     }
 
     fn cannot_write(&self, error: io::Error) -> DataError {
