@@ -157,7 +157,8 @@ impl Dataset {
     /// If they are no picture.
     pub fn decode(&self, id: u64, bytes: &[u8]) -> Result<Picture, DataError> {
         let picture = match self.header.encoding {
-            Encoding::Raw { width, height, layout } => layout.picture(width, height, bytes)
+            Encoding::Raw { width, height, layout } => layout
+                .picture(width, height, bytes)
                 .ok_or_else(|| Problem::Format(format!("{} bytes for {width}×{height} pixels", bytes.len()))),
             Encoding::File => decode_file(bytes),
         };

@@ -62,12 +62,13 @@ pub use memory::InMemory;
 pub use training::{Supply, Training, labelled_views};
 pub use views::{AsIs, Sighting, Views};
 
+use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::picture::Picture;
 use crew::Crew;
 use training::TrainingJob;
 
-/// Where pictures come from: a prepared dataset, or [memory](InMemory).
+/// Where pictures come from: a prepared [`Dataset`], or [memory](InMemory).
 pub trait Pictures: Send + Sync {
     /// A sample as a picture: the same for the same id, whenever it is asked for.
     ///
@@ -80,6 +81,16 @@ pub trait Pictures: Send + Sync {
     /// # Errors
     /// If it cannot be read.
     fn label(&self, id: u64) -> Result<Option<u32>, DataError>;
+}
+
+impl Pictures for Dataset {
+    fn picture(&self, id: u64) -> Result<Picture, DataError> {
+        Self::picture(self, id)
+    }
+
+    fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
+        Self::label(self, id)
+    }
 }
 
 /// Who makes the batches. Nothing of it changes a byte of them.

@@ -3,6 +3,8 @@
 
 #[path = "loader/corrupt.rs"]
 mod corrupt;
+#[path = "loader/end_to_end.rs"]
+mod end_to_end;
 #[path = "loader/fixtures.rs"]
 mod fixtures;
 
@@ -19,7 +21,7 @@ use fixtures::{Drawn, Fault, SIZE, Tinted, crew};
 
 fn training(steps: std::ops::Range<u64>) -> Training {
     Training {
-        labelled: Supply { members: Members::from(vec![3, 30, 31, 77, 150, 151, 152]), batch: 5 },
+        labelled: Supply { members: Members::from([3, 30, 31, 77, 150, 151, 152].as_slice()), batch: 5 },
         unlabelled: Supply { members: Members::from(100..301), batch: 23 },
         ..Training::new(Seed(5), steps)
     }
@@ -273,16 +275,23 @@ fn stress_with_eight_workers() {
             assert_eq!(*batch.unwrap(), *expected);
         }
     }
-    for threads in [1, 2] {
-        let mut loader =
-            Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), stress(300), crew(threads, 3)).unwrap();
-        assert_eq!(loader.by_ref().map(Result::unwrap).count(), 300);
-        let counters = loader.counters();
-        let rate = counters.images_per_second();
-        eprintln!(
-            "{threads} workers: {rate:.0} images/s, waited {:?} of {:?}",
-            counters.waited, counters.elapsed
-        );
-    }
     eprintln!("{rounds} rounds with 8 workers");
+    for threads in [1, 2] {
+        measure(
+            "tinted",
+            Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), stress(300), crew(threads, 3)),
+        );
+        let memory = Arc::new(InMemory::new(Drawn::default(), 1 << 30));
+        let augment = Arc::new(calmix_data::augment::Augment::usb(fixtures::SIDE));
+        measure("augmented", Loader::new(memory, augment, stress(100), crew(threads, 3)));
+    }
+}
+
+#[allow(clippy::print_stderr)]
+fn measure<V: calmix_data::loader::Views>(what: &str, loader: Result<Loader<V>, LoadError>) {
+    let mut loader = loader.unwrap();
+    assert!(loader.by_ref().all(|batch| batch.is_ok()));
+    let counters = loader.counters();
+    let rate = counters.images_per_second();
+    eprintln!("{what}: {rate:.0} images/s, waited {:?} of {:?}", counters.waited, counters.elapsed);
 }

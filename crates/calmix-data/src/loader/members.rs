@@ -3,13 +3,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::split::UnlabelledSet;
+
 /// The ids of a stream, in a fixed order: a whole subset, or those that a split chose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Members {
     /// Consecutive ids; takes no memory.
     Range(Range<u64>),
-    /// Any ids.
+    /// Any ids: those that keep their labels.
     List(Arc<[u64]>),
+    /// Ranges with holes: what is learnt from without labels.
+    Unlabelled(UnlabelledSet),
 }
 
 impl Default for Members {
@@ -24,9 +28,15 @@ impl From<Range<u64>> for Members {
     }
 }
 
-impl From<Vec<u64>> for Members {
-    fn from(ids: Vec<u64>) -> Self {
+impl From<&[u64]> for Members {
+    fn from(ids: &[u64]) -> Self {
         Self::List(ids.into())
+    }
+}
+
+impl From<UnlabelledSet> for Members {
+    fn from(ids: UnlabelledSet) -> Self {
+        Self::Unlabelled(ids)
     }
 }
 
@@ -36,6 +46,7 @@ impl Members {
         match self {
             Self::Range(ids) => ids.end.saturating_sub(ids.start),
             Self::List(ids) => ids.len() as u64,
+            Self::Unlabelled(ids) => ids.len(),
         }
     }
 
@@ -49,6 +60,7 @@ impl Members {
         match self {
             Self::Range(ids) => (index < self.len()).then(|| ids.start + index),
             Self::List(ids) => ids.get(usize::try_from(index).ok()?).copied(),
+            Self::Unlabelled(ids) => ids.id(index),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use calmix_core::rng::Seed;
 
+use crate::augment::{Augment, AugmentError, Scratch};
 use crate::error::Problem;
 use crate::picture::Picture;
 
@@ -16,7 +17,7 @@ pub struct Sighting {
     pub id: u64,
 }
 
-/// How the views of a sample are made: augmentation, or none ([`AsIs`]).
+/// How the views of a sample are made: [`Augment`], or nothing ([`AsIs`]).
 ///
 /// A view is `bytes()` bytes, R, G, B, row by row, and a pure function of its arguments.
 pub trait Views: Send + Sync {
@@ -60,6 +61,48 @@ pub trait Views: Send + Sync {
         scratch: &mut Self::Scratch,
         out: &mut [u8],
     ) -> Result<(), Problem>;
+}
+
+impl Views for Augment {
+    type Scratch = Scratch;
+
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+
+    fn weak(
+        &self,
+        picture: &Picture,
+        seen: Sighting,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<(), Problem> {
+        let Sighting { seed, epoch, id } = seen;
+        Self::weak(self, picture, seed, epoch, id, scratch, out).map_err(|error| problem(&error))
+    }
+
+    fn strong(
+        &self,
+        picture: &Picture,
+        seen: Sighting,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<(), Problem> {
+        let Sighting { seed, epoch, id } = seen;
+        Self::strong(self, picture, seed, epoch, id, scratch, out).map_err(|error| problem(&error))
+    }
+
+    fn evaluation(&self, picture: &Picture, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), Problem> {
+        Self::evaluation(self, picture, scratch, out).map_err(|error| problem(&error))
+    }
+}
+
+/// An empty picture is a corrupt sample; everything else is a mistake in the settings.
+fn problem(error: &AugmentError) -> Problem {
+    match error {
+        AugmentError::Empty { .. } => Problem::Format(error.to_string()),
+        _ => Problem::Content(error.to_string()),
+    }
 }
 
 /// No augmentation: every view is the picture itself, which must have this size.
