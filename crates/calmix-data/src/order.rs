@@ -10,7 +10,8 @@
 //! use calmix_core::rng::{Domain, Seed};
 //! use calmix_data::order::Order;
 //!
-//! let order = Order { seed: Seed(7), domain: Domain::UnlabelledOrder, len: NonZeroU64::MIN.saturating_add(999_999_999) };
+//! let len = NonZeroU64::new(1_000_000_000).unwrap();
+//! let order = Order { seed: Seed(7), domain: Domain::UnlabelledOrder, len };
 //! let visit = order.at(12_345_678_901);
 //! assert_eq!(visit.epoch, 12);
 //! assert!(visit.index < 1_000_000_000);

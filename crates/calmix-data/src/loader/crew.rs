@@ -236,7 +236,7 @@ impl<J: Job> Shared<J> {
                 // What was in the middle of being changed is not used again.
                 tools = self.job.tools();
                 let id = hand.load(Ordering::Relaxed);
-                Err(LoadError::Panicked { id, message: message(panic.as_ref()) })
+                Err(LoadError::panicked(id, panic.as_ref()))
             });
             hand.store(NONE, Ordering::Relaxed);
             let Task { step, rows, batch } = task;
@@ -294,9 +294,4 @@ impl<J: Job> Shared<J> {
         }
         Ok(())
     }
-}
-
-fn message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_owned()
 }

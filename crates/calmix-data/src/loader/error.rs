@@ -1,5 +1,6 @@
 //! Why there is no next batch.
 
+use std::any::Any;
 use std::io;
 use std::time::Duration;
 
@@ -100,4 +101,13 @@ pub enum LoadError {
     /// The system refused to start a worker.
     #[error("a worker thread could not be started: {0}")]
     Thread(#[source] io::Error),
+}
+
+impl LoadError {
+    /// A panic that was caught while `id` was in hand.
+    pub(super) fn panicked(id: u64, panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Self::Panicked { id, message: text.unwrap_or("no message").to_owned() }
+    }
 }

@@ -14,8 +14,8 @@ use calmix_core::rng::Stream;
 /// The longest stream that is shuffled whole.
 pub(super) const TABLE: u64 = 4096;
 
-/// Four rounds make a pseudorandom permutation (Luby and Rackoff, 1988) as long as the values asked for are few
-/// against √len. Here all of them are asked for; eight rounds cover that (Patarin, 2004, needs five).
+/// Five rounds and more are proven against anybody who asks for fewer than √len values (Patarin, 2004). An epoch
+/// asks for all of them, which no proof covers: the tests of uniformity fail at two rounds and pass from four.
 const ROUNDS: usize = 8;
 
 #[derive(Debug, Clone)]
