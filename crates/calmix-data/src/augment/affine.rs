@@ -1,5 +1,7 @@
 //! Rotation, shear and shift: nearest neighbour, black outside, as Pillow's `transform` and `rotate`.
 
+use std::ops::Range;
+
 use super::canvas::{Canvas, Rgb, Scratch, refill};
 
 /// From where on the old canvas a pixel of the new one comes: `x' = a·x + b·y + c`, `y' = d·x + e·y + f`.
@@ -49,12 +51,14 @@ fn transform(canvas: &mut Canvas, affine: &Affine, scratch: &mut Scratch) {
                 None => row.fill(BLACK),
             }
         } else {
-            let (mut x, mut y) = (x_row, y_row);
-            for pixel in row {
-                // A negative coordinate becomes a huge one.
-                let (column, line) = ((x >> 16) as usize, (y >> 16) as usize);
-                let inside = column < width && line < height;
-                *pixel = if inside { before[line * width + column] } else { BLACK };
+            let (columns, lines) = (inside(x_row, x_step, width), inside(y_row, y_step, height));
+            let start = columns.start.max(lines.start).min(width);
+            let end = columns.end.min(lines.end).clamp(start, width);
+            row[..start].fill(BLACK);
+            row[end..].fill(BLACK);
+            let (mut x, mut y) = (x_row + start as i64 * x_step, y_row + start as i64 * y_step);
+            for pixel in &mut row[start..end] {
+                *pixel = before[(y >> 16) as usize * width + (x >> 16) as usize];
                 x += x_step;
                 y += y_step;
             }
@@ -62,6 +66,23 @@ fn transform(canvas: &mut Canvas, affine: &Affine, scratch: &mut Scratch) {
         x_row += x_next_row;
         y_row += y_next_row;
     }
+}
+
+/// For which n is `first + n·step`, in 16.16, in `0..len`.
+fn inside(first: i64, step: i64, len: usize) -> Range<usize> {
+    let end = (len as i64) << 16;
+    let (from, to) = match step {
+        0 if (0..end).contains(&first) => return 0..usize::MAX,
+        0 => return 0..0,
+        // The first n that is not before the range, and the first that is after it.
+        1.. => (ceil_div(-first, step), ceil_div(end - first, step)),
+        _ => (ceil_div(first - end + 1, -step), ceil_div(first + 1, -step)),
+    };
+    from.max(0) as usize..to.max(0) as usize
+}
+
+fn ceil_div(a: i64, b: i64) -> i64 {
+    (a + b - 1).div_euclid(b)
 }
 
 const ONE: i64 = 1 << 16;

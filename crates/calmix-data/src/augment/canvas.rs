@@ -65,7 +65,7 @@ pub(super) struct ResizeScratch {
     pub(super) across: Taps,
     pub(super) down: Taps,
     /// The result of the first pass.
-    pub(super) narrow: Vec<u8>,
+    pub(super) between: Vec<u8>,
 }
 
 /// Overwrites `buffer` with `values`.

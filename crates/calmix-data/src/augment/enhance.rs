@@ -7,7 +7,18 @@ use super::table::map_all;
 
 /// Between `from` at factor 0 and `to` at factor 1, in f32 and truncated, as `ImagingBlend`.
 fn blend(from: u8, to: u8, factor: f32) -> u8 {
-    (f32::from(from) + factor * f32::from(i16::from(to) - i16::from(from))) as u8
+    truncate(f32::from(from) + factor * (f32::from(to) - f32::from(from)))
+}
+
+/// What `x as u8` gives, in steps that compilers turn into vector instructions.
+fn truncate(x: f32) -> u8 {
+    /// Added to a small number, its last bits are the nearest whole number.
+    const WHOLE: f32 = 8_388_608.0;
+    let x = if x > 0.0 { x } else { 0.0 };
+    let x = if x < 255.0 { x } else { 255.0 };
+    let nearest = (x + WHOLE) - WHOLE;
+    let floor = if nearest > x { nearest - 1.0 } else { nearest };
+    (floor + WHOLE).to_bits() as u8
 }
 
 /// Blends channel by channel; `to` holds the picture and receives the result.
@@ -74,4 +85,19 @@ pub(super) fn sharpness(canvas: &mut Canvas, factor: f64, scratch: &mut Scratch)
 
 fn three(a: u8, b: u8, c: u8) -> u16 {
     u16::from(a) + u16::from(b) + u16::from(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn truncation_is_the_cast() {
+        let around = |x: f32| [x.next_down(), x, x.next_up()];
+        let whole = (-300_i16..600).map(|x| f32::from(x) / 2.0);
+        let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MIN_POSITIVE, -0.0];
+        for x in whole.flat_map(around).chain(special) {
+            assert_eq!(truncate(x), x as u8, "{x}");
+        }
+    }
 }

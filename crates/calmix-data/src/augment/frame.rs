@@ -62,9 +62,6 @@ impl Frame {
         let Scratch { columns, rows, resized, resize: resizing, .. } = scratch;
         reflected(self.left, canvas.width, self.resized[0], columns);
         reflected(self.top, canvas.height, self.resized[1], rows);
-        if self.mirrored {
-            columns.reverse();
-        }
         if target != [view.width, view.height] {
             // Only what the window sees is computed: never more than the window, however long the picture.
             let [wide, high] = [rebase(columns), rebase(rows)];
@@ -72,17 +69,28 @@ impl Frame {
             resize(view, target, [wide, high], filter, resizing, resized);
             view = View { bytes: resized, stride: 3 * width, width, height };
         }
-        let straight = columns.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        let run = straight_run(columns);
         for (y, row) in rows.iter().zip(canvas.rows()) {
             let (from, _) = view.row(*y).as_chunks::<3>();
-            if straight {
-                row.copy_from_slice(&from[columns[0]..][..row.len()]);
-            } else {
-                gather(from, columns, row);
+            gather(from, &columns[..run.start], &mut row[..run.start]);
+            if let Some(first) = columns.get(run.start) {
+                row[run.clone()].copy_from_slice(&from[*first..][..run.len()]);
+            }
+            gather(from, &columns[run.end..], &mut row[run.end..]);
+            if self.mirrored {
+                row.reverse();
             }
         }
         true
     }
+}
+
+/// The first columns that follow each other, which can be copied at once.
+fn straight_run(columns: &[usize]) -> Range<usize> {
+    let follows = |pair: &[usize]| pair[1] == pair[0] + 1;
+    let start = columns.windows(2).position(follows).unwrap_or(0);
+    let len = columns[start..].windows(2).take_while(|pair| follows(pair)).count();
+    start..(start + len + 1).min(columns.len())
 }
 
 fn gather(from: &[Rgb], columns: &[usize], row: &mut [Rgb]) {

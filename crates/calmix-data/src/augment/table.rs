@@ -60,11 +60,16 @@ pub(super) fn equalise(canvas: &mut Canvas) {
         if step == 0 {
             return unchanged();
         }
-        let mut below = step / 2;
+        // ⌊(step/2 + pixels below)/step⌋, kept as quotient and remainder.
+        let (mut level, mut rest) = (0, step / 2);
         counts.map(|count| {
-            let level = below / step;
-            below += count;
-            level.min(255) as u8
+            let here = level;
+            rest += count;
+            while rest >= step && level < 255 {
+                rest -= step;
+                level += 1;
+            }
+            here
         })
     });
     map_channels(canvas.pixels, &tables);
