@@ -1,0 +1,225 @@
+//! The weak and the strong view of a sample, and the one for evaluation.
+//!
+//! A view is a pure function of the picture, the seed, the epoch and the sample's id: which worker makes it,
+//! and when, changes nothing. Everything random is drawn first, as plain data ([`Frame`], [`Op`] with its
+//! magnitude, [`Hole`]), and then carried out; each pixel operation gives the bytes that Pillow gives.
+//!
+//! ```
+//! use calmix_core::rng::Seed;
+//! use calmix_data::augment::{Augment, Scratch};
+//! use calmix_data::picture::Picture;
+//!
+//! let augment = Augment::usb(32);
+//! let picture = Picture::filled(32, 32, [200, 100, 50]);
+//! let mut scratch = Scratch::default();
+//! let mut weak = vec![0; augment.bytes()];
+//! augment.weak(&picture, Seed(7), 0, 42, &mut scratch, &mut weak)?;
+//! assert_eq!(weak, picture.into_pixels());
+//! # Ok::<(), calmix_data::augment::AugmentError>(())
+//! ```
+
+mod affine;
+mod canvas;
+mod cutout;
+mod enhance;
+mod frame;
+mod geometry;
+mod op;
+mod preset;
+mod rand_augment;
+mod resize;
+mod table;
+
+use calmix_core::rng::{Domain, Seed};
+use serde::{Deserialize, Serialize};
+
+pub use canvas::{Canvas, Scratch};
+pub use cutout::{Cutout, Hole};
+pub use frame::{Frame, Rect};
+pub use geometry::{Geometry, Order};
+pub use op::Op;
+pub use rand_augment::RandAugment;
+pub use resize::Filter;
+
+use crate::picture::Picture;
+
+/// How the views of a dataset are made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Augment {
+    /// Pixels a side of every view.
+    pub size: u32,
+    /// The weak view.
+    pub weak: Geometry,
+    /// The strong view.
+    pub strong: Strong,
+    /// The view for evaluation.
+    pub evaluation: Evaluation,
+    /// How pictures are resized.
+    pub filter: Filter,
+}
+
+/// A strong view: its own geometry, then RandAugment, then cutout.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Strong {
+    /// Its geometry, drawn anew.
+    pub geometry: Geometry,
+    /// The operations.
+    pub rand_augment: RandAugment,
+    /// The square.
+    pub cutout: Cutout,
+}
+
+/// The view for evaluation: the shorter side is resized, then the middle is cut out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Evaluation {
+    /// Pixels of the shorter side before the cut; the size of the view where nothing is cut from a square.
+    pub resize: u32,
+}
+
+/// Why a view cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AugmentError {
+    /// A picture without pixels.
+    #[error("the picture is empty ({width} × {height} pixels)")]
+    Empty {
+        /// Its width.
+        width: u32,
+        /// Its height.
+        height: u32,
+    },
+    /// A buffer of the wrong length.
+    #[error("a view of {size} × {size} pixels needs a buffer of {expected} bytes, not {found}")]
+    Length {
+        /// The size of the view.
+        size: u32,
+        /// The length that is needed.
+        expected: usize,
+        /// The length that was given.
+        found: usize,
+    },
+    /// A setting that cannot be meant.
+    #[error("{0}")]
+    Setting(String),
+}
+
+/// The largest view; the fixed-point arithmetic of the operations ends at twice this.
+const MAX_SIZE: u32 = 1 << 14;
+
+impl Augment {
+    /// Bytes of a view: one each for red, green and blue, row by row.
+    pub fn bytes(&self) -> usize {
+        3 * self.size as usize * self.size as usize
+    }
+
+    /// Whether the settings can be meant. Views are made without panic in any case.
+    ///
+    /// # Errors
+    ///
+    /// [`AugmentError::Setting`] names the first setting that cannot.
+    pub fn check(&self) -> Result<(), AugmentError> {
+        let wrong = |what: String| Err(AugmentError::Setting(what));
+        if self.size == 0 || self.size > MAX_SIZE {
+            return wrong(format!("size is {}; it must be from 1 to {MAX_SIZE}", self.size));
+        }
+        if self.evaluation.resize < self.size || self.evaluation.resize > MAX_SIZE {
+            let Evaluation { resize } = self.evaluation;
+            return wrong(format!(
+                "evaluation.resize is {resize}; it must be from {} to {MAX_SIZE}",
+                self.size
+            ));
+        }
+        self.weak.check("weak", self.size)?;
+        self.strong.geometry.check("strong.geometry", self.size)?;
+        match self.strong.cutout {
+            Cutout::Random { share, .. } if !(0.0..=1.0).contains(&share) => {
+                wrong(format!("strong.cutout.random.share is {share}; it must be from 0 to 1"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the weak view of sample `id` in `epoch` and writes it into `out`, row by row.
+    ///
+    /// # Errors
+    ///
+    /// The picture is empty, or `out` is not [`bytes`](Self::bytes) long.
+    pub fn weak(
+        &self,
+        picture: &Picture,
+        seed: Seed,
+        epoch: u64,
+        id: u64,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<(), AugmentError> {
+        let mut stream = seed.stream(Domain::Weak, epoch, id);
+        self.framed(picture, |sides| self.weak.draw(self.size, sides, &mut stream), scratch, out).map(drop)
+    }
+
+    /// Makes the strong view of sample `id` in `epoch` and writes it into `out`, row by row.
+    ///
+    /// # Errors
+    ///
+    /// The picture is empty, or `out` is not [`bytes`](Self::bytes) long.
+    pub fn strong(
+        &self,
+        picture: &Picture,
+        seed: Seed,
+        epoch: u64,
+        id: u64,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<(), AugmentError> {
+        let mut stream = seed.stream(Domain::Strong, epoch, id);
+        let Strong { geometry, rand_augment, cutout } = &self.strong;
+        let draw = |sides| geometry.draw(self.size, sides, &mut stream);
+        let mut canvas = self.framed(picture, draw, scratch, out)?;
+        let sides = canvas.sides();
+        for (op, magnitude) in rand_augment.draw(sides, &mut stream) {
+            op.apply(magnitude, &mut canvas, scratch);
+        }
+        if let Some((hole, colour)) = cutout.draw(sides, &mut stream) {
+            hole.fill(&mut canvas, colour);
+        }
+        Ok(())
+    }
+
+    /// Makes the view for evaluation and writes it into `out`, row by row.
+    ///
+    /// # Errors
+    ///
+    /// The picture is empty, or `out` is not [`bytes`](Self::bytes) long.
+    pub fn evaluation(
+        &self,
+        picture: &Picture,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<(), AugmentError> {
+        let draw = |sides| geometry::middle(self.size, self.evaluation.resize, sides);
+        self.framed(picture, draw, scratch, out).map(drop)
+    }
+
+    fn framed<'a>(
+        &self,
+        picture: &Picture,
+        draw: impl FnOnce([u32; 2]) -> Frame,
+        scratch: &mut Scratch,
+        out: &'a mut [u8],
+    ) -> Result<Canvas<'a>, AugmentError> {
+        let [width, height] = [picture.width(), picture.height()];
+        let (size, expected, found) = (self.size, self.bytes(), out.len());
+        let mut canvas =
+            Canvas::new(size, size, out).ok_or(AugmentError::Length { size, expected, found })?;
+        if width == 0
+            || height == 0
+            || !draw([width, height]).show(picture, self.filter, &mut canvas, scratch)
+        {
+            return Err(AugmentError::Empty { width, height });
+        }
+        Ok(canvas)
+    }
+}

@@ -1,0 +1,141 @@
+//! Rotation, shear and shift: nearest neighbour, black outside, as Pillow's `transform` and `rotate`.
+
+use std::ops::Range;
+
+use super::canvas::{Canvas, Rgb, Scratch, refill};
+
+/// From where on the old canvas a pixel of the new one comes: `x' = a·x + b·y + c`, `y' = d·x + e·y + f`.
+struct Affine {
+    x: [f64; 3],
+    y: [f64; 3],
+}
+
+const BLACK: Rgb = [0; 3];
+
+/// Turns counterclockwise by `degrees` around the centre.
+pub(super) fn rotate(canvas: &mut Canvas, degrees: f64, scratch: &mut Scratch) {
+    let angle = -degrees.rem_euclid(360.0).to_radians();
+    let (sin, cos) = (round_15(libm::sin(angle)), round_15(libm::cos(angle)));
+    let (cx, cy) = (canvas.width as f64 / 2.0, canvas.height as f64 / 2.0);
+    let x = [cos, sin, cos * -cx + sin * -cy + cx];
+    let y = [-sin, cos, -sin * -cx + cos * -cy + cy];
+    transform(canvas, &Affine { x, y }, scratch);
+}
+
+/// Moves each row by `factor` of its height on the canvas.
+pub(super) fn shear_x(canvas: &mut Canvas, factor: f64, scratch: &mut Scratch) {
+    transform(canvas, &Affine { x: [1.0, factor, 0.0], y: [0.0, 1.0, 0.0] }, scratch);
+}
+
+/// Moves each column by `factor` of its place on the canvas.
+pub(super) fn shear_y(canvas: &mut Canvas, factor: f64, scratch: &mut Scratch) {
+    transform(canvas, &Affine { x: [1.0, 0.0, 0.0], y: [factor, 1.0, 0.0] }, scratch);
+}
+
+/// To fifteen decimals, so that quarter turns are exact.
+fn round_15(x: f64) -> f64 {
+    libm::round(x * 1e15) / 1e15
+}
+
+/// Pillow's path in 16.16 fixed point, which it takes for canvases below 32768 pixels a side.
+fn transform(canvas: &mut Canvas, affine: &Affine, scratch: &mut Scratch) {
+    let Canvas { width, height, ref mut pixels } = *canvas;
+    refill(&mut scratch.before, pixels);
+    let before = &scratch.before;
+    let ([x_step, x_next_row, mut x_row], [y_step, y_next_row, mut y_row]) =
+        (fixed(affine.x), fixed(affine.y));
+    for row in pixels.chunks_exact_mut(width) {
+        if x_step == ONE && y_step == 0 {
+            match usize::try_from(y_row >> 16).ok().filter(|&y| y < height) {
+                Some(y) => copy_shifted(&before[y * width..][..width], (x_row >> 16) as isize, row),
+                None => row.fill(BLACK),
+            }
+        } else {
+            let (columns, lines) = (inside(x_row, x_step, width), inside(y_row, y_step, height));
+            let start = columns.start.max(lines.start).min(width);
+            let end = columns.end.min(lines.end).clamp(start, width);
+            row[..start].fill(BLACK);
+            row[end..].fill(BLACK);
+            let (mut x, mut y) = (x_row + start as i64 * x_step, y_row + start as i64 * y_step);
+            for pixel in &mut row[start..end] {
+                *pixel = before[(y >> 16) as usize * width + (x >> 16) as usize];
+                x += x_step;
+                y += y_step;
+            }
+        }
+        x_row += x_next_row;
+        y_row += y_next_row;
+    }
+}
+
+/// For which n is `first + n·step`, in 16.16, in `0..len`.
+fn inside(first: i64, step: i64, len: usize) -> Range<usize> {
+    let end = (len as i64) << 16;
+    let (from, to) = match step {
+        0 if (0..end).contains(&first) => return 0..usize::MAX,
+        0 => return 0..0,
+        // The first n that is not before the range, and the first that is after it.
+        1.. => (ceil_div(-first, step), ceil_div(end - first, step)),
+        _ => (ceil_div(first - end + 1, -step), ceil_div(first + 1, -step)),
+    };
+    from.max(0) as usize..to.max(0) as usize
+}
+
+fn ceil_div(a: i64, b: i64) -> i64 {
+    (a + b - 1).div_euclid(b)
+}
+
+const ONE: i64 = 1 << 16;
+
+/// The coefficients in 16.16, the last one moved to the centre of the first pixel.
+fn fixed([step, next_row, first]: [f64; 3]) -> [i64; 3] {
+    // The bound is Pillow's condition for this path, and keeps sums over a canvas in range.
+    let fix = |v: f64| ((v * 65536.0 + 0.5).floor() as i64).clamp(-(1 << 31), 1 << 31);
+    [fix(step), fix(next_row), fix(first + step * 0.5 + next_row * 0.5)]
+}
+
+/// Moves the picture by `by` pixels to the left.
+pub(super) fn translate_x(canvas: &mut Canvas, by: f64, scratch: &mut Scratch) {
+    let by = whole_shift(by, canvas.width);
+    let before = &mut scratch.before;
+    for row in canvas.rows() {
+        refill(before, row);
+        copy_shifted(before, by, row);
+    }
+}
+
+/// Moves the picture by `by` pixels up.
+pub(super) fn translate_y(canvas: &mut Canvas, by: f64, scratch: &mut Scratch) {
+    let by = whole_shift(by, canvas.height);
+    refill(&mut scratch.before, canvas.pixels);
+    copy_shifted(&scratch.before, by * canvas.width.cast_signed(), canvas.pixels);
+}
+
+/// How many whole pixels a shift is.
+///
+/// Without rotation or shear Pillow adds up coordinates in f64, `by + ½` and then one a pixel, and truncates
+/// those that are not negative.
+fn whole_shift(by: f64, len: usize) -> isize {
+    let len = len.cast_signed();
+    let mut source = by + 0.5;
+    for x in 0..len {
+        if source >= 0.0 {
+            return (source as isize).min(len) - x;
+        }
+        source += 1.0;
+    }
+    -len
+}
+
+/// `row[x] = from[x + by]`, black where there is no such pixel.
+fn copy_shifted(from: &[Rgb], by: isize, row: &mut [Rgb]) {
+    let gap = by.unsigned_abs().min(row.len());
+    let kept = row.len() - gap;
+    if by < 0 {
+        row[..gap].fill(BLACK);
+        row[gap..].copy_from_slice(&from[..kept]);
+    } else {
+        row[..kept].copy_from_slice(&from[gap..]);
+        row[kept..].fill(BLACK);
+    }
+}

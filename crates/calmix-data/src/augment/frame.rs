@@ -1,0 +1,169 @@
+//! Which part of a picture a view shows: the geometry of every view, drawn first and then carried out.
+
+use std::ops::Range;
+
+use super::canvas::{Canvas, Rgb, Scratch};
+use super::resize::{Filter, View, resize};
+use crate::picture::Picture;
+
+/// A rectangle of a picture, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rect {
+    /// Its first column.
+    pub left: u32,
+    /// Its first row.
+    pub top: u32,
+    /// Its columns.
+    pub width: u32,
+    /// Its rows.
+    pub height: u32,
+}
+
+impl Rect {
+    /// The whole of a picture of this size.
+    pub fn whole(width: u32, height: u32) -> Self {
+        Self { left: 0, top: 0, width, height }
+    }
+}
+
+/// What is cut out, to what size it is brought, and which window of that is shown.
+///
+/// A window that leaves the resized picture sees its reflection, in which the border pixel is not repeated
+/// (`numpy.pad` with `reflect`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// The part of the picture that is used; nothing outside it is seen.
+    pub from: Rect,
+    /// The width and height to which it is resized.
+    pub resized: [u32; 2],
+    /// The first column of the window in the resized picture; negative is left of it.
+    pub left: i64,
+    /// The first row of the window.
+    pub top: i64,
+    /// Whether the window is mirrored left to right.
+    pub mirrored: bool,
+}
+
+impl Frame {
+    /// Shows the frame of `picture` on the canvas; false if there is nothing to show, because the frame lies
+    /// outside the picture or is empty.
+    pub fn show(
+        &self,
+        picture: &Picture,
+        filter: Filter,
+        canvas: &mut Canvas,
+        scratch: &mut Scratch,
+    ) -> bool {
+        let Some(mut view) = cut(picture, self.from) else { return false };
+        let target = self.resized.map(|side| side as usize);
+        if target.contains(&0) {
+            return false;
+        }
+        let Scratch { columns, rows, resized, resize: resizing, .. } = scratch;
+        reflected(self.left, canvas.width, self.resized[0], columns);
+        reflected(self.top, canvas.height, self.resized[1], rows);
+        if target != [view.width, view.height] {
+            // Only what the window sees is computed: never more than the window, however long the picture.
+            let [wide, high] = [rebase(columns), rebase(rows)];
+            let (width, height) = (wide.len(), high.len());
+            resize(view, target, [wide, high], filter, resizing, resized);
+            view = View { bytes: resized, stride: 3 * width, width, height };
+        }
+        let run = straight_run(columns);
+        for (y, row) in rows.iter().zip(canvas.rows()) {
+            let (from, _) = view.row(*y).as_chunks::<3>();
+            gather(from, &columns[..run.start], &mut row[..run.start]);
+            if let Some(first) = columns.get(run.start) {
+                row[run.clone()].copy_from_slice(&from[*first..][..run.len()]);
+            }
+            gather(from, &columns[run.end..], &mut row[run.end..]);
+            if self.mirrored {
+                row.reverse();
+            }
+        }
+        true
+    }
+}
+
+/// The first columns that follow each other, which can be copied at once.
+fn straight_run(columns: &[usize]) -> Range<usize> {
+    let follows = |pair: &[usize]| pair[1] == pair[0] + 1;
+    let start = columns.windows(2).position(follows).unwrap_or(0);
+    let len = columns[start..].windows(2).take_while(|pair| follows(pair)).count();
+    start..(start + len + 1).min(columns.len())
+}
+
+fn gather(from: &[Rgb], columns: &[usize], row: &mut [Rgb]) {
+    for (pixel, column) in row.iter_mut().zip(columns) {
+        *pixel = from[*column];
+    }
+}
+
+/// The rectangle of a picture, if it has pixels and all of them are in the picture.
+fn cut(picture: &Picture, rect: Rect) -> Option<View<'_>> {
+    let inside =
+        |first: u32, len: u32, side: u32| len > 0 && first.checked_add(len).is_some_and(|end| end <= side);
+    if !inside(rect.left, rect.width, picture.width()) || !inside(rect.top, rect.height, picture.height()) {
+        return None;
+    }
+    let stride = 3 * picture.width() as usize;
+    let start = rect.top as usize * stride + 3 * rect.left as usize;
+    let bytes = picture.pixels().get(start..)?;
+    Some(View { bytes, stride, width: rect.width as usize, height: rect.height as usize })
+}
+
+/// The coordinates that a window of `len` pixels from `first` on sees in a picture of `side` pixels.
+fn reflected(first: i64, len: usize, side: u32, coordinates: &mut Vec<usize>) {
+    coordinates.clear();
+    coordinates.extend((0..).take(len).map(|x| reflect(first.saturating_add(x), side)));
+}
+
+/// The range of the coordinates, which count from its start afterwards.
+fn rebase(coordinates: &mut [usize]) -> Range<usize> {
+    let first = coordinates.iter().copied().min().unwrap_or(0);
+    let last = coordinates.iter().copied().max().unwrap_or(0);
+    for coordinate in coordinates {
+        *coordinate -= first;
+    }
+    first..last + 1
+}
+
+/// Where in `0..len` the reflected coordinate lies; the pattern repeats as often as needed.
+fn reflect(x: i64, len: u32) -> usize {
+    let last = i64::from(len) - 1;
+    if last <= 0 {
+        return 0;
+    }
+    let x = if (0..=last).contains(&x) { x } else { x.rem_euclid(2 * last) };
+    (if x > last { 2 * last - x } else { x }) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reflections_repeat_without_the_border() {
+        let seen: Vec<usize> = (-5..8).map(|x| reflect(x, 3)).collect();
+        assert_eq!(seen, [1, 0, 1, 2, 1, 0, 1, 2, 1, 0, 1, 2, 1]);
+        assert_eq!(reflect(-7, 1), 0);
+        assert_eq!(reflect(i64::MAX, 2), 1);
+    }
+
+    #[test]
+    fn a_frame_outside_the_picture_shows_nothing() {
+        let picture = Picture::filled(4, 4, [9; 3]);
+        let mut bytes = [7; 12];
+        let frame = |from, resized| Frame { from, resized, left: 0, top: 0, mirrored: false };
+        let mut show = |frame: Frame| {
+            let mut canvas = Canvas::new(2, 2, &mut bytes).unwrap();
+            frame.show(&picture, Filter::Bilinear, &mut canvas, &mut Scratch::default())
+        };
+        let rect = |left, top, width, height| Rect { left, top, width, height };
+        assert!(show(frame(Rect::whole(4, 4), [2, 2])));
+        for outside in [rect(3, 0, 2, 1), rect(0, 0, 0, 1), rect(u32::MAX, 0, 2, 1), rect(0, 4, 1, 1)] {
+            assert!(!show(frame(outside, [2, 2])), "{outside:?}");
+        }
+        assert!(!show(frame(Rect::whole(4, 4), [0, 2])));
+    }
+}

@@ -1,0 +1,244 @@
+//! A prepared dataset, open: sample id → record, bytes, picture, from any number of threads.
+//!
+//! Nothing is held in memory but the header and a few open files; everything else is read where it stands when
+//! it is asked for, so a billion samples cost what a thousand cost. What stands on the disk is checked whenever
+//! it is read: bytes that are not the ones that were prepared are an error that names the part and the sample,
+//! never a picture.
+
+mod parts;
+mod read_at;
+mod records;
+mod verify;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use parts::Parts;
+use read_at::ReadAt;
+pub use records::Records;
+
+use crate::error::{DataError, Problem};
+use crate::manifest::{Encoding, Header, MAX_SAMPLE, NO_LABEL, Part, Record};
+use crate::picture::Picture;
+
+/// Bytes of the longest `manifest.json`: a million classes with long names.
+const MAX_MANIFEST: u64 = 64 << 20;
+
+const AGAIN: &str = "prepare the dataset again";
+
+/// A prepared dataset, open for reading.
+#[derive(Debug)]
+pub struct Dataset {
+    header: Header,
+    samples: ReadAt,
+    parts: Parts,
+}
+
+impl Dataset {
+    /// Opens the dataset that was prepared into the folder `prepared` from files below `root`.
+    ///
+    /// # Errors
+    /// If files are missing, their lengths or the header contradict each other, or a part's path could leave
+    /// the root.
+    pub fn open(prepared: &Path, root: &Path) -> Result<Self, DataError> {
+        let canonical = |path: &Path| path.canonicalize().map_err(|error| DataError::new(path, error));
+        let (prepared, root) = (canonical(prepared)?, canonical(root)?);
+        let header = read_header(&prepared)?;
+        let samples = ReadAt::open(&prepared, "samples.bin")?;
+        match header.samples.checked_mul(Record::BYTES as u64) {
+            Some(expected) if expected == samples.length() => {}
+            expected => return Err(wrong_length(&samples, expected.unwrap_or(u64::MAX))),
+        }
+        let parts = Parts::open(prepared, root, header.parts)?;
+        Ok(Self { header, samples, parts })
+    }
+
+    /// The prepared folder.
+    pub fn folder(&self) -> &Path {
+        self.parts.prepared()
+    }
+
+    /// Everything but the records.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// How many samples there are.
+    pub fn len(&self) -> u64 {
+        self.header.samples
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.header.samples == 0
+    }
+
+    /// The classes by name; a label is an index into them.
+    pub fn classes(&self) -> &[String] {
+        &self.header.classes
+    }
+
+    /// What the dataset is, in hexadecimal: the same content under the same names has the same fingerprint.
+    pub fn fingerprint(&self) -> &str {
+        &self.header.fingerprint
+    }
+
+    /// The ids of a subset.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn subset(&self, name: &str) -> Result<Range<u64>, DataError> {
+        let subset = self.header.subsets.iter().find(|subset| subset.name == name);
+        let subset = subset.ok_or_else(|| {
+            let known: Vec<&str> = self.header.subsets.iter().map(|subset| subset.name.as_str()).collect();
+            let problem = Problem::Content(format!("there is no subset `{name}`"));
+            DataError::new(self.folder(), problem).hint(format!("there is: {}", known.join(", ")))
+        })?;
+        Ok(subset.first..subset.first + subset.count)
+    }
+
+    /// Where a sample is.
+    ///
+    /// # Errors
+    /// If there is no such sample, or its record cannot be read or contradicts the header.
+    pub fn record(&self, id: u64) -> Result<Record, DataError> {
+        if id >= self.header.samples {
+            let problem =
+                Problem::Content(format!("there is no sample {id}, there are {}", self.header.samples));
+            return Err(DataError::new(self.samples.path(), problem));
+        }
+        let mut bytes = [0; Record::BYTES];
+        self.read_records(id, &mut bytes)?;
+        self.checked(id, Record::from_bytes(bytes))
+    }
+
+    /// The ids of a range, as far as they exist, with their records, in order.
+    pub fn records(&self, ids: Range<u64>) -> Records<'_> {
+        Records::new(self, ids.start..ids.end.min(self.header.samples))
+    }
+
+    /// A sample's class, if it has one.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
+        Ok(self.record(id)?.class())
+    }
+
+    /// A file that holds samples.
+    ///
+    /// # Errors
+    /// If there is no such part, or its entry cannot be read.
+    pub fn part(&self, index: u32) -> Result<Part, DataError> {
+        self.parts.part(index)
+    }
+
+    /// Puts the bytes of a sample, as they were prepared, into `bytes`.
+    ///
+    /// # Errors
+    /// If they cannot be read, or are not the bytes that were prepared ([`Problem::Changed`]).
+    pub fn bytes(&self, id: u64, bytes: &mut Vec<u8>) -> Result<(), DataError> {
+        self.bytes_of(id, self.record(id)?, bytes)
+    }
+
+    /// A sample as a picture.
+    ///
+    /// # Errors
+    /// As [`bytes`](Self::bytes), and if they are no picture.
+    pub fn picture(&self, id: u64) -> Result<Picture, DataError> {
+        let mut bytes = Vec::new();
+        self.bytes(id, &mut bytes)?;
+        self.decode(id, &bytes)
+    }
+
+    /// The picture that `bytes`, the bytes of sample `id`, are.
+    ///
+    /// # Errors
+    /// If they are no picture.
+    pub fn decode(&self, id: u64, bytes: &[u8]) -> Result<Picture, DataError> {
+        let picture = match self.header.encoding {
+            Encoding::Raw { width, height, layout } => layout
+                .picture(width, height, bytes)
+                .ok_or_else(|| Problem::Format(format!("{} bytes for {width}×{height} pixels", bytes.len()))),
+            Encoding::File => decode_file(bytes),
+        };
+        picture.map_err(|problem| match self.place(id) {
+            Ok((path, place)) => DataError::new(path, problem).at(place),
+            Err(error) => error,
+        })
+    }
+
+    fn bytes_of(&self, id: u64, record: Record, bytes: &mut Vec<u8>) -> Result<(), DataError> {
+        let part = self.parts.opened(record.part)?;
+        let file = &part.file;
+        let place = || format!("byte {}, sample {id}", record.offset);
+        let end = record.offset.checked_add(u64::from(record.length));
+        if end.is_none_or(|end| end > file.length()) {
+            let problem =
+                format!("{} bytes are expected here, the file has {}", record.length, file.length());
+            return Err(DataError::new(file.path(), Problem::Changed(problem)).at(place()).hint(AGAIN));
+        }
+        // Bounded by `checked` and by what the file really has.
+        bytes.resize(record.length as usize, 0);
+        file.read(bytes, record.offset).map_err(|error| error.at(place()))?;
+        let checksum = crc32c::crc32c(bytes);
+        if checksum != record.checksum {
+            let problem =
+                format!("checksum {checksum:08x}, but it was {:08x} when prepared", record.checksum);
+            return Err(DataError::new(file.path(), Problem::Changed(problem)).at(place()).hint(AGAIN));
+        }
+        Ok(())
+    }
+
+    /// Path and place of a sample, for an error.
+    fn place(&self, id: u64) -> Result<(PathBuf, String), DataError> {
+        let record = self.record(id)?;
+        let part = self.parts.opened(record.part)?;
+        Ok((part.file.path().to_owned(), format!("byte {}, sample {id}", record.offset)))
+    }
+
+    fn read_records(&self, first: u64, bytes: &mut [u8]) -> Result<(), DataError> {
+        self.samples.read(bytes, first * Record::BYTES as u64)
+    }
+
+    fn checked(&self, id: u64, record: Record) -> Result<Record, DataError> {
+        let Header { parts, classes, encoding, .. } = &self.header;
+        let raw = encoding.sample_bytes().ok().flatten();
+        let problem = if record.part >= *parts {
+            format!("part {}, but there are {parts}", record.part)
+        } else if record.label != NO_LABEL && record.label as usize >= classes.len() {
+            format!("label {}, but there are {} classes", record.label, classes.len())
+        } else if record.length > MAX_SAMPLE || raw.is_some_and(|raw| raw != record.length) {
+            format!("{} bytes, expected {}", record.length, raw.unwrap_or(MAX_SAMPLE))
+        } else {
+            return Ok(record);
+        };
+        let error = DataError::new(self.samples.path(), Problem::Format(problem));
+        Err(error.at(format!("sample {id}")).hint(AGAIN))
+    }
+}
+
+fn read_header(prepared: &Path) -> Result<Header, DataError> {
+    let file = ReadAt::open(prepared, "manifest.json")?;
+    if file.length() > MAX_MANIFEST {
+        let problem = Problem::Limit(format!("{} bytes, more than {MAX_MANIFEST}", file.length()));
+        return Err(DataError::new(file.path(), problem));
+    }
+    let mut bytes = vec![0; file.length() as usize];
+    file.read(&mut bytes, 0)?;
+    let header: Header = serde_json::from_slice(&bytes).map_err(|error| {
+        let error = DataError::new(file.path(), Problem::Format(error.to_string()));
+        error.hint("prepare the dataset again with this version of the program")
+    })?;
+    header.check().map_err(|problem| DataError::new(file.path(), problem).hint(AGAIN))?;
+    Ok(header)
+}
+
+fn decode_file(_bytes: &[u8]) -> Result<Picture, Problem> {
+    Err(Problem::Format("files of images cannot be decoded yet".into()))
+}
+
+fn wrong_length(file: &ReadAt, expected: u64) -> DataError {
+    let problem = Problem::Format(format!("{} bytes, expected {expected}", file.length()));
+    DataError::new(file.path(), problem).hint(AGAIN)
+}

@@ -1,0 +1,191 @@
+//! The files that hold samples: found by index, checked, and a few of them kept open.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::read_at::ReadAt;
+use crate::error::{DataError, Problem};
+use crate::manifest::{MAX_PATH, Part, check_part_path};
+
+/// How many parts are kept open: all of most sharded datasets, and few of what a process may open.
+const OPEN: usize = 64;
+
+/// Bytes of a part in the table: where its name begins, its length, whether it was unpacked, its own length.
+const BYTES: u64 = 24;
+
+/// The table of parts, and those that are open.
+#[derive(Debug)]
+pub(super) struct Parts {
+    table: ReadAt,
+    names: ReadAt,
+    count: u32,
+    source: PathBuf,
+    prepared: PathBuf,
+    open: Mutex<Open>,
+}
+
+/// A part that is open.
+#[derive(Debug)]
+pub(super) struct OpenPart {
+    pub(super) file: ReadAt,
+    index: u32,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    // The most recently used last; few enough that a scan costs less than any map.
+    parts: Vec<Arc<OpenPart>>,
+}
+
+impl Parts {
+    /// Opens the table in `prepared` and checks every path in it, in constant memory.
+    pub(super) fn open(prepared: PathBuf, source: PathBuf, count: u32) -> Result<Self, DataError> {
+        let table = ReadAt::open(&prepared, "parts.bin")?;
+        let names = ReadAt::open(&prepared, "names.bin")?;
+        if table.length() != u64::from(count) * BYTES {
+            return Err(super::wrong_length(&table, u64::from(count) * BYTES));
+        }
+        let parts = Self { table, names, count, source, prepared, open: Mutex::default() };
+        parts.check()?;
+        Ok(parts)
+    }
+
+    /// The prepared folder.
+    pub(super) fn prepared(&self) -> &Path {
+        &self.prepared
+    }
+
+    /// The part with this index.
+    pub(super) fn part(&self, index: u32) -> Result<Part, DataError> {
+        if index >= self.count {
+            let problem = format!("there is no part {index}, there are {}", self.count);
+            return Err(DataError::new(self.table.path(), Problem::Format(problem)));
+        }
+        let mut record = [0; BYTES as usize];
+        self.table.read(&mut record, u64::from(index) * BYTES)?;
+        let entry = Entry::from_bytes(record);
+        let mut name = vec![0; entry.checked_name_length().map_err(|problem| self.bad(index, problem))?];
+        self.names.read(&mut name, entry.name)?;
+        self.checked(index, entry, name)
+    }
+
+    /// The part, open: one of those kept open, or anew.
+    pub(super) fn opened(&self, index: u32) -> Result<Arc<OpenPart>, DataError> {
+        if let Some(part) = self.take(index) {
+            return Ok(part);
+        }
+        let part = self.part(index)?;
+        let root = if part.unpacked { &self.prepared } else { &self.source };
+        let file = ReadAt::open(root, &part.path)?;
+        if file.length() != part.length {
+            let problem = format!("{} bytes, but it had {} when prepared", file.length(), part.length);
+            let error = DataError::new(file.path(), Problem::Changed(problem));
+            return Err(error.hint("prepare the dataset again"));
+        }
+        let opened = Arc::new(OpenPart { file, index });
+        self.keep(&opened);
+        Ok(opened)
+    }
+
+    fn take(&self, index: u32) -> Option<Arc<OpenPart>> {
+        // A thread that panicked while it held the lock left a list that is still a list.
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = open.parts.iter().rposition(|part| part.index == index)?;
+        let part = open.parts.remove(place);
+        open.parts.push(Arc::clone(&part));
+        Some(part)
+    }
+
+    fn keep(&self, part: &Arc<OpenPart>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.parts.retain(|other| other.index != part.index);
+        if open.parts.len() >= OPEN {
+            open.parts.remove(0);
+        }
+        open.parts.push(Arc::clone(part));
+    }
+
+    /// Names must follow each other without gap or overlap and be paths that stay below their root.
+    fn check(&self) -> Result<(), DataError> {
+        const AT_ONCE: u32 = 512;
+        let mut next = 0;
+        let (mut records, mut names) = (Vec::new(), Vec::new());
+        for first in (0..self.count).step_by(AT_ONCE as usize) {
+            let count = AT_ONCE.min(self.count - first) as usize;
+            records.resize(count * BYTES as usize, 0);
+            self.table.read(&mut records, u64::from(first) * BYTES)?;
+            let (entries, _) = records.as_chunks();
+            let entries: Vec<Entry> = entries.iter().copied().map(Entry::from_bytes).collect();
+            let begin = next;
+            for (index, entry) in (first..).zip(&entries) {
+                let length = entry.checked_name_length().map_err(|problem| self.bad(index, problem))?;
+                if entry.name != next {
+                    let problem = format!("its name begins at byte {}, expected {next}", entry.name);
+                    return Err(self.bad(index, Problem::Format(problem)));
+                }
+                next += length as u64;
+            }
+            names.resize((next - begin) as usize, 0);
+            self.names.read(&mut names, begin)?;
+            let mut rest = names.as_slice();
+            for (index, entry) in (first..).zip(entries) {
+                let (name, after) = rest.split_at_checked(entry.name_length as usize).unwrap_or_default();
+                rest = after;
+                self.checked(index, entry, name.to_vec())?;
+            }
+        }
+        if next == self.names.length() { Ok(()) } else { Err(super::wrong_length(&self.names, next)) }
+    }
+
+    fn checked(&self, index: u32, entry: Entry, name: Vec<u8>) -> Result<Part, DataError> {
+        let unpacked = match entry.unpacked {
+            0 => false,
+            1 => true,
+            other => {
+                return Err(self.bad(index, Problem::Format(format!("unpacked is {other}, neither 0 nor 1"))));
+            }
+        };
+        let not_text = |_| self.bad(index, Problem::Format("its path is not UTF-8".into()));
+        let path = String::from_utf8(name).map_err(not_text)?;
+        check_part_path(&path).map_err(|problem| self.bad(index, problem))?;
+        Ok(Part { path, unpacked, length: entry.length })
+    }
+
+    fn bad(&self, index: u32, problem: Problem) -> DataError {
+        DataError::new(self.table.path(), problem)
+            .at(format!("part {index}"))
+            .hint("prepare the dataset again")
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    name: u64,
+    name_length: u32,
+    unpacked: u32,
+    length: u64,
+}
+
+impl Entry {
+    fn from_bytes(bytes: [u8; BYTES as usize]) -> Self {
+        let number = |from: usize, count: usize| {
+            bytes
+                .iter()
+                .skip(from)
+                .take(count)
+                .rev()
+                .fold(0_u64, |number, &byte| number << 8 | u64::from(byte))
+        };
+        Self {
+            name: number(0, 8),
+            name_length: number(8, 4) as u32,
+            unpacked: number(12, 4) as u32,
+            length: number(16, 8),
+        }
+    }
+
+    fn checked_name_length(self) -> Result<usize, Problem> {
+        let length = self.name_length as usize;
+        if length <= MAX_PATH { Ok(length) } else { Err(Problem::Limit(format!("a path of {length} bytes"))) }
+    }
+}

@@ -1,0 +1,153 @@
+//! Positional reads: random access without memory, from any number of threads.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{DataError, Problem};
+
+/// How often in a row a read that brings nothing is tried again.
+const RETRIES: u32 = 3;
+
+/// A regular file below some root, open for positional reads.
+#[derive(Debug)]
+pub(super) struct ReadAt {
+    path: PathBuf,
+    file: File,
+    length: u64,
+}
+
+impl ReadAt {
+    /// Opens `root/relative`. `root` is canonical; links may lead anywhere below it and nowhere else.
+    pub(super) fn open(root: &Path, relative: &str) -> Result<Self, DataError> {
+        let named = root.join(relative);
+        let path = named.canonicalize().map_err(|error| DataError::new(&named, error))?;
+        if !path.starts_with(root) {
+            let problem = Problem::Content(format!("a link that leads out of {}", root.display()));
+            return Err(DataError::new(&named, problem).hint("copy the file, or name the folder it is in"));
+        }
+        // A pipe would block the open itself.
+        let metadata = path.metadata().map_err(|error| DataError::new(&named, error))?;
+        if !metadata.is_file() {
+            return Err(DataError::new(&named, Problem::Format("not a file".into())));
+        }
+        let file = File::open(&path).map_err(|error| DataError::new(&named, error))?;
+        let length = file.metadata().map_err(|error| DataError::new(&named, error))?.len();
+        Ok(Self { path: named, file, length })
+    }
+
+    /// As it was named.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes when it was opened.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Fills `buffer` from `offset` on.
+    pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), DataError> {
+        fill(buffer, offset, |buffer, offset| read_some(&self.file, buffer, offset)).map_err(|error| {
+            let eof = error.kind() == io::ErrorKind::UnexpectedEof;
+            let problem = if eof {
+                Problem::Changed("the file ends before the bytes that are expected here".into())
+            } else {
+                Problem::Io(error)
+            };
+            let error = DataError::new(&self.path, problem).at(format!("byte {offset}"));
+            error.hint(if eof { "prepare the dataset again" } else { "see whether the disk is well" })
+        })
+    }
+}
+
+/// Fills `buffer` by as many reads as it takes. Interruptions, errors of the device and empty reads may pass
+/// (network file systems, above all), so each is tried again a few times before it counts.
+fn fill(
+    mut buffer: &mut [u8],
+    mut offset: u64,
+    read: impl Fn(&mut [u8], u64) -> io::Result<usize>,
+) -> io::Result<()> {
+    let mut failures = 0;
+    while !buffer.is_empty() {
+        let failure = match read(buffer, offset) {
+            Ok(0) => io::ErrorKind::UnexpectedEof.into(),
+            Ok(count) => {
+                let rest = buffer.split_at_mut_checked(count);
+                let next = offset.checked_add(count as u64);
+                let (Some((_, rest)), Some(next)) = (rest, next) else {
+                    return Err(io::ErrorKind::InvalidData.into());
+                };
+                (buffer, offset, failures) = (rest, next, 0);
+                continue;
+            }
+            Err(error) => error,
+        };
+        if failures == RETRIES {
+            return Err(failure);
+        }
+        failures += 1;
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn read_some(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_some(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn short_reads_add_up_and_passing_failures_pass() {
+        let source: Vec<u8> = (0..100).collect();
+        let call = Cell::new(0_usize);
+        let read = |buffer: &mut [u8], offset: u64| {
+            let n = call.replace(call.get() + 1);
+            match n % 4 {
+                0 => Err(io::ErrorKind::Interrupted.into()),
+                1 => Err(io::Error::other("EIO")),
+                2 => Ok(0),
+                _ => {
+                    let count = buffer.len().min(7);
+                    buffer[..count].copy_from_slice(&source[offset as usize..][..count]);
+                    Ok(count)
+                }
+            }
+        };
+        let mut buffer = [0; 60];
+        fill(&mut buffer, 40, read).unwrap();
+        assert_eq!(buffer, source[40..]);
+        assert_eq!(
+            call.get(),
+            4 * 60_usize.div_ceil(7),
+            "three failures before each read that brings something"
+        );
+    }
+
+    #[test]
+    fn lasting_failures_end_after_three_more_attempts() {
+        let cases: [fn() -> io::Result<usize>; 2] = [|| Err(io::ErrorKind::Interrupted.into()), || Ok(0)];
+        let kinds = cases.map(|failure| {
+            let calls = Cell::new(0);
+            let read = |_: &mut [u8], _| {
+                calls.set(calls.get() + 1);
+                failure()
+            };
+            let error = fill(&mut [0; 4], 0, read).unwrap_err();
+            (error.kind(), calls.get())
+        });
+        assert_eq!(kinds, [(io::ErrorKind::Interrupted, 4), (io::ErrorKind::UnexpectedEof, 4)]);
+        assert!(fill(&mut [], u64::MAX, |_, _| Ok(0)).is_ok());
+        assert!(fill(&mut [0; 2], u64::MAX, |_, _| Ok(1)).is_err(), "an offset beyond the last is an error");
+    }
+}

@@ -1,0 +1,27 @@
+//! Whether a dataset still is what was prepared.
+
+use super::{AGAIN, Dataset};
+use crate::error::{DataError, Problem};
+use crate::manifest::Fingerprint;
+
+impl Dataset {
+    /// Reads every sample again and compares the fingerprint.
+    ///
+    /// # Errors
+    /// With the first sample that cannot be read or is not what was prepared.
+    pub fn verify(&self) -> Result<(), DataError> {
+        let mut fingerprint = Fingerprint::default();
+        let mut bytes = Vec::new();
+        for record in self.records(0..self.len()) {
+            let (id, record) = record?;
+            self.bytes_of(id, record, &mut bytes)?;
+            fingerprint.sample(&bytes, record.label);
+        }
+        let now = fingerprint.finish(&self.header);
+        if now == self.header.fingerprint {
+            return Ok(());
+        }
+        let problem = format!("the fingerprint is {now}, but it was {}", self.header.fingerprint);
+        Err(DataError::new(self.samples.path(), Problem::Changed(problem)).hint(AGAIN))
+    }
+}

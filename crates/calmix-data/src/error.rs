@@ -1,0 +1,84 @@
+//! What is wrong with a dataset, where, and what to try next.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file or folder that cannot be used.
+///
+/// Its sentence names the path, the place in it and the problem, and ends with what to try next.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{}: {problem}{}", .path.display(), in_place(.place.as_deref()), and_next(.hint.as_deref()))]
+pub struct DataError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Where in it: a line, a byte, a member, a sample.
+    pub place: Option<String>,
+    /// What is wrong.
+    #[source]
+    pub problem: Problem,
+    /// What to try next.
+    pub hint: Option<String>,
+}
+
+/// What can be wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The system could not read or write.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The bytes are not what their format says.
+    #[error("{0}")]
+    Format(String),
+    /// Larger than what is accepted from outside.
+    #[error("{0}")]
+    Limit(String),
+    /// The bytes are not the ones that were prepared.
+    #[error("{0}")]
+    Changed(String),
+    /// Labels, counts or names that contradict each other or the request.
+    #[error("{0}")]
+    Content(String),
+}
+
+impl DataError {
+    /// A problem with `path` as a whole.
+    pub fn new(path: impl AsRef<Path>, problem: impl Into<Problem>) -> Self {
+        Self { path: path.as_ref().to_owned(), place: None, problem: problem.into(), hint: None }
+    }
+
+    /// Says where in the file.
+    #[must_use]
+    pub fn at(self, place: impl Into<String>) -> Self {
+        Self { place: Some(place.into()), ..self }
+    }
+
+    /// Says what to try next.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+fn in_place(place: Option<&str>) -> String {
+    place.map(|place| format!(", {place}")).unwrap_or_default()
+}
+
+fn and_next(hint: Option<&str>) -> String {
+    hint.map(|hint| format!("; {hint}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_names_file_place_problem_and_next_step() {
+        let problem = Problem::Format("expected 3073 bytes, found 12".into());
+        let error = DataError::new("train.bin", problem).at("byte 6146").hint("fetch the archive again");
+        assert_eq!(
+            error.to_string(),
+            "train.bin, byte 6146: expected 3073 bytes, found 12; fetch the archive again"
+        );
+    }
+}

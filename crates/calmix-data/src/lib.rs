@@ -1,0 +1,15 @@
+//! From bytes on disk to deterministic batches.
+#![forbid(unsafe_code)]
+
+pub mod augment;
+pub mod dataset;
+pub mod error;
+mod expansion;
+pub mod loader;
+pub mod manifest;
+pub mod mat;
+pub mod order;
+pub mod picture;
+pub mod prepare;
+pub mod source;
+pub mod split;

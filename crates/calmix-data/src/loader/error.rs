@@ -1,0 +1,113 @@
+//! Why there is no next batch.
+
+use std::any::Any;
+use std::io;
+use std::time::Duration;
+
+use super::corrupt::Tally;
+use crate::error::{DataError, Problem};
+use crate::order::LogicalPart;
+
+/// Why a batch cannot be made. Where a sample is to blame, it is named.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// A sample cannot be read.
+    #[error("sample {id}: {error}")]
+    Sample {
+        /// The sample.
+        id: u64,
+        /// What is wrong with it.
+        #[source]
+        error: Box<DataError>,
+    },
+    /// A sample can be read, but not be shown.
+    #[error("sample {id}: {problem}")]
+    View {
+        /// The sample.
+        id: u64,
+        /// What is wrong with it.
+        #[source]
+        problem: Problem,
+    },
+    /// A sample of the labelled stream has no label.
+    #[error("sample {id} is in the labelled stream and has no label; check the split against the dataset")]
+    NoLabel {
+        /// The sample.
+        id: u64,
+    },
+    /// A worker panicked: a defect of the program, not of the data.
+    #[error("a worker panicked at sample {id}: {message}; please report this, with the sample")]
+    Panicked {
+        /// The sample that it had in hand.
+        id: u64,
+        /// What it said.
+        message: String,
+    },
+    /// A sample is corrupt, and so is everything that could take its place.
+    #[error("sample {id} is corrupt, and so were the {tried} that could take its place")]
+    NoReplacement {
+        /// The sample.
+        id: u64,
+        /// How many others were tried.
+        tried: u64,
+    },
+    /// More samples are corrupt than a run may leave out.
+    #[error(
+        "{} of {} samples seen are corrupt, the last is sample {id} ({problem}); \
+         repair the dataset, or allow a larger share", .tally.skipped, .tally.seen
+    )]
+    TooManyCorrupt {
+        /// The last corrupt sample.
+        id: u64,
+        /// What is wrong with it.
+        problem: String,
+        /// How many were seen and skipped.
+        tally: Tally,
+    },
+    /// No worker finished anything for too long.
+    #[error("no sample was finished for {} s; in hand: {ids:?}; is the storage reachable?", .after.as_secs_f64())]
+    Stalled {
+        /// The samples that the workers have in hand.
+        ids: Vec<u64>,
+        /// How long.
+        after: Duration,
+    },
+    /// All workers are gone without having said why.
+    #[error("all workers ended before the batch of step {step} was complete")]
+    NoWorkers {
+        /// The step.
+        step: u64,
+    },
+    /// Rows are asked for from a stream without samples.
+    #[error("the {stream} stream has no samples to take {rows} rows a step from")]
+    NoSamples {
+        /// Labelled or unlabelled.
+        stream: &'static str,
+        /// Rows that a group takes in a step.
+        rows: u32,
+    },
+    /// A part that the layout does not have.
+    #[error("the layout has no part {} in group {}", .0.shard, .0.group)]
+    NoSuchPart(LogicalPart),
+    /// A batch that no memory can hold.
+    #[error("{rows} rows of {bytes} bytes are too large for a batch")]
+    TooLarge {
+        /// Rows of the batch.
+        rows: u64,
+        /// Bytes of a row.
+        bytes: usize,
+    },
+    /// The system refused to start a worker.
+    #[error("a worker thread could not be started: {0}")]
+    Thread(#[source] io::Error),
+}
+
+impl LoadError {
+    /// A panic that was caught while `id` was in hand.
+    pub(super) fn panicked(id: u64, panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Self::Panicked { id, message: text.unwrap_or("no message").to_owned() }
+    }
+}

@@ -1,0 +1,273 @@
+//! The rows of a training step: labelled ones in one view, unlabelled ones in two.
+
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use calmix_core::rng::{Domain, Seed};
+
+use super::Pictures;
+use super::batch::Batch;
+use super::corrupt::{OnCorrupt, Skipped, Tally, is_corrupt};
+use super::crew::{Job, check_size};
+use super::error::LoadError;
+use super::members::Members;
+use super::views::{Sighting, Views};
+use crate::order::{Cursor, Feed, Layout, LogicalPart, Order, Visit};
+
+/// What a run is fed with. With the dataset and the views, it fixes every byte of every batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Training {
+    /// The seed of the run.
+    pub seed: Seed,
+    /// The steps to deliver: from zero, or from where a run is resumed.
+    pub steps: Range<u64>,
+    /// How a step is cut.
+    pub layout: Layout,
+    /// The parts that this process runs.
+    pub parts: Vec<LogicalPart>,
+    /// The labelled stream.
+    pub labelled: Supply,
+    /// The unlabelled stream; nothing for plain supervision.
+    pub unlabelled: Supply,
+    /// What to do about corrupt samples.
+    pub corrupt: OnCorrupt,
+    /// Zero, or where a resumed run stood.
+    pub tally: Tally,
+}
+
+/// Samples, and how many of them a group takes in a step.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Supply {
+    /// The samples of the stream.
+    pub members: Members,
+    /// Rows that a group takes in a step.
+    pub batch: u32,
+}
+
+impl Training {
+    /// A run without rows, on one process: to be filled in.
+    pub fn new(seed: Seed, steps: Range<u64>) -> Self {
+        let layout = Layout::default();
+        Self {
+            seed,
+            steps,
+            layout,
+            parts: layout.parts().collect(),
+            labelled: Supply::default(),
+            unlabelled: Supply::default(),
+            corrupt: OnCorrupt::default(),
+            tally: Tally::default(),
+        }
+    }
+}
+
+/// The seed of the views of labelled rows; unlabelled rows take the seed of the run.
+///
+/// A sample may be in both streams. Its views are then drawn independently, also where both visit it at the same
+/// epoch.
+pub fn labelled_views(seed: Seed) -> Seed {
+    seed.child(Domain::LabelledOrder as u64)
+}
+
+/// How many samples may take the place of a corrupt one. At one corrupt sample in ten, all fail once in 10⁸.
+const REPLACEMENTS: u64 = 8;
+
+pub(super) struct TrainingJob<V> {
+    pictures: Arc<dyn Pictures>,
+    views: Arc<V>,
+    steps: Range<u64>,
+    labelled: Lane,
+    unlabelled: Lane,
+    corrupt: OnCorrupt,
+}
+
+/// One stream, as far as this process runs it.
+struct Lane {
+    feed: Feed,
+    members: Members,
+    /// The rows of a step that are made here.
+    rows: Vec<u64>,
+    views: Seed,
+}
+
+/// What is known of a row.
+pub(super) struct Row {
+    visit: Visit,
+    id: u64,
+    label: u32,
+    skipped: Vec<(u64, String)>,
+}
+
+/// What a worker keeps: both streams' current epochs, and the memory of the views.
+pub(super) struct Tools<S> {
+    labelled: Cursor,
+    unlabelled: Cursor,
+    scratch: S,
+}
+
+impl Lane {
+    fn new(training: &Training, supply: &Supply, domain: Domain, views: Seed) -> Result<Self, LoadError> {
+        let len = NonZeroU64::new(supply.members.len());
+        if len.is_none() && supply.batch > 0 {
+            let stream = if domain == Domain::LabelledOrder { "labelled" } else { "unlabelled" };
+            return Err(LoadError::NoSamples { stream, rows: supply.batch });
+        }
+        let order = Order { seed: training.seed, domain, len: len.unwrap_or(NonZeroU64::MIN) };
+        let feed = Feed { order, batch: supply.batch, layout: training.layout };
+        let rows = training.parts.iter().flat_map(|&part| training.layout.rows(supply.batch, part)).collect();
+        Ok(Self { feed, members: supply.members.clone(), rows, views })
+    }
+
+    /// Visits that may be shown in a row: the one whose turn it is, then those at the same place of the epochs
+    /// after it.
+    fn candidates(&self, step: u64, row: u64, cursor: &mut Cursor) -> impl Iterator<Item = Visit> {
+        let order = self.feed.order;
+        let position = self.feed.position(step, row);
+        let later = move |n: u64| order.at(position.wrapping_add(n.wrapping_mul(order.len.get())));
+        std::iter::once(cursor.at(position)).chain((1..=REPLACEMENTS).map(later))
+    }
+}
+
+impl<V: Views> TrainingJob<V> {
+    pub(super) fn new(
+        pictures: Arc<dyn Pictures>,
+        views: Arc<V>,
+        training: Training,
+    ) -> Result<Self, LoadError> {
+        let has = |part: &LogicalPart| {
+            part.group < training.layout.groups.get() && part.shard < training.layout.shards.get()
+        };
+        if let Some(part) = training.parts.iter().find(|part| !has(part)) {
+            return Err(LoadError::NoSuchPart(*part));
+        }
+        let per_part = |part: &LogicalPart| {
+            let rows = |batch| training.layout.rows(batch, *part);
+            [rows(training.labelled.batch), rows(training.unlabelled.batch)].map(|rows| rows.end - rows.start)
+        };
+        let rows = training.parts.iter().flat_map(per_part).sum();
+        check_size(rows, views.bytes().saturating_mul(2))?;
+        let seed = training.seed;
+        let lane = |supply, domain, views| Lane::new(&training, supply, domain, views);
+        let labelled = lane(&training.labelled, Domain::LabelledOrder, labelled_views(seed))?;
+        let unlabelled = lane(&training.unlabelled, Domain::UnlabelledOrder, seed)?;
+        let (steps, corrupt) = (training.steps, training.corrupt);
+        Ok(Self { pictures, views, steps, labelled, unlabelled, corrupt })
+    }
+
+    /// The sample of a visit, and its views.
+    fn show(
+        &self,
+        lane: &Lane,
+        (visit, id): (Visit, u64),
+        scratch: &mut V::Scratch,
+        pixels: &mut [u8],
+    ) -> Result<u32, LoadError> {
+        let unread = |error| LoadError::Sample { id, error: Box::new(error) };
+        let unseen = |problem| LoadError::View { id, problem };
+        let is_labelled = lane.feed.order.domain == Domain::LabelledOrder;
+        let mut label = 0;
+        if is_labelled {
+            label = self.pictures.label(id).map_err(unread)?.ok_or(LoadError::NoLabel { id })?;
+        }
+        let picture = self.pictures.picture(id).map_err(unread)?;
+        let seen = Sighting { seed: lane.views, epoch: visit.epoch, id };
+        let (weak, strong) = pixels.split_at_mut(self.views.bytes());
+        self.views.weak(&picture, seen, scratch, weak).map_err(unseen)?;
+        if !is_labelled {
+            self.views.strong(&picture, seen, scratch, strong).map_err(unseen)?;
+        }
+        Ok(label)
+    }
+}
+
+impl<V: Views + 'static> Job for TrainingJob<V> {
+    type Batch = Batch;
+    type Row = Row;
+    type Tools = Tools<V::Scratch>;
+
+    fn steps(&self) -> Range<u64> {
+        self.steps.clone()
+    }
+
+    fn rows(&self, _: u64) -> usize {
+        self.labelled.rows.len() + self.unlabelled.rows.len()
+    }
+
+    fn bytes(&self) -> usize {
+        2 * self.views.bytes()
+    }
+
+    fn tools(&self) -> Self::Tools {
+        Tools {
+            labelled: self.labelled.feed.order.cursor(),
+            unlabelled: self.unlabelled.feed.order.cursor(),
+            scratch: V::Scratch::default(),
+        }
+    }
+
+    fn open(&self, step: u64, batch: &mut Batch) {
+        let Batch { step: of, labelled, unlabelled, skipped } = batch;
+        let (rows, bytes) = (self.labelled.rows.len(), self.views.bytes());
+        *of = step;
+        skipped.clear();
+        labelled.ids.resize(rows, 0);
+        labelled.epochs.resize(rows, 0);
+        labelled.labels.resize(rows, 0);
+        labelled.pixels.resize(rows * bytes, 0);
+        let rows = self.unlabelled.rows.len();
+        unlabelled.ids.resize(rows, 0);
+        unlabelled.epochs.resize(rows, 0);
+        unlabelled.weak.resize(rows * bytes, 0);
+        unlabelled.strong.resize(rows * bytes, 0);
+    }
+
+    fn make(
+        &self,
+        (step, row): (u64, usize),
+        tools: &mut Self::Tools,
+        hand: &AtomicU64,
+        pixels: &mut [u8],
+    ) -> Result<Row, LoadError> {
+        let (lane, row, cursor) = match row.checked_sub(self.labelled.rows.len()) {
+            None => (&self.labelled, self.labelled.rows[row], &mut tools.labelled),
+            Some(row) => (&self.unlabelled, self.unlabelled.rows[row], &mut tools.unlabelled),
+        };
+        let mut skipped = Vec::new();
+        for visit in lane.candidates(step, row, cursor) {
+            // An index is below the length that the order was made for.
+            let id = lane.members.id(visit.index).unwrap_or_default();
+            hand.store(id, Ordering::Relaxed);
+            match self.show(lane, (visit, id), &mut tools.scratch, pixels) {
+                Ok(label) => return Ok(Row { visit, id, label, skipped }),
+                Err(error) if self.corrupt != OnCorrupt::Stop && is_corrupt(&error) => {
+                    skipped.push((id, error.to_string()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(LoadError::NoReplacement { id: skipped.first().map_or(0, |first| first.0), tried: REPLACEMENTS })
+    }
+
+    fn store(&self, row: usize, made: Row, pixels: &[u8], batch: &mut Batch) {
+        let bytes = self.views.bytes();
+        let (weak, strong) = pixels.split_at(bytes);
+        let place = |row: usize| row * bytes..(row + 1) * bytes;
+        if let Some(row) = row.checked_sub(self.labelled.rows.len()) {
+            batch.unlabelled.ids[row] = made.id;
+            batch.unlabelled.epochs[row] = made.visit.epoch;
+            batch.unlabelled.weak[place(row)].copy_from_slice(weak);
+            batch.unlabelled.strong[place(row)].copy_from_slice(strong);
+        } else {
+            batch.labelled.ids[row] = made.id;
+            batch.labelled.epochs[row] = made.visit.epoch;
+            batch.labelled.labels[row] = made.label;
+            batch.labelled.pixels[place(row)].copy_from_slice(weak);
+        }
+        let skipped = made.skipped.into_iter().map(|(id, problem)| Skipped { row, id, problem });
+        batch.skipped.extend(skipped);
+        // Rows arrive in any order; the sort is stable, so a row's own stay in the order they were tried.
+        batch.skipped.sort_by_key(|skipped| skipped.row);
+    }
+}

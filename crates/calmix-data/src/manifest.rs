@@ -1,0 +1,159 @@
+//! A dataset as one table: sample id → where its bytes are, their checksum, and its class.
+//!
+//! Every source, from CIFAR's binary files to shards of tar, is reduced to this table by
+//! [`prepare`](crate::prepare); everything after it (splits, order, loading) knows nothing else. Ids are dense:
+//! sample n is row n. The table is a file of fixed records that is read in place, so a billion samples need no
+//! more memory than a thousand.
+//!
+//! A prepared dataset is a folder:
+//!
+//! | file | what |
+//! |---|---|
+//! | `manifest.json` | the [`Header`]: format version, classes by name, subsets, how samples are stored, fingerprint |
+//! | `samples.bin` | one [`Record`] of 24 bytes per sample, little-endian |
+//! | `parts.bin`, `names.bin` | the files that hold samples: a record of 24 bytes each, and their names |
+//! | other files | parts that had to be unpacked for random access (from zlib or gzip) |
+
+mod builder;
+mod check;
+mod fingerprint;
+mod layout;
+
+use serde::{Deserialize, Serialize};
+
+pub use builder::{Builder, Unpacked};
+pub use check::{MAX_PATH, check_part_path};
+pub(crate) use fingerprint::Fingerprint;
+
+/// Marks a sample without a label in [`Record::label`].
+pub const NO_LABEL: u32 = u32::MAX;
+
+/// The format that this version writes.
+pub const VERSION: u32 = 1;
+
+/// Bytes of the largest sample: any photo fits, a file made to exhaust memory does not.
+pub const MAX_SAMPLE: u32 = 256 << 20;
+
+/// The greatest number of subsets.
+pub const MAX_SUBSETS: usize = 64;
+
+/// Where one sample is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Which part holds its bytes.
+    pub part: u32,
+    /// Where they begin.
+    pub offset: u64,
+    /// How many there are.
+    pub length: u32,
+    /// CRC-32C of them.
+    pub checksum: u32,
+    /// Its class, an index into [`Header::classes`], or [`NO_LABEL`].
+    pub label: u32,
+}
+
+impl Record {
+    /// Bytes of a record in the table.
+    pub const BYTES: usize = 24;
+
+    /// Its class, if it has one.
+    pub fn class(self) -> Option<u32> {
+        (self.label != NO_LABEL).then_some(self.label)
+    }
+
+    /// The record as it stands in the table.
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.part.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.length.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.checksum.to_le_bytes());
+        bytes[20..].copy_from_slice(&self.label.to_le_bytes());
+        bytes
+    }
+
+    /// The record that stands in the table as `bytes`.
+    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let [o0, o1, o2, o3, o4, o5, o6, o7, rest @ ..] = bytes;
+        let [p0, p1, p2, p3, n0, n1, n2, n3, c0, c1, c2, c3, l0, l1, l2, l3] = rest;
+        Self {
+            offset: u64::from_le_bytes([o0, o1, o2, o3, o4, o5, o6, o7]),
+            part: u32::from_le_bytes([p0, p1, p2, p3]),
+            length: u32::from_le_bytes([n0, n1, n2, n3]),
+            checksum: u32::from_le_bytes([c0, c1, c2, c3]),
+            label: u32::from_le_bytes([l0, l1, l2, l3]),
+        }
+    }
+}
+
+/// How the bytes of a sample are a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Encoding {
+    /// A JPEG, PNG or WebP file, told by its first bytes.
+    File,
+    /// Raw bytes of a fixed size.
+    Raw {
+        /// Pixels in a row.
+        width: u32,
+        /// Rows.
+        height: u32,
+        /// How they are laid out.
+        layout: Layout,
+    },
+}
+
+/// How raw pixels are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// One byte a pixel, row by row (idx).
+    Grey,
+    /// A red, a green and a blue plane, each row by row (CIFAR).
+    Planes,
+    /// A red, a green and a blue plane, each column by column (STL-10, SVHN).
+    PlanesByColumn,
+}
+
+/// Everything about a dataset but its records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// Version of this format.
+    pub version: u32,
+    /// The classes, by name, in ascending order of the name; a dataset with official numbers keeps its order.
+    pub classes: Vec<String>,
+    /// Contiguous ranges of ids that belong together: train, test, extra, unlabelled.
+    pub subsets: Vec<Subset>,
+    /// How many samples there are.
+    pub samples: u64,
+    /// How many files hold them.
+    pub parts: u32,
+    /// How samples are stored.
+    pub encoding: Encoding,
+    /// BLAKE3 over classes, subsets and the content and label of every sample, in hexadecimal.
+    pub fingerprint: String,
+}
+
+/// A contiguous range of ids.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subset {
+    /// `train`, `test`, `extra`, `unlabelled`, `val`.
+    pub name: String,
+    /// Its first id.
+    pub first: u64,
+    /// How many samples it has.
+    pub count: u64,
+}
+
+/// A file that holds samples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its path, with `/`, relative to the root of the source or, if unpacked, to the prepared folder.
+    pub path: String,
+    /// Whether it lies in the prepared folder.
+    pub unpacked: bool,
+    /// Its length in bytes when it was prepared.
+    pub length: u64,
+}

@@ -1,0 +1,222 @@
+//! Writes a prepared dataset while a source is scanned: in one pass, in constant memory, visible only when
+//! complete.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use super::{Encoding, Fingerprint, Header, MAX_SAMPLE, NO_LABEL, Record, Subset, VERSION, check_part_path};
+use crate::error::{DataError, Problem};
+use crate::prepare::Prepared;
+
+/// A prepared dataset in the making.
+///
+/// Sources call [`subset`](Self::subset), then [`part`](Self::part) or [`unpack`](Self::unpack), then
+/// [`sample`](Self::sample) for each sample in the order of its id.
+#[derive(Debug)]
+pub struct Builder {
+    folder: tempfile::TempDir,
+    target: PathBuf,
+    header: Header,
+    content: Fingerprint,
+    samples: BufWriter<File>,
+    parts: BufWriter<File>,
+    names: BufWriter<File>,
+    name_bytes: u64,
+    unreadable: Vec<DataError>,
+}
+
+/// A part that is being unpacked into the prepared folder.
+#[derive(Debug)]
+pub struct Unpacked {
+    /// Its index.
+    pub part: u32,
+    path: PathBuf,
+    file: BufWriter<File>,
+    length: u64,
+}
+
+impl Builder {
+    /// Begins a prepared dataset that will stand at `target`, with these classes in this order.
+    ///
+    /// # Errors
+    /// If something stands at `target` already, or nothing can be written beside it.
+    pub fn new(target: &Path, classes: Vec<String>, encoding: Encoding) -> Result<Self, DataError> {
+        if target.exists() {
+            let problem = Problem::Content("there is something here already".into());
+            return Err(DataError::new(target, problem).hint("name another folder, or remove this one"));
+        }
+        let parent = match target.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+            Some(parent) => parent,
+            None => Path::new("."),
+        };
+        let mut folder = tempfile::Builder::new();
+        folder.prefix(".preparing-");
+        // Prepared data is for everybody whom the user's umask allows, not a secret of this process.
+        #[cfg(unix)]
+        folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+        let folder = folder.tempdir_in(parent).map_err(|error| DataError::new(parent, error))?;
+        let open = |name: &str| {
+            let path = folder.path().join(name);
+            File::create_new(&path).map(BufWriter::new).map_err(|error| DataError::new(path, error))
+        };
+        let (samples, parts, names) = (open("samples.bin")?, open("parts.bin")?, open("names.bin")?);
+        let header = Header {
+            version: VERSION,
+            classes,
+            subsets: Vec::new(),
+            samples: 0,
+            parts: 0,
+            encoding,
+            fingerprint: String::new(),
+        };
+        Ok(Self {
+            folder,
+            target: target.to_owned(),
+            header,
+            content: Fingerprint::default(),
+            samples,
+            parts,
+            names,
+            name_bytes: 0,
+            unreadable: Vec::new(),
+        })
+    }
+
+    /// Begins a subset: the samples that follow belong to it.
+    pub fn subset(&mut self, name: &str) {
+        self.header.subsets.push(Subset { name: name.to_owned(), first: self.header.samples, count: 0 });
+    }
+
+    /// Adds a file of the source by its path relative to the source's root, with `/`.
+    ///
+    /// # Errors
+    /// If the path could leave the root ([`check_part_path`]), or the table cannot be written.
+    pub fn part(&mut self, path: &str, length: u64) -> Result<u32, DataError> {
+        self.write_part(path, false, length)
+    }
+
+    /// Adds a file of the prepared folder, to be written and then [finished](Self::finish_part).
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn unpack(&mut self, name: &str) -> Result<Unpacked, DataError> {
+        let path = self.folder.path().join(name);
+        let file = File::create_new(&path).map_err(|error| DataError::new(&path, error))?;
+        Ok(Unpacked { part: self.header.parts, path, file: BufWriter::new(file), length: 0 })
+    }
+
+    /// Finishes an unpacked part. Parts are numbered in the order in which they are finished or added, so one
+    /// is unpacked at a time.
+    ///
+    /// # Errors
+    /// If its last bytes cannot be written.
+    pub fn finish_part(&mut self, mut unpacked: Unpacked) -> Result<(), DataError> {
+        let flushed = unpacked.file.flush().and_then(|()| unpacked.file.get_ref().sync_all());
+        flushed.map_err(|error| DataError::new(&unpacked.path, error))?;
+        let name = unpacked.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        self.write_part(&name.unwrap_or_default(), true, unpacked.length).map(|_| ())
+    }
+
+    /// Adds the next sample: `bytes` as they stand in `part` at `offset`.
+    ///
+    /// # Errors
+    /// If the label is no class, the sample is larger than [`MAX_SAMPLE`], or the table cannot be written.
+    pub fn sample(
+        &mut self,
+        part: u32,
+        offset: u64,
+        bytes: &[u8],
+        label: Option<u32>,
+    ) -> Result<(), DataError> {
+        let id = self.header.samples;
+        let stray = label.filter(|&label| label as usize >= self.header.classes.len());
+        if let Some(label) = stray {
+            let classes = self.header.classes.len();
+            let problem = Problem::Content(format!("label {label}, but there are {classes} classes"));
+            return Err(DataError::new(&self.target, problem).at(format!("sample {id}")));
+        }
+        let length =
+            u32::try_from(bytes.len()).ok().filter(|&length| length <= MAX_SAMPLE).ok_or_else(|| {
+                let problem = format!("a sample of {} bytes, more than {MAX_SAMPLE}", bytes.len());
+                DataError::new(&self.target, Problem::Limit(problem)).at(format!("sample {id}"))
+            })?;
+        let label = label.unwrap_or(NO_LABEL);
+        let record = Record { part, offset, length, checksum: crc32c::crc32c(bytes), label };
+        self.samples.write_all(&record.to_bytes()).map_err(|error| self.cannot_write(error))?;
+        self.content.sample(bytes, label);
+        self.header.samples += 1;
+        if let Some(subset) = self.header.subsets.last_mut() {
+            subset.count += 1;
+        }
+        Ok(())
+    }
+
+    /// Notes a file that could not be read and was left out.
+    pub fn unreadable(&mut self, error: DataError) {
+        self.unreadable.push(error);
+    }
+
+    /// Writes everything down and moves the folder to its place in one step.
+    ///
+    /// # Errors
+    /// If classes or subsets share a name, samples belong to no subset, anything cannot be written, or somebody
+    /// was first.
+    pub fn finish(mut self) -> Result<Prepared, DataError> {
+        self.header.fingerprint = self.content.finish(&self.header);
+        self.header.check().map_err(|problem| DataError::new(&self.target, problem))?;
+        let header = serde_json::to_vec_pretty(&self.header)
+            .map_err(|error| self.cannot_write(io::Error::other(error)))?;
+        for file in [&mut self.samples, &mut self.parts, &mut self.names] {
+            let flushed = file.flush().and_then(|()| file.get_ref().sync_all());
+            flushed.map_err(|error| DataError::new(&self.target, error))?;
+        }
+        let path = self.folder.path().join("manifest.json");
+        let written = File::create_new(&path).and_then(|mut file| {
+            file.write_all(&header)?;
+            file.sync_all()
+        });
+        written.map_err(|error| DataError::new(&path, error))?;
+        let folder = self.folder.keep();
+        std::fs::rename(&folder, &self.target).map_err(|error| {
+            // What was prepared is of no use elsewhere; the error that matters is the first.
+            let _ = std::fs::remove_dir_all(&folder);
+            DataError::new(&self.target, error)
+        })?;
+        Ok(Prepared { header: self.header, unreadable: self.unreadable })
+    }
+
+    fn write_part(&mut self, path: &str, unpacked: bool, length: u64) -> Result<u32, DataError> {
+        check_part_path(path).map_err(|problem| DataError::new(&self.target, problem))?;
+        let part = self.header.parts;
+        self.header.parts = part.checked_add(1).ok_or_else(|| {
+            DataError::new(&self.target, Problem::Limit(format!("more than {} files", u32::MAX)))
+        })?;
+        let mut record = [0; 24];
+        record[..8].copy_from_slice(&self.name_bytes.to_le_bytes());
+        record[8..12].copy_from_slice(&(path.len() as u32).to_le_bytes());
+        record[12..16].copy_from_slice(&u32::from(unpacked).to_le_bytes());
+        record[16..].copy_from_slice(&length.to_le_bytes());
+        self.parts.write_all(&record).map_err(|error| self.cannot_write(error))?;
+        self.names.write_all(path.as_bytes()).map_err(|error| self.cannot_write(error))?;
+        self.name_bytes += path.len() as u64;
+        Ok(part)
+    }
+
+    fn cannot_write(&self, error: io::Error) -> DataError {
+        DataError::new(self.folder.path(), error)
+    }
+}
+
+impl Write for Unpacked {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.length += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,129 @@
+//! What a manifest must fulfil, whether it was just made or comes from outside.
+
+use std::collections::BTreeSet;
+
+use super::{Encoding, Header, MAX_SAMPLE, MAX_SUBSETS, NO_LABEL, VERSION};
+use crate::error::Problem;
+
+/// Bytes of the longest path of a part.
+pub const MAX_PATH: usize = 4096;
+
+impl Header {
+    /// Whether the header agrees with itself.
+    ///
+    /// # Errors
+    /// If the version is another one, classes or subsets share a name or have none, subsets do not follow each
+    /// other from the first sample to the last, pictures have no pixels or too many, or the fingerprint is none.
+    pub fn check(&self) -> Result<(), Problem> {
+        if self.version != VERSION {
+            let problem = format!("format {}, but this program reads format {VERSION}", self.version);
+            return Err(Problem::Format(problem));
+        }
+        if self.classes.len() >= NO_LABEL as usize {
+            return Err(Problem::Limit(format!("{} classes", self.classes.len())));
+        }
+        if self.subsets.len() > MAX_SUBSETS {
+            let problem = format!("{} subsets, more than {MAX_SUBSETS}", self.subsets.len());
+            return Err(Problem::Limit(problem));
+        }
+        distinct("class", self.classes.iter())?;
+        distinct("subset", self.subsets.iter().map(|subset| &subset.name))?;
+        let mut next = 0_u64;
+        for subset in &self.subsets {
+            let end = subset.first.checked_add(subset.count);
+            let Some(end) = end.filter(|&end| subset.first == next && end <= self.samples) else {
+                let (name, first, count) = (&subset.name, subset.first, subset.count);
+                let problem =
+                    format!("subset `{name}` has {count} samples from {first}, expected from {next}");
+                return Err(Problem::Format(format!("{problem} and within {}", self.samples)));
+            };
+            next = end;
+        }
+        if next != self.samples {
+            let problem = format!("{} samples, but the subsets have {next}", self.samples);
+            return Err(Problem::Format(problem));
+        }
+        if self.encoding.sample_bytes()?.is_some_and(|bytes| bytes == 0) {
+            return Err(Problem::Format("pictures without pixels".into()));
+        }
+        let digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
+        if self.fingerprint.len() != 64 || !self.fingerprint.bytes().all(digit) {
+            return Err(Problem::Format("the fingerprint is not 64 hexadecimal digits".into()));
+        }
+        Ok(())
+    }
+}
+
+impl Encoding {
+    /// How many bytes every sample has, where that is fixed.
+    ///
+    /// # Errors
+    /// If that is more than a sample may have.
+    pub fn sample_bytes(self) -> Result<Option<u32>, Problem> {
+        let Self::Raw { width, height, layout } = self else { return Ok(None) };
+        let bytes = layout.bytes(width, height).and_then(|bytes| u32::try_from(bytes).ok());
+        match bytes.filter(|&bytes| bytes <= MAX_SAMPLE) {
+            Some(bytes) => Ok(Some(bytes)),
+            None => Err(Problem::Limit(format!("pictures of {width}×{height} pixels"))),
+        }
+    }
+}
+
+/// Whether `path` can be the path of a part: relative, with `/`, and staying below its root on every system.
+///
+/// # Errors
+/// With what is wrong about it.
+pub fn check_part_path(path: &str) -> Result<(), Problem> {
+    let refuse = |what: &str| Err(Problem::Format(format!("the path {:?} {what}", shortened(path))));
+    let bytes = path.as_bytes();
+    if path.len() > MAX_PATH {
+        return refuse("is too long");
+    }
+    if path.contains('\0') {
+        return refuse("contains NUL");
+    }
+    if path.starts_with('/') || path.contains('\\') || matches!(bytes, [b'a'..=b'z' | b'A'..=b'Z', b':', ..])
+    {
+        return refuse("is not relative with `/` between folders");
+    }
+    if path.split('/').any(|name| matches!(name, "" | "." | "..")) {
+        return refuse("has a folder without a name, `.` or `..`");
+    }
+    Ok(())
+}
+
+fn distinct<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(), Problem> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if name.is_empty() {
+            return Err(Problem::Format(format!("a {what} without a name")));
+        }
+        if !seen.insert(name) {
+            return Err(Problem::Format(format!("the {what} `{}` comes twice", shortened(name))));
+        }
+    }
+    Ok(())
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_below_their_root() {
+        for path in ["a.bin", "train/cat/0 1.jpg", "..a/b..", "ab:c", "ünïcode/…"] {
+            assert!(check_part_path(path).is_ok(), "{path}");
+        }
+        let long = "x".repeat(MAX_PATH + 1);
+        for path in ["", "/etc/passwd", "..", "../a", "a/../b", "a/..", "./a", "a//b", "a/", "C:a", "c:/a"]
+            .into_iter()
+            .chain(["a\\b", "\\\\host\\a", "a\0b", long.as_str()])
+        {
+            assert!(check_part_path(path).is_err(), "{path:?}");
+        }
+    }
+}

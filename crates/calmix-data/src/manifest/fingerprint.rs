@@ -1,0 +1,106 @@
+//! What a dataset is, in 32 bytes.
+
+use super::{Encoding, Header, Layout, VERSION};
+
+/// A fingerprint in the making: samples in the order of their ids, then the header.
+///
+/// It is the BLAKE3 of, each number little-endian and each text after its length: the format's version, the
+/// number of samples, the BLAKE3 of every (BLAKE3 of the content, label), the encoding, the classes, the
+/// subsets. Paths are not part of it: a dataset that was moved or sharded anew is the same dataset.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fingerprint {
+    samples: blake3::Hasher,
+}
+
+impl Fingerprint {
+    /// Takes in the next sample.
+    pub(crate) fn sample(&mut self, bytes: &[u8], label: u32) {
+        self.samples.update(blake3::hash(bytes).as_bytes());
+        self.samples.update(&label.to_le_bytes());
+    }
+
+    /// The fingerprint of these samples under this header, in hexadecimal.
+    pub(crate) fn finish(&self, header: &Header) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&VERSION.to_le_bytes());
+        hasher.update(&header.samples.to_le_bytes());
+        hasher.update(self.samples.finalize().as_bytes());
+        for number in encoding(header.encoding) {
+            hasher.update(&number.to_le_bytes());
+        }
+        hasher.update(&(header.classes.len() as u64).to_le_bytes());
+        for class in &header.classes {
+            text(&mut hasher, class);
+        }
+        hasher.update(&(header.subsets.len() as u64).to_le_bytes());
+        for subset in &header.subsets {
+            text(&mut hasher, &subset.name);
+            hasher.update(&subset.count.to_le_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+}
+
+fn text(hasher: &mut blake3::Hasher, text: &str) {
+    hasher.update(&(text.len() as u64).to_le_bytes());
+    hasher.update(text.as_bytes());
+}
+
+fn encoding(encoding: Encoding) -> [u32; 3] {
+    match encoding {
+        Encoding::File => [0, 0, 0],
+        Encoding::Raw { width, height, layout: Layout::Grey } => [1, width, height],
+        Encoding::Raw { width, height, layout: Layout::Planes } => [2, width, height],
+        Encoding::Raw { width, height, layout: Layout::PlanesByColumn } => [3, width, height],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{NO_LABEL, Subset};
+
+    fn header() -> Header {
+        Header {
+            version: VERSION,
+            classes: vec!["cat".into(), "dog".into()],
+            subsets: vec![Subset { name: "train".into(), first: 0, count: 2 }],
+            samples: 2,
+            parts: 1,
+            encoding: Encoding::File,
+            fingerprint: String::new(),
+        }
+    }
+
+    fn of(header: &Header, samples: &[(&[u8], u32)]) -> String {
+        let mut fingerprint = Fingerprint::default();
+        for (bytes, label) in samples {
+            fingerprint.sample(bytes, *label);
+        }
+        fingerprint.finish(header)
+    }
+
+    #[test]
+    fn content_labels_order_classes_subsets_and_encoding_matter_and_parts_do_not() {
+        let samples: [(&[u8], u32); 2] = [(b"one", 0), (b"two", NO_LABEL)];
+        let base = of(&header(), &samples);
+        assert_eq!(of(&Header { parts: 7, ..header() }, &samples), base);
+        let raw = |layout| Encoding::Raw { width: 1, height: 3, layout };
+        let renamed = vec!["cat".into(), "dogs".into()];
+        let moved = vec!["ca".into(), "tdog".into()];
+        let subsets = vec![Subset { name: "test".into(), first: 0, count: 2 }];
+        let others = [
+            of(&header(), &[(b"one", 0), (b"twp", NO_LABEL)]),
+            of(&header(), &[(b"one", 1), (b"two", NO_LABEL)]),
+            of(&header(), &[(b"two", NO_LABEL), (b"one", 0)]),
+            of(&Header { classes: renamed, ..header() }, &samples),
+            of(&Header { classes: moved, ..header() }, &samples),
+            of(&Header { subsets, ..header() }, &samples),
+            of(&Header { encoding: raw(Layout::Grey), ..header() }, &samples),
+            of(&Header { encoding: raw(Layout::Planes), ..header() }, &samples),
+            of(&Header { encoding: raw(Layout::PlanesByColumn), ..header() }, &samples),
+        ];
+        let all: std::collections::BTreeSet<_> = others.iter().chain([&base]).collect();
+        assert_eq!(all.len(), others.len() + 1);
+    }
+}

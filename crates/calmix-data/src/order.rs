@@ -1,0 +1,94 @@
+//! Which sample comes when: a pure function of the seed and the position, at any size.
+//!
+//! A stream visits its samples epoch by epoch, each exactly once an epoch, in an order that is new every epoch.
+//! The order is never written down: [`Order::at`] computes any place of it, so a billion samples need no array
+//! and resuming needs no state. A step takes the next rows of the stream ([`Feed`]); rows belong to logical
+//! parts ([`Layout`]), and processes only choose which parts they run, so a batch never depends on their number.
+//!
+//! ```
+//! use std::num::NonZeroU64;
+//! use calmix_core::rng::{Domain, Seed};
+//! use calmix_data::order::Order;
+//!
+//! let len = NonZeroU64::new(1_000_000_000).unwrap();
+//! let order = Order { seed: Seed(7), domain: Domain::UnlabelledOrder, len };
+//! let visit = order.at(12_345_678_901);
+//! assert_eq!(visit.epoch, 12);
+//! assert!(visit.index < 1_000_000_000);
+//! ```
+
+mod feed;
+mod layout;
+mod permutation;
+
+use std::num::NonZeroU64;
+
+use calmix_core::rng::{Domain, Seed};
+
+pub use feed::{Feed, Visits};
+pub use layout::{Layout, LogicalPart};
+use permutation::Permutation;
+
+/// The order of one stream.
+///
+/// It is a stable format: a resumed run relies on it, and a test pins it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// The seed of the run.
+    pub seed: Seed,
+    /// Which stream: [`Domain::LabelledOrder`] or [`Domain::UnlabelledOrder`].
+    pub domain: Domain,
+    /// How many samples the stream has.
+    pub len: NonZeroU64,
+}
+
+/// One sample's turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Visit {
+    /// How many times the whole stream was visited before.
+    pub epoch: u64,
+    /// Which sample of the stream, below its length.
+    pub index: u64,
+}
+
+impl Order {
+    /// The visit at `position`, counted from the beginning of the run.
+    ///
+    /// Takes a constant time above 4,096 samples. A shorter stream is shuffled whole for the answer; where many
+    /// positions are asked for, a [`Cursor`] does so once an epoch.
+    pub fn at(self, position: u64) -> Visit {
+        self.cursor().at(position)
+    }
+
+    /// Answers for many positions, fastest where they lie in the same epoch.
+    pub fn cursor(self) -> Cursor {
+        Cursor { order: self, keyed: None }
+    }
+
+    fn permutation(self, epoch: u64) -> Permutation {
+        // The length takes the place of the sample: streams of different lengths draw different orders.
+        Permutation::draw(self.len, &mut self.seed.stream(self.domain, epoch, self.len.get()))
+    }
+}
+
+/// An [`Order`] that remembers the epoch it was last asked about: what it answers is the same.
+#[derive(Debug, Clone)]
+pub struct Cursor {
+    order: Order,
+    keyed: Option<(u64, Permutation)>,
+}
+
+impl Cursor {
+    /// The visit at `position`.
+    pub fn at(&mut self, position: u64) -> Visit {
+        let epoch = position / self.order.len;
+        let place = position % self.order.len;
+        let fresh = |order: Order| (epoch, order.permutation(epoch));
+        let keyed = match self.keyed.take() {
+            Some(keyed) if keyed.0 == epoch => keyed,
+            _ => fresh(self.order),
+        };
+        let index = self.keyed.insert(keyed).1.at(place);
+        Visit { epoch, index }
+    }
+}

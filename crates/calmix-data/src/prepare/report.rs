@@ -1,0 +1,150 @@
+//! What a prepared dataset holds, for the person who prepared it.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+
+use super::Warning;
+use super::duplicates::{self, EXAMPLES};
+use crate::dataset::Dataset;
+use crate::error::DataError;
+
+/// How many unreadable files a report prints; it carries all of them.
+const PRINTED: usize = 10;
+
+/// Counts, classes, unreadable files and probable mistakes.
+#[derive(Debug)]
+pub struct Report {
+    /// What the dataset is, in hexadecimal.
+    pub fingerprint: String,
+    /// The subsets in the order of their ids.
+    pub subsets: Vec<SubsetReport>,
+    /// The classes in the order of their labels.
+    pub classes: Vec<ClassCount>,
+    /// The files that could not be read and were left out.
+    pub unreadable: Vec<DataError>,
+    /// Probable mistakes.
+    pub warnings: Vec<Warning>,
+}
+
+/// Counts of a subset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubsetReport {
+    /// Its name.
+    pub name: String,
+    /// Samples with a label.
+    pub labelled: u64,
+    /// Samples without.
+    pub unlabelled: u64,
+}
+
+/// A class and how many samples have it as their label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassCount {
+    /// Its name.
+    pub name: String,
+    /// Labelled samples, in all subsets together.
+    pub labelled: u64,
+}
+
+impl Report {
+    /// Counts what `dataset` holds.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn new(dataset: &Dataset, unreadable: Vec<DataError>) -> Result<Self, DataError> {
+        let class = |name: &String| ClassCount { name: name.clone(), labelled: 0 };
+        let mut classes: Vec<ClassCount> = dataset.classes().iter().map(class).collect();
+        let mut warnings = alike_names(dataset.classes());
+        let mut subsets = Vec::new();
+        for subset in &dataset.header().subsets {
+            let mut counts = vec![0_u64; classes.len()];
+            for record in dataset.records(dataset.subset(&subset.name)?) {
+                let label = record?.1.class();
+                if let Some(count) = label.and_then(|label| counts.get_mut(label as usize)) {
+                    *count += 1;
+                }
+            }
+            let labelled = counts.iter().sum();
+            let counted =
+                SubsetReport { name: subset.name.clone(), labelled, unlabelled: subset.count - labelled };
+            warnings.extend(few_images(&counted, &classes, &counts));
+            warnings.extend(some_unlabelled(&counted));
+            for (class, count) in classes.iter_mut().zip(counts) {
+                class.labelled += count;
+            }
+            subsets.push(counted);
+        }
+        if !classes.is_empty() && classes.iter().all(|class| class.labelled == 0) {
+            warnings.push(Warning::NoLabels);
+        }
+        warnings.extend(duplicates::find(dataset)?);
+        let fingerprint = dataset.fingerprint().to_owned();
+        Ok(Self { fingerprint, subsets, classes, unreadable, warnings })
+    }
+
+    /// Samples in all subsets together, labelled and not.
+    pub fn samples(&self) -> u64 {
+        self.subsets.iter().map(|subset| subset.labelled + subset.unlabelled).sum()
+    }
+
+    /// Samples without a label in all subsets together.
+    pub fn unlabelled(&self) -> u64 {
+        self.subsets.iter().map(|subset| subset.unlabelled).sum()
+    }
+
+    /// The least and the greatest number of labelled samples of a class.
+    pub fn labelled_per_class(&self) -> Option<(u64, u64)> {
+        let counts = || self.classes.iter().map(|class| class.labelled);
+        Some((counts().min()?, counts().max()?))
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let short: String = self.fingerprint.chars().take(12).collect();
+        let count =
+            |subset: &SubsetReport| format!("{} {}", subset.name, subset.labelled + subset.unlabelled);
+        let subsets: Vec<String> = self.subsets.iter().map(count).collect();
+        writeln!(f, "data: {short}")?;
+        writeln!(f, "{} samples: {}", self.samples(), subsets.join(", "))?;
+        let (least, most) = self.labelled_per_class().unwrap_or_default();
+        let each = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        write!(f, "{} classes, {each} labelled images each, ", self.classes.len())?;
+        write!(f, "{} without label", self.unlabelled())?;
+        if !self.unreadable.is_empty() {
+            write!(f, "\n{} files could not be read and were left out:", self.unreadable.len())?;
+            for error in self.unreadable.iter().take(PRINTED) {
+                write!(f, "\n  {error}")?;
+            }
+            if self.unreadable.len() > PRINTED {
+                write!(f, "\n  …")?;
+            }
+        }
+        self.warnings.iter().try_for_each(|warning| write!(f, "\nwarning: {warning}"))
+    }
+}
+
+fn few_images(subset: &SubsetReport, classes: &[ClassCount], counts: &[u64]) -> Option<Warning> {
+    let few = || classes.iter().zip(counts).filter(|(_, count)| **count < 3);
+    if subset.labelled == 0 || few().next().is_none() {
+        return None;
+    }
+    Some(Warning::FewImages {
+        subset: subset.name.clone(),
+        classes: few().count() as u64,
+        examples: few().map(|(class, count)| (class.name.clone(), *count)).take(EXAMPLES).collect(),
+    })
+}
+
+fn some_unlabelled(subset: &SubsetReport) -> Option<Warning> {
+    let &SubsetReport { labelled: with, unlabelled: without, .. } = subset;
+    (with > 0 && without > 0).then(|| Warning::SomeUnlabelled { subset: subset.name.clone(), without, with })
+}
+
+fn alike_names(classes: &[String]) -> Vec<Warning> {
+    let mut alike: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for class in classes {
+        alike.entry(class.trim().to_lowercase()).or_default().push(class.clone());
+    }
+    alike.into_values().filter(|names| names.len() > 1).map(|names| Warning::AlikeNames { names }).collect()
+}

@@ -1,0 +1,122 @@
+//! STL-10 in its binary version: 5,000 labelled images to train on, 8,000 to test on, 100,000 without labels.
+//!
+//! Images are 27,648 bytes: a red, a green and a blue plane of 96×96, each column by column; labels are one
+//! byte, from 1. <https://cs.stanford.edu/~acoates/stl10/>
+
+use std::path::Path;
+
+use super::Count;
+use super::names::{self, STL10};
+use super::place::{Opened, Place};
+use crate::error::{DataError, Problem};
+use crate::manifest::{Builder, Encoding, Layout};
+use crate::prepare::Prepared;
+
+const PIXELS: usize = 96 * 96 * 3;
+const FOLDER: &str = "stl10_binary";
+const REQUIRED: [&str; 4] = ["train_X.bin", "train_y.bin", "test_X.bin", "test_y.bin"];
+const UNLABELLED: &str = "unlabeled_X.bin";
+const FOLDS: &str = "fold_indices.txt";
+
+/// Published: ten folds of a thousand.
+const OFFICIAL_TRAIN: u64 = 5_000;
+const OFFICIAL_FOLDS: (usize, usize) = (10, 1_000);
+
+/// Prepares the files in `root`, or in the archive's folder inside it, as subsets `train`, `test` and, if it is
+/// there, `unlabelled`.
+///
+/// # Errors
+/// If a file is missing or not as long as it should be, a label is no class, or `target` cannot be written.
+pub fn prepare(root: &Path, target: &Path, count: Count) -> Result<Prepared, DataError> {
+    let place = Place::find(root, &[FOLDER], &REQUIRED)?;
+    place.require(&REQUIRED)?;
+    let classes = names::classes(&place, "class_names.txt", &STL10)?;
+    let open = |name: &str, official: u64| {
+        let opened = place.open(name)?;
+        let samples = opened.records(PIXELS as u64, count, official)?;
+        Ok::<_, DataError>((opened, samples))
+    };
+    let labelled = |images: &str, labels: &str, official: u64| {
+        let (images, samples) = open(images, official)?;
+        let labels = place.open(labels)?;
+        labels.records(1, Count::Official, samples)?;
+        Ok::<_, DataError>((images, samples, labels))
+    };
+    let train = labelled("train_X.bin", "train_y.bin", OFFICIAL_TRAIN)?;
+    let test = labelled("test_X.bin", "test_y.bin", 8_000)?;
+    let unlabelled = place.has(UNLABELLED).then(|| open(UNLABELLED, 100_000)).transpose()?;
+
+    let encoding = Encoding::Raw { width: 96, height: 96, layout: Layout::PlanesByColumn };
+    let mut builder = Builder::new(target, classes, encoding)?;
+    for (subset, (images, samples, labels)) in [("train", train), ("test", test)] {
+        builder.subset(subset);
+        add(&mut builder, images, samples, Some(labels))?;
+    }
+    if let Some((images, samples)) = unlabelled {
+        builder.subset("unlabelled");
+        add(&mut builder, images, samples, None)?;
+    }
+    builder.finish()
+}
+
+fn add(
+    builder: &mut Builder,
+    mut images: Opened,
+    samples: u64,
+    mut labels: Option<Opened>,
+) -> Result<(), DataError> {
+    let part = builder.part(&images.relative, images.length)?;
+    let mut pixels = vec![0; PIXELS];
+    for _ in 0..samples {
+        let mut label = None;
+        if let Some(labels) = &mut labels {
+            let mut byte = [0];
+            labels.read(&mut byte)?;
+            label = Some(labels.label(byte[0], 1, STL10.len())?);
+        }
+        let offset = images.position;
+        images.read(&mut pixels)?;
+        builder.sample(part, offset, &pixels, label)?;
+    }
+    Ok(())
+}
+
+/// The published folds: each a list of ids in `train`, the labelled images of one of the ten official runs.
+///
+/// # Errors
+/// If the list is missing, a line holds anything but different ids of `train`, or lines differ in length.
+pub fn folds(root: &Path) -> Result<Vec<Vec<u64>>, DataError> {
+    let place = Place::find(root, &[FOLDER], &[FOLDS])?;
+    place.require(&[FOLDS, "train_y.bin"])?;
+    let train = place.open("train_y.bin")?.length;
+    // Ten lines of a thousand numbers of four digits and a space are 50 kB.
+    let text = place.text(FOLDS, 1 << 20)?;
+    let refused = |line: usize, problem: String| {
+        let error = DataError::new(place.path(FOLDS), Problem::Content(problem));
+        error.at(format!("line {line}")).hint("fetch the archive again")
+    };
+    let mut folds: Vec<Vec<u64>> = Vec::new();
+    for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
+        let mut fold = Vec::new();
+        for word in text.split_whitespace() {
+            let id = word.parse().ok().filter(|&id: &u64| id < train);
+            fold.push(id.ok_or_else(|| refused(line, format!("{word:?} is no id below {train}")))?);
+        }
+        let mut sorted = fold.clone();
+        sorted.sort_unstable();
+        if let Some(pair) = sorted.windows(2).find(|pair| pair.first() == pair.last()) {
+            return Err(refused(line, format!("id {} stands twice", pair.first().unwrap_or(&0))));
+        }
+        let expected = folds.first().map_or(fold.len(), Vec::len);
+        if fold.len() != expected {
+            return Err(refused(line, format!("{} ids, the first line has {expected}", fold.len())));
+        }
+        folds.push(fold);
+    }
+    let found = (folds.len(), folds.first().map_or(0, Vec::len));
+    if found.0 == 0 || (train == OFFICIAL_TRAIN && found != OFFICIAL_FOLDS) {
+        let problem = format!("expected 10 folds of 1000 ids, found {} of {}", found.0, found.1);
+        return Err(refused(found.0, problem));
+    }
+    Ok(folds)
+}

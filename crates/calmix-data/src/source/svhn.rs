@@ -1,0 +1,117 @@
+//! SVHN, cropped digits: MATLAB files of 73,257, 26,032 and (extra) 531,131 images of 32×32.
+//!
+//! X is 32×32×3×N, column by column, so an image is 3,072 bytes in a row; y holds N labels, where 10 means the
+//! digit 0. <http://ufldl.stanford.edu/housenumbers/>
+
+use std::io::Write;
+use std::path::Path;
+
+use super::names::{self, DIGITS};
+use super::place::Place;
+use crate::error::{DataError, Problem};
+use crate::manifest::{Builder, Encoding, Layout};
+use crate::mat::{MatFile, Store, Variable};
+use crate::prepare::Prepared;
+
+const PIXELS: usize = 32 * 32 * 3;
+const SUBSETS: [(&str, &str); 3] =
+    [("train", "train_32x32.mat"), ("test", "test_32x32.mat"), ("extra", "extra_32x32.mat")];
+
+/// Prepares the files in `root`, or in `svhn` inside it, as subsets `train`, `test` and, if it is there, `extra`.
+///
+/// Compressed images are unpacked into the prepared folder; others stay in place. Images and labels are read side
+/// by side, so their order in the file does not matter and neither is ever held whole.
+///
+/// # Errors
+/// If a file is missing or damaged, X and y are not as described above, or `target` cannot be written.
+pub fn prepare(root: &Path, target: &Path) -> Result<Prepared, DataError> {
+    let [train, test, extra] = SUBSETS.map(|(_, file)| file);
+    let place = Place::find(root, &["svhn"], &[train, test, extra])?;
+    place.require(&[train, test])?;
+    let mut files = Vec::new();
+    for (subset, name) in SUBSETS.into_iter().filter(|(_, name)| place.has(name)) {
+        let opened = place.open(name)?;
+        files.push((subset, name, opened.relative, opened.length, Pair::open(&opened.path)?));
+    }
+    let encoding = Encoding::Raw { width: 32, height: 32, layout: Layout::PlanesByColumn };
+    let mut builder = Builder::new(target, names::owned(&DIGITS), encoding)?;
+    for (subset, name, relative, length, pair) in files {
+        builder.subset(subset);
+        if let Some(offset) = pair.images.offset() {
+            let part = builder.part(&relative, length)?;
+            pair.each(|index, pixels, label| {
+                builder.sample(part, offset + index * PIXELS as u64, pixels, Some(label))
+            })?;
+        } else {
+            let mut unpacked = builder.unpack(&name.replace(".mat", ".bin"))?;
+            pair.each(|index, pixels, label| {
+                unpacked.write_all(pixels).map_err(|error| DataError::new(target, error))?;
+                builder.sample(unpacked.part, index * PIXELS as u64, pixels, Some(label))
+            })?;
+            builder.finish_part(unpacked)?;
+        }
+    }
+    builder.finish()
+}
+
+/// Images and labels of one file, each at its first.
+struct Pair {
+    images: Variable,
+    labels: Variable,
+    samples: u64,
+}
+
+impl Pair {
+    fn open(path: &Path) -> Result<Self, DataError> {
+        let file = MatFile::open(path)?;
+        let variable = |name: &str| {
+            file.variable(name)?.ok_or_else(|| {
+                let problem = Problem::Content(format!("no variable {name:?}; looked for X and y"));
+                DataError::new(path, problem).hint("fetch format 2 (cropped digits) of SVHN")
+            })
+        };
+        let (images, labels) = (variable("X")?, variable("y")?);
+        let refused = |problem: String| {
+            Err(DataError::new(path, Problem::Content(problem))
+                .hint("fetch format 2 (cropped digits) of SVHN"))
+        };
+        let samples = match (images.store(), images.dims()) {
+            // MATLAB drops a last dimension of one.
+            (Store::U8, [32, 32, 3]) => 1,
+            (Store::U8, &[32, 32, 3, samples]) if samples > 0 => samples,
+            (store, dims) => {
+                return refused(format!("X is {dims:?} of {store:?}, expected [32, 32, 3, N] of U8"));
+            }
+        };
+        match labels.dims() {
+            &[n, 1] | &[1, n] if n == samples => Ok(Self { images, labels, samples }),
+            dims => refused(format!("y is {dims:?}, expected [{samples}, 1] for {samples} images")),
+        }
+    }
+
+    /// Calls `act` with the index, the pixels and the class of each sample.
+    fn each(
+        mut self,
+        mut act: impl FnMut(u64, &[u8], u32) -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
+        let mut pixels = [0; PIXELS];
+        for index in 0..self.samples {
+            let place = self.labels.place();
+            let number = self.labels.number()?;
+            self.images.bytes(&mut pixels)?;
+            let label = digit(number).ok_or_else(|| {
+                let problem = Problem::Content(format!("label {number}, expected 1 to 10"));
+                let error = DataError::new(self.labels.path(), problem).at(place);
+                error.hint("fetch the file again")
+            })?;
+            act(index, &pixels, label)?;
+        }
+        self.images.finish()?;
+        self.labels.finish()
+    }
+}
+
+/// The digit that a label means.
+fn digit(label: f64) -> Option<u32> {
+    (1_u32..=10).find(|&known| f64::from(known) == label).map(|label| label % 10)
+}

@@ -1,0 +1,286 @@
+//! Which samples keep their labels, which of them are held out, and which are learnt from without.
+//!
+//! A split is drawn from a seed, class by class; a class draws by its name, so neither the order of classes nor
+//! the other classes change what it draws. It is a small file that can be published: the ids it names, and the
+//! fingerprint of the dataset they belong to.
+//!
+//! ```
+//! use calmix_core::rng::Seed;
+//! use calmix_data::dataset::Dataset;
+//! use calmix_data::manifest::{Builder, Encoding, Layout};
+//! use calmix_data::split::{Plan, Rule, Split};
+//!
+//! // Ten grey pictures of one pixel, in two classes.
+//! let root = tempfile::tempdir()?;
+//! let pixels: Vec<u8> = (0..10).collect();
+//! std::fs::write(root.path().join("pixels"), &pixels)?;
+//! let target = root.path().join("prepared");
+//! let encoding = Encoding::Raw { width: 1, height: 1, layout: Layout::Grey };
+//! let mut builder = Builder::new(&target, vec!["even".into(), "odd".into()], encoding)?;
+//! builder.subset("train");
+//! let part = builder.part("pixels", 10)?;
+//! for pixel in pixels {
+//!     builder.sample(part, pixel.into(), &[pixel], Some(u32::from(pixel % 2)))?;
+//! }
+//! builder.finish()?;
+//!
+//! let dataset = Dataset::open(&target, root.path())?;
+//! let plan = Plan { rule: Rule::PerClass { labels: 2 }, ..Plan::new(Seed(1), "train") };
+//! let split = Split::draw(&dataset, plan)?;
+//! let counts = split.counts(&dataset)?;
+//! assert_eq!((counts.labelled, counts.unlabelled), (4, 6));
+//!
+//! let path = root.path().join("split.json");
+//! split.write(&path)?;
+//! assert_eq!(Split::read(&path, &dataset)?, split);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod draw;
+mod file;
+mod quota;
+mod unlabelled;
+
+use std::ops::Range;
+
+use calmix_core::rng::Seed;
+use serde::{Deserialize, Serialize};
+
+use draw::Candidates;
+pub use unlabelled::UnlabelledSet;
+
+use crate::dataset::Dataset;
+use crate::error::{DataError, Problem};
+
+/// The format of `split.json` that this version writes.
+pub const VERSION: u32 = 1;
+
+/// How many labels are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Rule {
+    /// The same number of every class; a class that has fewer gives all.
+    PerClass {
+        /// How many of each.
+        labels: u64,
+    },
+    /// A number in all, the same of every class that has any; what does not divide goes to classes chosen by
+    /// the seed, one each. A class that has fewer gives all, and nothing takes their place.
+    Total {
+        /// How many in all.
+        labels: u64,
+    },
+    /// The same share of every class, rounded so that it is that share of all, too.
+    Fraction {
+        /// In (0, 1].
+        share: f64,
+    },
+    /// A list of ids from elsewhere: a published split, a fold of STL-10.
+    Given,
+}
+
+/// How a dataset is split.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What the draw depends on besides the dataset.
+    pub seed: Seed,
+    /// How many labels are kept.
+    pub rule: Rule,
+    /// The subsets that labels come from.
+    pub labelled: Vec<String>,
+    /// The subsets whose samples are learnt from without their label.
+    pub unlabelled: Vec<String>,
+    /// Whether samples that keep their label are in the unlabelled set, too. Those held out never are.
+    pub include_labelled: bool,
+    /// The share of the labels that is held out for validation, in [0, 1). No class gives its last label.
+    pub validation: f64,
+}
+
+/// A split of one dataset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Split {
+    version: u32,
+    dataset: String,
+    plan: Plan,
+    labelled: Vec<u64>,
+    validation: Vec<u64>,
+    short: Vec<Short>,
+}
+
+/// A class that had fewer labels than its share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Short {
+    /// Its name.
+    pub class: String,
+    /// How many were wanted.
+    pub wanted: u64,
+    /// How many it had, and gave.
+    pub given: u64,
+}
+
+/// How many samples a split has of each kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts {
+    /// Samples to learn from with their label.
+    pub labelled: u64,
+    /// Samples held out with their label.
+    pub validation: u64,
+    /// Samples to learn from without.
+    pub unlabelled: u64,
+    /// How many of `unlabelled` are also in `labelled`: none unless the plan includes them.
+    pub in_both: u64,
+    /// `labelled`, class by class.
+    pub per_class: Vec<u64>,
+}
+
+impl Plan {
+    /// Four labels a class of one subset, the rest of it unlabelled, nothing held out.
+    pub fn new(seed: Seed, subset: &str) -> Self {
+        Self {
+            seed,
+            rule: Rule::PerClass { labels: 4 },
+            labelled: vec![subset.to_owned()],
+            unlabelled: vec![subset.to_owned()],
+            include_labelled: false,
+            validation: 0.0,
+        }
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        let sensible = match self.rule {
+            Rule::PerClass { labels } | Rule::Total { labels } => labels > 0,
+            Rule::Fraction { share } => share > 0.0 && share <= 1.0,
+            Rule::Given => true,
+        };
+        if !sensible {
+            return Err(Problem::Content(format!("a split cannot have {:?}", self.rule)));
+        }
+        if !(0.0..1.0).contains(&self.validation) {
+            let problem = format!("a validation share of {}, expected one in [0, 1)", self.validation);
+            return Err(Problem::Content(problem));
+        }
+        Ok(())
+    }
+}
+
+impl Split {
+    /// Draws the labels that `plan` asks for.
+    ///
+    /// # Errors
+    /// If the plan names subsets that do not exist, asks for no labels or for a given list, or if there are no
+    /// labels to draw.
+    pub fn draw(dataset: &Dataset, plan: Plan) -> Result<Self, DataError> {
+        if plan.rule == Rule::Given {
+            let problem = Problem::Content("nothing to draw: the labels are a given list".into());
+            return Err(DataError::new(dataset.folder(), problem).hint("hand over the list"));
+        }
+        let ranges = ranges(dataset, &plan.labelled)?;
+        Self::from_candidates(dataset, plan, &Candidates::Ranges(&ranges))
+    }
+
+    /// Keeps the labels of exactly these samples (less a validation share, if `plan` asks for one); the plan's
+    /// rule becomes [`Rule::Given`].
+    ///
+    /// # Errors
+    /// If an id comes twice, is in none of the plan's labelled subsets or has no label.
+    pub fn given(dataset: &Dataset, plan: Plan, mut ids: Vec<u64>) -> Result<Self, DataError> {
+        ids.sort_unstable();
+        let plan = Plan { rule: Rule::Given, ..plan };
+        check_ids(dataset, &plan, &ids).map_err(|problem| DataError::new(dataset.folder(), problem))?;
+        Self::from_candidates(dataset, plan, &Candidates::Ids(&ids))
+    }
+
+    /// What the split was drawn by.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The samples that keep their label, ascending.
+    pub fn labelled(&self) -> &[u64] {
+        &self.labelled
+    }
+
+    /// The samples held out with their label, ascending.
+    pub fn validation(&self) -> &[u64] {
+        &self.validation
+    }
+
+    /// The classes that had fewer labels than their share.
+    pub fn short(&self) -> &[Short] {
+        &self.short
+    }
+
+    /// The samples to learn from without their label.
+    ///
+    /// # Errors
+    /// If `dataset` lacks the plan's subsets: it is another one.
+    pub fn unlabelled(&self, dataset: &Dataset) -> Result<UnlabelledSet, DataError> {
+        let kept = if self.plan.include_labelled { &[] } else { self.labelled.as_slice() };
+        let excluded = kept.iter().chain(&self.validation).copied();
+        Ok(UnlabelledSet::new(ranges(dataset, &self.plan.unlabelled)?, excluded))
+    }
+
+    /// How many samples there are of each kind.
+    ///
+    /// # Errors
+    /// If the dataset cannot be read.
+    pub fn counts(&self, dataset: &Dataset) -> Result<Counts, DataError> {
+        let unlabelled = self.unlabelled(dataset)?;
+        let mut per_class = vec![0; dataset.classes().len()];
+        let mut in_both = 0;
+        for &id in &self.labelled {
+            let label = dataset.label(id)?;
+            if let Some(count) = label.and_then(|label| per_class.get_mut(label as usize)) {
+                *count += 1;
+            }
+            in_both += u64::from(unlabelled.position(id).is_some());
+        }
+        Ok(Counts {
+            labelled: self.labelled.len() as u64,
+            validation: self.validation.len() as u64,
+            unlabelled: unlabelled.len(),
+            in_both,
+            per_class,
+        })
+    }
+
+    fn from_candidates(dataset: &Dataset, plan: Plan, from: &Candidates<'_>) -> Result<Self, DataError> {
+        plan.check().map_err(|problem| DataError::new(dataset.folder(), problem))?;
+        // The unlabelled subsets must exist now, not when training begins.
+        ranges(dataset, &plan.unlabelled)?;
+        let draw::Drawn { labelled, validation, short } = draw::draw(dataset, &plan, from)?;
+        let dataset = dataset.fingerprint().to_owned();
+        Ok(Self { version: VERSION, dataset, plan, labelled, validation, short })
+    }
+}
+
+/// The ids of these subsets, ascending.
+fn ranges(dataset: &Dataset, names: &[String]) -> Result<Vec<Range<u64>>, DataError> {
+    let mut ranges = names.iter().map(|name| dataset.subset(name)).collect::<Result<Vec<_>, _>>()?;
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
+    // A subset that is named twice is there once.
+    ranges.dedup();
+    Ok(ranges)
+}
+
+/// Whether `ids` ascend without repetition, are in the plan's labelled subsets and have labels.
+fn check_ids(dataset: &Dataset, plan: &Plan, ids: &[u64]) -> Result<(), Problem> {
+    let content = |problem: String| Err(Problem::Content(problem));
+    let mut pairs = ids.iter().zip(ids.iter().skip(1));
+    if let Some((a, b)) = pairs.find(|(a, b)| a >= b) {
+        return content(format!("samples {a} and {b} do not ascend"));
+    }
+    let ranges = ranges(dataset, &plan.labelled).map_err(|error| error.problem)?;
+    for &id in ids {
+        if !ranges.iter().any(|range| range.contains(&id)) {
+            return content(format!("sample {id} is in none of {}", plan.labelled.join(", ")));
+        }
+        if dataset.label(id).map_err(|error| error.problem)?.is_none() {
+            return content(format!("sample {id} has no label"));
+        }
+    }
+    Ok(())
+}

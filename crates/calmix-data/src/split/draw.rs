@@ -1,0 +1,100 @@
+//! Which samples keep their labels.
+
+use std::ops::Range;
+
+use calmix_core::rng::Domain;
+
+use super::quota::{self, Purpose, class_key};
+use super::{Plan, Rule, Short};
+use crate::dataset::Dataset;
+use crate::error::{DataError, Problem};
+
+/// Where labelled samples may come from.
+pub(super) enum Candidates<'a> {
+    /// Every sample with a label in these ranges, ascending.
+    Ranges(&'a [Range<u64>]),
+    /// These samples, ascending; each has a label.
+    Ids(&'a [u64]),
+}
+
+/// Ids that were drawn, ascending, and classes that had fewer than was wanted.
+pub(super) struct Drawn {
+    pub(super) labelled: Vec<u64>,
+    pub(super) validation: Vec<u64>,
+    pub(super) short: Vec<Short>,
+}
+
+/// The samples of one class that are still to come, as ranks within the class.
+#[derive(Default)]
+struct Chosen {
+    // Descending, so the next one is last; with each, whether it is held out.
+    ranks: Vec<(u64, bool)>,
+    seen: u64,
+}
+
+/// Draws class by class in two passes over the candidates: one counts, one collects. Memory is for what is
+/// drawn, whatever the size of the dataset.
+pub(super) fn draw(dataset: &Dataset, plan: &Plan, from: &Candidates<'_>) -> Result<Drawn, DataError> {
+    let classes = dataset.classes();
+    let mut available = vec![0_u64; classes.len()];
+    from.visit(dataset, |_, label| {
+        if let Some(count) = available.get_mut(label as usize) {
+            *count += 1;
+        }
+    })?;
+    let rule = if matches!(from, Candidates::Ids(_)) { Rule::Given } else { plan.rule };
+    let wanted = quota::wanted(rule, plan.seed, classes, &available);
+    let given: Vec<u64> =
+        wanted.iter().zip(&available).map(|(wanted, available)| *wanted.min(available)).collect();
+    let held = quota::held_out(plan.validation, plan.seed, classes, &given);
+    let short = classes.iter().zip(wanted.iter().zip(&given)).filter(|(_, (wanted, given))| given < wanted);
+    let short =
+        short.map(|(class, (&wanted, &given))| Short { class: class.clone(), wanted, given }).collect();
+
+    let mut chosen: Vec<Chosen> = Vec::with_capacity(classes.len());
+    for ((name, available), (&given, &held)) in classes.iter().zip(&available).zip(given.iter().zip(&held)) {
+        let mut stream = plan.seed.stream(Domain::Split, Purpose::Samples as u64, class_key(name));
+        let ranks = stream.draw_without_replacement(*available, given as usize);
+        let mut ranks: Vec<(u64, bool)> =
+            ranks.into_iter().zip((0..held).map(|_| true).chain(std::iter::repeat(false))).collect();
+        ranks.sort_unstable_by(|a, b| b.cmp(a));
+        chosen.push(Chosen { ranks, seen: 0 });
+    }
+    let (mut labelled, mut validation) = (Vec::new(), Vec::new());
+    from.visit(dataset, |id, label| {
+        let Some(class) = chosen.get_mut(label as usize) else { return };
+        if let Some((_, held)) = class.ranks.pop_if(|(rank, _)| *rank == class.seen) {
+            if held { validation.push(id) } else { labelled.push(id) }
+        }
+        class.seen += 1;
+    })?;
+    if labelled.is_empty() {
+        let problem = Problem::Content(format!("no sample of {} has a label", plan.labelled.join(", ")));
+        return Err(DataError::new(dataset.folder(), problem).hint("name a subset that has labels"));
+    }
+    Ok(Drawn { labelled, validation, short })
+}
+
+impl Candidates<'_> {
+    /// Calls `with` for the id and the label of each candidate, ids ascending.
+    fn visit(&self, dataset: &Dataset, mut with: impl FnMut(u64, u32)) -> Result<(), DataError> {
+        match self {
+            Self::Ranges(ranges) => {
+                for record in ranges.iter().flat_map(|range| dataset.records(range.clone())) {
+                    let (id, record) = record?;
+                    if let Some(label) = record.class() {
+                        with(id, label);
+                    }
+                }
+            }
+            Self::Ids(ids) => {
+                for &id in *ids {
+                    if let Some(label) = dataset.label(id)? {
+                        with(id, label);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

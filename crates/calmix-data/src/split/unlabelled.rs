@@ -1,0 +1,125 @@
+//! The unlabelled set: ranges of ids without a few of them, never an array of all.
+
+use std::ops::Range;
+
+/// Some ranges of ids, less some single ids: position ↔ id in O(log) time, memory for the single ids only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnlabelledSet {
+    // Ascending, disjoint, not empty; with each, the place at which it begins when all are laid end to end.
+    ranges: Vec<(u64, Range<u64>)>,
+    // Ascending places of the ids that are left out.
+    holes: Vec<u64>,
+    places: u64,
+}
+
+impl UnlabelledSet {
+    /// The ids of `ranges` that are not in `excluded`. Ids may come more than once in both, and in any order.
+    pub fn new(
+        ranges: impl IntoIterator<Item = Range<u64>>,
+        excluded: impl IntoIterator<Item = u64>,
+    ) -> Self {
+        let mut sorted: Vec<Range<u64>> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
+        sorted.sort_unstable_by_key(|range| range.start);
+        let mut set = Self { ranges: Vec::with_capacity(sorted.len()), holes: Vec::new(), places: 0 };
+        let mut end = 0;
+        for range in sorted {
+            let range = range.start.max(end)..range.end;
+            if !range.is_empty() {
+                end = range.end;
+                let length = range.end - range.start;
+                set.ranges.push((set.places, range));
+                set.places += length;
+            }
+        }
+        let mut holes: Vec<u64> = excluded.into_iter().filter_map(|id| set.place(id)).collect();
+        holes.sort_unstable();
+        holes.dedup();
+        set.holes = holes;
+        set
+    }
+
+    /// How many ids there are.
+    pub fn len(&self) -> u64 {
+        self.places - self.holes.len() as u64
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The id at a position, in ascending order; none beyond the last.
+    pub fn id(&self, position: u64) -> Option<u64> {
+        if position >= self.len() {
+            return None;
+        }
+        // Hole h moves every position from holes[h] − h on by one, and these thresholds ascend.
+        let (mut low, mut high) = (0, self.holes.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if self.holes.get(middle).is_some_and(|hole| hole - middle as u64 <= position) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let place = position + low as u64;
+        let next = self.ranges.partition_point(|(begin, _)| *begin <= place);
+        let (begin, range) = self.ranges.get(next.checked_sub(1)?)?;
+        Some(range.start + (place - begin))
+    }
+
+    /// The position of an id; none if it is not in the set.
+    pub fn position(&self, id: u64) -> Option<u64> {
+        let place = self.place(id)?;
+        self.holes.binary_search(&place).err().map(|before| place - before as u64)
+    }
+
+    fn place(&self, id: u64) -> Option<u64> {
+        let next = self.ranges.partition_point(|(_, range)| range.start <= id);
+        let (begin, range) = self.ranges.get(next.checked_sub(1)?)?;
+        range.contains(&id).then(|| begin + (id - range.start))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_billion_ids_take_the_memory_of_the_few_that_are_left_out() {
+        let set = UnlabelledSet::new(std::iter::once(5..1_000_000_005), [5, 6, 1_000_000_004, 500]);
+        assert_eq!((set.len(), set.holes.len()), (999_999_996, 4));
+        assert_eq!((set.id(0), set.id(492), set.id(493)), (Some(7), Some(499), Some(501)));
+        assert_eq!((set.id(999_999_995), set.id(999_999_996)), (Some(1_000_000_003), None));
+        let whole = UnlabelledSet::new(std::iter::once(0..u64::MAX), [0]);
+        assert_eq!((whole.len(), whole.id(u64::MAX - 2)), (u64::MAX - 1, Some(u64::MAX - 1)));
+        assert_eq!(whole.position(u64::MAX), None);
+    }
+
+    proptest! {
+        #[test]
+        fn positions_and_ids_are_the_same_as_in_a_list(
+            ranges in vec((0_u64..60, 0_u64..20), 0..5),
+            excluded in vec(0_u64..90, 0..30),
+        ) {
+            let ranges: Vec<Range<u64>> = ranges.into_iter().map(|(first, count)| first..first + count).collect();
+            let set = UnlabelledSet::new(ranges.clone(), excluded.clone());
+            let list: Vec<u64> = (0..100)
+                .filter(|id| ranges.iter().any(|range| range.contains(id)) && !excluded.contains(id))
+                .collect();
+            prop_assert_eq!(set.len(), list.len() as u64);
+            prop_assert_eq!(set.is_empty(), list.is_empty());
+            for position in 0..110 {
+                prop_assert_eq!(set.id(position), list.get(position as usize).copied());
+            }
+            for id in 0..110 {
+                let place = list.iter().position(|other| *other == id).map(|place| place as u64);
+                prop_assert_eq!(set.position(id), place);
+            }
+        }
+    }
+}

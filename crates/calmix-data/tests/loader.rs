@@ -1,0 +1,297 @@
+//! The loader: the same bytes whatever the workers do, and an end to everything that goes wrong.
+#![allow(clippy::unwrap_used, clippy::panic)] // in the functions that the tests share
+
+#[path = "loader/corrupt.rs"]
+mod corrupt;
+#[path = "loader/end_to_end.rs"]
+mod end_to_end;
+#[path = "loader/fixtures.rs"]
+mod fixtures;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use calmix_core::rng::Seed;
+use calmix_data::loader::{AsIs, Batch, InMemory, LoadError, Loader, Members, Supply, Training};
+use calmix_data::order::{Layout, LogicalPart};
+use fixtures::{Drawn, Fault, SIZE, Tinted, crew};
+
+fn training(steps: std::ops::Range<u64>) -> Training {
+    Training {
+        labelled: Supply { members: Members::from([3, 30, 31, 77, 150, 151, 152].as_slice()), batch: 5 },
+        unlabelled: Supply { members: Members::from(100..301), batch: 23 },
+        ..Training::new(Seed(5), steps)
+    }
+}
+
+fn load(source: Drawn, training: Training, threads: usize) -> Vec<Batch> {
+    let loader = Loader::new(Arc::new(source), Arc::new(Tinted), training, crew(threads, 3)).unwrap();
+    loader.map(|batch| batch.unwrap().keep()).collect()
+}
+
+#[test]
+fn any_number_of_workers_makes_the_same_batches() {
+    let one = load(Drawn::default(), training(0..40), 1);
+    assert_eq!(one.len(), 40);
+    for threads in [2, 4] {
+        assert_eq!(load(Drawn::default(), training(0..40), threads), one);
+    }
+}
+
+#[test]
+fn any_order_of_completion_makes_the_same_batches() {
+    let calm = load(Drawn::default(), training(0..12), 1);
+    for sleep_seed in 0..4 {
+        assert_eq!(load(Drawn { sleeps: Some(sleep_seed), ..Drawn::default() }, training(0..12), 4), calm);
+    }
+}
+
+#[test]
+fn a_restart_at_any_of_fifty_steps_continues_with_the_same_batches() {
+    let whole = load(Drawn::default(), training(0..52), 2);
+    for cut in 0..50 {
+        for threads in [1, 2, 4] {
+            let resumed = load(Drawn::default(), training(cut..cut + 2), threads);
+            assert_eq!(resumed, whole[cut as usize..cut as usize + 2], "cut at {cut}, {threads} workers");
+        }
+    }
+}
+
+#[test]
+fn every_sample_comes_exactly_once_an_epoch() {
+    // 201 samples by 23 a step, 7 samples by 5 a step: epochs end inside of batches.
+    let mut visits: [BTreeMap<(u64, u64), u32>; 2] = Default::default();
+    for batch in load(Drawn::default(), training(0..201), 4) {
+        let labelled = batch.labelled.epochs.iter().zip(&batch.labelled.ids);
+        let unlabelled = batch.unlabelled.epochs.iter().zip(&batch.unlabelled.ids);
+        labelled.for_each(|(&epoch, &id)| *visits[0].entry((epoch, id)).or_default() += 1);
+        unlabelled.for_each(|(&epoch, &id)| *visits[1].entry((epoch, id)).or_default() += 1);
+    }
+    assert!(visits.iter().all(|seen| seen.values().all(|&count| count == 1)));
+    // 201 steps of 23 rows are 23 epochs of 201; 1,005 labelled rows are 143 epochs of 7 and 4 rows.
+    assert_eq!(visits[1].len(), 23 * 201);
+    assert!((100..301).all(|id| (0..23).all(|epoch| visits[1].contains_key(&(epoch, id)))));
+    assert_eq!(visits[0].len(), 1_005);
+    assert!((0..143).all(|epoch| visits[0].contains_key(&(epoch, 31))));
+}
+
+#[test]
+fn rows_show_what_their_ids_and_epochs_say() {
+    for batch in load(Drawn::default(), training(0..9), 3) {
+        let views = calmix_data::loader::labelled_views(Seed(5));
+        let labelled = &batch.labelled;
+        for (row, pixels) in labelled.pixels.chunks(SIZE).enumerate() {
+            assert_eq!(pixels, Tinted::expected(labelled.ids[row], views, labelled.epochs[row], 1));
+            assert_eq!(u64::from(labelled.labels[row]), labelled.ids[row] % 10);
+        }
+        let unlabelled = &batch.unlabelled;
+        for row in 0..23 {
+            let (id, epoch, place) =
+                (unlabelled.ids[row], unlabelled.epochs[row], row * SIZE..(row + 1) * SIZE);
+            assert_eq!(unlabelled.weak[place.clone()], Tinted::expected(id, Seed(5), epoch, 1));
+            assert_eq!(unlabelled.strong[place], Tinted::expected(id, Seed(5), epoch, 2));
+        }
+    }
+}
+
+#[test]
+fn both_views_are_decoded_once() {
+    let source = Arc::new(Drawn::default());
+    let loader =
+        Loader::new(Arc::clone(&source) as _, Arc::new(Tinted), training(0..10), crew(2, 2)).unwrap();
+    assert_eq!(loader.map(Result::unwrap).count(), 10);
+    assert_eq!(source.read.load(Ordering::Relaxed), 10 * (5 + 23));
+}
+
+#[test]
+fn pictures_in_memory_are_the_same_pictures() {
+    let direct = load(Drawn::default(), training(0..30), 2);
+    // Room for about half of them.
+    let memory = Arc::new(InMemory::new(Drawn::default(), 100 * (SIZE as u64 + 64)));
+    let loader =
+        Loader::new(Arc::clone(&memory) as _, Arc::new(Tinted), training(0..30), crew(4, 2)).unwrap();
+    assert_eq!(loader.map(|batch| batch.unwrap().keep()).collect::<Vec<_>>(), direct);
+    assert_eq!(memory.used(), 100 * (SIZE as u64 + 64));
+}
+
+#[test]
+fn processes_that_run_parts_make_the_rows_of_the_whole() {
+    let layout = Layout { groups: NonZeroU32::new(2).unwrap(), shards: NonZeroU32::new(3).unwrap() };
+    let parts: Vec<LogicalPart> = layout.parts().collect();
+    let of = |parts: &[LogicalPart]| {
+        load(Drawn::default(), Training { layout, parts: parts.to_vec(), ..training(4..9) }, 2)
+    };
+    let whole = of(&parts);
+    assert_eq!((whole[0].labelled.ids.len(), whole[0].unlabelled.ids.len()), (10, 46));
+    for processes in [2, 3, 6] {
+        let shares: Vec<Vec<Batch>> = parts.chunks(6 / processes).map(of).collect();
+        for (step, batch) in whole.iter().enumerate() {
+            let rows = || shares.iter().map(|share| &share[step]);
+            let weak: Vec<u8> = rows().flat_map(|batch| batch.unlabelled.weak.clone()).collect();
+            let pixels: Vec<u8> = rows().flat_map(|batch| batch.labelled.pixels.clone()).collect();
+            assert!(weak == batch.unlabelled.weak && pixels == batch.labelled.pixels);
+        }
+    }
+}
+
+#[test]
+fn a_slow_consumer_costs_no_memory() {
+    let source = Arc::new(Drawn::default());
+    let mut loader =
+        Loader::new(Arc::clone(&source) as _, Arc::new(Tinted), training(0..1000), crew(4, 3)).unwrap();
+    let rows = 5 + 23;
+    for taken in 1..=5 {
+        let batch = loader.next().unwrap().unwrap();
+        std::thread::sleep(Duration::from_millis(60));
+        // Workers had all the time in the world and made three batches ahead of the one taken.
+        assert_eq!(source.read.load(Ordering::Relaxed), (taken + 3) * rows);
+        drop(batch);
+    }
+    for _ in 0..100 {
+        drop(loader.next().unwrap().unwrap());
+    }
+    // Three slots, and one in the consumer's hands.
+    assert!(loader.counters().allocated <= 4, "{:?}", loader.counters());
+}
+
+#[test]
+fn a_consumer_that_keeps_batches_never_blocks() {
+    let loader =
+        Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), training(0..20), crew(2, 2)).unwrap();
+    let held: Vec<_> = loader.map(Result::unwrap).collect();
+    assert!(held.iter().zip(0..).all(|(batch, step)| batch.step == step));
+}
+
+#[test]
+fn a_panic_becomes_an_error_that_names_the_sample() {
+    let start = Instant::now();
+    let healthy = load(Drawn::default(), training(0..30), 1);
+    // The first step that meets sample 200, whoever gets there first.
+    let first = healthy.iter().position(|batch| batch.unlabelled.ids.contains(&200)).unwrap();
+    for threads in [1, 4] {
+        let source = Drawn { fault: Some((200, Fault::Panic)), ..Drawn::default() };
+        let mut loader =
+            Loader::new(Arc::new(source), Arc::new(Tinted), training(0..30), crew(threads, 3)).unwrap();
+        for batch in &healthy[..first] {
+            assert_eq!(*loader.next().unwrap().unwrap(), *batch);
+        }
+        let error = loader.next().unwrap().unwrap_err();
+        assert!(
+            matches!(&error, LoadError::Panicked { id: 200, message } if message == "struck by lightning")
+        );
+        assert!(error.to_string().contains("sample 200"));
+        assert!(loader.next().is_none());
+    }
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn a_source_that_hangs_is_named_and_left_behind() {
+    let start = Instant::now();
+    let source = Drawn { fault: Some((200, Fault::Hang)), ..Drawn::default() };
+    let workers = calmix_data::loader::Workers { patience: Duration::from_millis(300), ..crew(2, 2) };
+    let mut loader = Loader::new(Arc::new(source), Arc::new(Tinted), training(0..30), workers).unwrap();
+    let error = loader.find_map(Result::err).unwrap();
+    assert!(matches!(&error, LoadError::Stalled { ids, .. } if ids == &[200]), "{error}");
+    drop(loader);
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn dropping_midway_ends_the_workers_promptly() {
+    for taken in [0, 1, 7] {
+        let source = Arc::new(Drawn { sleeps: Some(1), ..Drawn::default() });
+        let mut loader =
+            Loader::new(Arc::clone(&source) as _, Arc::new(Tinted), training(0..1000), crew(8, 4)).unwrap();
+        assert_eq!(loader.by_ref().take(taken).map(Result::unwrap).count(), taken);
+        let start = Instant::now();
+        drop(loader);
+        // A worker finishes the sample it has in hand, which takes 2 ms at most.
+        assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+        // They are gone: nobody else holds the source.
+        assert_eq!(Arc::strong_count(&source), 1);
+    }
+}
+
+#[test]
+fn mistakes_are_found_before_the_first_step() {
+    let start = |training| Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), training, crew(1, 1));
+    let empty = Supply { members: Members::default(), batch: 4 };
+    let error = start(Training { labelled: empty, ..training(0..1) }).unwrap_err();
+    assert_eq!(error.to_string(), "the labelled stream has no samples to take 4 rows a step from");
+    let parts = vec![LogicalPart { group: 0, shard: 1 }];
+    assert!(matches!(start(Training { parts, ..training(0..1) }).unwrap_err(), LoadError::NoSuchPart(_)));
+    let views = Arc::new(AsIs { width: u32::MAX, height: u32::MAX / 4 });
+    let vast = Loader::new(Arc::new(Drawn::default()), views, training(0..1), crew(1, 1));
+    assert!(matches!(vast.unwrap_err(), LoadError::TooLarge { .. }));
+}
+
+#[test]
+fn a_labelled_sample_needs_a_label() {
+    let source = Drawn { fault: Some((77, Fault::NoLabel)), ..Drawn::default() };
+    let mut loader = Loader::new(Arc::new(source), Arc::new(Tinted), training(0..30), crew(2, 2)).unwrap();
+    assert!(matches!(loader.find_map(Result::err), Some(LoadError::NoLabel { id: 77 })));
+}
+
+#[test]
+fn counters_tell_what_was_done() {
+    let source = Drawn { sleeps: Some(1), ..Drawn::default() };
+    let mut loader = Loader::new(Arc::new(source), Arc::new(Tinted), training(0..8), crew(2, 2)).unwrap();
+    assert_eq!(loader.by_ref().map(Result::unwrap).count(), 8);
+    let counters = loader.counters();
+    assert_eq!(counters.images, 8 * 28);
+    assert!(counters.waited > Duration::ZERO && counters.waited <= counters.elapsed);
+    assert!(counters.images_per_second() > 0.0);
+}
+
+#[test]
+fn plain_supervision_needs_no_unlabelled_stream() {
+    let batches = load(Drawn::default(), Training { unlabelled: Supply::default(), ..training(0..5) }, 2);
+    assert_eq!(batches.len(), 5);
+    assert!(batches.iter().all(|batch| batch.unlabelled.ids.is_empty() && batch.labelled.ids.len() == 5));
+}
+
+/// `cargo test --release -p calmix-data --test loader -- --ignored --nocapture`
+#[test]
+#[ignore = "seconds of stress, and a measurement that is meaningful in release only"]
+#[allow(clippy::print_stderr)]
+fn stress_with_eight_workers() {
+    let stress = |steps| Training {
+        labelled: Supply { members: Members::from(0..4_000), batch: 64 },
+        unlabelled: Supply { members: Members::from(0..50_000), batch: 448 },
+        ..Training::new(Seed(5), 0..steps)
+    };
+    let expected: Vec<Batch> = load(Drawn::default(), stress(20), 1);
+    let start = Instant::now();
+    let mut rounds = 0;
+    while start.elapsed() < Duration::from_secs(4) {
+        rounds += 1;
+        let source = Drawn { sleeps: (rounds % 2 == 0).then_some(rounds), ..Drawn::default() };
+        let loader = Loader::new(Arc::new(source), Arc::new(Tinted), stress(20), crew(8, 3)).unwrap();
+        for (batch, expected) in loader.zip(&expected) {
+            assert_eq!(*batch.unwrap(), *expected);
+        }
+    }
+    eprintln!("{rounds} rounds with 8 workers");
+    for threads in [1, 2] {
+        measure(
+            "tinted",
+            Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), stress(300), crew(threads, 3)),
+        );
+        let memory = Arc::new(InMemory::new(Drawn::default(), 1 << 30));
+        let augment = Arc::new(calmix_data::augment::Augment::usb(fixtures::SIDE));
+        measure("augmented", Loader::new(memory, augment, stress(100), crew(threads, 3)));
+    }
+}
+
+#[allow(clippy::print_stderr)]
+fn measure<V: calmix_data::loader::Views>(what: &str, loader: Result<Loader<V>, LoadError>) {
+    let mut loader = loader.unwrap();
+    assert!(loader.by_ref().all(|batch| batch.is_ok()));
+    let counters = loader.counters();
+    let rate = counters.images_per_second();
+    eprintln!("{what}: {rate:.0} images/s, waited {:?} of {:?}", counters.waited, counters.elapsed);
+}

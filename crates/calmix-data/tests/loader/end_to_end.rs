@@ -1,0 +1,132 @@
+//! From a prepared dataset to batches.
+
+use std::fs;
+use std::sync::Arc;
+
+use calmix_core::rng::Seed;
+use calmix_data::augment::{Augment, Scratch};
+use calmix_data::dataset::Dataset;
+use calmix_data::loader::{
+    Batch, Evaluation, InMemory, LoadError, Loader, OnCorrupt, Pictures, Supply, Training, labelled_views,
+};
+use calmix_data::manifest::{Builder, Encoding, Layout};
+use calmix_data::split::{Plan, Rule, Split};
+use tempfile::TempDir;
+
+use crate::fixtures::{SIDE, SIZE, crew, drawn};
+
+const SAMPLES: u64 = 120;
+
+/// 100 samples to train on and 20 to test on, of four classes, as planes in one file.
+fn prepared() -> (TempDir, Dataset) {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes: Vec<u8> = (0..SAMPLES).flat_map(drawn).collect();
+    fs::write(folder.path().join("all.bin"), &bytes).unwrap();
+    let encoding = Encoding::Raw { width: SIDE, height: SIDE, layout: Layout::Planes };
+    let classes = ["ant", "bee", "cat", "dog"].map(str::to_owned).to_vec();
+    let target = folder.path().join("prepared");
+    let mut builder = Builder::new(&target, classes, encoding).unwrap();
+    let part = builder.part("all.bin", bytes.len() as u64).unwrap();
+    for (id, sample) in (0..).zip(bytes.chunks(SIZE)) {
+        match id {
+            0 => builder.subset("train"),
+            100 => builder.subset("test"),
+            _ => {}
+        }
+        builder.sample(part, id * SIZE as u64, sample, Some((id % 4) as u32)).unwrap();
+    }
+    builder.finish().unwrap();
+    let dataset = Dataset::open(&target, folder.path()).unwrap();
+    (folder, dataset)
+}
+
+fn training(dataset: &Dataset, steps: std::ops::Range<u64>) -> Training {
+    let plan = Plan { rule: Rule::PerClass { labels: 5 }, ..Plan::new(Seed(1), "train") };
+    let split = Split::draw(dataset, plan).unwrap();
+    Training {
+        labelled: Supply { members: split.labelled().into(), batch: 4 },
+        unlabelled: Supply { members: split.unlabelled(dataset).unwrap().into(), batch: 28 },
+        ..Training::new(Seed(2), steps)
+    }
+}
+
+fn load(pictures: Arc<dyn Pictures>, training: Training, threads: usize) -> Result<Vec<Batch>, LoadError> {
+    let loader = Loader::new(pictures, Arc::new(Augment::usb(SIDE)), training, crew(threads, 2))?;
+    loader.map(|batch| batch.map(calmix_data::loader::Loan::keep)).collect()
+}
+
+#[test]
+fn batches_show_the_views_of_the_samples_they_name() {
+    let (_folder, dataset) = prepared();
+    let training = training(&dataset, 0..12);
+    let dataset = Arc::new(dataset);
+    let batches = load(Arc::clone(&dataset) as _, training.clone(), 2).unwrap();
+    let (augment, mut scratch, mut view) = (Augment::usb(SIDE), Scratch::default(), vec![0; SIZE]);
+    for batch in &batches {
+        for (row, pixels) in batch.labelled.pixels.chunks(SIZE).enumerate() {
+            let (id, epoch) = (batch.labelled.ids[row], batch.labelled.epochs[row]);
+            let picture = dataset.picture(id).unwrap();
+            augment.weak(&picture, labelled_views(Seed(2)), epoch, id, &mut scratch, &mut view).unwrap();
+            assert_eq!((pixels, Some(batch.labelled.labels[row])), (&view[..], dataset.label(id).unwrap()));
+        }
+        let views = batch.unlabelled.weak.chunks(SIZE).zip(batch.unlabelled.strong.chunks(SIZE));
+        for (row, (weak, strong)) in views.enumerate() {
+            let (id, epoch) = (batch.unlabelled.ids[row], batch.unlabelled.epochs[row]);
+            let picture = dataset.picture(id).unwrap();
+            augment.weak(&picture, Seed(2), epoch, id, &mut scratch, &mut view).unwrap();
+            assert_eq!(weak, view);
+            augment.strong(&picture, Seed(2), epoch, id, &mut scratch, &mut view).unwrap();
+            assert_eq!(strong, view);
+        }
+    }
+    assert_eq!(load(dataset, training, 4).unwrap(), batches);
+}
+
+#[test]
+fn a_dataset_in_memory_makes_the_same_batches() {
+    let (folder, dataset) = prepared();
+    let training = training(&dataset, 3..9);
+    let again = Dataset::open(&folder.path().join("prepared"), folder.path()).unwrap();
+    let memory = InMemory::new(again, 1 << 20);
+    let from_disk = load(Arc::new(dataset), training.clone(), 2).unwrap();
+    assert_eq!(load(Arc::new(memory), training, 2).unwrap(), from_disk);
+}
+
+#[test]
+fn evaluation_reads_the_test_set_in_order() {
+    let (_folder, dataset) = prepared();
+    let supply = Supply { members: dataset.subset("test").unwrap().into(), batch: 8 };
+    let dataset = Arc::new(dataset);
+    let views = Arc::new(Augment::usb(SIDE));
+    let evaluation =
+        Evaluation::new(Arc::clone(&dataset) as _, views, supply, OnCorrupt::Stop, crew(2, 2)).unwrap();
+    let mut ids = 100..120;
+    for batch in evaluation.map(Result::unwrap) {
+        for (row, pixels) in batch.pixels.chunks(SIZE).enumerate() {
+            let id = ids.next().unwrap();
+            assert_eq!((batch.ids[row], batch.labels[row]), (id, Some((id % 4) as u32)));
+            assert_eq!(pixels, dataset.picture(id).unwrap().pixels());
+        }
+    }
+    assert!(ids.is_empty());
+}
+
+#[test]
+fn a_sample_that_changed_on_disk_is_replaced_and_named() {
+    let (folder, dataset) = prepared();
+    let path = folder.path().join("all.bin");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[50 * SIZE + 7] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let training = training(&dataset, 0..8);
+    let stop = Training { corrupt: OnCorrupt::Stop, ..training.clone() };
+    let dataset = Arc::new(dataset);
+    let batches = load(Arc::clone(&dataset) as _, training, 2).unwrap();
+    let skipped: Vec<u64> =
+        batches.iter().flat_map(|batch| &batch.skipped).map(|skipped| skipped.id).collect();
+    // Eight steps of 28 rows out of 100 are two epochs and more.
+    assert!(skipped.len() >= 2 && skipped.iter().all(|&id| id == 50), "{skipped:?}");
+    assert!(batches.iter().all(|batch| !batch.unlabelled.ids.contains(&50)));
+    let error = load(dataset, stop, 2).unwrap_err();
+    assert!(error.to_string().starts_with("sample 50: ") && error.to_string().contains("all.bin"), "{error}");
+}

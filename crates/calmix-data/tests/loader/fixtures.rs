@@ -1,0 +1,122 @@
+//! A source and views whose every byte can be told from the sample, the seed and the epoch.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use calmix_core::rng::{Domain, Seed};
+use calmix_data::error::{DataError, Problem};
+use calmix_data::loader::{Pictures, Sighting, Views, Workers};
+use calmix_data::picture::Picture;
+
+pub(crate) const SIDE: u32 = 32;
+pub(crate) const SIZE: usize = (3 * SIDE * SIDE) as usize;
+
+pub(crate) fn crew(threads: usize, prefetch: usize) -> Workers {
+    Workers {
+        threads: NonZeroUsize::new(threads).unwrap(),
+        prefetch: NonZeroUsize::new(prefetch).unwrap(),
+        ..Workers::default()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Panic,
+    Hang,
+    NoLabel,
+    Corrupt,
+    Unreachable,
+}
+
+/// Pictures drawn from their id, read at random speeds and with faults where asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Drawn {
+    /// Sleeps 0 to 2 ms for a sample, by this seed.
+    pub(crate) sleeps: Option<u64>,
+    /// What is wrong with which sample.
+    pub(crate) fault: Option<(u64, Fault)>,
+    /// Every n-th sample is corrupt.
+    pub(crate) corrupt_every: Option<u64>,
+    /// How many pictures were read.
+    pub(crate) read: AtomicU64,
+}
+
+impl Drawn {
+    pub(crate) fn is_corrupt(&self, id: u64) -> bool {
+        self.fault == Some((id, Fault::Corrupt)) || self.corrupt_every.is_some_and(|n| id.is_multiple_of(n))
+    }
+}
+
+pub(crate) fn drawn(id: u64) -> Vec<u8> {
+    (0..SIZE as u64).map(|n| (id.wrapping_mul(167) + n * (id % 13 + 1)) as u8).collect()
+}
+
+impl Pictures for Drawn {
+    fn picture(&self, id: u64) -> Result<Picture, DataError> {
+        self.read.fetch_add(1, Ordering::Relaxed);
+        if let Some(seed) = self.sleeps {
+            let micros = Seed(seed).stream(Domain::Split, 0, id).below(2_000);
+            std::thread::sleep(Duration::from_micros(micros));
+        }
+        match self.fault {
+            Some((faulty, Fault::Panic)) if faulty == id => panic!("struck by lightning"),
+            Some((faulty, Fault::Hang)) if faulty == id => std::thread::sleep(Duration::from_hours(1)),
+            Some((faulty, Fault::Unreachable)) if faulty == id => {
+                return Err(DataError::new("train.bin", std::io::Error::other("the disk is gone")));
+            }
+            _ => {}
+        }
+        if self.is_corrupt(id) {
+            return Err(DataError::new("train.bin", Problem::Format("not a JPEG".into())));
+        }
+        Ok(Picture::new(SIDE, SIDE, drawn(id)).unwrap())
+    }
+
+    fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
+        Ok((self.fault != Some((id, Fault::NoLabel))).then_some((id % 10) as u32))
+    }
+}
+
+/// Views that add a tint drawn from the sighting.
+#[derive(Debug)]
+pub(crate) struct Tinted;
+
+impl Tinted {
+    pub(crate) fn expected(id: u64, seed: Seed, epoch: u64, kind: u64) -> Vec<u8> {
+        let tint = tint(Sighting { seed, epoch, id }, kind);
+        drawn(id).into_iter().map(|byte| byte.wrapping_add(tint)).collect()
+    }
+}
+
+fn tint(seen: Sighting, kind: u64) -> u8 {
+    let domain = if kind == 1 { Domain::Weak } else { Domain::Strong };
+    seen.seed.stream(domain, seen.epoch, seen.id).below(256) as u8
+}
+
+fn show(picture: &Picture, tint: u8, out: &mut [u8]) {
+    out.iter_mut().zip(picture.pixels()).for_each(|(out, byte)| *out = byte.wrapping_add(tint));
+}
+
+impl Views for Tinted {
+    type Scratch = Vec<u8>;
+
+    fn bytes(&self) -> usize {
+        SIZE
+    }
+
+    fn weak(&self, p: &Picture, seen: Sighting, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), Problem> {
+        show(p, tint(seen, 1), out);
+        Ok(())
+    }
+
+    fn strong(&self, p: &Picture, seen: Sighting, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), Problem> {
+        show(p, tint(seen, 2), out);
+        Ok(())
+    }
+
+    fn evaluation(&self, p: &Picture, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), Problem> {
+        show(p, 0, out);
+        Ok(())
+    }
+}

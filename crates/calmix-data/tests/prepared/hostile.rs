@@ -1,0 +1,149 @@
+//! Manifests from outside: refused with an error, never a panic, never memory by an unchecked length.
+
+use std::fs;
+
+use calmix_data::dataset::Dataset;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::tiny::Tiny;
+
+/// Reads whatever opens; errors are fine, panics are not.
+fn exercise(tiny: &Tiny) -> bool {
+    let Ok(dataset) = Dataset::open(&tiny.prepared(), tiny.root.path()) else { return false };
+    for id in (0..8).chain([u64::MAX / 24, u64::MAX]) {
+        let _ = dataset.picture(id);
+    }
+    let _ = dataset.part(0);
+    dataset.verify().is_ok()
+}
+
+fn tiny() -> Tiny {
+    Tiny::new(
+        &["cat", "dog"],
+        &[("train", &[(1, Some(0)), (2, Some(1)), (3, None)]), ("test", &[(4, Some(0))])],
+    )
+}
+
+#[test]
+fn a_manifest_cut_at_any_byte_is_refused() {
+    let tiny = tiny();
+    for name in ["manifest.json", "samples.bin", "parts.bin", "names.bin"] {
+        let whole = fs::read(tiny.file(name)).unwrap();
+        for length in 0..whole.len() {
+            fs::write(tiny.file(name), &whole[..length]).unwrap();
+            assert!(
+                Dataset::open(&tiny.prepared(), tiny.root.path()).is_err(),
+                "{name} cut to {length} bytes"
+            );
+        }
+        let longer = [whole.as_slice(), b"x"].concat();
+        fs::write(tiny.file(name), longer).unwrap();
+        assert!(Dataset::open(&tiny.prepared(), tiny.root.path()).is_err(), "{name} with a byte too many");
+        fs::write(tiny.file(name), whole).unwrap();
+    }
+    assert!(exercise(&tiny), "untouched, it opens");
+}
+
+#[test]
+fn headers_that_contradict_themselves_are_refused() {
+    let tiny = tiny();
+    let header: Value = serde_json::from_slice(&fs::read(tiny.file("manifest.json")).unwrap()).unwrap();
+    let huge =
+        [json!(u64::MAX), json!(1_u64 << 60), json!(-1), json!(1.5), json!(null), json!("4"), json!(0)];
+    let raw = |width: u32, height: u32| json!({"raw": {"width": width, "height": height, "layout": "grey"}});
+    let mut changes = vec![
+        ("/version", json!(2)),
+        ("/unknown", json!(1)),
+        ("/classes", json!(["cat", "cat"])),
+        ("/classes", json!(["cat", ""])),
+        ("/subsets", json!([])),
+        ("/subsets/0/first", json!(1)),
+        ("/subsets/1/first", json!(2)),
+        ("/subsets/1/name", json!("train")),
+        ("/subsets/0/extra", json!(1)),
+        ("/encoding", raw(0, 1)),
+        ("/encoding", raw(u32::MAX, u32::MAX)),
+        ("/encoding", raw(1 << 16, 1 << 15)),
+        ("/encoding", json!("pickle")),
+        ("/encoding", json!({"raw": {"width": 1, "height": 1, "layout": "grey", "depth": 8}})),
+        ("/fingerprint", json!("")),
+        ("/fingerprint", json!("é".repeat(32))),
+        ("/fingerprint", json!("G".repeat(64))),
+    ];
+    for place in ["/samples", "/parts", "/subsets/0/count", "/subsets/1/count", "/subsets/1/first"] {
+        changes.extend(huge.iter().map(|value| (place, value.clone())));
+    }
+    for (place, value) in changes {
+        let mut changed = header.clone();
+        let (parent, key) = place.rsplit_once('/').unwrap();
+        match (changed.pointer_mut(parent).unwrap(), key.parse::<usize>()) {
+            (Value::Array(values), Ok(at)) => values[at] = value.clone(),
+            (parent, _) => parent[key] = value.clone(),
+        }
+        fs::write(tiny.file("manifest.json"), changed.to_string()).unwrap();
+        assert!(Dataset::open(&tiny.prepared(), tiny.root.path()).is_err(), "{place} = {value}");
+    }
+    let text = header.to_string();
+    let twice = text.replacen('{', "{\"version\":1,", 1);
+    fs::write(tiny.file("manifest.json"), twice).unwrap();
+    assert!(Dataset::open(&tiny.prepared(), tiny.root.path()).is_err(), "a key that comes twice");
+    fs::write(tiny.file("manifest.json"), "[".repeat(100_000)).unwrap();
+    assert!(Dataset::open(&tiny.prepared(), tiny.root.path()).is_err(), "a tower of brackets");
+}
+
+#[test]
+fn paths_that_could_leave_the_root_are_refused_when_the_dataset_is_opened() {
+    let outside = ["/abcd", "../ab", "ab/..", "C:abc", "a\\..x", "ab\0cd", "ab//c", "./abc"];
+    for name in outside {
+        let tiny = Tiny::new(&["a"], &[("train", &[(1, Some(0))])]);
+        assert_eq!(fs::read(tiny.file("names.bin")).unwrap().len(), name.len());
+        fs::write(tiny.file("names.bin"), name).unwrap();
+        let error = Dataset::open(&tiny.prepared(), tiny.root.path()).unwrap_err().to_string();
+        assert!(error.contains("part 0: the path"), "{error}");
+    }
+    let tiny = Tiny::new(&["a"], &[("train", &[(1, Some(0))])]);
+    fs::write(tiny.file("names.bin"), [0xff; 5]).unwrap();
+    assert!(Dataset::open(&tiny.prepared(), tiny.root.path()).is_err(), "not UTF-8");
+}
+
+#[test]
+fn records_beyond_their_tables_are_named() {
+    // Byte of the first record → what the error must speak of.
+    let cases = [(8, "part 255"), (12, "255 bytes"), (20, "label 255"), (0, "bytes are expected here")];
+    for (at, expected) in cases {
+        let tiny = tiny();
+        let mut table = fs::read(tiny.file("samples.bin")).unwrap();
+        table[at] = 0xff;
+        fs::write(tiny.file("samples.bin"), table).unwrap();
+        let error = tiny.open().picture(0).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains("sample 0"), "{error}");
+    }
+    let tiny = tiny();
+    let mut table = fs::read(tiny.file("samples.bin")).unwrap();
+    table[..8].fill(0xff);
+    fs::write(tiny.file("samples.bin"), table).unwrap();
+    assert!(tiny.open().picture(0).is_err(), "offset + length overflows");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn no_mutation_panics(
+        file in 0_usize..4,
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let tiny = tiny();
+        let path = tiny.file(["manifest.json", "samples.bin", "parts.bin", "names.bin"][file]);
+        let mut bytes = fs::read(&path).unwrap();
+        let before = bytes.clone();
+        for (at, value) in edits {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        fs::write(&path, &bytes).unwrap();
+        let well = exercise(&tiny);
+        // JSON may differ in space alone; a byte of the tables is never without meaning.
+        prop_assert!(!well || file == 0 || bytes == before);
+    }
+}

@@ -1,0 +1,9 @@
+//! Datasets from the first byte that is prepared to the last id of a split.
+// Clippy spares functions marked as tests, not those that make datasets for them.
+#![allow(clippy::unwrap_used)]
+
+mod hostile;
+mod reading;
+mod report;
+mod splits;
+mod tiny;

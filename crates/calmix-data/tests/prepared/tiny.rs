@@ -1,0 +1,62 @@
+//! Datasets of a few bytes.
+
+use std::fs;
+use std::path::PathBuf;
+
+use calmix_data::dataset::Dataset;
+use calmix_data::manifest::{Builder, Encoding, Layout};
+use tempfile::TempDir;
+
+/// Pictures of one grey pixel.
+pub(crate) const PIXEL: Encoding = Encoding::Raw { width: 1, height: 1, layout: Layout::Grey };
+
+/// A subset by name, with the content and the label of each sample.
+pub(crate) type Subset<'a> = (&'a str, &'a [(u8, Option<u32>)]);
+
+/// A dataset in a folder of its own.
+pub(crate) struct Tiny {
+    pub(crate) root: TempDir,
+}
+
+impl Tiny {
+    /// Prepares one-pixel samples, one part for each subset.
+    pub(crate) fn new(classes: &[&str], subsets: &[Subset]) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let classes = classes.iter().map(ToString::to_string).collect();
+        let mut builder = Builder::new(&root.path().join("prepared"), classes, PIXEL).unwrap();
+        for (name, samples) in subsets {
+            let bytes: Vec<u8> = samples.iter().map(|(byte, _)| *byte).collect();
+            fs::write(root.path().join(name), &bytes).unwrap();
+            builder.subset(name);
+            let part = builder.part(name, bytes.len() as u64).unwrap();
+            for (offset, (byte, label)) in samples.iter().enumerate() {
+                builder.sample(part, offset as u64, &[*byte], *label).unwrap();
+            }
+        }
+        builder.finish().unwrap();
+        Self { root }
+    }
+
+    /// A subset `train` in which class c has `counts[c]` samples, the classes taking turns.
+    pub(crate) fn with_counts(names: &[&str], counts: &[usize]) -> Self {
+        let rounds = counts.iter().copied().max().unwrap_or(0);
+        let turns =
+            (0..rounds).flat_map(|round| (0..counts.len()).filter(move |&class| round < counts[class]));
+        let samples: Vec<(u8, Option<u32>)> =
+            turns.enumerate().map(|(id, class)| (id as u8, Some(class as u32))).collect();
+        Self::new(names, &[("train", &samples)])
+    }
+
+    pub(crate) fn open(&self) -> Dataset {
+        Dataset::open(&self.prepared(), self.root.path()).unwrap()
+    }
+
+    pub(crate) fn prepared(&self) -> PathBuf {
+        self.root.path().join("prepared")
+    }
+
+    /// A file of the prepared folder.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.prepared().join(name)
+    }
+}
