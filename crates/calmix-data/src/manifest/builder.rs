@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Encoding, Header, NO_LABEL, Record, Subset, VERSION};
 use crate::error::{DataError, Problem};
+use crate::prepare::Prepared;
 
 /// A prepared dataset in the making.
 ///
@@ -154,11 +155,16 @@ impl Builder {
         self.unreadable.push(error);
     }
 
+    /// The first file that could not be read.
+    pub fn first_unreadable(&self) -> Option<&DataError> {
+        self.unreadable.first()
+    }
+
     /// Writes everything down and moves the folder to its place in one step.
     ///
     /// # Errors
     /// If anything cannot be written, or somebody was first.
-    pub fn finish(mut self) -> Result<(Header, Vec<DataError>), DataError> {
+    pub fn finish(mut self) -> Result<Prepared, DataError> {
         self.header.fingerprint = self.fingerprint().to_hex().to_string();
         let header = serde_json::to_vec_pretty(&self.header)
             .map_err(|error| self.cannot_write(io::Error::other(error)))?;
@@ -178,7 +184,7 @@ impl Builder {
             let _ = std::fs::remove_dir_all(&folder);
             DataError::new(&self.target, error)
         })?;
-        Ok((self.header, self.unreadable))
+        Ok(Prepared { header: self.header, unreadable: self.unreadable })
     }
 
     fn fingerprint(&self) -> blake3::Hash {
