@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod dataset;
+pub mod decode;
 pub mod error;
 mod expansion;
 pub mod manifest;
