@@ -17,6 +17,7 @@ use parts::Parts;
 use read_at::ReadAt;
 pub use records::Records;
 
+use crate::decode::{Limits, decode};
 use crate::error::{DataError, Problem};
 use crate::manifest::{Encoding, Header, MAX_SAMPLE, NO_LABEL, Part, Record};
 use crate::picture::Picture;
@@ -160,7 +161,7 @@ impl Dataset {
             Encoding::Raw { width, height, layout } => layout
                 .picture(width, height, bytes)
                 .ok_or_else(|| Problem::Format(format!("{} bytes for {width}×{height} pixels", bytes.len()))),
-            Encoding::File => decode_file(bytes),
+            Encoding::File => decode(bytes, &Limits::default()).map_err(Problem::from),
         };
         picture.map_err(|problem| match self.place(id) {
             Ok((path, place)) => DataError::new(path, problem).at(place),
@@ -232,10 +233,6 @@ fn read_header(prepared: &Path) -> Result<Header, DataError> {
     })?;
     header.check().map_err(|problem| DataError::new(file.path(), problem).hint(AGAIN))?;
     Ok(header)
-}
-
-fn decode_file(_bytes: &[u8]) -> Result<Picture, Problem> {
-    Err(Problem::Format("files of images cannot be decoded yet".into()))
 }
 
 fn wrong_length(file: &ReadAt, expected: u64) -> DataError {

@@ -3,6 +3,7 @@
 
 pub mod augment;
 pub mod dataset;
+pub mod decode;
 pub mod error;
 mod expansion;
 pub mod loader;

@@ -12,8 +12,11 @@ pub use report::{ClassCount, Report, SubsetReport};
 pub use warning::Warning;
 
 use crate::dataset::Dataset;
-use crate::error::{DataError, Problem};
+use crate::error::DataError;
 use crate::manifest::Header;
+use crate::source::{
+    Count, Inspection, cifar, folder, idx, imagenet, labels_csv, stl10, svhn, webdataset, webvision,
+};
 
 /// What a source hands back when it has been scanned.
 #[derive(Debug)]
@@ -38,7 +41,7 @@ pub enum SourceSpec {
     /// MNIST, Fashion-MNIST and their like.
     Idx {
         /// Whose names the classes have.
-        classes: IdxClasses,
+        classes: idx::Classes,
     },
     /// SVHN, cropped digits in `.mat` files.
     Svhn {
@@ -50,9 +53,15 @@ pub enum SourceSpec {
     /// A folder for each class, and one for unlabelled images.
     Folder,
     /// A folder of images with `labels.csv` or `metadata.csv`.
-    LabelsCsv,
+    LabelsCsv {
+        /// What becomes of images that no row names.
+        unlisted: labels_csv::Unlisted,
+    },
     /// Tar shards of the WebDataset convention.
-    Webdataset,
+    Webdataset {
+        /// Whether an image without a class is an unlabelled one; otherwise it is an error.
+        unlabelled: bool,
+    },
     /// ImageNet in its folder layout.
     Imagenet,
     /// WebVision with its file lists.
@@ -69,16 +78,6 @@ pub enum Cifar100Labels {
     Coarse,
 }
 
-/// Whose names the classes of idx files have: the files hold numbers only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum IdxClasses {
-    /// The digits of MNIST, or any other numbers.
-    Numbers,
-    /// The garments of Fashion-MNIST.
-    FashionMnist,
-}
-
 /// Scans the files below `root` once, writes the prepared dataset to `target` and reports what was found.
 ///
 /// # Errors
@@ -89,8 +88,30 @@ pub fn prepare(source: &SourceSpec, root: &Path, target: &Path) -> Result<Report
     Report::new(&Dataset::open(target, root)?, prepared.unreadable)
 }
 
-fn scan(source: &SourceSpec, root: &Path, _target: &Path) -> Result<Prepared, DataError> {
-    // An arm for each source joins here with its reader.
-    let problem = Problem::Content(format!("no reader for {source:?}"));
-    Err(DataError::new(root, problem))
+fn scan(source: &SourceSpec, root: &Path, target: &Path) -> Result<Prepared, DataError> {
+    let inspection = Inspection::default();
+    let official = Count::Official;
+    match source {
+        SourceSpec::Cifar10 => cifar::prepare(root, target, cifar::Variant::Cifar10, official),
+        SourceSpec::Cifar100 { labels } => {
+            let variant = match labels {
+                Cifar100Labels::Fine => cifar::Variant::Cifar100Fine,
+                Cifar100Labels::Coarse => cifar::Variant::Cifar100Coarse,
+            };
+            cifar::prepare(root, target, variant, official)
+        }
+        SourceSpec::Idx { classes } => idx::prepare(root, target, *classes),
+        SourceSpec::Svhn { extra } => svhn::prepare_with(root, target, Some(*extra)),
+        SourceSpec::Stl10 => stl10::prepare(root, target, official),
+        SourceSpec::Folder => folder::prepare(root, target, &inspection),
+        SourceSpec::LabelsCsv { unlisted } => {
+            labels_csv::prepare(root, target, &labels_csv::Options { inspection, unlisted: *unlisted })
+        }
+        SourceSpec::Webdataset { unlabelled } => {
+            let options = webdataset::Options { inspection, classes: None, unlabelled: *unlabelled };
+            webdataset::prepare(root, target, &options)
+        }
+        SourceSpec::Imagenet => imagenet::prepare(root, target, &imagenet::Options::default()),
+        SourceSpec::Webvision => webvision::prepare(root, target, &inspection),
+    }
 }

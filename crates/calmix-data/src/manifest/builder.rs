@@ -158,6 +158,11 @@ impl Builder {
         self.unreadable.push(error);
     }
 
+    /// The first file that could not be read.
+    pub fn first_unreadable(&self) -> Option<&DataError> {
+        self.unreadable.first()
+    }
+
     /// Writes everything down and moves the folder to its place in one step.
     ///
     /// # Errors

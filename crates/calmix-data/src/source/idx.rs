@@ -9,6 +9,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
+use serde::{Deserialize, Serialize};
 
 use super::names::{self, DIGITS, FASHION};
 use super::place::Place;
@@ -21,7 +22,8 @@ use crate::prepare::Prepared;
 const LONGEST_SIDE: u32 = 4_096;
 
 /// Which dataset: the files are alike and do not say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Classes {
     /// MNIST: classes `0` to `9`.
     Digits,

@@ -25,11 +25,20 @@ const SUBSETS: [(&str, &str); 3] =
 /// # Errors
 /// If a file is missing or damaged, X and y are not as described above, or `target` cannot be written.
 pub fn prepare(root: &Path, target: &Path) -> Result<Prepared, DataError> {
-    let [train, test, extra] = SUBSETS.map(|(_, file)| file);
-    let place = Place::find(root, &["svhn"], &[train, test, extra])?;
-    place.require(&[train, test])?;
+    prepare_with(root, target, None)
+}
+
+/// As [`prepare`], but `extra` is required, left alone, or (with none) taken if it is there.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_with(root: &Path, target: &Path, extra: Option<bool>) -> Result<Prepared, DataError> {
+    let all = SUBSETS.map(|(_, file)| file);
+    let place = Place::find(root, &["svhn"], &all)?;
+    place.require(if extra == Some(true) { &all } else { &all[..2] })?;
+    let wanted = |subset: &str| subset != "extra" || extra != Some(false);
     let mut files = Vec::new();
-    for (subset, name) in SUBSETS.into_iter().filter(|(_, name)| place.has(name)) {
+    for (subset, name) in SUBSETS.into_iter().filter(|(subset, name)| wanted(subset) && place.has(name)) {
         let opened = place.open(name)?;
         files.push((subset, name, opened.relative, opened.length, Pair::open(&opened.path)?));
     }

@@ -4,6 +4,7 @@
 
 mod hostile;
 mod reading;
+mod real;
 mod report;
 mod splits;
 mod tiny;

@@ -120,12 +120,12 @@ fn sources_are_named_in_kebab_case_and_strictly() {
     for text in [
         r#""cifar10""#,
         r#"{"cifar100":{"labels":"fine"}}"#,
-        r#"{"idx":{"classes":"fashion-mnist"}}"#,
+        r#"{"idx":{"classes":"fashion"}}"#,
         r#"{"svhn":{"extra":true}}"#,
         r#""stl10""#,
         r#""folder""#,
-        r#""labels-csv""#,
-        r#""webdataset""#,
+        r#"{"labels-csv":{"unlisted":"leave-out"}}"#,
+        r#"{"webdataset":{"unlabelled":true}}"#,
         r#""imagenet""#,
         r#""webvision""#,
     ] {

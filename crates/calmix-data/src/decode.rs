@@ -1,0 +1,188 @@
+//! Encoded images to pixels: JPEG, PNG and WebP, told by their first bytes and never by their names.
+//!
+//! Every picture comes out as RGB, eight bits a channel, upright. The rules are those of Pillow's
+//! `ImageOps.exif_transpose(image).convert("RGB")`:
+//!
+//! - grey becomes three equal channels; a palette is looked up; 1, 2 and 4 bits are stretched to 0–255;
+//! - alpha is dropped: the colour under a transparent pixel is kept as it is stored;
+//! - 16 bits keep their upper eight;
+//! - CMYK and YCCK are taken as Adobe writes them, inverted, and become (255 − C)(255 − K) / 255 a channel;
+//! - all eight EXIF orientations are applied, from JPEG, PNG (`eXIf`) and WebP (`EXIF`);
+//! - colour profiles and gamma are ignored.
+//!
+//! PNG and lossless WebP are Pillow's bytes. Where this differs from Pillow:
+//!
+//! | what | here | Pillow |
+//! |---|---|---|
+//! | JPEG | zune-jpeg: 0.15 grey levels off on average, at most 11 (4:2:0, one pixel in 10⁵ above 4) | libjpeg-turbo |
+//! | JPEG, feature `turbo` | libjpeg-turbo: no difference | libjpeg-turbo |
+//! | grey PNG of 16 bits | the upper eight bits, as for colour | values above 255 become white |
+//! | JPEG without its end marker, PNG without `IEND` | refused as cut short | accepted if all rows are there |
+//! | animated WebP | refused | its first frame |
+//! | orientation in XMP or in a PNG's text | ignored | applied |
+//!
+//! Sizes are checked from the header, before a pixel is decoded or a buffer for one allocated.
+
+mod jpeg;
+mod kind;
+mod orientation;
+mod png;
+#[cfg(feature = "turbo")]
+mod turbo;
+mod webp;
+
+use crate::error::Problem;
+use crate::picture::Picture;
+
+pub use kind::{Kind, kind};
+use orientation::Orientation;
+
+/// How large an encoded image may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Pixels along the longer side.
+    pub side: u32,
+    /// Pixels altogether.
+    pub pixels: u64,
+    /// Bytes of the encoded file.
+    pub bytes: u64,
+}
+
+impl Default for Limits {
+    /// Sides to 16,384, 64 Mi pixels (192 MiB decoded), files to 256 MiB.
+    fn default() -> Self {
+        Self { side: 16_384, pixels: 64 << 20, bytes: 256 << 20 }
+    }
+}
+
+/// Why bytes are no picture.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// No format that is read here.
+    #[error("this is {0}, and only JPEG, PNG and WebP are read")]
+    Kind(Kind),
+    /// A variant of a format that is not read here.
+    #[error("{0}")]
+    Variant(String),
+    /// Larger than the limits.
+    #[error("{width}×{height} pixels, more than {} a side or {} altogether", .limits.side, .limits.pixels)]
+    Size {
+        /// Pixels in a row.
+        width: u32,
+        /// Rows.
+        height: u32,
+        /// What was allowed.
+        limits: Limits,
+    },
+    /// A file of more bytes than the limits.
+    #[error("{0} bytes, more than a picture may have")]
+    Bytes(u64),
+    /// The file ends before the picture does.
+    #[error("the {0} is cut short")]
+    Short(&'static str),
+    /// Bytes that contradict their format.
+    #[error("the {0} is damaged: {1}")]
+    Damaged(&'static str, String),
+}
+
+impl DecodeError {
+    /// What to try next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Kind(kind) => kind.hint(),
+            Self::Variant(_) => "save it again as a plain JPEG or PNG",
+            Self::Size { .. } | Self::Bytes(_) => "scale it down, or raise the limits",
+            Self::Short(_) => "fetch it again",
+            Self::Damaged(..) => "open it in an image viewer: if that fails too, fetch it again or remove it",
+        }
+    }
+}
+
+impl From<DecodeError> for Problem {
+    fn from(error: DecodeError) -> Self {
+        match error {
+            DecodeError::Size { .. } | DecodeError::Bytes(_) => Self::Limit(error.to_string()),
+            _ => Self::Format(error.to_string()),
+        }
+    }
+}
+
+/// What the header of an image says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Head {
+    width: u32,
+    height: u32,
+    orientation: Orientation,
+}
+
+/// Decodes an encoded image.
+///
+/// # Errors
+/// If it is no JPEG, PNG or WebP, is larger than the limits, cut short or damaged.
+///
+/// ```
+/// use calmix_data::decode::{DecodeError, Kind, Limits, decode};
+///
+/// let error = decode(b"GIF89a...", &Limits::default()).unwrap_err();
+/// assert_eq!(error, DecodeError::Kind(Kind::Gif));
+/// assert_eq!(error.to_string(), "this is a GIF, and only JPEG, PNG and WebP are read");
+/// ```
+pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Picture, DecodeError> {
+    decode_at_least(bytes, limits, u32::MAX)
+}
+
+/// Decodes an encoded image, to a half, a quarter or an eighth of its size if its shorter side is then still at
+/// least `side`.
+///
+/// Only JPEG with the feature `turbo` is ever decoded smaller; everything else comes in its full size.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_at_least(bytes: &[u8], limits: &Limits, side: u32) -> Result<Picture, DecodeError> {
+    let (kind, head) = head(bytes, limits)?;
+    let picture = match kind {
+        Kind::Jpeg => jpeg::pixels(bytes, head, side)?,
+        Kind::Png => png::pixels(bytes, head)?,
+        _ => webp::pixels(bytes, head)?,
+    };
+    Ok(head.orientation.upright(picture))
+}
+
+/// Width and height of the upright picture, from the header, without decoding; a JPEG or PNG is also checked for
+/// its end.
+///
+/// # Errors
+/// As [`decode`], but for damage inside the compressed pixels.
+pub fn size(bytes: &[u8], limits: &Limits) -> Result<(u32, u32), DecodeError> {
+    let (_, head) = head(bytes, limits)?;
+    Ok(if head.orientation.swaps() { (head.height, head.width) } else { (head.width, head.height) })
+}
+
+fn head(bytes: &[u8], limits: &Limits) -> Result<(Kind, Head), DecodeError> {
+    if bytes.len() as u64 > limits.bytes {
+        return Err(DecodeError::Bytes(bytes.len() as u64));
+    }
+    let kind = kind(bytes);
+    let head = match kind {
+        Kind::Jpeg => jpeg::head(bytes)?,
+        Kind::Png => png::head(bytes)?,
+        Kind::Webp => webp::head(bytes)?,
+        other => return Err(DecodeError::Kind(other)),
+    };
+    let Head { width, height, .. } = head;
+    if width == 0 || height == 0 {
+        return Err(DecodeError::Damaged(kind.short(), format!("{width}×{height} pixels")));
+    }
+    let pixels = u64::from(width) * u64::from(height);
+    if width.max(height) > limits.side || pixels > limits.pixels {
+        return Err(DecodeError::Size { width, height, limits: *limits });
+    }
+    Ok((kind, head))
+}
+
+/// The picture of `pixels` decoded by somebody else's code: their number is checked, not believed.
+fn picture(kind: &'static str, width: u32, height: u32, pixels: Vec<u8>) -> Result<Picture, DecodeError> {
+    Picture::new(width, height, pixels)
+        .ok_or_else(|| DecodeError::Damaged(kind, "its pixels are not as many as its header says".into()))
+}

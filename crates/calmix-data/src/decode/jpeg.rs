@@ -1,0 +1,124 @@
+//! JPEG: its segments by hand, its pixels by zune-jpeg or, with the feature `turbo`, by libjpeg-turbo.
+
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::colorspace::ColorSpace;
+use zune_jpeg::zune_core::options::DecoderOptions;
+
+use super::{DecodeError, Head, Orientation, picture};
+use crate::picture::Picture;
+
+const KIND: &str = "JPEG";
+
+/// Walks all segments: the size from the frame, the orientation from the first EXIF, and the end marker, without
+/// which the file was cut short. Decoders paint what is missing grey and say nothing.
+pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
+    let mut frame = None;
+    let mut orientation = None;
+    let mut scanned = false;
+    let mut at = 2;
+    loop {
+        let (marker, start) = next_marker(bytes, at).ok_or(DecodeError::Short(KIND))?;
+        at = start;
+        match marker {
+            0x01 | 0xd0..=0xd8 => continue,
+            0xd9 => break,
+            _ => {}
+        }
+        let length = match bytes.get(at..at + 2) {
+            Some(&[high, low]) => usize::from(u16::from_be_bytes([high, low])),
+            _ => return Err(DecodeError::Short(KIND)),
+        };
+        if length < 2 {
+            return Err(damaged("a segment shorter than its length"));
+        }
+        let segment = bytes.get(at + 2..at + length).ok_or(DecodeError::Short(KIND))?;
+        at += length;
+        match marker {
+            0xc4 | 0xc8 | 0xcc => {}
+            0xc0..=0xcf if frame.is_some() => return Err(damaged("two frames in one file")),
+            0xc0..=0xcf => frame = Some(read_frame(marker, segment)?),
+            0xe1 if orientation.is_none() && segment.starts_with(b"Exif\0\0") => {
+                orientation = Some(Orientation::from_exif(segment));
+            }
+            0xda if frame.is_none() => return Err(damaged("pixels before their frame")),
+            0xda => scanned = true,
+            _ => {}
+        }
+    }
+    let (width, height) = frame.filter(|_| scanned).ok_or_else(|| damaged("no pixels in it"))?;
+    Ok(Head { width, height, orientation: orientation.unwrap_or(Orientation::UPRIGHT) })
+}
+
+/// The next marker at or after `at` and where its segment begins. Bytes that are no marker are passed over, as
+/// every decoder does: they are compressed pixels or harmless padding.
+fn next_marker(bytes: &[u8], mut at: usize) -> Option<(u8, usize)> {
+    loop {
+        at += bytes.get(at..)?.iter().position(|&byte| byte == 0xff)?;
+        match *bytes.get(at + 1)? {
+            0xff => at += 1,
+            0x00 => at += 2,
+            marker => return Some((marker, at + 2)),
+        }
+    }
+}
+
+fn read_frame(marker: u8, segment: &[u8]) -> Result<(u32, u32), DecodeError> {
+    let &[precision, h1, h0, w1, w0, ..] = segment else {
+        return Err(damaged("a frame without a size"));
+    };
+    if !matches!(marker, 0xc0..=0xc2) {
+        return Err(DecodeError::Variant("a lossless or arithmetic-coded JPEG is not read".into()));
+    }
+    if precision != 8 {
+        return Err(DecodeError::Variant(format!("a JPEG of {precision} bits a channel is not read")));
+    }
+    Ok((u32::from(u16::from_be_bytes([w1, w0])), u32::from(u16::from_be_bytes([h1, h0]))))
+}
+
+/// Decodes to RGB; with the feature `turbo` smaller, if the shorter side then still has `side` pixels.
+pub(super) fn pixels(bytes: &[u8], head: Head, side: u32) -> Result<Picture, DecodeError> {
+    #[cfg(feature = "turbo")]
+    if let Some(picture) = super::turbo::pixels(bytes, head, side) {
+        return Ok(picture);
+    }
+    #[cfg(not(feature = "turbo"))]
+    let _ = side;
+    plain(bytes, head, true)
+}
+
+/// By zune-jpeg; `vector` allows its vector instructions, which do not change a bit of the result.
+fn plain(bytes: &[u8], head: Head, vector: bool) -> Result<Picture, DecodeError> {
+    let options = DecoderOptions::default()
+        .set_strict_mode(false)
+        .set_use_unsafe(vector)
+        .set_max_width(head.width as usize)
+        .set_max_height(head.height as usize)
+        .jpeg_set_out_colorspace(ColorSpace::RGB);
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
+    decoder.decode_headers().map_err(|error| damaged(&error.to_string()))?;
+    // The limits were checked against what this module read; nothing else may be decoded.
+    if decoder.dimensions() != Some((head.width as usize, head.height as usize)) {
+        return Err(damaged("two sizes in one file"));
+    }
+    let mut pixels = vec![0; head.width as usize * head.height as usize * 3];
+    decoder.decode_into(&mut pixels).map_err(|error| damaged(&error.to_string()))?;
+    picture(KIND, head.width, head.height, pixels)
+}
+
+fn damaged(what: &str) -> DecodeError {
+    DecodeError::Damaged(KIND, what.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_are_found_behind_padding_and_stuffed_bytes() {
+        assert_eq!(next_marker(&[1, 2, 0xff, 0, 0xff, 0xff, 0xd9], 0), Some((0xd9, 7)));
+        assert_eq!(next_marker(&[0xff, 0], 0), None);
+        assert_eq!(next_marker(&[0xff], 0), None);
+        assert_eq!(next_marker(&[], 9), None);
+    }
+}

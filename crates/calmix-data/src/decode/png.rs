@@ -1,0 +1,78 @@
+//! PNG: its chunks by hand for size, orientation and end; its pixels by the crate png.
+
+use std::io::Cursor;
+
+use png::{ColorType, Decoder, Limits, Transformations};
+
+use super::{DecodeError, Head, Orientation, picture};
+use crate::picture::Picture;
+
+const KIND: &str = "PNG";
+
+/// Walks all chunks. `eXIf` may stand before or after the pixels.
+pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
+    let mut size = None;
+    let mut orientation = None;
+    let mut at = 8_usize;
+    loop {
+        let start = at + 8;
+        let Some(&[l3, l2, l1, l0, ref name @ ..]) = bytes.get(at..start) else {
+            return Err(DecodeError::Short(KIND));
+        };
+        let length = u32::from_be_bytes([l3, l2, l1, l0]) as usize;
+        let data = start.checked_add(length).and_then(|end| bytes.get(start..end));
+        let data = data.ok_or(DecodeError::Short(KIND))?;
+        at = start + length + 4;
+        match (name, size) {
+            (b"IHDR", None) => size = Some(read_size(data)?),
+            (b"IHDR", Some(_)) => return Err(damaged("two headers")),
+            (_, None) => return Err(damaged("its first chunk is no header")),
+            (b"eXIf", _) if orientation.is_none() => orientation = Some(Orientation::from_exif(data)),
+            (b"IEND", Some((width, height))) => {
+                return Ok(Head { width, height, orientation: orientation.unwrap_or(Orientation::UPRIGHT) });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn read_size(header: &[u8]) -> Result<(u32, u32), DecodeError> {
+    let &[w3, w2, w1, w0, h3, h2, h1, h0, ..] = header else {
+        return Err(damaged("a header without a size"));
+    };
+    Ok((u32::from_be_bytes([w3, w2, w1, w0]), u32::from_be_bytes([h3, h2, h1, h0])))
+}
+
+/// Decodes to RGB.
+pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Picture, DecodeError> {
+    let count = head.width as usize * head.height as usize;
+    // Room for a row of 16-bit RGBA and the fixed buffers; the pixels themselves are ours.
+    let limits = Limits { bytes: (1 << 20) + head.width as usize * 16 };
+    let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), limits);
+    // Text and profiles may unpack to any size and are not used.
+    decoder.set_ignore_text_chunk(true);
+    decoder.set_ignore_iccp_chunk(true);
+    decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
+    let mut reader = decoder.read_info().map_err(|error| damaged(&error.to_string()))?;
+    let stored = (reader.info().width, reader.info().height);
+    if stored != (head.width, head.height) {
+        return Err(damaged("two sizes in one file"));
+    }
+    let length = reader.output_buffer_size().filter(|&length| length <= 4 * count);
+    let mut stored = vec![0; length.ok_or_else(|| damaged("more bytes than pixels"))?];
+    let info = reader.next_frame(&mut stored).map_err(|error| damaged(&error.to_string()))?;
+    let pixels = match info.color_type {
+        ColorType::Rgb => stored,
+        ColorType::Rgba => stored.as_chunks::<4>().0.iter().flat_map(|&[r, g, b, _]| [r, g, b]).collect(),
+        ColorType::Grayscale => stored.iter().flat_map(|&grey| [grey; 3]).collect(),
+        ColorType::GrayscaleAlpha => {
+            stored.as_chunks::<2>().0.iter().flat_map(|&[grey, _]| [grey; 3]).collect()
+        }
+        ColorType::Indexed => return Err(damaged("a palette that was not looked up")),
+    };
+    picture(KIND, head.width, head.height, pixels)
+}
+
+fn damaged(what: &str) -> DecodeError {
+    DecodeError::Damaged(KIND, what.trim().to_owned())
+}

@@ -1,0 +1,91 @@
+//! WebP: its chunks by hand for size and orientation; its pixels by the crate image-webp.
+
+use std::io::Cursor;
+
+use image_webp::WebPDecoder;
+
+use super::{DecodeError, Head, Orientation, picture};
+use crate::picture::Picture;
+
+const KIND: &str = "WebP";
+
+/// Walks all chunks.
+///
+/// The size stands twice in an extended file: for the canvas and for the pixels. A decoder allocates by the
+/// second before it compares them, so both must agree here already.
+pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
+    let mut canvas = None;
+    let mut pixels = None;
+    let mut orientation = Orientation::UPRIGHT;
+    let mut at = 12_usize;
+    while let Some(&[c0, c1, c2, c3, l0, l1, l2, l3]) = bytes.get(at..at + 8) {
+        let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+        let start = at + 8;
+        let data = start.checked_add(length).and_then(|end| bytes.get(start..end));
+        let data = data.ok_or(DecodeError::Short(KIND))?;
+        at = start + length + length % 2;
+        match &[c0, c1, c2, c3] {
+            b"VP8X" => canvas = Some(canvas_size(data)?),
+            b"ANIM" | b"ANMF" => return Err(DecodeError::Variant("an animated WebP is not read".into())),
+            b"VP8 " | b"VP8L" if pixels.is_some() => return Err(damaged("two pictures in one file")),
+            b"VP8 " => pixels = Some(lossy_size(data)?),
+            b"VP8L" => pixels = Some(lossless_size(data)?),
+            b"EXIF" => orientation = Orientation::from_exif(data),
+            _ => {}
+        }
+    }
+    let (width, height) = pixels.ok_or(DecodeError::Short(KIND))?;
+    if canvas.is_some_and(|canvas| canvas != (width, height)) {
+        return Err(damaged("two sizes in one file"));
+    }
+    Ok(Head { width, height, orientation })
+}
+
+fn canvas_size(data: &[u8]) -> Result<(u32, u32), DecodeError> {
+    let &[flags, _, _, _, w0, w1, w2, h0, h1, h2, ..] = data else {
+        return Err(damaged("a header without a size"));
+    };
+    if flags & 2 != 0 {
+        return Err(DecodeError::Variant("an animated WebP is not read".into()));
+    }
+    Ok((u32::from_le_bytes([w0, w1, w2, 0]) + 1, u32::from_le_bytes([h0, h1, h2, 0]) + 1))
+}
+
+/// RFC 6386, section 9.1: a key frame's start code, then 14 bits each, below two bits of scale.
+fn lossy_size(data: &[u8]) -> Result<(u32, u32), DecodeError> {
+    let &[_, _, _, 0x9d, 0x01, 0x2a, w0, w1, h0, h1, ..] = data else {
+        return Err(damaged("a frame without a size"));
+    };
+    let side = |low, high| u32::from(u16::from_le_bytes([low, high]) & 0x3fff);
+    Ok((side(w0, w1), side(h0, h1)))
+}
+
+/// RFC 9649, section 3.4: a signature, then 14 bits each of width − 1 and height − 1.
+fn lossless_size(data: &[u8]) -> Result<(u32, u32), DecodeError> {
+    let &[0x2f, b0, b1, b2, b3, ..] = data else {
+        return Err(damaged("a frame without a size"));
+    };
+    let bits = u32::from_le_bytes([b0, b1, b2, b3]);
+    Ok(((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1))
+}
+
+/// Decodes to RGB.
+pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Picture, DecodeError> {
+    let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(|error| damaged(&error.to_string()))?;
+    if decoder.dimensions() != (head.width, head.height) || decoder.is_animated() {
+        return Err(damaged("two sizes in one file"));
+    }
+    let length = decoder.output_buffer_size().ok_or_else(|| damaged("more bytes than memory"))?;
+    let mut stored = vec![0; length];
+    decoder.read_image(&mut stored).map_err(|error| damaged(&error.to_string()))?;
+    let pixels = if decoder.has_alpha() {
+        stored.as_chunks::<4>().0.iter().flat_map(|&[r, g, b, _]| [r, g, b]).collect()
+    } else {
+        stored
+    };
+    picture(KIND, head.width, head.height, pixels)
+}
+
+fn damaged(what: &str) -> DecodeError {
+    DecodeError::Damaged(KIND, what.trim().to_owned())
+}

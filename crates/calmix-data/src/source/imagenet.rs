@@ -1,0 +1,226 @@
+//! ImageNet (ILSVRC 2012) as it is unpacked: `train/n01440764/*.JPEG`, `val/…`, in the root or in Kaggle's
+//! `ILSVRC/Data/CLS-LOC`.
+//!
+//! A class is its WordNet id: readable names are not unique (two classes are called crane). Where
+//! `LOC_synset_mapping.txt` stands in the root, it says which classes there are; otherwise the folders of `train`
+//! do.
+//!
+//! `val` is either one folder a class, or flat as it was published. For the flat one the truth comes from
+//! `LOC_val_solution.csv` (Kaggle), from `imagenet_2012_validation_synset_labels.txt` (one WordNet id a line, in
+//! the order of the file names), or from either under another name. The development kit's
+//! `ILSVRC2012_validation_ground_truth.txt` is refused: its numbers follow an order of their own, and taking them
+//! for the alphabetical one is a classic mistake.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::album::{Album, contents, walk};
+use super::{Inspection, lines};
+use crate::error::{DataError, Problem};
+use crate::manifest::{Builder, Encoding};
+use crate::prepare::Prepared;
+
+/// How ImageNet is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// How images are looked at.
+    pub inspection: Inspection,
+    /// The classes of a flat `val`, if they are not in the root under one of the usual names.
+    pub truth: Option<PathBuf>,
+}
+
+const TRUTHS: [&str; 2] = ["LOC_val_solution.csv", "imagenet_2012_validation_synset_labels.txt"];
+
+/// Prepares ImageNet at `root` as a dataset that will stand at `target`, with the subsets `train` and `val`.
+///
+/// # Errors
+/// If the layout is another, the lists contradict the files, none of the images can be read, or `target` cannot
+/// be written.
+pub fn prepare(root: &Path, target: &Path, options: &Options) -> Result<Prepared, DataError> {
+    let base = ["", "ILSVRC/Data/CLS-LOC/"].into_iter().find(|base| root.join(base).join("train").is_dir());
+    let base = base.ok_or_else(|| {
+        let problem = Problem::Content("no folder train in it".into());
+        DataError::new(root, problem).hint("name the folder that holds train and val")
+    })?;
+    let train = format!("{base}train");
+    let folders = class_folders(root, &train)?;
+    let classes = find_classes(root, &train, &folders)?;
+    let mut images = 0;
+    walk(root, &train, &mut |_| {
+        images += 1;
+        Ok(())
+    })?;
+    let mut album = Album::open(root, &options.inspection, images)?;
+    let mut builder = Builder::new(target, classes.clone(), Encoding::File)?;
+    builder.subset("train");
+    add_folders(root, &train, &folders, &classes, &mut album, &mut builder)?;
+    let val = format!("{base}val");
+    if root.join(&val).is_dir() {
+        builder.subset("val");
+        let folders = class_folders(root, &val)?;
+        if folders.is_empty() {
+            add_flat(root, &val, options, &classes, &mut album, &mut builder)?;
+        } else {
+            add_folders(root, &val, &folders, &classes, &mut album, &mut builder)?;
+        }
+    }
+    album.finish(builder)
+}
+
+fn add_folders(
+    root: &Path,
+    split: &str,
+    folders: &[String],
+    classes: &[String],
+    album: &mut Album,
+    builder: &mut Builder,
+) -> Result<(), DataError> {
+    for wnid in folders {
+        let name = format!("{split}/{wnid}");
+        let label = classes.binary_search(wnid).map_err(|_| {
+            let problem = Problem::Content("a folder of a class that is not listed".into());
+            DataError::new(root.join(&name), problem).hint("remove it, or add it to LOC_synset_mapping.txt")
+        })?;
+        walk(root, &name, &mut |file| album.found(builder, file, Some(label as u32)))?;
+    }
+    Ok(())
+}
+
+fn add_flat(
+    root: &Path,
+    val: &str,
+    options: &Options,
+    classes: &[String],
+    album: &mut Album,
+    builder: &mut Builder,
+) -> Result<(), DataError> {
+    let files = contents(root, val)?.files;
+    if files.is_empty() {
+        return Ok(());
+    }
+    let usual = TRUTHS.iter().map(|name| root.join(name)).find(|path| path.is_file());
+    let Some(truth) = options.truth.clone().or(usual) else {
+        let problem = Problem::Content("images in no class, and no list of their classes".into());
+        let hint =
+            format!("put {} into the dataset's folder, or sort the images into classes", TRUTHS.join(" or "));
+        return Err(DataError::new(root.join(val), problem).hint(hint));
+    };
+    let truth = Truth::read(&truth)?;
+    truth.refuse_other_count(files.len())?;
+    for (row, file) in files.iter().enumerate() {
+        let wnid = truth.of(file, row)?;
+        let label = classes.binary_search(wnid).map_err(|_| {
+            let problem = Problem::Content(format!("{wnid}, the class of {file}, is not in train"));
+            DataError::new(&truth.path, problem).hint("give all of train, or a val of the same classes")
+        })?;
+        album.listed(builder, &format!("{val}/{file}"), Some(label as u32))?;
+    }
+    Ok(())
+}
+
+/// The classes of a flat `val`.
+struct Truth {
+    path: PathBuf,
+    by_name: BTreeMap<String, String>,
+    in_order: Vec<String>,
+}
+
+impl Truth {
+    fn read(path: &Path) -> Result<Self, DataError> {
+        let mut truth = Self { path: path.to_owned(), by_name: BTreeMap::new(), in_order: Vec::new() };
+        lines::for_each(path, |number, line| {
+            let wrong =
+                |what: String| DataError::new(path, Problem::Content(what)).at(format!("line {number}"));
+            if number == 1 && line == "ImageId,PredictionString" {
+                return Ok(());
+            }
+            if line.parse::<u32>().is_ok() {
+                return Err(wrong(
+                    "a number of the development kit, which is not an alphabetical one".into(),
+                )
+                .hint(format!("use {} instead", TRUTHS.join(" or "))));
+            }
+            let (name, rest) = line.split_once(',').unwrap_or(("", line));
+            let wnid = rest.split_whitespace().next().unwrap_or_default();
+            if !is_wnid(wnid) {
+                return Err(
+                    wrong(format!("no WordNet id in {line:?}")).hint("each line names a class as n01440764")
+                );
+            }
+            if name.is_empty() {
+                truth.in_order.push(wnid.to_owned());
+            } else if truth.by_name.insert(name.to_owned(), wnid.to_owned()).is_some() {
+                return Err(wrong(format!("{name} has a line already")).hint("keep one line for each image"));
+            }
+            Ok(())
+        })?;
+        Ok(truth)
+    }
+
+    /// By order a list of another length labels everything wrongly.
+    fn refuse_other_count(&self, files: usize) -> Result<(), DataError> {
+        let lines = self.in_order.len();
+        if self.by_name.is_empty() && lines != files {
+            let problem = Problem::Content(format!("{lines} classes for {files} images"));
+            return Err(
+                DataError::new(&self.path, problem).hint("complete val: its images go by their order")
+            );
+        }
+        Ok(())
+    }
+
+    fn of(&self, file: &str, row: usize) -> Result<&String, DataError> {
+        let stem = file.split('.').next().unwrap_or(file);
+        let wnid = if self.by_name.is_empty() { self.in_order.get(row) } else { self.by_name.get(stem) };
+        wnid.ok_or_else(|| {
+            let problem = Problem::Content(format!("no line for {file}"));
+            DataError::new(&self.path, problem).hint("fetch the list again")
+        })
+    }
+}
+
+fn class_folders(root: &Path, split: &str) -> Result<Vec<String>, DataError> {
+    let contents = contents(root, split)?;
+    if let Some(other) = contents.folders.iter().find(|folder| !is_wnid(folder)) {
+        let problem = Problem::Content("a folder that is not named like n01440764".into());
+        return Err(DataError::new(root.join(split).join(other), problem)
+            .hint("move it away, or prepare the root as a folder of images"));
+    }
+    let packed = |file: &&String| Path::new(file).extension().is_some_and(|ending| ending == "tar");
+    if let Some(packed) = contents.files.iter().find(packed) {
+        let problem = Problem::Content("an archive of a class that was not unpacked".into());
+        return Err(DataError::new(root.join(split).join(packed), problem)
+            .hint("unpack it into a folder of its name"));
+    }
+    Ok(contents.folders)
+}
+
+/// The classes in ascending order.
+fn find_classes(root: &Path, train: &str, folders: &[String]) -> Result<Vec<String>, DataError> {
+    let mapping = root.join("LOC_synset_mapping.txt");
+    if !mapping.is_file() {
+        if folders.is_empty() {
+            let problem = Problem::Content("no folder of a class in it".into());
+            return Err(
+                DataError::new(root.join(train), problem).hint("unpack the archives of the classes into it")
+            );
+        }
+        return Ok(folders.to_vec());
+    }
+    let mut classes = BTreeSet::new();
+    lines::for_each(&mapping, |number, line| {
+        let wnid = line.split_whitespace().next().filter(|wnid| is_wnid(wnid));
+        if !wnid.is_some_and(|wnid| classes.insert(wnid.to_owned())) {
+            let problem = Problem::Content(format!("no new WordNet id in {line:?}"));
+            return Err(DataError::new(&mapping, problem)
+                .at(format!("line {number}"))
+                .hint("fetch it again"));
+        }
+        Ok(())
+    })?;
+    Ok(classes.into_iter().collect())
+}
+
+fn is_wnid(name: &str) -> bool {
+    name.len() == 9 && name.starts_with('n') && name.bytes().skip(1).all(|digit| digit.is_ascii_digit())
+}

@@ -1,0 +1,183 @@
+//! WebDataset: shards of tar in which the members of a sample stand together.
+//!
+//! A member's name up to the first dot of its last part is its key; members of one key in a row are one sample:
+//! an image (`.jpg`, `.jpeg`, `.png`, `.webp`) and its class, as a number in `.cls` or as `label` or `cls` in
+//! `.json`. Other members are passed over, pickles among them; so are names without an ending, hidden ones, and
+//! the format's own `__notes__`, as in the package webdataset.
+//!
+//! Samples stay in place: a part is a shard, a record an offset into it. That gives random access to a format made
+//! for streaming, and nothing is unpacked.
+//!
+//! All `*.tar` below the root are shards, by name. A shard belongs to the split that its folder, or a word of its
+//! name between `-`, `_` and `.`, is called (`train`, `val`, `test`, `unlabelled` and their variants), else to
+//! `train`. Keys must be unique within a shard; between shards they are not compared.
+
+mod sample;
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use super::album::{look, walk};
+use super::folder::{SPLITS, UNLABELLED, split};
+use super::{Check, Inspection};
+use crate::error::{DataError, Problem};
+use crate::manifest::{Builder, Encoding};
+use crate::prepare::Prepared;
+use sample::{Label, Sample, Samples};
+
+/// More classes than this are a mistake in a label.
+const MOST_CLASSES: u64 = 1 << 20;
+
+/// How shards are read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// How images are looked at; without a choice by their header, as shards are usually many.
+    pub inspection: Inspection,
+    /// The classes in the order of their numbers; without them as many as there are, named by their numbers.
+    pub classes: Option<Vec<String>>,
+    /// Whether an image without a class is an unlabelled one; otherwise it is an error.
+    pub unlabelled: bool,
+}
+
+struct Shard {
+    subset: &'static str,
+    name: String,
+    path: PathBuf,
+}
+
+/// Prepares the shards below `root` as a dataset that will stand at `target`.
+///
+/// Without `classes` the shards are read twice: the first time for their labels only.
+///
+/// # Errors
+/// If a shard is no sound archive, members of a sample are missing, doubled or contradict each other, none of the
+/// images can be read, or `target` cannot be written.
+pub fn prepare(root: &Path, target: &Path, options: &Options) -> Result<Prepared, DataError> {
+    let shards = find_shards(root)?;
+    let classes = match &options.classes {
+        Some(classes) => classes.clone(),
+        None => count_classes(&shards)?,
+    };
+    let mut builder = Builder::new(target, classes.clone(), Encoding::File)?;
+    let check = options.inspection.check.unwrap_or(Check::Header);
+    let limits = &options.inspection.limits;
+    let (mut subset, mut added) = ("", 0_u64);
+    for shard in &shards {
+        if subset != shard.subset {
+            builder.subset(shard.subset);
+            subset = shard.subset;
+        }
+        let mut samples = open(shard)?;
+        let mut part = None;
+        while let Some(Sample { key, image, label }) = samples.next()? {
+            let at = |error: DataError| error.at(key.clone());
+            let Some(image) = image else {
+                let problem = Problem::Content("a class without an image".into());
+                return Err(at(DataError::new(&shard.path, problem)).hint("write the shard again"));
+            };
+            let label =
+                number(label, &classes).map_err(|problem| at(DataError::new(&shard.path, problem)))?;
+            if label.is_none() && !options.unlabelled && subset != UNLABELLED {
+                let problem = Problem::Content("an image without a class".into());
+                return Err(at(DataError::new(&shard.path, problem))
+                    .hint("add a .cls member, or ask for such images as unlabelled"));
+            }
+            if image.length > limits.bytes {
+                let problem = Problem::Limit(format!("an image of {} bytes", image.length));
+                builder.unreadable(at(DataError::new(&shard.path, problem)));
+                continue;
+            }
+            let bytes = samples.read(&image)?;
+            if let Err(error) = look(&bytes, limits, check) {
+                let hint = error.hint();
+                builder.unreadable(at(DataError::new(&shard.path, error)).hint(hint));
+                continue;
+            }
+            let part = match part {
+                Some(part) => part,
+                None => *part.insert(builder.part(&shard.name, samples.length()?)?),
+            };
+            builder.sample(part, image.offset, &bytes, label)?;
+            added += 1;
+        }
+    }
+    if added == 0 {
+        let problem = Problem::Content("no image in its shards could be read".into());
+        let first = builder.first_unreadable().map(|first| format!("the first is {first}"));
+        return Err(DataError::new(root, problem)
+            .hint(first.unwrap_or_else(|| "images end in .jpg, .jpeg, .png or .webp".into())));
+    }
+    builder.finish()
+}
+
+fn open(shard: &Shard) -> Result<Samples<BufReader<File>>, DataError> {
+    let file = File::open(&shard.path).map_err(|error| DataError::new(&shard.path, error))?;
+    Samples::new(BufReader::new(file), &shard.path)
+}
+
+/// The number of a label among the classes.
+fn number(label: Option<Label>, classes: &[String]) -> Result<Option<u32>, Problem> {
+    let stray = |label: String| Problem::Content(format!("the label {label} is no class"));
+    match label {
+        None => Ok(None),
+        Some(Label::Number(label)) if label < classes.len() as u64 => Ok(Some(label as u32)),
+        Some(Label::Number(label)) => Err(stray(label.to_string())),
+        Some(Label::Name(label)) => match classes.iter().position(|class| *class == label) {
+            Some(number) => Ok(Some(number as u32)),
+            None => Err(stray(format!("{label:?}"))),
+        },
+    }
+}
+
+fn count_classes(shards: &[Shard]) -> Result<Vec<String>, DataError> {
+    let mut classes = 0;
+    for shard in shards {
+        let mut samples = open(shard)?;
+        while let Some(sample) = samples.next()? {
+            let error = |problem| DataError::new(&shard.path, problem).at(sample.key.clone());
+            match sample.label {
+                Some(Label::Number(label)) if label >= MOST_CLASSES => {
+                    return Err(error(Problem::Limit(format!("the label {label}"))));
+                }
+                Some(Label::Number(label)) => classes = classes.max(label + 1),
+                Some(Label::Name(label)) => {
+                    let problem = Problem::Content(format!("the label {label:?} is no number"));
+                    return Err(error(problem).hint("name the classes in their order"));
+                }
+                None => {}
+            }
+        }
+    }
+    Ok((0..classes).map(|class| class.to_string()).collect())
+}
+
+fn find_shards(root: &Path) -> Result<Vec<Shard>, DataError> {
+    let mut shards = Vec::new();
+    walk(root, "", &mut |name| {
+        let path = root.join(name);
+        let lower = name.to_ascii_lowercase();
+        if [".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"].iter().any(|end| lower.ends_with(end)) {
+            let problem = Problem::Content("a compressed shard has no random access".into());
+            return Err(DataError::new(path, problem).hint("unpack it to .tar: images hardly compress"));
+        }
+        if Path::new(&lower).extension().is_some_and(|ending| ending == "tar") {
+            let mut words = name.split(['/', '-', '_', '.']);
+            let subset = words.find_map(split).unwrap_or("train");
+            let real = std::fs::canonicalize(&path).map_err(|error| DataError::new(&path, error))?;
+            let root = std::fs::canonicalize(root).map_err(|error| DataError::new(root, error))?;
+            if !real.starts_with(root) {
+                let problem = Problem::Content("a link that leads out of the dataset's folder".into());
+                return Err(DataError::new(path, problem).hint("copy what it points to into the folder"));
+            }
+            shards.push(Shard { subset, name: name.to_owned(), path });
+        }
+        Ok(())
+    })?;
+    if shards.is_empty() {
+        let problem = Problem::Content("no .tar in it".into());
+        return Err(DataError::new(root, problem).hint("name the folder that holds the shards"));
+    }
+    shards.sort_by_key(|shard| SPLITS.iter().position(|(name, _)| *name == shard.subset));
+    Ok(shards)
+}

@@ -1,0 +1,184 @@
+//! Samples of a shard: members that share a key and stand in a row.
+
+use std::collections::HashSet;
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::error::{DataError, Problem};
+use crate::source::tar::{Member, Members, Refusal, TarError};
+
+/// A label is a few digits, and metadata a few kilobytes.
+const LONGEST_LABEL: u64 = 1 << 20;
+
+/// A class as a shard gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Label {
+    Number(u64),
+    Name(String),
+}
+
+/// One sample.
+#[derive(Debug)]
+pub(super) struct Sample {
+    pub(super) key: String,
+    pub(super) image: Option<Member>,
+    pub(super) label: Option<Label>,
+}
+
+/// Reads a shard sample by sample.
+#[derive(Debug)]
+pub(super) struct Samples<R> {
+    path: PathBuf,
+    members: Members<R>,
+    /// The first member of the next sample, by key and ending.
+    waiting: Option<(String, String, Member)>,
+    /// Hashes of the keys so far, only ever asked for membership; 64 bits are enough for a shard.
+    seen: HashSet<u64>,
+}
+
+impl<R: Read + Seek> Samples<R> {
+    pub(super) fn new(reader: R, path: &Path) -> Result<Self, DataError> {
+        let members = Members::new(reader).map_err(|error| DataError::new(path, error))?;
+        Ok(Self { path: path.to_owned(), members, waiting: None, seen: HashSet::new() })
+    }
+
+    pub(super) fn read(&mut self, member: &Member) -> Result<Vec<u8>, DataError> {
+        self.members.read(member).map_err(|error| DataError::new(&self.path, error).at(member.name.clone()))
+    }
+
+    /// Bytes of the whole shard.
+    pub(super) fn length(&self) -> Result<u64, DataError> {
+        let metadata = std::fs::metadata(&self.path).map_err(|error| DataError::new(&self.path, error))?;
+        Ok(metadata.len())
+    }
+
+    /// The next sample that has an image or a class.
+    pub(super) fn next(&mut self) -> Result<Option<Sample>, DataError> {
+        loop {
+            let Some((key, ending, member)) = self.next_member()? else { return Ok(None) };
+            let hash = blake3::hash(key.as_bytes());
+            let hash = hash.as_bytes().first_chunk().copied().map_or(0, u64::from_le_bytes);
+            if !self.seen.insert(hash) {
+                return Err(self.wrong(&key, "its members do not stand together, or its key is not unique"));
+            }
+            let mut sample = Sample { key, image: None, label: None };
+            let mut endings = vec![ending.clone()];
+            self.take(&mut sample, &ending, member)?;
+            while let Some((key, ending, member)) = self.next_member()? {
+                if key != sample.key {
+                    self.waiting = Some((key, ending, member));
+                    break;
+                }
+                if endings.contains(&ending) {
+                    return Err(self.wrong(&key, &format!("two members .{ending}")));
+                }
+                self.take(&mut sample, &ending, member)?;
+                endings.push(ending);
+            }
+            if sample.image.is_some() || sample.label.is_some() {
+                return Ok(Some(sample));
+            }
+        }
+    }
+
+    fn next_member(&mut self) -> Result<Option<(String, String, Member)>, DataError> {
+        if let Some(waiting) = self.waiting.take() {
+            return Ok(Some(waiting));
+        }
+        loop {
+            let Some(member) = self.members.next() else { return Ok(None) };
+            let member = member.map_err(|error| refused(&self.path, error))?;
+            if let Some((key, ending)) = split_name(&member.name) {
+                return Ok(Some((key.to_owned(), ending.to_ascii_lowercase(), member)));
+            }
+        }
+    }
+
+    fn take(&mut self, sample: &mut Sample, ending: &str, member: Member) -> Result<(), DataError> {
+        let label = match ending {
+            "jpg" | "jpeg" | "png" | "webp" => {
+                if sample.image.replace(member).is_some() {
+                    return Err(self.wrong(&sample.key, "two images"));
+                }
+                return Ok(());
+            }
+            "cls" | "json" => {
+                if member.length > LONGEST_LABEL {
+                    return Err(self.wrong(&member.name, "a label of more than a mebibyte"));
+                }
+                let bytes = self.read(&member)?;
+                if ending == "cls" { Some(read_cls(&bytes)) } else { read_json(&bytes).transpose() }
+            }
+            _ => None,
+        };
+        let Some(label) = label else { return Ok(()) };
+        let label = label.map_err(|what| self.wrong(&member.name, &what))?;
+        if sample.label.replace(label.clone()).is_some_and(|other| other != label) {
+            return Err(self.wrong(&sample.key, "two different classes"));
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, place: &str, what: &str) -> DataError {
+        let problem = Problem::Content(what.to_owned());
+        DataError::new(&self.path, problem).at(place).hint("write the shard again")
+    }
+}
+
+fn refused(path: &Path, TarError { at, problem }: TarError) -> DataError {
+    let hint = match problem {
+        Refusal::Short => "fetch it again",
+        _ => "write it again with plain files in it",
+    };
+    let problem = match problem {
+        Refusal::Io(error) => error.into(),
+        other => Problem::Format(other.to_string()),
+    };
+    DataError::new(path, problem).at(format!("byte {at}")).hint(hint)
+}
+
+/// Key and ending of a member, as webdataset's `base_plus_ext`; none for what it passes over.
+fn split_name(name: &str) -> Option<(&str, &str)> {
+    let name = name.trim_start_matches("./");
+    let base = name.rfind('/').map_or(0, |slash| slash + 1);
+    let dot = base + name[base..].find('.')?;
+    let is_note = name.strip_prefix("__").is_some_and(|rest| {
+        let part = rest.split('/').next().unwrap_or_default();
+        part.ends_with("__")
+    });
+    (dot > base && !is_note).then(|| (&name[..dot], &name[dot + 1..]))
+}
+
+fn read_cls(bytes: &[u8]) -> Result<Label, String> {
+    let text = str::from_utf8(bytes).unwrap_or_default().trim();
+    text.parse().map(Label::Number).map_err(|_| "its class is no number from 0 on".to_owned())
+}
+
+fn read_json(bytes: &[u8]) -> Result<Option<Label>, String> {
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| format!("no JSON: {error}"))?;
+    match value.get("label").or_else(|| value.get("cls")) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(name)) => Ok(Some(Label::Name(name.clone()))),
+        Some(number) => {
+            let number =
+                number.as_u64().ok_or_else(|| format!("its class {number} is no number from 0 on"))?;
+            Ok(Some(Label::Number(number)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_split_as_in_webdataset() {
+        assert_eq!(split_name("a/b.c/000.seg.png"), Some(("a/b.c/000", "seg.png")));
+        assert_eq!(split_name("./000.jpg"), Some(("000", "jpg")));
+        for passed in ["000", "a/.hidden.jpg", ".x", "__meta__", "__notes__/a.jpg", "a.b/c"] {
+            assert_eq!(split_name(passed), None, "{passed}");
+        }
+    }
+}

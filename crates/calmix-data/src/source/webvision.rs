@@ -1,0 +1,110 @@
+//! WebVision by its file lists.
+//!
+//! ```text
+//! info/synsets.txt                   line n names class n: `n01440764 tench, Tinca tinca`
+//! info/train_filelist_google.txt     `google/q0001/abc.jpg 0`, and _flickr.txt likewise
+//! info/val_filelist.txt              `val000001.jpg 0`, in val_images_256, val_images or val
+//! google/…  flickr/…
+//! ```
+//!
+//! A class is its WordNet id, and keeps its official number. `train` is Google's list and then Flickr's, one of
+//! which may be missing; `val` may be missing too.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::album::Album;
+use super::{Inspection, inside, lines};
+use crate::error::{DataError, Problem};
+use crate::manifest::{Builder, Encoding};
+use crate::prepare::Prepared;
+
+const TRAIN: [&str; 2] = ["train_filelist_google.txt", "train_filelist_flickr.txt"];
+const VAL: &str = "val_filelist.txt";
+const VAL_FOLDERS: [&str; 3] = ["val_images_256", "val_images", "val"];
+
+/// Prepares WebVision at `root` as a dataset that will stand at `target`.
+///
+/// # Errors
+/// If a list is missing, contradicts the classes or names a file that is not there, none of the images can be
+/// read, or `target` cannot be written.
+pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Prepared, DataError> {
+    let info = root.join("info");
+    let classes = read_classes(&info.join("synsets.txt"))?;
+    let train: Vec<_> = TRAIN.iter().map(|list| info.join(list)).filter(|list| list.is_file()).collect();
+    if train.is_empty() {
+        let problem = Problem::Content(format!("neither {} nor {} in it", TRAIN[0], TRAIN[1]));
+        return Err(DataError::new(info, problem).hint("unpack info.tar into the dataset's folder"));
+    }
+    let mut images = 0;
+    for list in &train {
+        lines::for_each(list, |_, _| {
+            images += 1;
+            Ok(())
+        })?;
+    }
+    let mut album = Album::open(root, inspection, images)?;
+    let mut builder = Builder::new(target, classes.clone(), Encoding::File)?;
+    builder.subset("train");
+    for list in &train {
+        add_list(root, list, "", classes.len(), &mut album, &mut builder)?;
+    }
+    let val = info.join(VAL);
+    if val.is_file() {
+        builder.subset("val");
+        let folder = VAL_FOLDERS.into_iter().find(|folder| root.join(folder).is_dir());
+        let folder = folder.ok_or_else(|| {
+            let problem = Problem::Content(format!("no folder {} in it", VAL_FOLDERS.join(", ")));
+            DataError::new(root, problem).hint(format!("unpack the validation images, or remove info/{VAL}"))
+        })?;
+        add_list(root, &val, &format!("{folder}/"), classes.len(), &mut album, &mut builder)?;
+    }
+    album.finish(builder)
+}
+
+fn read_classes(path: &Path) -> Result<Vec<String>, DataError> {
+    let (mut classes, mut seen) = (Vec::new(), BTreeSet::new());
+    lines::for_each(path, |number, line| {
+        let wnid = line.split_whitespace().next().unwrap_or(line);
+        if !seen.insert(wnid.to_owned()) {
+            let problem = Problem::Content(format!("{wnid} is a class already"));
+            return Err(DataError::new(path, problem)
+                .at(format!("line {number}"))
+                .hint("fetch the list again"));
+        }
+        classes.push(wnid.to_owned());
+        Ok(())
+    })?;
+    Ok(classes)
+}
+
+fn add_list(
+    root: &Path,
+    list: &Path,
+    folder: &str,
+    classes: usize,
+    album: &mut Album,
+    builder: &mut Builder,
+) -> Result<(), DataError> {
+    lines::for_each(list, |number, line| {
+        let wrong = |what: String| DataError::new(list, Problem::Content(what)).at(format!("line {number}"));
+        let Some((file, label)) = line.rsplit_once(char::is_whitespace) else {
+            return Err(wrong(format!("no label in {line:?}"))
+                .hint("each line is a file and the number of its class"));
+        };
+        let file = file.trim_end();
+        if let Some(why) = inside::trick(file) {
+            return Err(wrong(format!("the file name {file:?} {why}")).hint("fetch the list again"));
+        }
+        let label =
+            label.parse().ok().filter(|&label: &u32| (label as usize) < classes).ok_or_else(|| {
+                wrong(format!("the label {label}, but there are {classes} classes"))
+                    .hint("use the synsets.txt that came with the list")
+            })?;
+        let name = format!("{folder}{file}");
+        if !root.join(&name).is_file() {
+            return Err(wrong(format!("there is no file {name}")).hint("unpack all archives of images"));
+        }
+        album.listed(builder, &name, Some(label))
+    })
+}

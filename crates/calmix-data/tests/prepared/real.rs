@@ -1,0 +1,51 @@
+//! Published datasets from `$CALMIX_DATASETS`, from the first byte to a split.
+#![allow(clippy::print_stderr)]
+
+use std::path::PathBuf;
+
+use calmix_core::rng::Seed;
+use calmix_data::dataset::Dataset;
+use calmix_data::prepare::{Report, SourceSpec, prepare};
+use calmix_data::split::{Plan, Rule, Split};
+use tempfile::TempDir;
+
+/// Prepares a dataset and opens it; none, with the reason printed, where it is not at hand.
+fn prepared(name: &str, source: &SourceSpec) -> Option<(TempDir, Report, Dataset)> {
+    let root = std::env::var_os("CALMIX_DATASETS").map(|datasets| PathBuf::from(datasets).join(name));
+    let Some(root) = root.filter(|root| root.is_dir()) else {
+        eprintln!("skipped: CALMIX_DATASETS has no {name}");
+        return None;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("prepared");
+    let report = prepare(source, &root, &target).unwrap();
+    let dataset = Dataset::open(&target, &root).unwrap();
+    Some((folder, report, dataset))
+}
+
+#[test]
+fn cifar10_is_sixty_thousand_and_its_usual_split_is_balanced() {
+    let Some((_folder, report, dataset)) = prepared("cifar10", &SourceSpec::Cifar10) else { return };
+    let text = report.to_string();
+    assert!(text.contains("60000 samples: train 50000, test 10000\n10 classes, 6000 labelled"), "{text}");
+    assert_eq!(report.labelled_per_class(), Some((6000, 6000)));
+    dataset.verify().unwrap();
+    let plan =
+        Plan { rule: Rule::Total { labels: 40 }, include_labelled: true, ..Plan::new(Seed(1), "train") };
+    let split = Split::draw(&dataset, plan).unwrap();
+    let counts = split.counts(&dataset).unwrap();
+    assert_eq!((counts.labelled, counts.unlabelled, counts.in_both), (40, 50_000, 40));
+    assert_eq!(counts.per_class, [4; 10]);
+}
+
+#[test]
+fn a_folder_of_photos_decodes() {
+    let Some((_folder, report, dataset)) = prepared("tiny-imagenet-10", &SourceSpec::Imagenet) else {
+        return;
+    };
+    assert_eq!((report.classes.len(), report.unreadable.len()), (10, 0), "{report}");
+    for id in (0..dataset.len()).step_by(97) {
+        let picture = dataset.picture(id).unwrap();
+        assert_eq!((picture.width(), picture.height()), (64, 64));
+    }
+}
