@@ -111,8 +111,27 @@ fn damaged(what: &str) -> DecodeError {
 }
 
 #[cfg(test)]
+#[path = "../../tests/golden/photos.rs"]
+mod golden;
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn vector_instructions_change_nothing() {
+        let golden = golden::Golden::load();
+        for case in golden.pictures.iter().filter(|case| case.name.starts_with("jpeg")) {
+            let bytes = golden.bytes(case.file);
+            let head = head(bytes).unwrap();
+            assert_eq!(
+                plain(bytes, head, true).unwrap(),
+                plain(bytes, head, false).unwrap(),
+                "{}",
+                case.name
+            );
+        }
+    }
 
     #[test]
     fn markers_are_found_behind_padding_and_stuffed_bytes() {

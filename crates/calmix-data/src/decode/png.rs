@@ -20,8 +20,8 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
             return Err(DecodeError::Short(KIND));
         };
         let length = u32::from_be_bytes([l3, l2, l1, l0]) as usize;
-        let data = start.checked_add(length).and_then(|end| bytes.get(start..end));
-        let data = data.ok_or(DecodeError::Short(KIND))?;
+        let data = start.checked_add(length + 4).and_then(|end| bytes.get(start..end));
+        let data = data.and_then(|data| data.get(..length)).ok_or(DecodeError::Short(KIND))?;
         at = start + length + 4;
         match (name, size) {
             (b"IHDR", None) => size = Some(read_size(data)?),

@@ -1,0 +1,119 @@
+//! Decoding against Pillow, and what is refused.
+
+#[path = "golden/photos.rs"]
+mod golden;
+
+use std::collections::BTreeMap;
+
+use calmix_data::decode::{DecodeError, Kind, Limits, decode, decode_at_least, size};
+use golden::Golden;
+
+/// Largest and mean difference.
+fn difference(left: &[u8], right: &[u8]) -> (u8, f64) {
+    assert_eq!(left.len(), right.len());
+    let differences = left.iter().zip(right).map(|(left, right)| left.abs_diff(*right));
+    let largest = differences.clone().max().unwrap_or(0);
+    (largest, differences.map(f64::from).sum::<f64>() / left.len() as f64)
+}
+
+#[test]
+fn pixels_are_pillows() {
+    // Lossless formats must be equal. zune-jpeg's inverse transform and its upsampling of chroma round in other
+    // places than libjpeg-turbo's: the bounds are what was measured, so that any change of the decoder shows.
+    let measured = [
+        ("exact", (0, 0.0)),
+        ("webp-lossy", (0, 0.0)),
+        ("jpeg-grey", (1, 0.1)),
+        ("jpeg-cmyk", (2, 0.2)),
+        ("jpeg-444", (2, 0.2)),
+        ("jpeg-422", (6, 0.23)),
+        ("jpeg-420", (7, 0.4)),
+    ];
+    let bounds: BTreeMap<&str, (u8, f64)> = measured.into_iter().collect();
+    let golden = Golden::load();
+    let mut failures = Vec::new();
+    for case in &golden.pictures {
+        let bytes = golden.bytes(case.file);
+        let picture =
+            decode(bytes, &Limits::default()).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+        assert_eq!((picture.width(), picture.height()), (case.width, case.height), "{}", case.name);
+        assert_eq!(size(bytes, &Limits::default()), Ok((case.width, case.height)), "{}", case.name);
+        let (largest, mean) = difference(picture.pixels(), golden.bytes(case.pixels));
+        let turbo = cfg!(feature = "turbo");
+        let (most, most_mean) = if turbo { (0, 0.0) } else { bounds[case.kind.as_str()] };
+        if largest > most || mean > most_mean {
+            failures.push(format!("{} ({}): {largest}, {mean:.3}", case.name, case.kind));
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+    assert_eq!(golden.pictures.iter().filter(|case| case.name.contains("orientation")).count(), 18);
+}
+
+#[test]
+fn smaller_decoding_keeps_the_side_asked_for() {
+    let golden = Golden::load();
+    let jpeg = golden.picture("jpeg-444-64x48-q50-progressive");
+    for (side, expected) in [(48, 48), (24, 24), (25, 48), (12, 12), (6, 6), (1, 6), (u32::MAX, 48)] {
+        let picture = decode_at_least(jpeg, &Limits::default(), side).unwrap();
+        let expected = if cfg!(feature = "turbo") { expected } else { 48 };
+        assert_eq!((picture.width(), picture.height()), (expected * 64 / 48, expected), "{side}");
+    }
+}
+
+#[test]
+fn every_cut_is_refused() {
+    let golden = Golden::load();
+    for name in
+        ["jpeg-420-40x24-q95-baseline", "jpeg-444-64x48-q50-progressive", "png-rgb", "png-rgb-interlaced"]
+    {
+        let Some(case) = golden.pictures.iter().find(|case| case.name == name) else { panic!("no {name}") };
+        let bytes = golden.bytes(case.file);
+        for length in 0..bytes.len() {
+            assert!(decode(&bytes[..length], &Limits::default()).is_err(), "{name} cut to {length}");
+        }
+    }
+}
+
+#[test]
+fn other_formats_are_named_with_a_way_out() {
+    let cases: [(&[u8], &str, &str); 6] = [
+        (b"\0\0\0\x18ftypheic", "this is a HEIC, and only JPEG, PNG and WebP are read", "convert it to JPEG"),
+        (b"GIF89a", "this is a GIF, and only JPEG, PNG and WebP are read", "convert it to PNG"),
+        (
+            b"II*\0",
+            "this is a TIFF or a camera's raw file, and only JPEG, PNG and WebP are read",
+            "convert it to PNG",
+        ),
+        (
+            b"\x93NUMPY",
+            "this is a NumPy array, and only JPEG, PNG and WebP are read",
+            "save its images as PNG",
+        ),
+        (
+            b"\x80\x04\x95",
+            "this is a Python pickle, and only JPEG, PNG and WebP are read",
+            "a pickle runs code",
+        ),
+        (b"", "this is an empty file, and only JPEG, PNG and WebP are read", "fetch it again"),
+    ];
+    for (bytes, sentence, hint) in cases {
+        let error = decode(bytes, &Limits::default()).unwrap_err();
+        assert_eq!(error.to_string(), sentence);
+        assert!(error.hint().starts_with(hint), "{}", error.hint());
+    }
+    assert_eq!(decode(b"RIFF\0\0\0\0WAVE", &Limits::default()), Err(DecodeError::Kind(Kind::Unknown)));
+}
+
+#[test]
+fn limits_hold_at_their_edges() {
+    let golden = Golden::load();
+    let bytes = golden.picture("png-rgb");
+    let limits = Limits { side: 23, pixels: 23 * 17, bytes: bytes.len() as u64 };
+    assert!(decode(bytes, &limits).is_ok());
+    assert!(matches!(decode(bytes, &Limits { side: 22, ..limits }), Err(DecodeError::Size { .. })));
+    assert!(matches!(
+        decode(bytes, &Limits { pixels: 23 * 17 - 1, ..limits }),
+        Err(DecodeError::Size { .. })
+    ));
+    assert!(matches!(decode(bytes, &Limits { bytes: 10, ..limits }), Err(DecodeError::Bytes(_))));
+}

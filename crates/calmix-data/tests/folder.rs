@@ -1,0 +1,167 @@
+//! Folders of images.
+
+#[path = "golden/photos.rs"]
+mod golden;
+#[path = "golden/scene.rs"]
+mod scene;
+
+use std::path::Path;
+
+use calmix_data::decode::Limits;
+use calmix_data::source::{Check, Inspection, folder};
+use scene::{Scene, subsets};
+
+fn prepare(scene: &Scene) -> Result<calmix_data::prepare::Prepared, calmix_data::error::DataError> {
+    folder::prepare(&scene.root(), &scene.target(), &Inspection::default())
+}
+
+#[test]
+fn a_folder_a_class_in_order_of_bytes() {
+    let scene = Scene::new();
+    scene.picture("dog/b.png").picture("dog/a.png").picture("dog/deep/er/c.png").picture("Cat/1.png");
+    scene.picture("äffchen/1.png").picture("unlabeled/z.png").picture("unlabeled/more/y.png");
+    scene.file("dog/.DS_Store", b"x").file("dog/Thumbs.db", b"x").file("dog/notes.txt", b"two dogs");
+    scene.picture(".hidden/a.png").picture("__MACOSX/dog/a.png");
+    let prepared = prepare(&scene).unwrap();
+    assert_eq!(prepared.header.classes, ["Cat", "dog", "äffchen"]);
+    assert_eq!(subsets(&prepared), ["train 0 5", "unlabelled 5 2"]);
+    assert!(prepared.unreadable.is_empty());
+    let expected = [
+        ("Cat/1.png", Some(0)),
+        ("dog/a.png", Some(1)),
+        ("dog/b.png", Some(1)),
+        ("dog/deep/er/c.png", Some(1)),
+        ("äffchen/1.png", Some(2)),
+        ("unlabeled/z.png", None),
+        ("unlabeled/more/y.png", None),
+    ];
+    assert_eq!(scene.samples(), expected.map(|(name, label)| (name.to_owned(), label)));
+}
+
+#[test]
+fn splits_share_their_classes() {
+    let scene = Scene::new();
+    scene
+        .picture("validation/b/1.png")
+        .picture("train/b/1.png")
+        .picture("train/a/1.png")
+        .picture("test/c/1.png");
+    scene.picture("train/unlabelled/1.png").picture("unlabeled/2.png");
+    let prepared = prepare(&scene).unwrap();
+    assert_eq!(prepared.header.classes, ["a", "b", "c"]);
+    assert_eq!(subsets(&prepared), ["train 0 2", "val 2 1", "test 3 1", "unlabelled 4 2"]);
+    let labels: Vec<_> = scene.samples().into_iter().map(|(_, label)| label).collect();
+    assert_eq!(labels, [Some(0), Some(1), Some(1), Some(2), None, None]);
+}
+
+#[test]
+fn a_class_may_be_called_train() {
+    let scene = Scene::new();
+    scene.picture("train/1.png").picture("bus/1.png");
+    assert_eq!(prepare(&scene).unwrap().header.classes, ["bus", "train"]);
+    let scene = Scene::new();
+    scene.picture("train/ice/1.png").picture("bus/1.png");
+    assert_eq!(
+        scene.refusal(prepare(&scene)).split_once(": ").unwrap().1,
+        "bus stands beside train, which holds folders of its own; move everything but train, val, test and \
+         unlabelled away"
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_noted_and_left_out() {
+    let golden = golden::Golden::load();
+    let jpeg = golden.picture("jpeg-orientation-1");
+    let mut flipped = golden.picture("png-rgb").to_vec();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 0xff;
+    let scene = Scene::new();
+    scene
+        .picture("a/good.png")
+        .file("a/cut.jpg", &jpeg[..jpeg.len() - 9])
+        .file("a/phone.bin", b"\0\0\0\x18ftypheic");
+    scene.file("a/page.jpg", b"<!DOCTYPE html>").file("a/empty.png", b"").file("a/flipped.png", &flipped);
+    scene.picture("stray.png");
+    let prepared = prepare(&scene).unwrap();
+    assert_eq!(prepared.header.samples, 1);
+    let notes: Vec<_> = prepared.unreadable.iter().map(|error| scene.sentence(error)).collect();
+    assert!(notes[0].ends_with(
+        "1 images lie outside any class and were left out; put them into the folder of their class, or unlabelled"
+    ));
+    assert_eq!(notes[1], "a/cut.jpg: the JPEG is cut short; fetch it again");
+    assert_eq!(
+        notes[2],
+        "a/empty.png: this is an empty file, and only JPEG, PNG and WebP are read; fetch it again"
+    );
+    assert!(notes[3].starts_with("a/flipped.png: the PNG is damaged: "), "{}", notes[3]);
+    assert_eq!(
+        notes[4],
+        "a/page.jpg: this is a web page, and only JPEG, PNG and WebP are read; fetch it again"
+    );
+    assert_eq!(
+        notes[5],
+        "a/phone.bin: this is a HEIC, and only JPEG, PNG and WebP are read; convert it to JPEG, for example with \
+         `magick FILE out.jpg`"
+    );
+    assert_eq!(notes.len(), 6);
+    std::fs::remove_dir_all(scene.target()).unwrap();
+    let header = Inspection { check: Some(Check::Header), limits: Limits::default() };
+    let prepared = folder::prepare(&scene.root(), &scene.target(), &header).unwrap();
+    // The header of the flipped one is fine: only decoding finds it.
+    assert_eq!((prepared.header.samples, prepared.unreadable.len()), (2, 5));
+}
+
+#[test]
+fn nothing_readable_is_an_error() {
+    let scene = Scene::new();
+    scene.file("a/1.gif", b"GIF89a");
+    let sentence = scene.refusal(prepare(&scene));
+    assert!(sentence.contains("no image in it could be read; the first is"), "{sentence}");
+    let scene = Scene::new();
+    assert!(
+        scene.refusal(prepare(&scene)).ends_with("put the images of each class into a folder of its name")
+    );
+    scene.picture("1.png").file("labels.csv", b"file,label\n1.png,cat\n");
+    assert!(scene.refusal(prepare(&scene)).ends_with("prepare it as labels-csv"));
+}
+
+#[cfg(unix)]
+#[test]
+fn links_do_not_lead_out() {
+    use std::os::unix::fs::symlink;
+    let scene = Scene::new();
+    scene.picture("a/1.png");
+    symlink("1.png", scene.root().join("a/2.png")).unwrap();
+    assert_eq!(prepare(&scene).unwrap().header.samples, 2);
+    std::fs::remove_dir_all(scene.target()).unwrap();
+
+    std::fs::write(scene.outside().join("secret.png"), scene.bytes_of("secret")).unwrap();
+    symlink("../../secret.png", scene.root().join("a/3.png")).unwrap();
+    let sentence = scene.refusal(prepare(&scene));
+    assert_eq!(
+        sentence,
+        "a/3.png: a link that leads out of the dataset's folder; copy what it points to into the folder"
+    );
+    std::fs::remove_file(scene.root().join("a/3.png")).unwrap();
+    symlink(".", scene.root().join("a/loop")).unwrap();
+    assert!(scene.refusal(prepare(&scene)).starts_with("a/loop: a link to a folder, which is not followed"));
+}
+
+#[test]
+fn tiny_imagenet_is_read_whole() {
+    let Some(datasets) = std::env::var_os("CALMIX_DATASETS") else {
+        println!("skipped: CALMIX_DATASETS is not set");
+        return;
+    };
+    let root = Path::new(&datasets).join("tiny-imagenet-10");
+    let scene = Scene::new();
+    let prepared = folder::prepare(&root, &scene.target(), &Inspection::default()).unwrap();
+    assert_eq!(subsets(&prepared), ["train 0 5000", "val 5000 500"]);
+    assert_eq!(prepared.header.classes.len(), 10);
+    assert!(prepared.unreadable.is_empty());
+    let mut counts = [0; 10];
+    for record in scene.records() {
+        counts[record.label as usize] += 1;
+    }
+    assert_eq!(counts, [550; 10]);
+}

@@ -1,0 +1,89 @@
+//! A folder of files for one test.
+#![allow(dead_code, unreachable_pub)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use calmix_data::error::DataError;
+use calmix_data::manifest::{NO_LABEL, Record};
+use calmix_data::prepare::Prepared;
+
+use super::golden::Golden;
+
+pub struct Scene {
+    folder: tempfile::TempDir,
+    image: Vec<u8>,
+}
+
+impl Scene {
+    pub fn new() -> Self {
+        let image = Golden::load().picture("png-rgb-one").to_vec();
+        let scene = Self { folder: tempfile::tempdir().unwrap(), image };
+        fs::create_dir(scene.root()).unwrap();
+        scene
+    }
+
+    pub fn root(&self) -> PathBuf {
+        self.folder.path().join("root")
+    }
+
+    pub fn target(&self) -> PathBuf {
+        self.folder.path().join("prepared")
+    }
+
+    pub fn outside(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn file(&self, name: &str, bytes: &[u8]) -> &Self {
+        let path = self.root().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+        self
+    }
+
+    /// A picture whose bytes hold its name, behind their end: no two are equal.
+    pub fn picture(&self, name: &str) -> &Self {
+        self.file(name, &self.bytes_of(name))
+    }
+
+    pub fn bytes_of(&self, name: &str) -> Vec<u8> {
+        [self.image.as_slice(), name.as_bytes()].concat()
+    }
+
+    /// Part and label of every sample.
+    pub fn samples(&self) -> Vec<(String, Option<u32>)> {
+        let names = fs::read(self.target().join("names.bin")).unwrap();
+        let parts = fs::read(self.target().join("parts.bin")).unwrap();
+        let part = |number: u32| {
+            let record = &parts[number as usize * 24..];
+            let at = u64::from_le_bytes(record[..8].try_into().unwrap()) as usize;
+            let length = u32::from_le_bytes(record[8..12].try_into().unwrap()) as usize;
+            String::from_utf8(names[at..at + length].to_vec()).unwrap()
+        };
+        let label = |label| (label != NO_LABEL).then_some(label);
+        self.records().iter().map(|record| (part(record.part), label(record.label))).collect()
+    }
+
+    pub fn records(&self) -> Vec<Record> {
+        let samples = fs::read(self.target().join("samples.bin")).unwrap();
+        samples.as_chunks::<24>().0.iter().map(|record| Record::from_bytes(*record)).collect()
+    }
+
+    /// The sentence, without the path of the temporary folder.
+    pub fn sentence(&self, error: &DataError) -> String {
+        error.to_string().replace(&format!("{}/", self.root().display()), "").replace('\\', "/")
+    }
+
+    pub fn refusal(&self, result: Result<Prepared, DataError>) -> String {
+        let error = result.expect_err("an error");
+        assert!(!self.target().exists(), "nothing may stand at the target after an error");
+        self.sentence(&error)
+    }
+}
+
+/// Subsets as `name first count`.
+pub fn subsets(prepared: &Prepared) -> Vec<String> {
+    let subsets = prepared.header.subsets.iter();
+    subsets.map(|subset| format!("{} {} {}", subset.name, subset.first, subset.count)).collect()
+}

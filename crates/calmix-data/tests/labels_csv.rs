@@ -1,0 +1,168 @@
+//! Lists of labels: what is read, and what each likely mistake says.
+
+#[path = "golden/photos.rs"]
+mod golden;
+#[path = "golden/scene.rs"]
+mod scene;
+
+use calmix_data::error::DataError;
+use calmix_data::prepare::Prepared;
+use calmix_data::source::labels_csv::{self, Options, Unlisted};
+use scene::{Scene, subsets};
+
+fn prepare(scene: &Scene) -> Result<Prepared, DataError> {
+    labels_csv::prepare(&scene.root(), &scene.target(), &Options::default())
+}
+
+#[test]
+fn lists_of_both_names_and_any_line_ends() {
+    let lists = [
+        ("labels.csv", "file,label\na.png,cat\nsub/b.png,dog\nc.png,\n"),
+        ("metadata.csv", "\u{feff}file_name,label\r\na.png,cat\r\nsub/b.png,dog\r\nc.png,\r\n"),
+        ("metadata.csv", "labels,file_name\ncat,./a.png\n\"dog\",\"sub/b.png\"\n,c.png"),
+    ];
+    let mut fingerprints = Vec::new();
+    for (name, list) in lists {
+        let scene = Scene::new();
+        scene.picture("a.png").picture("sub/b.png").picture("c.png").file(name, list.as_bytes());
+        let prepared = prepare(&scene).unwrap();
+        assert_eq!(prepared.header.classes, ["cat", "dog"]);
+        assert_eq!(subsets(&prepared), ["train 0 2", "unlabelled 2 1"]);
+        let expected = [("a.png", Some(0)), ("sub/b.png", Some(1)), ("c.png", None)];
+        assert_eq!(scene.samples(), expected.map(|(name, label)| (name.to_owned(), label)));
+        assert!(prepared.unreadable.is_empty());
+        fingerprints.push(prepared.header.fingerprint);
+    }
+    assert!(fingerprints.iter().all(|fingerprint| *fingerprint == fingerprints[0]));
+}
+
+#[test]
+fn rows_in_another_order_are_another_dataset() {
+    let fingerprint = |list: &str| {
+        let scene = Scene::new();
+        scene.picture("a.png").picture("b.png").file("labels.csv", list.as_bytes());
+        prepare(&scene).unwrap().header.fingerprint
+    };
+    let first = fingerprint("file,label\na.png,x\nb.png,y\n");
+    assert_ne!(first, fingerprint("file,label\nb.png,y\na.png,x\n"));
+    assert_ne!(first, fingerprint("file,label\na.png,y\nb.png,x\n"));
+}
+
+#[test]
+fn a_list_in_each_split() {
+    let scene = Scene::new();
+    scene.picture("train/a.png").file("train/metadata.csv", b"file_name,label\na.png,cat\n");
+    scene.picture("test/a.png").file("test/metadata.csv", b"file_name,label\na.png,dog\n");
+    let prepared = prepare(&scene).unwrap();
+    assert_eq!(subsets(&prepared), ["train 0 1", "test 1 1"]);
+    assert_eq!(scene.samples()[1], ("test/a.png".to_owned(), Some(1)));
+}
+
+#[test]
+fn images_without_a_row_are_noted_or_taken() {
+    let scene = Scene::new();
+    scene
+        .picture("a.png")
+        .picture("b.png")
+        .picture("sub/c.png")
+        .file("labels.csv", b"file,label\na.png,cat\n");
+    let prepared = prepare(&scene).unwrap();
+    assert_eq!(subsets(&prepared), ["train 0 1"]);
+    let note = scene.sentence(&prepared.unreadable[0]);
+    assert!(
+        note.ends_with(
+            "2 images have no row and were left out: b.png, sub/c.png; add rows with an empty label, or ask for them \
+             as unlabelled"
+        ),
+        "{note}"
+    );
+    std::fs::remove_dir_all(scene.target()).unwrap();
+    let options = Options { unlisted: Unlisted::Unlabelled, ..Options::default() };
+    let prepared = labels_csv::prepare(&scene.root(), &scene.target(), &options).unwrap();
+    assert_eq!(subsets(&prepared), ["train 0 1", "unlabelled 1 2"]);
+    assert!(prepared.unreadable.is_empty());
+}
+
+#[test]
+fn each_mistake_names_its_line_and_the_next_step() {
+    let cases: [(&[u8], &str); 22] = [
+        (b"a.png,cat\n", "line 1: no names of columns; the first line must be `file,label`"),
+        (b"file;label\na.png;cat\n", "line 1: columns are separated by ';'; separate them by commas"),
+        (b"file\tlabel\n", "line 1: columns are separated by '\\t'; separate them by commas"),
+        (
+            b"file,label,caption\na.png,cat,x\n",
+            "line 1: a column \"caption\", which means nothing here; remove it: the columns are file and label",
+        ),
+        (b"path,label\na.png,cat\n", "line 1: no column file; the first line must be `file,label`"),
+        (b"file,class\na.png,cat\n", "line 1: no column label; the first line must be `file,label`"),
+        (
+            b"file,label\na.png,cat, big\n",
+            "line 2: 3 fields, but the first line names 2 columns; put names with a comma in them between double \
+             quotes",
+        ),
+        (
+            b"file,label\na.png,cat\nb.png\n",
+            "line 3: 1 fields, but the first line names 2 columns; put names with a comma in them between double \
+             quotes",
+        ),
+        (
+            b"file,label\na.png,cat\nz.png,cat\n",
+            "line 3: there is no file z.png; correct the name, fetch the file or remove the row",
+        ),
+        (b"file,label\na,cat\n", "line 2: there is no file a; there is a.png: write the name as it is there"),
+        (
+            b"file,label\nA.PNG,cat\n",
+            "line 2: there is no file A.PNG; there is a.png: write the name as it is there",
+        ),
+        (
+            b"file,label\na.png,cat\nb.png,dog\na.png,dog\n",
+            "line 4: a.png stands in line 2 already; keep one row for each image",
+        ),
+        (
+            b"file,label\n../a.png,cat\n",
+            "line 2: the file name \"../a.png\" leads out of the folder; name files relative to this list",
+        ),
+        (
+            b"file,label\n/etc/passwd,cat\n",
+            "line 2: the file name \"/etc/passwd\" is absolute; write it relative to the folder; name files relative \
+             to this list",
+        ),
+        (
+            b"file,label\nC:/a.png,cat\n",
+            "line 2: the file name \"C:/a.png\" begins with a drive; write it relative to the folder; name files \
+             relative to this list",
+        ),
+        (
+            b"file,label\nsub\\c.png,cat\n",
+            "line 2: the file name \"sub//c.png\" contains a backslash; write / between folders; name files relative \
+             to this list",
+        ),
+        (
+            b"file,label\na\0.png,cat\n",
+            "line 2: the file name \"a/0.png\" contains a NUL; name files relative to this list",
+        ),
+        (b"file,label\n,cat\n", "line 2: the file name \"\" is empty; name files relative to this list"),
+        (b"file,label\na.png, cat\n", "line 2: spaces around the label \" cat\"; remove them"),
+        (b"file,label\na.png,caf\xe9\n", "line 2: not UTF-8; save the list as \"CSV UTF-8\""),
+        (b"file,label\nsub,cat\n", "line 2: sub is a folder; write one row for each image in it"),
+        (b"\xff\xfef\0i\0l\0e\0", "line 1: not UTF-8; save the list as \"CSV UTF-8\""),
+    ];
+    for (list, expected) in cases {
+        let scene = Scene::new();
+        scene.picture("a.png").picture("b.png").picture("sub/c.png").file("labels.csv", list);
+        assert_eq!(scene.refusal(prepare(&scene)), format!("labels.csv, {expected}").replace("\\t", "/t"));
+    }
+    let whole: [(&[u8], &str); 3] = [
+        (b"", "labels.csv: no rows; write a line `file,label` and one line for each image"),
+        (b"file,label\n", "labels.csv: no rows; write a line `file,label` and one line for each image"),
+        (
+            b"file,label\na.png,\n",
+            "labels.csv: not one row has a label; fill in the column label for some images of each class",
+        ),
+    ];
+    for (list, expected) in whole {
+        let scene = Scene::new();
+        scene.picture("a.png").file("labels.csv", list);
+        assert_eq!(scene.refusal(prepare(&scene)), expected);
+    }
+}

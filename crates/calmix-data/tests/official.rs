@@ -1,0 +1,153 @@
+//! ImageNet and WebVision in small.
+
+#[path = "golden/photos.rs"]
+mod golden;
+#[path = "golden/scene.rs"]
+mod scene;
+
+use calmix_data::error::DataError;
+use calmix_data::prepare::Prepared;
+use calmix_data::source::imagenet::{self, Options};
+use calmix_data::source::{Inspection, webvision};
+use scene::{Scene, subsets};
+
+const TENCH: &str = "n01440764";
+const CRANE: &str = "n02012849";
+
+fn imagenet(scene: &Scene) -> Result<Prepared, DataError> {
+    imagenet::prepare(&scene.root(), &scene.target(), &Options::default())
+}
+
+fn with_train(base: &str) -> Scene {
+    let scene = Scene::new();
+    scene.picture(&format!("{base}train/{CRANE}/a.JPEG")).picture(&format!("{base}train/{TENCH}/b.JPEG"));
+    scene
+}
+
+#[test]
+fn imagenet_in_folders() {
+    let scene = with_train("");
+    scene.picture(&format!("val/{CRANE}/c.JPEG"));
+    let prepared = imagenet(&scene).unwrap();
+    assert_eq!(prepared.header.classes, [TENCH, CRANE]);
+    assert_eq!(subsets(&prepared), ["train 0 2", "val 2 1"]);
+    let labels: Vec<_> = scene.samples().into_iter().map(|(_, label)| label).collect();
+    assert_eq!(labels, [Some(0), Some(1), Some(1)]);
+}
+
+#[test]
+fn imagenet_with_a_flat_val() {
+    let base = "ILSVRC/Data/CLS-LOC/";
+    let truths = [
+        (
+            "LOC_val_solution.csv",
+            format!("ImageId,PredictionString\nv2,{TENCH} 1 2 3 4 \nv1,{CRANE} 1 2 3 4 \n"),
+        ),
+        ("imagenet_2012_validation_synset_labels.txt", format!("{CRANE}\n{TENCH}\n")),
+    ];
+    for (name, truth) in truths {
+        let scene = with_train(base);
+        scene.picture(&format!("{base}val/v1.JPEG")).picture(&format!("{base}val/v2.JPEG"));
+        scene.file(name, truth.as_bytes());
+        scene.file(
+            "LOC_synset_mapping.txt",
+            format!("{TENCH} tench\n{CRANE} crane\nn03126707 crane\n").as_bytes(),
+        );
+        let prepared = imagenet(&scene).unwrap();
+        assert_eq!(prepared.header.classes.len(), 3);
+        assert_eq!(
+            scene.samples()[2..],
+            [1, 0].map(|label| (format!("{base}val/v{}.JPEG", 2 - label), Some(label)))
+        );
+    }
+}
+
+#[test]
+fn imagenet_mistakes() {
+    let scene = Scene::new();
+    assert!(
+        scene
+            .refusal(imagenet(&scene))
+            .ends_with("no folder train in it; name the folder that holds train and val")
+    );
+    let scene = with_train("");
+    scene.picture("val/v1.JPEG");
+    assert!(
+        scene
+            .refusal(imagenet(&scene))
+            .starts_with("val: images in no class, and no list of their classes; put")
+    );
+    scene.file("truth.txt", b"490\n");
+    let options = Options { truth: Some(scene.root().join("truth.txt")), ..Options::default() };
+    assert_eq!(
+        scene.refusal(imagenet::prepare(&scene.root(), &scene.target(), &options)),
+        "truth.txt, line 1: a number of the development kit, which is not an alphabetical one; use \
+         LOC_val_solution.csv or imagenet_2012_validation_synset_labels.txt instead"
+    );
+    scene.file("truth.txt", format!("{TENCH}\n{TENCH}\n").as_bytes());
+    assert_eq!(
+        scene.refusal(imagenet::prepare(&scene.root(), &scene.target(), &options)),
+        "truth.txt: 2 classes for 1 images; complete val: its images go by their order"
+    );
+    let scene = with_train("");
+    scene.file(&format!("train/{TENCH}.tar"), b"");
+    assert!(scene.refusal(imagenet(&scene)).ends_with("unpack it into a folder of its name"));
+    let scene = with_train("");
+    scene.picture("train/cats/a.JPEG");
+    assert!(
+        scene.refusal(imagenet(&scene)).starts_with("train/cats: a folder that is not named like n01440764")
+    );
+}
+
+fn webvision(scene: &Scene) -> Result<Prepared, DataError> {
+    webvision::prepare(&scene.root(), &scene.target(), &Inspection::default())
+}
+
+fn with_lists(google: &str) -> Scene {
+    let scene = Scene::new();
+    scene.file("info/synsets.txt", format!("{CRANE} crane\r\n{TENCH} tench, Tinca tinca\r\n").as_bytes());
+    scene.file("info/train_filelist_google.txt", google.as_bytes());
+    scene.picture("google/q0001/a b.jpg").picture("flickr/q0001/c.jpg");
+    scene
+}
+
+#[test]
+fn webvision_by_its_lists() {
+    let scene = with_lists("google/q0001/a b.jpg 1\n");
+    scene.file("info/train_filelist_flickr.txt", b"flickr/q0001/c.jpg 0");
+    scene.file("info/val_filelist.txt", b"val000001.jpg 1\n").picture("val_images_256/val000001.jpg");
+    let prepared = webvision(&scene).unwrap();
+    assert_eq!(prepared.header.classes, [CRANE, TENCH]);
+    assert_eq!(subsets(&prepared), ["train 0 2", "val 2 1"]);
+    let expected =
+        [("google/q0001/a b.jpg", 1), ("flickr/q0001/c.jpg", 0), ("val_images_256/val000001.jpg", 1)];
+    assert_eq!(scene.samples(), expected.map(|(name, label)| (name.to_owned(), Some(label))));
+}
+
+#[test]
+fn webvision_mistakes_name_their_line() {
+    let list = "info/train_filelist_google.txt";
+    let cases = [
+        (
+            "google/q0001/a.jpg\n",
+            "line 1: no label in \"google/q0001/a.jpg\"; each line is a file and the number of its class",
+        ),
+        (
+            "google/q0001/a b.jpg 0\ngoogle/q0001/a b.jpg 2\n",
+            "line 2: the label 2, but there are 2 classes; use the synsets.txt that came with the list",
+        ),
+        (
+            "google/q0001/a b.jpg -1\n",
+            "line 1: the label -1, but there are 2 classes; use the synsets.txt that came with the list",
+        ),
+        (
+            "../secret.jpg 0\n",
+            "line 1: the file name \"../secret.jpg\" leads out of the folder; fetch the list again",
+        ),
+        ("google/x.jpg 0\n", "line 1: there is no file google/x.jpg; unpack all archives of images"),
+    ];
+    for (google, expected) in cases {
+        let scene = with_lists(google);
+        assert_eq!(scene.refusal(webvision(&scene)), format!("{list}, {expected}"));
+    }
+}

@@ -1,0 +1,158 @@
+//! WebDataset shards.
+
+#[path = "golden/photos.rs"]
+mod golden;
+#[path = "golden/scene.rs"]
+mod scene;
+
+use calmix_data::error::DataError;
+use calmix_data::prepare::Prepared;
+use calmix_data::source::webdataset::{self, Options};
+use golden::{Golden, crc32};
+use scene::{Scene, subsets};
+
+/// An archive of these members.
+fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (name, data) in members {
+        let mut header = [0; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        header[124..136].copy_from_slice(format!("{:011o}\0", data.len()).as_bytes());
+        header[148..156].fill(b' ');
+        header[156] = b'0';
+        header[257..265].copy_from_slice(b"ustar\x0000");
+        let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        bytes.extend(header);
+        bytes.extend(*data);
+        bytes.resize(bytes.len().next_multiple_of(512), 0);
+    }
+    bytes.extend([0; 1_024]);
+    bytes
+}
+
+fn prepare(scene: &Scene) -> Result<Prepared, DataError> {
+    webdataset::prepare(&scene.root(), &scene.target(), &Options::default())
+}
+
+#[test]
+fn a_shard_of_the_package_reads_as_the_package_reads_it() {
+    let golden = Golden::load();
+    let scene = Scene::new();
+    let shard = golden.bytes(golden.shard.file);
+    scene.file("train-000000.tar", shard);
+    let prepared = prepare(&scene).unwrap();
+    assert_eq!(prepared.header.classes, ["0", "1", "2"]);
+    assert_eq!(subsets(&prepared), ["train 0 6"]);
+    for (record, expected) in scene.records().iter().zip(&golden.shard.samples) {
+        let start = record.offset as usize;
+        let image = &shard[start..start + record.length as usize];
+        assert_eq!((crc32(image), record.label), (expected.crc, expected.label), "{}", expected.key);
+        assert_eq!(crc32c::crc32c(image), record.checksum);
+    }
+}
+
+#[test]
+fn shards_belong_to_splits_by_name() {
+    let scene = Scene::new();
+    let image = scene.bytes_of("x");
+    let one = |label: &'static [u8]| tar(&[("0.png", &image), ("0.cls", label)]);
+    scene.file("photos-validation-0.tar", &one(b"1")).file("photos-train-1.tar", &one(b"0\n"));
+    scene.file("photos-train-0.tar", &one(b" 2")).file("unlabeled/0.tar", &tar(&[("0.png", &image)]));
+    scene.file("notes.txt", b"not a shard");
+    let prepared = prepare(&scene).unwrap();
+    assert_eq!(subsets(&prepared), ["train 0 2", "val 2 1", "unlabelled 3 1"]);
+    let labels: Vec<_> = scene.samples().into_iter().map(|(_, label)| label).collect();
+    assert_eq!(labels, [Some(2), Some(0), Some(1), None]);
+}
+
+#[test]
+fn names_in_json_need_classes() {
+    let scene = Scene::new();
+    let image = scene.bytes_of("x");
+    scene.file("0.tar", &tar(&[("0.png", &image), ("0.json", br#"{"label": "dog", "cls": 7}"#)]));
+    assert_eq!(
+        scene.refusal(prepare(&scene)),
+        "0.tar, 0: the label \"dog\" is no number; name the classes in their order"
+    );
+    let classes = Some(vec!["cat".to_owned(), "dog".to_owned()]);
+    let options = Options { classes, ..Options::default() };
+    webdataset::prepare(&scene.root(), &scene.target(), &options).unwrap();
+    assert_eq!(scene.samples(), [("0.tar".to_owned(), Some(1))]);
+}
+
+#[test]
+fn each_mistake_names_its_sample() {
+    let scene = Scene::new();
+    let image = scene.bytes_of("x");
+    let image = image.as_slice();
+    let cases: [(&[(&str, &[u8])], &str); 12] = [
+        (
+            &[("0.png", image)],
+            ", 0: an image without a class; add a .cls member, or ask for such images as unlabelled",
+        ),
+        (
+            &[("0.png", image), ("0.cls", b"0"), ("1.cls", b"0")],
+            ", 1: a class without an image; write the shard again",
+        ),
+        (
+            &[("0.png", image), ("0.cls", b"0"), ("1.png", image), ("1.cls", b"1"), ("0.txt", b"")],
+            ", 0: its members do not stand together, or its key is not unique; write the shard again",
+        ),
+        (&[("0.png", image), ("0.png", image)], ", 0: two members .png; write the shard again"),
+        (&[("0.png", image), ("0.jpg", image)], ", 0: two images; write the shard again"),
+        (
+            &[("0.png", image), ("0.cls", b"0"), ("0.json", br#"{"label": 1}"#)],
+            ", 0: two different classes; write the shard again",
+        ),
+        (
+            &[("0.png", image), ("0.cls", b"-1")],
+            ", 0.cls: its class is no number from 0 on; write the shard again",
+        ),
+        (
+            &[("0.png", image), ("0.json", br#"{"label": 1.5}"#)],
+            ", 0.json: its class 1.5 is no number from 0 on; write the shard again",
+        ),
+        (
+            &[("0.png", image), ("0.json", b"{")],
+            ", 0.json: no JSON: EOF while parsing an object at line 1 column 1; write the shard again",
+        ),
+        (&[("0.png", image), ("0.cls", b"99999999")], ", 0: the label 99999999"),
+        (
+            &[("../0.png", image), ("../0.cls", b"0")],
+            ", byte 0: the name \"../0.png\" leads out of the folder; write it again with plain files in it",
+        ),
+        (
+            &[("0.txt", b"x")],
+            ": no image in its shards could be read; images end in .jpg, .jpeg, .png or .webp",
+        ),
+    ];
+    for (members, expected) in cases {
+        scene.file("train.tar", &tar(members));
+        let sentence = scene.refusal(prepare(&scene));
+        let place = if expected.starts_with(':') { "" } else { "train.tar" };
+        assert!(sentence.ends_with(&format!("{place}{expected}")), "{sentence}");
+    }
+    let whole = tar(&[("0.png", image), ("0.cls", b"0")]);
+    scene.file("train.tar", &whole[..whole.len() - 1_024]);
+    let sentence = scene.refusal(prepare(&scene));
+    assert!(sentence.starts_with("train.tar, byte "), "{sentence}");
+    assert!(sentence.ends_with(": the archive is cut short; fetch it again"), "{sentence}");
+    scene.file("train.tar.gz", b"\x1f\x8b");
+    assert!(
+        scene.refusal(prepare(&scene)).starts_with("train.tar.gz: a compressed shard has no random access")
+    );
+}
+
+#[test]
+fn an_image_that_cannot_be_read_is_noted_with_its_key() {
+    let scene = Scene::new();
+    let image = scene.bytes_of("x");
+    let members: [(&str, &[u8]); 4] =
+        [("0.jpg", b"GIF89a"), ("0.cls", b"0"), ("1.jpg", &image), ("1.cls", b"1")];
+    scene.file("train.tar", &tar(&members));
+    let prepared = prepare(&scene).unwrap();
+    assert_eq!(prepared.header.samples, 1);
+    let note = scene.sentence(&prepared.unreadable[0]);
+    assert!(note.starts_with("train.tar, 0: this is a GIF, and only JPEG, PNG and WebP are read"), "{note}");
+}
