@@ -8,40 +8,42 @@ use crate::lanes;
 /// Anchors that share one pass over the pool: few enough to stay in the first cache.
 const TILE: usize = 4;
 
-/// Products of lengths for which no product or sum in f32 can overflow, or vanish and be missed.
-const IN_RANGE: std::ops::Range<f64> = 1e-25..1e35;
+/// Scales for which no product or sum in f32 can overflow, or vanish and be missed.
+const IN_RANGE: std::ops::Range<f64> = 1e-35..1e25;
 
 /// `similarities[i·pool + j] = cos(anchors[i], pool[j])`; zero where a vector is zero.
 ///
 /// Vectors of different lengths are compared over the shorter one.
 pub fn cosine_similarities(anchors: &[&[f32]], pool: &[&[f32]]) -> Vec<f32> {
-    let (anchor_norms, pool_norms) = (norms(anchors), norms(pool));
+    let (anchor_scales, pool_scales) = (scales(anchors), scales(pool));
     let mut similarities = vec![0.0; anchors.len() * pool.len()];
     for first in (0..anchors.len()).step_by(TILE) {
-        for (j, (y, y_norm)) in pool.iter().zip(&pool_norms).enumerate() {
+        for (j, (y, y_scale)) in pool.iter().zip(&pool_scales).enumerate() {
             for i in first..(first + TILE).min(anchors.len()) {
-                similarities[i * pool.len() + j] = cosine(anchors[i], y, anchor_norms[i] * y_norm) as f32;
+                similarities[i * pool.len() + j] = cosine(anchors[i], y, anchor_scales[i] * y_scale) as f32;
             }
         }
     }
     similarities
 }
 
-/// The cosine of two vectors, the product of whose lengths is known.
-fn cosine(x: &[f32], y: &[f32], norms: f64) -> f64 {
-    if norms == 0.0 {
-        return 0.0;
-    }
-    let dot = if IN_RANGE.contains(&norms) {
+/// The cosine of two vectors; `scale` is one over the product of their lengths.
+fn cosine(x: &[f32], y: &[f32], scale: f64) -> f64 {
+    let dot = if IN_RANGE.contains(&scale) {
         f64::from(lanes::dot(x, y))
     } else {
         x.iter().zip(y).map(|(&x, &y)| f64::from(x) * f64::from(y)).sum()
     };
-    dot / norms
+    dot * scale
 }
 
-fn norms(rows: &[&[f32]]) -> Vec<f64> {
-    rows.iter().map(|row| lanes::sum(row, |x| f64::from(x) * f64::from(x)).sqrt()).collect()
+/// One over the length of each row; zero for a row of zeros.
+fn scales(rows: &[&[f32]]) -> Vec<f64> {
+    let scale = |row: &&[f32]| {
+        let length = lanes::sum(row, |x| f64::from(x) * f64::from(x)).sqrt();
+        if length > 0.0 { 1.0 / length } else { 0.0 }
+    };
+    rows.iter().map(scale).collect()
 }
 
 #[cfg(test)]

@@ -21,7 +21,16 @@ pub(crate) fn dot(x: &[f32], y: &[f32]) -> f32 {
     for ((lane, x), y) in lanes.iter_mut().zip(x_rest).zip(y_rest) {
         *lane += x * y;
     }
-    lanes.into_iter().sum()
+    // Halves onto halves: as many steps as a tree is high, not as there are lanes.
+    let mut width = DOT_LANES / 2;
+    while width > 0 {
+        let (left, right) = lanes.split_at_mut(width);
+        for (left, right) in left.iter_mut().zip(right) {
+            *left += *right;
+        }
+        width /= 2;
+    }
+    lanes[0]
 }
 
 /// Σ f(x) in f64.
