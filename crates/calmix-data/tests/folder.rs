@@ -148,6 +148,7 @@ fn links_do_not_lead_out() {
 }
 
 #[test]
+#[allow(clippy::print_stdout)] // Why it was skipped.
 fn tiny_imagenet_is_read_whole() {
     let Some(datasets) = std::env::var_os("CALMIX_DATASETS") else {
         println!("skipped: CALMIX_DATASETS is not set");
