@@ -6,6 +6,7 @@ pub mod dataset;
 pub mod decode;
 pub mod error;
 mod expansion;
+mod inside;
 pub mod loader;
 pub mod manifest;
 pub mod mat;

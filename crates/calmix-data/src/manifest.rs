@@ -22,7 +22,7 @@ mod layout;
 use serde::{Deserialize, Serialize};
 
 pub use builder::{Builder, Unpacked};
-pub use check::{MAX_PATH, check_part_path};
+pub use check::check_part_path;
 pub(crate) use fingerprint::Fingerprint;
 
 /// Marks a sample without a label in [`Record::label`].

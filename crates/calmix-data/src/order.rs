@@ -3,7 +3,7 @@
 //! A stream visits its samples epoch by epoch, each exactly once an epoch, in an order that is new every epoch.
 //! The order is never written down: [`Order::at`] computes any place of it, so a billion samples need no array
 //! and resuming needs no state. A step takes the next rows of the stream ([`Feed`]); rows belong to logical
-//! parts ([`Layout`]), and processes only choose which parts they run, so a batch never depends on their number.
+//! shards ([`Sharding`]), and processes only choose which shards they run, so a batch never depends on their number.
 //!
 //! ```
 //! use std::num::NonZeroU64;
@@ -18,16 +18,16 @@
 //! ```
 
 mod feed;
-mod layout;
 mod permutation;
+mod sharding;
 
 use std::num::NonZeroU64;
 
 use calmix_core::rng::{Domain, Seed};
 
 pub use feed::{Feed, Visits};
-pub use layout::{Layout, LogicalPart};
 use permutation::Permutation;
+pub use sharding::{Shard, Sharding};
 
 /// The order of one stream.
 ///

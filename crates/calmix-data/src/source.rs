@@ -11,7 +11,6 @@ pub mod cifar;
 pub mod folder;
 pub mod idx;
 pub mod imagenet;
-mod inside;
 pub mod labels_csv;
 mod lines;
 mod names;

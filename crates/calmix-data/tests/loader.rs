@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use calmix_core::rng::Seed;
 use calmix_data::loader::{AsIs, Batch, InMemory, LoadError, Loader, Members, Supply, Training};
-use calmix_data::order::{Layout, LogicalPart};
+use calmix_data::order::{Shard, Sharding};
 use fixtures::{Drawn, Fault, SIZE, Tinted, crew};
 
 fn training(steps: std::ops::Range<u64>) -> Training {
@@ -118,16 +118,16 @@ fn pictures_in_memory_are_the_same_pictures() {
 }
 
 #[test]
-fn processes_that_run_parts_make_the_rows_of_the_whole() {
-    let layout = Layout { groups: NonZeroU32::new(2).unwrap(), shards: NonZeroU32::new(3).unwrap() };
-    let parts: Vec<LogicalPart> = layout.parts().collect();
-    let of = |parts: &[LogicalPart]| {
-        load(Drawn::default(), Training { layout, parts: parts.to_vec(), ..training(4..9) }, 2)
+fn processes_that_run_shards_make_the_rows_of_the_whole() {
+    let sharding = Sharding { groups: NonZeroU32::new(2).unwrap(), shards: NonZeroU32::new(3).unwrap() };
+    let shards: Vec<Shard> = sharding.all().collect();
+    let of = |shards: &[Shard]| {
+        load(Drawn::default(), Training { sharding, shards: shards.to_vec(), ..training(4..9) }, 2)
     };
-    let whole = of(&parts);
+    let whole = of(&shards);
     assert_eq!((whole[0].labelled.ids.len(), whole[0].unlabelled.ids.len()), (10, 46));
     for processes in [2, 3, 6] {
-        let shares: Vec<Vec<Batch>> = parts.chunks(6 / processes).map(of).collect();
+        let shares: Vec<Vec<Batch>> = shards.chunks(6 / processes).map(of).collect();
         for (step, batch) in whole.iter().enumerate() {
             let rows = || shares.iter().map(|share| &share[step]);
             let weak: Vec<u8> = rows().flat_map(|batch| batch.unlabelled.weak.clone()).collect();
@@ -222,8 +222,8 @@ fn mistakes_are_found_before_the_first_step() {
     let empty = Supply { members: Members::default(), batch: 4 };
     let error = start(Training { labelled: empty, ..training(0..1) }).unwrap_err();
     assert_eq!(error.to_string(), "the labelled stream has no samples to take 4 rows a step from");
-    let parts = vec![LogicalPart { group: 0, shard: 1 }];
-    assert!(matches!(start(Training { parts, ..training(0..1) }).unwrap_err(), LoadError::NoSuchPart(_)));
+    let shards = vec![Shard { group: 0, index: 1 }];
+    assert!(matches!(start(Training { shards, ..training(0..1) }).unwrap_err(), LoadError::NoSuchShard(_)));
     let views = Arc::new(AsIs { width: u32::MAX, height: u32::MAX / 4 });
     let vast = Loader::new(Arc::new(Drawn::default()), views, training(0..1), crew(1, 1));
     assert!(matches!(vast.unwrap_err(), LoadError::TooLarge { .. }));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 
 use calmix_core::rng::{Domain, Seed};
-use calmix_data::order::{Feed, Layout, Order, Visit};
+use calmix_data::order::{Feed, Order, Sharding, Visit};
 
 fn order(seed: u64, len: u64) -> Order {
     Order { seed: Seed(seed), domain: Domain::UnlabelledOrder, len: NonZeroU64::new(len).unwrap() }
@@ -141,7 +141,7 @@ fn orders_are_a_stable_format() {
 
 #[test]
 fn a_restart_at_any_step_continues_the_order() {
-    let feed = Feed { order: order(7, 1_003), batch: 64, layout: Layout::default() };
+    let feed = Feed { order: order(7, 1_003), batch: 64, sharding: Sharding::default() };
     let whole: Vec<Visit> = (0..50).flat_map(|step| feed.step(step)).collect();
     for cut in 0..50 {
         let resumed: Vec<Visit> = (cut..50).flat_map(|step| feed.step(step)).collect();
@@ -151,12 +151,12 @@ fn a_restart_at_any_step_continues_the_order() {
 }
 
 #[test]
-fn batches_do_not_depend_on_who_runs_which_part() {
-    let layout = Layout { groups: NonZeroU32::new(3).unwrap(), shards: NonZeroU32::new(4).unwrap() };
-    let feed = Feed { order: order(8, 5_003), batch: 30, layout };
+fn batches_do_not_depend_on_who_runs_which_shard() {
+    let sharding = Sharding { groups: NonZeroU32::new(3).unwrap(), shards: NonZeroU32::new(4).unwrap() };
+    let feed = Feed { order: order(8, 5_003), batch: 30, sharding };
     for step in 0..200 {
-        let by_part: Vec<Visit> = layout.parts().flat_map(|part| feed.part(step, part)).collect();
-        assert_eq!(by_part, feed.step(step).collect::<Vec<_>>());
+        let by_shard: Vec<Visit> = sharding.all().flat_map(|shard| feed.shard(step, shard)).collect();
+        assert_eq!(by_shard, feed.step(step).collect::<Vec<_>>());
     }
 }
 

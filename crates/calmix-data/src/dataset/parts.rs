@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::read_at::ReadAt;
 use crate::error::{DataError, Problem};
-use crate::manifest::{MAX_PATH, Part, check_part_path};
+use crate::inside::LONGEST;
+use crate::manifest::{Part, check_part_path};
 
 /// How many parts are kept open: all of most sharded datasets, and few of what a process may open.
 const OPEN: usize = 64;
@@ -186,6 +187,6 @@ impl Entry {
 
     fn checked_name_length(self) -> Result<usize, Problem> {
         let length = self.name_length as usize;
-        if length <= MAX_PATH { Ok(length) } else { Err(Problem::Limit(format!("a path of {length} bytes"))) }
+        if length <= LONGEST { Ok(length) } else { Err(Problem::Limit(format!("a path of {length} bytes"))) }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::corrupt::Tally;
 use crate::error::{DataError, Problem};
-use crate::order::LogicalPart;
+use crate::order::Shard;
 
 /// Why a batch cannot be made. Where a sample is to blame, it is named.
 #[derive(Debug, thiserror::Error)]
@@ -87,9 +87,9 @@ pub enum LoadError {
         /// Rows that a group takes in a step.
         rows: u32,
     },
-    /// A part that the layout does not have.
-    #[error("the layout has no part {} in group {}", .0.shard, .0.group)]
-    NoSuchPart(LogicalPart),
+    /// A shard that the sharding does not have.
+    #[error("there is no shard {} in group {}", .0.index, .0.group)]
+    NoSuchShard(Shard),
     /// A batch that no memory can hold.
     #[error("{rows} rows of {bytes} bytes are too large for a batch")]
     TooLarge {

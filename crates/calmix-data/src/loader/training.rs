@@ -14,7 +14,7 @@ use super::crew::{Job, check_size};
 use super::error::LoadError;
 use super::members::Members;
 use super::views::{Sighting, Views};
-use crate::order::{Cursor, Feed, Layout, LogicalPart, Order, Visit};
+use crate::order::{Cursor, Feed, Order, Shard, Sharding, Visit};
 
 /// What a run is fed with. With the dataset and the views, it fixes every byte of every batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,9 +24,9 @@ pub struct Training {
     /// The steps to deliver: from zero, or from where a run is resumed.
     pub steps: Range<u64>,
     /// How a step is cut.
-    pub layout: Layout,
-    /// The parts that this process runs.
-    pub parts: Vec<LogicalPart>,
+    pub sharding: Sharding,
+    /// The shards that this process runs.
+    pub shards: Vec<Shard>,
     /// The labelled stream.
     pub labelled: Supply,
     /// The unlabelled stream; nothing for plain supervision.
@@ -49,12 +49,12 @@ pub struct Supply {
 impl Training {
     /// A run without rows, on one process: to be filled in.
     pub fn new(seed: Seed, steps: Range<u64>) -> Self {
-        let layout = Layout::default();
+        let sharding = Sharding::default();
         Self {
             seed,
             steps,
-            layout,
-            parts: layout.parts().collect(),
+            sharding,
+            shards: sharding.all().collect(),
             labelled: Supply::default(),
             unlabelled: Supply::default(),
             corrupt: OnCorrupt::default(),
@@ -115,8 +115,9 @@ impl Lane {
             return Err(LoadError::NoSamples { stream, rows: supply.batch });
         }
         let order = Order { seed: training.seed, domain, len: len.unwrap_or(NonZeroU64::MIN) };
-        let feed = Feed { order, batch: supply.batch, layout: training.layout };
-        let rows = training.parts.iter().flat_map(|&part| training.layout.rows(supply.batch, part)).collect();
+        let feed = Feed { order, batch: supply.batch, sharding: training.sharding };
+        let rows =
+            training.shards.iter().flat_map(|&shard| training.sharding.rows(supply.batch, shard)).collect();
         Ok(Self { feed, members: supply.members.clone(), rows, views })
     }
 
@@ -136,17 +137,17 @@ impl<V: Views> TrainingJob<V> {
         views: Arc<V>,
         training: Training,
     ) -> Result<Self, LoadError> {
-        let has = |part: &LogicalPart| {
-            part.group < training.layout.groups.get() && part.shard < training.layout.shards.get()
+        let has = |shard: &Shard| {
+            shard.group < training.sharding.groups.get() && shard.index < training.sharding.shards.get()
         };
-        if let Some(part) = training.parts.iter().find(|part| !has(part)) {
-            return Err(LoadError::NoSuchPart(*part));
+        if let Some(shard) = training.shards.iter().find(|shard| !has(shard)) {
+            return Err(LoadError::NoSuchShard(*shard));
         }
-        let per_part = |part: &LogicalPart| {
-            let rows = |batch| training.layout.rows(batch, *part);
+        let per_shard = |shard: &Shard| {
+            let rows = |batch| training.sharding.rows(batch, *shard);
             [rows(training.labelled.batch), rows(training.unlabelled.batch)].map(|rows| rows.end - rows.start)
         };
-        let rows = training.parts.iter().flat_map(per_part).sum();
+        let rows = training.shards.iter().flat_map(per_shard).sum();
         check_size(rows, views.bytes().saturating_mul(2))?;
         let seed = training.seed;
         let lane = |supply, domain, views| Lane::new(&training, supply, domain, views);

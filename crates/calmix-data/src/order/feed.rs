@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Cursor, Layout, LogicalPart, Order, Visit};
+use super::{Cursor, Order, Shard, Sharding, Visit};
 
 /// A stream that every step takes its rows from: step s takes the s-th run of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,25 +12,25 @@ pub struct Feed {
     /// How many of them a group takes in a step: B labelled ones, or μB unlabelled ones.
     pub batch: u32,
     /// How a step is cut.
-    pub layout: Layout,
+    pub sharding: Sharding,
 }
 
 impl Feed {
     /// All visits of a step, row by row.
     pub fn step(self, step: u64) -> Visits {
-        self.visits(step, 0..self.layout.rows_per_step(self.batch))
+        self.visits(step, 0..self.sharding.rows_per_step(self.batch))
     }
 
-    /// The visits of one part of a step, row by row.
-    pub fn part(self, step: u64, part: LogicalPart) -> Visits {
-        self.visits(step, self.layout.rows(self.batch, part))
+    /// The visits of one shard of a step, row by row.
+    pub fn shard(self, step: u64, shard: Shard) -> Visits {
+        self.visits(step, self.sharding.rows(self.batch, shard))
     }
 
     /// The position in the stream of a row of a step.
     ///
     /// After 2⁶⁴ positions the stream begins again.
     pub fn position(self, step: u64, row: u64) -> u64 {
-        step.wrapping_mul(self.layout.rows_per_step(self.batch)).wrapping_add(row)
+        step.wrapping_mul(self.sharding.rows_per_step(self.batch)).wrapping_add(row)
     }
 
     fn visits(self, step: u64, rows: Range<u64>) -> Visits {

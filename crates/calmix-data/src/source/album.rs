@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::{Check, Inspection, inside};
+use super::{Check, Inspection};
 use crate::decode::{DecodeError, Limits, decode, kind, size};
 use crate::error::{DataError, Problem};
+use crate::inside;
 use crate::manifest::Builder;
 use crate::prepare::Prepared;
 

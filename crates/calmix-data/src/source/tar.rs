@@ -9,7 +9,7 @@ mod block;
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::inside;
+use crate::inside;
 use block::{BLOCK, Block};
 
 /// A regular member.

@@ -14,8 +14,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::album::Album;
-use super::{Inspection, inside, lines};
+use super::{Inspection, lines};
 use crate::error::{DataError, Problem};
+use crate::inside;
 use crate::manifest::{Builder, Encoding};
 use crate::prepare::Prepared;
 

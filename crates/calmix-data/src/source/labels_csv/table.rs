@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 
 use crate::error::{DataError, Problem};
-use crate::source::inside;
+use crate::inside;
 
 const FILE: [&str; 2] = ["file", "file_name"];
 const LABEL: [&str; 2] = ["label", "labels"];

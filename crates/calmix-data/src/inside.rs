@@ -1,11 +1,13 @@
 //! Names from outside stay inside the folder they belong to.
 
+/// Bytes of the longest path.
+pub(crate) const LONGEST: usize = 4_096;
+
 /// Why `name` may not be used as a path below a folder; none if it may.
 ///
 /// Allowed is a relative path of plain names joined by `/`, on every system the same: what is a drive on one
 /// must not be a file on another.
-pub(super) fn trick(name: &str) -> Option<&'static str> {
-    const LONGEST: usize = 4_096;
+pub(crate) fn trick(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("is empty")
     } else if name.len() > LONGEST {
