@@ -170,34 +170,72 @@ fn down_first(source: &View, [width, height]: [usize; 2]) -> bool {
     lost > 2 * source.width.saturating_sub(width)
 }
 
-/// Two rows at a time, the second in the upper half of a 64-bit word: one multiplication serves both.
 fn pass_across(from: View, taps: &Taps, pairs: &mut Vec<[i64; 3]>, out: &mut Vec<u8>) {
     let stride = 3 * taps.starts.len();
     out.resize(from.height * stride, 0);
     for (pair, rows) in out.chunks_mut(2 * stride).enumerate() {
         let (upper, lower) = rows.split_at_mut(stride);
         let (above, _) = from.row(2 * pair).as_chunks::<3>();
-        // The last row of an odd number is its own partner, and its second half is dropped.
+        // The last row of an odd number is its own partner.
         let (below, _) = from.row((2 * pair + 1).min(from.height - 1)).as_chunks::<3>();
-        pairs.clear();
         let both = |a: u8, b: u8| i64::from(a) | i64::from(b) << 32;
+        pairs.clear();
         pairs.extend(
             above.iter().zip(below).map(|(a, b)| [both(a[0], b[0]), both(a[1], b[1]), both(a[2], b[2])]),
         );
-        let (upper, _) = upper.as_chunks_mut::<3>();
+        let lower = if lower.is_empty() { None } else { Some(lower) };
+        // The counts of halving and of enlarging are worth loops of their own.
+        match taps.count {
+            2 => across::<2>(pairs, taps, upper, lower),
+            3 => across::<3>(pairs, taps, upper, lower),
+            4 => across::<4>(pairs, taps, upper, lower),
+            5 => across::<5>(pairs, taps, upper, lower),
+            6 => across::<6>(pairs, taps, upper, lower),
+            count => {
+                let weights = taps.weights.chunks_exact(count.max(1));
+                let sums = |(start, weights): (&usize, &[i32])| weigh(&pairs[*start..][..count], weights);
+                split(taps.starts.iter().zip(weights).map(sums), upper, lower);
+            }
+        }
+    }
+}
+
+fn across<const COUNT: usize>(pairs: &[[i64; 3]], taps: &Taps, upper: &mut [u8], lower: Option<&mut [u8]>) {
+    let (weights, _) = taps.weights.as_chunks::<COUNT>();
+    let sums = |(start, weights): (&usize, &[i32; COUNT])| match pairs[*start..].first_chunk::<COUNT>() {
+        Some(pairs) => weigh(pairs, weights),
+        None => [0; 3],
+    };
+    split(taps.starts.iter().zip(weights).map(sums), upper, lower);
+}
+
+/// Sums pixels of two rows at once, the second row in the upper half of a 64-bit word.
+#[inline]
+fn weigh(pairs: &[[i64; 3]], weights: &[i32]) -> [i64; 3] {
+    let mut sums = [i64::from(HALF) | i64::from(HALF) << 32; 3];
+    for (pair, weight) in pairs.iter().zip(weights) {
+        for (sum, value) in sums.iter_mut().zip(pair) {
+            *sum += value * i64::from(*weight);
+        }
+    }
+    sums
+}
+
+#[inline]
+fn split(sums: impl Iterator<Item = [i64; 3]>, upper: &mut [u8], lower: Option<&mut [u8]>) {
+    let upper_byte = |sum: i64| to_byte(sum as i32);
+    // A negative sum in the lower half of the word has borrowed from the upper half.
+    let lower_byte = |sum: i64| to_byte(((sum - i64::from(sum as i32)) >> 32) as i32);
+    let (upper, _) = upper.as_chunks_mut::<3>();
+    if let Some(lower) = lower {
         let (lower, _) = lower.as_chunks_mut::<3>();
-        for (x, (first, weights)) in taps.iter().enumerate() {
-            let mut sums = [i64::from(HALF) | i64::from(HALF) << 32; 3];
-            for (source, weight) in pairs[first..].iter().zip(weights) {
-                for (sum, value) in sums.iter_mut().zip(source) {
-                    *sum += value * i64::from(*weight);
-                }
-            }
-            upper[x] = sums.map(|sum| to_byte(sum as i32));
-            if let Some(pixel) = lower.get_mut(x) {
-                // A negative sum in the lower half has borrowed from the upper one.
-                *pixel = sums.map(|sum| to_byte((sum - i64::from(sum as i32) >> 32) as i32));
-            }
+        for ((sums, upper), lower) in sums.zip(upper).zip(lower) {
+            *upper = sums.map(upper_byte);
+            *lower = sums.map(lower_byte);
+        }
+    } else {
+        for (sums, upper) in sums.zip(upper) {
+            *upper = sums.map(upper_byte);
         }
     }
 }
