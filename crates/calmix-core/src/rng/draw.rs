@@ -171,11 +171,9 @@ mod tests {
         let chi2: f64 = counts.iter().map(|&c| (f64::from(c) - 1e4).powi(2) / 1e4).sum();
         assert!(chi2 < 22.5, "chi-square of {chi2} on 6 degrees of freedom"); // p = 0.001
         assert_eq!((s.below(0), s.below(1), s.index(0)), (0, 0, 0));
-        // A bound just above 2⁶³ rejects almost half of the draws; without rejection, values below a third
-        // of the range would come up twice as often.
-        let bound = (1_u64 << 63) + 1;
-        let low = (0..20_000).filter(|_| s.below(bound) < bound / 4).count();
-        assert!((4_700..5_300).contains(&low), "{low}");
+        // Of 2⁶⁴ draws, every third value below 3·2⁶² would come up twice and the others once.
+        let threes = (0..9_000).filter(|_| s.below(3 << 62) % 3 == 0).count();
+        assert!((2_850..3_150).contains(&threes), "{threes} of 9000");
     }
 
     #[test]
