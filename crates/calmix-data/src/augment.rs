@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 pub use canvas::{Canvas, Scratch};
 pub use cutout::{Cutout, Hole};
 pub use frame::{Frame, Rect};
-pub use geometry::{Geometry, Order};
+pub use geometry::{First, Geometry};
 pub use op::Op;
 pub use rand_augment::RandAugment;
 pub use resize::Filter;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_data::augment::{
-    Augment, AugmentError, Cutout, Filter, Geometry, Op, Order, RandAugment, Scratch, Strong,
+    Augment, AugmentError, Cutout, Filter, First, Geometry, Op, RandAugment, Scratch, Strong,
 };
 use calmix_data::picture::Picture;
 
@@ -92,8 +92,8 @@ fn google_applies_half_of_the_operations_at_nine_levels() {
 
 #[test]
 fn shifts_are_uniform_and_half_are_mirrored() {
-    for order in [Order::CropThenFlip, Order::FlipThenCrop] {
-        let geometry = Geometry::Shift { pad: 4, flip: true, order };
+    for first in [First::Crop, First::Flip] {
+        let geometry = Geometry::Shift { pad: 4, flip: true, first };
         let (mut places, mut mirrored) = (BTreeMap::new(), 0_u64);
         for sample in 0..DRAWS {
             let frame = geometry.draw(32, [32, 32], &mut stream(sample));
@@ -107,7 +107,7 @@ fn shifts_are_uniform_and_half_are_mirrored() {
         // Binomial(28,000, ½): a standard deviation of 84.
         assert!(mirrored.abs_diff(DRAWS / 2) < 4 * 84, "{mirrored}");
     }
-    let still = Geometry::Shift { pad: 4, flip: false, order: Order::CropThenFlip };
+    let still = Geometry::Shift { pad: 4, flip: false, first: First::Crop };
     assert!((0..100).all(|sample| !still.draw(32, [32, 32], &mut stream(sample)).mirrored));
 }
 
@@ -115,9 +115,9 @@ fn shifts_are_uniform_and_half_are_mirrored() {
 #[test]
 fn the_order_of_crop_and_mirror_shows() {
     let frame =
-        |order, sample| Geometry::Shift { pad: 4, flip: true, order }.draw(32, [32, 32], &mut stream(sample));
+        |first, sample| Geometry::Shift { pad: 4, flip: true, first }.draw(32, [32, 32], &mut stream(sample));
     for sample in 0..100 {
-        let (first, second) = (frame(Order::CropThenFlip, sample), frame(Order::FlipThenCrop, sample));
+        let (first, second) = (frame(First::Crop, sample), frame(First::Flip, sample));
         assert_eq!((first.mirrored, first.top), (second.mirrored, second.top));
         assert_eq!(second.left, if first.mirrored { -first.left } else { first.left });
     }
@@ -200,7 +200,7 @@ fn degenerate_sizes_never_panic() {
     let mut scratch = Scratch::default();
     let padded = |size, pad| {
         let mut augment = Augment::usb(size);
-        augment.weak = Geometry::Shift { pad, flip: true, order: Order::FlipThenCrop };
+        augment.weak = Geometry::Shift { pad, flip: true, first: First::Flip };
         augment
     };
     let mut bicubic = Augment::usb(5);
@@ -277,7 +277,7 @@ fn settings_are_read_back_and_checked() {
     }
     let usb = serde_json::to_value(Augment::usb(32)).unwrap();
     assert_eq!(usb["strong"]["rand-augment"]["usb"]["operations"], 3);
-    assert_eq!(usb["weak"]["shift"]["order"], "crop-then-flip");
+    assert_eq!(usb["weak"]["shift"]["first"], "crop");
     let crop = |resize| Augment { weak: Geometry::Crop { resize, flip: true }, ..Augment::imagenet() };
     let area = |area| Geometry::ResizedCrop { area, ratio: [1.0, 1.0], flip: true };
     let weak = |weak| Augment { weak, ..Augment::imagenet() };

@@ -18,7 +18,7 @@ pub enum Geometry {
         /// Whether half of the views are mirrored.
         flip: bool,
         /// Whether the crop or the mirror comes first.
-        order: Order,
+        first: First,
     },
     /// The whole picture is squeezed to a square of `resize` pixels and a window is cut out anywhere.
     Crop {
@@ -41,11 +41,11 @@ pub enum Geometry {
 /// What comes first in a weak view. Both give the same distribution of views, not the same view for a draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum First {
     /// USB.
-    CropThenFlip,
+    Crop,
     /// Google's FixMatch, TorchSSL.
-    FlipThenCrop,
+    Flip,
 }
 
 /// How often a rectangle that fits is sought before the largest one in the middle is taken.
@@ -58,11 +58,11 @@ impl Geometry {
     pub fn draw(&self, size: u32, [width, height]: [u32; 2], stream: &mut Stream) -> Frame {
         let whole = Rect::whole(width, height);
         match *self {
-            Self::Shift { pad, flip, order } => {
+            Self::Shift { pad, flip, first } => {
                 let resized = shorter_side_to(size, [width, height]);
                 let [mut left, top] = window(size, resized, pad, stream);
                 let mirrored = flip && coin(stream);
-                if mirrored && order == Order::FlipThenCrop {
+                if mirrored && first == First::Flip {
                     left = i64::from(resized[0]) - i64::from(size) - left;
                 }
                 Frame { from: whole, resized, left, top, mirrored }

@@ -1,6 +1,6 @@
 //! The augmentations of the published recipes as values.
 
-use super::{Augment, Cutout, Evaluation, Filter, Geometry, Order, RandAugment, Strong};
+use super::{Augment, Cutout, Evaluation, Filter, First, Geometry, RandAugment, Strong};
 
 /// USB fills its cutout with the mean colour of CIFAR-10.
 const USB_FILL: [u8; 3] = [125, 123, 114];
@@ -15,7 +15,7 @@ impl Augment {
         let pad = size / 8;
         Self::small(
             size,
-            Geometry::Shift { pad, flip: true, order: Order::CropThenFlip },
+            Geometry::Shift { pad, flip: true, first: First::Crop },
             RandAugment::Usb { operations: 3 },
             Cutout::Random { share: 0.5, fill: USB_FILL },
         )
@@ -27,7 +27,7 @@ impl Augment {
         let pad = size / 8;
         Self::small(
             size,
-            Geometry::Shift { pad, flip, order: Order::FlipThenCrop },
+            Geometry::Shift { pad, flip, first: First::Flip },
             RandAugment::Google { operations: 2 },
             Cutout::Fixed { side: 16, fill: GOOGLE_FILL },
         )
