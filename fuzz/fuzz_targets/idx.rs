@@ -29,7 +29,10 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn whole(scene: &Scene) {
     for stem in ["train", "t10k"] {
-        scene.put(&format!("{stem}-images-idx3-ubyte"), &[0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 1, 1, 2, 3, 4]);
+        scene.put(
+            &format!("{stem}-images-idx3-ubyte"),
+            &[0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 1, 1, 2, 3, 4],
+        );
         scene.put(&format!("{stem}-labels-idx1-ubyte"), &[0, 0, 8, 1, 0, 0, 0, 2, 7, 9]);
     }
 }
