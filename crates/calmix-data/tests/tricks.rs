@@ -1,6 +1,7 @@
 //! Archives, lists and folders that try to lead elsewhere: refused in words, at once, and nothing outside is
 //! touched.
-#![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
+// Clippy spares functions marked as tests, not those that make their inputs; a test that is skipped says why.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 #[path = "golden/photos.rs"]
 mod golden;
@@ -68,8 +69,7 @@ fn member(name: &str, kind: u8, bytes: &[u8]) -> Vec<u8> {
 fn named(name: &str, pax: bool) -> [Vec<u8>; 2] {
     let header = if pax {
         let record = |length: usize| format!("{length} path={name}\n");
-        let digits = record(0).len() - 1;
-        let length = (digits + 1..).find(|&length| record(length).len() == length).unwrap();
+        let length = (name.len()..name.len() + 20).find(|&length| record(length).len() == length).unwrap();
         member("PaxHeader", b'x', record(length).as_bytes())
     } else {
         member("././@LongLink", b'L', format!("{name}\0").as_bytes())
