@@ -1,4 +1,26 @@
-//! Names from outside stay inside the folder they belong to.
+//! Names and files from outside stay inside the folder they belong to.
+
+use std::fs;
+use std::path::Path;
+
+use crate::error::{DataError, Problem};
+
+/// Whether `path` is a plain file that lies below `root`, whatever links lead to it.
+///
+/// # Errors
+/// If it is not: a link could show what is nobody's business here, and a pipe would be waited for without end.
+pub(super) fn check(root: &Path, path: &Path) -> Result<(), DataError> {
+    let real = |path: &Path| fs::canonicalize(path).map_err(|error| DataError::new(path, error));
+    let found = real(path)?;
+    if !found.starts_with(real(root)?) {
+        let problem = Problem::Content("a link that leads out of the dataset's folder".into());
+        return Err(DataError::new(path, problem).hint("copy what it points to into the folder"));
+    }
+    if !fs::metadata(&found).map_err(|error| DataError::new(path, error))?.is_file() {
+        return Err(DataError::new(path, Problem::Content("not a plain file".into())));
+    }
+    Ok(())
+}
 
 /// Bytes of the longest path.
 pub(crate) const LONGEST: usize = 4_096;

@@ -1,20 +1,31 @@
 //! Small files that claim to be large are refused from their headers: in little time and little memory.
+#![allow(
+    clippy::unwrap_used,
+    reason = "clippy spares functions marked as tests, not those that make their inputs"
+)]
 
+use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
 use calmix_data::decode::{DecodeError, Limits, decode};
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 
 fn png(width: u32, height: u32) -> Vec<u8> {
+    png_with(width, height, &[(b"IDAT", &[0; 64])])
+}
+
+fn png_with(width: u32, height: u32, chunks: &[(&[u8; 4], &[u8])]) -> Vec<u8> {
     let mut header = [width.to_be_bytes(), height.to_be_bytes()].concat();
     header.extend([8, 2, 0, 0, 0]);
     let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
-    for (name, data) in [(b"IHDR", header.as_slice()), (b"IDAT", &[0; 64]), (b"IEND", &[])] {
+    for (name, data) in [(b"IHDR", header.as_slice())].iter().chain(chunks).chain(&[(b"IEND", &[][..])]) {
         let mut crc = flate2::Crc::new();
-        crc.update(name);
+        crc.update(*name);
         crc.update(data);
         bytes.extend((data.len() as u32).to_be_bytes());
-        bytes.extend(name);
-        bytes.extend(data);
+        bytes.extend(*name);
+        bytes.extend(*data);
         bytes.extend(crc.sum().to_be_bytes());
     }
     bytes
@@ -72,6 +83,47 @@ fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+/// `head`, then 128 MiB of zeros under zlib.
+fn packed_zeros(head: &[u8]) -> Vec<u8> {
+    let mut zeros = ZlibEncoder::new(head.to_vec(), Compression::best());
+    io::copy(&mut io::repeat(0).take(128 << 20), &mut zeros).unwrap();
+    zeros.finish().unwrap()
+}
+
+#[test]
+fn what_is_packed_beside_the_pixels_is_never_unpacked() {
+    let mut pixel = ZlibEncoder::new(Vec::new(), Compression::best());
+    pixel.write_all(&[0, 1, 2, 3]).unwrap();
+    let pixel = pixel.finish().unwrap();
+    let text = packed_zeros(b"Comment\0\0");
+    assert!(text.len() < 128 << 10, "a bomb of less than 1,000:1 shows nothing");
+    let profile = packed_zeros(b"profile\0\0");
+    let international = packed_zeros(b"Comment\0\x01\0\0\0");
+    let before = peak_memory();
+    for bomb in [(b"zTXt", &text), (b"iCCP", &profile), (b"iTXt", &international)] {
+        let start = Instant::now();
+        let bytes = png_with(1, 1, &[(bomb.0, bomb.1), (b"IDAT", &pixel)]);
+        assert_eq!(decode(&bytes, &Limits::default()).unwrap().pixels(), [1, 2, 3]);
+        assert!(start.elapsed() < Duration::from_millis(100), "{:?}", start.elapsed());
+    }
+    if let Some((before, after)) = before.zip(peak_memory()) {
+        assert!(after - before < 64 << 20, "{} bytes more", after - before);
+    }
+}
+
+#[test]
+fn more_pixels_than_the_header_says_are_not_unpacked() {
+    let bytes = png_with(1, 1, &[(b"IDAT", &packed_zeros(b""))]);
+    let start = Instant::now();
+    let before = peak_memory();
+    // Accepted or refused, as the crate likes: the pixel is there.
+    let _ = decode(&bytes, &Limits::default());
+    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    if let Some((before, after)) = before.zip(peak_memory()) {
+        assert!(after - before < 64 << 20, "{} bytes more", after - before);
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::album::{Album, contents, walk};
-use super::{Inspection, lines};
+use super::{Inspection, inside, lines};
 use crate::error::{DataError, Problem};
 use crate::manifest::{Builder, Encoding};
 use crate::prepare::Prepared;
@@ -99,6 +99,7 @@ fn add_flat(
         return Ok(());
     }
     let usual = TRUTHS.iter().map(|name| root.join(name)).find(|path| path.is_file());
+    usual.iter().try_for_each(|path| inside::check(root, path))?;
     let Some(truth) = options.truth.clone().or(usual) else {
         let problem = Problem::Content("images in no class, and no list of their classes".into());
         let hint =
@@ -207,6 +208,7 @@ fn find_classes(root: &Path, train: &str, folders: &[String]) -> Result<Vec<Stri
         }
         return Ok(folders.to_vec());
     }
+    inside::check(root, &mapping)?;
     let mut classes = BTreeSet::new();
     lines::for_each(&mapping, |number, line| {
         let wnid = line.split_whitespace().next().filter(|wnid| is_wnid(wnid));

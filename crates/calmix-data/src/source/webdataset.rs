@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use super::album::{look, walk};
 use super::folder::{SPLITS, UNLABELLED, split};
-use super::{Check, Inspection};
+use super::{Check, Inspection, inside};
 use crate::error::{DataError, Problem};
 use crate::manifest::{Builder, Encoding};
 use crate::prepare::Prepared;
@@ -164,12 +164,7 @@ fn find_shards(root: &Path) -> Result<Vec<Shard>, DataError> {
         if Path::new(&lower).extension().is_some_and(|ending| ending == "tar") {
             let mut words = name.split(['/', '-', '_', '.']);
             let subset = words.find_map(split).unwrap_or("train");
-            let real = std::fs::canonicalize(&path).map_err(|error| DataError::new(&path, error))?;
-            let root = std::fs::canonicalize(root).map_err(|error| DataError::new(root, error))?;
-            if !real.starts_with(root) {
-                let problem = Problem::Content("a link that leads out of the dataset's folder".into());
-                return Err(DataError::new(path, problem).hint("copy what it points to into the folder"));
-            }
+            inside::check(root, &path)?;
             shards.push(Shard { subset, name: name.to_owned(), path });
         }
         Ok(())

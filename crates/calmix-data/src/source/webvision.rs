@@ -31,7 +31,9 @@ const VAL_FOLDERS: [&str; 3] = ["val_images_256", "val_images", "val"];
 /// read, or `target` cannot be written.
 pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Prepared, DataError> {
     let info = root.join("info");
-    let classes = read_classes(&info.join("synsets.txt"))?;
+    let classes = info.join("synsets.txt");
+    inside::check(root, &classes)?;
+    let classes = read_classes(&classes)?;
     let train: Vec<_> = TRAIN.iter().map(|list| info.join(list)).filter(|list| list.is_file()).collect();
     if train.is_empty() {
         let problem = Problem::Content(format!("neither {} nor {} in it", TRAIN[0], TRAIN[1]));
@@ -39,6 +41,7 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
     }
     let mut images = 0;
     for list in &train {
+        inside::check(root, list)?;
         lines::for_each(list, |_, _| {
             images += 1;
             Ok(())
@@ -52,6 +55,7 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
     }
     let val = info.join(VAL);
     if val.is_file() {
+        inside::check(root, &val)?;
         builder.subset("val");
         let folder = VAL_FOLDERS.into_iter().find(|folder| root.join(folder).is_dir());
         let folder = folder.ok_or_else(|| {

@@ -35,6 +35,7 @@ impl Table {
     /// Reads the list `list` in the folder `folder` below `root`; `folder` is empty for the root itself.
     pub(super) fn read(root: &Path, folder: &str, list: &str) -> Result<Self, DataError> {
         let path = root.join(folder).join(list);
+        inside::check(root, &path)?;
         let file = File::open(&path).map_err(|error| DataError::new(&path, error))?;
         let mut rows = Vec::new();
         read_rows(file, &path, |line, file, label| {

@@ -1,0 +1,358 @@
+//! The eight formats: sound files of each, how they are damaged, and who reads them.
+
+use std::path::Path;
+
+use calmix_core::rng::Stream;
+use calmix_data::decode::Limits;
+use calmix_data::error::DataError;
+use calmix_data::prepare::Prepared;
+use calmix_data::source::cifar::Variant;
+use calmix_data::source::idx::Classes;
+use calmix_data::source::{Check, Count, Inspection, cifar, folder, idx, labels_csv, svhn, webdataset};
+
+use crate::golden::Golden;
+use crate::made::{self, Mat};
+use crate::mutate::mutate;
+use crate::repair;
+
+/// Every image decoded whole, within the limits that hold for everybody.
+const INSPECTION: Inspection = Inspection {
+    limits: Limits { side: 16_384, pixels: 64 << 20, bytes: 256 << 20 },
+    check: Some(Check::Full),
+};
+
+type Prepare = fn(&Path, &Path) -> Result<Prepared, DataError>;
+type Finish = fn(Vec<u8>, &mut Stream) -> Vec<u8>;
+
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    /// Where the mutant stands in the dataset.
+    pub(crate) file: &'static str,
+    /// The sound files around it.
+    pub(crate) others: Vec<(String, Vec<u8>)>,
+    /// Sound files to stand in its place.
+    pub(crate) seeds: Vec<Vec<u8>>,
+    /// The words of the format.
+    marks: &'static [&'static [u8]],
+    /// What is done to most mutants after the damage: checksums made right, bytes packed.
+    finish: Finish,
+    pub(crate) prepare: Prepare,
+}
+
+impl Kind {
+    pub(crate) fn mutant(&self, stream: &mut Stream) -> Vec<u8> {
+        let mut bytes = self.seeds[stream.index(self.seeds.len())].clone();
+        let other = &self.seeds[stream.index(self.seeds.len())];
+        mutate(&mut bytes, other, self.marks, stream);
+        (self.finish)(bytes, stream)
+    }
+}
+
+pub(crate) fn all() -> Vec<Kind> {
+    let golden = Golden::load();
+    let photos = |name, file, marks, finish| photos(&golden, name, file, marks, finish);
+    vec![
+        photos("jpeg", "cat/mutant.jpg", JPEG, |bytes, _| bytes),
+        photos("png", "cat/mutant.png", PNG, |mut bytes, stream| {
+            if stream.index(4) > 0 {
+                repair::png(&mut bytes);
+            }
+            bytes
+        }),
+        photos("webp", "cat/mutant.webp", WEBP, |bytes, _| bytes),
+        mat(),
+        tar(&golden),
+        cifar(),
+        idx(),
+        csv(&golden),
+    ]
+}
+
+const JPEG: &[&[u8]] = &[
+    b"\xff\xd8",
+    b"\xff\xd9",
+    b"\xff\xda",
+    b"\xff\xc0",
+    b"\xff\xc1",
+    b"\xff\xc2",
+    b"\xff\xc3",
+    b"\xff\xc4",
+    b"\xff\xc9",
+    b"\xff\xcc",
+    b"\xff\xd0",
+    b"\xff\xd7",
+    b"\xff\xdb",
+    b"\xff\xdc",
+    b"\xff\xdd",
+    b"\xff\xe0",
+    b"\xff\xe1",
+    b"\xff\xee",
+    b"\xff\xfe",
+    b"\xff\x00",
+    b"Exif\0\0",
+];
+const PNG: &[&[u8]] = &[
+    b"IHDR", b"IDAT", b"IEND", b"PLTE", b"tRNS", b"eXIf", b"acTL", b"fcTL", b"fdAT", b"zTXt", b"iCCP",
+    b"sBIT",
+];
+const WEBP: &[&[u8]] = &[
+    b"RIFF",
+    b"WEBP",
+    b"VP8 ",
+    b"VP8L",
+    b"VP8X",
+    b"ALPH",
+    b"EXIF",
+    b"ANIM",
+    b"ANMF",
+    b"\x9d\x01\x2a",
+    b"\x2f",
+];
+
+/// Photographs of one class, one of them the mutant.
+fn photos(
+    golden: &Golden,
+    name: &'static str,
+    file: &'static str,
+    marks: &'static [&'static [u8]],
+    finish: Finish,
+) -> Kind {
+    let cases = golden.pictures.iter().filter(|case| case.name.starts_with(name));
+    let seeds = cases.map(|case| golden.bytes(case.file).to_vec()).collect();
+    let others = vec![("cat/sound.png".to_owned(), golden.picture("png-rgb-one").to_vec())];
+    let prepare: Prepare = |root, target| folder::prepare(root, target, &INSPECTION);
+    Kind { name, file, others, seeds, marks, finish, prepare }
+}
+
+/// SVHN: plain files of either order of bytes; most are packed after the damage.
+fn mat() -> Kind {
+    let whole = |big| {
+        let mat = Mat { big };
+        [mat.file(&[mat.images(1), mat.labels(&[10])]), mat.file(&[mat.labels(&[3]), mat.images(1)])]
+    };
+    Kind {
+        name: "mat",
+        file: "train_32x32.mat",
+        others: vec![(
+            "test_32x32.mat".to_owned(),
+            Mat::LITTLE.file(&[Mat::LITTLE.images(1), Mat::LITTLE.labels(&[1])]),
+        )],
+        seeds: [whole(false), whole(true)].concat(),
+        marks: &[
+            b"IM",
+            b"MI",
+            b"\x00\x01",
+            b"\x0e\0\0\0",
+            b"\x0f\0\0\0",
+            b"\x06\0\0\0\x08\0\0\0",
+            b"\x05\0\0\0",
+            b"\x02\0\0\0",
+            b"\x01\0\x01\0X",
+            b"\x01\0\x01\0y",
+            b"\x20\0\0\0\x20\0\0\0\x03\0\0\0",
+        ],
+        finish: |bytes, stream| if stream.index(2) == 0 { packed_mat(bytes, stream) } else { bytes },
+        prepare: |root, target| svhn::prepare(root, target),
+    }
+}
+
+/// The same file with its elements compressed; half of those have the compressed bytes damaged once more.
+fn packed_mat(bytes: Vec<u8>, stream: &mut Stream) -> Vec<u8> {
+    let Some((header, mut rest)) = bytes.split_at_checked(128) else { return bytes };
+    let mat = Mat { big: header.ends_with(b"MI") };
+    let mut packed = header.to_vec();
+    while let Some(&[n0, n1, n2, n3]) = rest.get(4..8) {
+        let length =
+            if mat.big { u32::from_be_bytes([n0, n1, n2, n3]) } else { u32::from_le_bytes([n0, n1, n2, n3]) };
+        let (element, after) = rest.split_at(rest.len().min(8 + length as usize));
+        packed.extend(mat.compressed(element));
+        rest = after;
+    }
+    if stream.index(2) == 0 && packed.len() > 128 {
+        let at = 128 + stream.index(packed.len() - 128);
+        packed[at] ^= 1 << stream.index(8);
+    }
+    packed
+}
+
+/// A shard written by the package webdataset.
+fn tar(golden: &Golden) -> Kind {
+    let pixel = golden.picture("png-rgb-one");
+    Kind {
+        name: "tar",
+        file: "train-000000.tar",
+        others: vec![("train-000001.tar".to_owned(), golden.bytes(golden.shard.file).to_vec())],
+        seeds: vec![
+            golden.bytes(golden.shard.file).to_vec(),
+            made_tar(&[
+                ("a.png", b'0', pixel),
+                ("a.cls", b'0', b"1"),
+                ("./b.c/b.png", 0, pixel),
+                ("./b.c/b.cls", b'7', b"0"),
+            ]),
+            made_tar(&[
+                ("folder", b'5', b""),
+                ("././@LongLink", b'L', b"long/1.png\0"),
+                ("n.png", b'0', pixel),
+                ("long/1.json", b'0', br#"{"label": 1, "more": [1, {"a": null}]}"#),
+            ]),
+            made_tar(&[
+                ("PaxHeader", b'x', b"14 path=0.png\n"),
+                ("x", b'0', pixel),
+                ("PaxHeader", b'x', b"10 size=1\n"),
+                ("0.cls", b'0', b"2"),
+            ]),
+        ],
+        marks: &[
+            b"ustar\0",
+            b"ustar  \0",
+            b"0",
+            b"1",
+            b"2",
+            b"3",
+            b"5",
+            b"L",
+            b"K",
+            b"x",
+            b"g",
+            b"S",
+            b"../",
+            b"/",
+            b".png",
+            b".cls",
+            b".json",
+            b"\0",
+            b"\x80\0\0\0\0\0\0\0",
+            b"\xff\xff\xff\xff\xff\xff\xff\xff",
+            b" path=",
+            b" size=",
+            b"GNU.sparse.",
+            b"label",
+            b"\\",
+            b"C:",
+        ],
+        finish: |mut bytes, stream| {
+            if stream.index(4) > 0 {
+                repair::tar(&mut bytes);
+            }
+            bytes
+        },
+        prepare: |root, target| {
+            let options = webdataset::Options { inspection: INSPECTION, classes: None, unlabelled: true };
+            webdataset::prepare(root, target, &options)
+        },
+    }
+}
+
+fn made_tar(members: &[(&str, u8, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (name, kind, content) in members {
+        let mut header = [0; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        header[124..135].copy_from_slice(format!("{:011o}", content.len()).as_bytes());
+        header[156] = *kind;
+        header[257..265].copy_from_slice(b"ustar\x0000");
+        bytes.extend(header);
+        bytes.extend(*content);
+        bytes.resize(bytes.len().next_multiple_of(512), 0);
+    }
+    bytes.extend([0; 1_024]);
+    repair::tar(&mut bytes);
+    bytes
+}
+
+/// CIFAR-100. Pixels cannot be wrong: only lengths and labels can.
+fn cifar() -> Kind {
+    let record = |n: usize| [vec![n as u8, 99 - n as u8], made::planes(n, 32)].concat();
+    Kind {
+        name: "cifar",
+        file: "train.bin",
+        others: vec![("test.bin".to_owned(), record(0))],
+        seeds: vec![record(1), [record(2), record(3)].concat()],
+        marks: &[b"\0", b"\x13", b"\x14", b"\x63", b"\x64", b"\xff"],
+        finish: |mut bytes, stream| {
+            if stream.index(2) == 0 {
+                bytes.resize(bytes.len().next_multiple_of(3_074), 0);
+            }
+            bytes
+        },
+        prepare: |root, target| cifar::prepare(root, target, Variant::Cifar100Fine, Count::Any),
+    }
+}
+
+/// The images of Fashion-MNIST's like, under gzip. Half of them are damaged before they are packed.
+fn idx() -> Kind {
+    let values = |count: u8| (0..count).map(|n| n.wrapping_mul(37)).collect::<Vec<u8>>();
+    let labels = made::gzip(&made::idx(&[3], &[0, 9, 4]));
+    let images = made::gzip(&made::idx(&[3, 4, 5], &values(60)));
+    let others = [
+        ("train-labels-idx1-ubyte.gz", labels.clone()),
+        ("t10k-images-idx3-ubyte.gz", images.clone()),
+        ("t10k-labels-idx1-ubyte.gz", labels),
+    ];
+    Kind {
+        name: "idx",
+        file: "train-images-idx3-ubyte.gz",
+        others: others.map(|(name, bytes)| (name.to_owned(), bytes)).to_vec(),
+        seeds: vec![images],
+        marks: &[
+            b"\x1f\x8b\x08",
+            b"\0\0\x08\x03",
+            b"\0\0\x08\x01",
+            b"\0\0\x0d\x03",
+            b"\0\0\0\x03",
+            b"\0\0\x10\x01",
+        ],
+        finish: |bytes, stream| {
+            if stream.index(2) == 0 {
+                return bytes;
+            }
+            let mut values = made::idx(&[3, 4, 5], &(0..60).collect::<Vec<u8>>());
+            mutate(&mut values, &bytes, &[b"\0\0\x08\x03", b"\0\0\0\x04", b"\0\0\0\x05"], stream);
+            made::gzip(&values)
+        },
+        prepare: |root, target| idx::prepare(root, target, Classes::Fashion),
+    }
+}
+
+/// Lists of labels.
+fn csv(golden: &Golden) -> Kind {
+    let image = golden.picture("png-rgb-one");
+    let picture = |name: &str| (name.to_owned(), [image, name.as_bytes()].concat());
+    let seeds = [
+        "file,label\na.png,cat\nsub/b.png,dog\n\"c, d.png\",\ne.png,\"a \"\"cat\"\"\"\n",
+        "\u{feff}labels,file_name\r\ncat,./a.png\r\ndog,sub/b.png\r\n,\"c, d.png\"\r\nowl,e.png\r\n",
+    ];
+    Kind {
+        name: "csv",
+        file: "labels.csv",
+        others: ["a.png", "sub/b.png", "c, d.png", "e.png"].map(picture).to_vec(),
+        seeds: seeds.map(|list| list.as_bytes().to_vec()).to_vec(),
+        marks: &[
+            b"file",
+            b"label",
+            b",",
+            b"\"",
+            b"\n",
+            b"\r\n",
+            b";",
+            b"../",
+            b"/",
+            b"\\",
+            b"C:",
+            b"\0",
+            b"\xef\xbb\xbf",
+            b"\xff\xfe",
+            b"a.png",
+            b"sub/",
+            b" ",
+            b"\xc3\xa4",
+            b"./",
+        ],
+        finish: |bytes, _| bytes,
+        prepare: |root, target| {
+            let options = labels_csv::Options { inspection: INSPECTION, ..labels_csv::Options::default() };
+            labels_csv::prepare(root, target, &options)
+        },
+    }
+}

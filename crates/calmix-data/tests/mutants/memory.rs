@@ -1,0 +1,17 @@
+//! How much memory this process has, where the system tells.
+
+/// Bytes now.
+pub(crate) fn now() -> Option<u64> {
+    status("VmRSS:")
+}
+
+/// Bytes at most, ever.
+pub(crate) fn peak() -> Option<u64> {
+    status("VmHWM:")
+}
+
+fn status(name: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with(name))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+}

@@ -1,0 +1,33 @@
+#![no_main]
+
+use std::cell::OnceCell;
+use std::fs;
+
+use calmix_data::dataset::Dataset;
+use calmix_fuzz::tiny::{self, FILES};
+use calmix_fuzz::with_scene;
+use libfuzzer_sys::fuzz_target;
+
+std::thread_local! {
+    static WHOLE: OnceCell<Vec<Vec<u8>>> = const { OnceCell::new() };
+}
+
+// The first byte says which file of a prepared dataset the others are.
+fuzz_target!(|bytes: &[u8]| {
+    let Some((&which, bytes)) = bytes.split_first() else { return };
+    let which = usize::from(which) % FILES.len();
+    with_scene!(tiny::prepare, |scene| WHOLE.with(|whole| {
+        let path = |name: &str| scene.target().join(name);
+        let read = || FILES.iter().map(|name| fs::read(path(name)).expect("a file")).collect();
+        let whole: &Vec<Vec<u8>> = whole.get_or_init(read);
+        fs::write(path(FILES[which]), bytes).expect("a file");
+        if let Ok(dataset) = Dataset::open(&scene.target(), &scene.root()) {
+            for id in (0..8).chain([u64::MAX / 24, u64::MAX]) {
+                let _ = dataset.picture(id);
+            }
+            let _ = dataset.part(0);
+            let _ = dataset.verify();
+        }
+        fs::write(path(FILES[which]), &whole[which]).expect("a file");
+    }));
+});

@@ -1,0 +1,88 @@
+//! Writes sound files of every format into `corpus/`, for the targets to begin from.
+
+#[path = "../../../crates/calmix-data/tests/golden/photos.rs"]
+mod golden;
+#[allow(dead_code)]
+#[path = "../../../crates/calmix-data/tests/formats/made.rs"]
+mod made;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use calmix_core::rng::Seed;
+use calmix_data::dataset::Dataset;
+use calmix_data::split::{Plan, Split};
+use calmix_fuzz::{Scene, tiny};
+use golden::Golden;
+use made::Mat;
+
+fn main() -> std::io::Result<()> {
+    let golden = Golden::load();
+    for case in &golden.pictures {
+        let kind = case.name.split('-').next().unwrap_or_default();
+        put(kind, &case.name, golden.bytes(case.file))?;
+    }
+    for case in golden.archives.iter().chain(&golden.crafted) {
+        put("tar", &case.name, golden.bytes(case.file))?;
+    }
+    put("tar", "shard", golden.bytes(golden.shard.file))?;
+
+    for big in [false, true] {
+        let mat = Mat { big };
+        let (images, labels) = (mat.images(1), mat.labels(&[10]));
+        put("mat", &format!("plain-{big}"), &mat.file(&[labels.clone(), images.clone()]))?;
+        put("mat", &format!("packed-{big}"), &mat.file(&[mat.compressed(&images), mat.compressed(&labels)]))?;
+        let small = mat.matrix("X", 9, &[2, 3], 3, &[1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0]);
+        put("mat", &format!("small-{big}"), &mat.file(&[mat.compressed(&small), labels]))?;
+    }
+    for entry in fs::read_dir(here().join("../crates/calmix-data/tests/golden/mat"))? {
+        let entry = entry?;
+        put("mat", &entry.file_name().to_string_lossy(), &fs::read(entry.path())?)?;
+    }
+
+    let record = [vec![3, 99], made::planes(0, 32)].concat();
+    put("cifar", "images", &[vec![0], record.clone(), record].concat())?;
+    let names: String = (0..100).map(|class| format!("class {class}\n")).collect();
+    put("cifar", "names", &[&[1], names.as_bytes()].concat())?;
+
+    let images = made::idx(&[2, 2, 1], &[1, 2, 3, 4]);
+    let labels = made::idx(&[2], &[7, 9]);
+    let packed = [made::gzip(&images), made::gzip(&labels)];
+    for (which, bytes) in [images, labels].iter().chain(&packed).enumerate() {
+        put("idx", &which.to_string(), &[&[which as u8], bytes.as_slice()].concat())?;
+    }
+
+    for (number, list) in [
+        "file,label\na.png,cat\nb.png,dog\nsub/c.png,\n",
+        "\u{feff}labels,file_name\r\n\"cat\",\"./a.png\"\r\n",
+        "file,label\n../a.png,cat\nC:\\a.png,x\n/etc/passwd,\"y\n",
+    ]
+    .iter()
+    .enumerate()
+    {
+        put("csv", &number.to_string(), list.as_bytes())?;
+    }
+
+    let scene = Scene::new();
+    tiny::prepare(&scene);
+    for (which, name) in tiny::FILES.iter().enumerate() {
+        put("manifest", name, &[vec![which as u8], fs::read(scene.target().join(name))?].concat())?;
+    }
+    let dataset = Dataset::open(&scene.target(), &scene.root()).map_err(std::io::Error::other)?;
+    let mut plan = Plan { validation: 0.25, ..Plan::new(Seed(1), "train") };
+    plan.unlabelled.push("extra".to_owned());
+    let split = Split::draw(&dataset, plan).map_err(std::io::Error::other)?;
+    let path = scene.root().join("split.json");
+    split.write(&path).map_err(std::io::Error::other)?;
+    put("split", "drawn", &fs::read(path)?)
+}
+
+fn here() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn put(target: &str, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = here().join("corpus").join(target);
+    fs::create_dir_all(&folder)?;
+    fs::write(Path::new(&folder).join(name), bytes)
+}

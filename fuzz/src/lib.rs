@@ -1,0 +1,101 @@
+//! What the targets share: a folder in memory to put one hostile file into, and what to do with what was accepted.
+
+pub mod tiny;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use calmix_data::dataset::Dataset;
+use calmix_data::decode::{Limits, decode, size};
+use calmix_data::error::DataError;
+use calmix_data::prepare::Prepared;
+use tempfile::TempDir;
+
+/// A mebipixel: a claim to be larger shows as an error at once and not as a second of decoding.
+pub const LIMITS: Limits = Limits { side: 4_096, pixels: 1 << 20, bytes: 1 << 20 };
+
+/// A dataset folder, and a place beside it for what is prepared from it.
+pub struct Scene {
+    folder: TempDir,
+}
+
+impl Scene {
+    /// A folder in memory, where the system has one.
+    pub fn new() -> Self {
+        let memory = Path::new("/dev/shm");
+        let folder = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
+        let scene = Self { folder: folder.expect("a folder for temporary files") };
+        fs::create_dir(scene.root()).expect("a folder");
+        scene
+    }
+
+    /// The folder of the dataset.
+    pub fn root(&self) -> PathBuf {
+        self.folder.path().join("root")
+    }
+
+    /// Where the prepared dataset will stand.
+    pub fn target(&self) -> PathBuf {
+        self.folder.path().join("prepared")
+    }
+
+    /// Writes a file of the dataset.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.root().join(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        fs::write(&path, bytes).expect("a file");
+        path
+    }
+
+    /// An error must name a file of the dataset; what was accepted must read back whole.
+    pub fn check(&self, prepared: Result<Prepared, DataError>) {
+        match prepared {
+            Err(error) => {
+                self.check_error(&error);
+                assert!(!self.target().exists(), "something was left behind");
+            }
+            Ok(prepared) => {
+                prepared.unreadable.iter().for_each(|error| self.check_error(error));
+                let dataset = Dataset::open(&self.target(), &self.root()).expect("what was prepared opens");
+                dataset.verify().expect("what was prepared reads back");
+                fs::remove_dir_all(self.target()).expect("what was prepared can be removed");
+            }
+        }
+    }
+
+    fn check_error(&self, error: &DataError) {
+        assert!(error.path.starts_with(self.root()) && error.path.exists(), "{error} names no file");
+        assert!(error.to_string().len() > error.path.as_os_str().len() + 2, "{error} says nothing");
+    }
+}
+
+impl Default for Scene {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Decodes, and checks that the header and the pixels tell the same size.
+pub fn picture(bytes: &[u8]) {
+    let header = size(bytes, &LIMITS);
+    match decode(bytes, &LIMITS) {
+        Ok(picture) => assert_eq!(header, Ok((picture.width(), picture.height()))),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Runs `act` with a scene that is made once for each process.
+#[macro_export]
+macro_rules! with_scene {
+    ($make:expr, $act:expr) => {{
+        std::thread_local! {
+            static SCENE: $crate::Scene = {
+                let scene = $crate::Scene::new();
+                let make: fn(&$crate::Scene) = $make;
+                make(&scene);
+                scene
+            };
+        }
+        SCENE.with($act)
+    }};
+}

@@ -1,0 +1,26 @@
+//! A prepared dataset of a few bytes.
+
+use calmix_data::manifest::{Builder, Encoding, Layout};
+
+use crate::Scene;
+
+/// The files of a prepared dataset.
+pub const FILES: [&str; 4] = ["manifest.json", "samples.bin", "parts.bin", "names.bin"];
+
+/// Prepares eight grey pixels in two subsets.
+pub fn prepare(scene: &Scene) {
+    let pixels: [u8; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
+    let encoding = Encoding::Raw { width: 1, height: 1, layout: Layout::Grey };
+    let mut builder =
+        Builder::new(&scene.target(), vec!["even".into(), "odd".into()], encoding).expect("a folder");
+    for subset in ["train", "extra"] {
+        scene.put(subset, &pixels);
+        builder.subset(subset);
+        let part = builder.part(subset, 8).expect("a part");
+        for pixel in pixels {
+            let label = (subset == "train").then_some(u32::from(pixel % 2));
+            builder.sample(part, pixel.into(), &[pixel], label).expect("a sample");
+        }
+    }
+    builder.finish().expect("a prepared dataset");
+}
