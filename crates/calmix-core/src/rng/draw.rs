@@ -172,7 +172,7 @@ mod tests {
         assert!(chi2 < 22.5, "chi-square of {chi2} on 6 degrees of freedom"); // p = 0.001
         assert_eq!((s.below(0), s.below(1), s.index(0)), (0, 0, 0));
         // Of 2⁶⁴ draws, every third value below 3·2⁶² would come up twice and the others once.
-        let threes = (0..9_000).filter(|_| s.below(3 << 62) % 3 == 0).count();
+        let threes = (0..9_000).filter(|_| s.below(3 << 62).is_multiple_of(3)).count();
         assert!((2_850..3_150).contains(&threes), "{threes} of 9000");
     }
 
