@@ -15,8 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::album::{Album, contents, walk};
-use super::{Inspection, inside, lines};
+use super::{Inspection, lines};
 use crate::error::{DataError, Problem};
+use crate::inside;
 use crate::manifest::{Builder, Encoding};
 use crate::prepare::Prepared;
 

@@ -20,8 +20,9 @@ use std::path::{Path, PathBuf};
 
 use super::album::{look, walk};
 use super::folder::{SPLITS, UNLABELLED, split};
-use super::{Check, Inspection, inside};
+use super::{Check, Inspection};
 use crate::error::{DataError, Problem};
+use crate::inside;
 use crate::manifest::{Builder, Encoding};
 use crate::prepare::Prepared;
 use sample::{Label, Sample, Samples};
