@@ -64,10 +64,10 @@ fn bombs_are_refused_from_their_headers() {
         ("webp, lossless", webp(&[(b"VP8L", &[0x2f, 0xff, 0xff, 0xff, 0x0f, 0])])),
     ];
     for (name, bytes) in &bombs {
-        let start = Instant::now();
-        let error = decode(bytes, &Limits::default()).unwrap_err();
+        let (refused, time) = timed(|| decode(bytes, &Limits::default()));
+        let error = refused.unwrap_err();
         assert!(matches!(error, DecodeError::Size { .. }), "{name}: {error}");
-        assert!(start.elapsed() < Duration::from_millis(100), "{name}: {:?}", start.elapsed());
+        assert!(time < Duration::from_millis(100), "{name}: {time:?}");
     }
     // Its canvas is 1×1, its pixels 16,383×16,383: a decoder allocates for the second.
     let error =
@@ -76,6 +76,18 @@ fn bombs_are_refused_from_their_headers() {
     if let Some(peak) = peak_memory() {
         assert!(peak < 64 << 20, "{peak} bytes at most");
     }
+}
+
+/// What a call gives, and the shortest of five times it takes: the others met something else on the machine.
+fn timed<T>(call: impl Fn() -> T) -> (T, Duration) {
+    let once = || {
+        let start = Instant::now();
+        (call(), start.elapsed())
+    };
+    (0..4).fold(once(), |best, _| {
+        let next = once();
+        if next.1 < best.1 { next } else { best }
+    })
 }
 
 /// The most memory this process has ever had, where the system tells.
@@ -103,10 +115,10 @@ fn what_is_packed_beside_the_pixels_is_never_unpacked() {
     let international = packed_zeros(b"Comment\0\x01\0\0\0");
     let before = peak_memory();
     for bomb in [(b"zTXt", &text), (b"iCCP", &profile), (b"iTXt", &international)] {
-        let start = Instant::now();
         let bytes = png_with(1, 1, &[(bomb.0, bomb.1), (b"IDAT", &pixel)]);
-        assert_eq!(decode(&bytes, &Limits::default()).unwrap().pixels(), [1, 2, 3]);
-        assert!(start.elapsed() < Duration::from_millis(100), "{:?}", start.elapsed());
+        let (picture, time) = timed(|| decode(&bytes, &Limits::default()));
+        assert_eq!(picture.unwrap().pixels(), [1, 2, 3]);
+        assert!(time < Duration::from_millis(100), "{time:?}");
     }
     if let Some((before, after)) = before.zip(peak_memory()) {
         assert!(after - before < 64 << 20, "{} bytes more", after - before);
@@ -116,11 +128,10 @@ fn what_is_packed_beside_the_pixels_is_never_unpacked() {
 #[test]
 fn more_pixels_than_the_header_says_are_not_unpacked() {
     let bytes = png_with(1, 1, &[(b"IDAT", &packed_zeros(b""))]);
-    let start = Instant::now();
     let before = peak_memory();
     // Accepted or refused, as the crate likes: the pixel is there.
-    let _ = decode(&bytes, &Limits::default());
-    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    let (_, time) = timed(|| decode(&bytes, &Limits::default()));
+    assert!(time < Duration::from_millis(500), "{time:?}");
     if let Some((before, after)) = before.zip(peak_memory()) {
         assert!(after - before < 64 << 20, "{} bytes more", after - before);
     }

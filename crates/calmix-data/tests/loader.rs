@@ -145,9 +145,14 @@ fn a_slow_consumer_costs_no_memory() {
     let rows = 5 + 23;
     for taken in 1..=5 {
         let batch = loader.next().unwrap().unwrap();
-        std::thread::sleep(Duration::from_millis(60));
-        // Workers had all the time in the world and made three batches ahead of the one taken.
-        assert_eq!(source.read.load(Ordering::Relaxed), (taken + 3) * rows);
+        // Given all the time in the world, workers make three batches ahead of the one taken, and no more.
+        let ahead = (taken + 3) * rows;
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while source.read.load(Ordering::Relaxed) < ahead && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(source.read.load(Ordering::Relaxed), ahead);
         drop(batch);
     }
     for _ in 0..100 {
@@ -192,12 +197,12 @@ fn a_panic_becomes_an_error_that_names_the_sample() {
 fn a_source_that_hangs_is_named_and_left_behind() {
     let start = Instant::now();
     let source = Drawn { fault: Some((200, Fault::Hang)), ..Drawn::default() };
-    let workers = calmix_data::loader::Workers { patience: Duration::from_millis(300), ..crew(2, 2) };
+    let workers = calmix_data::loader::Workers { patience: Duration::from_millis(1_500), ..crew(2, 2) };
     let mut loader = Loader::new(Arc::new(source), Arc::new(Tinted), training(0..30), workers).unwrap();
     let error = loader.find_map(Result::err).unwrap();
     assert!(matches!(&error, LoadError::Stalled { ids, .. } if ids == &[200]), "{error}");
     drop(loader);
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(start.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
@@ -209,8 +214,8 @@ fn dropping_midway_ends_the_workers_promptly() {
         assert_eq!(loader.by_ref().take(taken).map(Result::unwrap).count(), taken);
         let start = Instant::now();
         drop(loader);
-        // A worker finishes the sample it has in hand, which takes 2 ms at most.
-        assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+        // A worker finishes the sample it has in hand, which takes 2 ms; all that was ordered would take a minute.
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
         // They are gone: nobody else holds the source.
         assert_eq!(Arc::strong_count(&source), 1);
     }
@@ -254,44 +259,19 @@ fn plain_supervision_needs_no_unlabelled_stream() {
     assert!(batches.iter().all(|batch| batch.unlabelled.ids.is_empty() && batch.labelled.ids.len() == 5));
 }
 
-/// `cargo test --release -p calmix-data --test loader -- --ignored --nocapture`
 #[test]
-#[ignore = "seconds of stress, and a measurement that is meaningful in release only"]
-#[allow(clippy::print_stderr)]
-fn stress_with_eight_workers() {
-    let stress = |steps| Training {
+fn eight_workers_under_stress_make_the_same_batches() {
+    let stress = || Training {
         labelled: Supply { members: Members::from(0..4_000), batch: 64 },
         unlabelled: Supply { members: Members::from(0..50_000), batch: 448 },
-        ..Training::new(Seed(5), 0..steps)
+        ..Training::new(Seed(5), 0..6)
     };
-    let expected: Vec<Batch> = load(Drawn::default(), stress(20), 1);
-    let start = Instant::now();
-    let mut rounds = 0;
-    while start.elapsed() < Duration::from_secs(4) {
-        rounds += 1;
-        let source = Drawn { sleeps: (rounds % 2 == 0).then_some(rounds), ..Drawn::default() };
-        let loader = Loader::new(Arc::new(source), Arc::new(Tinted), stress(20), crew(8, 3)).unwrap();
+    let expected: Vec<Batch> = load(Drawn::default(), stress(), 1);
+    for round in 0..4 {
+        let source = Drawn { sleeps: (round % 2 == 0).then_some(round), ..Drawn::default() };
+        let loader = Loader::new(Arc::new(source), Arc::new(Tinted), stress(), crew(8, 3)).unwrap();
         for (batch, expected) in loader.zip(&expected) {
             assert_eq!(*batch.unwrap(), *expected);
         }
     }
-    eprintln!("{rounds} rounds with 8 workers");
-    for threads in [1, 2] {
-        measure(
-            "tinted",
-            Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), stress(300), crew(threads, 3)),
-        );
-        let memory = Arc::new(InMemory::new(Drawn::default(), 1 << 30));
-        let augment = Arc::new(calmix_data::augment::Augment::usb(fixtures::SIDE));
-        measure("augmented", Loader::new(memory, augment, stress(100), crew(threads, 3)));
-    }
-}
-
-#[allow(clippy::print_stderr)]
-fn measure<V: calmix_data::loader::Views>(what: &str, loader: Result<Loader<V>, LoadError>) {
-    let mut loader = loader.unwrap();
-    assert!(loader.by_ref().all(|batch| batch.is_ok()));
-    let counters = loader.counters();
-    let rate = counters.images_per_second();
-    eprintln!("{what}: {rate:.0} images/s, waited {:?} of {:?}", counters.waited, counters.elapsed);
 }

@@ -159,28 +159,3 @@ fn batches_do_not_depend_on_who_runs_which_shard() {
         assert_eq!(by_shard, feed.step(step).collect::<Vec<_>>());
     }
 }
-
-/// `cargo test --release -p calmix-data --test order -- --ignored --nocapture`
-#[test]
-#[ignore = "a measurement, meaningful in release only"]
-#[allow(clippy::print_stderr)]
-fn a_position_among_a_billion_takes_less_than_200_ns() {
-    let order = order(1, 1_000_000_000);
-    // The fastest of many short runs: the others were interrupted by whatever else the machine does.
-    let measure = |mut at: Box<dyn FnMut(u64) -> Visit>| {
-        let mut run = |first: u64| {
-            let start = std::time::Instant::now();
-            let sum = (first..first + 20_000).fold(0, |sum, i| sum ^ at(i * 7_919).index);
-            (start.elapsed().as_nanos() as f64 / 2e4, sum)
-        };
-        let runs: Vec<(f64, u64)> = (0..100).map(|n| run(n * 20_000)).collect();
-        let fastest = runs.iter().map(|run| run.0).fold(f64::INFINITY, f64::min);
-        (fastest, runs.iter().fold(0, |sum, run| sum ^ run.1))
-    };
-    let (one_by_one, first) = measure(Box::new(move |position| order.at(position)));
-    let mut cursor = order.cursor();
-    let (by_cursor, second) = measure(Box::new(move |position| cursor.at(position)));
-    assert_eq!(first, second);
-    eprintln!("{one_by_one:.0} ns a position, {by_cursor:.0} ns through a cursor");
-    assert!(one_by_one < 200.0 && by_cursor < 200.0);
-}

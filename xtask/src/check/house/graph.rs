@@ -108,16 +108,16 @@ mod tests {
         };
         let edge = |name: &str, kind: Option<&str>| serde_json::json!({"pkg": id(name), "dep_kinds": [{"kind": kind, "target": null}]});
         let metadata = serde_json::json!({
-            "workspace_root": "/root",
+            "workspace_root": "/project",
             "packages": [
                 {
                     "id": id("core"), "name": "core", "source": null,
-                    "manifest_path": "/root/crates/core/Cargo.toml",
+                    "manifest_path": "/project/crates/core/Cargo.toml",
                     "dependencies": [{"name": "direct"}, {"name": "test"}],
                 },
                 {
                     "id": id("sibling"), "name": "sibling", "source": null,
-                    "manifest_path": "/root/crates/sibling/Cargo.toml", "dependencies": [{"name": "syn"}],
+                    "manifest_path": "/project/crates/sibling/Cargo.toml", "dependencies": [{"name": "syn"}],
                 },
                 entry("direct", 1), entry("derive", 1), entry("syn", 1), entry("syn", 2), entry("test", 1),
             ],
