@@ -9,8 +9,9 @@ use calmix_data::augment::{Augment, Scratch};
 use calmix_data::decode::{Limits, decode};
 use calmix_data::picture::Picture;
 
-/// One repetition: both views of every picture, in a batch each, in another epoch every time.
-pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<[Vec<u8>; 2]>> {
+/// One repetition: both views of every picture, into a batch each, in another epoch every time. As in the loader
+/// the memory of a batch is used again; what is returned are its last bytes.
+pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<[Option<u8>; 2]>> {
     let &[form @ ("decoded" | "jpeg"), size, count, folder] = case else {
         bail!("the cases of data are `decoded|jpeg SIZE COUNT FOLDER`, not {case:?}");
     };
@@ -25,9 +26,9 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<[Vec<u8>; 
     };
 
     let (mut scratch, mut epoch) = (Scratch::default(), 0);
+    let batch = vec![0; files.len() * augment.bytes()];
+    let mut views = [batch.clone(), batch];
     Ok(move || {
-        let batch = vec![0; files.len() * augment.bytes()];
-        let mut views = [batch.clone(), batch];
         epoch += 1;
         let [weak, strong] = views.each_mut().map(|batch| batch.chunks_exact_mut(augment.bytes()));
         for ((id, file), (weak, strong)) in (0..).zip(&files).zip(weak.zip(strong)) {
@@ -41,7 +42,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<[Vec<u8>; 
             augment.weak(picture, Seed(1), epoch, id as u64, &mut scratch, weak)?;
             augment.strong(picture, Seed(1), epoch, id as u64, &mut scratch, strong)?;
         }
-        Ok(views)
+        Ok(views.each_ref().map(|batch| batch.last().copied()))
     })
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::canvas::ResizeScratch;
+use super::canvas::{ResizeScratch, Rgb};
 
 /// How pixels are weighted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -44,8 +44,12 @@ const FRACTION: u32 = 22;
 /// For each target pixel, which source pixels make it and with what weights.
 #[derive(Debug, Default)]
 pub(super) struct Taps {
-    /// The first source pixel, counted from the first one that is used at all, and the range of its weights.
-    spans: Vec<(usize, Range<usize>)>,
+    /// The source pixels that make each target pixel.
+    windows: Vec<Range<usize>>,
+    /// The first source pixel of each target pixel, counted from the first one that is used at all.
+    firsts: Vec<usize>,
+    /// So many weights for each target pixel: where the window is shorter, the others are zero.
+    count: usize,
     weights: Vec<i32>,
     /// Weights of one pixel before they are scaled to one.
     raw: Vec<f64>,
@@ -60,32 +64,41 @@ impl Taps {
         target: usize,
         wanted: Range<usize>,
     ) -> Range<usize> {
-        self.spans.clear();
-        self.weights.clear();
         let scale = source as f64 / target as f64;
         let stretch = scale.max(1.0);
         let support = filter.support() * stretch;
         let inverse = 1.0 / stretch;
-        let mut used: Option<Range<usize>> = None;
-        for pixel in wanted {
-            let centre = (pixel as f64 + 0.5) * scale;
-            let first = (centre - support + 0.5).max(0.0) as usize;
-            let end = ((centre + support + 0.5) as usize).min(source);
+        let centre = |pixel: usize| (pixel as f64 + 0.5) * scale;
+        self.windows.clear();
+        self.windows.extend(wanted.clone().map(|pixel| {
+            let first = (centre(pixel) - support + 0.5).max(0.0) as usize;
+            first..((centre(pixel) + support + 0.5) as usize).min(source)
+        }));
+        let used = match (self.windows.first(), self.windows.last()) {
+            (Some(first), Some(last)) => first.start..last.end,
+            _ => 0..0,
+        };
+        self.count = self.windows.iter().map(Range::len).max().unwrap_or(0);
+        self.firsts.clear();
+        self.weights.clear();
+        for (pixel, window) in wanted.zip(&self.windows) {
             self.raw.clear();
-            self.raw.extend((first..end).map(|x| filter.weight((x as f64 - centre + 0.5) * inverse)));
+            let weight = |x: usize| filter.weight((x as f64 - centre(pixel) + 0.5) * inverse);
+            self.raw.extend(window.clone().map(weight));
             let sum: f64 = self.raw.iter().sum();
-            let from = self.weights.len();
+            // The last windows are lengthened to the left.
+            let first = window.start.min(used.end - self.count);
+            self.weights.resize(self.weights.len() + window.start - first, 0);
             self.weights.extend(self.raw.iter().map(|weight| fixed(weight / sum)));
-            let used = used.get_or_insert(first..end);
-            used.end = end;
-            self.spans.push((first - used.start, from..self.weights.len()));
+            self.firsts.push(first - used.start);
+            self.weights.resize(self.firsts.len() * self.count, 0);
         }
-        used.unwrap_or(0..0)
+        used
     }
 
     /// The first source pixel and the weights of each target pixel.
     fn iter(&self) -> impl Iterator<Item = (usize, &[i32])> {
-        self.spans.iter().map(|(first, weights)| (*first, &self.weights[weights.clone()]))
+        self.firsts.iter().copied().zip(self.weights.chunks_exact(self.count.max(1)))
     }
 }
 
@@ -156,40 +169,79 @@ fn down_first(source: &View, [width, height]: [usize; 2]) -> bool {
 }
 
 fn pass_across(from: View, taps: &Taps, out: &mut Vec<u8>) {
-    let stride = 3 * taps.spans.len();
+    // With their number known to the compiler, the taps of a pixel are added up without a loop.
+    let across = match taps.count {
+        2 => across_by::<2>,
+        3 => across_by::<3>,
+        4 => across_by::<4>,
+        5 => across_by::<5>,
+        6 => across_by::<6>,
+        7 => across_by::<7>,
+        8 => across_by::<8>,
+        _ => across_by_any,
+    };
+    let stride = 3 * taps.firsts.len();
     out.resize(from.height * stride, 0);
     for (y, row) in out.chunks_exact_mut(stride).enumerate() {
-        let (from, _) = from.row(y).as_chunks::<3>();
-        let (row, _) = row.as_chunks_mut::<3>();
-        for ((first, weights), pixel) in taps.iter().zip(row) {
-            let mut sums = [HALF; 3];
-            for (source, weight) in from[first..].iter().zip(weights) {
-                for (sum, value) in sums.iter_mut().zip(source) {
-                    *sum += i32::from(*value) * weight;
-                }
-            }
-            *pixel = sums.map(to_byte);
+        across(from.row(y).as_chunks().0, taps, row.as_chunks_mut().0);
+    }
+}
+
+fn across_by<const COUNT: usize>(from: &[Rgb], taps: &Taps, row: &mut [Rgb]) {
+    let (weights, _) = taps.weights.as_chunks::<COUNT>();
+    for ((first, weights), pixel) in taps.firsts.iter().zip(weights).zip(row) {
+        if let Some(window) = from[*first..].first_chunk::<COUNT>() {
+            *pixel = weighed(window, weights);
         }
     }
 }
 
+fn across_by_any(from: &[Rgb], taps: &Taps, row: &mut [Rgb]) {
+    for ((first, weights), pixel) in taps.iter().zip(row) {
+        *pixel = weighed(&from[first..], weights);
+    }
+}
+
+#[inline(always)]
+fn weighed(window: &[Rgb], weights: &[i32]) -> Rgb {
+    let mut sums = [HALF; 3];
+    for (pixel, weight) in window.iter().zip(weights) {
+        for (sum, value) in sums.iter_mut().zip(pixel) {
+            *sum += i32::from(*value) * weight;
+        }
+    }
+    sums.map(to_byte)
+}
+
+/// Low bits of a weight that is split in two.
+const LOW: u32 = FRACTION / 2;
+
 fn pass_down(from: View, taps: &Taps, out: &mut Vec<u8>) {
     const LANES: usize = 16;
     let stride = 3 * from.width;
-    out.resize(taps.spans.len() * stride, 0);
+    out.resize(taps.firsts.len() * stride, 0);
     for ((first, weights), row) in taps.iter().zip(out.chunks_exact_mut(stride)) {
-        let mut start = 0;
-        for chunk in row.chunks_mut(LANES) {
-            let mut sums = [HALF; LANES];
-            for (y, weight) in (first..).zip(weights) {
-                for (sum, value) in sums.iter_mut().zip(&from.row(y)[start..start + chunk.len()]) {
-                    *sum += i32::from(*value) * weight;
+        let (chunks, rest) = row.as_chunks_mut::<LANES>();
+        for (n, chunk) in chunks.iter_mut().enumerate() {
+            // The high and the low half of each weight fit 16 bits, for which every machine has a vector
+            // multiplication.
+            let (mut high, mut low) = ([0; LANES], [HALF; LANES]);
+            for (y, weight) in (first..).zip(weights).filter(|(_, weight)| **weight != 0) {
+                let [of_high, of_low] = [weight >> LOW, weight & ((1 << LOW) - 1)].map(|half| half as i16);
+                let values = from.row(y)[n * LANES..].iter().map(|value| i32::from(*value));
+                for ((high, low), value) in high.iter_mut().zip(&mut low).zip(values) {
+                    *high += value * i32::from(of_high);
+                    *low += value * i32::from(of_low);
                 }
             }
-            for (byte, sum) in chunk.iter_mut().zip(sums) {
-                *byte = to_byte(sum);
+            for ((byte, high), low) in chunk.iter_mut().zip(high).zip(low) {
+                *byte = to_byte((high << LOW) + low);
             }
-            start += LANES;
+        }
+        let start = stride - rest.len();
+        for (x, byte) in (start..).zip(rest) {
+            let values = (first..).zip(weights).filter(|(_, weight)| **weight != 0);
+            *byte = to_byte(values.map(|(y, weight)| i32::from(from.row(y)[x]) * weight).sum::<i32>() + HALF);
         }
     }
 }
