@@ -228,10 +228,10 @@ fn pass_down(from: View, taps: &Taps, out: &mut Vec<u8>) {
             let (mut high, mut low) = ([0; LANES], [HALF; LANES]);
             for (y, weight) in (first..).zip(weights).filter(|(_, weight)| **weight != 0) {
                 let [of_high, of_low] = [weight >> LOW, weight & ((1 << LOW) - 1)].map(|half| half as i16);
-                let values = from.row(y)[n * LANES..].iter().map(|value| i32::from(*value));
+                let Some(values) = from.row(y)[n * LANES..].first_chunk::<LANES>() else { continue };
                 for ((high, low), value) in high.iter_mut().zip(&mut low).zip(values) {
-                    *high += value * i32::from(of_high);
-                    *low += value * i32::from(of_low);
+                    *high += i32::from(*value) * i32::from(of_high);
+                    *low += i32::from(*value) * i32::from(of_low);
                 }
             }
             for ((byte, high), low) in chunk.iter_mut().zip(high).zip(low) {
