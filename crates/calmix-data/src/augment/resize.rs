@@ -202,7 +202,7 @@ fn across_by_any(from: &[Rgb], taps: &Taps, row: &mut [Rgb]) {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn weighed(window: &[Rgb], weights: &[i32]) -> Rgb {
     let mut sums = [HALF; 3];
     for (pixel, weight) in window.iter().zip(weights) {
