@@ -51,7 +51,7 @@ fn picture(stream: &mut Stream, [width, height]: [u32; 2], kind: u64) -> Picture
     };
     let value = |(i, &value): (usize, &u8)| match kind {
         0 => value,
-        1 => 60 + (u32::from(value) * 100 >> 8) as u8,
+        1 => 60 + ((u32::from(value) * 100) >> 8) as u8,
         2 => slope(i).wrapping_add(value >> 4),
         3 => noise[i % 3],
         _ => value & 0xC0 | 0x15,

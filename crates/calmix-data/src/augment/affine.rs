@@ -33,6 +33,9 @@ pub(super) fn shear_y(canvas: &mut Canvas, factor: f64, scratch: &mut Scratch) {
 }
 
 /// To fifteen decimals, so that quarter turns are exact.
+///
+/// Python rounds the decimal expansion and its sine is another one; a difference in the fifteenth decimal
+/// reaches a pixel about once in 10⁸ rotations.
 fn round_15(x: f64) -> f64 {
     libm::round(x * 1e15) / 1e15
 }
@@ -56,7 +59,8 @@ fn transform(canvas: &mut Canvas, affine: &Affine, scratch: &mut Scratch) {
             let end = columns.end.min(lines.end).clamp(start, width);
             row[..start].fill(BLACK);
             row[end..].fill(BLACK);
-            let (mut x, mut y) = (x_row + start as i64 * x_step, y_row + start as i64 * y_step);
+            let skipped = start.cast_signed() as i64;
+            let (mut x, mut y) = (x_row + skipped * x_step, y_row + skipped * y_step);
             for pixel in &mut row[start..end] {
                 *pixel = before[(y >> 16) as usize * width + (x >> 16) as usize];
                 x += x_step;
@@ -70,7 +74,7 @@ fn transform(canvas: &mut Canvas, affine: &Affine, scratch: &mut Scratch) {
 
 /// For which n is `first + n·step`, in 16.16, in `0..len`.
 fn inside(first: i64, step: i64, len: usize) -> Range<usize> {
-    let end = (len as i64) << 16;
+    let end = (len.cast_signed() as i64) << 16;
     let (from, to) = match step {
         0 if (0..end).contains(&first) => return 0..usize::MAX,
         0 => return 0..0,

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::canvas::{ResizeScratch, Rgb};
+use super::canvas::ResizeScratch;
 
 /// How pixels are weighted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -44,12 +44,11 @@ const FRACTION: u32 = 22;
 /// For each target pixel, which source pixels make it and with what weights.
 #[derive(Debug, Default)]
 pub(super) struct Taps {
-    /// The source pixels that make each target pixel.
-    windows: Vec<Range<usize>>,
     /// The first source pixel of each target pixel, counted from the first one that is used at all.
-    firsts: Vec<usize>,
-    /// So many weights for each target pixel: where the window is shorter, the others are zero.
+    starts: Vec<usize>,
+    /// How many source pixels each target pixel has: the same for all, so that loops are predictable.
     count: usize,
+    /// `count` weights for each target pixel, some of them zero.
     weights: Vec<i32>,
     /// Weights of one pixel before they are scaled to one.
     raw: Vec<f64>,
@@ -66,39 +65,38 @@ impl Taps {
     ) -> Range<usize> {
         let scale = source as f64 / target as f64;
         let stretch = scale.max(1.0);
-        let support = filter.support() * stretch;
-        let inverse = 1.0 / stretch;
+        let (support, inverse) = (filter.support() * stretch, 1.0 / stretch);
         let centre = |pixel: usize| (pixel as f64 + 0.5) * scale;
-        self.windows.clear();
-        self.windows.extend(wanted.clone().map(|pixel| {
+        let span = |pixel: usize| {
             let first = (centre(pixel) - support + 0.5).max(0.0) as usize;
             first..((centre(pixel) + support + 0.5) as usize).min(source)
-        }));
-        let used = match (self.windows.first(), self.windows.last()) {
-            (Some(first), Some(last)) => first.start..last.end,
-            _ => 0..0,
         };
-        self.count = self.windows.iter().map(Range::len).max().unwrap_or(0);
-        self.firsts.clear();
+        let count = wanted.clone().map(|pixel| span(pixel).len()).max().unwrap_or(0);
+        // Where the source ends, a window that is longer than needed begins earlier.
+        let start = |pixel: usize| span(pixel).start.min(source - count);
+        let used = start(wanted.start)..start(wanted.end.saturating_sub(1)) + count;
+        self.count = count;
+        self.starts.clear();
         self.weights.clear();
-        for (pixel, window) in wanted.zip(&self.windows) {
-            self.raw.clear();
+        self.weights.resize(count * wanted.len(), 0);
+        for (pixel, weights) in wanted.zip(self.weights.chunks_exact_mut(count.max(1))) {
+            let span = span(pixel);
+            let skipped = span.start - start(pixel);
+            self.starts.push(start(pixel) - used.start);
             let weight = |x: usize| filter.weight((x as f64 - centre(pixel) + 0.5) * inverse);
-            self.raw.extend(window.clone().map(weight));
+            self.raw.clear();
+            self.raw.extend(span.map(weight));
             let sum: f64 = self.raw.iter().sum();
-            // The last windows are lengthened to the left.
-            let first = window.start.min(used.end - self.count);
-            self.weights.resize(self.weights.len() + window.start - first, 0);
-            self.weights.extend(self.raw.iter().map(|weight| fixed(weight / sum)));
-            self.firsts.push(first - used.start);
-            self.weights.resize(self.firsts.len() * self.count, 0);
+            for (fixed_weight, weight) in weights[skipped..].iter_mut().zip(&self.raw) {
+                *fixed_weight = fixed(weight / sum);
+            }
         }
         used
     }
 
     /// The first source pixel and the weights of each target pixel.
     fn iter(&self) -> impl Iterator<Item = (usize, &[i32])> {
-        self.firsts.iter().copied().zip(self.weights.chunks_exact(self.count.max(1)))
+        self.starts.iter().copied().zip(self.weights.chunks_exact(self.count.max(1)))
     }
 }
 
@@ -147,16 +145,20 @@ pub(super) fn resize(
     scratch: &mut ResizeScratch,
     out: &mut Vec<u8>,
 ) {
-    let ResizeScratch { across, down, between, .. } = scratch;
+    let ResizeScratch { across, down, pairs, between } = scratch;
     let (width, height) = (columns.len(), rows.len());
-    let used_columns = across.prepare(filter, source.width, target[0], columns);
-    let used_rows = down.prepare(filter, source.height, target[1], rows);
-    let source_part = source.part(&used_columns, &used_rows);
-    if down_first(&source, target) {
-        pass_down(source_part, down, between);
-        pass_across(View::over(between, used_columns.len(), height), across, out);
+    let [same_width, same_height] = [source.width == target[0], source.height == target[1]];
+    let used_columns = across.prepare(filter, source.width, target[0], columns.clone());
+    let used_rows = down.prepare(filter, source.height, target[1], rows.clone());
+    if same_width {
+        pass_down(source.part(&columns, &used_rows), down, out);
+    } else if same_height {
+        pass_across(source.part(&used_columns, &rows), across, pairs, out);
+    } else if down_first(&source, target) {
+        pass_down(source.part(&used_columns, &used_rows), down, between);
+        pass_across(View::over(between, used_columns.len(), height), across, pairs, out);
     } else {
-        pass_across(source_part, across, between);
+        pass_across(source.part(&used_columns, &used_rows), across, pairs, between);
         pass_down(View::over(between, width, used_rows.len()), down, out);
     }
 }
@@ -168,80 +170,109 @@ fn down_first(source: &View, [width, height]: [usize; 2]) -> bool {
     lost > 2 * source.width.saturating_sub(width)
 }
 
-fn pass_across(from: View, taps: &Taps, out: &mut Vec<u8>) {
-    // With their number known to the compiler, the taps of a pixel are added up without a loop.
-    let across = match taps.count {
-        2 => across_by::<2>,
-        3 => across_by::<3>,
-        4 => across_by::<4>,
-        5 => across_by::<5>,
-        6 => across_by::<6>,
-        7 => across_by::<7>,
-        8 => across_by::<8>,
-        _ => across_by_any,
-    };
-    let stride = 3 * taps.firsts.len();
+fn pass_across(from: View, taps: &Taps, pairs: &mut Vec<[i64; 3]>, out: &mut Vec<u8>) {
+    let stride = 3 * taps.starts.len();
     out.resize(from.height * stride, 0);
-    for (y, row) in out.chunks_exact_mut(stride).enumerate() {
-        across(from.row(y).as_chunks().0, taps, row.as_chunks_mut().0);
-    }
-}
-
-fn across_by<const COUNT: usize>(from: &[Rgb], taps: &Taps, row: &mut [Rgb]) {
-    let (weights, _) = taps.weights.as_chunks::<COUNT>();
-    for ((first, weights), pixel) in taps.firsts.iter().zip(weights).zip(row) {
-        if let Some(window) = from[*first..].first_chunk::<COUNT>() {
-            *pixel = weighed(window, weights);
+    for (pair, rows) in out.chunks_mut(2 * stride).enumerate() {
+        let (upper, lower) = rows.split_at_mut(stride);
+        let (above, _) = from.row(2 * pair).as_chunks::<3>();
+        // The last row of an odd number is its own partner.
+        let (below, _) = from.row((2 * pair + 1).min(from.height - 1)).as_chunks::<3>();
+        let both = |a: u8, b: u8| i64::from(a) | i64::from(b) << 32;
+        pairs.clear();
+        pairs.extend(
+            above.iter().zip(below).map(|(a, b)| [both(a[0], b[0]), both(a[1], b[1]), both(a[2], b[2])]),
+        );
+        let lower = if lower.is_empty() { None } else { Some(lower) };
+        // The counts of halving and of enlarging are worth loops of their own.
+        match taps.count {
+            2 => across::<2>(pairs, taps, upper, lower),
+            3 => across::<3>(pairs, taps, upper, lower),
+            4 => across::<4>(pairs, taps, upper, lower),
+            5 => across::<5>(pairs, taps, upper, lower),
+            6 => across::<6>(pairs, taps, upper, lower),
+            count => {
+                let weights = taps.weights.chunks_exact(count.max(1));
+                let sums = |(start, weights): (&usize, &[i32])| weigh(&pairs[*start..][..count], weights);
+                split(taps.starts.iter().zip(weights).map(sums), upper, lower);
+            }
         }
     }
 }
 
-fn across_by_any(from: &[Rgb], taps: &Taps, row: &mut [Rgb]) {
-    for ((first, weights), pixel) in taps.iter().zip(row) {
-        *pixel = weighed(&from[first..], weights);
+fn across<const COUNT: usize>(pairs: &[[i64; 3]], taps: &Taps, upper: &mut [u8], lower: Option<&mut [u8]>) {
+    let (weights, _) = taps.weights.as_chunks::<COUNT>();
+    let sums = |(start, weights): (&usize, &[i32; COUNT])| match pairs[*start..].first_chunk::<COUNT>() {
+        Some(pairs) => weigh(pairs, weights),
+        None => [0; 3],
+    };
+    split(taps.starts.iter().zip(weights).map(sums), upper, lower);
+}
+
+/// Sums pixels of two rows at once, the second row in the upper half of a 64-bit word.
+#[inline]
+fn weigh(pairs: &[[i64; 3]], weights: &[i32]) -> [i64; 3] {
+    let mut sums = [i64::from(HALF) | i64::from(HALF) << 32; 3];
+    for (pair, weight) in pairs.iter().zip(weights) {
+        for (sum, value) in sums.iter_mut().zip(pair) {
+            *sum += value * i64::from(*weight);
+        }
     }
+    sums
 }
 
 #[inline]
-fn weighed(window: &[Rgb], weights: &[i32]) -> Rgb {
-    let mut sums = [HALF; 3];
-    for (pixel, weight) in window.iter().zip(weights) {
-        for (sum, value) in sums.iter_mut().zip(pixel) {
-            *sum += i32::from(*value) * weight;
+fn split(sums: impl Iterator<Item = [i64; 3]>, upper: &mut [u8], lower: Option<&mut [u8]>) {
+    let upper_byte = |sum: i64| to_byte(sum as i32);
+    // A negative sum in the lower half of the word has borrowed from the upper half.
+    let lower_byte = |sum: i64| to_byte(((sum - i64::from(sum as i32)) >> 32) as i32);
+    let (upper, _) = upper.as_chunks_mut::<3>();
+    if let Some(lower) = lower {
+        let (lower, _) = lower.as_chunks_mut::<3>();
+        for ((sums, upper), lower) in sums.zip(upper).zip(lower) {
+            *upper = sums.map(upper_byte);
+            *lower = sums.map(lower_byte);
+        }
+    } else {
+        for (sums, upper) in sums.zip(upper) {
+            *upper = sums.map(upper_byte);
         }
     }
-    sums.map(to_byte)
 }
-
-/// Low bits of a weight that is split in two.
-const LOW: u32 = FRACTION / 2;
 
 fn pass_down(from: View, taps: &Taps, out: &mut Vec<u8>) {
     const LANES: usize = 16;
     let stride = 3 * from.width;
-    out.resize(taps.firsts.len() * stride, 0);
+    out.resize(taps.starts.len() * stride, 0);
     for ((first, weights), row) in taps.iter().zip(out.chunks_exact_mut(stride)) {
+        let rows = &from.bytes[first * from.stride..];
         let (chunks, rest) = row.as_chunks_mut::<LANES>();
-        for (n, chunk) in chunks.iter_mut().enumerate() {
-            // The high and the low half of each weight fit 16 bits, for which every machine has a vector
-            // multiplication.
-            let (mut high, mut low) = ([0; LANES], [HALF; LANES]);
-            for (y, weight) in (first..).zip(weights).filter(|(_, weight)| **weight != 0) {
-                let [of_high, of_low] = [weight >> LOW, weight & ((1 << LOW) - 1)].map(|half| half as i16);
-                let Some(values) = from.row(y)[n * LANES..].first_chunk::<LANES>() else { continue };
-                for ((high, low), value) in high.iter_mut().zip(&mut low).zip(values) {
-                    *high += i32::from(*value) * i32::from(of_high);
-                    *low += i32::from(*value) * i32::from(of_low);
-                }
-            }
-            for ((byte, high), low) in chunk.iter_mut().zip(high).zip(low) {
-                *byte = to_byte((high << LOW) + low);
-            }
+        let mut start = 0;
+        for chunk in chunks {
+            *chunk = mix(&rows[start..], from.stride, weights);
+            start += LANES;
         }
-        let start = stride - rest.len();
-        for (x, byte) in (start..).zip(rest) {
-            let values = (first..).zip(weights).filter(|(_, weight)| **weight != 0);
-            *byte = to_byte(values.map(|(y, weight)| i32::from(from.row(y)[x]) * weight).sum::<i32>() + HALF);
+        for byte in rest {
+            [*byte] = mix(&rows[start..], from.stride, weights);
+            start += 1;
         }
     }
+}
+
+/// Sums columns of `N` bytes, a row every `stride`, by their weights.
+///
+/// A weight is cut into halves of at most sixteen bits, whose products vector instructions add up directly.
+fn mix<const N: usize>(rows: &[u8], stride: usize, weights: &[i32]) -> [u8; N] {
+    const LOW: u32 = 11;
+    let (mut high_sums, mut low_sums) = ([0; N], [HALF; N]);
+    for (row, weight) in rows.chunks(stride).zip(weights) {
+        let Some(row) = row.first_chunk::<N>() else { break };
+        let (high, low) = ((weight >> LOW) as i16, (weight & ((1 << LOW) - 1)) as i16);
+        for i in 0..N {
+            let value = i32::from(row[i]);
+            high_sums[i] += value * i32::from(high);
+            low_sums[i] += value * i32::from(low);
+        }
+    }
+    std::array::from_fn(|i| to_byte((high_sums[i] << LOW) + low_sums[i]))
 }
