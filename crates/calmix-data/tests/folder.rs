@@ -86,7 +86,7 @@ fn what_cannot_be_read_is_noted_and_left_out() {
     assert_eq!(prepared.header.samples, 1);
     let notes: Vec<_> = prepared.unreadable.iter().map(|error| scene.sentence(error)).collect();
     assert!(notes[0].ends_with(
-        "1 images lie outside any class and were left out; put them into the folder of their class, or unlabelled"
+        "images outside any class were left out: 1; put them into the folder of their class, or unlabelled"
     ));
     assert_eq!(notes[1], "a/cut.jpg: the JPEG is cut short; fetch it again");
     assert_eq!(
@@ -148,6 +148,7 @@ fn links_do_not_lead_out() {
 }
 
 #[test]
+#[allow(clippy::print_stdout)] // Why it was skipped.
 fn tiny_imagenet_is_read_whole() {
     let Some(datasets) = std::env::var_os("CALMIX_DATASETS") else {
         println!("skipped: CALMIX_DATASETS is not set");

@@ -71,7 +71,7 @@ fn images_without_a_row_are_noted_or_taken() {
     let note = scene.sentence(&prepared.unreadable[0]);
     assert!(
         note.ends_with(
-            "2 images have no row and were left out: b.png, sub/c.png; add rows with an empty label, or ask for them \
+            "images without a row were left out (2): b.png, sub/c.png; add rows with an empty label, or ask for them \
              as unlabelled"
         ),
         "{note}"
@@ -97,12 +97,12 @@ fn each_mistake_names_its_line_and_the_next_step() {
         (b"file,class\na.png,cat\n", "line 1: no column label; the first line must be `file,label`"),
         (
             b"file,label\na.png,cat, big\n",
-            "line 2: 3 fields, but the first line names 2 columns; put names with a comma in them between double \
+            "line 2: fields: 3, but columns: 2; put names with a comma in them between double \
              quotes",
         ),
         (
             b"file,label\na.png,cat\nb.png\n",
-            "line 3: 1 fields, but the first line names 2 columns; put names with a comma in them between double \
+            "line 3: fields: 1, but columns: 2; put names with a comma in them between double \
              quotes",
         ),
         (
@@ -124,17 +124,17 @@ fn each_mistake_names_its_line_and_the_next_step() {
         ),
         (
             b"file,label\n/etc/passwd,cat\n",
-            "line 2: the file name \"/etc/passwd\" is absolute; write it relative to the folder; name files relative \
+            "line 2: the file name \"/etc/passwd\" is absolute; name files relative \
              to this list",
         ),
         (
             b"file,label\nC:/a.png,cat\n",
-            "line 2: the file name \"C:/a.png\" begins with a drive; write it relative to the folder; name files \
+            "line 2: the file name \"C:/a.png\" begins with a drive; name files \
              relative to this list",
         ),
         (
             b"file,label\nsub\\c.png,cat\n",
-            "line 2: the file name \"sub//c.png\" contains a backslash; write / between folders; name files relative \
+            "line 2: the file name \"sub//c.png\" contains a backslash where / is meant; name files relative \
              to this list",
         ),
         (
@@ -143,7 +143,7 @@ fn each_mistake_names_its_line_and_the_next_step() {
         ),
         (b"file,label\n,cat\n", "line 2: the file name \"\" is empty; name files relative to this list"),
         (b"file,label\na.png, cat\n", "line 2: spaces around the label \" cat\"; remove them"),
-        (b"file,label\na.png,caf\xe9\n", "line 2: not UTF-8; save the list as \"CSV UTF-8\""),
+        (b"file,label\na.png,\xe9t\xe9\n", "line 2: not UTF-8; save the list as \"CSV UTF-8\""),
         (b"file,label\nsub,cat\n", "line 2: sub is a folder; write one row for each image in it"),
         (b"\xff\xfef\0i\0l\0e\0", "line 1: not UTF-8; save the list as \"CSV UTF-8\""),
     ];

@@ -87,7 +87,7 @@ fn imagenet_mistakes() {
     scene.file("truth.txt", format!("{TENCH}\n{TENCH}\n").as_bytes());
     assert_eq!(
         scene.refusal(imagenet::prepare(&scene.root(), &scene.target(), &options)),
-        "truth.txt: 2 classes for 1 images; complete val: its images go by their order"
+        "truth.txt: classes: 2, but images: 1; complete val: its images go by their order"
     );
     let scene = with_train("");
     scene.file(&format!("train/{TENCH}.tar"), b"");

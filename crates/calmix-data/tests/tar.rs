@@ -1,4 +1,5 @@
 //! Tar archives: the list of Python's tarfile, or a refusal.
+#![allow(clippy::unwrap_used)]
 
 #[path = "golden/photos.rs"]
 mod golden;

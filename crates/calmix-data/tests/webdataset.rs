@@ -11,8 +11,11 @@ use calmix_data::source::webdataset::{self, Options};
 use golden::{Golden, crc32};
 use scene::{Scene, subsets};
 
+/// Names and bytes.
+type Members<'a> = &'a [(&'a str, &'a [u8])];
+
 /// An archive of these members.
-fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
+fn tar(members: Members<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, data) in members {
         let mut header = [0; 512];
@@ -86,7 +89,7 @@ fn each_mistake_names_its_sample() {
     let scene = Scene::new();
     let image = scene.bytes_of("x");
     let image = image.as_slice();
-    let cases: [(&[(&str, &[u8])], &str); 12] = [
+    let cases: [(Members<'_>, &str); 12] = [
         (
             &[("0.png", image)],
             ", 0: an image without a class; add a .cls member, or ask for such images as unlabelled",

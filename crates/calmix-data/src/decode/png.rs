@@ -20,7 +20,7 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
             return Err(DecodeError::Short(KIND));
         };
         let length = u32::from_be_bytes([l3, l2, l1, l0]) as usize;
-        let data = start.checked_add(length + 4).and_then(|end| bytes.get(start..end));
+        let data = start.checked_add(length).and_then(|end| bytes.get(start..end.checked_add(4)?));
         let data = data.and_then(|data| data.get(..length)).ok_or(DecodeError::Short(KIND))?;
         at = start + length + 4;
         match (name, size) {
@@ -46,8 +46,8 @@ fn read_size(header: &[u8]) -> Result<(u32, u32), DecodeError> {
 /// Decodes to RGB.
 pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Picture, DecodeError> {
     let count = head.width as usize * head.height as usize;
-    // Room for a row of 16-bit RGBA and the fixed buffers; the pixels themselves are ours.
-    let limits = Limits { bytes: (1 << 20) + head.width as usize * 16 };
+    // Room for rows of 16-bit RGBA, palette and EXIF; the pixels themselves are ours.
+    let limits = Limits { bytes: (16 << 20) + head.width as usize * 16 };
     let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), limits);
     // Text and profiles may unpack to any size and are not used.
     decoder.set_ignore_text_chunk(true);

@@ -137,7 +137,7 @@ fn find_classes(
     let path = root.join(folder);
     let images = contents.files.iter().filter(|file| is_named_like_an_image(file)).count();
     if images > 0 {
-        let problem = Problem::Content(format!("{images} images lie outside any class and were left out"));
+        let problem = Problem::Content(format!("images outside any class were left out: {images}"));
         strays.push(
             DataError::new(&path, problem).hint("put them into the folder of their class, or unlabelled"),
         );

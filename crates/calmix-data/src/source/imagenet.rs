@@ -161,7 +161,7 @@ impl Truth {
     fn refuse_other_count(&self, files: usize) -> Result<(), DataError> {
         let lines = self.in_order.len();
         if self.by_name.is_empty() && lines != files {
-            let problem = Problem::Content(format!("{lines} classes for {files} images"));
+            let problem = Problem::Content(format!("classes: {lines}, but images: {files}"));
             return Err(
                 DataError::new(&self.path, problem).hint("complete val: its images go by their order")
             );

@@ -13,11 +13,11 @@ pub(super) fn trick(name: &str) -> Option<&'static str> {
     } else if name.contains('\0') {
         Some("contains a NUL")
     } else if name.contains('\\') {
-        Some("contains a backslash; write / between folders")
+        Some("contains a backslash where / is meant")
     } else if name.starts_with('/') {
-        Some("is absolute; write it relative to the folder")
+        Some("is absolute")
     } else if name.as_bytes().get(1) == Some(&b':') {
-        Some("begins with a drive; write it relative to the folder")
+        Some("begins with a drive")
     } else if name.split('/').any(|part| part == "..") {
         Some("leads out of the folder")
     } else if name.split('/').any(|part| part.is_empty() || part == ".") {

@@ -123,7 +123,7 @@ fn add_unlabelled(
         let names = unlisted.iter().skip(1).take(4).fold(first.clone(), |names, name| names + ", " + name);
         let more = if count > 5 { ", …" } else { "" };
         let problem =
-            Problem::Content(format!("{count} images have no row and were left out: {names}{more}"));
+            Problem::Content(format!("images without a row were left out ({count}): {names}{more}"));
         builder.unreadable(
             DataError::new(root, problem).hint("add rows with an empty label, or ask for them as unlabelled"),
         );

@@ -1,6 +1,6 @@
 //! Reads the golden files that `photos.py` writes.
 // Each test uses its part of it.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::io::Read;
 

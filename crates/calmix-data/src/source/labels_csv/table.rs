@@ -74,7 +74,7 @@ fn read_rows(
         };
         if record.len() != 2 {
             let found = record.len();
-            let error = at(format!("{found} fields, but the first line names 2 columns"));
+            let error = at(format!("fields: {found}, but columns: 2"));
             return Err(error.hint("put names with a comma in them between double quotes"));
         }
         let (file, label) = (&record[file], &record[label]);
