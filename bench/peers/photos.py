@@ -10,7 +10,7 @@ import sys
 import numpy as np
 from PIL import Image, ImageDraw
 
-COUNT, OCTAVES, GRAIN = 64, 6, 3
+COUNT, OCTAVES, GRAIN = 64, 6, 5
 
 
 def picture(draw, width, height):
