@@ -3,6 +3,7 @@
 //! A new bench is a module here and an arm in `main`; `xtask/src/bench/catalogue.rs` lists the cases.
 #![forbid(unsafe_code)]
 
+mod data;
 mod plan;
 mod worker;
 
@@ -13,6 +14,7 @@ fn main() -> Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["plan", case @ ..] => worker::serve(plan::prepare(case)?),
-        _ => bail!("usage: calmix-bench plan CASE, and then `run` and `quit` on standard input"),
+        ["data", case @ ..] => worker::serve(data::prepare(case)?),
+        _ => bail!("usage: calmix-bench plan|data CASE, and then `run` and `quit` on standard input"),
     }
 }

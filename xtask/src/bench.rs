@@ -6,9 +6,11 @@
 //! median of each side.
 
 mod catalogue;
+mod files;
 mod measurement;
 mod worker;
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -35,9 +37,12 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let request = request(arguments)?;
     let bench = BENCHES.iter().find(|bench| bench.name == request.name);
     let bench = bench.with_context(|| format!("there is no bench `{}`; {}", request.name, names()))?;
-    build()?;
     let mut measurements = Vec::new();
     for case in bench.cases {
+        if let Some(program) = missing_program(case) {
+            eprintln!("bench: skipped, because {program} is not installed: {}", case.name);
+            continue;
+        }
         let measured = measure(bench, case, request.repeat)?;
         if request.json {
             println!("{}", measured.json());
@@ -78,22 +83,38 @@ fn names() -> String {
     format!("these exist:{}", lines.concat())
 }
 
-fn build() -> Result<()> {
-    let status = workspace::cargo()
-        .args(["build", "--release", "--quiet", "--locked", "--package", "calmix-bench"])
-        .status()
-        .context("cannot start cargo build")?;
+/// A program that the case needs to be built and that is not here.
+fn missing_program(case: &Case) -> Option<&'static str> {
+    let is_missing = |program: &&str| Command::new(program).arg("--version").output().is_err();
+    case.extra.as_ref()?.programs.iter().copied().find(is_missing)
+}
+
+/// Builds ours as the case wants it. Cargo keeps what it built for the other cases.
+fn build(case: &Case) -> Result<()> {
+    let mut command = workspace::cargo();
+    command.args(["build", "--release", "--quiet", "--locked", "--package", "calmix-bench"]);
+    if let Some(extra) = &case.extra {
+        command.args(["--features", extra.feature]);
+    }
+    let status = command.status().context("cannot start cargo build")?;
     ensure!(status.success(), "calmix-bench does not build: `cargo build --release -p calmix-bench`");
     Ok(())
 }
 
 fn measure(bench: &Bench, case: &Case, repeat: usize) -> Result<Measurement> {
-    let mut ours = Worker::start("ours", ours_command(bench, case)?)?;
-    let theirs = match &bench.peer {
-        Some(peer) if case.compared => {
-            let mut command = Command::new(venv::python(peer.packages)?);
+    build(case)?;
+    let python = bench.peer.as_ref().map(|peer| venv::python(peer.packages)).transpose()?;
+    let folder = match (&case.files, &python) {
+        (Some(files), Some(python)) => Some(files::folder(files, python)?),
+        _ => None,
+    };
+    let mut ours = Worker::start("ours", ours_command(bench, case, folder.as_deref())?)?;
+    let theirs = match (&bench.peer, python) {
+        (Some(peer), Some(python)) if case.compared => {
+            let mut command = Command::new(python);
             // -B: no compiled files beside the scripts.
             command.arg("-B").arg(workspace::root().join(peer.script)).args(case.arguments);
+            command.args(&folder);
             Some(Worker::start("theirs", command)?)
         }
         _ => None,
@@ -116,13 +137,13 @@ fn measure(bench: &Bench, case: &Case, repeat: usize) -> Result<Measurement> {
     })
 }
 
-fn ours_command(bench: &Bench, case: &Case) -> Result<Command> {
+fn ours_command(bench: &Bench, case: &Case, folder: Option<&Path>) -> Result<Command> {
     let metadata = workspace::metadata()?;
     let target = metadata["target_directory"].as_str().context("cargo metadata names no target folder")?;
-    let mut program = std::path::Path::new(target).join("release").join("calmix-bench");
+    let mut program = Path::new(target).join("release").join("calmix-bench");
     program.set_extension(std::env::consts::EXE_EXTENSION);
     let mut command = Command::new(program);
-    command.arg(bench.name).args(case.arguments);
+    command.arg(bench.name).args(case.arguments).args(folder);
     Ok(command)
 }
 

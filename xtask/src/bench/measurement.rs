@@ -8,7 +8,6 @@ pub(crate) enum Unit {
     /// Milliseconds per repetition: lower is better.
     Milliseconds,
     /// Things done per second: higher is better.
-    #[allow(dead_code, reason = "the bench so far is of a time")]
     Rate {
         name: &'static str,
         /// How many things one repetition does, on both sides.

@@ -64,8 +64,6 @@ pub struct Scratch {
 pub(super) struct ResizeScratch {
     pub(super) across: Taps,
     pub(super) down: Taps,
-    /// Two rows in one.
-    pub(super) pairs: Vec<[i64; 3]>,
     /// The result of the first pass.
     pub(super) between: Vec<u8>,
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::canvas::ResizeScratch;
+use super::canvas::{ResizeScratch, Rgb};
 
 /// How pixels are weighted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -145,7 +145,7 @@ pub(super) fn resize(
     scratch: &mut ResizeScratch,
     out: &mut Vec<u8>,
 ) {
-    let ResizeScratch { across, down, pairs, between } = scratch;
+    let ResizeScratch { across, down, between } = scratch;
     let (width, height) = (columns.len(), rows.len());
     let [same_width, same_height] = [source.width == target[0], source.height == target[1]];
     let used_columns = across.prepare(filter, source.width, target[0], columns.clone());
@@ -153,12 +153,12 @@ pub(super) fn resize(
     if same_width {
         pass_down(source.part(&columns, &used_rows), down, out);
     } else if same_height {
-        pass_across(source.part(&used_columns, &rows), across, pairs, out);
+        pass_across(source.part(&used_columns, &rows), across, out);
     } else if down_first(&source, target) {
         pass_down(source.part(&used_columns, &used_rows), down, between);
-        pass_across(View::over(between, used_columns.len(), height), across, pairs, out);
+        pass_across(View::over(between, used_columns.len(), height), across, out);
     } else {
-        pass_across(source.part(&used_columns, &used_rows), across, pairs, between);
+        pass_across(source.part(&used_columns, &used_rows), across, between);
         pass_down(View::over(between, width, used_rows.len()), down, out);
     }
 }
@@ -170,74 +170,49 @@ fn down_first(source: &View, [width, height]: [usize; 2]) -> bool {
     lost > 2 * source.width.saturating_sub(width)
 }
 
-fn pass_across(from: View, taps: &Taps, pairs: &mut Vec<[i64; 3]>, out: &mut Vec<u8>) {
+fn pass_across(from: View, taps: &Taps, out: &mut Vec<u8>) {
+    // With their number known to the compiler, the taps of a pixel are added up without a loop.
+    let across = match taps.count {
+        2 => across_by::<2>,
+        3 => across_by::<3>,
+        4 => across_by::<4>,
+        5 => across_by::<5>,
+        6 => across_by::<6>,
+        7 => across_by::<7>,
+        8 => across_by::<8>,
+        _ => across_by_any,
+    };
     let stride = 3 * taps.starts.len();
     out.resize(from.height * stride, 0);
-    for (pair, rows) in out.chunks_mut(2 * stride).enumerate() {
-        let (upper, lower) = rows.split_at_mut(stride);
-        let (above, _) = from.row(2 * pair).as_chunks::<3>();
-        // The last row of an odd number is its own partner.
-        let (below, _) = from.row((2 * pair + 1).min(from.height - 1)).as_chunks::<3>();
-        let both = |a: u8, b: u8| i64::from(a) | i64::from(b) << 32;
-        pairs.clear();
-        pairs.extend(
-            above.iter().zip(below).map(|(a, b)| [both(a[0], b[0]), both(a[1], b[1]), both(a[2], b[2])]),
-        );
-        let lower = if lower.is_empty() { None } else { Some(lower) };
-        // The counts of halving and of enlarging are worth loops of their own.
-        match taps.count {
-            2 => across::<2>(pairs, taps, upper, lower),
-            3 => across::<3>(pairs, taps, upper, lower),
-            4 => across::<4>(pairs, taps, upper, lower),
-            5 => across::<5>(pairs, taps, upper, lower),
-            6 => across::<6>(pairs, taps, upper, lower),
-            count => {
-                let weights = taps.weights.chunks_exact(count.max(1));
-                let sums = |(start, weights): (&usize, &[i32])| weigh(&pairs[*start..][..count], weights);
-                split(taps.starts.iter().zip(weights).map(sums), upper, lower);
-            }
-        }
+    for (y, row) in out.chunks_exact_mut(stride).enumerate() {
+        across(from.row(y).as_chunks().0, taps, row.as_chunks_mut().0);
     }
 }
 
-fn across<const COUNT: usize>(pairs: &[[i64; 3]], taps: &Taps, upper: &mut [u8], lower: Option<&mut [u8]>) {
+fn across_by<const COUNT: usize>(from: &[Rgb], taps: &Taps, row: &mut [Rgb]) {
     let (weights, _) = taps.weights.as_chunks::<COUNT>();
-    let sums = |(start, weights): (&usize, &[i32; COUNT])| match pairs[*start..].first_chunk::<COUNT>() {
-        Some(pairs) => weigh(pairs, weights),
-        None => [0; 3],
-    };
-    split(taps.starts.iter().zip(weights).map(sums), upper, lower);
-}
-
-/// Sums pixels of two rows at once, the second row in the upper half of a 64-bit word.
-#[inline]
-fn weigh(pairs: &[[i64; 3]], weights: &[i32]) -> [i64; 3] {
-    let mut sums = [i64::from(HALF) | i64::from(HALF) << 32; 3];
-    for (pair, weight) in pairs.iter().zip(weights) {
-        for (sum, value) in sums.iter_mut().zip(pair) {
-            *sum += value * i64::from(*weight);
+    for ((start, weights), pixel) in taps.starts.iter().zip(weights).zip(row) {
+        if let Some(window) = from[*start..].first_chunk::<COUNT>() {
+            *pixel = weigh(window, weights);
         }
     }
-    sums
+}
+
+fn across_by_any(from: &[Rgb], taps: &Taps, row: &mut [Rgb]) {
+    for ((start, weights), pixel) in taps.iter().zip(row) {
+        *pixel = weigh(&from[start..], weights);
+    }
 }
 
 #[inline]
-fn split(sums: impl Iterator<Item = [i64; 3]>, upper: &mut [u8], lower: Option<&mut [u8]>) {
-    let upper_byte = |sum: i64| to_byte(sum as i32);
-    // A negative sum in the lower half of the word has borrowed from the upper half.
-    let lower_byte = |sum: i64| to_byte(((sum - i64::from(sum as i32)) >> 32) as i32);
-    let (upper, _) = upper.as_chunks_mut::<3>();
-    if let Some(lower) = lower {
-        let (lower, _) = lower.as_chunks_mut::<3>();
-        for ((sums, upper), lower) in sums.zip(upper).zip(lower) {
-            *upper = sums.map(upper_byte);
-            *lower = sums.map(lower_byte);
-        }
-    } else {
-        for (sums, upper) in sums.zip(upper) {
-            *upper = sums.map(upper_byte);
+fn weigh(window: &[Rgb], weights: &[i32]) -> Rgb {
+    let mut sums = [HALF; 3];
+    for (pixel, weight) in window.iter().zip(weights) {
+        for (sum, value) in sums.iter_mut().zip(pixel) {
+            *sum += i32::from(*value) * weight;
         }
     }
+    sums.map(to_byte)
 }
 
 fn pass_down(from: View, taps: &Taps, out: &mut Vec<u8>) {
