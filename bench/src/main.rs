@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod data;
+mod order;
 mod plan;
 mod worker;
 
@@ -15,6 +16,7 @@ fn main() -> Result<()> {
     match arguments.as_slice() {
         ["plan", case @ ..] => worker::serve(plan::prepare(case)?),
         ["data", case @ ..] => worker::serve(data::prepare(case)?),
-        _ => bail!("usage: calmix-bench plan|data CASE, and then `run` and `quit` on standard input"),
+        ["order", case @ ..] => worker::serve(order::prepare(case)?),
+        _ => bail!("usage: calmix-bench plan|data|order CASE, and then `run` and `quit` on standard input"),
     }
 }

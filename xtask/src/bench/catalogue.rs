@@ -56,7 +56,7 @@ const NUMPY: &str = "numpy==2.4.6";
 /// torchvision and what its transforms of Pillow images need.
 const TORCHVISION: &[&str] = &["torch==2.13.0", "torchvision==0.28.0", "pillow==13.0.0", NUMPY];
 
-pub(crate) const BENCHES: &[Bench] = &[PLAN, DATA];
+pub(crate) const BENCHES: &[Bench] = &[PLAN, DATA, ORDER];
 
 const PLAN: Bench = Bench {
     name: "plan",
@@ -113,4 +113,19 @@ const fn pairs(
         files,
         extra,
     }
+}
+
+const ORDER: Bench = Bench {
+    name: "order",
+    what: "which sample stands where in a stream of a billion, one thread",
+    peer: None,
+    cases: &[
+        positions("each on its own", &["at", "1000000000", "100000"]),
+        positions("through a cursor", &["cursor", "1000000000", "100000"]),
+    ],
+};
+
+const fn positions(name: &'static str, arguments: &'static [&'static str]) -> Case {
+    let unit = Unit::Rate { name: "positions/s", per_repetition: 1e5 };
+    Case { name, arguments, unit, compared: false, files: None, extra: None }
 }
