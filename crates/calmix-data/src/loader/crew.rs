@@ -100,7 +100,9 @@ impl<J: Job> Crew<J> {
             stopped: AtomicBool::new(false),
             made: AtomicU64::new(0),
             hands: (0..threads).map(|_| AtomicU64::new(NONE)).collect(),
-            spares: Arc::new(Spares::new(prefetch)),
+            // All slots, and the batch in the consumer's hands: a consumer that is faster than all workers brings
+            // every one of them back before the next is opened.
+            spares: Arc::new(Spares::new(prefetch.saturating_add(1))),
         });
         let mut crew = Self {
             shared,
