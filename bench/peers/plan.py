@@ -14,6 +14,7 @@ import numpy as np  # noqa: E402  (the thread counts are read at import)
 
 from worker import serve  # noqa: E402
 
+STEPS = 20  # in a repetition
 LABELLED, UNLABELLED, SAMPLES, LABELLED_SAMPLES = 64, 448, 50_000, 400
 DELTA, ALPHA, TAU, SHARE, MOMENTUM = 0.997, 0.4, 0.95, 0.05, 0.999
 
@@ -108,7 +109,7 @@ def main():
     match sys.argv[1:]:
         case [base, classes, width]:
             plan = Plan(base, int(classes), int(width))
-            serve(plan.step)
+            serve(lambda: [plan.step() for _ in range(STEPS)])
         case other:
             sys.exit(f"the cases of plan are `BASE CLASSES WIDTH`, not {other}")
 

@@ -9,14 +9,16 @@ use calmix_core::pseudo::{Base, FixMatch, FlexMatch, SoftMatch};
 use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_core::schedule::MixStart;
 
+/// Steps in a repetition.
+const STEPS: usize = 20;
 const LABELLED: usize = 64;
 const UNLABELLED: usize = 448;
 /// Samples with a memory, labelled ones first.
 const SAMPLES: u64 = 50_000;
 const LABELLED_SAMPLES: u64 = 400;
 
-/// One repetition: one step of CalibrateMix as the paper defines it, with other samples every time.
-pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<StepPlan>> {
+/// One repetition: some steps of CalibrateMix as the paper defines it, with other samples every time.
+pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Vec<StepPlan>>> {
     let &[base, classes, width] = case else {
         bail!("the cases of plan are `BASE CLASSES WIDTH`, not {case:?}");
     };
@@ -42,7 +44,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<StepPlan>>
     let u = [normal(&mut draws, UNLABELLED * classes), normal(&mut draws, UNLABELLED * width)];
 
     let mut step = 0;
-    Ok(move || {
+    let mut plan = move || {
         let x_ids: Vec<u64> = (0..LABELLED).map(|_| draws.below(LABELLED_SAMPLES)).collect();
         let u_ids: Vec<u64> = (0..UNLABELLED).map(|_| draws.below(SAMPLES)).collect();
         let seen = Observation {
@@ -52,7 +54,8 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<StepPlan>>
         };
         step += 1;
         Ok(plan_step(&method, &seen, &mut state, &mut samples, Seed(3), step)?)
-    })
+    };
+    Ok(move || (0..STEPS).map(|_| plan()).collect())
 }
 
 fn rows<'a>(ids: &'a [u64], [logits, features]: &'a [Vec<f32>; 2], c: usize, d: usize) -> Result<Rows<'a>> {

@@ -5,8 +5,11 @@ use serde_json::json;
 /// What a number means.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unit {
-    /// Milliseconds per repetition: lower is better.
-    Milliseconds,
+    /// Milliseconds for one thing: lower is better.
+    Milliseconds {
+        /// How many things one repetition does, on both sides.
+        per_repetition: f64,
+    },
     /// Things done per second: higher is better.
     Rate {
         name: &'static str,
@@ -18,14 +21,14 @@ pub(crate) enum Unit {
 impl Unit {
     fn name(self) -> &'static str {
         match self {
-            Self::Milliseconds => "ms",
+            Self::Milliseconds { .. } => "ms",
             Self::Rate { name, .. } => name,
         }
     }
 
     fn value(self, seconds: f64) -> f64 {
         match self {
-            Self::Milliseconds => seconds * 1e3,
+            Self::Milliseconds { per_repetition } => seconds * 1e3 / per_repetition,
             Self::Rate { per_repetition, .. } => per_repetition / seconds,
         }
     }
@@ -121,12 +124,13 @@ mod tests {
         Measurement { bench: "b", case: "c \"quoted\"", unit, ours: 0.5, theirs }
     }
 
+    const TIME: Unit = Unit::Milliseconds { per_repetition: 1.0 };
     const RATE: Unit = Unit::Rate { name: "things/s", per_repetition: 100.0 };
 
     #[test]
     fn a_ratio_above_one_means_that_ours_is_better_in_either_unit() {
         // Ours takes half a second and theirs a whole one.
-        assert_eq!(measurement(Unit::Milliseconds, Some(1.0)).ratio(), Some(2.0));
+        assert_eq!(measurement(TIME, Some(1.0)).ratio(), Some(2.0));
         assert_eq!(measurement(RATE, Some(1.0)).ratio(), Some(2.0));
         assert_eq!(measurement(RATE, Some(0.25)).ratio(), Some(0.5));
     }
@@ -141,8 +145,7 @@ mod tests {
             "ours": 200.0, "theirs": 100.0, "ratio": 2.0,
         });
         assert_eq!(value, expected);
-        let alone: serde_json::Value =
-            serde_json::from_str(&measurement(Unit::Milliseconds, None).json()).expect("JSON");
+        let alone: serde_json::Value = serde_json::from_str(&measurement(TIME, None).json()).expect("JSON");
         assert_eq!((&alone["unit"], &alone["ours"]), (&json!("ms"), &json!(500.0)));
         let fields = alone.as_object().expect("an object");
         assert_eq!((fields.get("theirs"), fields.get("ratio")), (Some(&json!(null)), Some(&json!(null))));
@@ -150,7 +153,7 @@ mod tests {
 
     #[test]
     fn columns_line_up() {
-        let lines = table(&[measurement(RATE, Some(1.0)), measurement(Unit::Milliseconds, None)]);
+        let lines = table(&[measurement(RATE, Some(1.0)), measurement(TIME, None)]);
         let expected = "\
 case        unit       ours  theirs  ratio
 c \"quoted\"  things/s  200.0   100.0   2.00
