@@ -51,6 +51,13 @@ pub enum ObservationError {
         /// Width of the unlabelled logits.
         unlabelled: usize,
     },
+    /// The two batches have features of different lengths.
+    Widths {
+        /// Width of the labelled features.
+        labelled: usize,
+        /// Width of the unlabelled features.
+        unlabelled: usize,
+    },
     /// A label that is no class.
     Label {
         /// The row.
@@ -81,6 +88,9 @@ impl fmt::Display for ObservationError {
             }
             Self::Classes { labelled, unlabelled } => {
                 write!(f, "the labelled batch has {labelled} classes, the unlabelled one {unlabelled}")
+            }
+            Self::Widths { labelled, unlabelled } => {
+                write!(f, "labelled features have {labelled} numbers a row, unlabelled ones {unlabelled}")
             }
             Self::Label { row, label, classes } => {
                 write!(f, "row {row} has label {label}, but there are {classes} classes")
@@ -133,6 +143,10 @@ impl Observation<'_> {
         let (labelled, unlabelled) = (self.classes(), self.unlabelled.logits.width());
         if labelled != unlabelled {
             return Err(ObservationError::Classes { labelled, unlabelled });
+        }
+        let widths = (self.labelled.features.width(), self.unlabelled.features.width());
+        if widths.0 != widths.1 {
+            return Err(ObservationError::Widths { labelled: widths.0, unlabelled: widths.1 });
         }
         let (ids, got) = (self.labelled.ids.len(), self.labels.len());
         if ids != got {
