@@ -5,7 +5,7 @@ use super::Stream;
 impl Stream {
     /// Uniform in `[0, 1)`, 53 bits.
     pub fn uniform(&mut self) -> f64 {
-        (self.next_u64() >> 11) as f64 * (-53.0_f64).exp2()
+        (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// Uniform in `(0, 1]`, so that its logarithm is finite.
