@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 
 use calmix_core::method::{Method, MethodState};
 use calmix_core::mixup::{ApmFrom, MixLoss, Pairing, Row};
+use calmix_core::observation::Observation;
 use calmix_core::pair::SameSource;
 use calmix_core::plan::{PlanError, StepPlan, plan_step};
 use calmix_core::preset::paper;
@@ -296,6 +297,10 @@ fn what_contradicts_itself_is_refused() {
     batch.y = vec![0; 3];
     assert_eq!(refusal(&batch).to_string(), "the labelled batch has 4 ids but 3 rows of labels");
     batch.y = vec![0; 4];
+    let narrow = Batch { width: 1, fx: vec![0.0; 4], fu: vec![0.0; 6], ..batch.clone() };
+    let seen = Observation { labelled: narrow.observation().labelled, ..batch.observation() };
+    let refused = seen.check().unwrap_err().to_string();
+    assert_eq!(refused, "labelled features have 1 numbers a row, unlabelled ones 2");
     batch.u_ids[5] = SAMPLES as u64;
     assert!(matches!(refusal(&batch), PlanError::State(StateError::UnknownSample { sample: 40 })));
 }

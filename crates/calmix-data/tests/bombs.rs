@@ -4,6 +4,9 @@
     reason = "clippy spares functions marked as tests, not those that make their inputs"
 )]
 
+#[path = "measure/memory.rs"]
+mod memory;
+
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
@@ -73,7 +76,7 @@ fn bombs_are_refused_from_their_headers() {
     let error =
         decode(&webp(&[(b"VP8X", &small_canvas), (b"VP8 ", &lossy)]), &Limits::default()).unwrap_err();
     assert_eq!(error, DecodeError::Damaged("WebP", "two sizes in one file".into()));
-    if let Some(peak) = peak_memory() {
+    if let Some(peak) = memory::peak() {
         assert!(peak < 64 << 20, "{peak} bytes at most");
     }
 }
@@ -88,13 +91,6 @@ fn timed<T>(call: impl Fn() -> T) -> (T, Duration) {
         let next = once();
         if next.1 < best.1 { next } else { best }
     })
-}
-
-/// The most memory this process has ever had, where the system tells.
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
 /// `head`, then 128 MiB of zeros under zlib.
@@ -113,14 +109,14 @@ fn what_is_packed_beside_the_pixels_is_never_unpacked() {
     assert!(text.len() < 128 << 10, "a bomb of less than 1,000:1 shows nothing");
     let profile = packed_zeros(b"profile\0\0");
     let international = packed_zeros(b"Comment\0\x01\0\0\0");
-    let before = peak_memory();
+    let before = memory::peak();
     for bomb in [(b"zTXt", &text), (b"iCCP", &profile), (b"iTXt", &international)] {
         let bytes = png_with(1, 1, &[(bomb.0, bomb.1), (b"IDAT", &pixel)]);
         let (picture, time) = timed(|| decode(&bytes, &Limits::default()));
         assert_eq!(picture.unwrap().pixels(), [1, 2, 3]);
         assert!(time < Duration::from_millis(100), "{time:?}");
     }
-    if let Some((before, after)) = before.zip(peak_memory()) {
+    if let Some((before, after)) = before.zip(memory::peak()) {
         assert!(after - before < 64 << 20, "{} bytes more", after - before);
     }
 }
@@ -128,11 +124,11 @@ fn what_is_packed_beside_the_pixels_is_never_unpacked() {
 #[test]
 fn more_pixels_than_the_header_says_are_not_unpacked() {
     let bytes = png_with(1, 1, &[(b"IDAT", &packed_zeros(b""))]);
-    let before = peak_memory();
+    let before = memory::peak();
     // Accepted or refused, as the crate likes: the pixel is there.
     let (_, time) = timed(|| decode(&bytes, &Limits::default()));
     assert!(time < Duration::from_millis(500), "{time:?}");
-    if let Some((before, after)) = before.zip(peak_memory()) {
+    if let Some((before, after)) = before.zip(memory::peak()) {
         assert!(after - before < 64 << 20, "{} bytes more", after - before);
     }
 }

@@ -2,6 +2,8 @@
 
 #[path = "golden/photos.rs"]
 mod golden;
+#[path = "measure/memory.rs"]
+mod memory;
 
 use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_data::decode::{Limits, decode};
@@ -26,7 +28,7 @@ fn damaged_images_never_panic() {
     }
     // Damage inside compressed pixels often cannot be told; damage elsewhere must be.
     assert!(errors > 2_000 && pictures > 500, "{errors} errors, {pictures} pictures");
-    if let Some(peak) = peak_memory() {
+    if let Some(peak) = memory::peak() {
         assert!(peak < 96 << 20, "{peak} bytes at most, of which the golden files are a few");
     }
 }
@@ -49,11 +51,4 @@ fn damage(bytes: &mut Vec<u8>, stream: &mut Stream) {
             return;
         }
     }
-}
-
-/// The most memory this process has ever had, where the system tells.
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
 }

@@ -8,6 +8,8 @@ mod golden;
 mod hostile;
 #[path = "formats/made.rs"]
 mod made;
+#[path = "measure/memory.rs"]
+mod memory;
 #[path = "formats/published.rs"]
 mod published;
 #[path = "formats/read_back.rs"]

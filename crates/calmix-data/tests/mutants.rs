@@ -14,7 +14,7 @@ mod kinds;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "formats/made.rs"]
 mod made;
-#[path = "mutants/memory.rs"]
+#[path = "measure/memory.rs"]
 mod memory;
 #[path = "mutants/mutate.rs"]
 mod mutate;

@@ -2,7 +2,7 @@
 
 #[path = "../../../crates/calmix-data/tests/golden/photos.rs"]
 mod golden;
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../../../crates/calmix-data/tests/formats/made.rs"]
 mod made;
 

@@ -9,6 +9,7 @@ use calmix_data::source::idx::Classes;
 use calmix_data::source::{Count, cifar, idx, stl10, svhn};
 
 use crate::made::{self, Mat};
+use crate::memory;
 use crate::refused::svhn_said;
 
 /// Cuts `file` at every byte from its end and expects every attempt to be refused.
@@ -145,14 +146,6 @@ fn mat_elements_that_lie() {
     assert!(svhn_said(&mat.file(&crowd)).contains("among the first 1000 variables"));
 }
 
-/// The most memory this process has held, in bytes.
-#[cfg(target_os = "linux")]
-fn peak() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
-}
-
 /// `count` zeros under zlib or gzip after `head`, without holding them.
 fn packed_zeros<W: std::io::Write>(mut encoder: W, head: &[u8], count: u64) -> W {
     encoder.write_all(head).unwrap();
@@ -191,7 +184,7 @@ fn bombs() {
     let (honest_idx, hidden_idx) =
         (gzip(&made::idx(&[images, 28, 28], &[])), gzip(&made::idx(&[3, 4, 5], &[])));
 
-    let (before, start) = (peak(), std::time::Instant::now());
+    let (before, start) = (memory::peak().unwrap(), std::time::Instant::now());
     assert!(svhn_said(&honest).contains("bytes that claim to unpack to 134"));
     assert!(svhn_said(&hidden).contains("bytes after the matrix"));
     let folder = tempfile::tempdir().unwrap();
@@ -212,7 +205,7 @@ fn bombs() {
     assert!(digits(&hidden_idx).contains("images of 8192×32768, sides from 1 to 4096"));
     // Five refusals of a tenth of a second each at most; other tests keep the machine busy meanwhile.
     assert!(start.elapsed() < std::time::Duration::from_secs(5), "{:?}", start.elapsed());
-    let grown = peak() - before;
+    let grown = memory::peak().unwrap() - before;
     // Other tests of this process run meanwhile, and hold little.
     assert!(grown < 64 << 20, "{grown} bytes more at the peak");
 }
