@@ -1,0 +1,64 @@
+//! What a step is trained on, lent by whoever made it.
+
+use crate::error::EngineError;
+use crate::images::Size;
+
+/// One step's samples. Pixels are u8, row by row, each R, G, B from the top left.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'a> {
+    /// The step, for messages.
+    pub step: u64,
+    /// The labelled rows.
+    pub labelled: Labelled<'a>,
+    /// The unlabelled rows; none in supervised training.
+    pub unlabelled: Unlabelled<'a>,
+}
+
+/// Labelled samples, weakly augmented.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Labelled<'a> {
+    /// Which samples.
+    pub ids: &'a [u64],
+    /// Their classes.
+    pub labels: &'a [u32],
+    /// Their weak views.
+    pub pixels: &'a [u8],
+}
+
+/// Unlabelled samples in two views.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unlabelled<'a> {
+    /// Which samples.
+    pub ids: &'a [u64],
+    /// Their weak views.
+    pub weak: &'a [u8],
+    /// Their strong views.
+    pub strong: &'a [u8],
+}
+
+impl Batch<'_> {
+    /// Labelled and unlabelled rows.
+    pub(crate) fn rows(&self) -> (usize, usize) {
+        (self.labelled.ids.len(), self.unlabelled.ids.len())
+    }
+
+    pub(crate) fn check(&self, size: Size) -> Result<(), EngineError> {
+        let bytes = size.bytes();
+        let (labelled, unlabelled) = (&self.labelled, &self.unlabelled);
+        let counts = [
+            ("labelled", labelled.ids.len(), "labels", labelled.labels.len(), 1),
+            ("labelled", labelled.ids.len(), "bytes of pixels", labelled.pixels.len(), bytes),
+            ("unlabelled", unlabelled.ids.len(), "bytes of weak views", unlabelled.weak.len(), bytes),
+            ("unlabelled", unlabelled.ids.len(), "bytes of strong views", unlabelled.strong.len(), bytes),
+        ];
+        for (batch, rows, what, got, each) in counts {
+            if rows * each != got {
+                return Err(EngineError::Batch { batch, rows, what, got });
+            }
+        }
+        if labelled.ids.is_empty() {
+            return Err(EngineError::Batch { batch: "labelled", rows: 0, what: "samples", got: 0 });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,278 @@
+//! The engine: a model that learns.
+
+use calmix_core::method::{BaseLoss, Method};
+use calmix_core::observation::Observation;
+use calmix_core::plan::{PlanError, StepPlan};
+use calmix_core::rng::Seed;
+use serde::{Deserialize, Serialize};
+use tch::Tensor;
+
+use crate::batch::Batch;
+use crate::device::Device;
+use crate::error::EngineError;
+use crate::images::{Images, Normalisation, Size};
+use crate::loss_scale::LossScale;
+use crate::model::Model;
+use crate::network::layer::Norm;
+use crate::network::{Architecture, FirstBlock, Layout, Network};
+use crate::optimiser::Sgd;
+use crate::parameters::{Flat, decayed};
+use crate::precision::Precision;
+use crate::step::{Asked, Passes, Step};
+use crate::weights;
+
+/// Everything that makes an engine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// The network.
+    pub architecture: Architecture,
+    /// What the first block of the later stages of a Wide ResNet reads.
+    pub first_block: FirstBlock,
+    /// C.
+    pub classes: usize,
+    /// The size of all images.
+    pub size: Size,
+    /// What their channels are shifted and scaled by.
+    pub normalisation: Normalisation,
+    /// Where it runs.
+    pub device: Device,
+    /// In how many bits.
+    pub precision: Precision,
+    /// The optimiser.
+    pub optimiser: Sgd,
+    /// How much of the average of the weights is kept at each step.
+    pub ema_decay: f64,
+    /// The norm that a gradient is cut down to.
+    pub clip: Option<f64>,
+    /// How the passes of a step are cut.
+    pub passes: Passes,
+}
+
+/// Which weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Which {
+    /// The ones that are trained.
+    Live,
+    /// Their exponential moving average; BatchNorm's statistics are the live ones.
+    Ema,
+}
+
+/// What a step came to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Learnt {
+    /// L_L.
+    pub labelled: f64,
+    /// L_U, before λ_U.
+    pub unlabelled: f64,
+    /// L_mix.
+    pub mix: f64,
+    /// `L_L + λ_U·L_U + L_mix`.
+    pub total: f64,
+    /// The norm of the gradient, before it was clipped.
+    pub gradient_norm: f64,
+    /// Whether the weights moved: in f16 a step is left out when the scaled gradient overflows.
+    pub moved: bool,
+}
+
+/// Logits and features of some images, row by row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Seen {
+    /// C numbers a row.
+    pub logits: Vec<f32>,
+    /// D numbers a row.
+    pub features: Vec<f32>,
+}
+
+/// Everything of an engine that changes: what a checkpoint keeps. The first three are safetensors files.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// The live weights and BatchNorm's statistics.
+    pub live: Vec<u8>,
+    /// The average of the weights, with BatchNorm's statistics: a model to use.
+    pub ema: Vec<u8>,
+    /// The optimiser's momentum.
+    pub momentum: Vec<u8>,
+    /// The factor of the loss.
+    pub loss_scale: LossScale,
+}
+
+/// A model that learns: weights, their average, their momentum.
+#[derive(Debug)]
+pub struct Engine {
+    settings: Settings,
+    model: Model,
+    average: Flat,
+    velocity: Flat,
+    loss_scale: LossScale,
+}
+
+impl Engine {
+    /// A network before its first step; with the same seed the same bits on every machine.
+    ///
+    /// # Errors
+    /// If the device is not there or has too little memory.
+    pub fn new(settings: Settings, seed: Seed) -> Result<Self, EngineError> {
+        settings.device.check()?;
+        let device = settings.device.torch();
+        let network = Network::new(settings.architecture, settings.first_block, settings.classes);
+        let velocity = Flat::zeros(network.layout(), device)?;
+        let model =
+            Model::new(network, settings.precision, device, &settings.normalisation, settings.size, seed)?;
+        let average = model.parameters.copy()?;
+        let loss_scale = if settings.precision == Precision::F16 { LossScale::HALF } else { LossScale::ONE };
+        Ok(Self { settings, model, average, velocity, loss_scale })
+    }
+
+    /// What it was made with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Names and shapes of the parameters.
+    pub fn layout(&self) -> &Layout {
+        self.model.network.layout()
+    }
+
+    /// Learns from a batch. The engine asks `plan` what to learn once it has seen the batch; it never meets a rule of
+    /// the method itself.
+    ///
+    /// # Errors
+    /// If the batch or its plan contradicts itself, if there is no plan, or if a loss or the gradient is not finite:
+    /// nothing has changed then, and the error names the step.
+    pub fn step(
+        &mut self,
+        method: &Method,
+        batch: &Batch<'_>,
+        rate: f64,
+        plan: impl FnMut(Asked, &Observation<'_>) -> Result<StepPlan, PlanError>,
+    ) -> Result<Learnt, EngineError> {
+        if method.base_loss == BaseLoss::Twice && self.settings.passes == Passes::Lean {
+            return Err(EngineError::Settings(
+                "the released code counts its base loss in two whole passes: take joint steps for it".to_owned(),
+            ));
+        }
+        let before = self.model.statistics.copy()?;
+        let learnt = self.learn(method, batch, rate, plan);
+        match &learnt {
+            Ok(Learnt { moved: true, .. }) => self.model.statistics.batches += 1,
+            _ => self.model.statistics.restore(&before)?,
+        }
+        learnt
+    }
+
+    fn learn(
+        &mut self,
+        method: &Method,
+        batch: &Batch<'_>,
+        rate: f64,
+        plan: impl FnMut(Asked, &Observation<'_>) -> Result<StepPlan, PlanError>,
+    ) -> Result<Learnt, EngineError> {
+        let terms = Step::new(&self.model, method, batch)?.terms(self.settings.passes, plan)?;
+        let total = terms
+            .labelled
+            .f_add(&terms.unlabelled.f_mul_scalar(method.unlabelled_weight)?)?
+            .f_add(&terms.mix)?;
+        let scaled = total.f_mul_scalar(self.loss_scale.factor)?;
+        let mut gradients = Tensor::f_run_backward(&[scaled], &[&self.model.parameters.buffer], false, false)?;
+        let _no_gradient = tch::no_grad_guard();
+        let Some(mut gradient) = gradients.pop() else {
+            return Err(EngineError::Misfit("nothing to differentiate".to_owned()));
+        };
+        if self.loss_scale.factor != 1.0 {
+            let _ = gradient.f_mul_scalar_(1.0 / self.loss_scale.factor)?;
+        }
+        // One transfer from the device for all that is looked at.
+        let figures = [&terms.labelled, &terms.unlabelled, &terms.mix, &total, &gradient.f_norm()?];
+        let figures: Vec<f32> = Tensor::f_stack(&figures, 0)?.f_detach()?.try_into()?;
+        let [labelled, unlabelled, mix, total, gradient_norm] =
+            figures.iter().map(|&figure| f64::from(figure)).collect::<Vec<_>>()[..]
+        else {
+            return Err(EngineError::Misfit("a figure is missing".to_owned()));
+        };
+        let mut learnt = Learnt { labelled, unlabelled, mix, total, gradient_norm, moved: true };
+        let losses = [(labelled, "labelled loss"), (unlabelled, "unlabelled loss"), (mix, "mixup loss")];
+        if let Some(&(_, what)) = losses.iter().find(|(loss, _)| !loss.is_finite()) {
+            return Err(EngineError::NotFinite { step: batch.step, what });
+        }
+        if !gradient_norm.is_finite() {
+            learnt.moved = false;
+            return if self.loss_scale.overflowed() {
+                Ok(learnt)
+            } else {
+                Err(EngineError::NotFinite { step: batch.step, what: "gradient" })
+            };
+        }
+        self.loss_scale.held();
+        self.update(&mut gradient, gradient_norm, rate)?;
+        Ok(learnt)
+    }
+
+    /// Clips, takes the optimiser's step and moves the average on.
+    fn update(&mut self, gradient: &mut Tensor, norm: f64, rate: f64) -> Result<(), EngineError> {
+        if let Some(limit) = self.settings.clip
+            && norm > limit
+        {
+            // As `clip_grad_norm_`, which keeps the divisor away from zero.
+            let _ = gradient.f_mul_scalar_(limit / (norm + 1e-6))?;
+        }
+        let decayed = decayed(self.model.network.layout());
+        let parameters = &mut self.model.parameters.buffer;
+        self.settings.optimiser.step(rate, parameters, &mut self.velocity.buffer, gradient, decayed)?;
+        // average = decay·average + (1 − decay)·parameters.
+        let _ = self.average.buffer.f_lerp_(parameters, 1.0 - self.settings.ema_decay)?;
+        Ok(())
+    }
+
+    /// What the network says about images as they are, by BatchNorm's running statistics: the evaluation.
+    ///
+    /// # Errors
+    /// If `pixels` are not whole images of the size, or the device has too little memory for so many.
+    pub fn look(&self, pixels: &[u8], which: Which) -> Result<Seen, EngineError> {
+        let each = self.model.size.bytes();
+        if each == 0 || !pixels.len().is_multiple_of(each) {
+            let rows = pixels.len() / each.max(1);
+            return Err(EngineError::Batch { batch: "evaluation", rows, what: "bytes", got: pixels.len() });
+        }
+        let rows = pixels.len() / each;
+        let _no_gradient = tch::no_grad_guard();
+        let images = Images::upload(&[pixels], self.model.size, self.model.device)?;
+        let images = images.normalised(&self.model.normaliser, 0, rows)?;
+        let parameters = match which {
+            Which::Live => &self.model.parameters,
+            Which::Ema => &self.average,
+        };
+        let output = self.model.forward_with(parameters, &images, Norm::Running)?;
+        let numbers = |tensor: &Tensor| tensor.f_contiguous()?.f_view([-1])?.try_into();
+        Ok(Seen { logits: numbers(&output.logits)?, features: numbers(&output.features)? })
+    }
+
+    /// Everything that changes.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn snapshot(&self) -> Result<Snapshot, EngineError> {
+        let (layout, statistics) = (self.layout(), &self.model.statistics);
+        Ok(Snapshot {
+            live: weights::write(layout, &self.model.parameters, Some(statistics))?,
+            ema: weights::write(layout, &self.average, Some(statistics))?,
+            momentum: weights::write(layout, &self.velocity, None)?,
+            loss_scale: self.loss_scale,
+        })
+    }
+
+    /// Goes back to a snapshot, bit for bit.
+    ///
+    /// # Errors
+    /// If one of its files is not of this network; the engine is of no use then.
+    pub fn restore(&mut self, snapshot: &Snapshot) -> Result<(), EngineError> {
+        let Model { network, parameters, statistics, .. } = &mut self.model;
+        let layout = network.layout();
+        // The statistics of both models are the live ones, so the last file read decides nothing.
+        weights::read(layout, &snapshot.ema, &mut self.average, Some(statistics))?;
+        weights::read(layout, &snapshot.live, parameters, Some(statistics))?;
+        weights::read(layout, &snapshot.momentum, &mut self.velocity, None)?;
+        self.loss_scale = snapshot.loss_scale;
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! Why the engine could not do what it was asked for.
+
+use calmix_core::plan::PlanError;
+use tch::TchError;
+
+use crate::device::DeviceError;
+use crate::weights::WeightsError;
+
+/// Why the engine could not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// libtorch refused an operation: memory, a driver, or a mistake of ours.
+    #[error("libtorch failed: {}", first_line(.0))]
+    Libtorch(#[from] TchError),
+    /// The device is not there.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// Weights that do not belong to the network.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+    /// A setting that the engine cannot run.
+    #[error("{0}")]
+    Settings(String),
+    /// A batch that contradicts itself.
+    #[error("the {batch} batch has {rows} rows but {got} {what}")]
+    Batch {
+        /// Which one.
+        batch: &'static str,
+        /// Rows, counted by ids.
+        rows: usize,
+        /// What there is another number of.
+        what: &'static str,
+        /// How many there are.
+        got: usize,
+    },
+    /// A plan that does not fit its batch.
+    #[error("the plan does not fit its batch: {0}")]
+    Misfit(String),
+    /// There is no plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A loss or a gradient is not finite. Nothing was updated: parameters, statistics and averages are those of
+    /// the step before.
+    #[error("step {step}: the {what} is not finite, so nothing was learnt from it; try a lower learning rate, gradient clipping, or f32")]
+    NotFinite {
+        /// The step.
+        step: u64,
+        /// `labelled loss`, `unlabelled loss`, `mixup loss` or `gradient`.
+        what: &'static str,
+    },
+}
+
+/// libtorch adds the addresses of its stack to its sentences; the first line is the sentence.
+fn first_line(error: &TchError) -> String {
+    let said = error.to_string();
+    said.lines().next().unwrap_or_default().to_owned()
+}

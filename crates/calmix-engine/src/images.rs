@@ -1,0 +1,142 @@
+//! From the bytes of a batch to what a network reads: uploaded as u8, normalised on the device, channels-last.
+
+use calmix_core::mixup::{Mix, Row};
+use serde::{Deserialize, Serialize};
+use tch::{Device, Kind, TchError, Tensor};
+
+/// What each channel is shifted and scaled by: `(value/255 − mean)/deviation`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Normalisation {
+    /// Of red, green and blue, on the scale from 0 to 1.
+    pub mean: [f64; 3],
+    /// Likewise.
+    pub deviation: [f64; 3],
+}
+
+/// Rows of u8 pixels on the device: (rows, height, width, 3).
+#[derive(Debug)]
+pub(crate) struct Images(Tensor);
+
+/// The size that all images of a run have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Size {
+    /// In pixels.
+    pub height: usize,
+    /// In pixels.
+    pub width: usize,
+}
+
+impl Size {
+    /// Bytes an image has.
+    pub fn bytes(self) -> usize {
+        self.height * self.width * 3
+    }
+}
+
+impl Images {
+    /// The rows of several buffers, one after the other.
+    pub(crate) fn upload(buffers: &[&[u8]], size: Size, device: Device) -> Result<Self, TchError> {
+        let parts: Vec<Tensor> = buffers
+            .iter()
+            .map(|bytes| {
+                let rows = bytes.len() / size.bytes().max(1);
+                let shape = [rows as i64, size.height as i64, size.width as i64, 3];
+                Tensor::f_from_data_size(bytes, &shape, Kind::Uint8)?.f_to_device(device)
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self(Tensor::f_cat(&parts, 0)?))
+    }
+
+    /// Rows `start..start + count`, normalised, f32, (rows, 3, height, width) with the strides of channels-last.
+    pub(crate) fn normalised(&self, norm: &Normaliser, start: usize, count: usize) -> Result<Tensor, TchError> {
+        norm.apply(&self.0.f_narrow(0, start as i64, count as i64)?)
+    }
+
+    /// `λ·a + (1 − λ)·b` of each mixture, mixed after normalisation. The first `labelled` rows are the labelled
+    /// ones; the unlabelled weak views follow.
+    pub(crate) fn mixed(&self, norm: &Normaliser, mixes: &[Mix], labelled: usize) -> Result<Tensor, TchError> {
+        let place = |row: Row| match row {
+            Row::Labelled(i) => i as i64,
+            Row::Unlabelled(j) => (labelled + j) as i64,
+        };
+        let device = self.0.device();
+        let pick = |rows: Vec<i64>| norm.apply(&self.0.f_index_select(0, &Tensor::f_from_slice(&rows)?.f_to_device(device)?)?);
+        let a = pick(mixes.iter().map(|mix| place(mix.a)).collect())?;
+        let b = pick(mixes.iter().map(|mix| place(mix.b)).collect())?;
+        let lambda: Vec<f32> = mixes.iter().map(|mix| mix.lambda).collect();
+        let lambda = Tensor::f_from_slice(&lambda)?.f_to_device(device)?.f_view([-1, 1, 1, 1])?;
+        let rest = lambda.f_neg()?.f_add_scalar(1.0)?;
+        a.f_mul(&lambda)?.f_add(&b.f_mul(&rest)?)
+    }
+}
+
+/// A [`Normalisation`] on the device.
+#[derive(Debug)]
+pub(crate) struct Normaliser {
+    scale: Tensor,
+    shift: Tensor,
+}
+
+impl Normaliser {
+    pub(crate) fn new(normalisation: &Normalisation, device: Device) -> Result<Self, TchError> {
+        let Normalisation { mean, deviation } = normalisation;
+        let channel = |f: &dyn Fn(usize) -> f64| {
+            let values: Vec<f32> = (0..3).map(|c| f(c) as f32).collect();
+            Tensor::f_from_slice(&values)?.f_to_device(device)
+        };
+        Ok(Self {
+            scale: channel(&|c| 1.0 / (255.0 * deviation[c]))?,
+            shift: channel(&|c| -mean[c] / deviation[c])?,
+        })
+    }
+
+    fn apply(&self, pixels: &Tensor) -> Result<Tensor, TchError> {
+        let numbers = pixels.f_to_kind(Kind::Float)?;
+        self.shift.f_addcmul(&numbers, &self.scale)?.f_permute([0, 3, 1, 2])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Size = Size { height: 1, width: 2 };
+
+    fn normaliser() -> Normaliser {
+        let normalisation = Normalisation { mean: [0.5, 0.25, 0.0], deviation: [0.5, 0.25, 1.0] };
+        Normaliser::new(&normalisation, Device::Cpu).unwrap()
+    }
+
+    fn numbers(tensor: &Tensor) -> Vec<f32> {
+        tensor.contiguous().view(-1).try_into().unwrap()
+    }
+
+    #[test]
+    fn pixels_become_numbers_channel_by_channel() {
+        let images = Images::upload(&[&[0, 0, 0, 255, 255, 255], &[51, 102, 204, 0, 0, 0]], SIZE, Device::Cpu).unwrap();
+        let x = images.normalised(&normaliser(), 0, 2).unwrap();
+        assert_eq!(x.size(), [2, 3, 1, 2]);
+        // Channels-last: neighbours in memory are channels.
+        assert_eq!(x.stride()[1], 1);
+        let wanted = [-1.0, 1.0, -1.0, 3.0, 0.0, 1.0, -0.6, -1.0, 0.6, -1.0, 0.8, 0.0];
+        for (a, b) in numbers(&x).iter().zip(wanted) {
+            assert!((a - b).abs() < 1e-6, "{a} is not {b}");
+        }
+    }
+
+    #[test]
+    fn a_mixture_is_made_of_its_two_rows() {
+        let images = Images::upload(&[&[0; 6], &[255; 6], &[51; 6]], SIZE, Device::Cpu).unwrap();
+        let mix = |a, b, lambda| Mix { a, b, lambda, class_a: 0, class_b: 0, weight: 1.0 };
+        let mixes = [
+            mix(Row::Labelled(0), Row::Unlabelled(0), 0.25),
+            mix(Row::Unlabelled(1), Row::Labelled(0), 1.0),
+        ];
+        let mixed = images.mixed(&normaliser(), &mixes, 1).unwrap();
+        let x = numbers(&mixed);
+        // 0.25·(−1) + 0.75·1 in the first channel; the second mixture is row 2 alone.
+        assert!((x[0] - 0.5).abs() < 1e-6 && (x[6] + 0.6).abs() < 1e-6, "{x:?}");
+    }
+}

@@ -1,0 +1,59 @@
+//! A network with its weights on a device: what passes run through.
+
+use calmix_core::rng::Seed;
+use tch::{Kind, TchError, Tensor};
+
+use crate::images::{Normalisation, Normaliser, Size};
+use crate::network::layer::{Norm, Pass};
+use crate::network::{Network, Output};
+use crate::parameters::Flat;
+use crate::precision::Precision;
+use crate::statistics::RunningStatistics;
+
+/// A network with its weights on a device.
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub(crate) network: Network,
+    /// The live weights: what the gradient is taken by.
+    pub(crate) parameters: Flat,
+    pub(crate) statistics: RunningStatistics,
+    pub(crate) precision: Precision,
+    pub(crate) device: tch::Device,
+    pub(crate) normaliser: Normaliser,
+    pub(crate) size: Size,
+}
+
+impl Model {
+    pub(crate) fn new(
+        network: Network,
+        precision: Precision,
+        device: tch::Device,
+        normalisation: &Normalisation,
+        size: Size,
+        seed: Seed,
+    ) -> Result<Self, TchError> {
+        let parameters = Flat::initial(network.layout(), seed, device)?;
+        let parameters = Flat { buffer: parameters.buffer.f_set_requires_grad(true)? };
+        let statistics = RunningStatistics::initial(network.layout(), device)?;
+        let normaliser = Normaliser::new(normalisation, device)?;
+        Ok(Self { network, parameters, statistics, precision, device, normaliser, size })
+    }
+
+    /// A pass with the live weights.
+    pub(crate) fn forward(&self, images: &Tensor, norm: Norm) -> Result<Output, TchError> {
+        self.forward_with(&self.parameters, images, norm)
+    }
+
+    /// A pass with other weights of the same network.
+    pub(crate) fn forward_with(
+        &self,
+        parameters: &Flat,
+        images: &Tensor,
+        norm: Norm,
+    ) -> Result<Output, TchError> {
+        let kind: Kind = self.precision.kind();
+        let weights = parameters.weights(self.network.layout(), kind)?;
+        let pass = Pass { weights: &weights, statistics: &self.statistics, norm };
+        self.network.forward(&images.f_to_kind(kind)?, &pass)
+    }
+}

@@ -1,0 +1,201 @@
+//! Networks: images in, logits and pooled features out.
+//!
+//! A network here is a description: which layers, under which names. Its weights are elsewhere
+//! ([`parameters`](crate::parameters)), so that the live weights and their average run through the same code.
+
+pub(crate) mod layer;
+mod layout;
+mod resnet;
+mod wide_resnet;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use tch::{TchError, Tensor};
+
+pub use layout::{Init, Layout, Parameter, Statistics};
+pub use wide_resnet::Shape;
+
+pub(crate) use layout::{ParameterId, Region, StatisticsId};
+
+use layer::Pass;
+use layout::Builder;
+use resnet::ResNet50;
+use wide_resnet::WideResNet;
+
+/// A network by name: `wrn-28-2`, `wrn-37-2`, `resnet-50`.
+///
+/// ```
+/// use calmix_engine::network::{Architecture, FirstBlock, Network};
+///
+/// let network = Network::new("wrn-28-2".parse()?, FirstBlock::Google, 10);
+/// assert_eq!(network.layout().len(), 1_467_626);
+/// # Ok::<(), calmix_engine::network::UnknownArchitecture>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Architecture(Kind);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    /// Checked to have stages.
+    WideResNet(Shape),
+    ResNet50,
+}
+
+/// What the first block of the later stages of a Wide ResNet reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FirstBlock {
+    /// The activated input on the main path, the raw one on the shortcut, as Google's implementation has it.
+    #[default]
+    Google,
+    /// The raw input on both, as the ports to PyTorch have it: for weights from there.
+    Torch,
+}
+
+/// Not the name of a network.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no network: try wrn-28-2, wrn-28-8, wrn-37-2 (four stages, for images of 96 pixels), resnet-50, or a \
+     small one such as wrn-10-1; the depth of a Wide ResNet is 1 + 3·(2n + 1) or 1 + 4·(2n + 1)"
+)]
+pub struct UnknownArchitecture(String);
+
+/// What a network says about a batch: one row an image, in f32.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// C numbers a row.
+    pub(crate) logits: Tensor,
+    /// What the classifier reads: pooled, D numbers a row.
+    pub(crate) features: Tensor,
+}
+
+/// A network's layers.
+#[derive(Debug)]
+pub struct Network {
+    layers: Layers,
+    layout: Layout,
+}
+
+#[derive(Debug)]
+enum Layers {
+    WideResNet(WideResNet),
+    ResNet50(ResNet50),
+}
+
+impl Network {
+    /// The network of that name for `classes` classes.
+    pub fn new(architecture: Architecture, first: FirstBlock, classes: usize) -> Self {
+        let mut builder = Builder::default();
+        let wide = match architecture.0 {
+            Kind::WideResNet(shape) => WideResNet::new(shape, first, classes, &mut builder),
+            Kind::ResNet50 => None,
+        };
+        let layers = wide
+            .map_or_else(|| Layers::ResNet50(ResNet50::new(classes, &mut builder)), Layers::WideResNet);
+        Self { layers, layout: builder.layout }
+    }
+
+    /// Its parameters and statistics.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Images are (rows, 3, height, width), channels-last, in the precision of the pass.
+    pub(crate) fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError> {
+        match &self.layers {
+            Layers::WideResNet(layers) => layers.forward(images, pass),
+            Layers::ResNet50(layers) => layers.forward(images, pass),
+        }
+    }
+}
+
+impl fmt::Display for Architecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Kind::WideResNet(Shape { depth, width }) => write!(f, "wrn-{depth}-{width}"),
+            Kind::ResNet50 => f.write_str("resnet-50"),
+        }
+    }
+}
+
+impl FromStr for Architecture {
+    type Err = UnknownArchitecture;
+
+    fn from_str(name: &str) -> Result<Self, UnknownArchitecture> {
+        let wide = || {
+            let (depth, width) = name.strip_prefix("wrn-")?.split_once('-')?;
+            let shape = Shape { depth: depth.parse().ok()?, width: width.parse().ok()? };
+            // Deeper or wider than anything published is a typing error, and would take all memory.
+            let sane = shape.depth <= 1_000 && (1..=100).contains(&shape.width);
+            (sane && shape.stages().is_some()).then_some(Kind::WideResNet(shape))
+        };
+        let kind = if name == "resnet-50" { Some(Kind::ResNet50) } else { wide() };
+        kind.map(Self).ok_or_else(|| UnknownArchitecture(name.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Architecture {
+    type Error = UnknownArchitecture;
+
+    fn try_from(name: String) -> Result<Self, UnknownArchitecture> {
+        name.parse()
+    }
+}
+
+impl From<Architecture> for String {
+    fn from(architecture: Architecture) -> Self {
+        architecture.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(name: &str, classes: usize) -> Layout {
+        Network::new(name.parse().unwrap(), FirstBlock::Google, classes).layout
+    }
+
+    #[test]
+    fn as_many_parameters_as_the_peers_have() {
+        assert_eq!(layout("wrn-28-2", 10).len(), 1_467_626);
+        assert_eq!(layout("wrn-28-8", 100).len(), 23_401_028);
+        assert_eq!(layout("wrn-37-2", 10).len(), 5_929_450);
+        // torchvision's count of resnet50.
+        assert_eq!(layout("resnet-50", 1000).len(), 25_557_032);
+    }
+
+    #[test]
+    fn names_of_networks() {
+        for name in ["wrn-10-1", "wrn-10-2", "wrn-16-2", "wrn-28-2", "wrn-28-8", "wrn-37-2", "resnet-50"] {
+            assert_eq!(name.parse::<Architecture>().unwrap().to_string(), name);
+        }
+        for name in ["", "wrn", "wrn-28", "wrn-30-2", "wrn-28-0", "wrn-28-2-1", "wrn--28-2", "WRN-28-2", "resnet50"] {
+            assert!(name.parse::<Architecture>().is_err(), "{name}");
+        }
+        assert!("wrn-28-99999999".parse::<Architecture>().is_err());
+    }
+
+    #[test]
+    fn names_of_parameters_are_unique_and_those_of_the_peers() {
+        for name in ["wrn-16-2", "wrn-37-2", "resnet-50"] {
+            let layout = layout(name, 10);
+            let mut names: Vec<_> = layout.parameters.iter().map(|p| p.name.as_str()).collect();
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count);
+        }
+        let wide = layout("wrn-37-2", 10);
+        for name in ["conv1.bias", "block1.layer.0.convShortcut.weight", "block4.layer.3.bn2.bias", "fc.weight"] {
+            assert!(wide.parameters.iter().any(|p| p.name == name), "{name}");
+        }
+        let deep = layout("resnet-50", 10);
+        for name in ["layer1.0.downsample.0.weight", "layer4.2.bn3.weight", "bn1.weight", "fc.bias"] {
+            assert!(deep.parameters.iter().any(|p| p.name == name), "{name}");
+        }
+    }
+}

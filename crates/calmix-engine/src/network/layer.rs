@@ -1,0 +1,114 @@
+//! The layers that networks are made of: what they hold is places, what they compute with is a [`Pass`].
+
+use tch::{Kind, TchError, Tensor};
+
+use super::layout::{ParameterId, StatisticsId};
+use crate::parameters::Weights;
+use crate::statistics::RunningStatistics;
+
+/// What one pass through a network computes with.
+#[derive(Debug)]
+pub(crate) struct Pass<'a> {
+    /// The weights, in the precision of the pass.
+    pub(crate) weights: &'a Weights,
+    /// Running means and variances.
+    pub(crate) statistics: &'a RunningStatistics,
+    /// What BatchNorm normalises by, and what it remembers.
+    pub(crate) norm: Norm,
+}
+
+/// What BatchNorm normalises by, and what it remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Norm {
+    /// By the batch, moving the running statistics on.
+    Learn,
+    /// By the batch, leaving no trace.
+    Watch,
+    /// By the running statistics: evaluation.
+    Running,
+}
+
+/// A convolution.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Conv {
+    pub(crate) weight: ParameterId,
+    pub(crate) bias: Option<ParameterId>,
+    pub(crate) stride: i64,
+    pub(crate) padding: i64,
+}
+
+/// BatchNorm; parameters and statistics are f32 whatever its input is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BatchNorm {
+    pub(crate) weight: ParameterId,
+    pub(crate) bias: ParameterId,
+    pub(crate) statistics: StatisticsId,
+    /// In PyTorch's sense: running = (1 − momentum)·running + momentum·batch.
+    pub(crate) momentum: f64,
+    pub(crate) epsilon: f64,
+}
+
+/// A linear layer, in f32.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Linear {
+    pub(crate) weight: ParameterId,
+    pub(crate) bias: ParameterId,
+}
+
+impl Conv {
+    pub(crate) fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
+        let bias = self.bias.map(|bias| pass.weights.at(bias).f_to_kind(x.kind())).transpose()?;
+        let (stride, padding) = ([self.stride; 2], [self.padding; 2]);
+        x.f_conv2d(pass.weights.at(self.weight), bias.as_ref(), stride, padding, [1, 1], 1)
+    }
+}
+
+impl BatchNorm {
+    pub(crate) fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
+        let (mean, variance) = pass.statistics.at(self.statistics);
+        let (running, training) = match pass.norm {
+            Norm::Learn => (Some((mean, variance)), true),
+            Norm::Watch => (None, true),
+            Norm::Running => (Some((mean, variance)), false),
+        };
+        x.f_batch_norm(
+            Some(pass.weights.at(self.weight)),
+            Some(pass.weights.at(self.bias)),
+            running.map(|(mean, _)| mean),
+            running.map(|(_, variance)| variance),
+            training,
+            self.momentum,
+            self.epsilon,
+            // cuDNN may choose; its sums are deterministic for BatchNorm.
+            true,
+        )
+    }
+}
+
+impl Linear {
+    pub(crate) fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
+        x.f_linear(pass.weights.at(self.weight), Some(pass.weights.at(self.bias)))
+    }
+}
+
+/// The mean over all places of each channel, in f32.
+pub(crate) fn pool(x: &Tensor) -> Result<Tensor, TchError> {
+    x.f_mean_dim([2_i64, 3].as_slice(), false, Kind::Float)
+}
+
+/// The slope below zero in all Wide ResNets of this field.
+const SLOPE: f64 = 0.1;
+
+/// Leaky ReLU of the output of BatchNorm, which it takes over: only the result stays in memory.
+///
+/// The binding's `leaky_relu_` has the slope 0.01 and no other. Its derivative takes one, and is the same
+/// function: `x` where `x > 0`, else `slope·x`. The derivative of that derivative is what the backward pass needs,
+/// and it looks at nothing but the sign of the `x` it has kept; the result has the same sign. So the kept `x` is
+/// let go and the result put in its place, which is what an operation in place would do.
+pub(crate) fn leaky_relu(x: Tensor) -> Result<Tensor, TchError> {
+    let mut kept = x.f_detach()?;
+    let activated = kept.f_leaky_relu_backward(&x, SLOPE, false)?;
+    drop(x);
+    kept.f_set_data(&activated.f_detach()?)?;
+    Ok(activated)
+}

@@ -1,0 +1,158 @@
+//! Which parameters a network has, under which names, and where they stand in one flat buffer.
+//!
+//! All parameters live in one f32 buffer: first the weights of convolutions, which the passes need in their own
+//! precision; then other matrices; then vectors, which are not decayed. The optimiser, the average of the weights
+//! and the sum over processes are then operations on whole buffers. Convolution weights stand there as (out,
+//! height, width, in), which is channels-last of the (out, in, height, width) that files have.
+
+use super::layer::{BatchNorm, Conv, Linear};
+
+/// The name, shape and start of one parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// As in the PyTorch networks of this field.
+    pub name: String,
+    /// As in files: (out, in, height, width), (out, in) or (channels).
+    pub shape: Vec<usize>,
+    /// What it is when training starts.
+    pub init: Init,
+}
+
+/// What a parameter is when training starts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Init {
+    /// Normal with this deviation.
+    Normal(f64),
+    /// One number everywhere.
+    Constant(f32),
+}
+
+// Deviations are never NaN.
+impl Eq for Init {}
+
+/// The running statistics of one BatchNorm: a mean and a variance a channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statistics {
+    /// The layer's.
+    pub name: String,
+    /// How many channels.
+    pub channels: usize,
+}
+
+/// A parameter's place in [`Layout::parameters`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ParameterId(pub(crate) usize);
+
+/// A layer's place in [`Layout::statistics`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StatisticsId(pub(crate) usize);
+
+/// All parameters and statistics of a network.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Layout {
+    /// In the order the network names them.
+    pub parameters: Vec<Parameter>,
+    /// In the order the network meets them.
+    pub statistics: Vec<Statistics>,
+}
+
+/// Where a parameter stands in the flat buffer: the first of these, then the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Region {
+    /// Weights of convolutions, cast to the precision of a pass.
+    Convolution,
+    /// Other matrices: decayed, f32.
+    Matrix,
+    /// Vectors: not decayed, f32.
+    Vector,
+}
+
+impl Parameter {
+    /// How many numbers it has.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn region(&self) -> Region {
+        match self.shape.len() {
+            4 => Region::Convolution,
+            2 | 3 => Region::Matrix,
+            _ => Region::Vector,
+        }
+    }
+}
+
+impl Layout {
+    /// How many numbers all parameters have together.
+    pub fn len(&self) -> usize {
+        self.parameters.iter().map(Parameter::len).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.parameters.is_empty()
+    }
+
+    /// The parameters of a region, in the order they stand in the flat buffer.
+    pub(crate) fn of(&self, region: Region) -> impl Iterator<Item = (ParameterId, &Parameter)> {
+        let numbered = self.parameters.iter().enumerate().map(|(n, parameter)| (ParameterId(n), parameter));
+        numbered.filter(move |(_, parameter)| parameter.region() == region)
+    }
+
+    /// How many numbers a region has.
+    pub(crate) fn len_of(&self, region: Region) -> usize {
+        self.of(region).map(|(_, parameter)| parameter.len()).sum()
+    }
+}
+
+/// Writes down the layers of a network as it is described.
+#[derive(Debug, Default)]
+pub(crate) struct Builder {
+    pub(crate) layout: Layout,
+}
+
+/// The shape of a convolution: square, with as much padding as it needs to keep the size at stride one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConvShape {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) side: usize,
+    pub(crate) stride: usize,
+}
+
+impl Builder {
+    /// A convolution, Kaiming normal by fan-out (He et al. 2015; the slope is not counted, as in the peers).
+    pub(crate) fn conv(&mut self, name: &str, shape: ConvShape, bias: bool) -> Conv {
+        let ConvShape { from, to, side, stride } = shape;
+        let deviation = (2.0 / (to * side * side) as f64).sqrt();
+        let weight = self.parameter(format!("{name}.weight"), &[to, from, side, side], Init::Normal(deviation));
+        let bias = bias.then(|| self.parameter(format!("{name}.bias"), &[to], Init::Constant(0.0)));
+        Conv { weight, bias, stride: stride as i64, padding: (side / 2) as i64 }
+    }
+
+    pub(crate) fn batch_norm(&mut self, name: &str, channels: usize, momentum: f64, epsilon: f64) -> BatchNorm {
+        let weight = self.parameter(format!("{name}.weight"), &[channels], Init::Constant(1.0));
+        let bias = self.parameter(format!("{name}.bias"), &[channels], Init::Constant(0.0));
+        self.layout.statistics.push(Statistics { name: name.to_owned(), channels });
+        let statistics = StatisticsId(self.layout.statistics.len() - 1);
+        BatchNorm { weight, bias, statistics, momentum, epsilon }
+    }
+
+    /// A linear layer, Xavier normal (Glorot and Bengio 2010).
+    pub(crate) fn linear(&mut self, name: &str, from: usize, to: usize) -> Linear {
+        let deviation = (2.0 / (from + to) as f64).sqrt();
+        let weight = self.parameter(format!("{name}.weight"), &[to, from], Init::Normal(deviation));
+        let bias = self.parameter(format!("{name}.bias"), &[to], Init::Constant(0.0));
+        Linear { weight, bias }
+    }
+
+    fn parameter(&mut self, name: String, shape: &[usize], init: Init) -> ParameterId {
+        self.layout.parameters.push(Parameter { name, shape: shape.to_vec(), init });
+        ParameterId(self.layout.parameters.len() - 1)
+    }
+}

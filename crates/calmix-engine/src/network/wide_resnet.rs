@@ -1,0 +1,155 @@
+//! Wide ResNets (Zagoruyko and Komodakis 2016), as the semi-supervised literature uses them: pre-activation
+//! blocks, leaky ReLU, BatchNorm with a long memory.
+
+use tch::{TchError, Tensor};
+
+use super::layer::{BatchNorm, Conv, Linear, Pass, leaky_relu, pool};
+use super::layout::{Builder, ConvShape};
+use super::{FirstBlock, Output};
+
+/// running = 0.999·running + 0.001·batch.
+const MOMENTUM: f64 = 0.001;
+const EPSILON: f64 = 1e-3;
+
+/// Channels after the stem.
+const STEM: usize = 16;
+
+/// WRN-d-k: a stem, stages of n blocks of two convolutions each, a shortcut convolution a stage.
+///
+/// The depth counts the stem, the convolutions of the blocks and the shortcuts: `d = 1 + s·(2n + 1)`, so that
+/// WRN-28 has three stages of four blocks and WRN-37 four.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// d.
+    pub depth: usize,
+    /// k: the first stage has 16k channels, each next one twice as many.
+    pub width: usize,
+}
+
+impl Shape {
+    /// How many stages, and how many blocks in each; nothing where no such network exists.
+    pub(super) fn stages(self) -> Option<(usize, usize)> {
+        let convolutions = self.depth.checked_sub(1)?;
+        [3, 4].into_iter().find_map(|stages| {
+            let per_stage = convolutions / stages;
+            let fits = convolutions % stages == 0 && per_stage % 2 == 1 && per_stage >= 3;
+            fits.then_some((stages, per_stage / 2))
+        })
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct WideResNet {
+    stem: Conv,
+    blocks: Vec<Block>,
+    norm: BatchNorm,
+    classifier: Linear,
+}
+
+#[derive(Debug)]
+struct Block {
+    norm1: BatchNorm,
+    conv1: Conv,
+    norm2: BatchNorm,
+    conv2: Conv,
+    shortcut: Option<Conv>,
+    reads: Reads,
+}
+
+/// What the two paths of a block read, where they differ between implementations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// The convolutions read the activated input, the shortcut the raw one: all blocks but the first of a stage,
+    /// and, in Google's form, that of the later stages too.
+    ActivatedMain,
+    /// Both read the activated input: the first block of the first stage.
+    ActivatedBoth,
+    /// Both read the raw input and the first norm goes unused: the first block of the later stages in the ports to
+    /// PyTorch.
+    RawBoth,
+}
+
+impl WideResNet {
+    pub(super) fn new(shape: Shape, first: FirstBlock, classes: usize, builder: &mut Builder) -> Option<Self> {
+        let (stages, blocks_a_stage) = shape.stages()?;
+        let mut from = STEM;
+        let stem = builder.conv("conv1", ConvShape { from: 3, to: STEM, side: 3, stride: 1 }, true);
+        let mut blocks = Vec::new();
+        for stage in 0..stages {
+            let to = STEM * shape.width << stage;
+            for n in 0..blocks_a_stage {
+                // Three stages begin at full size, four are for larger images and halve it at once.
+                let stride = if n == 0 && (stage > 0 || stages == 4) { 2 } else { 1 };
+                let reads = match first {
+                    _ if n > 0 || from == to => Reads::ActivatedMain,
+                    _ if stage == 0 => Reads::ActivatedBoth,
+                    FirstBlock::Google => Reads::ActivatedMain,
+                    FirstBlock::Torch => Reads::RawBoth,
+                };
+                let name = format!("block{}.layer.{n}", stage + 1);
+                blocks.push(Block::new(&name, ConvShape { from, to, side: 3, stride }, reads, builder));
+                from = to;
+            }
+        }
+        let norm = builder.batch_norm("bn1", from, MOMENTUM, EPSILON);
+        let classifier = builder.linear("fc", from, classes);
+        Some(Self { stem, blocks, norm, classifier })
+    }
+
+    pub(super) fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError> {
+        let mut x = self.stem.forward(images, pass)?;
+        for block in &self.blocks {
+            x = block.forward(&x, pass)?;
+        }
+        let features = pool(&leaky_relu(self.norm.forward(&x, pass)?)?)?;
+        let logits = self.classifier.forward(&features, pass)?;
+        Ok(Output { logits, features })
+    }
+}
+
+impl Block {
+    fn new(name: &str, shape: ConvShape, reads: Reads, builder: &mut Builder) -> Self {
+        let ConvShape { from, to, stride, .. } = shape;
+        let inner = ConvShape { from: to, stride: 1, ..shape };
+        Self {
+            norm1: builder.batch_norm(&format!("{name}.bn1"), from, MOMENTUM, EPSILON),
+            conv1: builder.conv(&format!("{name}.conv1"), shape, false),
+            norm2: builder.batch_norm(&format!("{name}.bn2"), to, MOMENTUM, EPSILON),
+            conv2: builder.conv(&format!("{name}.conv2"), inner, false),
+            shortcut: (from != to || stride != 1)
+                .then(|| builder.conv(&format!("{name}.convShortcut"), ConvShape { side: 1, ..shape }, false)),
+            reads,
+        }
+    }
+
+    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
+        let activated = leaky_relu(self.norm1.forward(x, pass)?)?;
+        let (main, side) = match self.reads {
+            Reads::ActivatedMain => (&activated, x),
+            Reads::ActivatedBoth => (&activated, &activated),
+            Reads::RawBoth => (x, x),
+        };
+        let inner = leaky_relu(self.norm2.forward(&self.conv1.forward(main, pass)?, pass)?)?;
+        let mut out = self.conv2.forward(&inner, pass)?;
+        let shortcut = self.shortcut.as_ref().map(|shortcut| shortcut.forward(side, pass)).transpose()?;
+        out.f_add_(shortcut.as_ref().unwrap_or(x))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depths_are_read_as_in_the_literature() {
+        let stages = |depth| Shape { depth, width: 2 }.stages();
+        assert_eq!(stages(10), Some((3, 1)));
+        assert_eq!(stages(16), Some((3, 2)));
+        assert_eq!(stages(28), Some((3, 4)));
+        assert_eq!(stages(37), Some((4, 4)));
+        assert_eq!(stages(40), Some((3, 6)));
+        for depth in [0, 1, 4, 5, 11, 25, 27, 30, 50] {
+            assert_eq!(stages(depth), None, "{depth}");
+        }
+    }
+}

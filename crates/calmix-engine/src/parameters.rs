@@ -1,0 +1,85 @@
+//! All parameters of a network in one flat f32 buffer, and the views that a pass computes with.
+
+use calmix_core::rng::{Domain, Seed};
+use tch::{Device, Kind, TchError, Tensor};
+
+use crate::network::{Init, Layout, Parameter, ParameterId, Region};
+
+/// A buffer with a number for each number of a network's parameters: the parameters themselves, their average,
+/// their momentum.
+#[derive(Debug)]
+pub(crate) struct Flat {
+    pub(crate) buffer: Tensor,
+}
+
+/// The parameters as one pass computes with them: convolutions in its precision, all else f32.
+#[derive(Debug)]
+pub(crate) struct Weights {
+    views: Vec<Tensor>,
+}
+
+impl Weights {
+    pub(crate) fn at(&self, id: ParameterId) -> &Tensor {
+        &self.views[id.0]
+    }
+}
+
+impl Flat {
+    pub(crate) fn zeros(layout: &Layout, device: Device) -> Result<Self, TchError> {
+        Ok(Self { buffer: Tensor::f_zeros([layout.len() as i64], (Kind::Float, device))? })
+    }
+
+    /// The parameters when training starts: the same bits on every machine, for they do not depend on libtorch.
+    pub(crate) fn initial(layout: &Layout, seed: Seed, device: Device) -> Result<Self, TchError> {
+        let mut numbers = Vec::with_capacity(layout.len());
+        for region in REGIONS {
+            for (ParameterId(n), parameter) in layout.of(region) {
+                let mut stream = seed.stream(Domain::Init, 0, n as u64);
+                numbers.extend((0..parameter.len()).map(|_| match parameter.init {
+                    Init::Normal(deviation) => (deviation * stream.normal()) as f32,
+                    Init::Constant(value) => value,
+                }));
+            }
+        }
+        Ok(Self { buffer: Tensor::f_from_slice(&numbers)?.f_to_device(device)? })
+    }
+
+    pub(crate) fn copy(&self) -> Result<Self, TchError> {
+        Ok(Self { buffer: self.buffer.f_detach_copy()? })
+    }
+
+    /// What a pass in `precision` computes with. Whoever differentiates by the buffer gets one flat gradient, in
+    /// the order of the buffer.
+    pub(crate) fn weights(&self, layout: &Layout, precision: Kind) -> Result<Weights, TchError> {
+        let sizes = REGIONS.map(|region| layout.len_of(region) as i64);
+        let regions = self.buffer.f_split_with_sizes(sizes.as_slice(), 0)?;
+        let mut views: Vec<Option<Tensor>> = layout.parameters.iter().map(|_| None).collect();
+        for (region, numbers) in REGIONS.into_iter().zip(regions) {
+            // One cast for all convolutions.
+            let numbers = if region == Region::Convolution { numbers.f_to_kind(precision)? } else { numbers };
+            let sizes: Vec<i64> = layout.of(region).map(|(_, parameter)| parameter.len() as i64).collect();
+            let pieces = numbers.f_split_with_sizes(sizes, 0)?;
+            for ((ParameterId(n), parameter), piece) in layout.of(region).zip(pieces) {
+                views[n] = Some(as_in_files(&piece, parameter)?);
+            }
+        }
+        Ok(Weights { views: views.into_iter().flatten().collect() })
+    }
+}
+
+/// The regions in the order they stand in a flat buffer.
+pub(crate) const REGIONS: [Region; 3] = [Region::Convolution, Region::Matrix, Region::Vector];
+
+/// How many numbers at the front of a flat buffer belong to parameters that are decayed.
+pub(crate) fn decayed(layout: &Layout) -> i64 {
+    (layout.len_of(Region::Convolution) + layout.len_of(Region::Matrix)) as i64
+}
+
+/// The view of a parameter's piece of a flat buffer that has the shape of files.
+fn as_in_files(piece: &Tensor, parameter: &Parameter) -> Result<Tensor, TchError> {
+    let shape: Vec<i64> = parameter.shape.iter().map(|&n| n as i64).collect();
+    match shape[..] {
+        [to, from, height, width] => piece.f_view([to, height, width, from])?.f_permute([0, 3, 1, 2]),
+        _ => piece.f_view(shape.as_slice()),
+    }
+}

@@ -1,0 +1,199 @@
+//! Weights in and out as safetensors, under the names of the PyTorch networks, strictly.
+//!
+//! A file has exactly the tensors of its network: not one more, not one less, of the right shape, in f32 (in i64 for
+//! `num_batches_tracked`), all of them finite. Nothing of a file is used before all of it is checked.
+
+use std::collections::BTreeSet;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use tch::{Kind, TchError, Tensor};
+
+use crate::error::EngineError;
+use crate::network::{Layout, ParameterId, Region, StatisticsId};
+use crate::parameters::{Flat, REGIONS};
+use crate::statistics::RunningStatistics;
+
+/// A file that does not hold this network's weights.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WeightsError {
+    /// Not the format.
+    #[error("not a safetensors file: {0}")]
+    Format(#[from] safetensors::SafeTensorError),
+    /// Other tensors than the network's.
+    #[error("these are not the weights of this network: {}", names(.missing, .unexpected))]
+    Names {
+        /// In the network but not in the file.
+        missing: Vec<String>,
+        /// In the file but not in the network.
+        unexpected: Vec<String>,
+    },
+    /// A tensor of another shape.
+    #[error("`{name}` has the shape {got:?}, but the network's has {wanted:?}")]
+    Shape {
+        /// The tensor.
+        name: String,
+        /// The network's.
+        wanted: Vec<usize>,
+        /// The file's.
+        got: Vec<usize>,
+    },
+    /// A tensor of another type.
+    #[error("`{name}` is {got}, but must be {wanted}")]
+    Type {
+        /// The tensor.
+        name: String,
+        /// The network's.
+        wanted: &'static str,
+        /// The file's.
+        got: String,
+    },
+    /// A weight that is no number.
+    #[error("`{name}` has a number at {place} that is not finite")]
+    NotFinite {
+        /// The tensor.
+        name: String,
+        /// Counted from its start.
+        place: usize,
+    },
+}
+
+fn names(missing: &[String], unexpected: &[String]) -> String {
+    let some = |what: &str, names: &[String]| match names {
+        [] => None,
+        [one] => Some(format!("{what} `{one}`")),
+        [first, ..] => Some(format!("{what} {} tensors such as `{first}`", names.len())),
+    };
+    let parts = [some("it misses", missing), some("it has the unknown", unexpected)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// The tensors of a network with everything that belongs to it.
+pub(crate) fn write(
+    layout: &Layout,
+    parameters: &Flat,
+    statistics: Option<&RunningStatistics>,
+) -> Result<Vec<u8>, EngineError> {
+    let mut tensors: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
+    let weights = parameters.weights(layout, Kind::Float)?;
+    for (n, parameter) in layout.parameters.iter().enumerate() {
+        let bytes = bytes(weights.at(ParameterId(n)))?;
+        tensors.push((parameter.name.clone(), Dtype::F32, parameter.shape.clone(), bytes));
+    }
+    if let Some(statistics) = statistics {
+        for (n, layer) in layout.statistics.iter().enumerate() {
+            let (mean, variance) = statistics.at(StatisticsId(n));
+            let [mean_name, variance_name, batches_name] = statistics_names(&layer.name);
+            tensors.push((mean_name, Dtype::F32, vec![layer.channels], bytes(mean)?));
+            tensors.push((variance_name, Dtype::F32, vec![layer.channels], bytes(variance)?));
+            tensors.push((batches_name, Dtype::I64, vec![], statistics.batches.to_le_bytes().to_vec()));
+        }
+    }
+    let views = tensors
+        .iter()
+        .map(|(name, dtype, shape, bytes)| Ok((name, TensorView::new(*dtype, shape.clone(), bytes)?)))
+        .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
+        .map_err(WeightsError::from)?;
+    Ok(safetensors::serialize(views, None).map_err(WeightsError::from)?)
+}
+
+/// Takes over what a file holds; if it is refused, nothing has changed.
+pub(crate) fn read(
+    layout: &Layout,
+    file: &[u8],
+    parameters: &mut Flat,
+    statistics: Option<&mut RunningStatistics>,
+) -> Result<(), EngineError> {
+    let file = SafeTensors::deserialize(file).map_err(WeightsError::from)?;
+    check_names(layout, &file, statistics.is_some())?;
+    let mut pieces = Vec::new();
+    for region in REGIONS {
+        for (_, parameter) in layout.of(region) {
+            let numbers = Tensor::f_from_slice(&numbers(&file, &parameter.name, &parameter.shape)?)?;
+            pieces.push(match (region, &parameter.shape[..]) {
+                (Region::Convolution, &[to, from, height, width]) => numbers
+                    .f_view([to as i64, from as i64, height as i64, width as i64])?
+                    .f_permute([0, 2, 3, 1])?
+                    .f_reshape([-1])?,
+                _ => numbers,
+            });
+        }
+    }
+    let mut running = Vec::new();
+    let mut batches = 0;
+    if statistics.is_some() {
+        for layer in &layout.statistics {
+            let [mean, variance, tracked] = statistics_names(&layer.name);
+            let shape = [layer.channels];
+            running.push((numbers(&file, &mean, &shape)?, numbers(&file, &variance, &shape)?));
+            batches = count(&file, &tracked)?;
+        }
+    }
+    tch::no_grad(|| parameters.buffer.f_copy_(&Tensor::f_cat(&pieces, 0)?))?;
+    if let Some(statistics) = statistics {
+        for (n, (mean, variance)) in running.iter().enumerate() {
+            statistics.set(StatisticsId(n), mean, variance)?;
+        }
+        statistics.batches = batches;
+    }
+    Ok(())
+}
+
+fn statistics_names(layer: &str) -> [String; 3] {
+    ["running_mean", "running_var", "num_batches_tracked"].map(|what| format!("{layer}.{what}"))
+}
+
+fn check_names(layout: &Layout, file: &SafeTensors<'_>, statistics: bool) -> Result<(), WeightsError> {
+    let mut wanted: BTreeSet<String> = layout.parameters.iter().map(|p| p.name.clone()).collect();
+    if statistics {
+        wanted.extend(layout.statistics.iter().flat_map(|layer| statistics_names(&layer.name)));
+    }
+    let got: BTreeSet<String> = file.names().into_iter().map(str::to_owned).collect();
+    if wanted == got {
+        return Ok(());
+    }
+    Err(WeightsError::Names {
+        missing: wanted.difference(&got).cloned().collect(),
+        unexpected: got.difference(&wanted).cloned().collect(),
+    })
+}
+
+fn checked<'a>(
+    file: &SafeTensors<'a>,
+    name: &str,
+    shape: &[usize],
+    (dtype, wanted): (Dtype, &'static str),
+) -> Result<TensorView<'a>, WeightsError> {
+    let tensor = file.tensor(name)?;
+    if tensor.dtype() != dtype {
+        let got = tensor.dtype().to_string();
+        return Err(WeightsError::Type { name: name.to_owned(), wanted, got });
+    }
+    if tensor.shape() != shape {
+        let (wanted, got) = (shape.to_vec(), tensor.shape().to_vec());
+        return Err(WeightsError::Shape { name: name.to_owned(), wanted, got });
+    }
+    Ok(tensor)
+}
+
+fn numbers(file: &SafeTensors<'_>, name: &str, shape: &[usize]) -> Result<Vec<f32>, WeightsError> {
+    let tensor = checked(file, name, shape, (Dtype::F32, "F32"))?;
+    let (numbers, _) = tensor.data().as_chunks::<4>();
+    let numbers: Vec<f32> = numbers.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
+    match numbers.iter().position(|number| !number.is_finite()) {
+        Some(place) => Err(WeightsError::NotFinite { name: name.to_owned(), place }),
+        None => Ok(numbers),
+    }
+}
+
+fn count(file: &SafeTensors<'_>, name: &str) -> Result<i64, WeightsError> {
+    let tensor = checked(file, name, &[], (Dtype::I64, "I64"))?;
+    let (numbers, _) = tensor.data().as_chunks::<8>();
+    Ok(numbers.first().map_or(0, |&bytes| i64::from_le_bytes(bytes)))
+}
+
+fn bytes(tensor: &Tensor) -> Result<Vec<u8>, TchError> {
+    let tensor = tensor.f_detach()?.f_contiguous()?.f_reshape([-1])?;
+    let numbers: Vec<f32> = Vec::<f32>::try_from(&tensor)?;
+    Ok(numbers.iter().flat_map(|number| number.to_le_bytes()).collect())
+}
