@@ -18,7 +18,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   check [STEP...]   every check, cheapest first, or only the named ones
-  setup             install the tools that `check` needs and this machine lacks
+  setup             install what this machine lacks: tools for `check`, and libtorch
   bench NAME [--json] [--repeat N]
                     measure ours and theirs side by side; `cargo xtask bench` lists the names
 

@@ -1,5 +1,6 @@
 //! `cargo xtask setup`: installs what a cold machine lacks, into the cache and nowhere else.
 
+mod libtorch;
 mod tool;
 pub(crate) mod venv;
 
@@ -23,7 +24,7 @@ pub(crate) const CARGO_DENY: Tool =
 pub(crate) const CARGO_NEXTEST: Tool =
     Tool { name: "cargo-nextest", version: "0.9.143", registry: Registry::CratesIo };
 
-/// Installs every missing tool and says what it did.
+/// Installs every missing tool and libtorch, and says what it did.
 pub(crate) fn run() -> Result<()> {
     let start = Instant::now();
     let mut installed = 0;
@@ -39,6 +40,7 @@ pub(crate) fn run() -> Result<()> {
         println!("setup: {} {} installed in {took}: {}", tool.name, tool.version, path.display());
         installed += 1;
     }
-    println!("setup: {installed} of 3 tools installed in {}", human_time(start.elapsed()));
+    libtorch::install()?;
+    println!("setup: done in {}, {installed} of 3 tools installed", human_time(start.elapsed()));
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! to compare with, a script in `bench/peers`.
 
 use super::measurement::Unit;
+use crate::setup::venv::{NUMPY, TORCH};
 
 /// A family of cases that the same two programs run.
 pub(crate) struct Bench {
@@ -50,11 +51,8 @@ pub(crate) struct Extra {
     pub(crate) programs: &'static [&'static str],
 }
 
-/// NumPy, as the scripts here use it.
-const NUMPY: &str = "numpy==2.4.6";
-
 /// torchvision and what its transforms of Pillow images need.
-const TORCHVISION: &[&str] = &["torch==2.13.0", "torchvision==0.28.0", "pillow==13.0.0", NUMPY];
+const TORCHVISION: &[&str] = &[TORCH, "torchvision==0.28.0", "pillow==13.0.0", NUMPY];
 
 pub(crate) const BENCHES: &[Bench] = &[PLAN, DATA, ORDER];
 

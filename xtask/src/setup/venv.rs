@@ -1,4 +1,4 @@
-//! Python environments in the cache, for tools and for the peers of `bench`.
+//! Python environments in the cache: for tools, for libtorch, and for the peers of `bench`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,16 +7,34 @@ use anyhow::{Context, Result, bail};
 
 use crate::cache::Installed;
 
+/// PyTorch; `crates/calmix-engine/build/libtorch.rs` accepts this version and no other.
+pub(crate) const TORCH: &str = "torch==2.13.0";
+
+/// NumPy, as all scripts here use it.
+pub(crate) const NUMPY: &str = "numpy==2.4.6";
+
+/// The environment whose libtorch the engine links, and whose PyTorch it is compared with.
+pub(crate) const PYTORCH: &[&str] = &[TORCH, NUMPY, "safetensors==0.8.0"];
+
+/// Whether the environment with these packages exists.
+pub(super) fn is_there(packages: &[&str]) -> Result<bool> {
+    Ok(installed(packages)?.is_complete())
+}
+
 /// The interpreter of an environment with exactly these packages (`name==version`), created when needed.
 pub(crate) fn python(packages: &[&str]) -> Result<PathBuf> {
-    let name = packages.join("+").replace("==", "-");
-    let installed = Installed::named(&format!("python/{name}"))?;
+    let installed = installed(packages)?;
     if !installed.is_complete() {
-        eprintln!("bench: creating a Python environment with {}", packages.join(", "));
+        eprintln!("python: creating an environment with {}", packages.join(", "));
     }
     installed.ensure(|folder| create(folder, packages))?;
     let program = programs(&installed.folder).join("python");
     Ok(program.with_extension(std::env::consts::EXE_EXTENSION))
+}
+
+fn installed(packages: &[&str]) -> Result<Installed> {
+    let name = packages.join("+").replace("==", "-");
+    Installed::named(&format!("python/{name}"))
 }
 
 /// Creates an environment in `folder` and installs the packages.

@@ -1,0 +1,100 @@
+//! libtorch: the one inside PyTorch's Python package, in an environment in the cache.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+use super::venv;
+use crate::human_time::human_time;
+use crate::workspace;
+
+/// Brings libtorch here and tells cargo where it is, unless the user has named one.
+pub(super) fn install() -> Result<()> {
+    let file = workspace::root().join(".cargo/libtorch.toml");
+    let written = fs::read_to_string(&file).unwrap_or_default();
+    if let Some(variable) = named_by_user(&written, |name| std::env::var_os(name)) {
+        println!("setup: {variable} is set, so libtorch is not installed; the build uses the one it names");
+        return Ok(());
+    }
+    let there = venv::is_there(venv::PYTORCH)?;
+    if !there {
+        println!("setup: libtorch is missing; PyTorch, about 5 GB with CUDA's libraries, takes some minutes");
+    }
+    let began = Instant::now();
+    let folder = package(&venv::python(venv::PYTORCH)?)?;
+    let shown = folder.display();
+    fs::write(&file, text(&folder)?).with_context(|| format!("cannot write {}", file.display()))?;
+    if there {
+        println!("setup: libtorch is there: {shown}");
+    } else {
+        println!("setup: libtorch installed in {}: {shown}", human_time(began.elapsed()));
+    }
+    Ok(())
+}
+
+/// The variable by which the user names a libtorch.
+///
+/// Cargo hands us what we wrote earlier as if it were in the environment; that does not count.
+fn named_by_user<V: AsRef<OsStr>>(written: &str, value: impl Fn(&str) -> Option<V>) -> Option<&'static str> {
+    if value("LIBTORCH_USE_PYTORCH").is_some() {
+        return Some("LIBTORCH_USE_PYTORCH");
+    }
+    let folder = value("LIBTORCH")?;
+    let ours = entry(Path::new(&folder)).is_ok_and(|entry| written.lines().any(|line| line == entry));
+    (!ours).then_some("LIBTORCH")
+}
+
+/// The folder of the package torch, which importing would take seconds to tell.
+fn package(python: &Path) -> Result<PathBuf> {
+    let ask = "import importlib.util; print(importlib.util.find_spec('torch').origin)";
+    let output = Command::new(python).args(["-c", ask]).output();
+    let output = output.with_context(|| format!("cannot start {}", python.display()))?;
+    let origin = String::from_utf8(output.stdout).context("the folder of torch is not named in UTF-8")?;
+    let folder = Path::new(origin.trim()).parent().filter(|folder| folder.join("lib").is_dir());
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(folder.with_context(|| format!("{} has torch without its libraries", python.display()))?.to_owned())
+}
+
+fn text(folder: &Path) -> Result<String> {
+    Ok(format!(
+        "# Written by `cargo xtask setup`. What the environment says wins: LIBTORCH or LIBTORCH_USE_PYTORCH.\n\
+         [env]\n{}\n",
+        entry(folder)?
+    ))
+}
+
+/// A line of TOML, whose strings are written like those of JSON.
+fn entry(folder: &Path) -> Result<String> {
+    let folder = folder.to_str().context("the folder of libtorch is not named in UTF-8")?;
+    Ok(format!("LIBTORCH = {}", serde_json::to_string(folder)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_setup_wrote_itself_is_not_the_users_choice() {
+        let written = text(Path::new("/cache/a \"b\"/torch")).expect("UTF-8");
+        let with = |name: &'static str, folder: &'static str| {
+            named_by_user(&written, move |asked| (asked == name).then_some(folder))
+        };
+        assert_eq!(with("LIBTORCH", "/cache/a \"b\"/torch"), None);
+        assert_eq!(with("LIBTORCH", "/cache/a"), Some("LIBTORCH"));
+        assert_eq!(with("LIBTORCH_USE_PYTORCH", "1"), Some("LIBTORCH_USE_PYTORCH"));
+        assert_eq!(with("HOME", "/"), None);
+        assert_eq!(named_by_user("", |name| (name == "LIBTORCH").then_some("")), Some("LIBTORCH"));
+    }
+
+    #[test]
+    fn what_is_installed_is_what_the_engine_accepts() {
+        let finder = workspace::root().join("crates/calmix-engine/build/libtorch.rs");
+        let finder = fs::read_to_string(finder).expect("the engine's build script");
+        let version = venv::TORCH.trim_start_matches("torch==");
+        assert!(finder.contains(&format!("NEEDED: &str = \"{version}\"")));
+    }
+}
