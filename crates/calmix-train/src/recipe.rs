@@ -1,0 +1,120 @@
+//! A recipe: one typed configuration of everything that decides what a run learns.
+//!
+//! It is put together from layers, each over the one before: the defaults, a recipe of ours (`recipes/`), a file,
+//! the environment (`CALMIX_TRAIN__STEPS=2000`), and settings on the command line (`train.steps=2000`). Every
+//! value knows where it came from; a key that does not exist is refused with the nearest one that does; every
+//! value and every combination is checked before anything starts, and all problems are told at once.
+//!
+//! ```
+//! use calmix_train::recipe::Layers;
+//!
+//! let resolved = Layers::new().recipe("cifar10").set("labels.count=25").resolve()?;
+//! assert_eq!((resolved.recipe.train.batch, resolved.recipe.train.ratio), (64, 7));
+//! assert_eq!(resolved.origin("labels.count").to_string(), "--set 1");
+//!
+//! let typo = Layers::new().recipe("cifar10").set("train.stpes=2000").resolve().unwrap_err();
+//! assert_eq!(typo.to_string(), "--set 1: there is no key `train.stpes`; did you mean `train.steps`?");
+//! # Ok::<(), calmix_train::recipe::RecipeError>(())
+//! ```
+//!
+//! The resolved recipe is stored with the run as TOML: read again, it is the same recipe, and enough to repeat the
+//! run. [`differences`] tells what a resumed run would change, and whether it may.
+
+mod augment;
+mod builtin;
+mod check;
+mod combination;
+mod data;
+pub mod engine;
+pub mod field;
+mod idle;
+mod known_elsewhere;
+mod layer;
+mod layers;
+pub mod limit;
+mod loader;
+pub mod method;
+mod nearest;
+mod observe;
+mod origin;
+mod problem;
+mod resume;
+mod schema;
+mod train;
+mod value;
+
+pub use augment::{Augment, Cutout, CutoutRule, Family, Frame, Geometry, RandAugment, RandAugmentRule};
+pub use builtin::{Builtin, builtin};
+pub use data::{Data, Keep, Labels, Source};
+pub use layers::{Layers, Resolved};
+pub use loader::{Loader, OnCorrupt};
+pub use method::Method;
+pub use observe::{Checkpoint, Evaluate, Log, OnFailure, Selection};
+pub use origin::Origin;
+pub use problem::{Problem, RecipeError, UnknownWord, Warning, What};
+pub use resume::{Difference, differences};
+pub use schema::schema;
+pub use train::{Ema, Network, NonFinite, Optimiser, Train};
+
+use field::{Field, Shape, Shaped, choice, section};
+
+section! {
+    /// Everything that decides what a run learns.
+    Recipe {
+        /// What the recipe is for, in one line.
+        free description: String = String::new();
+        /// Whose reading of the paper fills in what the recipe does not say.
+        fixed preset: Preset = Preset::Paper;
+        /// Which model is the result.
+        fixed selection: Selection = Selection::Last;
+        /// The dataset.
+        part dataset: Data = Data::default();
+        /// Which labels are kept.
+        part labels: Labels = Labels::default();
+        /// The network.
+        part network: Network = Network::default();
+        /// The method.
+        part method: Method = Method::default();
+        /// How long the run trains, on how much at a time, and where.
+        part train: Train = Train::default();
+        /// Stochastic gradient descent.
+        part optimiser: Optimiser = Optimiser::default();
+        /// The averaged copy of the network.
+        part ema: Ema = Ema::default();
+        /// What is seen of a picture.
+        part augment: Augment = Augment::default();
+        /// Who makes the batches.
+        part loader: Loader = Loader::default();
+        /// When and how models are judged.
+        part evaluate: Evaluate = Evaluate::default();
+        /// When the state of the run is kept.
+        part checkpoint: Checkpoint = Checkpoint::default();
+        /// What the run tells while it trains.
+        part log: Log = Log::default();
+    }
+}
+
+choice! {
+    /// A reading of the paper.
+    Preset {
+        /// What the paper says; where it is silent, what its other sentences make likelier.
+        Paper = "paper",
+        /// What the code that its authors published does. It exists for SoftMatch alone.
+        ReleasedCode = "released-code",
+    }
+}
+
+impl Recipe {
+    /// Every key of a recipe.
+    pub fn fields() -> &'static [Field] {
+        match Self::shape() {
+            Shape::Section(fields) => fields,
+            Shape::Value(_) => &[],
+        }
+    }
+
+    /// What the method comes to in a run of this recipe.
+    pub fn method(&self) -> calmix_core::method::Method {
+        self.method.resolve(self.train.steps)
+    }
+}

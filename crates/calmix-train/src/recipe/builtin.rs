@@ -1,0 +1,55 @@
+//! The recipes that come with the program.
+
+use super::layer::Layer;
+use super::nearest::nearest;
+use super::origin::Place;
+
+/// A recipe of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Builtin {
+    /// Its name.
+    pub name: &'static str,
+    /// What it says, as TOML; every number has its source in a comment.
+    pub text: &'static str,
+}
+
+macro_rules! texts {
+    ($folder:literal: $($name:literal)+) => {
+        &[$(Builtin {
+            name: $name,
+            text: include_str!(concat!("../../../../recipes/", $folder, $name, ".toml")),
+        }),+]
+    };
+}
+
+const RECIPES: &[Builtin] = texts!("":
+    "cifar10" "cifar10-released-code" "cifar100" "svhn" "stl10" "imagenet" "webvision"
+    "fashion-mnist" "folder" "desk-fashion-mnist" "desk-cifar10");
+const PRESETS: &[Builtin] = texts!("presets/": "released-code");
+const FAMILIES: &[Builtin] = texts!("augmentations/": "google" "imagenet");
+
+/// Every recipe of ours.
+pub fn builtin() -> &'static [Builtin] {
+    RECIPES
+}
+
+/// The layer of a preset. The defaults are the reading `paper`, so that has none.
+pub(super) fn preset(name: &str) -> Option<Layer> {
+    let text = PRESETS.iter().find(|preset| preset.name == name)?.text;
+    Some(Layer::text(&Place::Preset(name.to_owned()), text))
+}
+
+/// The layer of a family of augmentations. The defaults are `usb`, so that has none.
+pub(super) fn family(name: &str) -> Option<Layer> {
+    let text = FAMILIES.iter().find(|family| family.name == name)?.text;
+    Some(Layer::text(&Place::Family(name.to_owned()), text))
+}
+
+/// What was perhaps meant by a name that no recipe has.
+pub(super) fn hint(name: &str) -> String {
+    let names = RECIPES.iter().map(|recipe| recipe.name);
+    match nearest(name, names.clone()) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
+    }
+}

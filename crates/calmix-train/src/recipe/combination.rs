@@ -1,0 +1,222 @@
+//! Values that are fine by themselves and not together.
+
+use calmix_core::method::BaseLoss;
+
+use super::data::Keep;
+use super::engine::{Device, Precision, Step};
+use super::method::{Base, Pairing, StartRule};
+use super::observe::Selection;
+use super::{Preset, Recipe};
+
+/// What a combination is, at the key that is best changed.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Found {
+    /// It cannot be meant.
+    Wrong(&'static str, String),
+    /// It is probably not meant.
+    Odd(&'static str, String),
+}
+
+/// Everything wrong or odd about the values of a recipe together.
+pub(super) fn combinations(recipe: &Recipe) -> Vec<Found> {
+    let ours = [base, labels, mixup, training, judging];
+    let mut found: Vec<Found> = ours.into_iter().flat_map(|rules| rules(recipe)).flatten().collect();
+    // Core and data say it in their own words: only what none of the rules here has said.
+    if !found.iter().any(|found| matches!(found, Found::Wrong(..))) {
+        found.extend(below(recipe).into_iter().flatten());
+    }
+    found
+}
+
+fn wrong(holds: bool, path: &'static str, why: &str) -> Option<Found> {
+    holds.then(|| Found::Wrong(path, why.to_owned()))
+}
+
+fn odd(holds: bool, path: &'static str, why: &str) -> Option<Found> {
+    holds.then(|| Found::Odd(path, why.to_owned()))
+}
+
+fn base(recipe: &Recipe) -> Vec<Option<Found>> {
+    let Recipe { train, method, preset, .. } = recipe;
+    let (base, rows) = (method.base, u64::from(train.batch) * u64::from(train.ratio));
+    let alone = base == Base::Supervised && method.mixup.pairing == Pairing::None;
+    vec![
+        wrong(
+            *preset == Preset::ReleasedCode && base != Base::SoftMatch,
+            "method.base",
+            "preset = \"released-code\" exists for softmatch alone; take preset = \"paper\"",
+        ),
+        wrong(
+            base != Base::Supervised && train.ratio == 0,
+            "train.ratio",
+            &format!(
+                "{base} learns from unlabelled images and would get none; give it 1 or more, or take method.base = \"supervised\""
+            ),
+        ),
+        wrong(
+            base == Base::SoftMatch && rows == 1,
+            "train.ratio",
+            "softmatch takes a variance over the unlabelled images of a batch and would get one; give it two or more",
+        ),
+        odd(
+            base == Base::SoftMatch && train.ratio == 1 && rows > 1,
+            "train.ratio",
+            "is what USB falls back to when nothing is set, and softmatch has been seen to diverge with it (USB issue 88); 7 is usual",
+        ),
+        odd(
+            alone && train.ratio > 0,
+            "train.ratio",
+            "loads unlabelled images that supervised training without mixup has no use for; 0 is enough",
+        ),
+    ]
+}
+
+fn labels(recipe: &Recipe) -> Vec<Option<Found>> {
+    let Recipe { labels, train, .. } = recipe;
+    let needs = train.ratio > 0;
+    let inside = labels.unlabelled_from.iter().all(|subset| labels.from.contains(subset));
+    vec![
+        wrong(
+            labels.keep == Keep::Given && labels.file.is_empty(),
+            "labels.file",
+            "labels.keep is given, but no file says which labels",
+        ),
+        wrong(labels.from.is_empty(), "labels.from", "labels have to come from somewhere; name a subset"),
+        wrong(
+            needs && labels.unlabelled_from.is_empty(),
+            "labels.unlabelled_from",
+            "unlabelled images have to come from somewhere; name a subset",
+        ),
+        wrong(
+            needs && labels.keep == Keep::All && inside && !labels.include_labelled,
+            "labels.include_labelled",
+            "every label is kept, so no unlabelled image would be left; set it to true",
+        ),
+    ]
+}
+
+fn mixup(recipe: &Recipe) -> Vec<Option<Found>> {
+    let Recipe { train, method, .. } = recipe;
+    let mixup = &method.mixup;
+    if mixup.pairing == Pairing::None {
+        return Vec::new();
+    }
+    let guided = mixup.pairing != Pairing::Random;
+    let begin = mixup.start.begin(train.steps).unwrap_or(0);
+    let key = match mixup.start.rule {
+        StartRule::Step => "method.mixup.start.step",
+        _ => "method.mixup.start.share",
+    };
+    vec![
+        wrong(
+            begin >= train.steps,
+            key,
+            &format!(
+                "the mixup term would begin at step {begin}, but train.steps is {}; begin earlier, for example with method.mixup.start.rule = \"share\" and method.mixup.start.share = 0.1",
+                train.steps
+            ),
+        ),
+        wrong(
+            mixup.start.rule == StartRule::Ramp && mixup.start.full < mixup.start.share,
+            "method.mixup.start.full",
+            &format!("the ramp would end before it begins at {}", mixup.start.share),
+        ),
+        wrong(
+            guided && train.batch < 2,
+            "train.batch",
+            "one labelled image has no easy and no hard half; give it two or more",
+        ),
+        wrong(
+            method.base_loss == BaseLoss::Twice && train.step == Step::Lean,
+            "train.step",
+            "method.base_loss = \"twice\" needs both passes; take train.step = \"joint\"",
+        ),
+    ]
+}
+
+fn training(recipe: &Recipe) -> Vec<Option<Found>> {
+    let Recipe { train, optimiser, ema, .. } = recipe;
+    // What the initial weights still weigh in the average at the end.
+    let left = power(ema.decay, train.steps);
+    vec![
+        wrong(
+            optimiser.nesterov && optimiser.momentum == 0.0,
+            "optimiser.nesterov",
+            "without momentum there is nothing for Nesterov to look ahead with; set it to false",
+        ),
+        wrong(
+            train.shards > train.batch,
+            "train.shards",
+            &format!("a batch of {} cannot be cut into more parts than it has images", train.batch),
+        ),
+        wrong(
+            train.precision == Precision::F16 && train.device == Device::Cpu,
+            "train.precision",
+            "f16 is for GPUs; on a CPU take \"bf16\" or \"f32\"",
+        ),
+        odd(
+            left > 0.01,
+            "ema.decay",
+            &format!(
+                "leaves the initial weights {:.0} % of the average after {} steps; 0.99 suits a short run",
+                100.0 * left,
+                train.steps
+            ),
+        ),
+    ]
+}
+
+/// A share below one, multiplied with itself so many times: nothing but products, so the same everywhere.
+fn power(mut base: f64, mut exponent: u64) -> f64 {
+    let mut product = 1.0;
+    while exponent > 0 {
+        if exponent % 2 == 1 {
+            product *= base;
+        }
+        base *= base;
+        exponent /= 2;
+    }
+    product
+}
+
+fn judging(recipe: &Recipe) -> Vec<Option<Found>> {
+    let Recipe { selection, evaluate, labels, dataset, train, .. } = recipe;
+    let evaluations = train.steps.div_ceil(evaluate.every);
+    vec![
+        wrong(
+            *selection == Selection::BestValidation && labels.validation == 0.0,
+            "selection",
+            "no labels are held out to choose by; give labels.validation a share, such as 0.2",
+        ),
+        wrong(
+            *selection == Selection::BestTest && dataset.test.is_empty(),
+            "selection",
+            "dataset.test names no subset to choose by",
+        ),
+        odd(
+            *selection == Selection::BestTest,
+            "selection",
+            "chooses the model by the images it is judged with; every table will say so",
+        ),
+        odd(
+            *selection == Selection::Median && evaluations < u64::from(evaluate.window),
+            "evaluate.window",
+            &format!("is more than the {evaluations} evaluations of the run"),
+        ),
+        wrong(
+            evaluate.bins.is_empty(),
+            "evaluate.bins",
+            "name at least one number of bins, such as [15, 10]",
+        ),
+    ]
+}
+
+/// What core and data have to say about the values that they are given.
+fn below(recipe: &Recipe) -> [Option<Found>; 2] {
+    let method = recipe.method().validate().err();
+    let augment = recipe.augment.resolve().check().err();
+    [
+        method.map(|error| Found::Wrong("method.base", error.to_string())),
+        augment.map(|error| Found::Wrong("augment.size", error.to_string())),
+    ]
+}

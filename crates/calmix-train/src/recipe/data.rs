@@ -1,0 +1,150 @@
+//! What is learnt from: the dataset, and which of its labels are kept.
+
+use calmix_core::rng::Seed;
+use calmix_data::prepare::{Cifar100Labels, SourceSpec};
+use calmix_data::source::{idx, labels_csv};
+use calmix_data::split::{Plan, Rule};
+
+use super::field::{choice, section};
+use super::limit::{KEPT, SHARE, SOME, SOME_SHARE, above};
+
+section! {
+    /// The dataset.
+    Data {
+        /// What the files are.
+        fixed source: Source = Source::Folder;
+        /// The folder that holds them. No recipe knows it: it is given by a file, the environment or `--set`.
+        free path: String = String::new();
+        /// The folder that `prepare` wrote; empty for the one that belongs to `path`.
+        free prepared: String = String::new();
+        /// Whether images without a label are learnt from: in `labels-csv` those that no row names (otherwise left
+        /// out), in `webdataset` those without a class (otherwise an error).
+        fixed unlabelled: bool = true;
+        /// The subset that models are judged by; empty if there is none.
+        fixed test: String = "test".into();
+        /// The mean of red, green and blue, which is subtracted from pixels in 0 to 1.
+        fixed mean: [f64; 3] = [0.485, 0.456, 0.406], SHARE;
+        /// The standard deviation of red, green and blue, which pixels are then divided by.
+        fixed std: [f64; 3] = [0.229, 0.224, 0.225], above(0.0);
+    }
+}
+
+choice! {
+    /// What the files of a dataset are.
+    Source {
+        /// CIFAR-10, binary version.
+        Cifar10 = "cifar10",
+        /// CIFAR-100, binary version, 100 classes.
+        Cifar100 = "cifar100",
+        /// CIFAR-100, binary version, its 20 coarse classes.
+        Cifar100Coarse = "cifar100-coarse",
+        /// MNIST.
+        Mnist = "mnist",
+        /// Fashion-MNIST.
+        FashionMnist = "fashion-mnist",
+        /// SVHN, cropped digits, with its extra images.
+        Svhn = "svhn",
+        /// SVHN without its extra images.
+        SvhnNoExtra = "svhn-no-extra",
+        /// STL-10, binary version, with its unlabelled images.
+        Stl10 = "stl10",
+        /// A folder for each class, and one for unlabelled images.
+        Folder = "folder",
+        /// A folder of images with `labels.csv` or `metadata.csv`.
+        LabelsCsv = "labels-csv",
+        /// Tar shards of the WebDataset convention.
+        Webdataset = "webdataset",
+        /// ImageNet in its folder layout.
+        Imagenet = "imagenet",
+        /// WebVision with its file lists.
+        Webvision = "webvision",
+    }
+}
+
+section! {
+    /// Which labels are kept; all others are forgotten.
+    Labels {
+        /// How the number of labels is given.
+        fixed keep: Keep = Keep::PerClass;
+        /// How many, of each class or in all.
+        fixed count: u64 = 4, SOME;
+        /// Which share, where a share is kept.
+        fixed share: f64 = 0.1, SOME_SHARE;
+        /// The split whose labels are kept, where they are given: a `split.json`.
+        free file: String = String::new();
+        /// What the draw depends on besides the dataset: the same labels in every run with this number.
+        fixed seed: u64 = 0;
+        /// The subsets that labels come from.
+        fixed from: Vec<String> = vec!["train".into()];
+        /// The subsets whose samples are learnt from without their label.
+        fixed unlabelled_from: Vec<String> = vec!["train".into()];
+        /// Whether samples that keep their label are among the unlabelled ones, too.
+        fixed include_labelled: bool = true;
+        /// The share of the labels that is held out for validation; no class gives its last label.
+        fixed validation: f64 = 0.0, KEPT;
+    }
+}
+
+choice! {
+    /// How the number of labels is given.
+    Keep {
+        /// So many of each class: `count`.
+        PerClass = "per-class",
+        /// So many in all, evenly over the classes: `count`.
+        Total = "total",
+        /// The same share of each class: `share`.
+        Share = "share",
+        /// Every label.
+        All = "all",
+        /// Exactly those of `file`.
+        Given = "given",
+    }
+}
+
+impl Data {
+    /// What the files are, as `prepare` takes it.
+    pub fn source_spec(&self) -> SourceSpec {
+        match self.source {
+            Source::Cifar10 => SourceSpec::Cifar10,
+            Source::Cifar100 => SourceSpec::Cifar100 { labels: Cifar100Labels::Fine },
+            Source::Cifar100Coarse => SourceSpec::Cifar100 { labels: Cifar100Labels::Coarse },
+            Source::Mnist => SourceSpec::Idx { classes: idx::Classes::Digits },
+            Source::FashionMnist => SourceSpec::Idx { classes: idx::Classes::Fashion },
+            Source::Svhn => SourceSpec::Svhn { extra: true },
+            Source::SvhnNoExtra => SourceSpec::Svhn { extra: false },
+            Source::Stl10 => SourceSpec::Stl10,
+            Source::Folder => SourceSpec::Folder,
+            Source::LabelsCsv => SourceSpec::LabelsCsv {
+                unlisted: if self.unlabelled {
+                    labels_csv::Unlisted::Unlabelled
+                } else {
+                    labels_csv::Unlisted::LeaveOut
+                },
+            },
+            Source::Webdataset => SourceSpec::Webdataset { unlabelled: self.unlabelled },
+            Source::Imagenet => SourceSpec::Imagenet,
+            Source::Webvision => SourceSpec::Webvision,
+        }
+    }
+}
+
+impl Labels {
+    /// How the dataset is split.
+    pub fn plan(&self) -> Plan {
+        let labels = self.count;
+        Plan {
+            seed: Seed(self.seed),
+            rule: match self.keep {
+                Keep::PerClass => Rule::PerClass { labels },
+                Keep::Total => Rule::Total { labels },
+                Keep::Share => Rule::Fraction { share: self.share },
+                Keep::All => Rule::Fraction { share: 1.0 },
+                Keep::Given => Rule::Given,
+            },
+            labelled: self.from.clone(),
+            unlabelled: self.unlabelled_from.clone(),
+            include_labelled: self.include_labelled,
+            validation: self.validation,
+        }
+    }
+}

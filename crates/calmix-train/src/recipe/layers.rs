@@ -1,0 +1,237 @@
+//! From layers to a recipe.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use toml::Value;
+
+use super::builtin::{self, builtin};
+use super::check::check;
+use super::combination::{Found, combinations};
+use super::idle::idle;
+use super::layer::{Layer, Setting};
+use super::origin::{Origin, Place};
+use super::problem::{Problem, RecipeError, Warning, What};
+use super::value::{self, Leaves, find};
+use super::{Recipe, resume};
+
+/// The layers of a recipe. Whatever the order in which they are added, they lie over each other in this one: the
+/// defaults, the family of augmentations, recipes of ours, the preset, files, the environment, settings.
+#[derive(Debug, Clone, Default)]
+pub struct Layers {
+    recipes: Vec<Layer>,
+    files: Vec<Layer>,
+    environment: Vec<Layer>,
+    settings: Vec<Layer>,
+}
+
+/// A recipe that has been checked, and where each of its values came from.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// The recipe.
+    pub recipe: Recipe,
+    /// What is allowed, and probably not meant.
+    pub warnings: Vec<Warning>,
+    leaves: Leaves,
+    origins: BTreeMap<String, Origin>,
+}
+
+impl Layers {
+    /// The defaults alone.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a recipe of ours.
+    #[must_use]
+    pub fn recipe(mut self, name: &str) -> Self {
+        self.extend(name, Origin::Default, &mut Vec::new());
+        self
+    }
+
+    /// Adds a file.
+    #[must_use]
+    pub fn file(mut self, path: &Path) -> Self {
+        match fs::read_to_string(path) {
+            Ok(text) => self.text(path, &text),
+            Err(error) => {
+                let origin = Origin::Text { place: Place::File(path.to_owned()), line: None };
+                self.files.push(Layer::unreadable(origin, format!("cannot be read: {error}")));
+                self
+            }
+        }
+    }
+
+    /// Adds the text of a file.
+    #[must_use]
+    pub fn text(mut self, path: &Path, text: &str) -> Self {
+        let layer = Layer::text(&Place::File(path.to_owned()), text);
+        if let Some((name, origin)) = layer.extends.clone() {
+            self.extend(&name, origin, &mut Vec::new());
+        }
+        self.files.push(layer);
+        self
+    }
+
+    /// Adds the environment, such as [`std::env::vars_os`]: `CALMIX_TRAIN__STEPS` is `train.steps`, and
+    /// `CALMIX__SELECTION` is `selection`. Variables of any other form are left alone.
+    #[must_use]
+    pub fn environment(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        self.environment.push(Layer::environment(variables));
+        self
+    }
+
+    /// Adds a setting, `train.steps=2000`.
+    #[must_use]
+    pub fn set(mut self, setting: &str) -> Self {
+        self.settings.push(Layer::set(self.settings.len() + 1, setting));
+        self
+    }
+
+    /// Lays the layers over each other and checks every value.
+    ///
+    /// # Errors
+    /// Names every key that does not exist and every value that cannot be; if there are none of these, every
+    /// combination that makes no sense.
+    pub fn resolve(self) -> Result<Resolved, RecipeError> {
+        let defaults = value::of(&Recipe::default()).map_err(|error| unexpected(&error))?;
+        let mut leaves = defaults.clone();
+        let mut origins = BTreeMap::new();
+        let mut problems = Vec::new();
+        for layer in self.in_order() {
+            problems.extend(layer.problems);
+            for Setting { path, value, origin } in layer.settings {
+                let Some(field) = find(&path) else { continue };
+                match check(field, &value) {
+                    Ok(value) => {
+                        leaves.insert(path.clone(), value);
+                        origins.insert(path, origin);
+                    }
+                    Err(what) => problems.push(Problem { path, origin, what }),
+                }
+            }
+        }
+        if !problems.is_empty() {
+            return Err(RecipeError { problems });
+        }
+        let recipe = value::recipe(&leaves).map_err(|error| unexpected(&error))?;
+        let mut resolved = Resolved { recipe, warnings: Vec::new(), leaves, origins };
+        resolved.drop_idle(&defaults)?;
+        resolved.combine()?;
+        Ok(resolved)
+    }
+
+    /// All layers, the lowest first.
+    fn in_order(self) -> Vec<Layer> {
+        let asked = [&self.recipes, &self.files, &self.environment, &self.settings];
+        let chosen = |path: &str| {
+            let settings = asked.iter().copied().flatten().flat_map(|layer| &layer.settings);
+            settings.rev().find(|setting| setting.path == path)?.value.as_str().map(str::to_owned)
+        };
+        let family = chosen("augment.family").and_then(|name| builtin::family(&name));
+        let preset = chosen("preset").and_then(|name| builtin::preset(&name));
+        let above = [self.files, self.environment, self.settings].into_iter().flatten();
+        family.into_iter().chain(self.recipes).chain(preset).chain(above).collect()
+    }
+
+    /// Adds a recipe of ours, and first the one that it extends.
+    fn extend(&mut self, name: &str, origin: Origin, above: &mut Vec<String>) {
+        let known = builtin().iter().find(|recipe| recipe.name == name);
+        let Some(recipe) = known.filter(|_| !above.iter().any(|other| other == name)) else {
+            let mut layer = Layer::default();
+            layer.problem(name, origin, What::NoRecipe { hint: builtin::hint(name) });
+            self.recipes.push(layer);
+            return;
+        };
+        let layer = Layer::text(&Place::Recipe(name.to_owned()), recipe.text);
+        if let Some((lower, origin)) = layer.extends.clone() {
+            above.push(name.to_owned());
+            self.extend(&lower, origin, above);
+        }
+        self.recipes.push(layer);
+    }
+}
+
+impl Resolved {
+    /// Where a value came from.
+    pub fn origin(&self, path: &str) -> Origin {
+        self.origins.get(path).cloned().unwrap_or(Origin::Default)
+    }
+
+    /// The value at a path, as TOML.
+    pub fn value(&self, path: &str) -> Option<&Value> {
+        self.leaves.get(path)
+    }
+
+    /// The recipe as TOML, every value of it: what is stored with a run. Read again, it is the same recipe.
+    pub fn to_toml(&self) -> String {
+        value::document(&self.leaves, &|_| None)
+    }
+
+    /// The same, with a comment after each value that says where it came from.
+    pub fn to_toml_with_origins(&self) -> String {
+        value::document(&self.leaves, &|path| Some(self.origin(path).to_string()))
+    }
+
+    /// Names the run: 64 hexadecimal digits that are the same for recipes with the same values in every key that
+    /// must match when a run is resumed.
+    pub fn hash(&self) -> String {
+        resume::hash(self)
+    }
+
+    /// Whether a run can start: what no recipe knows has been given.
+    ///
+    /// # Errors
+    /// Names every key that is still missing.
+    pub fn ready(&self) -> Result<(), RecipeError> {
+        let path = "dataset.path".to_owned();
+        if !self.recipe.dataset.path.is_empty() {
+            return Ok(());
+        }
+        let hint = "give the folder of the dataset, for example with `--set dataset.path=FOLDER`".into();
+        let problem = Problem { origin: self.origin(&path), path, what: What::Missing { hint } };
+        Err(RecipeError { problems: vec![problem] })
+    }
+
+    /// Resets what has no effect, so that recipes that do the same are the same.
+    fn drop_idle(&mut self, defaults: &Leaves) -> Result<(), RecipeError> {
+        for (path, why) in idle(&self.recipe) {
+            let (Some(value), Some(default)) = (self.leaves.get_mut(&path), defaults.get(&path)) else {
+                continue;
+            };
+            let origin = self.origins.remove(&path).unwrap_or(Origin::Default);
+            if value != default && origin.is_asked_for() {
+                let why = format!("has no effect: {why}");
+                self.warnings.push(Warning { path, value: value.to_string(), origin, why });
+            }
+            value.clone_from(default);
+        }
+        self.recipe = value::recipe(&self.leaves).map_err(|error| unexpected(&error))?;
+        Ok(())
+    }
+
+    fn combine(&mut self) -> Result<(), RecipeError> {
+        let mut problems = Vec::new();
+        for found in combinations(&self.recipe) {
+            let (Found::Wrong(path, why) | Found::Odd(path, why)) = &found;
+            let (path, why) = ((*path).to_owned(), why.clone());
+            let (origin, value) = (self.origin(&path), self.leaves.get(&path));
+            let value = value.map(Value::to_string).unwrap_or_default();
+            match found {
+                Found::Wrong(..) => {
+                    problems.push(Problem { path, origin, what: What::Rule { value, rule: why } });
+                }
+                Found::Odd(..) => self.warnings.push(Warning { path, value, origin, why }),
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(RecipeError { problems }) }
+    }
+}
+
+/// What the checks before should have caught.
+fn unexpected(error: &dyn std::fmt::Display) -> RecipeError {
+    let what = What::Unreadable(format!("the recipe contradicts its own checks: {error}"));
+    RecipeError { problems: vec![Problem { path: String::new(), origin: Origin::Default, what }] }
+}

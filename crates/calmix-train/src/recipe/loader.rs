@@ -1,0 +1,58 @@
+//! Who makes the batches, and what becomes of corrupt samples.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use calmix_data::loader::{self as data_loader, Workers};
+
+use super::field::{choice, section};
+use super::limit::{SHARE, SOME, from};
+
+section! {
+    /// Who makes the batches. None of it changes a byte of them.
+    Loader {
+        /// Worker threads; 0 for one per core.
+        free workers: u32 = 0, from(0.0).to(4096.0);
+        /// How many batches may be in the making or waiting.
+        free prefetch: u32 = 2, SOME.to(1024.0);
+        /// Seconds without any progress after which the run gives up.
+        free patience: u32 = 60, SOME.to(86_400.0);
+        /// Megabytes of decoded pictures to keep in memory; 0 for none.
+        free memory: u64 = 1024;
+        /// What becomes of a corrupt sample.
+        free on_corrupt: OnCorrupt = OnCorrupt::Skip;
+        /// The largest share of the samples seen that may be skipped.
+        free corrupt_share: f64 = 0.001, SHARE;
+    }
+}
+
+choice! {
+    /// What becomes of a corrupt sample.
+    OnCorrupt {
+        /// Another takes its place by a fixed rule, and it is counted.
+        Skip = "skip",
+        /// The run stops and names it.
+        Stop = "stop",
+    }
+}
+
+impl Loader {
+    /// The workers.
+    pub fn workers(&self) -> Workers {
+        let some = |number: u32, otherwise| NonZeroUsize::new(number as usize).unwrap_or(otherwise);
+        let defaults = Workers::default();
+        Workers {
+            threads: some(self.workers, defaults.threads),
+            prefetch: some(self.prefetch, defaults.prefetch),
+            patience: Duration::from_secs(u64::from(self.patience)),
+        }
+    }
+
+    /// What becomes of a corrupt sample.
+    pub fn corrupt(&self) -> data_loader::OnCorrupt {
+        match self.on_corrupt {
+            OnCorrupt::Skip => data_loader::OnCorrupt::Skip { share: self.corrupt_share },
+            OnCorrupt::Stop => data_loader::OnCorrupt::Stop,
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! How a run is watched and kept: evaluation, checkpoints, log, and which model is the result.
+
+use super::field::{choice, section};
+use super::limit::{SOME, from};
+
+choice! {
+    /// Which model a run reports as its result.
+    Selection {
+        /// The averaged model of the last step.
+        Last = "last",
+        /// The median figure of the last evaluations (20 unless `evaluate.window` says otherwise), as in Google's code.
+        Median = "median",
+        /// The best one on the labels held out for validation.
+        BestValidation = "best-validation",
+        /// The best one on the test subset, as in USB, TorchSSL and the released code: every table then says so.
+        BestTest = "best-test",
+    }
+}
+
+section! {
+    /// When and how models are judged.
+    Evaluate {
+        /// Steps from one evaluation to the next; there is always one after the last step.
+        fixed every: u64 = 5120, SOME;
+        /// How many of the last evaluations the median is taken of.
+        fixed window: u32 = 20, SOME;
+        /// Images at a time.
+        free batch: u32 = 256, SOME.to(65_536.0);
+        /// Bins of the calibration error, the primary number first; one error is reported for each.
+        fixed bins: Vec<u16> = vec![15, 10], SOME;
+        /// Resamples for confidence intervals; 0 for none.
+        free bootstrap: u32 = 1000, from(0.0).to(1_000_000.0);
+        /// Whether the network itself is judged as well as its average.
+        fixed online: bool = false;
+    }
+}
+
+section! {
+    /// When the state of a run is kept.
+    Checkpoint {
+        /// Steps from one checkpoint to the next.
+        free every: u64 = 1024, SOME;
+        /// How many are kept.
+        free keep: u32 = 2, SOME;
+        /// What happens when one cannot be written.
+        free on_failure: OnFailure = OnFailure::Stop;
+    }
+}
+
+choice! {
+    /// What happens when a checkpoint cannot be written.
+    OnFailure {
+        /// The run stops; the checkpoint before is intact.
+        Stop = "stop",
+        /// The run goes on and says so with every event, until one can be written again.
+        GoOn = "go-on",
+    }
+}
+
+section! {
+    /// What a run tells while it trains.
+    Log {
+        /// Steps from one line to the next.
+        free every: u64 = 64, SOME;
+        /// Whether events are written for TensorBoard as well.
+        free tensorboard: bool = false;
+    }
+}

@@ -1,0 +1,131 @@
+//! What is wrong with a recipe, and what is merely odd.
+
+use std::fmt;
+
+use super::origin::Origin;
+
+/// Everything that is wrong with a recipe.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct RecipeError {
+    /// At least one problem.
+    pub problems: Vec<Problem>,
+}
+
+/// One thing that is wrong with a recipe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The key.
+    pub path: String,
+    /// Where its value came from.
+    pub origin: Origin,
+    /// What is wrong.
+    pub what: What,
+}
+
+/// What can be wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum What {
+    /// There is no such key.
+    NoKey {
+        /// The one that was perhaps meant.
+        nearest: Option<String>,
+    },
+    /// There is no such recipe.
+    NoRecipe {
+        /// The one that was perhaps meant, otherwise all that there are.
+        hint: String,
+    },
+    /// A value where keys belong.
+    Section,
+    /// A value that the key cannot have.
+    Expected {
+        /// The value.
+        value: String,
+        /// What it should have been.
+        expected: String,
+        /// The word that was perhaps meant.
+        nearest: Option<String>,
+    },
+    /// A value that contradicts another.
+    Rule {
+        /// The value.
+        value: String,
+        /// What it contradicts and what to do.
+        rule: String,
+    },
+    /// A value that nobody gave.
+    Missing {
+        /// How to give it.
+        hint: String,
+    },
+    /// Something that cannot be read.
+    Unreadable(String),
+}
+
+/// Something that is allowed, and probably not meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// The key.
+    pub path: String,
+    /// Its value.
+    pub value: String,
+    /// Where that came from.
+    pub origin: Origin,
+    /// What is odd about it.
+    pub why: String,
+}
+
+/// A word that means nothing here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{found}` is not known; expected {expected}")]
+pub struct UnknownWord {
+    /// The word.
+    pub found: String,
+    /// What it should have been.
+    pub expected: &'static str,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, origin, what } = self;
+        if *origin != Origin::Default {
+            write!(f, "{origin}: ")?;
+        }
+        match what {
+            What::NoKey { nearest: Some(nearest) } => {
+                write!(f, "there is no key `{path}`; did you mean `{nearest}`?")
+            }
+            What::NoKey { nearest: None } => write!(f, "there is no key `{path}`"),
+            What::NoRecipe { hint } => write!(f, "there is no recipe `{path}`; {hint}"),
+            What::Section => write!(f, "`{path}` is a section; set one of its keys instead"),
+            What::Expected { value, expected, nearest } => {
+                write!(f, "{path} = {value}: expected {expected}")?;
+                nearest.as_ref().map_or(Ok(()), |nearest| write!(f, "; did you mean {nearest}?"))
+            }
+            What::Rule { value, rule } => write!(f, "{path} = {value}: {rule}"),
+            What::Missing { hint } => write!(f, "{path} is not set; {hint}"),
+            What::Unreadable(why) => f.write_str(why),
+        }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, value, origin, why } = self;
+        write!(f, "{path} = {value} ({origin}) {why}")
+    }
+}
+
+impl fmt::Display for RecipeError {
+    /// One problem a line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, problem) in self.problems.iter().enumerate() {
+            if n > 0 {
+                f.write_str("\n")?;
+            }
+            problem.fmt(f)?;
+        }
+        Ok(())
+    }
+}

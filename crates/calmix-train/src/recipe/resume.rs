@@ -1,0 +1,55 @@
+//! What a resumed run may change.
+
+use toml::Value;
+
+use super::Recipe;
+use super::field::{Resume, leaves};
+use super::layers::Resolved;
+
+/// A key whose value a resumed run would change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// The key.
+    pub path: String,
+    /// The value that the run was started with.
+    pub old: Value,
+    /// The value that it would be resumed with.
+    pub new: Value,
+    /// Whether it may be changed.
+    pub may_change: bool,
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { path, old, new, may_change } = self;
+        let verdict = if *may_change { "" } else { ", which would be another run" };
+        write!(f, "{path}: {old} → {new}{verdict}")
+    }
+}
+
+/// Everything that differs between the recipe a run was started with and the one it would be resumed with, in the
+/// order of the recipe.
+pub fn differences(old: &Resolved, new: &Resolved) -> Vec<Difference> {
+    leaves(Recipe::fields())
+        .into_iter()
+        .filter_map(|(path, field)| {
+            let (old, new) = (old.value(&path)?, new.value(&path)?);
+            let may_change = field.resume == Resume::MayChange;
+            (old != new).then(|| Difference { old: old.clone(), new: new.clone(), path, may_change })
+        })
+        .collect()
+}
+
+/// Blake3 of the keys that must match, one `path = value` a line, in the order of their paths.
+///
+/// A key that a later version adds changes it. What an older version stored is therefore read again and compared by
+/// [`differences`]; the hash names a run within one version.
+pub(super) fn hash(resolved: &Resolved) -> String {
+    let mut lines: Vec<String> = leaves(Recipe::fields())
+        .into_iter()
+        .filter(|(_, field)| field.resume == Resume::MustMatch)
+        .filter_map(|(path, _)| resolved.value(&path).map(|value| format!("{path} = {value}\n")))
+        .collect();
+    lines.sort_unstable();
+    blake3::hash(lines.concat().as_bytes()).to_hex().to_string()
+}

@@ -1,0 +1,92 @@
+//! The run itself: the network, the steps, the optimiser.
+
+use calmix_core::schedule::LearningRate;
+
+use super::engine::{BatchNorm, Block, Device, NetworkName, Precision, Step};
+use super::field::{choice, section, words};
+use super::limit::{KEPT, SOME, above, from};
+
+section! {
+    /// The network.
+    Network {
+        /// Which one.
+        fixed name: NetworkName = NetworkName::Wrn28x2;
+        /// The first block of the later stages of a wide residual network; `resnet-50` has only one form.
+        fixed block: Block = Block::Google;
+    }
+}
+
+section! {
+    /// How long a run trains, on how much at a time, and where.
+    Train {
+        /// Steps of the run.
+        fixed steps: u64 = 1 << 20, SOME;
+        /// B: labelled images in a batch.
+        fixed batch: u32 = 64, SOME.to(65_536.0);
+        /// μ: unlabelled images for each labelled one.
+        fixed ratio: u32 = 7, from(0.0).to(1024.0);
+        /// How the plan of a step is carried out.
+        fixed step: Step = Step::Joint;
+        /// The format of numbers. What `auto` comes to is decided at the first launch and written into the run.
+        fixed precision: Precision = Precision::Auto;
+        /// Where the arithmetic happens.
+        free device: Device = Device::Auto;
+        /// Threads of the arithmetic on a CPU; 0 for one per core.
+        free threads: u32 = 0, from(0.0).to(4096.0);
+        /// What everything random in the run depends on, except which labels are kept.
+        fixed seed: u64 = 0;
+        /// Batches of a step, each with a plan of its own: more groups are a larger batch.
+        fixed groups: u32 = 1, SOME.to(65_536.0);
+        /// Parts that a batch is cut into, to be run by one process or by several.
+        fixed shards: u32 = 1, SOME.to(65_536.0);
+        /// Over which rows batch normalisation takes its statistics.
+        fixed batch_norm: BatchNorm = BatchNorm::Shard;
+        /// What happens when a loss or a gradient is not finite.
+        free non_finite: NonFinite = NonFinite::Stop;
+        /// How many such steps may be skipped before the run stops after all.
+        free non_finite_skips: u32 = 10, SOME;
+    }
+}
+
+choice! {
+    /// What happens when a loss or a gradient is not finite.
+    NonFinite {
+        /// The run stops at the last good state.
+        Stop = "stop",
+        /// The step changes nothing and is counted.
+        Skip = "skip",
+    }
+}
+
+section! {
+    /// Stochastic gradient descent.
+    Optimiser {
+        /// The learning rate of the first step.
+        fixed lr: f64 = 0.03, above(0.0);
+        /// How much of the last update each step keeps.
+        fixed momentum: f64 = 0.9, KEPT;
+        /// Whether the momentum is Nesterov's.
+        fixed nesterov: bool = true;
+        /// How much the weights are drawn to zero; biases and normalisations are not.
+        fixed weight_decay: f64 = 5e-4, from(0.0);
+        /// How the learning rate falls.
+        fixed schedule: LearningRate = LearningRate::Cosine;
+        /// The longest gradient; longer ones are shortened to it. 0 for no limit.
+        fixed clip: f64 = 0.0, from(0.0);
+    }
+}
+
+section! {
+    /// The averaged copy of the network, which is the one that is evaluated.
+    Ema {
+        /// How much of the average each step keeps.
+        fixed decay: f64 = 0.999, KEPT;
+    }
+}
+
+words! {
+    LearningRate {
+        Cosine = "cosine": "lr·cos(7πk/16K), from lr to 0.195·lr: FixMatch and its successors.",
+        Constant = "constant": "The same at every step.",
+    }
+}

@@ -1,0 +1,100 @@
+//! The schema for editors: it takes what the program takes and refuses what it refuses.
+
+use calmix_train::recipe::{Layers, builtin, schema};
+use serde_json::{Value, json};
+
+/// The part of JSON Schema that ours is written in; anything else is a mistake in it.
+fn fits(schema: &Value, value: &Value) -> bool {
+    schema.as_object().unwrap().iter().all(|(rule, of)| match rule.as_str() {
+        "$schema" | "title" | "description" | "default" => true,
+        "type" => match of.as_str().unwrap() {
+            "object" => value.is_object(),
+            "boolean" => value.is_boolean(),
+            "string" => value.is_string(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "number" => value.is_number(),
+            "array" => value.is_array(),
+            other => panic!("{other}"),
+        },
+        "properties" => value.as_object().is_some_and(|object| {
+            object.iter().all(|(key, value)| of.get(key).is_none_or(|schema| fits(schema, value)))
+        }),
+        "additionalProperties" => {
+            assert_eq!(of, false);
+            let known = |key: &String| schema["properties"].get(key).is_some();
+            value.as_object().is_some_and(|object| object.keys().all(known))
+        }
+        "enum" => of.as_array().unwrap().contains(value),
+        "const" => of == value,
+        "oneOf" => of.as_array().unwrap().iter().filter(|schema| fits(schema, value)).count() == 1,
+        "pattern" => {
+            assert_eq!(of, "^(auto|cpu|cuda(:[0-9]+)?|mps)$");
+            value.as_str().is_some_and(|text| !text.contains(' '))
+        }
+        "items" => value.as_array().is_some_and(|items| items.iter().all(|item| fits(of, item))),
+        "minItems" => value.as_array().is_some_and(|items| items.len() as u64 >= of.as_u64().unwrap()),
+        "maxItems" => value.as_array().is_some_and(|items| items.len() as u64 <= of.as_u64().unwrap()),
+        _ => {
+            let (end, number) = (of.as_f64().unwrap(), value.as_f64().unwrap_or(f64::NAN));
+            match rule.as_str() {
+                "minimum" => number >= end,
+                "maximum" => number <= end,
+                "exclusiveMinimum" => number > end,
+                "exclusiveMaximum" => number < end,
+                other => panic!("{other}"),
+            }
+        }
+    })
+}
+
+fn json_of(text: &str) -> Value {
+    serde_json::to_value(text.parse::<toml::Table>().unwrap()).unwrap()
+}
+
+#[test]
+fn every_recipe_fits() {
+    let schema = schema();
+    for recipe in builtin() {
+        assert!(fits(&schema, &json_of(recipe.text)), "{}", recipe.name);
+        let resolved = Layers::new().recipe(recipe.name).resolve().unwrap();
+        assert!(fits(&schema, &json_of(&resolved.to_toml())), "{}", recipe.name);
+    }
+}
+
+#[test]
+fn what_the_program_refuses_does_not_fit() {
+    let schema = schema();
+    for text in [
+        "stpes = 1",
+        "train.steps = 0",
+        "train.steps = \"1\"",
+        "train.batch = 65537",
+        "train = 1",
+        "ema.decay = 1.0",
+        "labels.share = 0.0",
+        "method.base = \"FixMatch\"",
+        "dataset.mean = [0.5]",
+        "augment.cutout.fill = [0, 0, 256]",
+        "extends = \"nothing\"",
+        "optimiser.nesterov = 1",
+    ] {
+        assert!(!fits(&schema, &json_of(text)), "{text}");
+        assert!(super::file(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn it_describes_keys_words_and_defaults() {
+    let schema = schema();
+    let train = &schema["properties"]["train"]["properties"];
+    assert_eq!(
+        train["batch"],
+        json!({
+            "type": "integer", "minimum": 1, "maximum": 65536, "default": 64,
+            "description": "B: labelled images in a batch."
+        })
+    );
+    let joint = &train["step"]["oneOf"][0];
+    assert_eq!(joint["const"], "joint");
+    assert!(joint["description"].as_str().unwrap().ends_with("Algorithm 1 to the letter."), "{joint}");
+}
