@@ -71,7 +71,7 @@ fn whatever_call_fails_the_last_checkpoint_is_whole() {
         }
 
         // The next start finds no trace of it, and the same step or the next can be made.
-        let run = Run::open(&folder).unwrap();
+        let run = Run::open_on(&folder, FaultyDisk::sound()).unwrap();
         assert_eq!(scratches(&folder), 0, "{case}");
         let mut checkpoints = run.checkpoints(2);
         match save(&mut checkpoints, 30) {
@@ -94,8 +94,9 @@ fn a_file_is_old_or_new_whatever_call_fails() {
     for fault in [Fault::Once(ErrorKind::StorageFull), Fault::Killed, Fault::KilledWithin] {
         for at in 0..5 {
             let temp = tempfile::tempdir().unwrap();
-            drop(Run::create(temp.path()).unwrap());
-            Run::open(temp.path()).unwrap().write(RunFile::Recipe, b"old").unwrap();
+            let run = Run::create_on(temp.path(), FaultyDisk::sound()).unwrap();
+            run.write(RunFile::Recipe, b"old").unwrap();
+            drop(run);
             let disk = Arc::new(FaultyDisk::new(fault, at));
             let run = Run::open_on(temp.path(), disk.clone()).unwrap();
             assert!(run.write(RunFile::Recipe, b"new!").is_err());
@@ -113,7 +114,7 @@ fn a_file_is_old_or_new_whatever_call_fails() {
             assert!(Run::create_on(temp.path(), disk.clone()).is_err(), "{fault:?} at {at}");
             let whole = disk.calls()[..at].contains(&"rename");
             assert_eq!(Run::open(temp.path()).is_ok(), whole, "{fault:?} at {at}");
-            assert_eq!(Run::create(temp.path()).is_ok(), !whole, "{fault:?} at {at}");
+            assert_eq!(Run::create_on(temp.path(), FaultyDisk::sound()).is_ok(), !whole, "{fault:?} at {at}");
         }
     }
 }
@@ -128,7 +129,7 @@ fn a_line_is_whole_or_not_there() {
         (Fault::Killed, 4, "one\ntwo\n"),
     ] {
         let temp = tempfile::tempdir().unwrap();
-        drop(Run::create(temp.path()).unwrap());
+        drop(Run::create_on(temp.path(), FaultyDisk::sound()).unwrap());
         let disk = Arc::new(FaultyDisk::new(fault, at));
         let run = Run::open_on(temp.path(), disk).unwrap();
         let mut journal = run.journal(&Mark::start()).unwrap();
