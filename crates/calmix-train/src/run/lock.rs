@@ -19,7 +19,7 @@ const LONGEST: u64 = 256;
 /// The right to write into a run, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -39,7 +39,14 @@ impl Lock {
         // In place, against the rule for all other files: renaming a new file here would leave the lock behind.
         file.set_len(0).map_err(cannot)?;
         file.write_all(format!("process {} on {}\n", process::id(), host()).as_bytes()).map_err(cannot)?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child between its fork and its exec has it open, too.
+        let _ = self.file.unlock();
     }
 }
 
@@ -57,4 +64,22 @@ fn host() -> String {
     let named = files.iter().find_map(|path| fs::read_to_string(path).ok());
     let named = named.or_else(|| std::env::var("HOSTNAME").or_else(|_| std::env::var("COMPUTERNAME")).ok());
     named.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).unwrap_or("this host".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_was_given_back_is_free_although_a_child_inherited_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("lock");
+        let lock = Lock::take(&path).unwrap();
+        // What a fork does: another handle of the same open file.
+        let inherited = lock.file.try_clone().unwrap();
+        assert!(matches!(Lock::take(&path), Err(RunError::Locked { .. })));
+        drop(lock);
+        Lock::take(&path).unwrap();
+        drop(inherited);
+    }
 }
