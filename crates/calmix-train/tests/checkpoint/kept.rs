@@ -44,8 +44,14 @@ fn a_damaged_one_gives_way_to_a_new_one_of_its_step_and_a_whole_one_never() {
 #[test]
 fn names_of_others_are_left_alone() {
     let (_temp, folder) = run_with(&[10, 20]);
-    let others =
-        ["notes.txt", "step-99", "step-000000005-best", "step-000000005.tmp-mine", "step-000000007~"];
+    let others = [
+        "notes.txt",
+        "step-99",
+        "step-000000005-best",
+        "step-000000005.tmp-mine",
+        "step-000000007~",
+        "notes.tmp-1-2",
+    ];
     for name in others {
         let other = folder.join("checkpoints").join(name);
         fs::create_dir(&other).unwrap();
@@ -184,6 +190,16 @@ fn made_up_manifests_lead_nowhere() {
         assert_eq!(found.checkpoint.step(), 10, "{new}");
         assert_eq!(found.skipped.len(), 1, "{new}");
     }
+
+    // A part outside, with its true length and hash.
+    let outside = "../step-000000010/rank-0.json";
+    let bytes = fs::read(place(&folder, 20).join(outside)).unwrap();
+    let (length, hash) = (bytes.len(), blake3::hash(&bytes).to_hex());
+    let entry = format!(r#""files":[{{"name":"{outside}","length":{length},"blake3":"{hash}"}},"#);
+    let json = json.replace("\"files\":[", &entry);
+    fs::write(&path, format!("{json}\n{}\n", blake3::hash(json.as_bytes()).to_hex())).unwrap();
+    assert!(found(&folder).skipped[0].reason.to_string().contains("no name for a part"));
+
     fs::write(&path, vec![b' '; 5 << 20]).unwrap();
     check(&found(&folder).checkpoint);
     assert!(found(&folder).skipped[0].reason.to_string().contains("more than 4194304"));
