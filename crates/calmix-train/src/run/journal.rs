@@ -53,7 +53,9 @@ impl Journal {
         disk: Arc<dyn Disk>,
         lock: Arc<Lock>,
     ) -> Result<Self, DataError> {
-        let opened = File::options().read(true).append(true).create(true).open(&path);
+        // Not in append mode, in which some systems refuse to cut a file.
+        let mut options = File::options();
+        let opened = options.read(true).write(true).create(true).truncate(false).open(&path);
         let file = opened.map_err(|error| DataError::new(&path, error))?;
         let content = read(&path, &file, mark)?;
         // A checkpoint relies on the file, so its name must be as durable as its bytes.
@@ -100,6 +102,7 @@ impl Journal {
     fn mend(&mut self) -> Result<(), DataError> {
         if self.torn {
             let cut = self.disk.truncate(&self.file, self.length);
+            let cut = cut.and_then(|()| self.file.seek(SeekFrom::Start(self.length)));
             cut.map_err(|error| DataError::new(&self.path, error))?;
             self.torn = false;
         }
