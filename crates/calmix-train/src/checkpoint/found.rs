@@ -1,0 +1,127 @@
+//! Which checkpoint to continue from.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use calmix_data::error::{DataError, Problem};
+
+use super::manifest::{MANIFEST, Manifest};
+use super::read::{Fault, read_written, verify};
+use super::{CheckpointError, Skipped, Tensors};
+use crate::run::atomic;
+
+/// The newest checkpoint that can be used.
+#[derive(Debug)]
+pub struct Found {
+    /// The checkpoint.
+    pub checkpoint: Checkpoint,
+    /// Newer ones that cannot be used, newest first.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A checkpoint whose every byte was found to be as it was written.
+#[derive(Debug)]
+pub struct Checkpoint {
+    folder: PathBuf,
+    manifest: Manifest,
+    hash: String,
+}
+
+/// The newest checkpoint in a folder of checkpoints whose every byte is as it was written; none if there are no
+/// checkpoints. Nothing is changed, so this needs no lock.
+///
+/// # Errors
+/// If there are checkpoints and none can be used, or the newest whole one is in another format.
+pub fn newest(folder: &Path) -> Result<Option<Found>, CheckpointError> {
+    let mut skipped = Vec::new();
+    for step in steps(folder)?.into_iter().rev() {
+        match Checkpoint::open(&folder.join(name(step)), step) {
+            Ok(checkpoint) => return Ok(Some(Found { checkpoint, skipped })),
+            Err(Fault::Damaged(reason)) => skipped.push(Skipped { step, reason }),
+            Err(fault) => return Err(fault.into()),
+        }
+    }
+    if skipped.is_empty() {
+        return Ok(None);
+    }
+    Err(CheckpointError::NoneUsable { folder: folder.to_owned(), skipped })
+}
+
+impl Checkpoint {
+    /// Reads the manifest, then every file once.
+    pub(super) fn open(folder: &Path, step: u64) -> Result<Self, Fault> {
+        let damaged = |problem: &str| DataError::new(folder, Problem::Content(problem.to_owned()));
+        let kind = fs::symlink_metadata(folder).map_err(|error| DataError::new(folder, error))?;
+        if !kind.is_dir() {
+            return Err(damaged("not a folder").into());
+        }
+        let (manifest, hash) = Manifest::read(folder, step)?;
+        for (name, path) in atomic::names(folder)? {
+            if name != MANIFEST && manifest.file(&name).is_none() {
+                let problem = Problem::Content("a file that is not in the manifest".into());
+                return Err(DataError::new(path, problem).into());
+            }
+        }
+        for file in &manifest.files {
+            verify(folder, file)?;
+        }
+        Ok(Self { folder: folder.to_owned(), manifest, hash })
+    }
+
+    /// Steps that were done.
+    pub fn step(&self) -> u64 {
+        self.manifest.step
+    }
+
+    /// What it holds and what it belongs to.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The hash that names it among all others: whoever knows it knows every byte.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// Reads a file, and checks it again.
+    ///
+    /// # Errors
+    /// If there is none of this name, or it has changed since.
+    pub fn bytes(&self, name: &str) -> Result<Vec<u8>, DataError> {
+        let written = self.manifest.file(name).ok_or_else(|| {
+            let problem = Problem::Content(format!("there is no part {name:?}"));
+            DataError::new(&self.folder, problem).hint("is this a checkpoint of the same method?")
+        })?;
+        read_written(&self.folder, written)
+    }
+
+    /// Reads a file of tensors, and checks it again.
+    ///
+    /// # Errors
+    /// As [`bytes`](Self::bytes), or if it is not in the safetensors format.
+    pub fn tensors(&self, name: &str) -> Result<Tensors, DataError> {
+        let bytes = self.bytes(name)?;
+        Tensors::parse(bytes).map_err(|problem| DataError::new(self.folder.join(name), problem))
+    }
+}
+
+/// The name of the checkpoint of a step.
+pub(super) fn name(step: u64) -> String {
+    format!("step-{step:09}")
+}
+
+/// Whether this is the name of a checkpoint.
+pub(crate) fn is_step(name: &str) -> bool {
+    step_of(name).is_some()
+}
+
+fn step_of(text: &str) -> Option<u64> {
+    let step = text.strip_prefix("step-")?.parse().ok()?;
+    (name(step) == text).then_some(step)
+}
+
+/// The steps of all checkpoints in a folder, whole or not. They order them; times of files are never asked for.
+pub(super) fn steps(folder: &Path) -> Result<BTreeSet<u64>, DataError> {
+    Ok(atomic::names(folder)?.iter().filter_map(|(name, _)| step_of(name)).collect())
+}

@@ -1,0 +1,109 @@
+//! A small training state that is a function of its step, so that whatever is loaded can be judged.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use calmix_train::checkpoint::{
+    Checkpoint, CheckpointError, Checkpoints, Committed, Content, Found, Identity, Snapshot, Tensor, newest,
+};
+use calmix_train::run::{Mark, Run};
+
+/// Two pages of weights, more than 64 KiB of margins, two small files of one length.
+#[derive(Debug, PartialEq)]
+pub(crate) struct State {
+    weights: Vec<f32>,
+    visits: Vec<i64>,
+    margins: Vec<f32>,
+    small: [String; 2],
+}
+
+impl State {
+    pub(crate) fn at(step: u64) -> Self {
+        let numbers = |count: u64| (1..=count).map(|i| (i * 1_000 + step) as f32 * 0.37).collect();
+        Self {
+            weights: numbers(1_100),
+            visits: vec![step.cast_signed() + 1; 3],
+            margins: numbers(17_000),
+            small: [0, 1].map(|rank| format!(r#"{{"rank":{rank},"step":{step:04}}}"#)),
+        }
+    }
+
+    pub(crate) fn snapshot<T>(&self, step: u64, journal: Mark, then: impl FnOnce(Snapshot<'_>) -> T) -> T {
+        let model = vec![
+            ("head.weight", Tensor::from_f32(&self.weights, &[11, 100])),
+            ("visits", Tensor::from_i64(&self.visits, &[3])),
+        ];
+        let margins = vec![("margins", Tensor::from_f32(&self.margins, &[1_700, 10]))];
+        let parts = vec![
+            ("margins.safetensors", Content::Tensors(margins)),
+            ("model.safetensors", Content::Tensors(model)),
+            ("rank-0.json", Content::Bytes(self.small[0].as_bytes())),
+            ("rank-1.json", Content::Bytes(self.small[1].as_bytes())),
+        ];
+        then(Snapshot { step, identity: identity(), journal, parts })
+    }
+
+    fn of(checkpoint: &Checkpoint) -> Self {
+        let model = checkpoint.tensors("model.safetensors").unwrap();
+        let margins = checkpoint.tensors("margins.safetensors").unwrap();
+        let small =
+            |rank| String::from_utf8(checkpoint.bytes(&format!("rank-{rank}.json")).unwrap()).unwrap();
+        Self {
+            weights: model.get("head.weight").unwrap().to_f32().unwrap(),
+            visits: model.get("visits").unwrap().to_i64().unwrap(),
+            margins: margins.get("margins").unwrap().to_f32().unwrap(),
+            small: [0, 1].map(small),
+        }
+    }
+}
+
+pub(crate) fn identity() -> Identity {
+    Identity { recipe: "c0ffee".into(), dataset: "5eed".into(), groups: 1, shards: 4 }
+}
+
+pub(crate) fn save(checkpoints: &mut Checkpoints, step: u64) -> Result<Committed, CheckpointError> {
+    State::at(step).snapshot(step, Mark::start(), |snapshot| checkpoints.save(&snapshot))
+}
+
+/// Checks that what a checkpoint holds is the state of its step, bit for bit.
+pub(crate) fn check(checkpoint: &Checkpoint) {
+    assert_eq!(State::of(checkpoint), State::at(checkpoint.step()));
+    assert_eq!(checkpoint.manifest().identity, identity());
+}
+
+/// The newest usable checkpoint of a run, whose content is right.
+pub(crate) fn found(run: &Path) -> Found {
+    let found = newest(&run.join("checkpoints")).unwrap().unwrap();
+    check(&found.checkpoint);
+    found
+}
+
+/// A run with checkpoints at these steps, and nobody in it.
+pub(crate) fn run_with(steps: &[u64]) -> (tempfile::TempDir, PathBuf) {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("run");
+    let run = Run::create(&folder).unwrap();
+    let mut checkpoints = run.checkpoints(steps.len());
+    for &step in steps {
+        save(&mut checkpoints, step).unwrap();
+    }
+    (temp, folder)
+}
+
+/// The folder of the checkpoint of a step.
+pub(crate) fn place(run: &Path, step: u64) -> PathBuf {
+    run.join(format!("checkpoints/step-{step:09}"))
+}
+
+/// The names in a folder, sorted.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Half-written checkpoints in a run.
+pub(crate) fn scratches(run: &Path) -> usize {
+    names(&run.join("checkpoints")).iter().filter(|name| name.contains(".tmp-")).count()
+}
