@@ -23,6 +23,10 @@ pub(crate) const CARGO_DENY: Tool =
 pub(crate) const CARGO_NEXTEST: Tool =
     Tool { name: "cargo-nextest", version: "0.9.143", registry: Registry::CratesIo };
 
+/// The Python package that reads event files back in the tests of calmix-train, which find its environment in
+/// the cache by this name.
+const TENSORBOARD: &str = "tensorboard==2.21.0";
+
 /// Installs every missing tool and says what it did.
 pub(crate) fn run() -> Result<()> {
     let start = Instant::now();
@@ -39,6 +43,7 @@ pub(crate) fn run() -> Result<()> {
         println!("setup: {} {} installed in {took}: {}", tool.name, tool.version, path.display());
         installed += 1;
     }
+    println!("setup: TensorBoard is there: {}", venv::python(&[TENSORBOARD])?.display());
     println!("setup: {installed} of 3 tools installed in {}", human_time(start.elapsed()));
     Ok(())
 }

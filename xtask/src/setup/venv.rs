@@ -1,4 +1,4 @@
-//! Python environments in the cache, for tools and for the peers of `bench`.
+//! Python environments in the cache, for tools, for tests and for the peers of `bench`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ pub(crate) fn python(packages: &[&str]) -> Result<PathBuf> {
     let name = packages.join("+").replace("==", "-");
     let installed = Installed::named(&format!("python/{name}"))?;
     if !installed.is_complete() {
-        eprintln!("bench: creating a Python environment with {}", packages.join(", "));
+        eprintln!("creating a Python environment with {}", packages.join(", "));
     }
     installed.ensure(|folder| create(folder, packages))?;
     let program = programs(&installed.folder).join("python");
