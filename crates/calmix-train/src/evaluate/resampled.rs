@@ -120,7 +120,10 @@ impl Rows {
 
     /// Bins as core assigns them: equal confidences take the bin of the middle of their ranks.
     fn equal_mass(&self, counts: &[f64], n: f64) -> f64 {
-        let (mut first, mut quantile) = (0, None);
+        let twice_n = 2 * n as u64;
+        let bins = u64::from(FIFTEEN.get());
+        // Ranks are compared with the end of the bin: a division for every run would cost the most here.
+        let (mut first, mut end) = (0, 0);
         let (mut error, mut inside) = (0.0, 0.0_f64);
         for (from, to) in runs(&self.ties) {
             let here: f64 = counts[from..to].iter().sum();
@@ -128,10 +131,11 @@ impl Rows {
                 continue;
             }
             let next = first + here as u64;
-            let own = (first + next - 1) * u64::from(FIFTEEN.get()) / (2 * n as u64);
-            if quantile != Some(own) {
+            let middle = (first + next - 1) * bins;
+            if middle >= end {
                 error += inside.abs();
-                (inside, quantile) = (0.0, Some(own));
+                inside = 0.0;
+                end = (middle / twice_n + 1) * twice_n;
             }
             inside += weighted(&counts[from..to], &self.residual[from..to]);
             first = next;
@@ -145,9 +149,13 @@ impl Rows {
         for (from, to) in runs(&self.ties).rev() {
             let here: f64 = counts[from..to].iter().sum();
             let wrong_here = weighted(&counts[from..to], &self.wrong[from..to]);
+            if here == 0.0 {
+                continue;
+            }
+            let each = wrong_here / here;
             for taken in 1..=here as u64 {
                 let taken = taken as f64;
-                area += (wrong + wrong_here * (taken / here)) / (kept + taken);
+                area += (wrong + each * taken) / (kept + taken);
             }
             kept += here;
             wrong += wrong_here;

@@ -2,7 +2,7 @@
 //!
 //! On a terminal one line is drawn over and over: a bar, the rate, the time left and the figures that matter.
 //! Elsewhere, in the log of a job, there is one plain line an interval. An interval is what lies between two calls
-//! of [`Sink::pace`](super::Sink::pace).
+//! of [`Sink::pace`].
 //!
 //! Written here and not taken from a crate of progress bars: those own the terminal, the clock and a thread, while
 //! this needs one line, a writer from outside and the same output in every test.

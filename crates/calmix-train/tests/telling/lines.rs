@@ -14,7 +14,7 @@ fn written(events: &[Event]) -> Vec<u8> {
         sink.pace(&made::pace(event.step())).unwrap();
     }
     sink.flush().unwrap();
-    assert_eq!(timing.iter().filter(|&&byte| byte == b'\n').count(), events.len());
+    assert_eq!(String::from_utf8(timing).unwrap().lines().count(), events.len());
     file
 }
 
