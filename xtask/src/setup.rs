@@ -24,6 +24,10 @@ pub(crate) const CARGO_DENY: Tool =
 pub(crate) const CARGO_NEXTEST: Tool =
     Tool { name: "cargo-nextest", version: "0.9.143", registry: Registry::CratesIo };
 
+/// The Python package that reads event files back in the tests of calmix-train, which find its environment in
+/// the cache by this name.
+const TENSORBOARD: &str = "tensorboard==2.21.0";
+
 /// Installs every missing tool and libtorch, and says what it did.
 pub(crate) fn run() -> Result<()> {
     let start = Instant::now();
@@ -41,6 +45,7 @@ pub(crate) fn run() -> Result<()> {
         installed += 1;
     }
     libtorch::install()?;
+    println!("setup: TensorBoard is there: {}", venv::python(&[TENSORBOARD])?.display());
     println!("setup: done in {}, {installed} of 3 tools installed", human_time(start.elapsed()));
     Ok(())
 }

@@ -1,6 +1,20 @@
-//! Training runs: from a recipe to a folder that holds everything the run learnt and how.
+//! Training runs: from a dataset and a recipe to a calibrated model, and everything in between that can go wrong.
 //!
-//! - what is trained, on what, for how long: [`recipe`].
+//! | question | room |
+//! |---|---|
+//! | what is trained, on what, for how long? | [`recipe`] |
+//! | what is in a run's folder, and who may write there? | [`run`] |
+//! | how does a run survive a kill, a full disk, a torn file? | [`checkpoint`] |
+//! | what happened, step by step? | [`events`] |
+//! | who is told, and in which format? | [`sink`]: JSON lines, TensorBoard, a terminal |
+//! | how good is the network, and how true its confidence? | [`evaluate`] |
+//!
+//! Libraries never print: a sink writes to whatever writer it is given.
 #![forbid(unsafe_code)]
 
+pub mod checkpoint;
+pub mod evaluate;
+pub mod events;
 pub mod recipe;
+pub mod run;
+pub mod sink;

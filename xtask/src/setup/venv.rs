@@ -1,4 +1,4 @@
-//! Python environments in the cache: for tools, for libtorch, and for the peers of `bench`.
+//! Python environments in the cache: for tools, for libtorch, for tests, and for the peers of `bench`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

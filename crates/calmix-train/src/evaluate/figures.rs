@@ -1,0 +1,175 @@
+//! The figures of one set of predictions.
+
+use std::num::NonZeroU16;
+
+use calmix_core::calibration::temperature::Temperature;
+use calmix_core::calibration::{
+    Binning, CalibrationError, Edges, TopLabel, aurc, brier_score, class_wise_ece, ece, nll_from_logits,
+    reliability_bins, smooth_ece,
+};
+use calmix_core::matrix::Matrix;
+use serde::{Deserialize, Serialize};
+
+/// To which bin a confidence on an edge belongs: bins are `[a, b)`, and the last one holds 1 as well.
+pub const EDGES: Edges = Edges::LeftClosed;
+
+/// How many classes a prediction may name in [`Figures::top_5_error`].
+pub(super) const TOP: usize = 5;
+
+pub(super) const TEN: NonZeroU16 = NonZeroU16::MIN.saturating_add(9);
+pub(super) const FIFTEEN: NonZeroU16 = NonZeroU16::MIN.saturating_add(14);
+
+/// How good predictions are, and how true their confidence. Shares are in [0, 1], not per cent; less is better.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figures {
+    /// The share of predictions that are wrong; the first of equal logits counts.
+    pub error: f64,
+    /// The share of samples whose class is not among the five likeliest; zero with five classes or fewer.
+    pub top_5_error: f64,
+    /// Expected calibration error of the winning class, 10 bins of equal width with [`EDGES`].
+    pub ece_10: f64,
+    /// The same with 15 bins.
+    pub ece_15: f64,
+    /// The same with 15 bins of equal mass.
+    pub adaptive_ece: f64,
+    /// The mean over classes of the error of every class's probability, 15 bins of equal width with [`EDGES`].
+    pub class_wise_ece: f64,
+    /// Calibration error without bins.
+    pub smooth_ece: f64,
+    /// Mean negative log-likelihood, in nats.
+    pub nll: f64,
+    /// Brier score, summed over classes: from 0 to 2.
+    pub brier: f64,
+    /// Area under the risk-coverage curve.
+    pub aurc: f64,
+}
+
+impl Figures {
+    /// Measures softmax(`logits` / `temperature`) against `labels`.
+    ///
+    /// # Errors
+    /// If there is not one label per row, a label is not a class, or a logit is not finite.
+    pub fn of(
+        logits: Matrix<'_>,
+        labels: &[u32],
+        temperature: Temperature,
+    ) -> Result<Self, CalibrationError> {
+        let said = TopLabel::from_logits(logits, labels, temperature.value())?;
+        let probabilities = temperature.probabilities(logits);
+        let probabilities = all(&probabilities, logits)?;
+        let binned = |binning| ece(&reliability_bins(&said, binning));
+        let outside = |row: &[f32], &label: &u32| rank(row, label as usize) >= TOP;
+        let missed = logits.iter().zip(labels).filter(|(row, label)| outside(row, label)).count();
+        Ok(Self {
+            error: said.correct().iter().filter(|right| !**right).count() as f64 / said.len().max(1) as f64,
+            top_5_error: missed as f64 / said.len().max(1) as f64,
+            ece_10: binned(Binning::EqualWidth { bins: TEN, edges: EDGES }),
+            ece_15: binned(Binning::EqualWidth { bins: FIFTEEN, edges: EDGES }),
+            adaptive_ece: binned(Binning::EqualMass { bins: FIFTEEN }),
+            class_wise_ece: class_wise_ece(
+                probabilities,
+                labels,
+                Binning::EqualWidth { bins: FIFTEEN, edges: EDGES },
+            )?,
+            smooth_ece: smooth_ece(&said).error,
+            nll: nll_from_logits(logits, labels, temperature.value())?,
+            brier: brier_score(probabilities, labels)?,
+            aurc: aurc(&said),
+        })
+    }
+
+    /// The figures in the order of their fields.
+    pub(super) fn values(&self) -> [f64; 10] {
+        let Self { error, top_5_error, ece_10, ece_15, adaptive_ece, class_wise_ece, .. } = *self;
+        let Self { smooth_ece, nll, brier, aurc, .. } = *self;
+        [error, top_5_error, ece_10, ece_15, adaptive_ece, class_wise_ece, smooth_ece, nll, brier, aurc]
+    }
+
+    pub(super) fn from_values(values: [f64; 10]) -> Self {
+        let [error, top_5_error, ece_10, ece_15, adaptive_ece, class_wise_ece, smooth_ece, nll, brier, aurc] =
+            values;
+        Self {
+            error,
+            top_5_error,
+            ece_10,
+            ece_15,
+            adaptive_ece,
+            class_wise_ece,
+            smooth_ece,
+            nll,
+            brier,
+            aurc,
+        }
+    }
+}
+
+/// `data` in the shape of `like`.
+pub(super) fn all<'a>(data: &'a [f32], like: Matrix<'_>) -> Result<Matrix<'a>, CalibrationError> {
+    Matrix::new(data, like.rows(), like.width()).map_err(|shape| CalibrationError::Length {
+        what: "probabilities",
+        expected: like.data().len(),
+        got: shape.got,
+    })
+}
+
+/// How many classes are likelier than this one; of equals the first is.
+pub(super) fn rank(row: &[f32], class: usize) -> usize {
+    let Some(&own) = row.get(class) else { return row.len() };
+    let before = row.iter().take(class).filter(|&&z| z >= own).count();
+    before + row.iter().skip(class + 1).filter(|&&z| z > own).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hand_finds_the_same() {
+        // Softmax of (ln 3, 0) is (¾, ¼): three predictions at confidence ¾, of which two are right.
+        let three = 3.0_f32.ln();
+        let z = [three, 0.0, 0.0, three, three, 0.0];
+        let z = Matrix::new(&z, 3, 2).unwrap();
+        let figures = Figures::of(z, &[0, 1, 1], Temperature::IDENTITY).unwrap();
+        // ln 3 in f32 is off by up to 6e-8, and so are the confidences.
+        let close = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-7, "{found} {wanted}");
+        close(figures.error, 1.0 / 3.0);
+        assert_eq!(figures.top_5_error, 0.0);
+        for ece in [figures.ece_10, figures.ece_15, figures.adaptive_ece] {
+            close(ece, 0.75 - 2.0 / 3.0);
+        }
+        // Class 0: at ¾ one of two, at ¼ none of one. Class 1: at ¼ one of two, at ¾ one of one.
+        close(figures.class_wise_ece, f64::midpoint((0.5 + 0.25) / 3.0, (0.5 + 0.25) / 3.0));
+        close(figures.nll, (2.0 * (4.0_f64 / 3.0).ln() + 4.0_f64.ln()) / 3.0);
+        close(figures.brier, (2.0 * 0.125 + 1.125) / 3.0);
+        // All tied: the expected risk is ⅓ at every coverage.
+        close(figures.aurc, 1.0 / 3.0);
+        let said = TopLabel::from_logits(z, &[0, 1, 1], 1.0).unwrap();
+        assert_eq!(figures.smooth_ece, smooth_ece(&said).error);
+    }
+
+    #[test]
+    fn five_guesses_are_the_first_five() {
+        assert_eq!(rank(&[1.0, 3.0, 3.0, 0.0], 2), 1);
+        assert_eq!(rank(&[1.0, 3.0, 3.0, 0.0], 1), 0);
+        let z = [7.0, 6.0, 5.0, 4.0, 3.0, 3.0, 7.0, 6.0, 5.0, 4.0, 3.0, 3.0];
+        let z = Matrix::new(&z, 2, 6).unwrap();
+        let figures = Figures::of(z, &[4, 5], Temperature::IDENTITY).unwrap();
+        assert_eq!((figures.error, figures.top_5_error), (1.0, 0.5));
+    }
+
+    #[test]
+    fn the_order_of_values_is_that_of_the_fields() {
+        let numbers = std::array::from_fn(|i| i as f64);
+        let figures = Figures::from_values(numbers);
+        assert_eq!(figures.values(), numbers);
+        let written = serde_json::to_string(&figures).unwrap();
+        assert!(written.contains(r#""ece_15":3.0"#) && written.contains(r#""aurc":9.0"#), "{written}");
+    }
+
+    #[test]
+    fn nothing_measures_nothing() {
+        let nothing = Matrix::new(&[], 0, 3).unwrap();
+        assert_eq!(Figures::of(nothing, &[], Temperature::IDENTITY).unwrap().values(), [0.0; 10]);
+    }
+}

@@ -1,0 +1,130 @@
+//! How sure figures are: percentile intervals by bootstrap.
+
+use calmix_core::calibration::CalibrationError;
+use calmix_core::calibration::temperature::Temperature;
+use calmix_core::matrix::Matrix;
+use calmix_core::rng::Seed;
+use calmix_core::stats::resample;
+use serde::{Deserialize, Serialize};
+
+use super::resampled::{COUNT, Rows};
+
+/// How often to resample, and for which level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Resampling {
+    /// How many replicates.
+    pub replicates: usize,
+    /// The level of the intervals, between 0 and 1.
+    pub level: f64,
+}
+
+impl Default for Resampling {
+    /// A thousand replicates, 95 %.
+    fn default() -> Self {
+        Self { replicates: 1000, level: 0.95 }
+    }
+}
+
+/// The ends of an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// An interval for each of [`Figures`](super::Figures), except the smooth error, whose replicates would take
+/// longer than all others together.
+///
+/// Binned errors are biased upwards on few samples, and more so in a replicate: their intervals sit high.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Intervals {
+    /// The level of every interval.
+    pub level: f64,
+    /// How many replicates they rest on.
+    pub replicates: u64,
+    /// Of the error.
+    pub error: Limits,
+    /// Of the top-5 error.
+    pub top_5_error: Limits,
+    /// Of the ECE with 10 bins.
+    pub ece_10: Limits,
+    /// Of the ECE with 15 bins.
+    pub ece_15: Limits,
+    /// Of the ECE with bins of equal mass.
+    pub adaptive_ece: Limits,
+    /// Of the class-wise ECE.
+    pub class_wise_ece: Limits,
+    /// Of the NLL.
+    pub nll: Limits,
+    /// Of the Brier score.
+    pub brier: Limits,
+    /// Of the area under the risk-coverage curve.
+    pub aurc: Limits,
+}
+
+impl Intervals {
+    /// Resamples the rows; none where fewer than two rows, no replicates or an impossible level leave nothing to
+    /// say.
+    ///
+    /// # Errors
+    /// If there is not one label per row, a label is not a class, or a logit is not finite.
+    pub fn of(
+        logits: Matrix<'_>,
+        labels: &[u32],
+        temperature: Temperature,
+        how: Resampling,
+        seed: Seed,
+    ) -> Result<Option<Self>, CalibrationError> {
+        let rows = Rows::new(logits, labels, temperature)?;
+        let possible = how.level > 0.0 && how.level < 1.0;
+        if labels.len() < 2 || how.replicates == 0 || !possible {
+            return Ok(None);
+        }
+        let mut drawn = vec![0; labels.len()];
+        let mut counts = vec![0.0; labels.len()];
+        let mut replicates: [Vec<f64>; COUNT] = std::array::from_fn(|_| Vec::with_capacity(how.replicates));
+        for replicate in 0..how.replicates as u64 {
+            resample(seed, replicate, &mut drawn);
+            rows.count(&drawn, &mut counts);
+            for (of_figure, value) in replicates.iter_mut().zip(rows.figures(&counts)) {
+                of_figure.push(value);
+            }
+        }
+        let limits = replicates.map(|of_figure| percentile(of_figure, how.level));
+        let [error, top_5_error, ece_10, ece_15, adaptive_ece, class_wise_ece, nll, brier, aurc] = limits;
+        Ok(Some(Self {
+            level: how.level,
+            replicates: how.replicates as u64,
+            error,
+            top_5_error,
+            ece_10,
+            ece_15,
+            adaptive_ece,
+            class_wise_ece,
+            nll,
+            brier,
+            aurc,
+        }))
+    }
+}
+
+/// The quantiles that core's bootstrap takes, of replicates that are already there: all figures of a replicate
+/// come from one draw.
+fn percentile(mut replicates: Vec<f64>, level: f64) -> Limits {
+    replicates.sort_by(f64::total_cmp);
+    let quantile = |p: f64| {
+        let place = p * replicates.len().saturating_sub(1) as f64;
+        let at = |i: usize| replicates.get(i).or(replicates.last()).copied().unwrap_or(f64::NAN);
+        let (a, b) = (at(place as usize), at(place as usize + 1));
+        a + (b - a) * (place - place.floor())
+    };
+    let tail = 0.5 * (1.0 - level);
+    Limits { low: quantile(tail), high: quantile(1.0 - tail) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Tells when the unlabelled samples are not used.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Note, Step};
+
+/// Below this share of use a step counts as starved.
+const LEAST: f64 = 0.01;
+/// After this many starved steps in a row there is a note.
+const PATIENCE: u64 = 200;
+
+/// Watches the utilisation: a threshold that no prediction reaches leaves the unlabelled loss at zero without any
+/// other sign.
+///
+/// One note a spell. It is kept with a checkpoint, so that a resumed run says the same at the same step.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Starvation {
+    /// The first step of the spell.
+    since: Option<u64>,
+    told: bool,
+}
+
+impl Starvation {
+    /// Looks at a step; steps may be left out, the spell is measured by their numbers.
+    pub fn see(&mut self, step: &Step) -> Option<Note> {
+        let used = step.utilisation?;
+        if used >= LEAST {
+            *self = Self::default();
+            return None;
+        }
+        let since = *self.since.get_or_insert(step.step);
+        let starved = step.step.saturating_sub(since).saturating_add(1);
+        if self.told || starved < PATIENCE {
+            return None;
+        }
+        self.told = true;
+        Some(Note {
+            step: step.step,
+            text: format!(
+                "less than {:.0} % of the unlabelled samples were used in each of {starved} steps",
+                100.0 * LEAST
+            ),
+            hint: "few predictions are confident enough: lower the threshold, train on the labelled samples for \
+                   longer first, or check that the classes are balanced and the labels right"
+                .to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Loss;
+
+    fn step(step: u64, utilisation: Option<f64>) -> Step {
+        let loss = Loss { total: 1.0, labelled: 1.0, unlabelled: None, mix: None };
+        Step { utilisation, ..Step::new(step, loss) }
+    }
+
+    /// The steps at which there is a note.
+    fn notes(watch: &mut Starvation, steps: impl Iterator<Item = Step>) -> Vec<u64> {
+        steps.filter_map(|step| watch.see(&step)).map(|note| note.step).collect()
+    }
+
+    #[test]
+    fn one_note_a_spell() {
+        let used = |n| if n == 500 { Some(0.01) } else { Some(0.009) };
+        let mut watch = Starvation::default();
+        assert_eq!(notes(&mut watch, (1..=1000).map(|n| step(n, used(n)))), [200, 700]);
+    }
+
+    #[test]
+    fn a_resumed_watch_says_the_same() {
+        let mut watch = Starvation::default();
+        assert!(notes(&mut watch, (1..=150).map(|n| step(n, Some(0.0)))).is_empty());
+        let kept = serde_json::to_string(&watch).unwrap();
+        let mut resumed: Starvation = serde_json::from_str(&kept).unwrap();
+        assert_eq!(notes(&mut resumed, (151..=400).map(|n| step(n, Some(0.0)))), [200]);
+    }
+
+    #[test]
+    fn supervised_training_does_not_starve() {
+        let mut watch = Starvation::default();
+        assert!(notes(&mut watch, (1..=1000).map(|n| step(n, None))).is_empty());
+    }
+}

@@ -1,0 +1,83 @@
+//! Event files that TensorBoard reads.
+//!
+//! The format is a stream of framed protocol-buffer messages, of which a scalar needs five fields: they are
+//! written by hand here. Every number of an event becomes a scalar, named by where it stands in the event's JSON,
+//! so that no field can be forgotten:
+//!
+//! | event | tags |
+//! |---|---|
+//! | step | `train/loss/total`, `train/learning_rate`, … |
+//! | evaluation | `test/ema/figures/error`, `test/ema/scaled/temperature`, … |
+//! | finished | `selected/last/figures/error`, … |
+//! | pace | `pace/images_per_second`, … |
+//!
+//! A number that is not finite has no place in JSON, and none here.
+
+mod record;
+mod scalars;
+
+use std::io::Write;
+use std::time::Duration;
+
+use super::{Sink, SinkError, at};
+use crate::events::{Event, Pace};
+use record::Message;
+
+const WHAT: &str = "the TensorBoard file";
+
+/// Writes one event file.
+///
+/// The name of the file must contain `tfevents`; TensorBoard reads the files of a folder in the order of their
+/// names, so a later file needs a later name: `events.out.tfevents.<seconds since 1970, ten digits>.<anything>`.
+#[derive(Debug)]
+pub struct TensorBoard<W, C> {
+    file: W,
+    clock: C,
+}
+
+impl<W: Write, C: FnMut() -> Duration> TensorBoard<W, C> {
+    /// Begins a file. `clock` tells the time since 1970, which TensorBoard can show on its axis.
+    ///
+    /// A process that resumes after `resumed_after` updates begins a new file; TensorBoard then drops what
+    /// earlier files say about later steps.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn new(file: W, clock: C, resumed_after: Option<u64>) -> Result<Self, SinkError> {
+        let mut sink = Self { file, clock };
+        sink.write(0, Message::version)?;
+        if let Some(step) = resumed_after {
+            sink.write(step.saturating_add(1), Message::session_start)?;
+        }
+        Ok(sink)
+    }
+
+    fn scalars(&mut self, step: u64, scalars: &[(String, f32)]) -> Result<(), SinkError> {
+        if scalars.is_empty() {
+            return Ok(());
+        }
+        self.write(step, |message| message.scalars(scalars))
+    }
+
+    fn write(&mut self, step: u64, body: impl FnOnce(&mut Message)) -> Result<(), SinkError> {
+        let mut message = Message::new((self.clock)(), step);
+        body(&mut message);
+        at(WHAT, self.file.write_all(&message.framed()))
+    }
+}
+
+impl<W: Write, C: FnMut() -> Duration> Sink for TensorBoard<W, C> {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        let scalars = at(WHAT, scalars::of_event(event).map_err(Into::into))?;
+        self.scalars(event.step(), &scalars)
+    }
+
+    fn pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+        let scalars = at(WHAT, scalars::of_pace(pace).map_err(Into::into))?;
+        self.scalars(pace.step, &scalars)
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        at(WHAT, self.file.flush())
+    }
+}
