@@ -1,7 +1,6 @@
 //! Checkpoints: everything that decides how a run goes on, at one step, whole or not at all.
 //!
-//! A checkpoint is a folder `step-000000120` with files of tensors, files of bytes and a `MANIFEST` that has the
-//! length and the hash of each. It is written under a scratch name, every file is synchronised, then the folder;
+//! A checkpoint is a folder `step-000000120` with files and a `MANIFEST` that has the length and the hash of each. It is written under a scratch name, every file is synchronised, then the folder;
 //! then it is renamed, and the folder above is synchronised. There is no pointer to the latest one that could be
 //! wrong: the newest step whose every byte is as its manifest says is the one, and a clock has no say.
 //!
@@ -9,7 +8,7 @@
 //! an error: a run never begins again from nothing by itself.
 //!
 //! ```
-//! use calmix_train::checkpoint::{Content, Identity, Snapshot, Tensor, newest};
+//! use calmix_train::checkpoint::{Identity, Snapshot, newest};
 //! use calmix_train::run::{Mark, Run};
 //!
 //! # let temp = tempfile::tempdir()?;
@@ -19,15 +18,11 @@
 //! assert!(newest(checkpoints.folder())?.is_none());
 //! let identity = Identity { recipe: "4f1c".into(), dataset: "90ab".into(), groups: 1, shards: 1 };
 //! for step in [10, 20, 30] {
-//!     let weights = Tensor::from_f32(&[step as f32; 6], &[2, 3]);
 //!     checkpoints.save(&Snapshot {
 //!         step,
 //!         identity: identity.clone(),
 //!         journal: Mark::start(),
-//!         parts: vec![
-//!             ("model.safetensors", Content::Tensors(vec![("head.weight", weights)])),
-//!             ("method.json", Content::Bytes(b"{}")),
-//!         ],
+//!         parts: vec![("live.safetensors", &[step as u8; 6]), ("method.json", b"{}")],
 //!     })?;
 //! }
 //!
@@ -36,8 +31,7 @@
 //! let found = newest(checkpoints.folder())?.ok_or("no checkpoint")?;
 //! assert_eq!((found.checkpoint.step(), found.skipped[0].step), (20, 30));
 //! assert!(found.skipped[0].reason.to_string().contains("method.json, byte 1: 1 bytes, but 2 were written"));
-//! let weights = found.checkpoint.tensors("model.safetensors")?;
-//! assert_eq!(weights.get("head.weight").and_then(|tensor| tensor.to_f32()), Some(vec![20.0; 6]));
+//! assert_eq!(found.checkpoint.bytes("live.safetensors")?, [20; 6]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -45,8 +39,6 @@ mod error;
 mod found;
 mod manifest;
 mod read;
-pub mod safetensors;
-mod tensor;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -60,8 +52,6 @@ pub(crate) use found::is_step;
 pub use found::{Checkpoint, Found, newest};
 pub use manifest::{FORMAT, Identity, Manifest};
 use read::Fault;
-pub use safetensors::Tensors;
-pub use tensor::{Dtype, Tensor};
 pub use writer::{Committed, Parts, Writer, Written};
 
 use crate::run::{Disk, Lock, Mark, atomic};
@@ -79,16 +69,7 @@ pub struct Snapshot<'a> {
     /// Where the file of events ends.
     pub journal: Mark,
     /// Its files by name, of lower-case letters, digits, `.`, `-` and `_`.
-    pub parts: Vec<(&'a str, Content<'a>)>,
-}
-
-/// What is in a file of a checkpoint.
-#[derive(Debug)]
-pub enum Content<'a> {
-    /// Tensors by name.
-    Tensors(Vec<(&'a str, Tensor<'a>)>),
-    /// Anything else: JSON, counters.
-    Bytes(&'a [u8]),
+    pub parts: Vec<(&'a str, &'a [u8])>,
 }
 
 /// The checkpoints of a run that this process writes to. It holds the run's lock.
@@ -119,11 +100,8 @@ impl Checkpoints {
     pub fn save(&mut self, snapshot: &Snapshot<'_>) -> Result<Committed, CheckpointError> {
         let writer = self.begin(snapshot.step)?;
         let mut files = Vec::with_capacity(snapshot.parts.len());
-        for (name, content) in &snapshot.parts {
-            files.push(match content {
-                Content::Tensors(tensors) => writer.parts().tensors(name, tensors)?,
-                Content::Bytes(bytes) => writer.parts().bytes(name, bytes)?,
-            });
+        for (name, bytes) in &snapshot.parts {
+            files.push(writer.parts().write(name, bytes)?);
         }
         writer.commit(snapshot.identity.clone(), snapshot.journal.clone(), files)
     }

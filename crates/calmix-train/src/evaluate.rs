@@ -47,6 +47,7 @@ pub use scaling::{ENOUGH, FittedOn, Scaling};
 pub use selection::{Selected, Selection, select};
 
 use crate::events::{Evaluation, Scaled};
+pub use crate::tensors::TensorsError;
 
 /// Measures predictions: the figures, at the end of a run their intervals, and both again at a fitted temperature.
 ///

@@ -49,13 +49,14 @@ pub use data::{Data, Keep, Labels, Source};
 pub use layers::{Layers, Resolved};
 pub use loader::{Loader, OnCorrupt};
 pub use method::Method;
-pub use observe::{Checkpoint, Evaluate, Log, OnFailure, Selection};
+pub use observe::{Checkpoint, Evaluate, Log, OnFailure};
 pub use origin::Origin;
 pub use problem::{Problem, RecipeError, UnknownWord, Warning, What};
-pub use resume::{Difference, differences};
+pub use resume::{Difference, differences, may_change};
 pub use schema::schema;
 pub use train::{Ema, Network, NonFinite, Optimiser, Train};
 
+use crate::evaluate::Selection;
 use field::{Field, Shape, Shaped, choice, section};
 
 section! {

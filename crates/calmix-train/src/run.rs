@@ -7,11 +7,14 @@
 //! | `environment.json` | versions, device, fingerprint of the dataset ([`Environment`]) |
 //! | `split.json` | which samples kept their labels |
 //! | `events.jsonl` | what happened, a line each ([`Journal`]) |
+//! | `timing.jsonl`, `tensorboard/` | how fast it was, and everything for TensorBoard: what depends on the clock |
 //! | `predictions/` | what the network said at each evaluation |
 //! | `checkpoints/` | where to continue from ([`crate::checkpoint`]) |
+//! | `model.safetensors`, `result.json` | the resulting model, its temperature and its figures, at the end |
+//! | `prepared/` | the prepared dataset, where nobody prepared it before |
 //! | `calmix.lock` | who is writing here |
 //!
-//! Every file but the journal and the lock appears as a whole or not at all. A folder that has anything else in
+//! Every file but the journal, the lock and what depends on the clock appears as a whole or not at all. A folder that has anything else in
 //! it is refused, and what a run removes later are only names of its own making. One process at a time may have a
 //! [`Run`]; reading needs none, only [`Paths`].
 //!

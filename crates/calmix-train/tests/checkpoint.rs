@@ -14,5 +14,3 @@ mod kept;
 mod killed;
 #[path = "checkpoint/state.rs"]
 mod state;
-#[path = "checkpoint/tensors.rs"]
-mod tensors;

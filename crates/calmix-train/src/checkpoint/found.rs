@@ -8,7 +8,7 @@ use calmix_data::error::{DataError, Problem};
 
 use super::manifest::{MANIFEST, Manifest};
 use super::read::{Fault, read_written, verify};
-use super::{CheckpointError, Skipped, Tensors};
+use super::{CheckpointError, Skipped};
 use crate::run::atomic;
 
 /// The newest checkpoint that can be used.
@@ -94,15 +94,6 @@ impl Checkpoint {
             DataError::new(&self.folder, problem).hint("is this a checkpoint of the same method?")
         })?;
         read_written(&self.folder, written)
-    }
-
-    /// Reads a file of tensors, and checks it again.
-    ///
-    /// # Errors
-    /// As [`bytes`](Self::bytes), or if it is not in the safetensors format.
-    pub fn tensors(&self, name: &str) -> Result<Tensors, DataError> {
-        let bytes = self.bytes(name)?;
-        Tensors::parse(bytes).map_err(|problem| DataError::new(self.folder.join(name), problem))
     }
 }
 

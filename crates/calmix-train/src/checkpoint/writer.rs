@@ -8,8 +8,7 @@ use calmix_data::error::{DataError, Problem};
 use serde::{Deserialize, Serialize};
 
 use super::manifest::{Identity, MANIFEST, Manifest};
-use super::tensor::Tensor;
-use super::{CheckpointError, Checkpoints, safetensors};
+use super::{CheckpointError, Checkpoints};
 use crate::run::{Disk, Mark, atomic, is_plain};
 
 /// Bytes that are hashed and then written while they are still in the cache.
@@ -46,27 +45,11 @@ impl Parts {
         &self.folder
     }
 
-    /// Writes a file of bytes, and returns when it is on the disk.
+    /// Writes a file, and returns when it is on the disk.
     ///
     /// # Errors
     /// If the name is not a plain one or taken, or the disk does not take it.
-    pub fn bytes(&self, name: &str, bytes: &[u8]) -> Result<Written, DataError> {
-        self.write(name, &[bytes])
-    }
-
-    /// Writes a file of tensors in the safetensors format, and returns when it is on the disk.
-    ///
-    /// # Errors
-    /// As [`bytes`](Self::bytes), or if two tensors have one name or one has not the bytes of its shape.
-    pub fn tensors(&self, name: &str, tensors: &[(&str, Tensor<'_>)]) -> Result<Written, DataError> {
-        let mut tensors: Vec<_> = tensors.iter().map(|(name, tensor)| (*name, tensor)).collect();
-        let header = safetensors::begin(&mut tensors);
-        let header = header.map_err(|problem| DataError::new(self.folder.join(name), problem))?;
-        let data = tensors.iter().map(|(_, tensor)| &*tensor.bytes);
-        self.write(name, &[&*header].into_iter().chain(data).collect::<Vec<_>>())
-    }
-
-    fn write(&self, name: &str, pieces: &[&[u8]]) -> Result<Written, DataError> {
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<Written, DataError> {
         if !is_plain(name) {
             let problem = Problem::Content(format!("{name:?} is no name for a part"));
             return Err(DataError::new(&self.folder, problem));
@@ -75,7 +58,7 @@ impl Parts {
         let cannot = |error| DataError::new(&path, error);
         let mut file = self.disk.create(&path).map_err(cannot)?;
         let mut content = blake3::Hasher::new();
-        for piece in pieces.iter().flat_map(|bytes| bytes.chunks(PIECE)) {
+        for piece in bytes.chunks(PIECE) {
             content.update(piece);
             self.disk.write(&mut file, piece).map_err(|error| {
                 let place = format!("byte {}", content.count() - piece.len() as u64);

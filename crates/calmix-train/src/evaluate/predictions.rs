@@ -3,16 +3,14 @@
 //! The file is safetensors: `logits` (f32, samples × classes), `labels` (u32) and `ids` (u64), and under the key
 //! `calmix` of its metadata the rest as JSON. NumPy, PyTorch and JAX read it without any code of ours.
 
-use std::collections::HashMap;
-
 use calmix_core::calibration::CalibrationError;
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
-use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensorError, SafeTensors};
+use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 
 use crate::events::{Model, Split};
+use crate::tensors::{self, Tensors, TensorsError, tensor};
 
 /// Logits and labels of every sample of a split.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,9 +35,9 @@ pub struct Predictions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PredictionsError {
-    /// Not safetensors.
+    /// Not safetensors, or not these tensors.
     #[error("these are no predictions: {0}; the file may be cut short, evaluate the checkpoint again")]
-    Format(#[from] SafeTensorError),
+    Format(#[from] TensorsError),
     /// Not our metadata.
     #[error(
         "the metadata of these predictions cannot be read: {0}; they may come from another version of calmix"
@@ -83,18 +81,14 @@ impl Predictions {
     pub fn to_bytes(&self) -> Result<Vec<u8>, PredictionsError> {
         self.check()?;
         let (n, classes) = (self.labels.len(), self.classes.len());
-        let logits: Vec<u8> = self.logits.iter().flat_map(|z| z.to_le_bytes()).collect();
-        let labels: Vec<u8> = self.labels.iter().flat_map(|label| label.to_le_bytes()).collect();
-        let ids: Vec<u8> = self.ids.iter().flat_map(|id| id.to_le_bytes()).collect();
         let tensors = [
-            ("ids", TensorView::new(Dtype::U64, vec![n], &ids)?),
-            ("labels", TensorView::new(Dtype::U32, vec![n], &labels)?),
-            ("logits", TensorView::new(Dtype::F32, vec![n, classes], &logits)?),
+            tensor("ids", &[n], &self.ids),
+            tensor("labels", &[n], &self.labels),
+            tensor("logits", &[n, classes], &self.logits),
         ];
         let about =
             About { step: self.step, split: self.split, model: self.model, classes: self.classes.clone() };
-        let metadata = HashMap::from([(KEY.to_owned(), serde_json::to_string(&about)?)]);
-        Ok(safetensors::serialize(tensors, Some(metadata))?)
+        Ok(tensors::write(&tensors, Some((KEY, serde_json::to_string(&about)?)))?)
     }
 
     /// Reads the bytes of a file.
@@ -102,21 +96,19 @@ impl Predictions {
     /// # Errors
     /// If they are not what [`to_bytes`](Self::to_bytes) writes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, PredictionsError> {
-        let (_, header) = SafeTensors::read_metadata(bytes)?;
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(TensorsError::from)?;
         let about = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
         let no_metadata = || PredictionsError::Content(format!("there is no `{KEY}` in the metadata"));
         let About { step, split, model, classes } = serde_json::from_str(about.ok_or_else(no_metadata)?)?;
-        let tensors = SafeTensors::deserialize(bytes)?;
-        let n = tensors.tensor("labels")?.shape().first().copied().unwrap_or(0);
+        let tensors = Tensors::read(bytes)?;
+        let n = tensors.rows("labels")?;
         let predictions = Self {
             step,
             split,
             model,
-            ids: numbers(&tensors, "ids", Dtype::U64, &[n])?.map(u64::from_le_bytes).collect(),
-            labels: numbers(&tensors, "labels", Dtype::U32, &[n])?.map(u32::from_le_bytes).collect(),
-            logits: numbers(&tensors, "logits", Dtype::F32, &[n, classes.len()])?
-                .map(f32::from_le_bytes)
-                .collect(),
+            ids: tensors.numbers("ids", &[n])?,
+            labels: tensors.numbers("labels", &[n])?,
+            logits: tensors.numbers("logits", &[n, classes.len()])?,
             classes,
         };
         predictions.check()?;
@@ -142,21 +134,4 @@ impl Predictions {
             None => Ok(()),
         }
     }
-}
-
-/// The numbers of a tensor that must have this type and shape.
-fn numbers<'a, const N: usize>(
-    tensors: &SafeTensors<'a>,
-    name: &str,
-    dtype: Dtype,
-    shape: &[usize],
-) -> Result<impl Iterator<Item = [u8; N]> + use<'a, N>, PredictionsError> {
-    let tensor = tensors.tensor(name)?;
-    if tensor.dtype() != dtype || tensor.shape() != shape {
-        let (found, dims) = (tensor.dtype(), tensor.shape());
-        return Err(PredictionsError::Content(format!(
-            "`{name}` is {found:?} {dims:?}, not {dtype:?} {shape:?}"
-        )));
-    }
-    Ok(tensor.data().as_chunks().0.iter().copied())
 }

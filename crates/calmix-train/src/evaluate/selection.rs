@@ -5,9 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::Figures;
 use crate::events::{Evaluation, Model, Split};
 
-/// How many evaluations the median is taken of, as in FixMatch's published results.
-const RECENT: usize = 20;
-
 /// A rule that turns the history of a run into its result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -15,9 +12,8 @@ pub enum Selection {
     /// The EMA model after the last step.
     #[default]
     Last,
-    /// The median of each figure over the last 20 evaluations of the EMA model.
-    #[serde(rename = "median-20")]
-    Median20,
+    /// The median of each figure over the last evaluations of the EMA model, 20 in FixMatch's published results.
+    Median,
     /// The EMA model with the least error on the validation split, the first of equals.
     BestValidation,
     /// The EMA model with the least error on the test split. The figure flatters: the labels that judge it chose
@@ -47,7 +43,7 @@ impl Selection {
     pub fn name(self) -> &'static str {
         match self {
             Self::Last => "last",
-            Self::Median20 => "median-20",
+            Self::Median => "median",
             Self::BestValidation => "best-validation",
             Self::BestTest => "best-test",
         }
@@ -56,8 +52,9 @@ impl Selection {
 
 /// The result of a history by a rule; none where the history lacks the split that the rule asks.
 ///
-/// The history may hold every evaluation of the run, in order; only those of the EMA model count.
-pub fn select(rule: Selection, history: &[Evaluation]) -> Option<Selected> {
+/// The history may hold every evaluation of the run, in order; only those of the EMA model count, and for the median
+/// only the last `window` of them.
+pub fn select(rule: Selection, window: usize, history: &[Evaluation]) -> Option<Selected> {
     let of = |split| {
         history.iter().filter(move |seen| seen.model == Model::Ema && seen.split == split).collect::<Vec<_>>()
     };
@@ -73,8 +70,8 @@ pub fn select(rule: Selection, history: &[Evaluation]) -> Option<Selected> {
     };
     match rule {
         Selection::Last => reported.last().map(|last| one(last, 1)),
-        Selection::Median20 => {
-            let recent = &reported[reported.len().saturating_sub(RECENT)..];
+        Selection::Median => {
+            let recent = &reported[reported.len().saturating_sub(window)..];
             let figures: Vec<[f64; 10]> = recent.iter().map(|seen| seen.figures.values()).collect();
             let median = |figure: usize| median(figures.iter().map(|values| values[figure]).collect());
             Some(Selected {
@@ -133,13 +130,13 @@ mod tests {
     #[test]
     fn every_rule_reports_the_test_split() {
         let result = |rule| {
-            let selected = select(rule, &history()).unwrap();
+            let selected = select(rule, 20, &history()).unwrap();
             assert_eq!(selected.on, Split::Test);
             assert_eq!(selected.chosen_on_test, rule == Selection::BestTest);
             (selected.at_step, selected.evaluations, selected.figures.error)
         };
         assert_eq!(result(Selection::Last), (Some(4), 1, 0.4));
-        assert_eq!(result(Selection::Median20), (None, 4, 0.35));
+        assert_eq!(result(Selection::Median), (None, 4, 0.35));
         assert_eq!(result(Selection::BestValidation), (Some(2), 4, 0.3));
         assert_eq!(result(Selection::BestTest), (Some(3), 4, 0.2));
     }
@@ -147,7 +144,7 @@ mod tests {
     #[test]
     fn the_median_forgets_what_is_old() {
         let long: Vec<_> = (0..100).map(|i| seen(i, Split::Test, Model::Ema, i as f64)).collect();
-        let selected = select(Selection::Median20, &long).unwrap();
+        let selected = select(Selection::Median, 20, &long).unwrap();
         assert_eq!((selected.evaluations, selected.figures.error), (20, 89.5));
     }
 
@@ -155,10 +152,10 @@ mod tests {
     fn without_a_split_there_is_no_result() {
         let validation: Vec<_> =
             history().into_iter().filter(|seen| seen.split == Split::Validation).collect();
-        assert_eq!(select(Selection::Last, &validation).unwrap().on, Split::Validation);
-        assert_eq!(select(Selection::BestTest, &validation), None);
-        for rule in [Selection::Last, Selection::Median20, Selection::BestValidation, Selection::BestTest] {
-            assert_eq!(select(rule, &[]), None);
+        assert_eq!(select(Selection::Last, 20, &validation).unwrap().on, Split::Validation);
+        assert_eq!(select(Selection::BestTest, 20, &validation), None);
+        for rule in [Selection::Last, Selection::Median, Selection::BestValidation, Selection::BestTest] {
+            assert_eq!(select(rule, 20, &[]), None);
             assert_eq!(serde_json::to_string(&rule).unwrap(), format!("{:?}", rule.name()));
         }
     }

@@ -1,12 +1,15 @@
 //! Values that are fine by themselves and not together.
 
 use calmix_core::method::BaseLoss;
+use calmix_engine::device::Device;
+use calmix_engine::precision::Precision;
+use calmix_engine::step::Passes;
 
 use super::data::Keep;
-use super::engine::{Device, Precision, Step};
+use super::engine::OrAuto;
 use super::method::{Base, Pairing, StartRule};
-use super::observe::Selection;
 use super::{Preset, Recipe};
+use crate::evaluate::Selection;
 
 /// What a combination is, at the key that is best changed.
 #[derive(Debug, Clone, PartialEq)]
@@ -127,7 +130,7 @@ fn mixup(recipe: &Recipe) -> Vec<Option<Found>> {
             "one labelled image has no easy and no hard half; give it two or more",
         ),
         wrong(
-            method.base_loss == BaseLoss::Twice && train.step == Step::Lean,
+            method.base_loss == BaseLoss::Twice && train.step == Passes::Lean,
             "train.step",
             "method.base_loss = \"twice\" needs both passes; take train.step = \"joint\"",
         ),
@@ -150,7 +153,7 @@ fn training(recipe: &Recipe) -> Vec<Option<Found>> {
             &format!("a batch of {} cannot be cut into more parts than it has images", train.batch),
         ),
         wrong(
-            train.precision == Precision::F16 && train.device == Device::Cpu,
+            train.precision == OrAuto::Is(Precision::F16) && train.device == OrAuto::Is(Device::Cpu),
             "train.precision",
             "f16 is for GPUs; on a CPU take \"bf16\" or \"f32\"",
         ),
@@ -202,11 +205,6 @@ fn judging(recipe: &Recipe) -> Vec<Option<Found>> {
             *selection == Selection::Median && evaluations < u64::from(evaluate.window),
             "evaluate.window",
             &format!("is more than the {evaluations} evaluations of the run"),
-        ),
-        wrong(
-            evaluate.bins.is_empty(),
-            "evaluate.bins",
-            "name at least one number of bins, such as [15, 10]",
         ),
     ]
 }

@@ -15,7 +15,7 @@ section! {
         fixed source: Source = Source::Folder;
         /// The folder that holds them. No recipe knows it: it is given by a file, the environment or `--set`.
         free path: String = String::new();
-        /// The folder that `prepare` wrote; empty for the one that belongs to `path`.
+        /// The folder that `prepare` wrote; empty for one of the run's own, which is then prepared first.
         free prepared: String = String::new();
         /// Whether images without a label are learnt from: in `labels-csv` those that no row names (otherwise left
         /// out), in `webdataset` those without a class (otherwise an error).

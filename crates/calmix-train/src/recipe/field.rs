@@ -134,7 +134,6 @@ shaped! {
     f64 => Kind::Number;
     String => Kind::Text;
     Vec<String> => Kind::List(&Kind::Text, None);
-    Vec<u16> => Kind::List(&Kind::Whole(65_535), None);
     [f64; 2] => Kind::List(&Kind::Number, Some(2));
     [f64; 3] => Kind::List(&Kind::Number, Some(3));
     [u8; 3] => Kind::List(&Kind::Whole(255), Some(3));

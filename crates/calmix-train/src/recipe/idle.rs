@@ -2,7 +2,6 @@
 
 use super::augment::{CutoutRule, Frame, Geometry};
 use super::data::{Keep, Source};
-use super::engine::NetworkName;
 use super::field::leaves;
 use super::loader::OnCorrupt;
 use super::method::{Averaging, Base, Dissimilarity, Lambda, Pairing, Smoothing, Split, StartRule};
@@ -29,7 +28,7 @@ pub(super) fn idle(recipe: &Recipe) -> Vec<(String, String)> {
     idle.unless(train.ratio > 0, &["labels.unlabelled_from", "labels.include_labelled"], without);
 
     let because = format!("network.name is {}", network.name);
-    idle.unless(network.name != NetworkName::Resnet50, &["network.block"], &because);
+    idle.unless(network.name.to_string().starts_with("wrn-"), &["network.block"], &because);
     idle.unless(train.shards > 1, &["train.batch_norm"], "train.shards is 1");
     let because = format!("train.non_finite is {}", train.non_finite);
     idle.unless(train.non_finite == NonFinite::Skip, &["train.non_finite_skips"], &because);

@@ -5,11 +5,14 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+use calmix_engine::device::Device;
+use calmix_engine::precision::Precision;
 use toml::Value;
 
 use super::builtin::{self, builtin};
 use super::check::check;
 use super::combination::{Found, combinations};
+use super::engine::OrAuto;
 use super::idle::idle;
 use super::layer::{Layer, Setting};
 use super::origin::{Origin, Place};
@@ -193,6 +196,14 @@ impl Resolved {
         let hint = "give the folder of the dataset, for example with `--set dataset.path=FOLDER`".into();
         let problem = Problem { origin: self.origin(&path), path, what: What::Missing { hint } };
         Err(RecipeError { problems: vec![problem] })
+    }
+
+    /// Writes in what `auto` came to, so that the stored recipe is enough to repeat the run.
+    pub(crate) fn decide(&mut self, device: Device, precision: Precision) -> Result<(), RecipeError> {
+        let train = &mut self.recipe.train;
+        (train.device, train.precision) = (OrAuto::Is(device), OrAuto::Is(precision));
+        self.leaves = value::of(&self.recipe).map_err(|error| unexpected(&error))?;
+        Ok(())
     }
 
     /// Resets what has no effect, so that recipes that do the same are the same.

@@ -1,19 +1,15 @@
 //! How a run is watched and kept: evaluation, checkpoints, log, and which model is the result.
 
-use super::field::{choice, section};
+use super::field::{choice, section, words};
 use super::limit::{SOME, from};
+use crate::evaluate::Selection;
 
-choice! {
-    /// Which model a run reports as its result.
+words! {
     Selection {
-        /// The averaged model of the last step.
-        Last = "last",
-        /// The median figure of the last evaluations (20 unless `evaluate.window` says otherwise), as in Google's code.
-        Median = "median",
-        /// The best one on the labels held out for validation.
-        BestValidation = "best-validation",
-        /// The best one on the test subset, as in USB, TorchSSL and the released code: every table then says so.
-        BestTest = "best-test",
+        Last = "last": "The averaged model of the last step.",
+        Median = "median": "The median figure of the last evaluations (20 unless `evaluate.window` says otherwise), as in Google's code.",
+        BestValidation = "best-validation": "The best one on the labels held out for validation.",
+        BestTest = "best-test": "The best one on the test subset, as in USB, TorchSSL and the released code: every table then says so.",
     }
 }
 
@@ -26,8 +22,6 @@ section! {
         fixed window: u32 = 20, SOME;
         /// Images at a time.
         free batch: u32 = 256, SOME.to(65_536.0);
-        /// Bins of the calibration error, the primary number first; one error is reported for each.
-        fixed bins: Vec<u16> = vec![15, 10], SOME;
         /// Resamples for confidence intervals; 0 for none.
         free bootstrap: u32 = 1000, from(0.0).to(1_000_000.0);
         /// Whether the network itself is judged as well as its average.

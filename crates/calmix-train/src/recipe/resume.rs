@@ -40,6 +40,12 @@ pub fn differences(old: &Resolved, new: &Resolved) -> Vec<Difference> {
         .collect()
 }
 
+/// Every key that a resumed run may change.
+pub fn may_change() -> Vec<String> {
+    let free = leaves(Recipe::fields()).into_iter().filter(|(_, field)| field.resume == Resume::MayChange);
+    free.map(|(path, _)| path).collect()
+}
+
 /// Blake3 of the keys that must match, one `path = value` a line, in the order of their paths.
 ///
 /// A key that a later version adds changes it. What an older version stored is therefore read again and compared by

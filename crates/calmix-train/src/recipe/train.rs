@@ -1,8 +1,12 @@
 //! The run itself: the network, the steps, the optimiser.
 
 use calmix_core::schedule::LearningRate;
+use calmix_engine::device::Device;
+use calmix_engine::network::{Architecture, FirstBlock};
+use calmix_engine::precision::Precision;
+use calmix_engine::step::Passes;
 
-use super::engine::{BatchNorm, Block, Device, NetworkName, Precision, Step};
+use super::engine::{BatchNorm, OrAuto, network};
 use super::field::{choice, section, words};
 use super::limit::{KEPT, SOME, above, from};
 
@@ -10,9 +14,9 @@ section! {
     /// The network.
     Network {
         /// Which one.
-        fixed name: NetworkName = NetworkName::Wrn28x2;
+        fixed name: Architecture = network("wrn-28-2");
         /// The first block of the later stages of a wide residual network; `resnet-50` has only one form.
-        fixed block: Block = Block::Google;
+        fixed block: FirstBlock = FirstBlock::Google;
     }
 }
 
@@ -26,11 +30,11 @@ section! {
         /// μ: unlabelled images for each labelled one.
         fixed ratio: u32 = 7, from(0.0).to(1024.0);
         /// How the plan of a step is carried out.
-        fixed step: Step = Step::Joint;
+        fixed step: Passes = Passes::Joint;
         /// The format of numbers. What `auto` comes to is decided at the first launch and written into the run.
-        fixed precision: Precision = Precision::Auto;
-        /// Where the arithmetic happens.
-        free device: Device = Device::Auto;
+        fixed precision: OrAuto<Precision> = OrAuto::AUTO;
+        /// Where the arithmetic happens. What `auto` comes to, the first GPU or else the CPU, is written into the run.
+        free device: OrAuto<Device> = OrAuto::AUTO;
         /// Threads of the arithmetic on a CPU; 0 for one per core.
         free threads: u32 = 0, from(0.0).to(4096.0);
         /// What everything random in the run depends on, except which labels are kept.

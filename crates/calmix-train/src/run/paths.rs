@@ -15,6 +15,10 @@ pub enum RunFile<'a> {
     Environment,
     /// Which samples kept their labels.
     Split,
+    /// The weights of the resulting model.
+    Model,
+    /// The result: which model, its temperature, its figures.
+    Result,
     /// What the network said at an evaluation, by a name of lower-case letters, digits, `.`, `-` and `_`.
     Predictions(&'a str),
 }
@@ -34,6 +38,11 @@ impl Paths {
     const RECIPE: &str = "recipe.toml";
     const ENVIRONMENT: &str = "environment.json";
     const SPLIT: &str = "split.json";
+    const MODEL: &str = "model.safetensors";
+    const RESULT: &str = "result.json";
+    const TIMING: &str = "timing.jsonl";
+    const TENSORBOARD: &str = "tensorboard";
+    const PREPARED: &str = "prepared";
 
     /// Of the run in `folder`, which need not exist.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
@@ -54,6 +63,8 @@ impl Paths {
             RunFile::Recipe => self.folder.join(Self::RECIPE),
             RunFile::Environment => self.folder.join(Self::ENVIRONMENT),
             RunFile::Split => self.folder.join(Self::SPLIT),
+            RunFile::Model => self.folder.join(Self::MODEL),
+            RunFile::Result => self.folder.join(Self::RESULT),
             RunFile::Predictions(name) if is_plain(name) => self.predictions().join(name),
             RunFile::Predictions(name) => {
                 let problem = format!("{name:?} is no name for predictions");
@@ -66,6 +77,21 @@ impl Paths {
     /// The file of events.
     pub fn events(&self) -> PathBuf {
         self.folder.join(Self::EVENTS)
+    }
+
+    /// How fast the run was: the only file that depends on the clock.
+    pub fn timing(&self) -> PathBuf {
+        self.folder.join(Self::TIMING)
+    }
+
+    /// The folder of TensorBoard's files.
+    pub fn tensorboard(&self) -> PathBuf {
+        self.folder.join(Self::TENSORBOARD)
+    }
+
+    /// The prepared dataset, where the run prepared it itself.
+    pub fn prepared(&self) -> PathBuf {
+        self.folder.join(Self::PREPARED)
     }
 
     /// The folder of predictions.
@@ -88,7 +114,7 @@ impl Paths {
 
     /// Whether a file of this name is written as a whole into the folder itself.
     pub(super) fn is_own(name: &str) -> bool {
-        [Self::MARKER, Self::RECIPE, Self::ENVIRONMENT, Self::SPLIT].contains(&name)
+        [Self::MARKER, Self::RECIPE, Self::ENVIRONMENT, Self::SPLIT, Self::MODEL, Self::RESULT].contains(&name)
     }
 }
 

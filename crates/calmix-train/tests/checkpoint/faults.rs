@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calmix_train::checkpoint::{CheckpointError, Committed, Content, Snapshot};
+use calmix_train::checkpoint::{CheckpointError, Committed, Snapshot};
 use calmix_train::run::{Mark, Run, RunFile};
 
 use crate::faulty::{Fault, FaultyDisk};
@@ -154,11 +154,11 @@ fn parts_that_do_not_fit_are_refused_and_leave_nothing() {
     let run = Run::open(&folder).unwrap();
     let mut checkpoints = run.checkpoints(2);
     for name in ["", "../a", "MANIFEST", "a/b", ".hidden"] {
-        let parts = vec![(name, Content::Bytes(b"x".as_slice()))];
+        let parts = vec![(name, b"x".as_slice())];
         let snapshot = Snapshot { step: 30, identity: identity(), journal: Mark::start(), parts };
         checkpoints.save(&snapshot).unwrap_err();
     }
-    let parts = vec![("a", Content::Bytes(b"x".as_slice())), ("a", Content::Bytes(b"y"))];
+    let parts = vec![("a", b"x".as_slice()), ("a", b"y")];
     let snapshot = Snapshot { step: 30, identity: identity(), journal: Mark::start(), parts };
     checkpoints.save(&snapshot).unwrap_err();
     assert_eq!(names(&folder.join("checkpoints")), ["step-000000010", "step-000000020"]);

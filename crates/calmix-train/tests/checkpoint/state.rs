@@ -4,55 +4,44 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use calmix_train::checkpoint::{
-    Checkpoint, CheckpointError, Checkpoints, Committed, Content, Found, Identity, Snapshot, Tensor, newest,
+    Checkpoint, CheckpointError, Checkpoints, Committed, Found, Identity, Snapshot, newest,
 };
 use calmix_train::run::{Mark, Run};
 
 /// Two pages of weights, more than 64 KiB of margins, two small files of one length.
 #[derive(Debug, PartialEq)]
 pub(crate) struct State {
-    weights: Vec<f32>,
-    visits: Vec<i64>,
-    margins: Vec<f32>,
-    small: [String; 2],
+    weights: Vec<u8>,
+    margins: Vec<u8>,
+    small: [Vec<u8>; 2],
 }
 
 impl State {
     pub(crate) fn at(step: u64) -> Self {
-        let numbers = |count: u64| (1..=count).map(|i| (i * 1_000 + step) as f32 * 0.37).collect();
+        let bytes = |count: u64| (1..=count).flat_map(|i| (i * 1_000 + step).to_le_bytes()).collect();
         Self {
-            weights: numbers(1_100),
-            visits: vec![step.cast_signed() + 1; 3],
-            margins: numbers(17_000),
-            small: [0, 1].map(|rank| format!(r#"{{"rank":{rank},"step":{step:04}}}"#)),
+            weights: bytes(550),
+            margins: bytes(8_500),
+            small: [0, 1].map(|rank| format!(r#"{{"rank":{rank},"step":{step:04}}}"#).into()),
         }
     }
 
     pub(crate) fn snapshot<T>(&self, step: u64, journal: Mark, then: impl FnOnce(Snapshot<'_>) -> T) -> T {
-        let model = vec![
-            ("head.weight", Tensor::from_f32(&self.weights, &[11, 100])),
-            ("visits", Tensor::from_i64(&self.visits, &[3])),
-        ];
-        let margins = vec![("margins", Tensor::from_f32(&self.margins, &[1_700, 10]))];
-        let parts = vec![
-            ("margins.safetensors", Content::Tensors(margins)),
-            ("model.safetensors", Content::Tensors(model)),
-            ("rank-0.json", Content::Bytes(self.small[0].as_bytes())),
-            ("rank-1.json", Content::Bytes(self.small[1].as_bytes())),
+        let parts: Vec<(_, &[u8])> = vec![
+            ("margins.safetensors", &self.margins),
+            ("model.safetensors", &self.weights),
+            ("rank-0.json", &self.small[0]),
+            ("rank-1.json", &self.small[1]),
         ];
         then(Snapshot { step, identity: identity(), journal, parts })
     }
 
     fn of(checkpoint: &Checkpoint) -> Self {
-        let model = checkpoint.tensors("model.safetensors").unwrap();
-        let margins = checkpoint.tensors("margins.safetensors").unwrap();
-        let small =
-            |rank| String::from_utf8(checkpoint.bytes(&format!("rank-{rank}.json")).unwrap()).unwrap();
+        let bytes = |name: &str| checkpoint.bytes(name).unwrap();
         Self {
-            weights: model.get("head.weight").unwrap().to_f32().unwrap(),
-            visits: model.get("visits").unwrap().to_i64().unwrap(),
-            margins: margins.get("margins").unwrap().to_f32().unwrap(),
-            small: [0, 1].map(small),
+            weights: bytes("model.safetensors"),
+            margins: bytes("margins.safetensors"),
+            small: [bytes("rank-0.json"), bytes("rank-1.json")],
         }
     }
 }

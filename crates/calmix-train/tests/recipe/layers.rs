@@ -50,10 +50,10 @@ fn a_later_setting_or_file_wins() {
 
 #[test]
 fn a_preset_lies_between_recipe_and_file() {
-    let text = "extends = \"cifar10\"\npreset = \"released-code\"\nevaluate.bins = [20]\n";
+    let text = "extends = \"cifar10\"\npreset = \"released-code\"\noptimiser.lr = 0.5\n";
     let resolved = file(text).unwrap();
     assert_eq!(resolved.origin("method.base").to_string(), "preset released-code, line 10");
-    assert_eq!(resolved.recipe.evaluate.bins, [20]);
+    assert_eq!(resolved.recipe.optimiser.lr, 0.5);
     assert_eq!(resolved.origin("optimiser.weight_decay").to_string(), "recipe cifar10, line 42");
     let by_argument = set(&["preset=released-code"]).unwrap();
     assert_eq!(by_argument.recipe.method(), calmix_core::preset::released_code());
@@ -121,7 +121,7 @@ fn settings_are_read_by_the_kind_of_their_key() {
         ("dataset.path='x'", "\"x\""),
         ("labels.from=train, extra", "[\"train\", \"extra\"]"),
         ("labels.from=[\"train\"]", "[\"train\"]"),
-        ("evaluate.bins=10", "[10]"),
+        ("augment.cutout.fill=[1, 2, 3]", "[1, 2, 3]"),
         ("dataset.std=[1, 0.5, 1e-3]", "[1.0, 0.5, 0.001]"),
         ("dataset.std=1,1,1", "[1.0, 1.0, 1.0]"),
     ] {

@@ -222,10 +222,6 @@ fn contradictions() {
             "--set 1: train.precision = \"f16\": f16 is for GPUs; on a CPU take \"bf16\" or \"f32\"",
         ),
         (
-            &["evaluate.bins="],
-            "--set 1: evaluate.bins = []: name at least one number of bins, such as [15, 10]",
-        ),
-        (
             &["augment.evaluation_resize=16"],
             "augment.size = 32: evaluation.resize is 16; it must be from 32 to 16384",
         ),

@@ -80,7 +80,7 @@ pub(crate) fn events() -> Vec<Event> {
             }
         }
     }
-    let rules = [Selection::Last, Selection::Median20, Selection::BestValidation];
+    let rules = [Selection::Last, Selection::Median, Selection::BestValidation];
     let selected: BTreeMap<_, _> =
         rules.into_iter().filter_map(|rule| Some((rule, select(rule, &history)?))).collect();
     assert_eq!(selected.len(), 3);

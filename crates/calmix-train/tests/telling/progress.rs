@@ -45,7 +45,7 @@ test (ema) after 10 steps: error 50.0 % (41.5 to 55.0)  ECE 14.3 % (12.6 to 24.1
 test (live) after 10 steps: error 38.3 % (26.5 to 48.3)  ECE 15.9 % (14.2 to 26.7); at temperature 1.25: ECE 22.0 % (17.0 to 33.4)
 finished after 10 steps
   last             test error 50.0 %  ECE 14.3 %
-  median-20        test error 50.0 %  ECE 13.4 %
+  median           test error 50.0 %  ECE 13.4 %
   best-validation  test error 50.0 %  ECE 14.3 %
 "#;
 

@@ -1,0 +1,147 @@
+//! What a run learns from and is judged by: the dataset, its split, and the batches of both.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use calmix_core::rng::Seed;
+use calmix_data::augment::Augment;
+use calmix_data::dataset::Dataset;
+use calmix_data::error::DataError;
+use calmix_data::loader::{Evaluation, InMemory, Loader, Members, Pictures, Supply, Tally, Training};
+use calmix_data::prepare::{Report, prepare};
+use calmix_data::split::Split;
+
+use super::error::TrainError;
+use crate::events;
+use crate::recipe::{Keep, Recipe};
+use crate::run::{Paths, RunFile};
+
+/// What a dataset that is being prepared is called, as `calmix_data` has it.
+const PREPARING: &str = ".preparing-";
+
+/// A dataset that is open and split.
+pub(super) struct Material {
+    pub(super) pictures: Arc<dyn Pictures>,
+    pub(super) classes: Vec<String>,
+    pub(super) fingerprint: String,
+    /// How many samples the dataset has.
+    pub(super) samples: u64,
+    pub(super) split: Split,
+    unlabelled: Members,
+    test: Option<Range<u64>>,
+    views: Arc<Augment>,
+}
+
+impl Material {
+    /// Opens the dataset of a recipe. The split is the one in the run's folder; before that is written, it is drawn.
+    /// A run that goes on says which `fingerprint` the dataset had.
+    pub(super) fn open(recipe: &Recipe, paths: &Paths, fingerprint: Option<&str>) -> Result<Self, TrainError> {
+        let dataset = Dataset::open(&prepared(recipe, paths), Path::new(&recipe.dataset.path))?;
+        if let Some(before) = fingerprint.filter(|&before| before != dataset.fingerprint()) {
+            let (path, now) = (paths.folder().to_owned(), dataset.fingerprint().to_owned());
+            return Err(TrainError::OtherDataset { path, before: before.to_owned(), now });
+        }
+        let stored = paths.file(RunFile::Split)?;
+        let split = if stored.exists() { Split::read(&stored, &dataset)? } else { draw(recipe, &dataset)? };
+        let needs = recipe.train.ratio > 0;
+        let unlabelled = if needs { split.unlabelled(&dataset)?.into() } else { Members::default() };
+        let test = Some(recipe.dataset.test.as_str()).filter(|name| !name.is_empty());
+        let test = test.map(|name| dataset.subset(name)).transpose().map_err(|error| {
+            let hint = error.hint.clone().unwrap_or_default();
+            error.hint(format!("{hint}; name one of them as dataset.test, or nothing"))
+        })?;
+        let (classes, samples) = (dataset.classes().to_vec(), dataset.len());
+        let fingerprint = dataset.fingerprint().to_owned();
+        let limit = recipe.loader.memory.saturating_mul(1 << 20);
+        let pictures: Arc<dyn Pictures> =
+            if limit == 0 { Arc::new(dataset) } else { Arc::new(InMemory::new(dataset, limit)) };
+        let views = Arc::new(recipe.augment.resolve());
+        Ok(Self { pictures, classes, fingerprint, samples, split, unlabelled, test, views })
+    }
+
+    /// Prepares the dataset of a recipe in the run's own folder, if nobody has prepared it before; tells what was
+    /// found.
+    pub(super) fn prepare(recipe: &Recipe, paths: &Paths) -> Result<Option<Report>, TrainError> {
+        let target = prepared(recipe, paths);
+        if !recipe.dataset.prepared.is_empty() || target.exists() {
+            return Ok(None);
+        }
+        sweep(paths.folder())?;
+        Ok(Some(prepare(&recipe.dataset.source_spec(), Path::new(&recipe.dataset.path), &target)?))
+    }
+
+    /// How many samples are learnt from without a label.
+    pub(super) fn unlabelled(&self) -> u64 {
+        self.unlabelled.len()
+    }
+
+    /// The batches of these steps.
+    pub(super) fn batches(
+        &self,
+        recipe: &Recipe,
+        steps: Range<u64>,
+        tally: Tally,
+    ) -> Result<Loader<Augment>, TrainError> {
+        let train = &recipe.train;
+        let training = Training {
+            labelled: Supply { members: self.split.labelled().into(), batch: train.batch },
+            unlabelled: Supply { members: self.unlabelled.clone(), batch: train.batch.saturating_mul(train.ratio) },
+            corrupt: recipe.loader.corrupt(),
+            tally,
+            ..Training::new(Seed(train.seed), steps)
+        };
+        let (pictures, views) = (Arc::clone(&self.pictures), Arc::clone(&self.views));
+        Ok(Loader::new(pictures, views, training, recipe.loader.workers())?)
+    }
+
+    /// The samples of a split as they are, batch by batch; none where the split has none.
+    pub(super) fn samples_of(
+        &self,
+        recipe: &Recipe,
+        split: events::Split,
+    ) -> Result<Option<Evaluation<Augment>>, TrainError> {
+        let members = match split {
+            events::Split::Validation => self.split.validation().into(),
+            events::Split::Labelled => self.split.labelled().into(),
+            events::Split::Test => self.test.clone().unwrap_or_default().into(),
+        };
+        if Members::is_empty(&members) {
+            return Ok(None);
+        }
+        let supply = Supply { members, batch: recipe.evaluate.batch };
+        let (pictures, views) = (Arc::clone(&self.pictures), Arc::clone(&self.views));
+        let (corrupt, workers) = (recipe.loader.corrupt(), recipe.loader.workers());
+        Ok(Some(Evaluation::new(pictures, views, supply, corrupt, workers)?))
+    }
+}
+
+/// Where the prepared dataset is, or will be.
+fn prepared(recipe: &Recipe, paths: &Paths) -> PathBuf {
+    match recipe.dataset.prepared.as_str() {
+        "" => paths.prepared(),
+        folder => PathBuf::from(folder),
+    }
+}
+
+fn draw(recipe: &Recipe, dataset: &Dataset) -> Result<Split, DataError> {
+    let labels = &recipe.labels;
+    if labels.keep == Keep::Given {
+        let given = Split::read(Path::new(&labels.file), dataset)?;
+        return Split::given(dataset, labels.plan(), given.labelled().to_vec());
+    }
+    Split::draw(dataset, labels.plan())
+}
+
+/// Removes what a process that was killed while it prepared left in the run's folder.
+fn sweep(folder: &Path) -> Result<(), DataError> {
+    let cannot = |error| DataError::new(folder, error);
+    for entry in fs::read_dir(folder).map_err(cannot)? {
+        let entry = entry.map_err(cannot)?;
+        if entry.file_name().to_string_lossy().starts_with(PREPARING) {
+            fs::remove_dir_all(entry.path()).map_err(|error| DataError::new(entry.path(), error))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! What a run writes besides its checkpoints, in the order in which it happened, and whom it tells.
+//!
+//! Lines and predictions queue up behind each other. While the disk takes everything, the queue is empty; where a
+//! recipe lets a run go on without, it waits, and no checkpoint is made before everything that came first is there.
+
+use std::collections::VecDeque;
+use std::fmt::Display;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use calmix_data::error::DataError;
+
+use super::error::TrainError;
+use crate::evaluate::Predictions;
+use crate::events::{Event, Note, Pace};
+use crate::recipe::{OnFailure, Recipe};
+use crate::run::{Journal, Mark, Run, RunFile};
+use crate::sink::{JsonLines, Sink, SinkError, TensorBoard};
+
+pub(super) struct Record<'a> {
+    run: Run,
+    journal: Journal,
+    sinks: Vec<Box<dyn Sink + 'a>>,
+    waiting: VecDeque<Entry>,
+    on_failure: OnFailure,
+    trouble: Option<String>,
+}
+
+enum Entry {
+    Line(String),
+    Predictions(String, Vec<u8>),
+}
+
+impl<'a> Record<'a> {
+    /// Goes on behind `mark` after `step` steps; what depends on the clock goes into files of its own.
+    pub(super) fn new(
+        run: Run,
+        mark: &Mark,
+        step: u64,
+        recipe: &Recipe,
+        mut sinks: Vec<Box<dyn Sink + 'a>>,
+    ) -> Result<Self, TrainError> {
+        let timing = append(&run.paths().timing())?;
+        sinks.push(Box::new(JsonLines::new(io::sink(), timing)));
+        if recipe.log.tensorboard {
+            sinks.push(Box::new(tensorboard(&run.paths().tensorboard(), step)?));
+        }
+        let journal = run.journal(mark)?;
+        let on_failure = recipe.checkpoint.on_failure;
+        Ok(Self { run, journal, sinks, waiting: VecDeque::new(), on_failure, trouble: None })
+    }
+
+    pub(super) fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Something happened: it is written down and told.
+    pub(super) fn event(&mut self, event: &Event) -> Result<(), TrainError> {
+        let line = event.to_line().map_err(|error| io::Error::other(error.to_string()));
+        let line = line.map_err(|error| DataError::new(self.run.paths().events(), error))?;
+        self.waiting.push_back(Entry::Line(line));
+        self.settle()?;
+        self.each(|sink| sink.event(event))
+    }
+
+    /// Something that is not the same in every repetition of the run: it is told, and not written down.
+    pub(super) fn aside(&mut self, note: Note) -> Result<(), TrainError> {
+        self.each(|sink| sink.event(&Event::Note(note.clone())))
+    }
+
+    /// So fast is the run; what still cannot be written is told again.
+    pub(super) fn pace(&mut self, pace: &Pace) -> Result<(), TrainError> {
+        if let Some(trouble) = self.trouble.clone() {
+            let hint = "the run goes on; make room, or it will have to be resumed from an older checkpoint".to_owned();
+            self.aside(Note { step: pace.step, text: trouble, hint })?;
+        }
+        self.each(|sink| sink.pace(pace))
+    }
+
+    /// Keeps what a network said.
+    pub(super) fn predictions(&mut self, predictions: &Predictions) -> Result<(), TrainError> {
+        let Predictions { step, split, model, .. } = predictions;
+        let name = format!("step-{step:09}-{}-{}.safetensors", split.name(), model.name());
+        self.waiting.push_back(Entry::Predictions(name, predictions.to_bytes()?));
+        self.settle()
+    }
+
+    /// Writes a file of the run's end, for which everything before must be there.
+    pub(super) fn last(&mut self, file: RunFile<'_>, bytes: &[u8]) -> Result<(), TrainError> {
+        self.write_waiting()?;
+        Ok(self.run.write(file, bytes)?)
+    }
+
+    /// Where the journal ends, once everything that came first is on the disk.
+    pub(super) fn mark(&mut self) -> Result<Mark, DataError> {
+        self.write_waiting()?;
+        self.journal.mark()
+    }
+
+    /// Something could not be written: the end of the run, or a worry that it goes on with.
+    pub(super) fn failed(&mut self, error: impl Into<TrainError> + Display) -> Result<(), TrainError> {
+        match self.on_failure {
+            OnFailure::Stop => Err(error.into()),
+            OnFailure::GoOn => {
+                self.trouble = Some(error.to_string());
+                Ok(())
+            }
+        }
+    }
+
+    /// Everything is written again.
+    pub(super) fn recovered(&mut self) {
+        self.trouble = None;
+    }
+
+    pub(super) fn flush(&mut self) -> Result<(), TrainError> {
+        self.each(|sink| sink.flush())
+    }
+
+    fn settle(&mut self) -> Result<(), TrainError> {
+        match self.write_waiting() {
+            Ok(()) => Ok(()),
+            Err(error) => self.failed(error),
+        }
+    }
+
+    fn write_waiting(&mut self) -> Result<(), DataError> {
+        while let Some(first) = self.waiting.front() {
+            match first {
+                Entry::Line(line) => self.journal.append(line)?,
+                Entry::Predictions(name, bytes) => self.run.write(RunFile::Predictions(name), bytes)?,
+            }
+            self.waiting.pop_front();
+        }
+        Ok(())
+    }
+
+    fn each(&mut self, tell: impl Fn(&mut dyn Sink) -> Result<(), SinkError>) -> Result<(), TrainError> {
+        for sink in 0..self.sinks.len() {
+            let told = self.sinks.get_mut(sink).map_or(Ok(()), |sink| tell(sink.as_mut()));
+            if let Err(error) = told {
+                self.failed(error)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn append(path: &Path) -> Result<File, DataError> {
+    File::options().create(true).append(true).open(path).map_err(|error| DataError::new(path, error))
+}
+
+/// A new file for every process, after those that are there.
+fn tensorboard(folder: &Path, step: u64) -> Result<impl Sink + use<>, TrainError> {
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    std::fs::create_dir_all(folder).map_err(|error| DataError::new(folder, error))?;
+    let name = format!("events.out.tfevents.{:010}.calmix-{}", clock().as_secs(), std::process::id());
+    let file = append(&folder.join(name))?;
+    Ok(TensorBoard::new(file, clock, (step > 0).then_some(step))?)
+}
