@@ -77,7 +77,6 @@ impl<'a> Tensors<'a> {
         Ok(Self(SafeTensors::deserialize(bytes)?))
     }
 
-
     /// How many rows a tensor has.
     pub(crate) fn rows(&self, name: &str) -> Result<usize, TensorsError> {
         Ok(self.0.tensor(name)?.shape().first().copied().unwrap_or(0))

@@ -80,7 +80,7 @@ fn the_environment_is_read_by_name() {
     ])
     .unwrap();
     assert_eq!(resolved.recipe.method.mixup.guidance.fraction, 0.1);
-    assert_eq!(resolved.recipe.selection.word(), "median");
+    assert_eq!(resolved.recipe.selection.name(), "median");
     assert_eq!(resolved.recipe.labels.from, ["train", "extra"]);
     let error = read(&[("CALMIX_TRAIN__STPES", "1")]).unwrap_err().to_string();
     assert_eq!(error, "CALMIX_TRAIN__STPES: there is no key `train.stpes`; did you mean `train.steps`?");

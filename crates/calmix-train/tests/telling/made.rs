@@ -82,7 +82,7 @@ pub(crate) fn events() -> Vec<Event> {
     }
     let rules = [Selection::Last, Selection::Median, Selection::BestValidation];
     let selected: BTreeMap<_, _> =
-        rules.into_iter().filter_map(|rule| Some((rule, select(rule, &history)?))).collect();
+        rules.into_iter().filter_map(|rule| Some((rule, select(rule, 20, &history)?))).collect();
     assert_eq!(selected.len(), 3);
     events.push(Event::Finished(Finished { step: 10, selected }));
     events

@@ -1,0 +1,65 @@
+//! Real kills at random moments: `kill -9`, again and again, until a run is done; it must be the run that nobody
+//! killed. `CALMIX_KILLS` says how many.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // in the functions that the tests share
+
+#[path = "kill/harness.rs"]
+mod harness;
+#[allow(dead_code)]
+#[path = "training/made.rs"]
+mod made;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+
+use calmix_train::inspect;
+use calmix_train::trainer::Trainer;
+
+const METHODS: [&[&str]; 2] = [
+    &["method.base=flexmatch", "method.flexmatch.threshold=0.2", "evaluate.online=true"],
+    &["method.base=softmatch", "selection=best-validation", "checkpoint.every=1"],
+];
+
+/// What a killed process is: not a test, but what the test below starts.
+#[test]
+#[ignore = "the other test of this file runs it, in a process of its own"]
+fn trains() {
+    let (Ok(folder), Ok(data)) = (std::env::var("CALMIX_TEST_RUN"), std::env::var("CALMIX_TEST_DATA")) else { return };
+    let method: usize = std::env::var("CALMIX_TEST_METHOD").unwrap().parse().unwrap();
+    let (folder, stop) = (PathBuf::from(folder), AtomicBool::new(false));
+    let trainer = Trainer::new(&stop);
+    if inspect::has_begun(&folder) {
+        trainer.resume(&folder, None).unwrap();
+    } else {
+        trainer.start(made::recipe(Path::new(&data), METHODS[method]), &folder).unwrap();
+    }
+}
+
+#[test]
+fn kill_9_at_any_moment_changes_nothing() {
+    let kills = std::env::var("CALMIX_KILLS").map_or(20, |kills| kills.parse().unwrap());
+    let bench = made::Bench::new();
+    let mut survived = 0;
+    for round in 0.. {
+        let method = round % METHODS.len();
+        let command = |folder: &Path| {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command
+                .args(["--exact", "trains", "--ignored"])
+                .env("CALMIX_TEST_RUN", folder)
+                .env("CALMIX_TEST_DATA", bench.data())
+                .env("CALMIX_TEST_METHOD", method.to_string())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            command
+        };
+        let whole = bench.folder(&format!("whole-{method}"));
+        let killed = bench.folder(&format!("killed-{round}"));
+        survived += harness::kill_until_done(&command, &whole, &killed, round as u64);
+        assert_eq!(made::differing(&whole, &killed), Vec::<String>::new(), "round {round}");
+        if survived >= kills {
+            return;
+        }
+    }
+}

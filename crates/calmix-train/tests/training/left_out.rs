@@ -1,0 +1,155 @@
+//! Negative controls: whatever of a checkpoint is left out, the comparison of runs sees it.
+
+use std::fs;
+use std::path::Path;
+
+use calmix_train::checkpoint::{Identity, Snapshot, newest};
+use calmix_train::run::Run;
+use safetensors::SafeTensors;
+use safetensors::tensor::TensorView;
+use serde_json::Value;
+
+use crate::made::{Bench, checkpoint, differing, resume};
+
+/// The step that the run was stopped after.
+const STOPPED: u64 = 7;
+
+type Parts = Vec<(String, Vec<u8>)>;
+
+/// Makes the newest checkpoint again with other parts, through the same functions that made it.
+fn rewrite(folder: &Path, step: u64, change: impl FnOnce(&mut Parts)) {
+    let run = Run::open(folder).unwrap();
+    let found = newest(&run.paths().checkpoints()).unwrap().unwrap().checkpoint;
+    let manifest = found.manifest().clone();
+    let mut parts: Parts =
+        manifest.files.iter().map(|file| (file.name.clone(), found.bytes(&file.name).unwrap())).collect();
+    change(&mut parts);
+    fs::remove_dir_all(checkpoint(folder, STOPPED)).unwrap();
+    let identity: Identity = manifest.identity;
+    let parts = parts.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+    let snapshot = Snapshot { step, identity, journal: manifest.journal, parts };
+    run.checkpoints(2).save(&snapshot).unwrap();
+}
+
+fn part<'a>(parts: &'a mut Parts, name: &str) -> &'a mut Vec<u8> {
+    &mut parts.iter_mut().find(|(part, _)| part == name).unwrap().1
+}
+
+/// Sets the numbers of some tensors of a file to what `value` makes of their names.
+fn reset(file: &mut Vec<u8>, value: impl Fn(&str) -> Option<u8>) {
+    let tensors = SafeTensors::deserialize(file).unwrap();
+    let mut all: Vec<_> = tensors
+        .iter()
+        .map(|(name, view)| (name.to_owned(), view.dtype(), view.shape().to_vec(), view.data().to_vec()))
+        .collect();
+    let mut touched = 0;
+    for (name, dtype, _, bytes) in &mut all {
+        let Some(value) = value(name) else { continue };
+        touched += 1;
+        let fresh: Vec<u8> = match dtype {
+            safetensors::Dtype::F32 => f32::from(value.cast_signed()).to_le_bytes().into(),
+            safetensors::Dtype::F64 => f64::from(value.cast_signed()).to_le_bytes().into(),
+            safetensors::Dtype::I32 => i32::from(value.cast_signed()).to_le_bytes().into(),
+            safetensors::Dtype::U32 => u32::from(value).to_le_bytes().into(),
+            _ => u64::from(value).to_le_bytes().into(),
+        };
+        let count = bytes.len() / fresh.len();
+        *bytes = fresh.repeat(count);
+    }
+    assert!(touched > 0);
+    let views = all
+        .iter()
+        .map(|(name, dtype, shape, bytes)| (name.as_str(), TensorView::new(*dtype, shape.clone(), bytes).unwrap()));
+    *file = safetensors::serialize(views.collect::<Vec<_>>(), None).unwrap();
+}
+
+fn edit(parts: &mut Parts, change: impl FnOnce(&mut Value)) {
+    let state = part(parts, "state.json");
+    let mut value: Value = serde_json::from_slice(state).unwrap();
+    change(&mut value);
+    *state = serde_json::to_vec(&value).unwrap();
+}
+
+struct Case {
+    bench: Bench,
+    settings: Vec<&'static str>,
+}
+
+impl Case {
+    fn new(settings: &[&'static str]) -> Self {
+        Self { bench: Bench::new(), settings: settings.to_vec() }
+    }
+
+    /// Files that differ from those of the uninterrupted run.
+    fn differing(&self, name: &str, step: u64, change: impl FnOnce(&mut Parts)) -> Vec<String> {
+        let whole = self.bench.folder("whole");
+        if !whole.exists() {
+            self.bench.train("whole", &self.settings);
+        }
+        let folder = self.bench.train_until(name, STOPPED, &self.settings);
+        rewrite(&folder, step, change);
+        resume(&folder).unwrap();
+        differing(&whole, &folder)
+    }
+}
+
+fn statistics(name: &str) -> Option<u8> {
+    match name {
+        _ if name.ends_with("running_mean") => Some(0),
+        _ if name.ends_with("running_var") => Some(1),
+        _ => None,
+    }
+}
+
+#[test]
+fn whatever_is_left_out_is_seen() {
+    let case =
+        Case::new(&["method.base=flexmatch", "method.flexmatch.threshold=0.2", "selection=median"]);
+    // The control of the controls: rewritten as it was, nothing differs.
+    assert_eq!(case.differing("same", STOPPED, |_| ()), Vec::<String>::new());
+
+    // Live weights and their average are networks before training, of which a zero head is one.
+    let weights = |name: &str| (name == "fc.weight").then_some(0);
+    let seen = |name: &str, change: &dyn Fn(&mut Parts)| {
+        let differing = case.differing(name, STOPPED, |parts| change(parts));
+        assert!(differing.iter().any(|file| file.starts_with("checkpoints/")), "{name}: {differing:?}");
+        differing
+    };
+    let live = seen("live weights", &|parts| reset(part(parts, "live.safetensors"), weights));
+    let ema = seen("EMA", &|parts| reset(part(parts, "ema.safetensors"), weights));
+    let momentum = seen("momentum", &|parts| reset(part(parts, "momentum.safetensors"), |_| Some(0)));
+    let statistics = seen("BN statistics", &|parts| {
+        reset(part(parts, "live.safetensors"), statistics);
+        reset(part(parts, "ema.safetensors"), statistics);
+    });
+    let margins = seen("margins", &|parts| {
+        let fresh = |name: &str| (name.starts_with("apm") || name == "aum.sums" || name == "aum.visits").then_some(0);
+        reset(part(parts, "samples.safetensors"), fresh);
+    });
+    let labels = seen("FlexMatch's labels", &|parts| {
+        // −1.
+        reset(part(parts, "samples.safetensors"), |name| (name == "selected").then_some(u8::MAX));
+    });
+    let history = seen("history", &|parts| edit(parts, |state| state["history"] = Value::Array(Vec::new())));
+    for differing in [live, ema, momentum, statistics, margins, labels, history] {
+        assert!(differing.contains(&"events.jsonl".to_owned()), "{differing:?}");
+    }
+    // One step further, or one back, is another order.
+    for step in [STOPPED - 1, STOPPED + 1] {
+        let differing = case.differing(&format!("step {step}"), step, |_| ());
+        assert!(differing.contains(&"events.jsonl".to_owned()), "{differing:?}");
+    }
+}
+
+#[test]
+fn softmatchs_moments_are_seen() {
+    let case = Case::new(&["method.base=softmatch"]);
+    let differing = case.differing("moments", STOPPED, |parts| {
+        edit(parts, |state| {
+            let base = state.pointer_mut("/method/base/softmatch").unwrap();
+            let moment = base.as_object_mut().unwrap().values_mut().find(|value| value.is_f64()).unwrap();
+            *moment = Value::from(0.5);
+        });
+    });
+    assert!(differing.contains(&"events.jsonl".to_owned()), "{differing:?}");
+}

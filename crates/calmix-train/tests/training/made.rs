@@ -1,0 +1,182 @@
+//! A dataset, recipes for it, and what can be compared of two runs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use calmix_core::rng::{Domain, Seed};
+use calmix_train::events::{Event, Pace};
+use calmix_train::recipe::{Layers, Resolved};
+use calmix_train::sink::{Sink, SinkError};
+use calmix_train::trainer::{Outcome, TrainError, Trainer};
+
+/// Pixels a side.
+const SIDE: usize = 8;
+
+/// A folder of its own for a test, with a dataset in it.
+pub(crate) struct Bench {
+    temp: tempfile::TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        dataset(&temp.path().join("data"));
+        Self { temp }
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.temp.path().join("data")
+    }
+
+    pub(crate) fn folder(&self, name: &str) -> PathBuf {
+        self.temp.path().join(name)
+    }
+
+    /// A run of twelve small steps; settings come last and win.
+    pub(crate) fn recipe(&self, settings: &[&str]) -> Resolved {
+        recipe(&self.data(), settings)
+    }
+
+    /// Trains to the end.
+    pub(crate) fn train(&self, name: &str, settings: &[&str]) -> PathBuf {
+        let folder = self.folder(name);
+        let stop = AtomicBool::new(false);
+        let outcome = Trainer::new(&stop).start(self.recipe(settings), &folder).unwrap();
+        assert!(matches!(outcome, Outcome::Finished(_)), "{outcome:?}");
+        folder
+    }
+
+    /// Trains until some steps are done, and no further.
+    pub(crate) fn train_until(&self, name: &str, steps: u64, settings: &[&str]) -> PathBuf {
+        let folder = self.folder(name);
+        let stop = AtomicBool::new(false);
+        let trainer = stopping(Trainer::new(&stop), steps, &stop);
+        let outcome = trainer.start(self.recipe(settings), &folder).unwrap();
+        assert_eq!(outcome, Outcome::Stopped { step: steps });
+        folder
+    }
+}
+
+pub(crate) fn recipe(data: &Path, settings: &[&str]) -> Resolved {
+    let small = [
+        "dataset.source=mnist",
+        &format!("dataset.path={}", data.display()),
+        "labels.count=3",
+        "labels.validation=0.34",
+        "network.name=wrn-10-1",
+        "augment.size=8",
+        "train.steps=12",
+        "train.batch=6",
+        "train.ratio=2",
+        "train.threads=1",
+        "train.device=cpu",
+        "train.precision=f32",
+        "ema.decay=0.5",
+        "method.mixup.start.share=0.2",
+        "loader.workers=1",
+        "evaluate.every=5",
+        "evaluate.bootstrap=20",
+        "checkpoint.every=4",
+        "log.every=1",
+    ];
+    let layers = small.iter().chain(settings).fold(Layers::new(), |layers, setting| layers.set(setting));
+    layers.resolve().unwrap()
+}
+
+pub(crate) fn resume(folder: &Path) -> Result<Outcome, TrainError> {
+    Trainer::new(&AtomicBool::new(false)).resume(folder, None)
+}
+
+/// A trainer that is told to stop after so many steps.
+pub(crate) fn stopping<'a>(trainer: Trainer<'a>, steps: u64, stop: &'a AtomicBool) -> Trainer<'a> {
+    trainer.tell(StopAt { steps, stop })
+}
+
+/// Everything of a run that must not depend on what happened to it: all files but the lock, what depends on the
+/// clock, and checkpoints before the last.
+pub(crate) fn bytes(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    collect(folder, "", &mut found);
+    let last = found.keys().filter_map(|name| name.strip_prefix("checkpoints/")?.split('/').next()).max();
+    let last = format!("checkpoints/{}/", last.unwrap_or_default());
+    found.retain(|name, _| {
+        let timed = name.starts_with("tensorboard/") || name == "timing.jsonl" || name == "calmix.lock";
+        !timed && (!name.starts_with("checkpoints/") || name.starts_with(&last))
+    });
+    found
+}
+
+fn collect(folder: &Path, prefix: &str, into: &mut BTreeMap<String, Vec<u8>>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            collect(&entry.path(), &format!("{name}/"), into);
+        } else {
+            into.insert(name, fs::read(entry.path()).unwrap());
+        }
+    }
+}
+
+/// The names of files that differ.
+pub(crate) fn differing(a: &Path, b: &Path) -> Vec<String> {
+    let (a, b) = (bytes(a), bytes(b));
+    let names: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
+    names.into_iter().filter(|&name| a.get(name) != b.get(name)).cloned().collect()
+}
+
+/// The checkpoint of a step.
+pub(crate) fn checkpoint(folder: &Path, step: u64) -> PathBuf {
+    folder.join(format!("checkpoints/step-{step:09}"))
+}
+
+/// Asks a run to stop once it has told of so many steps.
+struct StopAt<'a> {
+    steps: u64,
+    stop: &'a AtomicBool,
+}
+
+impl Sink for StopAt<'_> {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        if matches!(event, Event::Step(step) if step.step >= self.steps) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn pace(&mut self, _: &Pace) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+/// Ten classes that differ by brightness and by a bright corner, as idx files.
+pub(crate) fn dataset(folder: &Path) {
+    fs::create_dir_all(folder).unwrap();
+    for (name, samples, domain) in [("train", 120_u64, Domain::Weak), ("t10k", 40, Domain::Strong)] {
+        let mut pixels = Vec::new();
+        for sample in 0..samples {
+            let class = (sample % 10) as usize;
+            let mut noise = Seed(1).stream(domain, 0, sample);
+            pixels.extend((0..SIDE * SIDE).map(|at| {
+                let corner = at % SIDE / 4 == class % 2 && at / SIDE / 4 == class / 2 % 2;
+                (class * 15 + if corner { 90 } else { 0 }) as u8 + (noise.next_u32() % 16) as u8
+            }));
+        }
+        let labels: Vec<u8> = (0..samples).map(|sample| (sample % 10) as u8).collect();
+        let samples = samples as u32;
+        let images = idx(3, &[samples, SIDE as u32, SIDE as u32], &pixels);
+        fs::write(folder.join(format!("{name}-images-idx3-ubyte")), images).unwrap();
+        fs::write(folder.join(format!("{name}-labels-idx1-ubyte")), idx(1, &[samples], &labels)).unwrap();
+    }
+}
+
+fn idx(axes: u8, sizes: &[u32], bytes: &[u8]) -> Vec<u8> {
+    let sizes = sizes.iter().flat_map(|size| size.to_be_bytes());
+    [0, 0, 8, axes].into_iter().chain(sizes).chain(bytes.iter().copied()).collect()
+}

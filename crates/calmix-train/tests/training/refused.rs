@@ -1,0 +1,92 @@
+//! What a run does not do, and how it says so.
+
+use std::fs;
+use std::sync::atomic::AtomicBool;
+
+use calmix_train::run::RunError;
+use calmix_train::trainer::{Outcome, TrainError, Trainer};
+
+use crate::made::{Bench, bytes, dataset, differing, resume};
+
+#[test]
+fn a_changed_recipe_is_refused_key_by_key() {
+    let bench = Bench::new();
+    let folder = bench.train_until("run", 5, &[]);
+    let before = bytes(&folder);
+    let stop = AtomicBool::new(false);
+    let other = bench.recipe(&["optimiser.lr=0.5", "train.batch=5", "checkpoint.every=3"]);
+    let error = Trainer::new(&stop).resume(&folder, Some(other)).unwrap_err();
+    let TrainError::Changed { changes, .. } = &error else { panic!("{error}") };
+    assert_eq!(changes.iter().map(|change| &*change.path).collect::<Vec<_>>(), ["train.batch", "optimiser.lr"]);
+    let sentence = error.to_string();
+    for part in ["optimiser.lr was 0.03 and would be 0.5", "train.batch was 6 and would be 5", "begin a new one", "What may change: ", "checkpoint.every"] {
+        assert!(sentence.contains(part), "{sentence}");
+    }
+    assert!(!sentence.contains("checkpoint.every was"), "{sentence}");
+    assert_eq!(bytes(&folder), before);
+
+    // The same by hand, in the run's own recipe.
+    let path = folder.join("recipe.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("lr = 0.03", "lr = 0.04")).unwrap();
+    let error = resume(&folder).unwrap_err().to_string();
+    assert!(error.contains("optimiser.lr was 0.03 and would be 0.04"), "{error}");
+    fs::write(&path, text).unwrap();
+
+    // What may change, may; the result is the same.
+    let whole = bench.train("whole", &[]);
+    let recipe = bench.recipe(&["checkpoint.every=3", "loader.workers=2", "train.precision=auto"]);
+    assert!(matches!(Trainer::new(&stop).resume(&folder, Some(recipe)).unwrap(), Outcome::Finished(_)));
+    let changed = ["checkpoints/step-000000012/MANIFEST", "checkpoints/step-000000012/recipe.toml", "recipe.toml"];
+    assert_eq!(differing(&whole, &folder), changed);
+}
+
+#[test]
+fn another_dataset_is_refused() {
+    let bench = Bench::new();
+    let folder = bench.train_until("run", 5, &[]);
+    let data = bench.data();
+    let labels = data.join("train-labels-idx1-ubyte");
+    let mut bytes = fs::read(&labels).unwrap();
+    bytes.swap(8, 9);
+    fs::write(&labels, bytes).unwrap();
+    fs::remove_dir_all(folder.join("prepared")).unwrap();
+    let error = resume(&folder).unwrap_err();
+    assert!(matches!(error, TrainError::OtherDataset { .. }), "{error}");
+    assert!(error.to_string().contains("put back the files"), "{error}");
+    // Put back, it goes on.
+    fs::remove_dir_all(folder.join("prepared")).unwrap();
+    dataset(&data);
+    assert!(matches!(resume(&folder).unwrap(), Outcome::Finished(_)));
+}
+
+#[test]
+fn folders_that_are_no_runs_or_in_use() {
+    let bench = Bench::new();
+    let stop = AtomicBool::new(false);
+    let error = resume(&bench.folder("nothing")).unwrap_err();
+    assert!(matches!(error, TrainError::Run(RunError::NoRun { .. })), "{error}");
+    let folder = bench.train("run", &[]);
+    let again = Trainer::new(&stop).start(bench.recipe(&[]), &folder).unwrap_err();
+    assert!(matches!(again, TrainError::Run(RunError::Exists { .. })), "{again}");
+    for settings in [&["train.groups=2"][..], &["train.shards=2"]] {
+        let error = Trainer::new(&stop).start(bench.recipe(settings), &bench.folder("new")).unwrap_err();
+        assert!(error.to_string().contains("must be 1"), "{error}");
+    }
+    // Killed before its recipe was written: begun again, but not resumed.
+    fs::remove_file(folder.join("recipe.toml")).unwrap();
+    let error = resume(&folder).unwrap_err().to_string();
+    assert!(error.contains("stopped before it began"), "{error}");
+}
+
+#[test]
+fn a_run_that_was_killed_before_it_began_can_be_begun_again() {
+    let bench = Bench::new();
+    let (whole, folder) = (bench.train("whole", &[]), bench.folder("run"));
+    drop(calmix_train::run::Run::create(&folder).unwrap());
+    // As a kill while the dataset was prepared leaves it.
+    fs::create_dir(folder.join(".preparing-x1")).unwrap();
+    fs::copy(whole.join("split.json"), folder.join("split.json")).unwrap();
+    let run = bench.train("run", &[]);
+    assert_eq!(differing(&whole, &run), Vec::<String>::new());
+}
