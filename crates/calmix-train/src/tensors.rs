@@ -55,7 +55,9 @@ numbers! { f32 => F32 f64 => F64 i32 => I32 u32 => U32 u64 => U64 }
 /// Numbers under a name.
 pub(crate) fn tensor<T: Number>(name: &'static str, shape: &[usize], numbers: &[T]) -> Named {
     let mut bytes = Vec::with_capacity(size_of_val(numbers));
-    numbers.iter().for_each(|number| number.append(&mut bytes));
+    for number in numbers {
+        number.append(&mut bytes);
+    }
     (name, T::DTYPE, shape.to_vec(), bytes)
 }
 

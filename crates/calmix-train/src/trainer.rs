@@ -1,7 +1,7 @@
 //! From a recipe and a dataset to a calibrated model, through anything that happens in between.
 //!
 //! A run that is killed at any moment continues to the same bits: every file of its folder but the timing is in the
-//! end what it would have been. What decides that is kept in checkpoints ([`kept`](self) lists it), and everything
+//! end what it would have been. What decides that is kept in checkpoints (`trainer/kept.rs` lists it), and everything
 //! else is a function of the recipe, the data and the step.
 //!
 //! ```no_run
@@ -36,6 +36,7 @@ mod session;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
 
@@ -53,7 +54,7 @@ use crate::evaluate::{Scaling, Selection};
 use crate::events::{Finished, Model, Note};
 use crate::inspect;
 use crate::recipe::{Layers, Resolved, differences};
-use crate::run::{Environment, Mark, Run, RunError, RunFile};
+use crate::run::{Disk, Environment, Mark, Paths, RealDisk, Run, RunError, RunFile};
 use crate::sink::Sink;
 use judge::{Care, judge};
 use kept::Progress;
@@ -66,6 +67,7 @@ use session::Session;
 pub struct Trainer<'a> {
     sinks: Vec<Box<dyn Sink + 'a>>,
     stop: &'a AtomicBool,
+    disk: Arc<dyn Disk>,
 }
 
 /// What came of a run.
@@ -101,7 +103,13 @@ pub struct RunResult {
 impl<'a> Trainer<'a> {
     /// One that tells nobody. A run stops at the end of the step in which `stop` becomes true, and is kept.
     pub fn new(stop: &'a AtomicBool) -> Self {
-        Self { sinks: Vec::new(), stop }
+        Self { sinks: Vec::new(), stop, disk: Arc::new(RealDisk) }
+    }
+
+    /// Writes to a disk of the caller's.
+    #[must_use]
+    pub fn on_disk(self, disk: Arc<dyn Disk>) -> Self {
+        Self { disk, ..self }
     }
 
     /// Tells one more what happens. The events in the run's folder are written in any case.
@@ -122,14 +130,19 @@ impl<'a> Trainer<'a> {
         let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
         let precision = train.precision.or_else(|| Precision::best(device));
         recipe.decide(device, precision)?;
-        let run = match Run::create(folder) {
-            Err(RunError::Exists { .. }) if !inspect::has_begun(folder) => Run::open(folder)?,
+        let run = match Run::create_on(folder, Arc::clone(&self.disk)) {
+            Err(RunError::Exists { .. }) if !inspect::has_begun(folder) => {
+                Run::open_on(folder, Arc::clone(&self.disk))?
+            }
             run => run?,
         };
         let notes = prepare(&recipe, &run)?;
         let material = Material::open(&recipe.recipe, run.paths(), None)?;
-        let environment =
-            Environment::here(format!("libtorch {LIBTORCH}"), device.to_string(), material.fingerprint.clone());
+        let environment = Environment::here(
+            format!("libtorch {LIBTORCH}"),
+            device.to_string(),
+            material.fingerprint.clone(),
+        );
         run.write(RunFile::Split, &json(&run, RunFile::Split, &material.split)?)?;
         run.write(RunFile::Environment, &json(&run, RunFile::Environment, &environment)?)?;
         // Last: a folder with a recipe is a run that can be resumed.
@@ -144,7 +157,7 @@ impl<'a> Trainer<'a> {
     /// If there is no run, it is in use, its checkpoints are damaged, the recipe or the dataset has changed, or
     /// anything fails on the way.
     pub fn resume(self, folder: &Path, recipe: Option<Resolved>) -> Result<Outcome, TrainError> {
-        let run = Run::open(folder)?;
+        let run = Run::open_on(folder, Arc::clone(&self.disk))?;
         if !inspect::has_begun(folder) {
             return Err(TrainError::Unborn { path: folder.to_owned() });
         }
@@ -170,7 +183,9 @@ impl<'a> Trainer<'a> {
             return Err(TrainError::Changed { path: folder.to_owned(), changes });
         }
         supported(&recipe)?;
-        if let Some(finished) = found.as_ref().map(|found| kept::finished(&found.checkpoint)).transpose()?.flatten() {
+        if let Some(finished) =
+            found.as_ref().map(|found| kept::finished(&found.checkpoint)).transpose()?.flatten()
+        {
             return Ok(Outcome::AlreadyFinished(finished));
         }
         let notes = prepare(&recipe, &run)?;
@@ -223,7 +238,10 @@ impl<'a> Trainer<'a> {
 
 impl std::fmt::Debug for Trainer<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Trainer").field("sinks", &self.sinks.len()).field("stop", self.stop).finish()
+        f.debug_struct("Trainer")
+            .field("sinks", &self.sinks.len())
+            .field("stop", self.stop)
+            .finish_non_exhaustive()
     }
 }
 
@@ -234,7 +252,7 @@ impl std::fmt::Debug for Trainer<'_> {
 /// If there is no run or nothing to judge in it, or the dataset is not the one it was trained on.
 pub fn evaluate_run(folder: &Path, device: Option<Device>) -> Result<Verdict, TrainError> {
     let mut resolved = inspect::recipe(folder)?;
-    let paths = crate::run::Paths::new(folder);
+    let paths = Paths::new(folder);
     let none = || TrainError::Run(RunError::NoRun { path: paths.checkpoints() });
     let Found { checkpoint, .. } = newest(&paths.checkpoints())?.ok_or_else(none)?;
     let train = &resolved.recipe.train;
@@ -282,7 +300,8 @@ fn threads(asked: u32) {
 
 fn json(run: &Run, file: RunFile<'_>, what: &impl Serialize) -> Result<Vec<u8>, TrainError> {
     let path: PathBuf = run.paths().file(file)?;
-    let mut bytes = serde_json::to_vec(what).map_err(|error| DataError::new(path, std::io::Error::from(error)))?;
+    let mut bytes =
+        serde_json::to_vec(what).map_err(|error| DataError::new(path, std::io::Error::from(error)))?;
     bytes.push(b'\n');
     Ok(bytes)
 }

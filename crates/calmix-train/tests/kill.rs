@@ -25,7 +25,9 @@ const METHODS: [&[&str]; 2] = [
 #[test]
 #[ignore = "the other test of this file runs it, in a process of its own"]
 fn trains() {
-    let (Ok(folder), Ok(data)) = (std::env::var("CALMIX_TEST_RUN"), std::env::var("CALMIX_TEST_DATA")) else { return };
+    let (Ok(folder), Ok(data)) = (std::env::var("CALMIX_TEST_RUN"), std::env::var("CALMIX_TEST_DATA")) else {
+        return;
+    };
     let method: usize = std::env::var("CALMIX_TEST_METHOD").unwrap().parse().unwrap();
     let (folder, stop) = (PathBuf::from(folder), AtomicBool::new(false));
     let trainer = Trainer::new(&stop);

@@ -1,6 +1,8 @@
 //! Whole runs on a dataset of a few hundred tiny images.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // in the functions that the tests share
 
+#[path = "checkpoint/faulty.rs"]
+mod faulty;
 #[path = "training/left_out.rs"]
 mod left_out;
 #[path = "training/made.rs"]

@@ -120,7 +120,10 @@ mod tests {
         let json = |text: &str| format!("{text:?}");
         for text in ["auto", "cpu", "cuda:0", "cuda:13", "mps"] {
             let device: OrAuto<Device> = serde_json::from_str(&json(text)).unwrap();
-            assert_eq!((device.to_string(), serde_json::to_string(&device).unwrap()), (text.into(), json(text)));
+            assert_eq!(
+                (device.to_string(), serde_json::to_string(&device).unwrap()),
+                (text.into(), json(text))
+            );
         }
         for text in ["auto", "f32", "bf16", "f16"] {
             let precision: OrAuto<Precision> = serde_json::from_str(&json(text)).unwrap();

@@ -114,7 +114,8 @@ impl Paths {
 
     /// Whether a file of this name is written as a whole into the folder itself.
     pub(super) fn is_own(name: &str) -> bool {
-        [Self::MARKER, Self::RECIPE, Self::ENVIRONMENT, Self::SPLIT, Self::MODEL, Self::RESULT].contains(&name)
+        [Self::MARKER, Self::RECIPE, Self::ENVIRONMENT, Self::SPLIT, Self::MODEL, Self::RESULT]
+            .contains(&name)
     }
 }
 

@@ -46,7 +46,9 @@ pub enum TrainError {
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
     /// What a checkpoint says of the state of samples or the method.
-    #[error("the checkpoint of step {step}: {problem}; it was made by another version, or for another method")]
+    #[error(
+        "the checkpoint of step {step}: {problem}; it was made by another version, or for another method"
+    )]
     State {
         /// Its step.
         step: u64,
@@ -81,7 +83,9 @@ pub enum TrainError {
         now: String,
     },
     /// Too many steps were not finite.
-    #[error("step {step}: {problem}; that makes {skips} skipped steps, and train.non_finite_skips allows no more")]
+    #[error(
+        "step {step}: {problem}; that makes {skips} skipped steps, and train.non_finite_skips allows no more"
+    )]
     TooManySkips {
         /// The step.
         step: u64,
@@ -111,7 +115,11 @@ pub enum StateProblem {
 }
 
 fn listed(changes: &[Difference]) -> String {
-    changes.iter().map(|change| format!("{} was {} and would be {}", change.path, change.old, change.new)).collect::<Vec<_>>().join("; ")
+    changes
+        .iter()
+        .map(|change| format!("{} was {} and would be {}", change.path, change.old, change.new))
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn may_change() -> String {

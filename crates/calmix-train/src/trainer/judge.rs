@@ -82,7 +82,9 @@ fn look(
             continue;
         }
         let seen = engine.look(&batch.pixels, which)?;
-        for ((&id, &label), row) in batch.ids.iter().zip(&batch.labels).zip(seen.logits.chunks_exact(width.max(1))) {
+        for ((&id, &label), row) in
+            batch.ids.iter().zip(&batch.labels).zip(seen.logits.chunks_exact(width.max(1)))
+        {
             if let Some(label) = label {
                 ids.push(id);
                 labels.push(label);

@@ -112,7 +112,8 @@ pub(super) fn restore(checkpoint: &Checkpoint, learner: &mut Learner) -> Result<
     learner.samples = samples::read(&checkpoint.bytes(SAMPLES)?, fresh).map_err(bad)?;
     learner.state = state.method;
     learner.skips = state.non_finite_skips;
-    let best = state.best_step.map(|step| Ok::<_, TrainError>(Best { step, weights: checkpoint.bytes(BEST)? }));
+    let best =
+        state.best_step.map(|step| Ok::<_, TrainError>(Best { step, weights: checkpoint.bytes(BEST)? }));
     Ok(Progress {
         starvation: state.starvation,
         tally: Tally { seen: state.samples_seen, skipped: state.samples_skipped },

@@ -75,8 +75,9 @@ impl Learner {
         let (step, optimiser) = (batch.step, &recipe.optimiser);
         let rate = optimiser.schedule.at(step, recipe.train.steps, optimiser.lr);
         let may_skip = recipe.train.non_finite == NonFinite::Skip;
-        let before = may_skip
-            .then(|| (self.state.clone(), Before::of(&self.samples, &batch.labelled.ids, &batch.unlabelled.ids)));
+        let before = may_skip.then(|| {
+            (self.state.clone(), Before::of(&self.samples, &batch.labelled.ids, &batch.unlabelled.ids))
+        });
         let mut planned = Planned::default();
         let Self { engine, state, samples, method, seed, .. } = self;
         let learnt = engine.step(method, &lent(batch), rate, |asked, seen| match asked {

@@ -37,7 +37,11 @@ pub(super) struct Material {
 impl Material {
     /// Opens the dataset of a recipe. The split is the one in the run's folder; before that is written, it is drawn.
     /// A run that goes on says which `fingerprint` the dataset had.
-    pub(super) fn open(recipe: &Recipe, paths: &Paths, fingerprint: Option<&str>) -> Result<Self, TrainError> {
+    pub(super) fn open(
+        recipe: &Recipe,
+        paths: &Paths,
+        fingerprint: Option<&str>,
+    ) -> Result<Self, TrainError> {
         let dataset = Dataset::open(&prepared(recipe, paths), Path::new(&recipe.dataset.path))?;
         if let Some(before) = fingerprint.filter(|&before| before != dataset.fingerprint()) {
             let (path, now) = (paths.folder().to_owned(), dataset.fingerprint().to_owned());
@@ -87,7 +91,10 @@ impl Material {
         let train = &recipe.train;
         let training = Training {
             labelled: Supply { members: self.split.labelled().into(), batch: train.batch },
-            unlabelled: Supply { members: self.unlabelled.clone(), batch: train.batch.saturating_mul(train.ratio) },
+            unlabelled: Supply {
+                members: self.unlabelled.clone(),
+                batch: train.batch.saturating_mul(train.ratio),
+            },
             corrupt: recipe.loader.corrupt(),
             tally,
             ..Training::new(Seed(train.seed), steps)

@@ -67,13 +67,15 @@ impl<'a> Record<'a> {
 
     /// Something that is not the same in every repetition of the run: it is told, and not written down.
     pub(super) fn aside(&mut self, note: Note) -> Result<(), TrainError> {
-        self.each(|sink| sink.event(&Event::Note(note.clone())))
+        let note = Event::Note(note);
+        self.each(|sink| sink.event(&note))
     }
 
     /// So fast is the run; what still cannot be written is told again.
     pub(super) fn pace(&mut self, pace: &Pace) -> Result<(), TrainError> {
         if let Some(trouble) = self.trouble.clone() {
-            let hint = "the run goes on; make room, or it will have to be resumed from an older checkpoint".to_owned();
+            let hint = "the run goes on; make room, or it will have to be resumed from an older checkpoint"
+                .to_owned();
             self.aside(Note { step: pace.step, text: trouble, hint })?;
         }
         self.each(|sink| sink.pace(pace))

@@ -1,6 +1,6 @@
 //! The memory of single samples: as tensors of a checkpoint, and how a step that must not count is taken back.
 
-use calmix_core::margin::{LabelledParts, MarginParts};
+use calmix_core::margin::{LabelledMargins, LabelledParts, MarginParts, MarginStore};
 use calmix_core::samples::{LocalState, StateError};
 
 use super::error::StateProblem;
@@ -13,7 +13,11 @@ pub(super) fn write(samples: &LocalState) -> Result<Vec<u8>, TensorsError> {
     if let Some(store) = &samples.labelled {
         let LabelledParts { ids, sums, visits } = store.parts();
         let n = [ids.len()];
-        named.extend([tensor("aum.ids", &n, ids), tensor("aum.sums", &n, sums), tensor("aum.visits", &n, visits)]);
+        named.extend([
+            tensor("aum.ids", &n, ids),
+            tensor("aum.sums", &n, sums),
+            tensor("aum.visits", &n, visits),
+        ]);
     }
     if let Some(store) = &samples.unlabelled {
         let MarginParts { classes, visits, values, .. } = store.parts();
@@ -42,7 +46,8 @@ pub(super) fn read(bytes: &[u8], fresh: LocalState) -> Result<LocalState, StateP
     let unlabelled = unlabelled.map(|store| -> Result<_, StateProblem> {
         let parts = MarginParts::from(store);
         let (n, classes) = (parts.visits.len(), parts.classes);
-        let (visits, values) = (file.numbers("apm.visits", &[n])?, file.numbers("apm.values", &[n, classes])?);
+        let (visits, values) =
+            (file.numbers("apm.visits", &[n])?, file.numbers("apm.values", &[n, classes])?);
         Ok(MarginParts { visits, values, ..parts }.try_into()?)
     });
     let selected = selected.map(|labels| file.numbers("selected", &[labels.len()]));
@@ -65,12 +70,15 @@ impl Before {
     /// Copies what a step on these samples may change.
     pub(super) fn of(samples: &LocalState, labelled: &[u64], unlabelled: &[u64]) -> Self {
         let mut before = Self::default();
-        if let Some(LabelledParts { ids, sums, visits }) = samples.labelled.as_ref().map(|store| store.parts()) {
+        if let Some(LabelledParts { ids, sums, visits }) =
+            samples.labelled.as_ref().map(LabelledMargins::parts)
+        {
             let places = labelled.iter().filter_map(|id| ids.binary_search(id).ok());
             before.labelled = places.filter_map(|at| Some((at, *sums.get(at)?, *visits.get(at)?))).collect();
         }
         let places = || unlabelled.iter().filter_map(|&id| usize::try_from(id).ok());
-        if let Some(MarginParts { classes, visits, values, .. }) = samples.unlabelled.as_ref().map(|store| store.parts())
+        if let Some(MarginParts { classes, visits, values, .. }) =
+            samples.unlabelled.as_ref().map(MarginStore::parts)
         {
             let row = |at: usize| values.get(at * classes..(at + 1) * classes).map(<[f32]>::to_vec);
             before.unlabelled = places().filter_map(|at| Some((at, *visits.get(at)?, row(at)?))).collect();
@@ -141,9 +149,18 @@ mod tests {
         visit(&mut samples, 0.3);
         let kept = write(&samples).unwrap();
         assert_eq!(read(&kept, fresh()).unwrap(), samples);
-        assert!(read(&kept, paper(Base::Supervised, 10).local_state(2, &[3, 6], 8)).is_err(), "other samples");
-        assert!(read(&kept, paper(Base::Supervised, 10).local_state(3, &[3, 5], 8)).is_err(), "other classes");
-        assert_eq!(read(&write(&LocalState::default()).unwrap(), LocalState::default()).unwrap(), LocalState::default());
+        assert!(
+            read(&kept, paper(Base::Supervised, 10).local_state(2, &[3, 6], 8)).is_err(),
+            "other samples"
+        );
+        assert!(
+            read(&kept, paper(Base::Supervised, 10).local_state(3, &[3, 5], 8)).is_err(),
+            "other classes"
+        );
+        assert_eq!(
+            read(&write(&LocalState::default()).unwrap(), LocalState::default()).unwrap(),
+            LocalState::default()
+        );
     }
 
     #[test]

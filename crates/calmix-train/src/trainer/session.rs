@@ -83,9 +83,9 @@ impl Session<'_> {
 
     /// One step.
     fn next(&mut self, batches: &mut Loader<Augment>) -> Result<(), TrainError> {
-        let batch = batches.next().ok_or_else(|| {
-            TrainError::Unsupported(format!("there is no batch for step {}", self.step))
-        })??;
+        let batch = batches
+            .next()
+            .ok_or_else(|| TrainError::Unsupported(format!("there is no batch for step {}", self.step)))??;
         let before = std::mem::replace(&mut self.progress.tally, batches.tally());
         self.step = batch.step + 1;
         let tell = self.is_due(self.resolved.recipe.log.every);
@@ -104,7 +104,9 @@ impl Session<'_> {
                 }
             }
         }
-        if before.skipped == 0 && let Some(note) = corrupt(&batch) {
+        if before.skipped == 0
+            && let Some(note) = corrupt(&batch)
+        {
             self.record.event(&Event::Note(note))?;
         }
         Ok(())

@@ -22,13 +22,20 @@ pub(crate) enum Fault {
 pub(crate) struct FaultyDisk {
     fault: Fault,
     at: usize,
+    until: usize,
     calls: Mutex<Vec<&'static str>>,
 }
 
 impl FaultyDisk {
     /// Fails at the call number `at`, from zero.
     pub(crate) fn new(fault: Fault, at: usize) -> Self {
-        Self { fault, at, calls: Mutex::new(Vec::new()) }
+        Self { fault, at, until: at.saturating_add(1), calls: Mutex::new(Vec::new()) }
+    }
+
+    /// What happens once happens at every call before this one.
+    #[allow(dead_code)]
+    pub(crate) fn until(self, until: usize) -> Self {
+        Self { until, ..self }
     }
 
     /// One that never fails.
@@ -56,7 +63,7 @@ impl FaultyDisk {
         let number = calls.len();
         calls.push(name);
         match self.fault {
-            Fault::Once(kind) if number == self.at => {
+            Fault::Once(kind) if (self.at..self.until).contains(&number) => {
                 half();
                 Err(kind.into())
             }

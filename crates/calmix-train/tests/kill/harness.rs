@@ -13,7 +13,12 @@ const MOST: u32 = 12;
 /// Runs `command` once on `whole` to its end, unless that is there already, and again and again on `killed`, with a
 /// kill at a random moment of each, until it comes to its end; how many kills it took. The same command begins a
 /// run and continues it.
-pub(crate) fn kill_until_done(command: &dyn Fn(&Path) -> Command, whole: &Path, killed: &Path, round: u64) -> u32 {
+pub(crate) fn kill_until_done(
+    command: &dyn Fn(&Path) -> Command,
+    whole: &Path,
+    killed: &Path,
+    round: u64,
+) -> u32 {
     if !whole.exists() {
         assert!(command(whole).status().unwrap().success(), "without any kill");
     }
@@ -32,16 +37,12 @@ pub(crate) fn kill_until_done(command: &dyn Fn(&Path) -> Command, whole: &Path, 
         let mut moment = Seed(round).stream(Domain::Bootstrap, u64::from(kills), 0);
         let share = f64::from(moment.next_u32()) / f64::from(u32::MAX);
         sleep(Duration::from_secs_f64(takes.as_secs_f64() * share));
-        match child.try_wait().unwrap() {
-            Some(status) => {
-                assert!(status.success(), "round {round}, after {kills} kills");
-                return kills;
-            }
-            None => {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                kills += 1;
-            }
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "round {round}, after {kills} kills");
+            return kills;
         }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
     }
 }

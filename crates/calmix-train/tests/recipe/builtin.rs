@@ -84,7 +84,10 @@ fn the_papers_numbers() {
         assert_eq!((optimiser.lr, optimiser.momentum, optimiser.nesterov), (0.03, 0.9, true), "{name}");
         assert_eq!((optimiser.weight_decay, optimiser.clip), (weight_decay, 0.0), "{name}");
         assert_eq!(optimiser.schedule, LearningRate::Cosine, "{name}");
-        assert_eq!((recipe.ema.decay, train.step, recipe.network.block), (0.999, Passes::Joint, FirstBlock::Google));
+        assert_eq!(
+            (recipe.ema.decay, train.step, recipe.network.block),
+            (0.999, Passes::Joint, FirstBlock::Google)
+        );
         assert_eq!((recipe.augment.size, recipe.selection), (size, Selection::Last), "{name}");
         let threshold = if count == 1000 { 0.7 } else { 0.95 };
         assert_eq!(recipe.method(), paper(Base::FixMatch(FixMatch { threshold }), 1 << 20), "{name}");
@@ -122,7 +125,10 @@ fn the_preset_released_code_is_that_of_core() {
     let recipe = recipe("cifar10-released-code");
     assert_eq!(recipe.method(), released_code());
     assert_eq!(recipe.method.base_loss, BaseLoss::Twice);
-    assert_eq!((recipe.network.block, recipe.train.precision), (FirstBlock::Torch, OrAuto::Is(Precision::F16)));
+    assert_eq!(
+        (recipe.network.block, recipe.train.precision),
+        (FirstBlock::Torch, OrAuto::Is(Precision::F16))
+    );
     assert_eq!(recipe.selection, Selection::BestTest);
     assert_eq!(recipe.dataset.mean, [0.485, 0.456, 0.406]);
     assert_eq!(recipe.optimiser.weight_decay, 5e-4);

@@ -57,9 +57,9 @@ fn reset(file: &mut Vec<u8>, value: impl Fn(&str) -> Option<u8>) {
         *bytes = fresh.repeat(count);
     }
     assert!(touched > 0);
-    let views = all
-        .iter()
-        .map(|(name, dtype, shape, bytes)| (name.as_str(), TensorView::new(*dtype, shape.clone(), bytes).unwrap()));
+    let views = all.iter().map(|(name, dtype, shape, bytes)| {
+        (name.as_str(), TensorView::new(*dtype, shape.clone(), bytes).unwrap())
+    });
     *file = safetensors::serialize(views.collect::<Vec<_>>(), None).unwrap();
 }
 
@@ -103,8 +103,7 @@ fn statistics(name: &str) -> Option<u8> {
 
 #[test]
 fn whatever_is_left_out_is_seen() {
-    let case =
-        Case::new(&["method.base=flexmatch", "method.flexmatch.threshold=0.2", "selection=median"]);
+    let case = Case::new(&["method.base=flexmatch", "method.flexmatch.threshold=0.2", "selection=median"]);
     // The control of the controls: rewritten as it was, nothing differs.
     assert_eq!(case.differing("same", STOPPED, |_| ()), Vec::<String>::new());
 
@@ -123,7 +122,8 @@ fn whatever_is_left_out_is_seen() {
         reset(part(parts, "ema.safetensors"), statistics);
     });
     let margins = seen("margins", &|parts| {
-        let fresh = |name: &str| (name.starts_with("apm") || name == "aum.sums" || name == "aum.visits").then_some(0);
+        let fresh =
+            |name: &str| (name.starts_with("apm") || name == "aum.sums" || name == "aum.visits").then_some(0);
         reset(part(parts, "samples.safetensors"), fresh);
     });
     let labels = seen("FlexMatch's labels", &|parts| {
@@ -131,9 +131,11 @@ fn whatever_is_left_out_is_seen() {
         reset(part(parts, "samples.safetensors"), |name| (name == "selected").then_some(u8::MAX));
     });
     let history = seen("history", &|parts| edit(parts, |state| state["history"] = Value::Array(Vec::new())));
-    for differing in [live, ema, momentum, statistics, margins, labels, history] {
+    for differing in [live, ema, momentum, statistics, margins, history] {
         assert!(differing.contains(&"events.jsonl".to_owned()), "{differing:?}");
     }
+    // In so few steps labels reach the counts of classes, and no threshold yet.
+    assert!(labels.contains(&"checkpoints/step-000000012/state.json".to_owned()), "{labels:?}");
     // One step further, or one back, is another order.
     for step in [STOPPED - 1, STOPPED + 1] {
         let differing = case.differing(&format!("step {step}"), step, |_| ());

@@ -17,9 +17,18 @@ fn a_changed_recipe_is_refused_key_by_key() {
     let other = bench.recipe(&["optimiser.lr=0.5", "train.batch=5", "checkpoint.every=3"]);
     let error = Trainer::new(&stop).resume(&folder, Some(other)).unwrap_err();
     let TrainError::Changed { changes, .. } = &error else { panic!("{error}") };
-    assert_eq!(changes.iter().map(|change| &*change.path).collect::<Vec<_>>(), ["train.batch", "optimiser.lr"]);
+    assert_eq!(
+        changes.iter().map(|change| &*change.path).collect::<Vec<_>>(),
+        ["train.batch", "optimiser.lr"]
+    );
     let sentence = error.to_string();
-    for part in ["optimiser.lr was 0.03 and would be 0.5", "train.batch was 6 and would be 5", "begin a new one", "What may change: ", "checkpoint.every"] {
+    for part in [
+        "optimiser.lr was 0.03 and would be 0.5",
+        "train.batch was 6 and would be 5",
+        "begin a new one",
+        "What may change: ",
+        "checkpoint.every",
+    ] {
         assert!(sentence.contains(part), "{sentence}");
     }
     assert!(!sentence.contains("checkpoint.every was"), "{sentence}");
@@ -37,7 +46,8 @@ fn a_changed_recipe_is_refused_key_by_key() {
     let whole = bench.train("whole", &[]);
     let recipe = bench.recipe(&["checkpoint.every=3", "loader.workers=2", "train.precision=auto"]);
     assert!(matches!(Trainer::new(&stop).resume(&folder, Some(recipe)).unwrap(), Outcome::Finished(_)));
-    let changed = ["checkpoints/step-000000012/MANIFEST", "checkpoints/step-000000012/recipe.toml", "recipe.toml"];
+    let changed =
+        ["checkpoints/step-000000012/MANIFEST", "checkpoints/step-000000012/recipe.toml", "recipe.toml"];
     assert_eq!(differing(&whole, &folder), changed);
 }
 

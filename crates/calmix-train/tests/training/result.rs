@@ -9,7 +9,9 @@ use crate::made::{Bench, bytes};
 
 fn evaluations(folder: &std::path::Path) -> Vec<Evaluation> {
     let events = inspect::events(folder).unwrap();
-    let found = events.into_iter().filter_map(|event| if let Event::Evaluation(seen) = event { Some(*seen) } else { None });
+    let found = events
+        .into_iter()
+        .filter_map(|event| if let Event::Evaluation(seen) = event { Some(*seen) } else { None });
     found.collect()
 }
 
@@ -18,7 +20,9 @@ fn evaluations_predictions_and_the_result() {
     let bench = Bench::new();
     let folder = bench.train("run", &["evaluate.online=true"]);
     let seen = evaluations(&folder);
-    let of = |step| seen.iter().filter(|seen| seen.step == step).map(|seen| (seen.split, seen.model)).collect::<Vec<_>>();
+    let of = |step| {
+        seen.iter().filter(|seen| seen.step == step).map(|seen| (seen.split, seen.model)).collect::<Vec<_>>()
+    };
     let all = [
         (Split::Validation, Model::Ema),
         (Split::Test, Model::Ema),
@@ -88,13 +92,15 @@ fn the_best_model_is_the_result_where_that_is_the_rule() {
 #[test]
 fn auto_is_written_down_and_timing_is_kept_apart() {
     let bench = Bench::new();
-    let folder = bench.train("run", &["train.device=auto", "train.precision=auto", "log.tensorboard=true", "log.every=5"]);
+    let folder = bench
+        .train("run", &["train.device=auto", "train.precision=auto", "log.tensorboard=true", "log.every=5"]);
     let recipe = inspect::recipe(&folder).unwrap();
     assert!(recipe.value("train.device").unwrap().as_str().is_some_and(|device| device != "auto"));
     assert!(recipe.value("train.precision").unwrap().as_str().is_some_and(|precision| precision != "auto"));
     let timing = std::fs::read_to_string(folder.join("timing.jsonl")).unwrap();
     assert_eq!(timing.lines().count(), 3);
     assert_eq!(std::fs::read_dir(folder.join("tensorboard")).unwrap().count(), 1);
-    let steps = inspect::events(&folder).unwrap().iter().filter(|event| matches!(event, Event::Step(_))).count();
+    let steps =
+        inspect::events(&folder).unwrap().iter().filter(|event| matches!(event, Event::Step(_))).count();
     assert_eq!(steps, 3);
 }

@@ -15,8 +15,16 @@ fn every_method_goes_on_to_the_same_bits() {
         ("flexmatch", &["method.base=flexmatch", "method.flexmatch.threshold=0.2", "evaluate.online=true"]),
         ("softmatch", &["method.base=softmatch", "selection=best-validation"]),
         ("running", &["method.base=softmatch", "method.mixup.guidance.split=running", "train.step=lean"]),
-        ("ready", &["method.base=fixmatch", "method.mixup.start.rule=utilisation", "method.mixup.start.level=0.01",
-            "method.fixmatch.threshold=0.2", "selection=median"]),
+        (
+            "ready",
+            &[
+                "method.base=fixmatch",
+                "method.mixup.start.rule=utilisation",
+                "method.mixup.start.level=0.01",
+                "method.fixmatch.threshold=0.2",
+                "selection=median",
+            ],
+        ),
         ("released", &["preset=released-code", "method.mixup.start.step=3", "train.precision=bf16"]),
     ] {
         let whole = bench.train(&format!("{name}-whole"), settings);

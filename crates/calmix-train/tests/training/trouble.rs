@@ -1,14 +1,18 @@
 //! Numbers that are none, files that cannot be read, disks that are full.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calmix_engine::error::EngineError;
-use calmix_train::events::Event;
+use calmix_train::events::{Event, Pace};
 use calmix_train::inspect;
-use calmix_train::trainer::{TrainError, Trainer};
+use calmix_train::sink::{Sink, SinkError};
+use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
-use crate::made::{Bench, checkpoint, differing, resume};
+use crate::faulty::{Fault, FaultyDisk};
+use crate::made::{Bench, differing, resume};
 
 /// A learning rate that no network survives.
 const RUIN: [&str; 2] = ["optimiser.lr=1e30", "train.steps=30"];
@@ -20,9 +24,18 @@ fn a_loss_that_is_not_finite_stops_the_run_before_it_is_kept() {
     let folder = bench.folder("run");
     let stop = AtomicBool::new(false);
     let error = Trainer::new(&stop).start(bench.recipe(&settings), &folder).unwrap_err();
-    assert!(matches!(error, TrainError::Engine(EngineError::NotFinite { .. } | EngineError::Plan(_))), "{error}");
-    let told = inspect::events(&folder).unwrap().iter().filter(|event| matches!(event, Event::Step(_))).count() as u64;
-    assert_eq!(inspect::inspect(&folder).unwrap().step, Some(told), "the last good step is kept, and no other");
+    assert!(
+        matches!(error, TrainError::Engine(EngineError::NotFinite { .. } | EngineError::Plan(_))),
+        "{error}"
+    );
+    let told =
+        inspect::events(&folder).unwrap().iter().filter(|event| matches!(event, Event::Step(_))).count()
+            as u64;
+    assert_eq!(
+        inspect::inspect(&folder).unwrap().step,
+        Some(told),
+        "the last good step is kept, and no other"
+    );
     // Again, the same.
     assert_eq!(resume(&folder).unwrap_err().to_string(), error.to_string());
 }
@@ -42,7 +55,10 @@ fn steps_that_are_not_finite_may_be_skipped_and_are_counted() {
         .filter_map(|event| if let Event::Note(note) = event { Some(note.text) } else { None })
         .collect();
     assert_eq!(notes.len(), 3);
-    assert!(notes[2].contains("not finite") && notes[2].ends_with("skipped, 3 of 3 that may be"), "{notes:?}");
+    assert!(
+        notes[2].contains("not finite") && notes[2].ends_with("skipped, 3 of 3 that may be"),
+        "{notes:?}"
+    );
     let again = resume(&folder).unwrap_err();
     assert_eq!(again.to_string(), error.to_string());
 }
@@ -62,17 +78,90 @@ fn a_sample_that_cannot_be_used_is_named() {
     assert!(error.starts_with("sample ") && error.contains("train-images-idx3-ubyte"), "{error}");
 }
 
+/// Fails from one call that changes the disk to another, as a disk does that is full for a while.
+fn full(from: usize, to: usize) -> Arc<FaultyDisk> {
+    Arc::new(FaultyDisk::new(Fault::Once(ErrorKind::StorageFull), from).until(to))
+}
+
 #[test]
-fn a_run_can_go_on_without_checkpoints_and_says_so() {
+fn a_full_disk_stops_a_run_or_is_waited_out() {
     let bench = Bench::new();
-    let whole = bench.train("whole", &["checkpoint.on_failure=go-on"]);
-    let folder = bench.train_until("run", 1, &["checkpoint.on_failure=go-on"]);
-    // A file where the checkpoint of step 4 is to be.
-    fs::write(checkpoint(&folder, 4), "not a checkpoint").unwrap();
+    let go_on = ["checkpoint.on_failure=go-on", "checkpoint.every=2"];
+    let whole = bench.train("whole", &go_on);
     let stop = AtomicBool::new(false);
-    let stopping = crate::made::stopping(Trainer::new(&stop), 5, &stop);
-    stopping.resume(&folder, None).unwrap();
-    assert!(checkpoint(&folder, 5).is_dir());
-    resume(&folder).unwrap();
+    let calls = {
+        let disk = full(usize::MAX, usize::MAX);
+        let recipe = bench.recipe(&go_on);
+        Trainer::new(&stop).on_disk(disk.clone()).start(recipe, &bench.folder("count")).unwrap();
+        disk.calls()
+    };
+    // After the files of the beginning. A run that cannot write tries little: a few calls are some steps.
+    let (from, to) = (calls.len() / 4, calls.len() / 4 + 8);
+    let folder = bench.folder("waits");
+    let mut told = Vec::new();
+    let telling = Trainer::new(&stop).on_disk(full(from, to)).tell(Notes(&mut told));
+    assert!(matches!(telling.start(bench.recipe(&go_on), &folder).unwrap(), Outcome::Finished(_)));
     assert_eq!(differing(&whole, &folder), Vec::<String>::new());
+    assert!(told.iter().any(|note| note.contains("space")), "{told:?}");
+
+    let folder = bench.folder("stops");
+    let recipe = bench.recipe(&["checkpoint.every=2"]);
+    let error = Trainer::new(&stop).on_disk(full(from, to)).start(recipe, &folder).unwrap_err();
+    assert!(error.to_string().contains("space"), "{error}");
+    assert!(matches!(resume(&folder).unwrap(), Outcome::Finished(_)));
+    let changed =
+        ["checkpoints/step-000000012/MANIFEST", "checkpoints/step-000000012/recipe.toml", "recipe.toml"];
+    assert_eq!(differing(&whole, &folder), changed);
+}
+
+/// A kill between any two writes, and within one: the moments that no clock hits on purpose.
+#[test]
+fn a_kill_at_any_write_changes_nothing() {
+    let bench = Bench::new();
+    let settings = ["train.steps=4", "checkpoint.every=2", "evaluate.every=3", "selection=best-validation"];
+    let stop = AtomicBool::new(false);
+    let whole = bench.folder("whole");
+    let sound = FaultyDisk::sound();
+    Trainer::new(&stop).on_disk(sound.clone()).start(bench.recipe(&settings), &whole).unwrap();
+    let calls = sound.calls().len();
+    for at in (0..calls).step_by(3) {
+        let fault = if at % 2 == 0 { Fault::Killed } else { Fault::KilledWithin };
+        let disk = Arc::new(FaultyDisk::new(fault, at));
+        let folder = bench.folder(&format!("killed-{at}"));
+        Trainer::new(&stop).on_disk(disk.clone()).start(bench.recipe(&settings), &folder).unwrap_err();
+        let again = Trainer::new(&stop).on_disk(FaultyDisk::sound());
+        let outcome = if inspect::has_begun(&folder) {
+            again.resume(&folder, None)
+        } else {
+            again.start(bench.recipe(&settings), &folder)
+        };
+        assert!(outcome.is_ok(), "{} at call {at} of {calls}: {outcome:?}", disk.struck());
+        assert_eq!(
+            differing(&whole, &folder),
+            Vec::<String>::new(),
+            "{} at call {at} of {calls}",
+            disk.struck()
+        );
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+/// Remembers notes.
+struct Notes<'a>(&'a mut Vec<String>);
+
+impl Sink for Notes<'_> {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        if let Event::Note(note) = event {
+            self.0.push(note.text.clone());
+        }
+        Ok(())
+    }
+
+    fn pace(&mut self, _: &Pace) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
 }
