@@ -25,6 +25,7 @@ fn prepare() -> Result<(), String> {
     println!("cargo::rerun-if-changed={}", found.check_version()?.display());
     // Where tests find the Python that this libtorch belongs to.
     println!("cargo::rustc-env=CALMIX_LIBTORCH={}", found.folder.display());
+    println!("cargo::rustc-env=CALMIX_LIBTORCH_VERSION={}", libtorch::NEEDED);
     // Windows has no such thing; there the folder has to be on the PATH.
     if std::env::var_os("CARGO_CFG_UNIX").is_some() {
         let libraries = found.libraries.display();
