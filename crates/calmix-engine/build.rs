@@ -1,7 +1,7 @@
-//! Refuses any libtorch but the right one at once, and lets what is linked with it start without `LD_LIBRARY_PATH`.
+//! Refuses any libtorch but the right one, and lets what is linked with it start without `LD_LIBRARY_PATH`.
 //!
 //! torch-sys does not look at the version of a Python package named by `LIBTORCH`; it would compile for minutes and
-//! end with pages of C++, or not end and crash later.
+//! end with pages of C++, or not end and crash later. Where there is no libtorch at all, its own error may come first.
 // Cargo reads a build script's output.
 #![allow(clippy::print_stdout)]
 

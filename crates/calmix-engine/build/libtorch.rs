@@ -83,7 +83,7 @@ fn refusal(found: &str) -> String {
     )
 }
 
-/// Finds the version in the text of a file.
+/// From the text of a file to the version it says.
 type Reader = fn(&str) -> Option<String>;
 
 /// The version of the libtorch in a folder without its build (`+cpu`, `+cu130`), and the file that says it.
