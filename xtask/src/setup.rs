@@ -1,6 +1,6 @@
 //! `cargo xtask setup`: installs what a cold machine lacks, into the cache and nowhere else.
 
-mod libtorch;
+pub(crate) mod libtorch;
 mod tool;
 pub(crate) mod venv;
 

@@ -83,9 +83,12 @@ fn refusal(found: &str) -> String {
     )
 }
 
+/// From the text of a file to the version it says.
+type Reader = fn(&str) -> Option<String>;
+
 /// The version of the libtorch in a folder without its build (`+cpu`, `+cu130`), and the file that says it.
 pub(crate) fn version(folder: &Path) -> Option<(PathBuf, String)> {
-    let ways: [(&str, fn(&str) -> Option<String>); 4] = [
+    let ways: [(&str, Reader); 4] = [
         // The Python package, an unpacked distribution, and what both and a system's package have.
         ("version.py", in_python),
         ("build-version", |text| Some(text.trim().to_owned())),

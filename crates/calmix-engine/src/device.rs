@@ -125,8 +125,8 @@ pub fn threads() -> usize {
     usize::try_from(tch::get_num_threads()).unwrap_or(1)
 }
 
-/// The version of libtorch that calmix is built for: `tch` and it are raised together.
-pub const LIBTORCH: &str = "2.13.0";
+/// The version of libtorch that this was built with; no other is accepted.
+pub const LIBTORCH: &str = env!("CALMIX_LIBTORCH_VERSION");
 
 #[cfg(test)]
 mod tests {
@@ -145,6 +145,9 @@ mod tests {
     #[test]
     fn a_missing_device_is_told_with_what_there_is() {
         let error = Device::Cuda(4095).check().unwrap_err().to_string();
-        assert!(error.starts_with("there is no cuda:4095 here; there is ") && error.ends_with("cpu"), "{error}");
+        assert!(
+            error.starts_with("there is no cuda:4095 here; there is ") && error.ends_with("cpu"),
+            "{error}"
+        );
     }
 }

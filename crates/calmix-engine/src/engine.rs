@@ -149,7 +149,8 @@ impl Engine {
     ) -> Result<Learnt, EngineError> {
         if method.base_loss == BaseLoss::Twice && self.settings.passes == Passes::Lean {
             return Err(EngineError::Settings(
-                "the released code counts its base loss in two whole passes: take joint steps for it".to_owned(),
+                "the released code counts its base loss in two whole passes: take joint steps for it"
+                    .to_owned(),
             ));
         }
         let before = self.model.statistics.copy()?;
@@ -174,7 +175,8 @@ impl Engine {
             .f_add(&terms.unlabelled.f_mul_scalar(method.unlabelled_weight)?)?
             .f_add(&terms.mix)?;
         let scaled = total.f_mul_scalar(self.loss_scale.factor)?;
-        let mut gradients = Tensor::f_run_backward(&[scaled], &[&self.model.parameters.buffer], false, false)?;
+        let mut gradients =
+            Tensor::f_run_backward(&[scaled], &[&self.model.parameters.buffer], false, false)?;
         let _no_gradient = tch::no_grad_guard();
         let Some(mut gradient) = gradients.pop() else {
             return Err(EngineError::Misfit("nothing to differentiate".to_owned()));

@@ -42,7 +42,9 @@ pub enum EngineError {
     Plan(#[from] PlanError),
     /// A loss or a gradient is not finite. Nothing was updated: parameters, statistics and averages are those of
     /// the step before.
-    #[error("step {step}: the {what} is not finite, so nothing was learnt from it; try a lower learning rate, gradient clipping, or f32")]
+    #[error(
+        "step {step}: the {what} is not finite, so nothing was learnt from it; try a lower learning rate, gradient clipping, or f32"
+    )]
     NotFinite {
         /// The step.
         step: u64,

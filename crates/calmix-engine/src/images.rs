@@ -50,19 +50,31 @@ impl Images {
     }
 
     /// Rows `start..start + count`, normalised, f32, (rows, 3, height, width) with the strides of channels-last.
-    pub(crate) fn normalised(&self, norm: &Normaliser, start: usize, count: usize) -> Result<Tensor, TchError> {
+    pub(crate) fn normalised(
+        &self,
+        norm: &Normaliser,
+        start: usize,
+        count: usize,
+    ) -> Result<Tensor, TchError> {
         norm.apply(&self.0.f_narrow(0, start as i64, count as i64)?)
     }
 
     /// `λ·a + (1 − λ)·b` of each mixture, mixed after normalisation. The first `labelled` rows are the labelled
     /// ones; the unlabelled weak views follow.
-    pub(crate) fn mixed(&self, norm: &Normaliser, mixes: &[Mix], labelled: usize) -> Result<Tensor, TchError> {
+    pub(crate) fn mixed(
+        &self,
+        norm: &Normaliser,
+        mixes: &[Mix],
+        labelled: usize,
+    ) -> Result<Tensor, TchError> {
         let place = |row: Row| match row {
             Row::Labelled(i) => i as i64,
             Row::Unlabelled(j) => (labelled + j) as i64,
         };
         let device = self.0.device();
-        let pick = |rows: Vec<i64>| norm.apply(&self.0.f_index_select(0, &Tensor::f_from_slice(&rows)?.f_to_device(device)?)?);
+        let pick = |rows: Vec<i64>| {
+            norm.apply(&self.0.f_index_select(0, &Tensor::f_from_slice(&rows)?.f_to_device(device)?)?)
+        };
         let a = pick(mixes.iter().map(|mix| place(mix.a)).collect())?;
         let b = pick(mixes.iter().map(|mix| place(mix.b)).collect())?;
         let lambda: Vec<f32> = mixes.iter().map(|mix| mix.lambda).collect();
@@ -115,7 +127,9 @@ mod tests {
 
     #[test]
     fn pixels_become_numbers_channel_by_channel() {
-        let images = Images::upload(&[&[0, 0, 0, 255, 255, 255], &[51, 102, 204, 0, 0, 0]], SIZE, Device::Cpu).unwrap();
+        let images =
+            Images::upload(&[&[0, 0, 0, 255, 255, 255], &[51, 102, 204, 0, 0, 0]], SIZE, Device::Cpu)
+                .unwrap();
         let x = images.normalised(&normaliser(), 0, 2).unwrap();
         assert_eq!(x.size(), [2, 3, 1, 2]);
         // Channels-last: neighbours in memory are channels.
@@ -130,10 +144,8 @@ mod tests {
     fn a_mixture_is_made_of_its_two_rows() {
         let images = Images::upload(&[&[0; 6], &[255; 6], &[51; 6]], SIZE, Device::Cpu).unwrap();
         let mix = |a, b, lambda| Mix { a, b, lambda, class_a: 0, class_b: 0, weight: 1.0 };
-        let mixes = [
-            mix(Row::Labelled(0), Row::Unlabelled(0), 0.25),
-            mix(Row::Unlabelled(1), Row::Labelled(0), 1.0),
-        ];
+        let mixes =
+            [mix(Row::Labelled(0), Row::Unlabelled(0), 0.25), mix(Row::Unlabelled(1), Row::Labelled(0), 1.0)];
         let mixed = images.mixed(&normaliser(), &mixes, 1).unwrap();
         let x = numbers(&mixed);
         // 0.25·(−1) + 0.75·1 in the first channel; the second mixture is row 2 alone.

@@ -1,5 +1,65 @@
 //! Networks and the training step, on libtorch.
+//!
+//! The engine takes a batch, shows the network's answer to a *plan*, and learns what the plan says. It knows no
+//! method: which pseudo-label counts and which images are mixed is decided by [`calmix_core::plan::plan_step`], on
+//! plain numbers. Nothing of libtorch shows on the outside: bytes, slices and names go in and come out.
+//!
+//! ```
+//! use calmix_core::plan::plan_step;
+//! use calmix_core::preset;
+//! use calmix_core::pseudo::{Base, FixMatch};
+//! use calmix_core::rng::Seed;
+//! use calmix_engine::batch::{Batch, Labelled, Unlabelled};
+//! use calmix_engine::device::Device;
+//! use calmix_engine::engine::{Engine, Settings, Which};
+//! use calmix_engine::images::{Normalisation, Size};
+//! use calmix_engine::network::FirstBlock;
+//! use calmix_engine::optimiser::Sgd;
+//! use calmix_engine::precision::Precision;
+//! use calmix_engine::step::Passes;
+//!
+//! let settings = Settings {
+//!     architecture: "wrn-10-1".parse()?,
+//!     first_block: FirstBlock::Google,
+//!     classes: 3,
+//!     size: Size { height: 8, width: 8 },
+//!     normalisation: Normalisation { mean: [0.5; 3], deviation: [0.25; 3] },
+//!     device: Device::Cpu,
+//!     precision: Precision::F32,
+//!     optimiser: Sgd::default(),
+//!     ema_decay: 0.999,
+//!     clip: None,
+//!     passes: Passes::Lean,
+//! };
+//! let mut engine = Engine::new(settings, Seed(1))?;
+//!
+//! let method = preset::paper(Base::FixMatch(FixMatch::default()), 1_000);
+//! let (ids, more) = ([0, 1, 2], [3, 4, 5, 6]);
+//! let mut state = method.initial_state(3, 7);
+//! let mut samples = method.local_state(3, &ids, 7);
+//! let pictures = |n: usize| vec![127; n * 8 * 8 * 3];
+//! let (x, weak, strong) = (pictures(3), pictures(4), pictures(4));
+//! let batch = Batch {
+//!     step: 0,
+//!     labelled: Labelled { ids: &ids, labels: &[0, 1, 2], pixels: &x },
+//!     unlabelled: Unlabelled { ids: &more, weak: &weak, strong: &strong },
+//! };
+//! let learnt = engine.step(&method, &batch, 0.03, |_, seen| {
+//!     plan_step(&method, seen, &mut state, &mut samples, Seed(1), batch.step)
+//! })?;
+//! assert!(learnt.total > 0.0);
+//! assert_eq!(engine.look(&x, Which::Ema)?.logits.len(), 3 * 3);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The same bits again
+//!
+//! On a processor a step is a pure function of the engine, the batch and the number of threads. A
+//! [`Snapshot`](engine::Snapshot) restores it bit for bit. On a GPU libtorch may sum in any order in some
+//! convolutions; nothing is promised there yet.
 #![forbid(unsafe_code)]
+// libtorch counts in i64; nothing that fits into memory is too large for it.
+#![allow(clippy::cast_possible_wrap)]
 
 pub mod batch;
 pub mod device;

@@ -31,9 +31,11 @@ pub(crate) fn soft_cross_entropy(logits: &Tensor, targets: &Tensor) -> Result<Te
 /// mixtures with.
 pub(crate) fn binary_cross_entropy(logits: &Tensor, targets: &Tensor) -> Result<Tensor, TchError> {
     let none = None::<&Tensor>;
-    logits
-        .f_binary_cross_entropy_with_logits(targets, none, none, Reduction::None)?
-        .f_mean_dim(1, false, Kind::Float)
+    logits.f_binary_cross_entropy_with_logits(targets, none, none, Reduction::None)?.f_mean_dim(
+        1,
+        false,
+        Kind::Float,
+    )
 }
 
 #[cfg(test)]

@@ -93,8 +93,8 @@ impl Network {
             Kind::WideResNet(shape) => WideResNet::new(shape, first, classes, &mut builder),
             Kind::ResNet50 => None,
         };
-        let layers = wide
-            .map_or_else(|| Layers::ResNet50(ResNet50::new(classes, &mut builder)), Layers::WideResNet);
+        let layers =
+            wide.map_or_else(|| Layers::ResNet50(ResNet50::new(classes, &mut builder)), Layers::WideResNet);
         Self { layers, layout: builder.layout }
     }
 
@@ -173,7 +173,9 @@ mod tests {
         for name in ["wrn-10-1", "wrn-10-2", "wrn-16-2", "wrn-28-2", "wrn-28-8", "wrn-37-2", "resnet-50"] {
             assert_eq!(name.parse::<Architecture>().unwrap().to_string(), name);
         }
-        for name in ["", "wrn", "wrn-28", "wrn-30-2", "wrn-28-0", "wrn-28-2-1", "wrn--28-2", "WRN-28-2", "resnet50"] {
+        for name in
+            ["", "wrn", "wrn-28", "wrn-30-2", "wrn-28-0", "wrn-28-2-1", "wrn--28-2", "WRN-28-2", "resnet50"]
+        {
             assert!(name.parse::<Architecture>().is_err(), "{name}");
         }
         assert!("wrn-28-99999999".parse::<Architecture>().is_err());
@@ -190,7 +192,9 @@ mod tests {
             assert_eq!(names.len(), count);
         }
         let wide = layout("wrn-37-2", 10);
-        for name in ["conv1.bias", "block1.layer.0.convShortcut.weight", "block4.layer.3.bn2.bias", "fc.weight"] {
+        for name in
+            ["conv1.bias", "block1.layer.0.convShortcut.weight", "block4.layer.3.bn2.bias", "fc.weight"]
+        {
             assert!(wide.parameters.iter().any(|p| p.name == name), "{name}");
         }
         let deep = layout("resnet-50", 10);

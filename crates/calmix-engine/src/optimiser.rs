@@ -37,7 +37,8 @@ impl Sgd {
         let factor = |value: f64| Tensor::f_from_slice(&[value as f32])?.f_to_device(parameters.device());
         let (decay, momentum, against) = (factor(self.weight_decay)?, factor(self.momentum)?, factor(-rate)?);
         if self.weight_decay != 0.0 {
-            let _ = gradient.f_narrow(0, 0, decayed)?.f_addcmul_(&parameters.f_narrow(0, 0, decayed)?, &decay)?;
+            let _ =
+                gradient.f_narrow(0, 0, decayed)?.f_addcmul_(&parameters.f_narrow(0, 0, decayed)?, &decay)?;
         }
         let _ = velocity.f_mul_(&momentum)?.f_add_(gradient)?;
         if self.nesterov {

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::house;
-use crate::setup::{CARGO_DENY, CARGO_NEXTEST, TYPOS};
+use crate::setup::{CARGO_DENY, CARGO_NEXTEST, TYPOS, libtorch};
 use crate::workspace;
 
 /// One thing that must hold.
@@ -53,12 +53,16 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "clippy",
         what: "no lint is raised",
-        action: || Ok(cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])),
+        action: || {
+            libtorch::require()?;
+            Ok(cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
+        },
     },
     Step {
         name: "docs",
         what: "the documentation builds without a warning",
         action: || {
+            libtorch::require()?;
             let mut command = workspace::cargo();
             command.env("RUSTDOCFLAGS", "-Dwarnings");
             command.args(["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"]);
@@ -69,6 +73,7 @@ pub(crate) const STEPS: &[Step] = &[
         name: "tests",
         what: "every test passes",
         action: || {
+            libtorch::require()?;
             let mut command = CARGO_NEXTEST.command()?;
             command.args(["nextest", "run", "--workspace", "--locked"]);
             Ok(Action::Command(command))
@@ -77,7 +82,10 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "doctests",
         what: "every example in the documentation runs",
-        action: || Ok(cargo(&["test", "--doc", "--workspace", "--locked"])),
+        action: || {
+            libtorch::require()?;
+            Ok(cargo(&["test", "--doc", "--workspace", "--locked"]))
+        },
     },
 ];
 

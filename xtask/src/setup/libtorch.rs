@@ -36,6 +36,17 @@ pub(super) fn install() -> Result<()> {
     Ok(())
 }
 
+/// An error where torch-sys would find no libtorch, and say so without naming `setup`.
+pub(crate) fn require() -> Result<()> {
+    // Cargo sets LIBTORCH for us from what `install` wrote.
+    let named = ["LIBTORCH", "LIBTORCH_USE_PYTORCH"].iter().any(|name| std::env::var_os(name).is_some());
+    ensure!(
+        named || Path::new("/usr/lib/libtorch.so").exists(),
+        "libtorch is not on this machine; `cargo xtask setup` installs it, and so does .ci/run"
+    );
+    Ok(())
+}
+
 /// The variable by which the user names a libtorch.
 ///
 /// Cargo hands us what we wrote earlier as if it were in the environment; that does not count.

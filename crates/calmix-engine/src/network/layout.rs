@@ -130,12 +130,19 @@ impl Builder {
     pub(crate) fn conv(&mut self, name: &str, shape: ConvShape, bias: bool) -> Conv {
         let ConvShape { from, to, side, stride } = shape;
         let deviation = (2.0 / (to * side * side) as f64).sqrt();
-        let weight = self.parameter(format!("{name}.weight"), &[to, from, side, side], Init::Normal(deviation));
+        let weight =
+            self.parameter(format!("{name}.weight"), &[to, from, side, side], Init::Normal(deviation));
         let bias = bias.then(|| self.parameter(format!("{name}.bias"), &[to], Init::Constant(0.0)));
         Conv { weight, bias, stride: stride as i64, padding: (side / 2) as i64 }
     }
 
-    pub(crate) fn batch_norm(&mut self, name: &str, channels: usize, momentum: f64, epsilon: f64) -> BatchNorm {
+    pub(crate) fn batch_norm(
+        &mut self,
+        name: &str,
+        channels: usize,
+        momentum: f64,
+        epsilon: f64,
+    ) -> BatchNorm {
         let weight = self.parameter(format!("{name}.weight"), &[channels], Init::Constant(1.0));
         let bias = self.parameter(format!("{name}.bias"), &[channels], Init::Constant(0.0));
         self.layout.statistics.push(Statistics { name: name.to_owned(), channels });

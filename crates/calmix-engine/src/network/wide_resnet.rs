@@ -70,13 +70,18 @@ enum Reads {
 }
 
 impl WideResNet {
-    pub(super) fn new(shape: Shape, first: FirstBlock, classes: usize, builder: &mut Builder) -> Option<Self> {
+    pub(super) fn new(
+        shape: Shape,
+        first: FirstBlock,
+        classes: usize,
+        builder: &mut Builder,
+    ) -> Option<Self> {
         let (stages, blocks_a_stage) = shape.stages()?;
         let mut from = STEM;
         let stem = builder.conv("conv1", ConvShape { from: 3, to: STEM, side: 3, stride: 1 }, true);
         let mut blocks = Vec::new();
         for stage in 0..stages {
-            let to = STEM * shape.width << stage;
+            let to = (STEM * shape.width) << stage;
             for n in 0..blocks_a_stage {
                 // Three stages begin at full size, four are for larger images and halve it at once.
                 let stride = if n == 0 && (stage > 0 || stages == 4) { 2 } else { 1 };
@@ -116,8 +121,9 @@ impl Block {
             conv1: builder.conv(&format!("{name}.conv1"), shape, false),
             norm2: builder.batch_norm(&format!("{name}.bn2"), to, MOMENTUM, EPSILON),
             conv2: builder.conv(&format!("{name}.conv2"), inner, false),
-            shortcut: (from != to || stride != 1)
-                .then(|| builder.conv(&format!("{name}.convShortcut"), ConvShape { side: 1, ..shape }, false)),
+            shortcut: (from != to || stride != 1).then(|| {
+                builder.conv(&format!("{name}.convShortcut"), ConvShape { side: 1, ..shape }, false)
+            }),
             reads,
         }
     }
