@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod again;
 mod error;
 mod judge;
 mod kept;
@@ -42,21 +43,20 @@ use std::thread::available_parallelism;
 
 use calmix_data::error::DataError;
 use calmix_engine::device::{Device, LIBTORCH, set_threads};
-use calmix_engine::engine::Snapshot as EngineSnapshot;
 use calmix_engine::precision::Precision;
 use serde::{Deserialize, Serialize};
 
+pub use again::evaluate_run;
 pub use error::{StateProblem, TrainError};
 pub use judge::Verdict;
 
 use crate::checkpoint::{Found, Identity, newest};
 use crate::evaluate::{Scaling, Selection};
-use crate::events::{Finished, Model, Note};
+use crate::events::{Finished, Note};
 use crate::inspect;
 use crate::recipe::{Layers, Resolved, differences};
-use crate::run::{Disk, Environment, Mark, Paths, RealDisk, Run, RunError, RunFile};
+use crate::run::{Disk, Environment, Mark, RealDisk, Run, RunError, RunFile};
 use crate::sink::Sink;
-use judge::{Care, judge};
 use kept::Progress;
 use learner::{Learner, settings};
 use material::Material;
@@ -243,36 +243,6 @@ impl std::fmt::Debug for Trainer<'_> {
             .field("stop", self.stop)
             .finish_non_exhaustive()
     }
-}
-
-/// Judges the result of a run once more, or where it is not finished its newest checkpoint, with intervals and a
-/// temperature: figures from the weights, whatever the run said about itself. Nothing is written.
-///
-/// # Errors
-/// If there is no run or nothing to judge in it, or the dataset is not the one it was trained on.
-pub fn evaluate_run(folder: &Path, device: Option<Device>) -> Result<Verdict, TrainError> {
-    let mut resolved = inspect::recipe(folder)?;
-    let paths = Paths::new(folder);
-    let none = || TrainError::Run(RunError::NoRun { path: paths.checkpoints() });
-    let Found { checkpoint, .. } = newest(&paths.checkpoints())?.ok_or_else(none)?;
-    let train = &resolved.recipe.train;
-    let device = device.unwrap_or(train.device.or_else(|| Device::Cpu));
-    let precision = train.precision.or_else(|| Precision::F32);
-    resolved.decide(device, precision)?;
-    let recipe = &resolved.recipe;
-    threads(recipe.train.threads);
-    let material = Material::open(recipe, &paths, Some(&checkpoint.manifest().identity.dataset))?;
-    let mut learner = Learner::new(recipe, &material, settings(recipe, material.classes.len())?)?;
-    let mut weights = kept::weights(&checkpoint)?;
-    let mut step = checkpoint.step();
-    if let Some(result) = inspect::result(folder)? {
-        let path = paths.file(RunFile::Model)?;
-        let model = std::fs::read(&path).map_err(|error| DataError::new(path, error))?;
-        step = result.step;
-        weights = EngineSnapshot { live: model.clone(), ema: model, ..weights };
-    }
-    learner.engine.restore(&weights)?;
-    judge(&learner.engine, recipe, &material, (step, Model::Ema), Care::Final)
 }
 
 fn prepare(recipe: &Resolved, run: &Run) -> Result<Vec<Note>, TrainError> {

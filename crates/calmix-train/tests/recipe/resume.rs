@@ -82,6 +82,7 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
         (_, Kind::Whole(_)) => (now.as_integer().unwrap() + 1).to_string(),
         (_, Kind::Number) => (now.as_float().unwrap() * 0.5 + 0.21).to_string(),
         (_, Kind::Text | Kind::List(Kind::Text, _)) => "other".into(),
+        ("network.name", _) => "wrn-10-1".into(),
         (_, Kind::Form(_)) => "cuda:3".into(),
         (_, Kind::Word(all)) => words(&all.iter().map(|word| word.word).collect::<Vec<_>>()),
         (_, Kind::List(_, Some(2))) => "0.5,0.75".into(),

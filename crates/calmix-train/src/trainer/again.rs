@@ -1,0 +1,49 @@
+//! A run judged once more, from its weights.
+
+use std::path::Path;
+
+use calmix_data::error::DataError;
+use calmix_engine::device::Device;
+use calmix_engine::engine::Snapshot;
+use calmix_engine::precision::Precision;
+
+use super::error::TrainError;
+use super::judge::{Care, Verdict, judge};
+use super::kept;
+use super::learner::{Learner, settings};
+use super::material::Material;
+use super::threads;
+use crate::checkpoint::{Found, newest};
+use crate::events::Model;
+use crate::inspect;
+use crate::run::{Paths, RunError, RunFile};
+
+/// Judges the result of a run once more, or where it is not finished its newest checkpoint, with intervals and a
+/// temperature: figures from the weights, whatever the run said about itself. Nothing is written.
+///
+/// # Errors
+/// If there is no run or nothing to judge in it, or the dataset is not the one it was trained on.
+pub fn evaluate_run(folder: &Path, device: Option<Device>) -> Result<Verdict, TrainError> {
+    let mut resolved = inspect::recipe(folder)?;
+    let paths = Paths::new(folder);
+    let none = || TrainError::Run(RunError::NoRun { path: paths.checkpoints() });
+    let Found { checkpoint, .. } = newest(&paths.checkpoints())?.ok_or_else(none)?;
+    let train = &resolved.recipe.train;
+    let device = device.unwrap_or(train.device.or_else(|| Device::Cpu));
+    let precision = train.precision.or_else(|| Precision::F32);
+    resolved.decide(device, precision)?;
+    let recipe = &resolved.recipe;
+    threads(recipe.train.threads);
+    let material = Material::open(recipe, &paths, Some(&checkpoint.manifest().identity.dataset))?;
+    let mut learner = Learner::new(recipe, &material, settings(recipe, material.classes.len())?)?;
+    let mut weights = kept::weights(&checkpoint)?;
+    let mut step = checkpoint.step();
+    if let Some(result) = inspect::result(folder)? {
+        let path = paths.file(RunFile::Model)?;
+        let model = std::fs::read(&path).map_err(|error| DataError::new(path, error))?;
+        step = result.step;
+        weights = Snapshot { live: model.clone(), ema: model, ..weights };
+    }
+    learner.engine.restore(&weights)?;
+    judge(&learner.engine, recipe, &material, (step, Model::Ema), Care::Final)
+}
