@@ -2,14 +2,18 @@
 
 use std::fs;
 
-/// Resident bytes of a process.
-pub(crate) fn resident(process: u32) -> Option<u64> {
-    field(&status(process)?, "VmRSS:")
+/// Resident bytes of a process that are its own: not those of files, such as the code of libraries, of which more
+/// is there the more of it has been run.
+pub(crate) fn own(process: u32) -> Option<u64> {
+    field(&status(process)?, "RssAnon:")
 }
 
-/// The most resident bytes that a process had since [`forget_peak`].
+/// The most that [`own`] was since [`forget_peak`], or a little less: the kernel keeps the peak of all that is
+/// resident, from which what now belongs to files is taken off.
 pub(crate) fn peak(process: u32) -> Option<u64> {
-    field(&status(process)?, "VmHWM:")
+    let status = status(process)?;
+    let shared = field(&status, "RssFile:")? + field(&status, "RssShmem:")?;
+    Some(field(&status, "VmHWM:")?.saturating_sub(shared))
 }
 
 /// Lets the peak of one of our own processes begin anew from what it has now.
@@ -34,21 +38,21 @@ mod tests {
 
     #[test]
     fn a_field_is_read_in_bytes() {
-        let status = "Name:\tx\nVmHWM:\t   12 kB\nVmRSS:\t 3 kB\n";
-        assert_eq!((field(status, "VmHWM:"), field(status, "VmRSS:")), (Some(12_288), Some(3_072)));
+        let status = "Name:\tx\nVmHWM:\t   12 kB\nRssAnon:\t 3 kB\n";
+        assert_eq!((field(status, "VmHWM:"), field(status, "RssAnon:")), (Some(12_288), Some(3_072)));
         assert_eq!(field(status, "VmSwap:"), None);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn a_peak_is_remembered_until_it_is_forgotten() {
-        let own = std::process::id();
+        let process = std::process::id();
         // Enough that other tests of this process do not hide it.
         let large = std::hint::black_box(vec![1_u8; 256 << 20]);
         drop(large);
-        let before = peak(own).expect("a peak");
-        forget_peak(own).expect("our own process");
-        assert!(peak(own).expect("a peak") + (128 << 20) < before);
-        assert!(resident(own).expect("resident") <= before);
+        let before = peak(process).expect("a peak");
+        forget_peak(process).expect("our own process");
+        assert!(peak(process).expect("a peak") + (128 << 20) < before);
+        assert!(own(process).expect("resident") <= before);
     }
 }

@@ -30,8 +30,8 @@ pub(crate) struct Worker {
     answers: BufReader<ChildStdout>,
     /// Read all along: a full pipe would stop the worker.
     complaints: Option<JoinHandle<String>>,
-    /// Resident bytes before its first repetition.
-    resident: Option<u64>,
+    /// Bytes of its own before its first repetition.
+    own: Option<u64>,
 }
 
 impl Worker {
@@ -51,11 +51,11 @@ impl Worker {
             String::from_utf8_lossy(&bytes).trim().to_owned()
         });
         let complaints = Some(complaints);
-        let mut worker = Self { name, child, requests, answers, complaints, resident: None };
+        let mut worker = Self { name, child, requests, answers, complaints, own: None };
         match worker.answer()?.as_str() {
             "ready" => {
                 let process = worker.child.id();
-                worker.resident = memory::forget_peak(process).and_then(|()| memory::resident(process));
+                worker.own = memory::forget_peak(process).and_then(|()| memory::own(process));
                 Ok(worker)
             }
             other => Err(worker.failure(&format!("said `{other}` instead of `ready`"))),
@@ -75,7 +75,7 @@ impl Worker {
 
     /// The most memory it had beyond what it had when it was ready, where the system tells.
     pub(crate) fn peak(&self) -> Option<u64> {
-        Some(memory::peak(self.child.id())?.saturating_sub(self.resident?))
+        Some(memory::peak(self.child.id())?.saturating_sub(self.own?))
     }
 
     fn answer(&mut self) -> Result<String> {
