@@ -12,6 +12,11 @@ mod worker;
 
 use anyhow::{Result, bail};
 
+/// As in the `calmix` binary.
+#[cfg(feature = "engine")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
