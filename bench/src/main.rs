@@ -6,9 +6,16 @@
 mod data;
 mod order;
 mod plan;
+#[cfg(feature = "engine")]
+mod step;
 mod worker;
 
 use anyhow::{Result, bail};
+
+/// As in the `calmix` binary.
+#[cfg(feature = "engine")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -17,6 +24,10 @@ fn main() -> Result<()> {
         ["plan", case @ ..] => worker::serve(plan::prepare(case)?),
         ["data", case @ ..] => worker::serve(data::prepare(case)?),
         ["order", case @ ..] => worker::serve(order::prepare(case)?),
-        _ => bail!("usage: calmix-bench plan|data|order CASE, and then `run` and `quit` on standard input"),
+        #[cfg(feature = "engine")]
+        ["step", case @ ..] => worker::serve(step::prepare(case)?),
+        _ => bail!(
+            "usage: calmix-bench plan|data|order|step CASE, and then `run` and `quit` on standard input"
+        ),
     }
 }

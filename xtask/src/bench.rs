@@ -1,24 +1,29 @@
 //! `cargo xtask bench`: ours and theirs, side by side on the same machine in the same run.
 //!
-//! Both sides are processes that prepare a case and then repeat it on command ([`worker`] has the protocol),
-//! so neither pays for the other's start-up. Repetitions alternate between the sides, and so does the side
-//! that goes first, so a machine that slows down or speeds up does so for both. What is reported is the
+//! All sides are processes that prepare a case and then repeat it on command ([`worker`] has the protocol),
+//! so none pays for another's start-up. Repetitions alternate between the sides, and so does the side
+//! that goes first, so a machine that slows down or speeds up does so for all. What is reported is the
 //! median of each side.
 
 mod catalogue;
 mod files;
 mod measurement;
+mod memory;
+mod sides;
+mod turns;
 mod worker;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::setup::venv;
 use crate::workspace;
-use catalogue::{BENCHES, Bench, Case};
+use catalogue::{BENCHES, Bench, Case, Peer, Program, Sides};
 use measurement::{Measurement, median};
+use sides::Comparison;
+use turns::Turns;
 use worker::Worker;
 
 /// Enough for a median that one hiccup cannot move.
@@ -37,21 +42,35 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let request = request(arguments)?;
     let bench = BENCHES.iter().find(|bench| bench.name == request.name);
     let bench = bench.with_context(|| format!("there is no bench `{}`; {}", request.name, names()))?;
-    let mut measurements = Vec::new();
+    let (mut lines, mut tables) = (Vec::new(), Vec::new());
     for case in bench.cases {
-        if let Some(program) = missing_program(case) {
-            eprintln!("bench: skipped, because {program} is not installed: {}", case.name);
+        if let Some(reason) = obstacle(case) {
+            eprintln!("bench: skipped, because {reason}: {}", case.name);
             continue;
         }
-        let measured = measure(bench, case, request.repeat)?;
+        let (names, turns) = measure(bench, case, request.repeat)?;
+        let json = match &case.sides {
+            Sides::Pair { .. } => {
+                let line = pair(bench, case, turns)?;
+                let json = line.json();
+                lines.push(line);
+                json
+            }
+            Sides::Named { wanted, .. } => {
+                let table = Comparison::new(bench.name, case, &names, &turns, wanted)?;
+                let json = table.json();
+                tables.push(table.to_string());
+                json
+            }
+        };
         if request.json {
-            println!("{}", measured.json());
+            println!("{json}");
         }
-        measurements.push(measured);
     }
     if !request.json {
         println!("{}: {}; median of {}", bench.name, bench.what, request.repeat);
-        println!("{}", measurement::table(&measurements));
+        tables.extend((!lines.is_empty()).then(|| measurement::table(&lines)));
+        println!("{}", tables.join("\n\n"));
     }
     Ok(())
 }
@@ -83,10 +102,16 @@ fn names() -> String {
     format!("these exist:{}", lines.concat())
 }
 
-/// A program that the case needs to be built and that is not here.
-fn missing_program(case: &Case) -> Option<&'static str> {
-    let is_missing = |program: &&str| Command::new(program).arg("--version").output().is_err();
-    case.extra.as_ref()?.programs.iter().copied().find(is_missing)
+/// Why the case cannot be measured here.
+fn obstacle(case: &Case) -> Option<String> {
+    let is_missing = |program: &&&str| Command::new(program).arg("--version").output().is_err();
+    let program = case.extra.as_ref().and_then(|extra| extra.programs.iter().find(is_missing));
+    if let Some(program) = program {
+        return Some(format!("{program} is not installed"));
+    }
+    let files = case.files.as_ref().filter(|files| files.made.is_none())?;
+    let missing = files::dataset(files).is_none();
+    missing.then(|| format!("the folder named by CALMIX_DATASETS has no {}", files.dataset))
 }
 
 /// Builds ours as the case wants it. Cargo keeps what it built for the other cases.
@@ -101,72 +126,58 @@ fn build(case: &Case) -> Result<()> {
     Ok(())
 }
 
-fn measure(bench: &Bench, case: &Case, repeat: usize) -> Result<Measurement> {
+/// The names of the sides and what each took.
+fn measure(bench: &Bench, case: &Case, repeat: usize) -> Result<(Vec<&'static str>, Vec<Turns>)> {
     build(case)?;
-    let python = bench.peer.as_ref().map(|peer| venv::python(peer.packages)).transpose()?;
-    let folder = match (&case.files, &python) {
-        (Some(files), Some(python)) => Some(files::folder(files, python)?),
-        _ => None,
+    let folder = case.files.as_ref().map(files::folder).transpose()?.flatten();
+    let ours = |arguments: &[&str]| -> Result<Command> {
+        let mut command = Command::new(our_program()?);
+        command.arg(bench.name).args(arguments).args(&folder);
+        Ok(command)
     };
-    let mut ours = Worker::start("ours", ours_command(bench, case, folder.as_deref())?)?;
-    let theirs = match (&bench.peer, python) {
-        (Some(peer), Some(python)) if case.compared => {
-            let mut command = Command::new(python);
-            // -B: no compiled files beside the scripts.
-            command.arg("-B").arg(workspace::root().join(peer.script)).args(case.arguments);
-            command.args(&folder);
-            Some(Worker::start("theirs", command)?)
+    let commands = match &case.sides {
+        Sides::Pair { arguments, peer } => {
+            let mut commands = vec![("ours", ours(arguments)?)];
+            if let Some(peer) = peer {
+                let mut command = peer_command(peer, arguments)?;
+                command.args(&folder);
+                commands.push(("theirs", command));
+            }
+            commands
         }
-        _ => None,
-    };
-    let (ours, theirs) = match theirs {
-        Some(mut theirs) => {
-            let (ours, theirs) = interleave(&mut ours, &mut theirs, repeat)?;
-            (ours, Some(theirs))
+        Sides::Named { sides, .. } => {
+            let command = |program: &Program, arguments: &[&str]| match program {
+                Program::Ours => ours(arguments),
+                Program::Peer(peer) => peer_command(peer, arguments),
+            };
+            let commands = sides.iter().map(|side| Ok((side.name, command(&side.program, side.arguments)?)));
+            commands.collect::<Result<_>>()?
         }
-        None => (alone(&mut ours, repeat)?, None),
     };
-    let seconds =
-        |times: Vec<f64>| median(times).ok_or_else(|| anyhow!("{}: nothing was measured", case.name));
-    Ok(Measurement {
-        bench: bench.name,
-        case: case.name,
-        unit: case.unit,
-        ours: seconds(ours)?,
-        theirs: theirs.map(seconds).transpose()?,
-    })
+    let names = commands.iter().map(|(name, _)| *name).collect();
+    let workers = commands.into_iter().map(|(name, command)| Worker::start(name, command));
+    let mut workers = workers.collect::<Result<Vec<_>>>()?;
+    Ok((names, turns::take(&mut workers, repeat)?))
 }
 
-fn ours_command(bench: &Bench, case: &Case, folder: Option<&Path>) -> Result<Command> {
+fn pair(bench: &Bench, case: &Case, turns: Vec<Turns>) -> Result<Measurement> {
+    let mut medians = turns.into_iter().filter_map(|side| median(side.seconds));
+    let ours = medians.next().with_context(|| format!("{}: nothing was measured", case.name))?;
+    Ok(Measurement { bench: bench.name, case: case.name, unit: case.unit, ours, theirs: medians.next() })
+}
+
+fn our_program() -> Result<PathBuf> {
     let metadata = workspace::metadata()?;
     let target = metadata["target_directory"].as_str().context("cargo metadata names no target folder")?;
-    let mut program = Path::new(target).join("release").join("calmix-bench");
-    program.set_extension(std::env::consts::EXE_EXTENSION);
-    let mut command = Command::new(program);
-    command.arg(bench.name).args(case.arguments).args(folder);
+    let program = Path::new(target).join("release").join("calmix-bench");
+    Ok(program.with_extension(std::env::consts::EXE_EXTENSION))
+}
+
+fn peer_command(peer: &Peer, arguments: &[&str]) -> Result<Command> {
+    let mut command = Command::new(venv::python(peer.packages)?);
+    // -B: no compiled files beside the scripts.
+    command.arg("-B").arg(workspace::root().join(peer.script)).args(arguments);
     Ok(command)
-}
-
-/// The seconds of each repetition of both sides, after one that warms up and is not counted.
-fn interleave(ours: &mut Worker, theirs: &mut Worker, repeat: usize) -> Result<(Vec<f64>, Vec<f64>)> {
-    ours.repetition()?;
-    theirs.repetition()?;
-    let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
-    for round in 0..repeat {
-        if round % 2 == 0 {
-            our_times.push(ours.repetition()?);
-            their_times.push(theirs.repetition()?);
-        } else {
-            their_times.push(theirs.repetition()?);
-            our_times.push(ours.repetition()?);
-        }
-    }
-    Ok((our_times, their_times))
-}
-
-fn alone(ours: &mut Worker, repeat: usize) -> Result<Vec<f64>> {
-    ours.repetition()?;
-    (0..repeat).map(|_| ours.repetition()).collect()
 }
 
 #[cfg(test)]

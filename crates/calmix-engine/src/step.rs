@@ -73,7 +73,6 @@ impl<'a> Step<'a> {
         method: &'a Method,
         batch: &'a Batch<'a>,
     ) -> Result<Self, EngineError> {
-        batch.check(model.size)?;
         let buffers = [batch.labelled.pixels, batch.unlabelled.weak, batch.unlabelled.strong];
         Ok(Self { model, method, batch, images: Images::upload(&buffers, model.size, model.device)? })
     }
@@ -221,6 +220,9 @@ impl<'a> Step<'a> {
                 features: features.rows(x, u)?,
             },
         };
+        if !logits.numbers.iter().all(|logit| logit.is_finite()) {
+            return Err(EngineError::NotFinite { step: self.batch.step, what: "output of the network" });
+        }
         let planned = plan(asked, &observation)?;
         self.check(&planned, logits.width)?;
         Ok(planned)

@@ -2,17 +2,65 @@
 //! to compare with, a script in `bench/peers`.
 
 use super::measurement::Unit;
-use crate::setup::venv::{NUMPY, TORCH};
+use crate::setup::venv::{NUMPY, PYTORCH, TORCH};
 
-/// A family of cases that the same two programs run.
+/// A family of cases with one table.
 pub(crate) struct Bench {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
-    pub(crate) peer: Option<Peer>,
     pub(crate) cases: &'static [Case],
 }
 
-/// The other side: a Python script that speaks the protocol.
+/// Something that is measured in one run, all sides of it in turn.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) sides: Sides,
+    pub(crate) unit: Unit,
+    /// Files that all sides of ours read, and the peer of a pair; their folder is the last argument.
+    pub(crate) files: Option<Files>,
+    /// What ours is built with beyond its default.
+    pub(crate) extra: Option<Extra>,
+}
+
+/// Who is measured.
+pub(crate) enum Sides {
+    /// Ours and, where it can do it at all, a peer that is given the same arguments: a line of the table.
+    Pair { arguments: &'static [&'static str], peer: Option<Peer> },
+    /// Any number of programs, and how they should compare: a table of its own.
+    Named { sides: &'static [Side], wanted: &'static [Wanted] },
+}
+
+/// A program with its arguments.
+pub(crate) struct Side {
+    pub(crate) name: &'static str,
+    pub(crate) program: Program,
+    pub(crate) arguments: &'static [&'static str],
+}
+
+/// Which program.
+pub(crate) enum Program {
+    Ours,
+    Peer(Peer),
+}
+
+/// What one side should be, measured by another.
+pub(crate) struct Wanted {
+    pub(crate) side: &'static str,
+    pub(crate) against: &'static str,
+    pub(crate) ratio: Ratio,
+}
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Ratio {
+    /// How many times as fast the side is: at least this.
+    Speed(f64),
+    /// The memory of the side as a share of the other's: at most this.
+    Memory(f64),
+}
+
+/// A Python script that speaks the protocol.
+#[derive(Clone, Copy)]
 pub(crate) struct Peer {
     /// Below the root of the repository.
     pub(crate) script: &'static str,
@@ -20,26 +68,18 @@ pub(crate) struct Peer {
     pub(crate) packages: &'static [&'static str],
 }
 
-/// One line of the table.
-pub(crate) struct Case {
-    pub(crate) name: &'static str,
-    /// Given to both sides.
-    pub(crate) arguments: &'static [&'static str],
-    pub(crate) unit: Unit,
-    /// Whether the peer can do it at all.
-    pub(crate) compared: bool,
-    /// Files that both sides read; their folder is the last argument of both.
-    pub(crate) files: Option<Files>,
-    /// What ours is built with beyond its default.
-    pub(crate) extra: Option<Extra>,
-}
-
-/// A folder of files: a dataset, if it is there, or else what a script of the peer makes.
+/// A folder of files: a dataset, if it is there, or else what a script makes.
 pub(crate) struct Files {
     /// Below `$CALMIX_DATASETS`; empty for none.
     pub(crate) dataset: &'static str,
-    /// Below the root of the repository; it is given the folder.
-    pub(crate) script: &'static str,
+    /// Without one, the case is skipped where the dataset is missing.
+    pub(crate) made: Option<Made>,
+}
+
+/// Files that a script makes.
+pub(crate) struct Made {
+    /// It is given the folder.
+    pub(crate) script: Peer,
     /// Given to the script after the folder; they also name the folder in the cache.
     pub(crate) arguments: &'static [&'static str],
 }
@@ -54,12 +94,11 @@ pub(crate) struct Extra {
 /// torchvision and what its transforms of Pillow images need.
 const TORCHVISION: &[&str] = &[TORCH, "torchvision==0.28.0", "pillow==13.0.0", NUMPY];
 
-pub(crate) const BENCHES: &[Bench] = &[PLAN, DATA, ORDER];
+pub(crate) const BENCHES: &[Bench] = &[PLAN, DATA, ORDER, STEP];
 
 const PLAN: Bench = Bench {
     name: "plan",
     what: "one plan (Algorithm 1) for a batch of 64 + 448, against NumPy, one thread each",
-    peer: Some(Peer { script: "bench/peers/plan.py", packages: &[NUMPY] }),
     cases: &[
         plan("FixMatch, C = 100, D = 512", &["fixmatch", "100", "512"]),
         plan("FlexMatch, C = 100, D = 512", &["flexmatch", "100", "512"]),
@@ -71,21 +110,21 @@ const PLAN: Bench = Bench {
 };
 
 const fn plan(name: &'static str, arguments: &'static [&'static str]) -> Case {
+    let peer = Some(Peer { script: "bench/peers/plan.py", packages: &[NUMPY] });
     // As many as bench/src/plan.rs and bench/peers/plan.py make in a repetition.
     let unit = Unit::Milliseconds { per_repetition: 20.0 };
-    Case { name, arguments, unit, compared: true, files: None, extra: None }
+    Case { name, sides: Sides::Pair { arguments, peer }, unit, files: None, extra: None }
 }
 
 const DATA: Bench = Bench {
     name: "data",
     what: "a weak and a strong view (USB) of a picture, against torchvision and Pillow, one thread each",
-    peer: Some(Peer { script: "bench/peers/data.py", packages: TORCHVISION }),
     cases: &[
-        pairs("32×32, decoded", &["decoded", "32", "512"], 512.0, Some(made(&["32", "32", "png"])), None),
-        pairs("64×64, JPEG", &["jpeg", "64", "256"], 256.0, Some(TINY), None),
-        pairs("500×375, JPEG", &["jpeg", "224", "32"], 32.0, Some(PHOTOS), None),
-        pairs("64×64, JPEG, feature turbo", &["jpeg", "64", "256"], 256.0, Some(TINY), Some(TURBO)),
-        pairs("500×375, JPEG, feature turbo", &["jpeg", "224", "32"], 32.0, Some(PHOTOS), Some(TURBO)),
+        pairs("32×32, decoded", &["decoded", "32", "512"], 512.0, made(&["32", "32", "png"]), None),
+        pairs("64×64, JPEG", &["jpeg", "64", "256"], 256.0, TINY, None),
+        pairs("500×375, JPEG", &["jpeg", "224", "32"], 32.0, PHOTOS, None),
+        pairs("64×64, JPEG, feature turbo", &["jpeg", "64", "256"], 256.0, TINY, Some(TURBO)),
+        pairs("500×375, JPEG, feature turbo", &["jpeg", "224", "32"], 32.0, PHOTOS, Some(TURBO)),
     ],
 };
 
@@ -95,30 +134,25 @@ const PHOTOS: Files = made(&["500", "375", "jpg"]);
 const TURBO: Extra = Extra { feature: "turbo", programs: &["cmake", "nasm"] };
 
 const fn made(arguments: &'static [&'static str]) -> Files {
-    Files { dataset: "", script: "bench/peers/photos.py", arguments }
+    let script = Peer { script: "bench/peers/photos.py", packages: TORCHVISION };
+    Files { dataset: "", made: Some(Made { script, arguments }) }
 }
 
 const fn pairs(
     name: &'static str,
     arguments: &'static [&'static str],
     per_repetition: f64,
-    files: Option<Files>,
+    files: Files,
     extra: Option<Extra>,
 ) -> Case {
-    Case {
-        name,
-        arguments,
-        unit: Unit::Rate { name: "pairs/s", per_repetition },
-        compared: true,
-        files,
-        extra,
-    }
+    let peer = Some(Peer { script: "bench/peers/data.py", packages: TORCHVISION });
+    let unit = Unit::Rate { name: "pairs/s", per_repetition };
+    Case { name, sides: Sides::Pair { arguments, peer }, unit, files: Some(files), extra }
 }
 
 const ORDER: Bench = Bench {
     name: "order",
     what: "which sample stands where in a stream of a billion, one thread",
-    peer: None,
     cases: &[
         positions("each on its own", &["at", "1000000000", "100000"]),
         positions("through a cursor", &["cursor", "1000000000", "100000"]),
@@ -127,5 +161,68 @@ const ORDER: Bench = Bench {
 
 const fn positions(name: &'static str, arguments: &'static [&'static str]) -> Case {
     let unit = Unit::Rate { name: "positions/s", per_repetition: 1e5 };
-    Case { name, arguments, unit, compared: false, files: None, extra: None }
+    Case { name, sides: Sides::Pair { arguments, peer: None }, unit, files: None, extra: None }
+}
+
+const STEP: Bench = Bench {
+    name: "step",
+    what: "training steps of SoftMatch with CalibrateMix, WRN-28-2, B = 16, μ = 7, bf16, two threads each",
+    cases: &[Case {
+        name: "CIFAR-10",
+        sides: Sides::Named {
+            sides: &[
+                engine("joint", &["whole", "joint"]),
+                engine("lean", &["whole", "lean"]),
+                engine("bare joint", &["bare", "joint"]),
+                engine("bare lean", &["bare", "lean"]),
+                pytorch("PyTorch released", &["released"]),
+                pytorch("PyTorch joint", &["joint"]),
+                pytorch("PyTorch lean", &["lean"]),
+            ],
+            wanted: &[
+                wanted("joint", "bare joint", Ratio::Speed(0.93)),
+                wanted("lean", "bare lean", Ratio::Speed(0.93)),
+                wanted("joint", "PyTorch joint", Ratio::Speed(1.25)),
+                wanted("lean", "joint", Ratio::Speed(1.3)),
+                wanted("lean", "PyTorch released", Ratio::Speed(3.0)),
+                wanted("lean", "PyTorch lean", Ratio::Memory(1.0)),
+            ],
+        },
+        // As many as bench/src/step.rs and bench/peers/step.py take in a repetition.
+        unit: Unit::Milliseconds { per_repetition: 4.0 },
+        files: Some(Files { dataset: "cifar10", made: None }),
+        extra: Some(Extra { feature: "engine", programs: &[] }),
+    }],
+};
+
+const fn engine(name: &'static str, arguments: &'static [&'static str]) -> Side {
+    Side { name, program: Program::Ours, arguments }
+}
+
+const fn pytorch(name: &'static str, arguments: &'static [&'static str]) -> Side {
+    Side {
+        name,
+        program: Program::Peer(Peer { script: "bench/peers/step.py", packages: PYTORCH }),
+        arguments,
+    }
+}
+
+const fn wanted(side: &'static str, against: &'static str, ratio: Ratio) -> Wanted {
+    Wanted { side, against, ratio }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wanted_is_wanted_of_sides_that_are_there() {
+        for case in BENCHES.iter().flat_map(|bench| bench.cases) {
+            let Sides::Named { sides, wanted } = &case.sides else { continue };
+            let names: Vec<_> = sides.iter().map(|side| side.name).collect();
+            for line in *wanted {
+                assert!(names.contains(&line.side) && names.contains(&line.against), "{}", case.name);
+            }
+        }
+    }
 }

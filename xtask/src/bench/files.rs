@@ -1,29 +1,41 @@
-//! Files that both sides of a bench read.
+//! Files that the sides of a bench read.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::catalogue::Files;
+use super::catalogue::{Files, Made};
 use crate::cache::Installed;
+use crate::setup::venv;
 use crate::workspace;
 
-/// The folder of the dataset, if it is there; else one in the cache, made by the script when needed.
-pub(crate) fn folder(files: &Files, python: &Path) -> Result<PathBuf> {
-    let datasets = std::env::var_os("CALMIX_DATASETS").filter(|_| !files.dataset.is_empty());
-    let dataset = datasets.map(|datasets| Path::new(&datasets).join(files.dataset));
-    if let Some(dataset) = dataset.filter(|dataset| dataset.is_dir()) {
-        return Ok(dataset);
+/// The folder of the dataset, if it is there; else one in the cache, made by the script when needed. Nothing where
+/// there is neither.
+pub(crate) fn folder(files: &Files) -> Result<Option<PathBuf>> {
+    let dataset = dataset(files);
+    match &files.made {
+        Some(made) if dataset.is_none() => make(made).map(Some),
+        _ => Ok(dataset),
     }
-    let script = workspace::root().join(files.script);
-    let made = Installed::named(&format!("bench/pictures-{}", files.arguments.join("-")))?;
-    made.ensure(|folder| {
-        let mut command = Command::new(python);
-        command.arg("-B").arg(&script).arg(folder).args(files.arguments);
+}
+
+/// The folder of the dataset, if it is there.
+pub(crate) fn dataset(files: &Files) -> Option<PathBuf> {
+    let datasets = std::env::var_os("CALMIX_DATASETS").filter(|_| !files.dataset.is_empty())?;
+    Some(Path::new(&datasets).join(files.dataset)).filter(|dataset| dataset.is_dir())
+}
+
+fn make(made: &Made) -> Result<PathBuf> {
+    let python = venv::python(made.script.packages)?;
+    let script = workspace::root().join(made.script.script);
+    let installed = Installed::named(&format!("bench/pictures-{}", made.arguments.join("-")))?;
+    installed.ensure(|folder| {
+        let mut command = Command::new(&python);
+        command.arg("-B").arg(&script).arg(folder).args(made.arguments);
         let status = command.status().with_context(|| format!("cannot start {}", python.display()))?;
-        ensure!(status.success(), "{} ended with {status}", files.script);
+        ensure!(status.success(), "{} ended with {status}", made.script.script);
         Ok(())
     })?;
-    Ok(made.folder)
+    Ok(installed.folder)
 }

@@ -19,14 +19,14 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Milliseconds { .. } => "ms",
             Self::Rate { name, .. } => name,
         }
     }
 
-    fn value(self, seconds: f64) -> f64 {
+    pub(crate) fn value(self, seconds: f64) -> f64 {
         match self {
             Self::Milliseconds { per_repetition } => seconds * 1e3 / per_repetition,
             Self::Rate { per_repetition, .. } => per_repetition / seconds,
@@ -34,7 +34,7 @@ impl Unit {
     }
 }
 
-/// Both sides of one case, in median seconds per repetition.
+/// Both sides of a pair, in median seconds per repetition.
 #[derive(Debug, Clone)]
 pub(crate) struct Measurement {
     pub(crate) bench: &'static str,
@@ -100,7 +100,7 @@ pub(crate) fn table(measurements: &[Measurement]) -> String {
 }
 
 /// A number to about four digits, with a power of ten where that is shorter.
-fn four_digits(value: f64) -> String {
+pub(crate) fn four_digits(value: f64) -> String {
     match value.abs() {
         size if size != 0.0 && !(1e-3..1e4).contains(&size) => format!("{value:.3e}"),
         size if size >= 100.0 => format!("{value:.1}"),

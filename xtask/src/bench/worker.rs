@@ -19,15 +19,19 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result, anyhow};
 
+use super::memory;
+
 /// One side of a comparison, ready to repeat its case.
 pub(crate) struct Worker {
-    /// `ours` or `theirs`, and the command.
+    /// The side, and the command.
     name: String,
     child: Child,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
     /// Read all along: a full pipe would stop the worker.
     complaints: Option<JoinHandle<String>>,
+    /// Bytes of its own before its first repetition.
+    own: Option<u64>,
 }
 
 impl Worker {
@@ -46,9 +50,14 @@ impl Worker {
             let _ = stderr.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).trim().to_owned()
         });
-        let mut worker = Self { name, child, requests, answers, complaints: Some(complaints) };
+        let complaints = Some(complaints);
+        let mut worker = Self { name, child, requests, answers, complaints, own: None };
         match worker.answer()?.as_str() {
-            "ready" => Ok(worker),
+            "ready" => {
+                let process = worker.child.id();
+                worker.own = memory::forget_peak(process).and_then(|()| memory::own(process));
+                Ok(worker)
+            }
             other => Err(worker.failure(&format!("said `{other}` instead of `ready`"))),
         }
     }
@@ -62,6 +71,11 @@ impl Worker {
             Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds),
             _ => Err(self.failure(&format!("said `{answer}` instead of the seconds it took"))),
         }
+    }
+
+    /// The most memory it had beyond what it had when it was ready, where the system tells.
+    pub(crate) fn peak(&self) -> Option<u64> {
+        Some(memory::peak(self.child.id())?.saturating_sub(self.own?))
     }
 
     fn answer(&mut self) -> Result<String> {

@@ -1,0 +1,115 @@
+//! Training steps of SoftMatch with CalibrateMix on CIFAR-10: `whole|bare joint|lean FOLDER`.
+//!
+//! - `whole` is what training pays: batches from the loader, with USB's views, and the plan of every step.
+//! - `bare` is the same engine on one batch that is at hand and one plan that is made: the passes, the optimiser and
+//!   the average, without loader and plan. Of what a tensor in place would not need, it still copies the batch to
+//!   libtorch and normalises it, and fetches the observation: together less than a hundredth of a step.
+
+mod cifar;
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use calmix_core::plan::{StepPlan, plan_step};
+use calmix_core::preset::paper;
+use calmix_core::pseudo::{Base, SoftMatch};
+use calmix_core::rng::Seed;
+use calmix_core::schedule::MixStart;
+use calmix_data::loader::Batch;
+use calmix_engine::batch::{self, Labelled, Unlabelled};
+use calmix_engine::device::{Device, set_threads};
+use calmix_engine::engine::{Engine, Settings};
+use calmix_engine::images::{Normalisation, Size};
+use calmix_engine::network::FirstBlock;
+use calmix_engine::optimiser::Sgd;
+use calmix_engine::precision::Precision;
+use calmix_engine::step::Passes;
+
+use cifar::Cifar;
+
+/// Steps in a repetition, as in bench/peers/step.py.
+const STEPS: u64 = 4;
+/// B and μ·B, with μ = 7.
+const ROWS: [u32; 2] = [16, 112];
+const CLASSES: usize = 10;
+/// Of libtorch.
+const THREADS: usize = 2;
+const LEARNING_RATE: f64 = 0.03;
+const SEED: Seed = Seed(1);
+
+/// One repetition: some steps; what is returned is the sum of their losses.
+///
+/// A whole repetition starts its own loader and takes all that it makes. No batch of it is made while another side
+/// has its turn, at the price of a first batch that nothing overlaps with.
+pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f64>>> {
+    let &[what @ ("whole" | "bare"), passes @ ("joint" | "lean"), folder] = case else {
+        bail!("the cases of step are `whole|bare joint|lean FOLDER`, not {case:?}");
+    };
+    set_threads(THREADS);
+    let mut engine =
+        Engine::new(settings(if passes == "lean" { Passes::Lean } else { Passes::Joint })?, SEED)?;
+    let cifar = Cifar::open(Path::new(folder), SEED, ROWS)?;
+    let mut method = paper(Base::SoftMatch(SoftMatch::default()), 1);
+    if let Some(mixup) = &mut method.mixup {
+        mixup.start = MixStart::At(0);
+    }
+    let mut state = method.initial_state(CLASSES, cifar.samples);
+    let mut samples = method.local_state(CLASSES, &cifar.labelled_ids, cifar.samples as usize);
+
+    if what == "whole" {
+        let mut steps = 0..STEPS;
+        return Ok(Box::new(move || {
+            let mut total = 0.0;
+            for batch in cifar.loader(SEED, steps.clone())? {
+                let batch = batch?;
+                let learnt = engine.step(&method, &lent(&batch), LEARNING_RATE, |_, seen| {
+                    plan_step(&method, seen, &mut state, &mut samples, SEED, batch.step)
+                })?;
+                total += learnt.total;
+            }
+            steps = steps.end..steps.end + STEPS;
+            Ok(total)
+        }));
+    }
+
+    let batch = cifar.loader(SEED, 0..1)?.next().context("the loader has no batch")??.clone();
+    let mut made: Option<StepPlan> = None;
+    Ok(Box::new(move || {
+        let mut step = || {
+            engine.step(&method, &lent(&batch), LEARNING_RATE, |_, seen| {
+                // The first step is part of a repetition that is not counted, as that of all sides is.
+                if made.is_none() {
+                    made = Some(plan_step(&method, seen, &mut state, &mut samples, SEED, batch.step)?);
+                }
+                Ok(made.clone().unwrap_or_default())
+            })
+        };
+        (0..STEPS).map(|_| Ok(step()?.total)).sum()
+    }))
+}
+
+fn settings(passes: Passes) -> Result<Settings> {
+    Ok(Settings {
+        architecture: "wrn-28-2".parse()?,
+        first_block: FirstBlock::Google,
+        classes: CLASSES,
+        size: Size { height: 32, width: 32 },
+        // Of CIFAR-10.
+        normalisation: Normalisation { mean: [0.4914, 0.4822, 0.4465], deviation: [0.2471, 0.2435, 0.2616] },
+        device: Device::Cpu,
+        precision: Precision::Bf16,
+        optimiser: Sgd::default(),
+        ema_decay: 0.999,
+        clip: None,
+        passes,
+    })
+}
+
+fn lent(batch: &Batch) -> batch::Batch<'_> {
+    let (x, u) = (&batch.labelled, &batch.unlabelled);
+    batch::Batch {
+        step: batch.step,
+        labelled: Labelled { ids: &x.ids, labels: &x.labels, pixels: &x.pixels },
+        unlabelled: Unlabelled { ids: &u.ids, weak: &u.weak, strong: &u.strong },
+    }
+}

@@ -1,0 +1,66 @@
+//! CIFAR-10 with four labels a class, as the loader delivers it.
+
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use calmix_core::rng::Seed;
+use calmix_data::augment::Augment;
+use calmix_data::dataset::Dataset;
+use calmix_data::loader::{InMemory, Loader, Pictures, Supply, Training, Workers};
+use calmix_data::prepare::{SourceSpec, prepare};
+use calmix_data::split::{Plan, Split};
+use tempfile::TempDir;
+
+/// The loader's threads. One makes a batch in a fraction of a step; a second would only take turns with libtorch's.
+const WORKERS: NonZeroUsize = NonZeroUsize::MIN;
+/// Room for all of CIFAR-10.
+const KEPT_BYTES: u64 = 256 << 20;
+
+/// The dataset and who keeps a label.
+pub(super) struct Cifar {
+    pictures: Arc<dyn Pictures>,
+    views: Arc<Augment>,
+    /// Rows of a step.
+    labelled: Supply,
+    unlabelled: Supply,
+    /// How many samples there are.
+    pub(super) samples: u64,
+    /// Those that keep their label.
+    pub(super) labelled_ids: Vec<u64>,
+    /// Until the dataset is closed.
+    _prepared: TempDir,
+}
+
+impl Cifar {
+    /// Prepares the files below `folder` for batches of so many rows.
+    pub(super) fn open(folder: &Path, seed: Seed, rows: [u32; 2]) -> Result<Self> {
+        let prepared = tempfile::tempdir().context("no folder for the prepared dataset")?;
+        let target = prepared.path().join("cifar10");
+        prepare(&SourceSpec::Cifar10, folder, &target)?;
+        let dataset = Dataset::open(&target, folder)?;
+        let split = Split::draw(&dataset, Plan::new(seed, "train"))?;
+        Ok(Self {
+            labelled: Supply { members: split.labelled().into(), batch: rows[0] },
+            unlabelled: Supply { members: split.unlabelled(&dataset)?.into(), batch: rows[1] },
+            samples: dataset.len(),
+            labelled_ids: split.labelled().to_vec(),
+            pictures: Arc::new(InMemory::new(dataset, KEPT_BYTES)),
+            views: Arc::new(Augment::usb(32)),
+            _prepared: prepared,
+        })
+    }
+
+    /// Starts on the batches of these steps.
+    pub(super) fn loader(&self, seed: Seed, steps: Range<u64>) -> Result<Loader<Augment>> {
+        let training = Training {
+            labelled: self.labelled.clone(),
+            unlabelled: self.unlabelled.clone(),
+            ..Training::new(seed, steps)
+        };
+        let workers = Workers { threads: WORKERS, ..Workers::default() };
+        Ok(Loader::new(Arc::clone(&self.pictures), Arc::clone(&self.views), training, workers)?)
+    }
+}

@@ -1,0 +1,237 @@
+//! Many sides of one case: what each took, and what one is of another.
+
+use std::fmt;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::catalogue::{Case, Ratio, Wanted};
+use super::measurement::{Unit, four_digits, median};
+use super::turns::Turns;
+
+/// Everything that was measured of a case.
+#[derive(Debug)]
+pub(crate) struct Comparison {
+    bench: &'static str,
+    case: &'static str,
+    unit: Unit,
+    sides: Vec<Side>,
+    found: Vec<Found>,
+}
+
+#[derive(Debug)]
+struct Side {
+    name: &'static str,
+    /// Of a repetition, the median.
+    seconds: f64,
+    peak: Option<u64>,
+}
+
+/// What was found where something was wanted.
+#[derive(Debug)]
+struct Found {
+    side: &'static str,
+    against: &'static str,
+    wanted: Ratio,
+    /// Nothing where the system does not tell.
+    ratio: Option<f64>,
+    /// The lowest and the highest ratio of the two in any one round.
+    rounds: Option<[f64; 2]>,
+}
+
+impl Comparison {
+    pub(crate) fn new(
+        bench: &'static str,
+        case: &Case,
+        names: &[&'static str],
+        turns: &[Turns],
+        wanted: &[Wanted],
+    ) -> Result<Self> {
+        let side = |(&name, turns): (&&'static str, &Turns)| {
+            let seconds = median(turns.seconds.clone());
+            let seconds =
+                seconds.with_context(|| format!("{}: nothing was measured of {name}", case.name))?;
+            Ok(Side { name, seconds, peak: turns.peak })
+        };
+        let sides = names.iter().zip(turns).map(side).collect::<Result<Vec<_>>>()?;
+        let place = |name| {
+            let found = names.iter().position(|known| *known == name);
+            found.with_context(|| format!("{} has no side {name}", case.name))
+        };
+        let found = wanted.iter().map(|line| {
+            let (own, other) = (place(line.side)?, place(line.against)?);
+            let (ratio, rounds) = match line.ratio {
+                Ratio::Speed(_) => {
+                    let rounds = turns[other].seconds.iter().zip(&turns[own].seconds).map(|(a, b)| a / b);
+                    let start = [f64::INFINITY, 0.0];
+                    let range = rounds.fold(start, |[low, high], ratio| [low.min(ratio), high.max(ratio)]);
+                    (Some(sides[other].seconds / sides[own].seconds), Some(range))
+                }
+                Ratio::Memory(_) => {
+                    let peaks = sides[own].peak.zip(sides[other].peak);
+                    (peaks.map(|(own, other)| own as f64 / other as f64), None)
+                }
+            };
+            Ok(Found { side: line.side, against: line.against, wanted: line.ratio, ratio, rounds })
+        });
+        let found = found.collect::<Result<Vec<_>>>()?;
+        Ok(Self { bench, case: case.name, unit: case.unit, sides, found })
+    }
+
+    /// One line.
+    pub(crate) fn json(&self) -> String {
+        let sides = self.sides.iter().map(|side| {
+            json!({"side": side.name, "value": self.unit.value(side.seconds), "peak_mib": side.peak.map(mebibytes)})
+        });
+        let ratios = self.found.iter().map(|found| {
+            json!({
+                "side": found.side, "against": found.against, "of": found.quantity(), "ratio": found.ratio,
+                "rounds": found.rounds, "wanted": found.limit(), "met": found.met(),
+            })
+        });
+        let fields = [
+            ("bench", json!(self.bench)),
+            ("case", json!(self.case)),
+            ("unit", json!(self.unit.name())),
+            ("sides", sides.collect()),
+            ("ratios", ratios.collect()),
+        ];
+        let fields = fields.map(|(name, value): (_, Value)| format!("\"{name}\":{value}"));
+        format!("{{{}}}", fields.join(","))
+    }
+}
+
+impl Found {
+    fn quantity(&self) -> &'static str {
+        match self.wanted {
+            Ratio::Speed(_) => "speed",
+            Ratio::Memory(_) => "memory",
+        }
+    }
+
+    fn limit(&self) -> f64 {
+        match self.wanted {
+            Ratio::Speed(limit) | Ratio::Memory(limit) => limit,
+        }
+    }
+
+    fn met(&self) -> Option<bool> {
+        self.ratio.map(|ratio| match self.wanted {
+            Ratio::Speed(least) => ratio >= least,
+            Ratio::Memory(most) => ratio <= most,
+        })
+    }
+
+    fn cells(&self) -> [String; 4] {
+        let bound = match self.wanted {
+            Ratio::Speed(least) => format!("at least {least}"),
+            Ratio::Memory(most) => format!("at most {most}"),
+        };
+        let missed = if self.met() == Some(false) { ", missed" } else { "" };
+        [
+            format!("{} / {}, {}", self.side, self.against, self.quantity()),
+            self.ratio.map_or_else(absent, |ratio| format!("{ratio:.2}")),
+            self.rounds.map_or_else(absent, |[low, high]| format!("{low:.2} to {high:.2}")),
+            format!("{bound}{missed}"),
+        ]
+    }
+}
+
+impl fmt::Display for Comparison {
+    /// A table of the sides and one of the ratios.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sides = self.sides.iter().map(|side| {
+            let peak = side.peak.map_or_else(absent, |bytes| format!("{:.0}", mebibytes(bytes)));
+            [side.name.to_owned(), four_digits(self.unit.value(side.seconds)), peak]
+        });
+        let heading = [self.case, self.unit.name(), "peak MiB"].map(str::to_owned);
+        let ratios = self.found.iter().map(Found::cells);
+        let wanted = ["ratio", "median", "rounds", "wanted"].map(str::to_owned);
+        let tables = [table(heading, sides), table(wanted, ratios)];
+        f.write_str(&tables.join("\n\n"))
+    }
+}
+
+fn absent() -> String {
+    "-".to_owned()
+}
+
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// Aligned columns: the first to the left, the others to the right.
+fn table<const N: usize>(heading: [String; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let rows: Vec<_> = std::iter::once(heading).chain(rows).collect();
+    let widths: [usize; N] =
+        std::array::from_fn(|n| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or(0));
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).enumerate();
+        let cells =
+            cells.map(|(n, (cell, w))| if n == 0 { format!("{cell:<w$}") } else { format!("{cell:>w$}") });
+        cells.collect::<Vec<_>>().join("  ")
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::catalogue::Sides;
+    use super::*;
+
+    const WANTED: &[Wanted] = &[
+        Wanted { side: "lean", against: "joint", ratio: Ratio::Speed(1.3) },
+        Wanted { side: "lean", against: "joint", ratio: Ratio::Memory(0.5) },
+    ];
+    const CASE: Case = Case {
+        name: "a case",
+        sides: Sides::Named { sides: &[], wanted: WANTED },
+        unit: Unit::Milliseconds { per_repetition: 2.0 },
+        files: None,
+        extra: None,
+    };
+
+    fn compared(peak: Option<u64>) -> Comparison {
+        let turns = [
+            Turns { seconds: vec![0.8, 1.2, 1.0], peak: Some(4 << 20) },
+            Turns { seconds: vec![0.5, 0.4, 0.8], peak },
+        ];
+        Comparison::new("b", &CASE, &["joint", "lean"], &turns, WANTED).expect("both sides")
+    }
+
+    #[test]
+    fn sides_and_ratios_line_up() {
+        let expected = "\
+a case     ms  peak MiB
+joint   500.0         4
+lean    250.0         3
+
+ratio                 median        rounds               wanted
+lean / joint, speed     2.00  1.25 to 3.00         at least 1.3
+lean / joint, memory    0.75             -  at most 0.5, missed";
+        assert_eq!(compared(Some(3 << 20)).to_string(), expected);
+        assert!(compared(None).to_string().ends_with("     -             -   at most 0.5"));
+    }
+
+    #[test]
+    fn json_is_one_line_with_the_promised_keys() {
+        let line = compared(Some(1 << 20)).json();
+        assert!(!line.contains('\n'));
+        let value: Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(
+            (&value["bench"], &value["case"], &value["unit"]),
+            (&json!("b"), &json!("a case"), &json!("ms"))
+        );
+        assert_eq!(value["sides"][1], json!({"side": "lean", "value": 250.0, "peak_mib": 1.0}));
+        let expected = json!({
+            "side": "lean", "against": "joint", "of": "memory", "ratio": 0.25, "rounds": null, "wanted": 0.5,
+            "met": true,
+        });
+        assert_eq!(value["ratios"][1], expected);
+    }
+
+    #[test]
+    fn a_side_that_is_not_there_is_an_error() {
+        assert!(Comparison::new("b", &CASE, &["joint"], &[], WANTED).is_err());
+    }
+}

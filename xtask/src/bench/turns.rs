@@ -1,0 +1,33 @@
+//! Repetitions of all sides in turn.
+
+use anyhow::Result;
+
+use super::worker::Worker;
+
+/// What was measured of one side.
+#[derive(Debug, Clone)]
+pub(crate) struct Turns {
+    /// Of each repetition.
+    pub(crate) seconds: Vec<f64>,
+    /// The most memory it had beyond what it had before its first repetition, where the system tells.
+    pub(crate) peak: Option<u64>,
+}
+
+/// `repeat` repetitions of each side, after one that warms up and is not counted. Every round begins with another
+/// side, so that none is always the first, and no side runs while another does.
+pub(crate) fn take(sides: &mut [Worker], repeat: usize) -> Result<Vec<Turns>> {
+    for side in &mut *sides {
+        side.repetition()?;
+    }
+    let mut turns: Vec<Turns> = sides.iter().map(|_| Turns { seconds: Vec::new(), peak: None }).collect();
+    for round in 0..repeat {
+        for turn in 0..sides.len() {
+            let side = (round + turn) % sides.len();
+            turns[side].seconds.push(sides[side].repetition()?);
+        }
+    }
+    for (side, turns) in sides.iter().zip(&mut turns) {
+        turns.peak = side.peak();
+    }
+    Ok(turns)
+}
