@@ -129,7 +129,8 @@ impl<'a> Trainer<'a> {
         let train = &recipe.recipe.train;
         let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
         let precision = train.precision.or_else(|| Precision::best(device));
-        recipe.decide(device, precision)?;
+        let threads = threads(train.threads);
+        recipe.decide(device, precision, threads)?;
         let run = match Run::create_on(folder, Arc::clone(&self.disk)) {
             Err(RunError::Exists { .. }) if !inspect::has_begun(folder) => {
                 Run::open_on(folder, Arc::clone(&self.disk))?
@@ -176,7 +177,8 @@ impl<'a> Trainer<'a> {
         let was = &before.recipe.train;
         let device = train.device.or_else(|| was.device.or_else(|| Device::Cpu));
         let precision = train.precision.or_else(|| was.precision.or_else(|| Precision::F32));
-        recipe.decide(device, precision)?;
+        let threads = if train.threads == 0 { was.threads } else { train.threads };
+        recipe.decide(device, precision, threads)?;
         let changes: Vec<_> =
             differences(&before, &recipe).into_iter().filter(|change| !change.may_change).collect();
         if !changes.is_empty() {
@@ -207,7 +209,7 @@ impl<'a> Trainer<'a> {
         mut notes: Vec<Note>,
     ) -> Result<Session<'a>, TrainError> {
         let recipe = &resolved.recipe;
-        threads(recipe.train.threads);
+        set_threads(recipe.train.threads as usize);
         let mut learner = Learner::new(recipe, &material, settings(recipe, material.classes.len())?)?;
         let (mut step, mut mark, mut progress) = (0, Mark::start(), Progress::default());
         if let Some(Found { checkpoint, skipped }) = &found {
@@ -263,9 +265,10 @@ fn supported(recipe: &Resolved) -> Result<(), TrainError> {
     Err(TrainError::Unsupported(sentence.to_owned()))
 }
 
-fn threads(asked: u32) {
+/// How many threads: decided once, for the last bits of a result depend on it.
+fn threads(asked: u32) -> u32 {
     let all = || available_parallelism().map_or(1, NonZeroUsize::get);
-    set_threads(if asked == 0 { all() } else { asked as usize });
+    if asked == 0 { u32::try_from(all()).unwrap_or(1) } else { asked }
 }
 
 fn json(run: &Run, file: RunFile<'_>, what: &impl Serialize) -> Result<Vec<u8>, TrainError> {

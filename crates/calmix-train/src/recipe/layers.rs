@@ -199,9 +199,15 @@ impl Resolved {
     }
 
     /// Writes in what `auto` came to, so that the stored recipe is enough to repeat the run.
-    pub(crate) fn decide(&mut self, device: Device, precision: Precision) -> Result<(), RecipeError> {
+    pub(crate) fn decide(
+        &mut self,
+        device: Device,
+        precision: Precision,
+        threads: u32,
+    ) -> Result<(), RecipeError> {
         let train = &mut self.recipe.train;
         (train.device, train.precision) = (OrAuto::Is(device), OrAuto::Is(precision));
+        train.threads = threads;
         self.leaves = value::of(&self.recipe).map_err(|error| unexpected(&error))?;
         Ok(())
     }

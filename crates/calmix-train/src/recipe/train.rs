@@ -35,7 +35,8 @@ section! {
         fixed precision: OrAuto<Precision> = OrAuto::AUTO;
         /// Where the arithmetic happens. What `auto` comes to, the first GPU or else the CPU, is written into the run.
         free device: OrAuto<Device> = OrAuto::AUTO;
-        /// Threads of the arithmetic on a CPU; 0 for one per core.
+        /// Threads of the arithmetic on a CPU; 0 for one per core, counted when the run starts. The last bits of the
+        /// results depend on it.
         free threads: u32 = 0, from(0.0).to(4096.0);
         /// What everything random in the run depends on, except which labels are kept.
         fixed seed: u64 = 0;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use calmix_data::error::DataError;
-use calmix_engine::device::Device;
+use calmix_engine::device::{Device, set_threads};
 use calmix_engine::engine::Snapshot;
 use calmix_engine::precision::Precision;
 
@@ -31,9 +31,10 @@ pub fn evaluate_run(folder: &Path, device: Option<Device>) -> Result<Verdict, Tr
     let train = &resolved.recipe.train;
     let device = device.unwrap_or(train.device.or_else(|| Device::Cpu));
     let precision = train.precision.or_else(|| Precision::F32);
-    resolved.decide(device, precision)?;
+    let threads = threads(train.threads);
+    resolved.decide(device, precision, threads)?;
     let recipe = &resolved.recipe;
-    threads(recipe.train.threads);
+    set_threads(recipe.train.threads as usize);
     let material = Material::open(recipe, &paths, Some(&checkpoint.manifest().identity.dataset))?;
     let mut learner = Learner::new(recipe, &material, settings(recipe, material.classes.len())?)?;
     let mut weights = kept::weights(&checkpoint)?;

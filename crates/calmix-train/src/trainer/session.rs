@@ -175,7 +175,9 @@ impl Session<'_> {
         };
         let window = self.resolved.recipe.evaluate.window as usize;
         let selected = |rule| Some((rule, select(rule, window, &self.progress.history)?));
-        let selected: BTreeMap<_, _> = [Selection::Last, rule].into_iter().filter_map(selected).collect();
+        // The best on test flatters, so it has to be asked for.
+        let rules = [Selection::Last, Selection::Median, Selection::BestValidation, rule];
+        let selected: BTreeMap<_, _> = rules.into_iter().filter_map(selected).collect();
         let finished = Finished { step: self.step, selected };
         let result = RunResult {
             step,
