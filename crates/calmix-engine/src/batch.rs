@@ -42,7 +42,7 @@ impl Batch<'_> {
         (self.labelled.ids.len(), self.unlabelled.ids.len())
     }
 
-    pub(crate) fn check(&self, size: Size) -> Result<(), EngineError> {
+    pub(crate) fn check(&self, size: Size, classes: usize) -> Result<(), EngineError> {
         let bytes = size.bytes();
         let (labelled, unlabelled) = (&self.labelled, &self.unlabelled);
         let counts = [
@@ -57,8 +57,9 @@ impl Batch<'_> {
             }
         }
         if labelled.ids.is_empty() {
-            return Err(EngineError::Batch { batch: "labelled", rows: 0, what: "samples", got: 0 });
+            return Err(EngineError::NothingLabelled);
         }
-        Ok(())
+        let stray = labelled.labels.iter().enumerate().find(|&(_, &label)| label as usize >= classes);
+        stray.map_or(Ok(()), |(row, &label)| Err(EngineError::Label { row, label, classes }))
     }
 }

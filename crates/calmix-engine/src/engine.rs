@@ -5,7 +5,7 @@ use calmix_core::observation::Observation;
 use calmix_core::plan::{PlanError, StepPlan};
 use calmix_core::rng::Seed;
 use serde::{Deserialize, Serialize};
-use tch::Tensor;
+use tch::{TchError, Tensor};
 
 use crate::batch::Batch;
 use crate::device::Device;
@@ -18,6 +18,7 @@ use crate::network::{Architecture, FirstBlock, Layout, Network};
 use crate::optimiser::Sgd;
 use crate::parameters::{Flat, decayed};
 use crate::precision::Precision;
+use crate::statistics::RunningStatistics;
 use crate::step::{Asked, Passes, Step};
 use crate::weights;
 
@@ -149,9 +150,14 @@ impl Engine {
     ) -> Result<Learnt, EngineError> {
         if method.base_loss == BaseLoss::Twice && self.settings.passes == Passes::Lean {
             return Err(EngineError::Settings(
-                "the released code counts its base loss in two whole passes: take joint steps for it".to_owned(),
+                "the released code counts its base loss in two whole passes: take joint steps for it"
+                    .to_owned(),
             ));
         }
+        if !rate.is_finite() {
+            return Err(EngineError::Settings(format!("the learning rate {rate} is not a finite number")));
+        }
+        batch.check(self.settings.size, self.settings.classes)?;
         let before = self.model.statistics.copy()?;
         let learnt = self.learn(method, batch, rate, plan);
         match &learnt {
@@ -174,7 +180,8 @@ impl Engine {
             .f_add(&terms.unlabelled.f_mul_scalar(method.unlabelled_weight)?)?
             .f_add(&terms.mix)?;
         let scaled = total.f_mul_scalar(self.loss_scale.factor)?;
-        let mut gradients = Tensor::f_run_backward(&[scaled], &[&self.model.parameters.buffer], false, false)?;
+        let mut gradients =
+            Tensor::f_run_backward(&[scaled], &[&self.model.parameters.buffer], false, false)?;
         let _no_gradient = tch::no_grad_guard();
         let Some(mut gradient) = gradients.pop() else {
             return Err(EngineError::Misfit("nothing to differentiate".to_owned()));
@@ -183,7 +190,7 @@ impl Engine {
             let _ = gradient.f_mul_scalar_(1.0 / self.loss_scale.factor)?;
         }
         // One transfer from the device for all that is looked at.
-        let figures = [&terms.labelled, &terms.unlabelled, &terms.mix, &total, &gradient.f_norm()?];
+        let figures = [&terms.labelled, &terms.unlabelled, &terms.mix, &total, &norm(&gradient)?];
         let figures: Vec<f32> = Tensor::f_stack(&figures, 0)?.f_detach()?.try_into()?;
         let [labelled, unlabelled, mix, total, gradient_norm] =
             figures.iter().map(|&figure| f64::from(figure)).collect::<Vec<_>>()[..]
@@ -264,15 +271,32 @@ impl Engine {
     /// Goes back to a snapshot, bit for bit.
     ///
     /// # Errors
-    /// If one of its files is not of this network; the engine is of no use then.
+    /// If one of its files is not of this network; nothing has changed then.
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<(), EngineError> {
-        let Model { network, parameters, statistics, .. } = &mut self.model;
-        let layout = network.layout();
+        let (layout, device) = (self.layout(), self.model.device);
+        let empty = || Flat::zeros(layout, device);
+        let (mut live, mut average, mut velocity) = (empty()?, empty()?, empty()?);
+        let mut statistics = RunningStatistics::initial(layout, device)?;
         // The statistics of both models are the live ones, so the last file read decides nothing.
-        weights::read(layout, &snapshot.ema, &mut self.average, Some(statistics))?;
-        weights::read(layout, &snapshot.live, parameters, Some(statistics))?;
-        weights::read(layout, &snapshot.momentum, &mut self.velocity, None)?;
+        weights::read(layout, &snapshot.ema, &mut average, Some(&mut statistics))?;
+        weights::read(layout, &snapshot.live, &mut live, Some(&mut statistics))?;
+        weights::read(layout, &snapshot.momentum, &mut velocity, None)?;
+        self.model.parameters = live.differentiable()?;
+        self.model.statistics = statistics;
+        (self.average, self.velocity) = (average, velocity);
         self.loss_scale = snapshot.loss_scale;
         Ok(())
     }
+}
+
+/// The Euclidean norm of a flat buffer: by rows, then over the rows, for one sum of millions of squares in f32 loses
+/// digits on the processor.
+fn norm(buffer: &Tensor) -> Result<Tensor, TchError> {
+    const ROW: i64 = 4096;
+    let length = buffer.numel() as i64;
+    let rows = length / ROW;
+    let whole = buffer.f_narrow(0, 0, rows * ROW)?.f_view([rows, ROW])?;
+    let rest = buffer.f_narrow(0, rows * ROW, length - rows * ROW)?.f_norm()?;
+    let norms = whole.f_norm_scalaropt_dim(2.0, 1, false)?;
+    Tensor::f_cat(&[norms, rest.f_view([1])?], 0)?.f_norm()
 }

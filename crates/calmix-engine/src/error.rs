@@ -34,6 +34,19 @@ pub enum EngineError {
         /// How many there are.
         got: usize,
     },
+    /// There is always something labelled to learn from.
+    #[error("the labelled batch is empty")]
+    NothingLabelled,
+    /// A label that is no class.
+    #[error("row {row} of the labelled batch has label {label}, but there are {classes} classes")]
+    Label {
+        /// The row.
+        row: usize,
+        /// Its label.
+        label: u32,
+        /// C.
+        classes: usize,
+    },
     /// A plan that does not fit its batch.
     #[error("the plan does not fit its batch: {0}")]
     Misfit(String),
@@ -42,11 +55,13 @@ pub enum EngineError {
     Plan(#[from] PlanError),
     /// A loss or a gradient is not finite. Nothing was updated: parameters, statistics and averages are those of
     /// the step before.
-    #[error("step {step}: the {what} is not finite, so nothing was learnt from it; try a lower learning rate, gradient clipping, or f32")]
+    #[error(
+        "step {step}: the {what} is not finite, so nothing was learnt from it; try a lower learning rate, gradient clipping, or f32"
+    )]
     NotFinite {
         /// The step.
         step: u64,
-        /// `labelled loss`, `unlabelled loss`, `mixup loss` or `gradient`.
+        /// `output of the network`, `labelled loss`, `unlabelled loss`, `mixup loss` or `gradient`.
         what: &'static str,
     },
 }

@@ -32,8 +32,7 @@ impl Model {
         size: Size,
         seed: Seed,
     ) -> Result<Self, TchError> {
-        let parameters = Flat::initial(network.layout(), seed, device)?;
-        let parameters = Flat { buffer: parameters.buffer.f_set_requires_grad(true)? };
+        let parameters = Flat::initial(network.layout(), seed, device)?.differentiable()?;
         let statistics = RunningStatistics::initial(network.layout(), device)?;
         let normaliser = Normaliser::new(normalisation, device)?;
         Ok(Self { network, parameters, statistics, precision, device, normaliser, size })

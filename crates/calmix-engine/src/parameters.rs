@@ -44,6 +44,11 @@ impl Flat {
         Ok(Self { buffer: Tensor::f_from_slice(&numbers)?.f_to_device(device)? })
     }
 
+    /// As what a gradient is taken by.
+    pub(crate) fn differentiable(self) -> Result<Self, TchError> {
+        Ok(Self { buffer: self.buffer.f_set_requires_grad(true)? })
+    }
+
     pub(crate) fn copy(&self) -> Result<Self, TchError> {
         Ok(Self { buffer: self.buffer.f_detach_copy()? })
     }

@@ -68,8 +68,11 @@ pub(crate) struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
-    pub(crate) fn new(model: &'a Model, method: &'a Method, batch: &'a Batch<'a>) -> Result<Self, EngineError> {
-        batch.check(model.size)?;
+    pub(crate) fn new(
+        model: &'a Model,
+        method: &'a Method,
+        batch: &'a Batch<'a>,
+    ) -> Result<Self, EngineError> {
         let buffers = [batch.labelled.pixels, batch.unlabelled.weak, batch.unlabelled.strong];
         Ok(Self { model, method, batch, images: Images::upload(&buffers, model.size, model.device)? })
     }
@@ -142,7 +145,12 @@ impl<'a> Step<'a> {
 
     /// L_L, the mean over the labelled rows, which stand first, and L_U, the weighted sum over all unlabelled rows
     /// divided by their number; their strong views begin at row `strong`.
-    fn base_terms(&self, logits: &Tensor, pseudo: &PseudoLabels, strong: usize) -> Result<Terms, EngineError> {
+    fn base_terms(
+        &self,
+        logits: &Tensor,
+        pseudo: &PseudoLabels,
+        strong: usize,
+    ) -> Result<Terms, EngineError> {
         let (x, u) = self.batch.rows();
         let device = self.model.device;
         let indices = |labels: &[u32]| {
@@ -167,8 +175,9 @@ impl<'a> Step<'a> {
     /// L_mix: what each mixture weighs is in the plan.
     fn mix_term(&self, logits: &Tensor, plan: &StepPlan) -> Result<Tensor, TchError> {
         let device = self.model.device;
-        let targets =
-            Tensor::f_from_slice(&plan.targets)?.f_to_device(device)?.f_view([plan.mixes.len() as i64, -1])?;
+        let targets = Tensor::f_from_slice(&plan.targets)?
+            .f_to_device(device)?
+            .f_view([plan.mixes.len() as i64, -1])?;
         let losses = match self.method.mixup.map(|mixup| mixup.loss) {
             Some(MixLoss::BinaryCrossEntropy) => binary_cross_entropy(logits, &targets)?,
             Some(MixLoss::CrossEntropy) | None => soft_cross_entropy(logits, &targets)?,
@@ -211,6 +220,9 @@ impl<'a> Step<'a> {
                 features: features.rows(x, u)?,
             },
         };
+        if !logits.numbers.iter().all(|logit| logit.is_finite()) {
+            return Err(EngineError::NotFinite { step: self.batch.step, what: "output of the network" });
+        }
         let planned = plan(asked, &observation)?;
         self.check(&planned, logits.width)?;
         Ok(planned)
