@@ -1,0 +1,79 @@
+//! What a step keeps in memory, and that nothing stays behind.
+//!
+//! One test, for both halves measure the whole process.
+#![allow(clippy::expect_used)] // in the functions that the tests share
+
+#[path = "../../calmix-data/tests/measure/memory.rs"]
+mod measure;
+#[path = "training/methods.rs"]
+mod methods;
+#[path = "training/run.rs"]
+mod run;
+
+use calmix_core::plan::StepPlan;
+use calmix_core::pseudo::Base;
+use calmix_core::rng::Seed;
+use calmix_engine::engine::{Engine, Settings};
+use calmix_engine::step::Passes;
+
+use methods::{calibratemix, plain, softmatch};
+use run::{Rows, Run, Views, settings};
+
+#[test]
+fn a_step_keeps_what_it_must_and_leaves_nothing() {
+    calmix_engine::device::set_threads(1);
+    if measure::now().is_none() {
+        // This system does not tell.
+        return;
+    }
+    // First, while no freed memory waits to be used again.
+    kept_for_the_gradient();
+    nothing_stays_behind(Passes::Joint, 2_000);
+    nothing_stays_behind(Passes::Lean, 1_000);
+}
+
+/// What a pass with a gradient keeps, looked at where the engine asks for a plan: between the passes.
+///
+/// WRN-10-1 at 32×32, numbers an image, in units of 16·32·32: the stem's output 1; the first block 1 + 1 + 1 + 1
+/// (activated, after the first convolution, activated, its output); the second 1 (activated at full size) +
+/// 3·½; the third ½ + 3·¼; the last activation ¼. Together 9. Kept twice, which is what a leaky ReLU out of place
+/// does to BatchNorm's output, the seven activations would add 1 + 1 + 1 + ½ + ½ + ¼ + ¼ = 4½.
+fn kept_for_the_gradient() {
+    const IMAGES: usize = 256;
+    const UNIT: usize = 16 * 32 * 32 * size_of::<f32>();
+    // As bytes and as numbers.
+    const IMAGE: usize = 3 * 32 * 32 * (1 + size_of::<f32>());
+    let settings = settings(32);
+    let mut engine = Engine::new(settings, Seed(1)).expect("an engine");
+    let method = plain(Base::Supervised);
+    let mut kept = 0.0;
+    // The first pass brings in what libtorch keeps for good.
+    for rows in [8, IMAGES] {
+        let views = Views::at(0, Rows { labelled: rows, unlabelled: 0 }, &settings);
+        let before = measure::now().unwrap_or(0);
+        let step = engine.step(&method, &views.batch(), 0.01, |_, _| {
+            kept = measure::now().unwrap_or(0).saturating_sub(before) as f64;
+            Ok(StepPlan::default())
+        });
+        step.expect("a step");
+    }
+    let needed = (IMAGES * (9 * UNIT + IMAGE)) as f64;
+    // Libtorch's own buffers add an eighth; the second copies would add a half.
+    assert!(kept < 1.3 * needed, "{kept} bytes kept, {needed} needed");
+    assert!(kept > 0.75 * needed, "{kept} bytes kept, {needed} needed: this measure is broken");
+}
+
+/// The process is no larger after the last step than after two hundred.
+fn nothing_stays_behind(passes: Passes, steps: usize) {
+    let settings = Settings { passes, ..settings(4) };
+    let mut run = Run::new(settings, calibratemix(softmatch()), Rows { labelled: 2, unlabelled: 2 });
+    run.steps(200);
+    let early = measure::now().unwrap_or(0);
+    // By hundreds, for what the steps tell is kept as long as they run.
+    for _ in 2..steps / 100 {
+        run.steps(100);
+    }
+    let late = measure::now().unwrap_or(0);
+    // The smallest tensors of a step are a kilobyte with all that libtorch keeps about them.
+    assert!(late < early + (512 << 10), "{passes:?}: from {early} to {late} bytes");
+}

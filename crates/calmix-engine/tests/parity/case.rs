@@ -1,0 +1,221 @@
+//! A run of the engine, written down for PyTorch to repeat, and what both came to.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use calmix_core::method::{BaseLoss, Method};
+use calmix_core::mixup::{Mix, MixLoss, Row};
+use calmix_core::pseudo::{Base, PseudoLabels};
+use calmix_core::smoothing::Smoothing;
+use calmix_engine::engine::{Settings, Snapshot, Which};
+use safetensors::tensor::{Dtype, TensorView};
+use serde_json::{Value, json};
+
+use crate::peer::Peer;
+use crate::run::{Rows, Run, Told};
+use crate::tensors::{self, Tensors, distance, furthest, norm};
+
+/// What is to be repeated.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) settings: Settings,
+    pub(crate) method: Method,
+    pub(crate) rows: Rows,
+    pub(crate) steps: usize,
+    /// How many of them PyTorch takes before it is put back to where the engine is.
+    pub(crate) at_a_time: usize,
+}
+
+/// How far the engine is from PyTorch, everything relative.
+#[derive(Debug, Clone)]
+pub(crate) struct Apart {
+    /// Losses and the norm of the gradient, of all steps.
+    pub(crate) figures: f64,
+    /// Logits of the labelled rows while training, of all steps.
+    pub(crate) seen: f64,
+    /// Logits by the running statistics, after the last step.
+    pub(crate) looked: f64,
+    /// Parameters and statistics.
+    pub(crate) live: (f64, String),
+    /// The average.
+    pub(crate) ema: (f64, String),
+    /// The momentum; after a single step without decay it is the gradient.
+    pub(crate) momentum: (f64, String),
+    /// What the engine was told and what it told.
+    pub(crate) told: Vec<Told>,
+}
+
+impl fmt::Display for Apart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { figures, seen, looked, live, ema, momentum, .. } = self;
+        write!(f, "losses {figures:.1e}, logits {seen:.1e} and {looked:.1e}")?;
+        [("live", live), ("average", ema), ("momentum", momentum)]
+            .iter()
+            .try_for_each(|(what, (apart, tensor))| write!(f, ", {what} {apart:.1e} at {tensor}"))
+    }
+}
+
+impl Apart {
+    fn larger(mut self, other: Self) -> Self {
+        let larger = |a: (f64, String), b: (f64, String)| if b.0 > a.0 { b } else { a };
+        self.told.extend(other.told);
+        Self {
+            figures: self.figures.max(other.figures),
+            seen: self.seen.max(other.seen),
+            looked: self.looked.max(other.looked),
+            live: larger(self.live, other.live),
+            ema: larger(self.ema, other.ema),
+            momentum: larger(self.momentum, other.momentum),
+            told: self.told,
+        }
+    }
+
+    pub(crate) fn largest(&self) -> f64 {
+        let all = [self.figures, self.seen, self.looked, self.live.0, self.ema.0, self.momentum.0];
+        all.into_iter().fold(0.0, f64::max)
+    }
+}
+
+/// Below which share of the typical size of a number a tensor's difference is measured by that.
+const FLOOR: f64 = 0.1;
+
+impl Case {
+    /// Runs the case here and there; the largest differences.
+    pub(crate) fn compare(&self, peer: &mut Peer) -> Apart {
+        let mut run = Run::new(self.settings, self.method, self.rows);
+        let pieces = (0..self.steps / self.at_a_time).map(|_| self.compare_some(&mut run, peer));
+        pieces.reduce(Apart::larger).expect("a step")
+    }
+
+    fn compare_some(&self, run: &mut Run, peer: &mut Peer) -> Apart {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = folder.path();
+        let start = run.engine.snapshot().expect("a snapshot");
+        for (part, file) in [("live", &start.live), ("ema", &start.ema), ("momentum", &start.momentum)] {
+            fs::write(folder.join(format!("start.{part}.safetensors")), file).expect("written");
+        }
+        let told = run.steps(self.at_a_time);
+        self.write(folder, &told);
+        peer.replay(folder);
+
+        let read = |name: &str| fs::read(folder.join(name)).expect("what replay.py wrote");
+        let ours = run.engine.snapshot().expect("a snapshot");
+        let theirs = Snapshot {
+            live: read("live.safetensors"),
+            ema: read("ema.safetensors"),
+            momentum: read("momentum.safetensors"),
+            loss_scale: ours.loss_scale,
+        };
+        let apart =
+            |ours: &[u8], theirs: &[u8]| furthest(&tensors::read(ours), &tensors::read(theirs), FLOOR);
+        let logits = tensors::read(&read("logits.safetensors"));
+        let seen: Vec<f32> = told.iter().flat_map(|told| told.logits.iter().copied()).collect();
+        let first = told.first().expect("a step").views.x.clone();
+        let looked = run.engine.look(&first, Which::Live).expect("logits").logits;
+        // PyTorch counts passes, the engine steps.
+        if self.method.base_loss == BaseLoss::Once {
+            assert_eq!(tensors::counts(&ours.live), tensors::counts(&theirs.live), "{}", self.name);
+        }
+        let apart = Apart {
+            figures: figures_apart(&told, &read("figures.json")),
+            seen: logits_apart(&seen, &logits, "seen"),
+            looked: logits_apart(&looked, &logits, "looked"),
+            live: apart(&ours.live, &theirs.live),
+            ema: apart(&ours.ema, &theirs.ema),
+            momentum: apart(&ours.momentum, &theirs.momentum),
+            told,
+        };
+
+        // The other way round: what PyTorch wrote is a snapshot, bit for bit.
+        run.engine.restore(&theirs).expect("files of PyTorch");
+        let back = run.engine.snapshot().expect("a snapshot");
+        assert_eq!(tensors::read(&back.live), tensors::read(&theirs.live), "{}", self.name);
+        assert_eq!(tensors::read(&back.ema), tensors::read(&theirs.ema), "{}", self.name);
+        assert_eq!(tensors::read(&back.momentum), tensors::read(&theirs.momentum), "{}", self.name);
+        let looked = run.engine.look(&first, Which::Live).expect("logits").logits;
+        // The same weights, so nothing but the rounding of one pass.
+        assert!(logits_apart(&looked, &logits, "looked") < 1e-5, "{}", self.name);
+        run.engine.restore(&ours).expect("its own");
+        apart
+    }
+
+    fn write(&self, folder: &Path, told: &[Told]) {
+        let Self { settings, method, .. } = self;
+        let smoothing = match method.smoothing {
+            Smoothing::None => 0.0,
+            Smoothing::Uniform(epsilon) => epsilon,
+            Smoothing::OtherClasses(_) => panic!("PyTorch has no such smoothing"),
+        };
+        let binary = method.mixup.is_some_and(|mixup| mixup.loss == MixLoss::BinaryCrossEntropy);
+        let case = json!({
+            "architecture": settings.architecture,
+            "first_block": settings.first_block,
+            "classes": settings.classes,
+            "mean": settings.normalisation.mean,
+            "deviation": settings.normalisation.deviation,
+            "optimiser": settings.optimiser,
+            "ema_decay": settings.ema_decay,
+            "clip": settings.clip,
+            "passes": settings.passes,
+            "undecided": method.base == Base::Supervised && method.mixup.is_none(),
+            "twice": method.base_loss == BaseLoss::Twice,
+            "mix_loss": if binary { "binary-cross-entropy" } else { "cross-entropy" },
+            "smoothing": smoothing,
+            "unlabelled_weight": method.unlabelled_weight,
+            "steps": told.iter().map(planned).collect::<Vec<_>>(),
+        });
+        fs::write(folder.join("case.json"), case.to_string()).expect("written");
+        let (height, width) = (settings.size.height, settings.size.width);
+        let views = told.iter().enumerate().flat_map(|(n, Told { views, .. })| {
+            let views = [("x", &views.x), ("weak", &views.weak), ("strong", &views.strong)];
+            views.map(|(view, pixels)| {
+                let shape = vec![pixels.len() / settings.size.bytes(), height, width, 3];
+                (format!("{view}.{n}"), TensorView::new(Dtype::U8, shape, pixels).expect("whole images"))
+            })
+        });
+        let images = safetensors::serialize(views, None).expect("images");
+        fs::write(folder.join("images.safetensors"), images).expect("written");
+    }
+}
+
+/// A step's plan, for PyTorch: who is mixed with whom, but neither targets nor weights, which it makes itself.
+fn planned(told: &Told) -> Value {
+    let Told { views, rate, plan, again, .. } = told;
+    let place = |row: Row| match row {
+        Row::Labelled(i) => i,
+        Row::Unlabelled(j) => views.ids.len() + j,
+    };
+    let mix = |mix: &Mix| json!({ "a": place(mix.a), "b": place(mix.b), "lambda": mix.lambda, "class_a": mix.class_a, "class_b": mix.class_b });
+    let pseudo = |pseudo: &PseudoLabels| json!({ "labels": pseudo.labels, "weights": pseudo.weights });
+    // Labelled easy rows open the pairs of the first kind, labelled hard ones those of the second.
+    let easy = plan.difficulty.as_ref().map_or(0, |difficulty| {
+        let opens = |mix: &&Mix| difficulty.labelled.easy.iter().any(|&i| mix.a == Row::Labelled(i));
+        plan.mixes.iter().filter(opens).count()
+    });
+    json!({
+        "rate": rate,
+        "labels": views.labels,
+        "first": pseudo(&plan.pseudo),
+        "second": again.as_ref().map(pseudo),
+        "mixes": plan.mixes.iter().map(mix).collect::<Vec<_>>(),
+        "kinds": [easy, plan.mixes.len() - easy],
+    })
+}
+
+fn figures_apart(told: &[Told], file: &[u8]) -> f64 {
+    let theirs: Vec<[f64; 5]> = serde_json::from_slice(file).expect("figures");
+    assert_eq!(theirs.len(), told.len());
+    let apart = told.iter().zip(theirs).flat_map(|(told, theirs)| {
+        let ours = told.learnt;
+        let ours = [ours.labelled, ours.unlabelled, ours.mix, ours.total, ours.gradient_norm];
+        // A term that is nearly nothing is measured by what it adds to the whole.
+        ours.into_iter().zip(theirs).map(move |(ours, theirs)| (ours - theirs).abs() / theirs.abs().max(0.01))
+    });
+    apart.fold(0.0, f64::max)
+}
+
+fn logits_apart(ours: &[f32], theirs: &Tensors, name: &str) -> f64 {
+    distance(ours, &theirs[name]) / norm(&theirs[name])
+}

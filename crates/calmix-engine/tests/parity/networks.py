@@ -1,0 +1,122 @@
+"""The engine's networks once more, in PyTorch, under the names that files of this field have."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def network(name, first_block, classes):
+    """The network of that name; `first_block` is `google` or `torch`."""
+    if name == "resnet-50":
+        return ResNet50(classes)
+    depth, width = (int(number) for number in name.removeprefix("wrn-").split("-"))
+    return WideResNet(depth, width, first_block, classes)
+
+
+def conv(channels_in, channels_out, side, stride, bias=False):
+    return nn.Conv2d(channels_in, channels_out, side, stride=stride, padding=side // 2, bias=bias)
+
+
+class WideBlock(nn.Module):
+    """Pre-activation. `opening` says that this is the first block of the whole network."""
+
+    def __init__(self, channels_in, channels_out, stride, opening, first_block):
+        super().__init__()
+        self.bn1 = nn.BatchNorm2d(channels_in, momentum=0.001, eps=1e-3)
+        self.conv1 = conv(channels_in, channels_out, 3, stride)
+        self.bn2 = nn.BatchNorm2d(channels_out, momentum=0.001, eps=1e-3)
+        self.conv2 = conv(channels_out, channels_out, 3, 1)
+        self.widens = channels_in != channels_out
+        if self.widens or stride != 1:
+            self.convShortcut = conv(channels_in, channels_out, 1, stride)
+        self.opening = opening
+        self.first_block = first_block
+
+    def forward(self, x):
+        active = F.leaky_relu(self.bn1(x), 0.1)
+        main, side = active, x
+        if self.widens and self.opening:
+            side = active
+        elif self.widens and self.first_block == "torch":
+            main = x
+        out = self.conv2(F.leaky_relu(self.bn2(self.conv1(main)), 0.1))
+        return out + (self.convShortcut(side) if hasattr(self, "convShortcut") else side)
+
+
+class WideStage(nn.Module):
+    def __init__(self, blocks):
+        super().__init__()
+        self.layer = nn.Sequential(*blocks)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+class WideResNet(nn.Module):
+    """1 + 3·(2n + 1) layers at full size, or 1 + 4·(2n + 1) where the first stage halves it too."""
+
+    def __init__(self, depth, width, first_block, classes):
+        super().__init__()
+        stages = 3 if (depth - 1) % 3 == 0 and (depth - 1) // 3 % 2 == 1 else 4
+        blocks = ((depth - 1) // stages - 1) // 2
+        self.conv1 = conv(3, 16, 3, 1, bias=True)
+        self.stages = stages
+        channels = 16
+        for stage in range(stages):
+            wide = 16 * width * 2**stage
+            halves = stage > 0 or stages == 4
+            built = []
+            for n in range(blocks):
+                stride = 2 if halves and n == 0 else 1
+                built.append(WideBlock(channels, wide, stride, stage == 0 and n == 0, first_block))
+                channels = wide
+            self.add_module(f"block{stage + 1}", WideStage(built))
+        self.bn1 = nn.BatchNorm2d(channels, momentum=0.001, eps=1e-3)
+        self.fc = nn.Linear(channels, classes)
+
+    def forward(self, x):
+        x = self.conv1(x)
+        for stage in range(self.stages):
+            x = getattr(self, f"block{stage + 1}")(x)
+        return self.fc(F.leaky_relu(self.bn1(x), 0.1).mean(dim=(2, 3)))
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, channels_in, inner, stride):
+        super().__init__()
+        out = 4 * inner
+        self.conv1 = conv(channels_in, inner, 1, 1)
+        self.bn1 = nn.BatchNorm2d(inner)
+        self.conv2 = conv(inner, inner, 3, stride)
+        self.bn2 = nn.BatchNorm2d(inner)
+        self.conv3 = conv(inner, out, 1, 1)
+        self.bn3 = nn.BatchNorm2d(out)
+        self.downsample = None
+        if stride != 1 or channels_in != out:
+            self.downsample = nn.Sequential(conv(channels_in, out, 1, stride), nn.BatchNorm2d(out))
+
+    def forward(self, x):
+        out = F.relu(self.bn1(self.conv1(x)))
+        out = F.relu(self.bn2(self.conv2(out)))
+        return F.relu(self.bn3(self.conv3(out)) + (x if self.downsample is None else self.downsample(x)))
+
+
+class ResNet50(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.conv1 = conv(3, 64, 7, 2)
+        self.bn1 = nn.BatchNorm2d(64)
+        channels = 64
+        for stage, count in enumerate([3, 4, 6, 3]):
+            inner = 64 * 2**stage
+            blocks = []
+            for n in range(count):
+                blocks.append(Bottleneck(channels, inner, 2 if n == 0 and stage > 0 else 1))
+                channels = 4 * inner
+            self.add_module(f"layer{stage + 1}", nn.Sequential(*blocks))
+        self.fc = nn.Linear(channels, classes)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, stride=2, padding=1)
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))

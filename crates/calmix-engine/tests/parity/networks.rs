@@ -1,0 +1,50 @@
+//! Each network: logits and all gradients.
+
+use calmix_core::pseudo::Base;
+use calmix_engine::engine::Settings;
+use calmix_engine::images::Size;
+use calmix_engine::network::FirstBlock;
+use calmix_engine::optimiser::Sgd;
+
+use crate::case::Case;
+use crate::methods::plain;
+use crate::peer::Peer;
+use crate::run::{Rows, settings};
+
+/// What one pass and its gradient may differ by, in f32, relative to each tensor.
+const TOLERANCE: f64 = 1e-4;
+
+fn case(name: &'static str, first_block: FirstBlock, side: usize, classes: usize, rows: usize) -> Case {
+    let settings = Settings {
+        architecture: name.parse().expect("a network"),
+        first_block,
+        classes,
+        size: Size { height: side, width: side },
+        // Without decay the momentum after one step is the gradient.
+        optimiser: Sgd { weight_decay: 0.0, ..Sgd::default() },
+        ..settings(side)
+    };
+    let rows = Rows { labelled: rows, unlabelled: 0 };
+    Case { name, settings, method: plain(Base::Supervised), rows, steps: 1, at_a_time: 1 }
+}
+
+#[test]
+fn logits_and_gradients_of_every_network() {
+    calmix_engine::device::set_threads(1);
+    let mut peer = Peer::start();
+    let wide = [
+        ("wrn-10-1", 32, 10, 8),
+        ("wrn-10-2", 32, 10, 8),
+        ("wrn-16-2", 32, 10, 8),
+        ("wrn-28-2", 32, 10, 8),
+        ("wrn-28-8", 16, 100, 4),
+        ("wrn-37-2", 96, 10, 4),
+    ];
+    let wide = wide.into_iter().flat_map(|(name, side, classes, rows)| {
+        [FirstBlock::Google, FirstBlock::Torch].map(|first| case(name, first, side, classes, rows))
+    });
+    for case in wide.chain([case("resnet-50", FirstBlock::Google, 64, 1000, 4)]) {
+        let apart = case.compare(&mut peer);
+        assert!(apart.largest() < TOLERANCE, "{} {:?}: {apart}", case.name, case.settings.first_block);
+    }
+}

@@ -1,0 +1,143 @@
+"""One training step in plain PyTorch, from a plan that says who is mixed with whom and which labels count.
+
+`joint` is Algorithm 1 of the paper, `lean` its cheaper form, `released` what the authors' code does: after the
+warm-up it runs its base algorithm on the batch, then once more with the mixtures, and adds both losses.
+"""
+
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+@contextmanager
+def statistics_kept(model):
+    """Whatever passes through the model meanwhile leaves no trace in BatchNorm's running statistics."""
+    norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
+    for norm in norms:
+        norm.track_running_stats = False
+    yield
+    for norm in norms:
+        norm.track_running_stats = True
+
+
+def losses(model, case, batch, plan):
+    """L_L, L_U and L_mix, and the logits of the labelled rows where the plan was made."""
+    if case["passes"] == "lean" and not case["undecided"]:
+        return lean(model, case, batch, plan)
+    if case["twice"] and plan["mixes"]:
+        return released(model, case, batch, plan)
+    return joint(model, case, batch, plan)
+
+
+def joint(model, case, batch, plan):
+    x, weak, strong = batch["x"], batch["weak"], batch["strong"]
+    logits = model(torch.cat([x, weak, strong]))
+    of_x, _, of_strong = logits.split([len(x), len(weak), len(strong)])
+    labelled, unlabelled = base(case, batch, of_x, of_strong, plan["first"])
+    mix = torch.zeros(())
+    if plan["mixes"]:
+        with statistics_kept(model):
+            mix = mixup_loss(case, model(mixtures(batch, plan)), plan)
+    return labelled, unlabelled, mix, of_x
+
+
+def lean(model, case, batch, plan):
+    x, weak, strong = batch["x"], batch["weak"], batch["strong"]
+    with torch.no_grad(), statistics_kept(model):
+        seen = model(torch.cat([x, weak]))[: len(x)]
+    mixed = mixtures(batch, plan)
+    of_x, of_mixed, of_strong = model(torch.cat([x, mixed, strong])).split([len(x), len(mixed), len(strong)])
+    labelled, unlabelled = base(case, batch, of_x, of_strong, plan["first"])
+    mix = mixup_loss(case, of_mixed, plan) if plan["mixes"] else torch.zeros(())
+    return labelled, unlabelled, mix, seen
+
+
+def released(model, case, batch, plan):
+    x, weak, strong = batch["x"], batch["weak"], batch["strong"]
+    mixed = mixtures(batch, plan)
+    first = model(torch.cat([x, weak, strong]))
+    second = model(torch.cat([x, weak, strong, mixed]))
+    labelled, unlabelled = base(case, batch, first[: len(x)], first[len(x) + len(weak) :], plan["first"])
+    of_x, _, of_strong, of_mixed = second.split([len(x), len(weak), len(strong), len(mixed)])
+    again_labelled, again_unlabelled = base(case, batch, of_x, of_strong, plan["second"])
+    mix = mixup_loss(case, of_mixed, plan)
+    return labelled + again_labelled, unlabelled + again_unlabelled, mix, first[: len(x)]
+
+
+def base(case, batch, of_x, of_strong, pseudo):
+    """The labelled mean, and the unlabelled mean over all rows: those that do not count are zeros in it."""
+    labelled = F.cross_entropy(of_x, batch["labels"], label_smoothing=case["smoothing"])
+    if len(of_strong) == 0:
+        return labelled, torch.zeros(())
+    rows = F.cross_entropy(
+        of_strong, torch.tensor(pseudo["labels"]), reduction="none", label_smoothing=case["smoothing"]
+    )
+    return labelled, (torch.tensor(pseudo["weights"]) * rows).mean()
+
+
+def mixtures(batch, plan):
+    """λ on the first image, 1 − λ on the second; both normalised weak views."""
+    pool = torch.cat([batch["x"], batch["weak"]])
+    made = [m["lambda"] * pool[m["a"]] + (1 - m["lambda"]) * pool[m["b"]] for m in plan["mixes"]]
+    return torch.stack(made) if made else pool[:0]
+
+
+def mixup_loss(case, logits, plan):
+    """Soft cross-entropy, the mean over all mixtures; or the released code's: binary, the kinds of pairs added."""
+    targets = torch.stack([target(case, logits.shape[1], m) for m in plan["mixes"]])
+    if case["mix_loss"] == "cross-entropy":
+        return F.cross_entropy(logits, targets)
+    kinds = zip(logits.split(plan["kinds"]), targets.split(plan["kinds"]))
+    return sum(F.binary_cross_entropy_with_logits(*kind) for kind in kinds if len(kind[0]))
+
+
+def target(case, classes, mix):
+    smooth = case["smoothing"]
+    one_hot = torch.eye(classes) * (1 - smooth) + smooth / classes
+    return mix["lambda"] * one_hot[mix["class_a"]] + (1 - mix["lambda"]) * one_hot[mix["class_b"]]
+
+
+class Trainer:
+    """The loop around the loss: SGD by PyTorch, decay on matrices alone, an average of the parameters."""
+
+    def __init__(self, model, case):
+        self.model, self.case = model.train(), case
+        decayed = [p for p in model.parameters() if p.ndim > 1]
+        plain = [p for p in model.parameters() if p.ndim == 1]
+        sgd = case["optimiser"]
+        self.sgd = torch.optim.SGD(
+            [{"params": decayed, "weight_decay": sgd["weight_decay"]}, {"params": plain, "weight_decay": 0.0}],
+            lr=0.1,
+            momentum=sgd["momentum"],
+            nesterov=sgd["nesterov"],
+        )
+        self.average = {name: p.detach().clone() for name, p in model.named_parameters()}
+
+    def restore(self, live, average, momentum):
+        self.model.load_state_dict(live, strict=True)
+        for name, p in self.model.named_parameters():
+            self.average[name] = average[name]
+            self.sgd.state[p]["momentum_buffer"] = momentum[name].clone(memory_format=torch.preserve_format)
+
+    def step(self, batch, plan):
+        """What the step came to, as numbers, and the logits that the plan was made on."""
+        for group in self.sgd.param_groups:
+            group["lr"] = plan["rate"]
+        labelled, unlabelled, mix, seen = losses(self.model, self.case, batch, plan)
+        total = labelled + self.case["unlabelled_weight"] * unlabelled + mix
+        self.sgd.zero_grad()
+        total.backward()
+        limit = self.case["clip"]
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), float("inf") if limit is None else limit)
+        self.sgd.step()
+        keep = self.case["ema_decay"]
+        with torch.no_grad():
+            for name, p in self.model.named_parameters():
+                self.average[name] = keep * self.average[name] + (1 - keep) * p
+        figures = [labelled, unlabelled, mix, total, norm]
+        return [float(figure.detach()) for figure in figures], seen.detach()
+
+    def momentum(self):
+        return {name: self.sgd.state[p]["momentum_buffer"] for name, p in self.model.named_parameters()}

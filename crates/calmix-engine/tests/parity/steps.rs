@@ -1,0 +1,99 @@
+//! Whole steps, many of them: optimiser, average, statistics and every method.
+//!
+//! Twenty steps on their own are the test of how small differences add up; steps that each begin where the engine is
+//! are the sharper test of a single one, for nothing is excused by what came before.
+
+use calmix_core::method::{BaseLoss, Method};
+use calmix_core::pseudo::Base;
+use calmix_engine::device::set_threads;
+use calmix_engine::engine::Settings;
+use calmix_engine::network::FirstBlock;
+use calmix_engine::optimiser::Sgd;
+use calmix_engine::step::Passes;
+
+use crate::case::{Apart, Case};
+use crate::methods::{calibratemix, every, fixmatch, flexmatch, plain, released, softmatch};
+use crate::peer::Peer;
+use crate::run::{Rows, settings};
+
+const ROWS: Rows = Rows { labelled: 8, unlabelled: 16 };
+
+/// The passes that a method can be run in.
+fn passes(method: &Method) -> &'static [Passes] {
+    if method.base_loss == BaseLoss::Twice { &[Passes::Joint] } else { &[Passes::Joint, Passes::Lean] }
+}
+
+#[test]
+fn fifty_steps_of_the_optimiser() {
+    set_threads(1);
+    let mut peer = Peer::start();
+    let settings = settings(8);
+    let decayed = Settings { optimiser: Sgd { weight_decay: 5e-3, ..Sgd::default() }, ..settings };
+    let momentum = Sgd { nesterov: false, momentum: 0.5, ..Sgd::default() };
+    let settings = [
+        ("Nesterov, decay", decayed),
+        ("plain momentum", Settings { optimiser: momentum, ..settings }),
+        ("clipped", Settings { clip: Some(0.5), ..settings }),
+        ("the blocks of the ports", Settings { first_block: FirstBlock::Torch, ..settings }),
+    ];
+    for (name, settings) in settings {
+        let rows = Rows { labelled: 32, unlabelled: 0 };
+        let case = Case { name, settings, method: plain(Base::Supervised), rows, steps: 50, at_a_time: 50 };
+        let apart = case.compare(&mut peer);
+        assert!(apart.largest() < 1e-4, "{name}: {apart}");
+        if let Some(limit) = settings.clip {
+            let norms = apart.told.iter().map(|told| told.learnt.gradient_norm);
+            let clipped = norms.filter(|&norm| norm > limit).count();
+            assert!((1..50).contains(&clipped), "{clipped} of 50 steps were clipped");
+        }
+    }
+}
+
+#[test]
+fn twenty_steps_of_calibratemix() {
+    set_threads(1);
+    let mut peer = Peer::start();
+    let bases = [("FixMatch", fixmatch()), ("FlexMatch", flexmatch()), ("SoftMatch", softmatch())];
+    for (name, base) in bases {
+        let method = calibratemix(base);
+        for &passes in passes(&method) {
+            let settings = Settings { passes, ..settings(8) };
+            let case = Case { name, settings, method, rows: ROWS, steps: 20, at_a_time: 20 };
+            let apart = case.compare(&mut peer);
+            assert!(apart.largest() < 1e-3, "{name} {passes:?}: {apart}");
+            something_was_decided(name, &apart);
+        }
+    }
+    // Two passes a step, summed here and there in another order: it is the losses that have to agree.
+    let (name, method) = ("the released code", released());
+    let case = Case { name, settings: settings(8), method, rows: ROWS, steps: 10, at_a_time: 10 };
+    let apart = case.compare(&mut peer);
+    assert!(apart.figures < 1e-3 && apart.seen < 1e-3, "{name}: {apart}");
+    assert_eq!(apart.told.iter().filter(|told| told.again.is_some()).count(), 8);
+}
+
+#[test]
+fn single_steps_of_every_method() {
+    set_threads(1);
+    let mut peer = Peer::start();
+    for (name, method) in every() {
+        for &passes in passes(&method) {
+            let settings = Settings { passes, ..settings(8) };
+            let case = Case { name, settings, method, rows: ROWS, steps: 5, at_a_time: 1 };
+            let apart = case.compare(&mut peer);
+            assert!(apart.largest() < 1e-4, "{name} {passes:?}: {apart}");
+        }
+    }
+}
+
+/// A method that uses all rows or none, or mixes nothing, would not be tested.
+fn something_was_decided(name: &str, apart: &Apart) {
+    let weights: Vec<f32> = apart.told.iter().flat_map(|told| told.plan.pseudo.weights.clone()).collect();
+    let below = weights.iter().filter(|&&weight| weight < 1.0).count();
+    assert!(
+        below > 0 && weights.iter().any(|&weight| weight > 0.5),
+        "{name}: {below} rows weigh less than one"
+    );
+    let mixed = apart.told.iter().filter(|told| !told.plan.mixes.is_empty()).count();
+    assert_eq!(mixed, 18, "{name}");
+}

@@ -1,0 +1,70 @@
+//! The same run twice has the same bits, and so has one that was interrupted.
+#![allow(clippy::expect_used)] // in the functions that the tests share
+
+#[path = "training/methods.rs"]
+mod methods;
+#[path = "training/run.rs"]
+mod run;
+
+use calmix_core::method::{BaseLoss, Method};
+use calmix_engine::engine::{Settings, Snapshot};
+use calmix_engine::precision::Precision;
+use calmix_engine::step::Passes;
+
+use methods::{calibratemix, every, softmatch};
+use run::{Memory, Rows, Run, settings};
+
+const ROWS: Rows = Rows { labelled: 4, unlabelled: 8 };
+
+fn end(run: &Run) -> (Snapshot, Memory) {
+    (run.engine.snapshot().expect("a snapshot"), run.memory.clone())
+}
+
+/// Fifty steps; the first `repeated` of them again; and the last twenty-five after a restart.
+fn three_ways(name: &str, settings: Settings, method: Method, repeated: usize) {
+    let mut whole = Run::new(settings, method, ROWS);
+    let start = end(&whole).0;
+    whole.steps(25);
+    let middle = end(&whole);
+    whole.steps(25);
+    let wanted = end(&whole);
+    assert!(start.live != middle.0.live && middle.0.live != wanted.0.live, "{name}: it learns");
+
+    let mut again = Run::new(settings, method, ROWS);
+    again.steps(repeated);
+    assert!(end(&again) == *if repeated == 50 { &wanted } else { &middle }, "{name}: the same run twice");
+
+    let mut resumed = Run::new(settings, method, ROWS);
+    // Not fresh: nothing of a new engine may stand in for what a snapshot lacks.
+    resumed.steps(3);
+    resumed.engine.restore(&middle.0).expect("its own snapshot");
+    resumed.memory = middle.1;
+    assert!(end(&resumed).0 == middle.0, "{name}: a snapshot of a snapshot");
+    resumed.steps(25);
+    assert!(end(&resumed) == wanted, "{name}: resumed half-way");
+}
+
+#[test]
+fn every_method_repeats_and_resumes_bit_for_bit() {
+    calmix_engine::device::set_threads(1);
+    for (name, method) in every() {
+        for passes in [Passes::Joint, Passes::Lean] {
+            if passes == Passes::Lean && method.base_loss == BaseLoss::Twice {
+                continue;
+            }
+            three_ways(&format!("{name} {passes:?}"), Settings { passes, ..settings(4) }, method, 25);
+        }
+    }
+}
+
+/// Where an order of sums could be left to chance. The images are large enough for libtorch to share them out.
+#[test]
+fn two_threads_repeat_and_resume_bit_for_bit_in_f32_and_bf16() {
+    calmix_engine::device::set_threads(2);
+    for precision in [Precision::F32, Precision::Bf16] {
+        for passes in [Passes::Joint, Passes::Lean] {
+            let settings = Settings { precision, passes, ..settings(8) };
+            three_ways(&format!("{precision:?} {passes:?}"), settings, calibratemix(softmatch()), 50);
+        }
+    }
+}

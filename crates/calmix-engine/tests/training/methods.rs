@@ -1,0 +1,78 @@
+//! The methods that runs are made with, with numbers that leave something to decide in the first steps already.
+#![allow(dead_code, reason = "not every test asks for everything")]
+
+use calmix_core::method::Method;
+use calmix_core::mixup::{Mixup, Pairing};
+use calmix_core::preset;
+use calmix_core::pseudo::{Base, FixMatch, FlexMatch, SoftMatch};
+use calmix_core::schedule::MixStart;
+use calmix_core::smoothing::Smoothing;
+
+/// The first step with mixtures: some steps have to be without.
+const START: u64 = 2;
+
+/// With a threshold that about half of the rows reach while the network knows little.
+pub(crate) fn fixmatch() -> Base {
+    Base::FixMatch(FixMatch { threshold: 0.45 })
+}
+
+/// Likewise.
+pub(crate) fn flexmatch() -> Base {
+    Base::FlexMatch(FlexMatch { threshold: 0.5, ..FlexMatch::default() })
+}
+
+/// With a short memory, so that its weights fall below one.
+pub(crate) fn softmatch() -> Base {
+    Base::SoftMatch(SoftMatch { momentum: 0.9, ..SoftMatch::default() })
+}
+
+/// CalibrateMix over a base algorithm.
+pub(crate) fn calibratemix(base: Base) -> Method {
+    begun(preset::paper(base, 100))
+}
+
+/// The base algorithm alone.
+pub(crate) fn plain(base: Base) -> Method {
+    Method { mixup: None, ..preset::paper(base, 100) }
+}
+
+/// What the authors released.
+pub(crate) fn released() -> Method {
+    begun(preset::released_code())
+}
+
+/// Another choice of pairs.
+pub(crate) fn paired(method: Method, pairing: Pairing) -> Method {
+    Method { mixup: method.mixup.map(|mixup| Mixup { pairing, ..mixup }), ..method }
+}
+
+/// The ablation "mixup all".
+pub(crate) fn all_pairs(method: Method) -> Method {
+    let guidance = method.mixup.as_ref().and_then(|mixup| mixup.pairing.guidance()).copied();
+    paired(method, guidance.map_or(Pairing::Random, Pairing::All))
+}
+
+/// Label smoothing, and an unlabelled loss that counts half as much again.
+pub(crate) fn smoothed(method: Method) -> Method {
+    Method { smoothing: Smoothing::Uniform(0.1), unlabelled_weight: 1.5, ..method }
+}
+
+fn begun(method: Method) -> Method {
+    Method { mixup: method.mixup.map(|mixup| Mixup { start: MixStart::At(START), ..mixup }), ..method }
+}
+
+/// Every method, by a name for messages.
+pub(crate) fn every() -> Vec<(&'static str, Method)> {
+    let soft = calibratemix(softmatch());
+    vec![
+        ("supervised", plain(Base::Supervised)),
+        ("supervised with CalibrateMix", calibratemix(Base::Supervised)),
+        ("FixMatch", plain(fixmatch())),
+        ("FixMatch with CalibrateMix", calibratemix(fixmatch())),
+        ("FlexMatch with CalibrateMix", calibratemix(flexmatch())),
+        ("SoftMatch with CalibrateMix", soft),
+        ("SoftMatch with random mixup", paired(soft, Pairing::Random)),
+        ("SoftMatch with all pairs, smoothed", smoothed(all_pairs(soft))),
+        ("the released code", released()),
+    ]
+}
