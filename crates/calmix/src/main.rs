@@ -1,0 +1,28 @@
+//! The command line: what is typed, what is shown, and how a command ends.
+#![forbid(unsafe_code)]
+
+mod claim;
+mod command;
+mod exit;
+mod failure;
+mod figures;
+mod number;
+mod opening;
+mod progress;
+mod source;
+mod stop;
+mod terminal;
+mod written;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use command::Calmix;
+
+fn main() -> ExitCode {
+    match Calmix::parse().run() {
+        Ok(exit) => exit.into(),
+        Err(error) => failure::tell(&error).into(),
+    }
+}
