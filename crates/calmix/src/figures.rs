@@ -65,7 +65,9 @@ pub(crate) fn by_rule(result: &RunResult) -> String {
         )
     };
     // One rule says what the table says.
-    if result.finished.selected.len() < 2 { return String::new() }
+    if result.finished.selected.len() < 2 {
+        return String::new();
+    }
     result.finished.selected.iter().map(line).collect()
 }
 
@@ -75,9 +77,10 @@ fn of_one(seen: &Evaluation) -> String {
         let within = |of: Option<&calmix::train::evaluate::Intervals>| of.map(pick);
         (within(seen.intervals.as_ref()), within(scaled.and_then(|scaled| scaled.intervals.as_ref())))
     };
-    let both = |name, show: fn(f64, Option<Limits>) -> String, raw: f64, at: Option<f64>, limits: (_, _)| -> Row {
-        (name, show(raw, limits.0), at.map(|figure| show(figure, limits.1)))
-    };
+    let both =
+        |name, show: fn(f64, Option<Limits>) -> String, raw: f64, at: Option<f64>, limits: (_, _)| -> Row {
+            (name, show(raw, limits.0), at.map(|figure| show(figure, limits.1)))
+        };
     let at = scaled.map(|scaled| &scaled.figures);
     let rows = [
         // A temperature never changes which class wins.

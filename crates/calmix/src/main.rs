@@ -12,6 +12,7 @@ mod progress;
 mod source;
 mod stop;
 mod terminal;
+mod unknown_option;
 mod written;
 
 use std::process::ExitCode;
@@ -21,7 +22,8 @@ use clap::Parser;
 use command::Calmix;
 
 fn main() -> ExitCode {
-    match Calmix::parse().run() {
+    let asked = Calmix::try_parse().unwrap_or_else(|error| unknown_option::exit(&error));
+    match asked.run() {
         Ok(exit) => exit.into(),
         Err(error) => failure::tell(&error).into(),
     }

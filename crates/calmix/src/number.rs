@@ -48,7 +48,11 @@ pub(crate) fn bytes(number: u64) -> String {
 pub(crate) fn typed(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@\\".contains(c);
-    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if !text.is_empty() && text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]
@@ -62,6 +66,9 @@ mod tests {
         assert_eq!(percent(0.5, Some(Limits { low: 0.25, high: 0.75 })), "50.0 % (25.0 to 75.0)");
         assert_eq!([9_999, 10_000, 12_345_678].map(bytes), ["9,999 bytes", "10 kB", "12 MB"]);
         let name = |text| typed(Path::new(text));
-        assert_eq!([name("runs/a-1"), name("my photos"), name("it's")], ["runs/a-1", "'my photos'", r"'it'\''s'"]);
+        assert_eq!(
+            [name("runs/a-1"), name("my photos"), name("it's")],
+            ["runs/a-1", "'my photos'", r"'it'\''s'"]
+        );
     }
 }

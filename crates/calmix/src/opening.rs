@@ -50,7 +50,8 @@ pub(crate) fn tell_about(name: &str, resolved: &Resolved, dataset: &Dataset, run
         Device::Cuda(_) | Device::Mps => String::new(),
     };
     let word = |key| resolved.value(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
-    let about = if recipe.description.is_empty() { String::new() } else { format!(": {}", recipe.description) };
+    let about =
+        if recipe.description.is_empty() { String::new() } else { format!(": {}", recipe.description) };
     let precision = format!("{precision:?}").to_lowercase();
     let fingerprint: String = dataset.fingerprint().chars().take(12).collect();
     tell(&format!(

@@ -22,7 +22,9 @@ const MARKS: &[(&str, Source)] = &[
 /// What the files in `folder` are. What has no mark of its own is a folder of images.
 pub(crate) fn guess(folder: &Path) -> Source {
     let names: Vec<String> = fs::read_dir(folder)
-        .map(|entries| entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
+        .map(|entries| {
+            entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        })
         .unwrap_or_default();
     let has = |mark: &str| names.iter().any(|name| name == mark);
     if let Some((_, source)) = MARKS.iter().find(|(mark, _)| has(mark)) {

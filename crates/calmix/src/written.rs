@@ -13,10 +13,10 @@ const FILES: &[(&str, &str)] = &[
     ("environment.json", "versions, device, dataset"),
     ("events.jsonl", "losses and figures, a line each"),
     ("timing.jsonl", "how fast it was"),
-    ("predictions", "what the network said at each evaluation"),
-    ("checkpoints", "where it can go on from"),
-    ("tensorboard", "for TensorBoard"),
-    ("prepared", "the table of the dataset"),
+    ("predictions/", "what the network said at each evaluation"),
+    ("checkpoints/", "where it can go on from"),
+    ("tensorboard/", "for TensorBoard"),
+    ("prepared/", "the table of the dataset"),
 ];
 
 /// The files of a run that are there.

@@ -78,7 +78,10 @@ fn load() -> Option<f64> {
 /// Says so if the threads do not have a core each: libtorch's wait for each other by spinning.
 fn crowded(threads: u64, cores: u64, load: Option<f64>) -> Option<String> {
     if threads > cores {
-        return Some(format!("{threads} threads on {}: far slower than --threads {cores}", counted(cores, "core")));
+        return Some(format!(
+            "{threads} threads on {}: far slower than --threads {cores}",
+            counted(cores, "core")
+        ));
     }
     let load = load.filter(|load| threads > 1 && threads as f64 + load > cores as f64 + 0.5)?;
     let free = (cores as f64 - load).round().max(1.0);
@@ -96,7 +99,8 @@ mod tests {
     fn threads_want_a_core_each() {
         assert!(crowded(3, 2, None).is_some_and(|said| said.ends_with("--threads 2")));
         assert!(crowded(4, 4, Some(2.1)).is_some_and(|said| said.contains("--threads 2 ")));
-        for (threads, cores, load) in [(2, 2, None), (2, 2, Some(0.3)), (1, 2, Some(9.0)), (2, 4, Some(2.4))] {
+        for (threads, cores, load) in [(2, 2, None), (2, 2, Some(0.3)), (1, 2, Some(9.0)), (2, 4, Some(2.4))]
+        {
             assert_eq!(crowded(threads, cores, load), None, "{threads} {cores} {load:?}");
         }
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use calmix::engine::device::Device;
+use calmix::train::inspect;
 use calmix::train::trainer::evaluate_run;
 use clap::Args;
 
@@ -31,11 +32,13 @@ pub(crate) struct Evaluate {
 
 impl Evaluate {
     pub(crate) fn run(self) -> Result<Exit> {
+        inspect::recipe(&self.run)?;
         tell(&format!("judging {} …", self.run.display()));
         let verdict = evaluate_run(&self.run, self.device)?;
         let evaluations: Vec<_> = verdict.evaluations.iter().collect();
         let Some(first) = evaluations.first() else {
-            let what = "this run has neither a test subset nor labels that were held out: nothing to judge it by";
+            let what =
+                "this run has neither a test subset nor labels that were held out: nothing to judge it by";
             return Err(Mistake::new(what).into());
         };
         let table = figures::table(&evaluations).unwrap_or_default();

@@ -2,15 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use calmix::data::dataset::Dataset;
+use calmix::data::error::DataError;
 use calmix::data::prepare::prepare;
+use calmix::train::recipe::engine::OrAuto;
 use calmix::train::recipe::{Layers, Resolved, Source};
 use calmix::train::run::Paths;
 use calmix::train::trainer::Trainer;
 use clap::Args;
 
-use super::changes::Changes;
+use super::changes::{Changes, is_folder};
 use super::prepare::recipe_for;
 use super::resume::ended;
 use crate::claim::Claim;
@@ -65,7 +67,10 @@ impl Train {
         let mut resolved = layers(&self.files_are(base.as_deref())?)?.resolve()?;
         resolved.ready()?;
         let root = PathBuf::from(&resolved.recipe.dataset.path);
-        super::changes::is_folder(&root)?;
+        is_folder(&root)?;
+        if let OrAuto::Is(device) = resolved.recipe.train.device {
+            device.check().map_err(|error| Mistake::new(error.to_string()).or_try("calmix doctor"))?;
+        }
         let mut claim = Claim::take(self.run.as_deref(), &name)?;
         let dataset = self.dataset(&resolved, &root, claim.folder())?;
         if base.as_deref() == Some("folder") {
@@ -91,13 +96,16 @@ impl Train {
         }
         let Some(data) = self.changes.data()? else {
             let what = "there is nothing to train: name a recipe, a file or a folder of images";
-            return Err(Mistake::new(what).or_try("`calmix recipes`, or `calmix train --data FOLDER`").into());
+            return Err(Mistake::new(what)
+                .or_try("`calmix recipes`, or `calmix train --data FOLDER`")
+                .into());
         };
         let source = source::guess(data);
         match recipe_for(source) {
             "folder" => Ok(Some("folder".to_owned())),
             recipe => {
-                let what = format!("{}: this is {source}, no folder of images; name a recipe", data.display());
+                let what =
+                    format!("{}: this is {source}, no folder of images; name a recipe", data.display());
                 let next = format!("calmix train {recipe} --data {}", typed(data));
                 Err(Mistake::new(what).or_try(next).into())
             }
@@ -129,10 +137,21 @@ impl Train {
             if !self.changes.quiet {
                 tell(&format!("reading {} …", root.display()));
             }
-            opening::found(&prepare(&data.source_spec(), root, &target)?);
+            let report = prepare(&data.source_spec(), root, &target);
+            opening::found(&report.map_err(|error| other_files(root, data.source, error))?);
         }
         Ok(Dataset::open(&target, root)?)
     }
+}
+
+/// The files are not what the recipe says: what they seem to be instead.
+fn other_files(root: &Path, wanted: Source, error: DataError) -> Error {
+    let (is, next) = (source::guess(root), recipe_for(source::guess(root)));
+    if next == recipe_for(wanted) || next == "folder" {
+        return error.into();
+    }
+    let what = format!("{error}; these files seem to be {is}");
+    Mistake::new(what).or_try(format!("calmix train {next} --data {}", typed(root))).into()
 }
 
 /// What a folder of images has, as far as it decides which of them judge and which are learnt from.

@@ -61,7 +61,8 @@ fn train(
         "checkpoint.every=1000000".to_owned(),
         "log.every=1".to_owned(),
     ];
-    let layers = settings.iter().fold(Layers::new().recipe("desk-fashion-mnist"), |layers, set| layers.set(set));
+    let layers =
+        settings.iter().fold(Layers::new().recipe("desk-fashion-mnist"), |layers, set| layers.set(set));
     let stop = AtomicBool::new(false);
     let mut whole = Whole { stop: &stop, is_over, began: None, images: 0.0, waited: 0.0, last: None };
     Trainer::new(&stop).tell(&mut whole).start(layers.resolve()?, run)?;
