@@ -22,7 +22,7 @@ const FILES: &[(&str, &str)] = &[
 /// The files of a run that are there.
 pub(crate) fn run(folder: &Path) -> String {
     let there = FILES.iter().filter(|(name, _)| folder.join(name).exists());
-    let lines: String = there.map(|(name, what)| format!("  {name:<18} {what}\n")).collect();
+    let lines = there.map(|(name, what)| format!("  {name:<18} {what}\n")).collect::<Vec<_>>().concat();
     format!("written to {}:\n{lines}", folder.display())
 }
 

@@ -16,14 +16,19 @@ use crate::terminal::say;
 pub(crate) struct Recipes {}
 
 impl Recipes {
+    // It has no options yet; every command is run the same way.
+    #[allow(clippy::unused_self)]
     pub(crate) fn run(self) -> Result<Exit> {
         let longest = builtin().iter().map(|recipe| recipe.name.len()).max().unwrap_or(0);
-        let mut text = String::new();
+        let mut lines = Vec::new();
         for recipe in builtin() {
             let about = Layers::new().recipe(recipe.name).resolve()?.recipe.description;
-            text += &format!("{:<longest$}  {about}\n", recipe.name);
+            lines.push(format!("{:<longest$}  {about}\n", recipe.name));
         }
-        say(&format!("{text}\nnext: calmix inspect RECIPE, or calmix train RECIPE --data FOLDER"))?;
+        say(&format!(
+            "{}\nnext: calmix inspect RECIPE, or calmix train RECIPE --data FOLDER",
+            lines.concat()
+        ))?;
         Ok(Exit::Done)
     }
 }

@@ -152,7 +152,7 @@ impl Said {
 pub(crate) fn golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/golden").join(name);
     // No editor keeps the space that clap leaves at the end of lines.
-    let text: String = text.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    let text = text.lines().map(|line| line.trim_end().to_owned() + "\n").collect::<Vec<_>>().concat();
     if std::env::var_os("CALMIX_BLESS").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();

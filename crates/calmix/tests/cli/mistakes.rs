@@ -11,11 +11,11 @@ fn mistakes_of_a_beginner() {
     fs::create_dir(desk.path("thesis")).unwrap();
     fs::write(desk.path("thesis/chapter.tex"), "").unwrap();
     fs::write(desk.path("mine.toml"), "extends = \"cifar10\"\n\n[train]\nepochs = 3\n").unwrap();
-    let mut transcript = String::new();
+    let mut transcript = Vec::new();
     for line in [
-        "trian",
+        "trainn",
         "train",
-        "train desk-fashon-mnist",
+        "train desk-fashionmnist",
         "train desk-fashion-mnist",
         "train desk-fashion-mnist --data garmnets",
         "train --data garments",
@@ -42,9 +42,9 @@ fn mistakes_of_a_beginner() {
     ] {
         let said = desk.run(&line.split(' ').collect::<Vec<_>>());
         assert_eq!(said.stdout, "", "{line}");
-        transcript += &format!("$ calmix {line}\n{}exit code {}\n\n", said.stderr, said.code);
+        transcript.push(format!("$ calmix {line}\n{}exit code {}\n\n", said.stderr, said.code));
     }
-    golden("mistakes.txt", &transcript);
+    golden("mistakes.txt", &transcript.concat());
     // Nothing is left of a run that did not begin, and nothing of others is touched.
     assert!(!desk.path("runs").exists());
     assert_eq!(fs::read_dir(desk.path("thesis")).unwrap().count(), 1);

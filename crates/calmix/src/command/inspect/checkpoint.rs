@@ -26,8 +26,8 @@ pub(super) fn shown(folder: &Path) -> Result<String> {
     })?;
     let checkpoint = found.checkpoint;
     let manifest = checkpoint.manifest();
-    let files: String =
-        manifest.files.iter().map(|file| format!("  {:<22} {}\n", file.name, bytes(file.length))).collect();
+    let files = manifest.files.iter().map(|file| format!("  {:<22} {}\n", file.name, bytes(file.length)));
+    let files = files.collect::<Vec<_>>().concat();
     let short = |hash: &str| hash.chars().take(12).collect::<String>();
     let run = folder.parent().and_then(Path::parent).unwrap_or(&folder);
     Ok(format!(

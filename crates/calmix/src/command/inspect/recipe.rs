@@ -23,7 +23,8 @@ pub(super) fn file(path: &Path) -> Result<String> {
 
 /// As TOML, whose comments the rest is: the whole can be kept as a file.
 fn shown(title: &str, resolved: &Resolved, next: &str) -> String {
-    let warnings: String = resolved.warnings.iter().map(|odd| format!("# warning: {odd}\n")).collect();
+    let warnings =
+        resolved.warnings.iter().map(|odd| format!("# warning: {odd}\n")).collect::<Vec<_>>().concat();
     let hash: String = resolved.hash().chars().take(12).collect();
     let keys = resolved.to_toml_with_origins();
     format!("# {title} ({hash}): each value, and where it came from\n{warnings}\n{keys}\n# next: {next}\n")

@@ -22,7 +22,7 @@ pub(super) fn shown(folder: &Path) -> Result<String> {
         (None, None) => format!("no checkpoint yet, of {}", counted(steps, "step")),
     };
     let short = |hash: &str| hash.chars().take(12).collect::<String>();
-    let mut text = format!(
+    let about = format!(
         "run {}: {state}\n\
          recipe    {} ({})\n\
          network   {}\n\
@@ -39,18 +39,19 @@ pub(super) fn shown(folder: &Path) -> Result<String> {
         environment.system,
         environment.device,
     );
-    for bad in skipped {
-        text += &format!("warning: the checkpoint of step {} cannot be used: {}\n", bad.step, bad.reason);
-    }
+    let damaged = skipped
+        .iter()
+        .map(|bad| format!("warning: the checkpoint of step {} cannot be used: {}\n", bad.step, bad.reason));
+    let damaged = damaged.collect::<Vec<_>>().concat();
     let seen = match &result {
         Some(result) => figures::of_result(result, &events),
         None => figures::latest(&events, |_| true),
     };
-    if let Some(first) = seen.first() {
-        text += &format!("the model after {}\n\n", counted(first.step, "step"));
-    }
-    text += &figures::table(&seen).map(|table| table + "\n").unwrap_or_default();
-    text += &written::run(folder).replacen("written to", "in", 1);
-    let next = if result.is_some() { "evaluate" } else { "resume" };
-    Ok(text + &written::next(next, folder))
+    let figures = seen
+        .first()
+        .zip(figures::table(&seen))
+        .map(|(first, table)| format!("the model after {}\n\n{table}\n", counted(first.step, "step")));
+    let files = written::run(folder).replacen("written to", "in", 1);
+    let next = written::next(if result.is_some() { "evaluate" } else { "resume" }, folder);
+    Ok([about, damaged, figures.unwrap_or_default(), files, next].concat())
 }
