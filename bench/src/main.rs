@@ -13,7 +13,7 @@ mod worker;
 use anyhow::{Result, bail};
 
 /// As in the `calmix` binary.
-#[cfg(feature = "engine")]
+#[cfg(all(unix, feature = "engine"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -1,0 +1,57 @@
+//! A run: how far it is, what it was made with, what came of it.
+
+use std::path::Path;
+
+use anyhow::Result;
+use calmix::train::inspect::{Inspected, events, has_begun, inspect};
+use calmix::train::trainer::TrainError;
+
+use crate::number::{counted, grouped};
+use crate::{figures, written};
+
+pub(super) fn shown(folder: &Path) -> Result<String> {
+    if !has_begun(folder) {
+        return Err(TrainError::Unborn { path: folder.to_owned() }.into());
+    }
+    let Inspected { recipe, environment, step, skipped, result } = inspect(folder)?;
+    let events = events(folder)?;
+    let steps = recipe.recipe.train.steps;
+    let state = match (&result, step) {
+        (Some(_), _) => format!("finished after {}", counted(steps, "step")),
+        (None, Some(step)) => format!("{} of {} are kept", grouped(step), counted(steps, "step")),
+        (None, None) => format!("no checkpoint yet, of {}", counted(steps, "step")),
+    };
+    let short = |hash: &str| hash.chars().take(12).collect::<String>();
+    let about = format!(
+        "run {}: {state}\n\
+         recipe    {} ({})\n\
+         network   {}\n\
+         data      {} ({})\n\
+         made by   calmix {}, {}, {} on {}\n\n",
+        folder.display(),
+        recipe.recipe.description,
+        short(&recipe.hash()),
+        recipe.recipe.network.name,
+        recipe.recipe.dataset.path,
+        short(&environment.dataset),
+        environment.calmix,
+        environment.engine,
+        environment.system,
+        environment.device,
+    );
+    let damaged = skipped
+        .iter()
+        .map(|bad| format!("warning: the checkpoint of step {} cannot be used: {}\n", bad.step, bad.reason));
+    let damaged = damaged.collect::<Vec<_>>().concat();
+    let seen = match &result {
+        Some(result) => figures::of_result(result, &events),
+        None => figures::latest(&events, |_| true),
+    };
+    let figures = seen
+        .first()
+        .zip(figures::table(&seen))
+        .map(|(first, table)| format!("the model after {}\n\n{table}\n", counted(first.step, "step")));
+    let files = written::run(folder).replacen("written to", "in", 1);
+    let next = written::next(if result.is_some() { "evaluate" } else { "resume" }, folder);
+    Ok([about, damaged, figures.unwrap_or_default(), files, next].concat())
+}

@@ -1,0 +1,91 @@
+//! `calmix resume`: on from where a run was stopped.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use calmix::train::inspect;
+use calmix::train::recipe::Layers;
+use calmix::train::run::{Paths, RunFile};
+use calmix::train::trainer::{Outcome, TrainError, Trainer};
+use clap::Args;
+
+use super::changes::Changes;
+use crate::exit::Exit;
+use crate::number::{counted, grouped};
+use crate::progress::Shown;
+use crate::stop::Stop;
+use crate::terminal::{clear_line, say, tell};
+use crate::{figures, written};
+
+/// Continue a run that was stopped or killed, to the same bits as if it had not been
+///
+/// What a run learns cannot change on the way; what can, such as --threads, where its data is, or --set
+/// checkpoint.every=100, may be given here. The environment is not asked: the run's own recipe counts.
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// The folder of the run
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    #[command(flatten)]
+    changes: Changes,
+}
+
+impl Resume {
+    pub(crate) fn run(self) -> Result<Exit> {
+        let mut resolved = inspect::recipe(&self.run)?;
+        let mut changed = None;
+        if !self.changes.are_none() {
+            let layers = Layers::new().file(&Paths::new(&self.run).file(RunFile::Recipe)?);
+            resolved = self.changes.over(layers)?.resolve()?;
+            changed = Some(resolved.clone());
+        }
+        let steps = resolved.recipe.train.steps;
+        if !self.changes.quiet {
+            tell(&format!("resuming {}, a run of {}", self.run.display(), counted(steps, "step")));
+        }
+        let stop = Stop::listen()?;
+        let shown = Shown::new(steps, self.changes.quiet);
+        let outcome = Trainer::new(stop.flag()).tell(shown).resume(&self.run, changed);
+        ended(outcome, &self.run, stop)
+    }
+}
+
+/// Shows how a run ended.
+pub(super) fn ended(outcome: Result<Outcome, TrainError>, run: &Path, stop: Stop) -> Result<Exit> {
+    clear_line();
+    // Whatever came of it: from here on nothing is said about stopping.
+    let stopped = stop.exit();
+    match outcome? {
+        Outcome::Stopped { step } => {
+            let steps = inspect::recipe(run)?.recipe.train.steps;
+            let kept = if step == 0 { "nothing was learnt yet" } else { "everything up to there is kept" };
+            say(&format!(
+                "stopped after {} of {} in {}: {kept}\n{}",
+                grouped(step),
+                counted(steps, "step"),
+                run.display(),
+                written::next("resume", run)
+            ))?;
+            Ok(stopped)
+        }
+        Outcome::AlreadyFinished(_) => {
+            say(&format!("{}: this run was finished before\n\n{}", run.display(), result(run)?))?;
+            Ok(Exit::Done)
+        }
+        Outcome::Finished(_) => {
+            say(&result(run)?)?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// The result of a finished run, with its files.
+fn result(run: &Path) -> Result<String> {
+    let (result, events) = (inspect::result(run)?, inspect::events(run)?);
+    let figures = result.as_ref().map(|result| {
+        let table = figures::table(&figures::of_result(result, &events));
+        let table = table.unwrap_or("no labels were held out, so there are no figures\n".to_owned());
+        format!("the model after {}\n\n{table}{}\n", counted(result.step, "step"), figures::by_rule(result))
+    });
+    Ok(figures.unwrap_or_default() + &written::run(run) + &written::next("inspect", run))
+}

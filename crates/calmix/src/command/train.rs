@@ -1,0 +1,172 @@
+//! `calmix train`: from a recipe and a dataset to a model.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Error, Result};
+use calmix::data::dataset::Dataset;
+use calmix::data::error::DataError;
+use calmix::data::prepare::prepare;
+use calmix::train::recipe::engine::OrAuto;
+use calmix::train::recipe::{Layers, Resolved, Source};
+use calmix::train::run::Paths;
+use calmix::train::trainer::Trainer;
+use clap::Args;
+
+use super::changes::{Changes, is_folder};
+use super::prepare::recipe_for;
+use super::resume::ended;
+use crate::claim::Claim;
+use crate::exit::Exit;
+use crate::failure::Mistake;
+use crate::number::typed;
+use crate::progress::Shown;
+use crate::stop::Stop;
+use crate::terminal::{tell, warn};
+use crate::{opening, source};
+
+/// Train a model: from a recipe and a dataset to weights, a temperature and figures
+///
+/// With a folder of images and no RECIPE, the recipe `folder` is taken. Every key of a recipe can be changed: by a FILE
+/// of your own, by the environment (CALMIX_TRAIN__STEPS=2000), by --set; the later in this list wins.
+///
+/// A run is a folder. It can be stopped at any time with Ctrl-C, or killed, and `calmix resume` goes on to the same
+/// bits as if nothing had happened.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Train {
+    /// A recipe that comes with calmix; `calmix recipes` lists them
+    recipe: Option<String>,
+    /// A recipe of your own, in TOML, over RECIPE or over the one that it `extends`
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The folder of the run, empty or not there yet [default: runs/RECIPE-1, -2, …]
+    #[arg(long, value_name = "FOLDER")]
+    run: Option<PathBuf>,
+    #[command(flatten)]
+    changes: Changes,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  calmix train --data photos
+  calmix train desk-fashion-mnist --data fashion-mnist
+  calmix train cifar10 --data cifar-10-batches-bin --set labels.count=25 --set train.seed=1
+  calmix train --file mine.toml --run runs/mine";
+
+impl Train {
+    pub(crate) fn run(self) -> Result<Exit> {
+        let base = self.base()?;
+        let name = self.name(base.as_deref());
+        let layers = |found: &str| {
+            let layers = base.iter().fold(Layers::new(), |layers, name| layers.recipe(name));
+            // Below everything that was asked for.
+            let layers = layers.text(Path::new("what is in the folder"), found);
+            let layers = self.file.iter().fold(layers, |layers, file| layers.file(file));
+            self.changes.over(layers.environment(std::env::vars_os()))
+        };
+        let mut resolved = layers(&self.files_are(base.as_deref())?)?.resolve()?;
+        resolved.ready()?;
+        let root = PathBuf::from(&resolved.recipe.dataset.path);
+        is_folder(&root)?;
+        if let OrAuto::Is(device) = resolved.recipe.train.device {
+            device.check().map_err(|error| Mistake::new(error.to_string()).or_try("calmix doctor"))?;
+        }
+        let mut claim = Claim::take(self.run.as_deref(), &name)?;
+        let dataset = self.dataset(&resolved, &root, claim.folder())?;
+        if base.as_deref() == Some("folder") {
+            let found = self.files_are(base.as_deref())? + &adapted(&dataset, self.changes.quiet);
+            resolved = layers(&found)?.resolve()?;
+        }
+        opening::odd(&resolved);
+        if !self.changes.quiet {
+            opening::tell_about(&name, &resolved, &dataset, claim.folder())?;
+        }
+        drop(dataset);
+        claim.hand_over();
+        let stop = Stop::listen()?;
+        let shown = Shown::new(resolved.recipe.train.steps, self.changes.quiet);
+        let outcome = Trainer::new(stop.flag()).tell(shown).start(resolved, claim.folder());
+        ended(outcome, claim.folder(), stop)
+    }
+
+    /// The recipe of ours to begin with.
+    fn base(&self) -> Result<Option<String>> {
+        if self.recipe.is_some() || self.file.is_some() {
+            return Ok(self.recipe.clone());
+        }
+        let Some(data) = self.changes.data()? else {
+            let what = "there is nothing to train: name a recipe, a file or a folder of images";
+            return Err(Mistake::new(what)
+                .or_try("`calmix recipes`, or `calmix train --data FOLDER`")
+                .into());
+        };
+        let source = source::guess(data);
+        match recipe_for(source) {
+            "folder" => Ok(Some("folder".to_owned())),
+            recipe => {
+                let what =
+                    format!("{}: this is {source}, no folder of images; name a recipe", data.display());
+                let next = format!("calmix train {recipe} --data {}", typed(data));
+                Err(Mistake::new(what).or_try(next).into())
+            }
+        }
+    }
+
+    /// What the run is called: by its recipe, or by the file.
+    fn name(&self, base: Option<&str>) -> String {
+        let file = || self.file.as_ref()?.file_stem()?.to_str().map(str::to_owned);
+        self.recipe.clone().or_else(file).or(base.map(str::to_owned)).unwrap_or("run".to_owned())
+    }
+
+    /// For a folder of images: in which form it has its labels.
+    fn files_are(&self, base: Option<&str>) -> Result<String> {
+        let data = self.changes.data()?.filter(|_| base == Some("folder"));
+        let source = data.map(source::guess);
+        let other = source.filter(|source| matches!(source, Source::LabelsCsv | Source::Webdataset));
+        Ok(other.map(|source| format!("dataset.source = \"{source}\"\n")).unwrap_or_default())
+    }
+
+    /// The dataset, prepared into the run's folder if it has not been prepared before.
+    fn dataset(&self, resolved: &Resolved, root: &Path, run: &Path) -> Result<Dataset> {
+        let data = &resolved.recipe.dataset;
+        if !data.prepared.is_empty() {
+            return Ok(Dataset::open(Path::new(&data.prepared), root)?);
+        }
+        let target = Paths::new(run).prepared();
+        if !target.exists() {
+            if !self.changes.quiet {
+                tell(&format!("reading {} …", root.display()));
+            }
+            let report = prepare(&data.source_spec(), root, &target);
+            opening::found(&report.map_err(|error| other_files(root, data.source, error))?);
+        }
+        Ok(Dataset::open(&target, root)?)
+    }
+}
+
+/// The files are not what the recipe says: what they seem to be instead.
+fn other_files(root: &Path, wanted: Source, error: DataError) -> Error {
+    let (is, next) = (source::guess(root), recipe_for(source::guess(root)));
+    if next == recipe_for(wanted) || next == "folder" {
+        return error.into();
+    }
+    let what = format!("{error}; these files seem to be {is}");
+    Mistake::new(what).or_try(format!("calmix train {next} --data {}", typed(root))).into()
+}
+
+/// What a folder of images has, as far as it decides which of them judge and which are learnt from.
+fn adapted(dataset: &Dataset, is_quiet: bool) -> String {
+    let has = |name: &str| dataset.header().subsets.iter().any(|subset| subset.name == name);
+    let judge = match (has("test"), has("val")) {
+        (true, _) => String::new(),
+        (false, true) => "dataset.test = \"val\"\n".to_owned(),
+        (false, false) => {
+            if !is_quiet {
+                warn("there is no test subset: a fifth of the labels is held out to judge by");
+            }
+            "dataset.test = \"\"\nlabels.validation = 0.2\n".to_owned()
+        }
+    };
+    let learnt: Vec<_> = ["train", "unlabelled"].into_iter().filter(|name| has(name)).collect();
+    format!("{judge}labels.unlabelled_from = {learnt:?}\n")
+}

@@ -1,0 +1,67 @@
+//! Ctrl-C and SIGTERM: the first one asks a run to keep its state and stop, the second one ends it at once.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::{register, register_conditional_shutdown};
+
+use crate::exit::Exit;
+use crate::terminal;
+
+/// How long a person waits at most to see that a signal has arrived.
+const SOON: Duration = Duration::from_millis(100);
+
+/// What signals ask for.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    asked: Arc<AtomicBool>,
+    by_term: Arc<AtomicBool>,
+    over: Arc<AtomicBool>,
+    watcher: JoinHandle<()>,
+}
+
+impl Stop {
+    /// From now on signals are obeyed this way.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub(crate) fn listen() -> io::Result<Self> {
+        let [asked, by_term, over] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the signal that sets the flag does not yet see it.
+            register_conditional_shutdown(signal, Exit::Interrupted.code().into(), Arc::clone(&asked))?;
+            register(signal, Arc::clone(&asked))?;
+        }
+        register(SIGTERM, Arc::clone(&by_term))?;
+        let (seen, done) = (Arc::clone(&asked), Arc::clone(&over));
+        // A step is short but an evaluation is not: without a word, people press Ctrl-C again.
+        let watcher = thread::spawn(move || {
+            while !done.load(Ordering::Relaxed) {
+                if seen.load(Ordering::Relaxed) {
+                    terminal::clear_line();
+                    terminal::tell("stopping at the end of this step; once more to stop at once");
+                    return;
+                }
+                thread::park_timeout(SOON);
+            }
+        });
+        Ok(Self { asked, by_term, over, watcher })
+    }
+
+    /// Whether to stop.
+    pub(crate) fn flag(&self) -> &AtomicBool {
+        &self.asked
+    }
+
+    /// The run has stopped: nothing more is said, and the command ends like this.
+    pub(crate) fn exit(self) -> Exit {
+        self.over.store(true, Ordering::Relaxed);
+        self.watcher.thread().unpark();
+        let _ = self.watcher.join();
+        if self.by_term.load(Ordering::Relaxed) { Exit::Requeue } else { Exit::Interrupted }
+    }
+}

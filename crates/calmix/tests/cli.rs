@@ -1,0 +1,18 @@
+//! The binary as a person meets it: whole commands, what they print, what they leave, how they end.
+//!
+//! Texts are compared with the files in `tests/cli/golden`; `CALMIX_BLESS=1 cargo test -p calmix --test cli` writes
+//! them anew.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "cli/desk.rs"]
+mod desk;
+#[path = "cli/helps.rs"]
+mod helps;
+#[path = "cli/inspects.rs"]
+mod inspects;
+#[path = "cli/mistakes.rs"]
+mod mistakes;
+#[path = "cli/signals.rs"]
+mod signals;
+#[path = "cli/trains.rs"]
+mod trains;

@@ -1,0 +1,87 @@
+//! Ctrl-C and its relatives, with real signals.
+#![cfg(unix)]
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use crate::desk::Desk;
+
+/// More steps than are made before the first signal arrives.
+const MANY: u32 = 400;
+
+struct Going {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Going {
+    fn new(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Self { child, stderr }
+    }
+
+    /// Waits until this is told.
+    fn until(&mut self, part: &str) {
+        let mut line = String::new();
+        while !line.contains(part) {
+            line.clear();
+            assert!(self.stderr.read_line(&mut line).unwrap() > 0, "it ended before it said {part:?}");
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// What it printed, and how it ended.
+    fn end(mut self) -> (String, Option<i32>) {
+        std::io::copy(&mut self.stderr, &mut std::io::sink()).unwrap();
+        let mut stdout = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        (stdout, self.child.wait().unwrap().code())
+    }
+}
+
+#[test]
+fn a_run_that_is_stopped_says_how_to_go_on_and_does() {
+    let desk = Desk::new().with_garments();
+    let mut going = Going::new(desk.training(MANY, &["--run", "first"]));
+    going.until("step   2/400");
+    // Whoever else comes is told who has it.
+    desk.run(&["resume", "first"]).with_code(1).tells(&["process ", "has this run; wait until it ends"]);
+    going.signal("INT");
+    let (stdout, code) = going.end();
+    assert_eq!(code, Some(130), "{stdout}");
+    assert!(stdout.starts_with("stopped after "), "{stdout}");
+    assert!(stdout.contains(" of 400 steps in first: everything up to there is kept\n"), "{stdout}");
+    assert!(stdout.ends_with("next: calmix resume first\n"), "{stdout}");
+    desk.run(&["inspect", "first"])
+        .with_code(0)
+        .says(&[" of 400 steps are kept\n", "next: calmix resume first\n"]);
+
+    let mut going = Going::new(desk.command(&["resume", "first"]));
+    going.until("/400  loss ");
+    going.signal("TERM");
+    let (stdout, code) = going.end();
+    assert_eq!(code, Some(75), "{stdout}");
+
+    let whole = desk.run(&["resume", "first", "--quiet"]).with_code(0);
+    whole.says(&["the model after 400 steps\n", "next: calmix inspect first\n"]);
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let desk = Desk::new().with_garments();
+    // So many resamples that the last evaluation would take minutes.
+    let more = ["--run", "first", "--set", "evaluate.bootstrap=1000000", "--set", "evaluate.every=100"];
+    let mut going = Going::new(desk.training(2, &more));
+    going.until("step 2/2");
+    going.signal("INT");
+    going.until("stopping at the end of this step; once more to stop at once");
+    going.signal("INT");
+    let (stdout, code) = going.end();
+    assert_eq!((stdout.as_str(), code), ("", Some(130)));
+    assert!(!desk.path("first/result.json").exists());
+}
