@@ -1,7 +1,7 @@
 //! Networks: images in, logits and pooled features out.
 //!
 //! A network here is a description: which layers, under which names. Its weights are elsewhere
-//! ([`parameters`](crate::parameters)), so that the live weights and their average run through the same code.
+//! (one flat buffer), so that the live weights and their average run through the same code.
 
 pub(crate) mod layer;
 mod layout;
