@@ -9,8 +9,8 @@ use crate::number::{counted, percent, plain};
 /// One figure as it is, and at the fitted temperature.
 type Row = (&'static str, String, Option<String>);
 
-/// The figures of some evaluations, split by split; none where there are none.
-pub(crate) fn table(evaluations: &[&Evaluation]) -> Option<String> {
+/// The figures of some evaluations, split by split; none where there are none. Final ones are more thorough.
+pub(crate) fn table(evaluations: &[&Evaluation], is_final: bool) -> Option<String> {
     let judged = evaluations.iter().map(|seen| of_one(seen)).collect::<Vec<_>>();
     let last = evaluations.last()?;
     let mut notes = Vec::new();
@@ -26,7 +26,10 @@ pub(crate) fn table(evaluations: &[&Evaluation]) -> Option<String> {
             };
             notes.push(format!("the temperature was fitted on {}", counted(scaled.fitted_samples, on)));
         }
-        None => notes.push("no temperature: too few labels were held out to fit one".to_owned()),
+        None if is_final => {
+            notes.push("no temperature: its labels are too few, or learnt by heart".to_owned());
+        }
+        None => notes.push("intervals and a temperature come at the end of the run".to_owned()),
     }
     Some(format!("{}({})\n", judged.join("\n"), notes.join("; ")))
 }

@@ -3,6 +3,7 @@
 
 mod claim;
 mod command;
+mod cores;
 mod exit;
 mod failure;
 mod figures;

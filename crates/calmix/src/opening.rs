@@ -11,6 +11,7 @@ use calmix::engine::network::Network;
 use calmix::engine::precision::Precision;
 use calmix::train::recipe::{Keep, Resolved};
 
+use crate::cores;
 use crate::number::{counted, grouped};
 use crate::terminal::{tell, warn};
 
@@ -46,7 +47,7 @@ pub(crate) fn tell_about(name: &str, resolved: &Resolved, dataset: &Dataset, run
     let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
     let precision = train.precision.or_else(|| Precision::best(device));
     let threads = match device {
-        Device::Cpu => format!(", {}", counted(threads(train.threads), "thread")),
+        Device::Cpu => format!(", {}", counted(cores::threads(train.threads), "thread")),
         Device::Cuda(_) | Device::Mps => String::new(),
     };
     let word = |key| resolved.value(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
@@ -76,15 +77,10 @@ pub(crate) fn tell_about(name: &str, resolved: &Resolved, dataset: &Dataset, run
         u64::from(train.batch) * u64::from(train.ratio),
         run.display(),
     ));
-    Ok(())
-}
-
-/// The threads that a recipe comes to.
-pub(crate) fn threads(asked: u32) -> u64 {
-    match asked {
-        0 => std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64),
-        asked => asked.into(),
+    if device == Device::Cpu {
+        cores::warn_if_crowded(cores::threads(train.threads));
     }
+    Ok(())
 }
 
 /// The split that the run will draw.

@@ -3,17 +3,16 @@
 mod trial;
 
 use std::env::consts::{ARCH, OS};
-use std::fs;
 
 use anyhow::Result;
 use calmix::engine::device::{Device, LIBTORCH};
 use calmix::engine::precision::Precision;
 use clap::Args;
 
+use crate::cores;
 use crate::exit::Exit;
 use crate::number::{counted, grouped};
-use crate::opening::threads;
-use crate::terminal::{say, tell, warn};
+use crate::terminal::{say, tell};
 use trial::{Trial, try_out};
 
 /// Show versions, devices and threads, and train for some ten seconds to see that everything works
@@ -35,7 +34,7 @@ impl Doctor {
         let devices = Device::all();
         let best = devices.first().copied().unwrap_or(Device::Cpu);
         let names: Vec<String> = devices.iter().map(Device::to_string).collect();
-        let (cores, threads) = (threads(0), threads(self.threads.unwrap_or(0)));
+        let (cores, threads) = (cores::all(), cores::threads(self.threads.unwrap_or(0)));
         say(&format!(
             "calmix     {} for {OS} {ARCH}\n\
              libtorch   {LIBTORCH}\n\
@@ -47,9 +46,7 @@ impl Doctor {
             format!("{:?}", Precision::best(best)).to_lowercase(),
             counted(cores, "core"),
         ))?;
-        if let Some(busy) = crowded(threads, cores, load()) {
-            warn(&busy);
-        }
+        cores::warn_if_crowded(threads);
         if self.seconds == 0 {
             return Ok(Exit::Done);
         }
@@ -67,41 +64,5 @@ impl Doctor {
         }
         say("next: calmix recipes, or calmix prepare FOLDER")?;
         Ok(Exit::Done)
-    }
-}
-
-/// How many processes want a core, on systems that tell.
-fn load() -> Option<f64> {
-    fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
-}
-
-/// Says so if the threads do not have a core each: libtorch's wait for each other by spinning.
-fn crowded(threads: u64, cores: u64, load: Option<f64>) -> Option<String> {
-    if threads > cores {
-        return Some(format!(
-            "{threads} threads on {}: far slower than --threads {cores}",
-            counted(cores, "core")
-        ));
-    }
-    let load = load.filter(|load| threads > 1 && threads as f64 + load > cores as f64 + 0.5)?;
-    let free = (cores as f64 - load).round().max(1.0);
-    Some(format!(
-        "other programs keep {load:.1} of {} busy: --threads {free} may be faster than {threads}",
-        counted(cores, "core")
-    ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn threads_want_a_core_each() {
-        assert!(crowded(3, 2, None).is_some_and(|said| said.ends_with("--threads 2")));
-        assert!(crowded(4, 4, Some(2.1)).is_some_and(|said| said.contains("--threads 2 ")));
-        for (threads, cores, load) in [(2, 2, None), (2, 2, Some(0.3)), (1, 2, Some(9.0)), (2, 4, Some(2.4))]
-        {
-            assert_eq!(crowded(threads, cores, load), None, "{threads} {cores} {load:?}");
-        }
     }
 }

@@ -41,7 +41,7 @@ impl Evaluate {
                 "this run has neither a test subset nor labels that were held out: nothing to judge it by";
             return Err(Mistake::new(what).into());
         };
-        let table = figures::table(&evaluations).unwrap_or_default();
+        let table = figures::table(&evaluations, true).unwrap_or_default();
         say(&format!(
             "the model after {}\n\n{table}\n{}",
             counted(first.step, "step"),

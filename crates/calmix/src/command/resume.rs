@@ -83,7 +83,7 @@ pub(super) fn ended(outcome: Result<Outcome, TrainError>, run: &Path, stop: Stop
 fn result(run: &Path) -> Result<String> {
     let (result, events) = (inspect::result(run)?, inspect::events(run)?);
     let figures = result.as_ref().map(|result| {
-        let table = figures::table(&figures::of_result(result, &events));
+        let table = figures::table(&figures::of_result(result, &events), true);
         let table = table.unwrap_or("no labels were held out, so there are no figures\n".to_owned());
         format!("the model after {}\n\n{table}{}\n", counted(result.step, "step"), figures::by_rule(result))
     });

@@ -49,7 +49,7 @@ pub(super) fn shown(folder: &Path) -> Result<String> {
     };
     let figures = seen
         .first()
-        .zip(figures::table(&seen))
+        .zip(figures::table(&seen, result.is_some()))
         .map(|(first, table)| format!("the model after {}\n\n{table}\n", counted(first.step, "step")));
     let files = written::run(folder).replacen("written to", "in", 1);
     let next = written::next(if result.is_some() { "evaluate" } else { "resume" }, folder);
