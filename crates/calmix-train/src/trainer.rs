@@ -190,7 +190,8 @@ impl<'a> Trainer<'a> {
         {
             return Ok(Outcome::AlreadyFinished(finished));
         }
-        let notes = prepare(&recipe, &run)?;
+        let mut notes = prepare(&recipe, &run)?;
+        notes.extend(other_bits(&before, &recipe));
         let fingerprint = match &found {
             Some(found) => found.checkpoint.manifest().identity.dataset.clone(),
             None => inspect::environment(folder)?.dataset,
@@ -253,6 +254,17 @@ fn prepare(recipe: &Resolved, run: &Run) -> Result<Vec<Note>, TrainError> {
     let found = unreadable.chain(report.warnings.iter().map(ToString::to_string));
     let hint = "prepare the dataset on its own to see the whole report";
     Ok(found.map(|text| Note { step: 0, text, hint: hint.to_owned() }).collect())
+}
+
+/// What may change on resuming, but decides in which order numbers are added up.
+fn other_bits(before: &Resolved, now: &Resolved) -> Option<Note> {
+    let (was, is) = (&before.recipe.train, &now.recipe.train);
+    let changed = (was.device, was.threads) != (is.device, is.threads);
+    changed.then(|| Note {
+        step: 0,
+        text: "the device or the number of threads is another than before".to_owned(),
+        hint: "the last bits of the result may differ from those of an uninterrupted run".to_owned(),
+    })
 }
 
 /// What the format has room for and this version cannot do.

@@ -161,7 +161,7 @@ fn training(recipe: &Recipe) -> Vec<Option<Found>> {
             left > 0.01,
             "ema.decay",
             &format!(
-                "leaves the initial weights {:.0} % of the average after {} steps; 0.99 suits a short run",
+                "leaves the initial weights {:.0} % of the average after {} steps; a lower decay suits so short a run",
                 100.0 * left,
                 train.steps
             ),

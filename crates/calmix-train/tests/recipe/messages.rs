@@ -251,8 +251,8 @@ fn warnings() {
         ),
         (
             &["train.steps=2000"],
-            "ema.decay = 0.999 (default) leaves the initial weights 14 % of the average after 2000 steps; 0.99 suits \
-             a short run",
+            "ema.decay = 0.999 (default) leaves the initial weights 14 % of the average after 2000 steps; a lower \
+             decay suits so short a run",
         ),
         (
             &["selection=median", "train.steps=10240"],

@@ -155,6 +155,26 @@ impl Sink for StopAt<'_> {
     }
 }
 
+/// Remembers notes.
+pub(crate) struct Notes<'a>(pub(crate) &'a mut Vec<String>);
+
+impl Sink for Notes<'_> {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        if let Event::Note(note) = event {
+            self.0.push(note.text.clone());
+        }
+        Ok(())
+    }
+
+    fn pace(&mut self, _: &Pace) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
 /// Ten classes that differ by brightness and by a bright corner, as idx files.
 pub(crate) fn dataset(folder: &Path) {
     fs::create_dir_all(folder).unwrap();

@@ -92,11 +92,20 @@ fn the_best_model_is_the_result_where_that_is_the_rule() {
 #[test]
 fn auto_is_written_down_and_timing_is_kept_apart() {
     let bench = Bench::new();
-    let folder = bench
-        .train("run", &["train.device=auto", "train.precision=auto", "log.tensorboard=true", "log.every=5"]);
+    let folder = bench.train(
+        "run",
+        &[
+            "train.device=auto",
+            "train.precision=auto",
+            "train.threads=0",
+            "log.tensorboard=true",
+            "log.every=5",
+        ],
+    );
     let recipe = inspect::recipe(&folder).unwrap();
     assert!(recipe.value("train.device").unwrap().as_str().is_some_and(|device| device != "auto"));
     assert!(recipe.value("train.precision").unwrap().as_str().is_some_and(|precision| precision != "auto"));
+    assert!(recipe.recipe.train.threads > 0);
     let timing = std::fs::read_to_string(folder.join("timing.jsonl")).unwrap();
     assert_eq!(timing.lines().count(), 3);
     assert_eq!(std::fs::read_dir(folder.join("tensorboard")).unwrap().count(), 1);

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use calmix_train::trainer::{Outcome, Trainer};
 
-use crate::made::{Bench, differing, resume};
+use crate::made::{Bench, Notes, differing, resume};
 
 #[test]
 fn every_method_goes_on_to_the_same_bits() {
@@ -56,4 +56,22 @@ fn a_run_may_be_stopped_at_every_step() {
     let Outcome::AlreadyFinished(finished) = resume(&folder).unwrap() else { panic!("not finished") };
     assert_eq!(finished.step, 12);
     assert_eq!(differing(&whole, &folder), Vec::<String>::new());
+}
+
+#[test]
+fn other_threads_may_go_on_and_are_warned_of_other_bits() {
+    let bench = Bench::new();
+    let said = |folder: &std::path::Path, threads: &str| {
+        let mut notes = Vec::new();
+        let settings = bench.recipe(&[threads]);
+        Trainer::new(&AtomicBool::new(false)).tell(Notes(&mut notes)).resume(folder, Some(settings)).unwrap();
+        notes
+    };
+    let same = bench.train_until("same", 3, &[]);
+    assert_eq!(said(&same, "train.threads=1"), Vec::<String>::new());
+    let other = bench.train_until("other", 3, &[]);
+    assert_eq!(
+        said(&other, "train.threads=2"),
+        ["the device or the number of threads is another than before"]
+    );
 }

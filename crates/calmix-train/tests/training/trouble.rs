@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calmix_engine::error::EngineError;
-use calmix_train::events::{Event, Pace};
+use calmix_train::events::Event;
 use calmix_train::inspect;
-use calmix_train::sink::{Sink, SinkError};
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
 use crate::faulty::{Fault, FaultyDisk};
-use crate::made::{Bench, differing, resume};
+use crate::made::{Bench, Notes, differing, resume};
 
 /// A learning rate that no network survives.
 const RUIN: [&str; 2] = ["optimiser.lr=1e30", "train.steps=30"];
@@ -143,25 +142,5 @@ fn a_kill_at_any_write_changes_nothing() {
             disk.struck()
         );
         fs::remove_dir_all(folder).unwrap();
-    }
-}
-
-/// Remembers notes.
-struct Notes<'a>(&'a mut Vec<String>);
-
-impl Sink for Notes<'_> {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        if let Event::Note(note) = event {
-            self.0.push(note.text.clone());
-        }
-        Ok(())
-    }
-
-    fn pace(&mut self, _: &Pace) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), SinkError> {
-        Ok(())
     }
 }
