@@ -27,7 +27,7 @@ pub(crate) fn table(evaluations: &[&Evaluation], is_final: bool) -> Option<Strin
             notes.push(format!("the temperature was fitted on {}", counted(scaled.fitted_samples, on)));
         }
         None if is_final => {
-            notes.push("no temperature: its labels are too few, or learnt by heart".to_owned());
+            notes.push("no temperature: the held-out labels are too few, and those it was trained on are learnt too well".to_owned());
         }
         None => notes.push("intervals and a temperature come at the end of the run".to_owned()),
     }

@@ -40,8 +40,10 @@ pub struct Scaling {
 impl Scaling {
     /// Fits on held-out labels if there are [`ENOUGH`], otherwise by cross-fitting on the labelled set.
     ///
-    /// None where neither says anything: no labels, or a labelled set that the network has learnt by heart, for
-    /// which no temperature is cold enough ([`Temperature::is_at_bound`]).
+    /// None where neither says anything: no labels, or a labelled set that the network has learnt so well that its
+    /// fit would make the network surer. It was trained on these labels and looks better on them than on any others,
+    /// so what they advise is too cold; a fit that warms is kept, one that cools would be wrong (on Fashion-MNIST with
+    /// 25 labels a class such a fit, 0.60, raised the ECE of the test split from 10 to 17 %).
     ///
     /// # Errors
     /// If labels and logits do not fit each other, or a logit is not finite.
@@ -62,7 +64,8 @@ impl Scaling {
         let fit = CrossFit::fit(labelled.matrix()?, &labelled.labels, FOLDS.min(n), seed)?;
         let temperature = fit.advised();
         let scaling = Self { temperature, fitted_on: FittedOn::LabelledCrossFit, samples: n as u64 };
-        Ok((!temperature.is_at_bound()).then_some(scaling))
+        let warms = temperature.value() > 1.0 && !temperature.is_at_bound();
+        Ok(warms.then_some(scaling))
     }
 }
 
@@ -95,6 +98,17 @@ mod tests {
         for scaling in [few, many] {
             assert!((scaling.temperature.value() * 3.0_f64.ln() / 6.0 - 1.0).abs() < 1e-12);
         }
+    }
+
+    /// Held-out labels may ask for more confidence; the ones that were trained on may not.
+    #[test]
+    fn labels_that_were_trained_on_never_make_it_surer() {
+        // One wrong in four hundred at a margin of 1: as sure as it is, it is not sure enough.
+        let mut modest = said(400, 400);
+        modest.logits = (0..400).flat_map(|_| [1.0, 0.0]).collect();
+        assert_eq!(Scaling::fit(None, Some(&modest), Seed(1)).unwrap(), None);
+        let held_out = Scaling::fit(Some(&modest), None, Seed(1)).unwrap().unwrap();
+        assert!(held_out.temperature.value() < 0.5);
     }
 
     #[test]
