@@ -15,7 +15,7 @@ mod tensorboard;
 use std::io;
 
 pub use jsonl::JsonLines;
-pub use progress::{Look, Progress};
+pub use progress::{Look, Progress, phrase};
 pub use tensorboard::TensorBoard;
 
 use crate::events::{Event, Pace};

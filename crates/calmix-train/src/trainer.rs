@@ -277,8 +277,9 @@ fn supported(recipe: &Resolved) -> Result<(), TrainError> {
     Err(TrainError::Unsupported(sentence.to_owned()))
 }
 
-/// How many threads: decided once, for the last bits of a result depend on it.
-fn threads(asked: u32) -> u32 {
+/// The threads that a recipe comes to: 0 is one for each core. Decided once a run, for the last bits of a result
+/// depend on it.
+pub fn threads(asked: u32) -> u32 {
     let all = || available_parallelism().map_or(1, NonZeroUsize::get);
     if asked == 0 { u32::try_from(all()).unwrap_or(1) } else { asked }
 }

@@ -12,14 +12,9 @@ pub(crate) fn all() -> u64 {
     available_parallelism().map_or(1, NonZeroUsize::get) as u64
 }
 
-/// The threads that a recipe comes to: 0 is one for each core.
-pub(crate) fn threads(asked: u32) -> u64 {
-    if asked == 0 { all() } else { asked.into() }
-}
-
 /// Says so if threads of the arithmetic do not have a core each.
-pub(crate) fn warn_if_crowded(threads: u64) {
-    if let Some(said) = crowded(threads, all(), load()) {
+pub(crate) fn warn_if_crowded(threads: u32) {
+    if let Some(said) = crowded(threads.into(), all(), load()) {
         warn(&said);
     }
 }

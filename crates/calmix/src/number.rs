@@ -4,29 +4,12 @@ use std::path::Path;
 
 use calmix::train::evaluate::Limits;
 
-/// Thousands apart: 1,048,576.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
+pub(crate) use calmix::train::sink::phrase::{grouped, measured as percent};
 
 /// A count and its noun.
 pub(crate) fn counted(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", grouped(number))
-}
-
-/// A share as per cent, with its limits.
-pub(crate) fn percent(share: f64, limits: Option<Limits>) -> String {
-    let limits = limits.map(|Limits { low, high }| format!(" ({:.1} to {:.1})", 100.0 * low, 100.0 * high));
-    format!("{:.1} %{}", 100.0 * share, limits.unwrap_or_default())
 }
 
 /// A figure that is no share, with its limits.

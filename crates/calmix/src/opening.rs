@@ -10,6 +10,7 @@ use calmix::engine::device::Device;
 use calmix::engine::network::Network;
 use calmix::engine::precision::Precision;
 use calmix::train::recipe::{Keep, Resolved};
+use calmix::train::trainer;
 
 use crate::cores;
 use crate::number::{counted, grouped};
@@ -47,7 +48,7 @@ pub(crate) fn tell_about(name: &str, resolved: &Resolved, dataset: &Dataset, run
     let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
     let precision = train.precision.or_else(|| Precision::best(device));
     let threads = match device {
-        Device::Cpu => format!(", {}", counted(cores::threads(train.threads), "thread")),
+        Device::Cpu => format!(", {}", counted(trainer::threads(train.threads).into(), "thread")),
         Device::Cuda(_) | Device::Mps => String::new(),
     };
     let word = |key| resolved.value(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
@@ -78,7 +79,7 @@ pub(crate) fn tell_about(name: &str, resolved: &Resolved, dataset: &Dataset, run
         run.display(),
     ));
     if device == Device::Cpu {
-        cores::warn_if_crowded(cores::threads(train.threads));
+        cores::warn_if_crowded(trainer::threads(train.threads));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@
 //! Written here and not taken from a crate of progress bars: those own the terminal, the clock and a thread, while
 //! this needs one line, a writer from outside and the same output in every test.
 
-mod phrase;
+pub mod phrase;
 
 use std::io::{self, Write};
 

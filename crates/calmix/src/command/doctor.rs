@@ -7,6 +7,7 @@ use std::env::consts::{ARCH, OS};
 use anyhow::Result;
 use calmix::engine::device::{Device, LIBTORCH};
 use calmix::engine::precision::Precision;
+use calmix::train::trainer;
 use clap::Args;
 
 use crate::cores;
@@ -34,7 +35,7 @@ impl Doctor {
         let devices = Device::all();
         let best = devices.first().copied().unwrap_or(Device::Cpu);
         let names: Vec<String> = devices.iter().map(Device::to_string).collect();
-        let (cores, threads) = (cores::all(), cores::threads(self.threads.unwrap_or(0)));
+        let (cores, threads) = (cores::all(), trainer::threads(self.threads.unwrap_or(0)));
         say(&format!(
             "calmix     {} for {OS} {ARCH}\n\
              libtorch   {LIBTORCH}\n\

@@ -3,7 +3,7 @@
 use crate::evaluate::Limits;
 
 /// Thousands apart: 1,048,576.
-pub(super) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -21,7 +21,7 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// A share as per cent with its limits.
-pub(super) fn measured(share: f64, limits: Option<Limits>) -> String {
+pub fn measured(share: f64, limits: Option<Limits>) -> String {
     let limits = limits.map(|limits| format!(" ({:.1} to {:.1})", 100.0 * limits.low, 100.0 * limits.high));
     format!("{:.1} %{}", 100.0 * share, limits.unwrap_or_default())
 }

@@ -25,7 +25,7 @@ pub(super) struct Trial {
 }
 
 /// Trains for half of the time, then as many steps again, and compares.
-pub(super) fn try_out(threads: u64, seconds: u16) -> Result<Trial> {
+pub(super) fn try_out(threads: u32, seconds: u16) -> Result<Trial> {
     let temp = tempfile::tempdir()?;
     let images = temp.path().join("images");
     made_up(&images)?;
@@ -49,7 +49,7 @@ pub(super) fn try_out(threads: u64, seconds: u16) -> Result<Trial> {
 fn train(
     temp: &tempfile::TempDir,
     run: &Path,
-    threads: u64,
+    threads: u32,
     is_over: impl Fn(u64, Duration) -> bool,
 ) -> Result<Pace> {
     let settings = [
