@@ -100,6 +100,7 @@ fn settings(passes: Passes) -> Result<Settings> {
         precision: Precision::Bf16,
         optimiser: Sgd::default(),
         ema_decay: 0.999,
+        norm_momentum: None,
         clip: None,
         passes,
     })

@@ -43,6 +43,8 @@ pub struct Settings {
     pub optimiser: Sgd,
     /// How much of the average of the weights is kept at each step.
     pub ema_decay: f64,
+    /// What BatchNorm's running statistics take of each batch, where it is not the network's own share.
+    pub norm_momentum: Option<f64>,
     /// The norm that a gradient is cut down to.
     pub clip: Option<f64>,
     /// How the passes of a step are cut.
@@ -118,8 +120,7 @@ impl Engine {
         let device = settings.device.torch();
         let network = Network::new(settings.architecture, settings.first_block, settings.classes);
         let velocity = Flat::zeros(network.layout(), device)?;
-        let model =
-            Model::new(network, settings.precision, device, &settings.normalisation, settings.size, seed)?;
+        let model = Model::new(network, &settings, seed)?;
         let average = model.parameters.copy()?;
         let loss_scale = if settings.precision == Precision::F16 { LossScale::HALF } else { LossScale::ONE };
         Ok(Self { settings, model, average, velocity, loss_scale })

@@ -28,6 +28,7 @@
 //!     precision: Precision::F32,
 //!     optimiser: Sgd::default(),
 //!     ema_decay: 0.999,
+//!     norm_momentum: None,
 //!     clip: None,
 //!     passes: Passes::Lean,
 //! };

@@ -3,7 +3,8 @@
 use calmix_core::rng::Seed;
 use tch::{Kind, TchError, Tensor};
 
-use crate::images::{Normalisation, Normaliser, Size};
+use crate::engine::Settings;
+use crate::images::{Normaliser, Size};
 use crate::network::layer::{Norm, Pass};
 use crate::network::{Network, Output};
 use crate::parameters::Flat;
@@ -18,24 +19,20 @@ pub(crate) struct Model {
     pub(crate) parameters: Flat,
     pub(crate) statistics: RunningStatistics,
     pub(crate) precision: Precision,
+    norm_momentum: Option<f64>,
     pub(crate) device: tch::Device,
     pub(crate) normaliser: Normaliser,
     pub(crate) size: Size,
 }
 
 impl Model {
-    pub(crate) fn new(
-        network: Network,
-        precision: Precision,
-        device: tch::Device,
-        normalisation: &Normalisation,
-        size: Size,
-        seed: Seed,
-    ) -> Result<Self, TchError> {
+    pub(crate) fn new(network: Network, settings: &Settings, seed: Seed) -> Result<Self, TchError> {
+        let &Settings { precision, norm_momentum, size, .. } = settings;
+        let device = settings.device.torch();
         let parameters = Flat::initial(network.layout(), seed, device)?.differentiable()?;
         let statistics = RunningStatistics::initial(network.layout(), device)?;
-        let normaliser = Normaliser::new(normalisation, device)?;
-        Ok(Self { network, parameters, statistics, precision, device, normaliser, size })
+        let normaliser = Normaliser::new(&settings.normalisation, device)?;
+        Ok(Self { network, parameters, statistics, precision, norm_momentum, device, normaliser, size })
     }
 
     /// A pass with the live weights.
@@ -52,7 +49,8 @@ impl Model {
     ) -> Result<Output, TchError> {
         let kind: Kind = self.precision.kind();
         let weights = parameters.weights(self.network.layout(), kind)?;
-        let pass = Pass { weights: &weights, statistics: &self.statistics, norm };
+        let momentum = self.norm_momentum;
+        let pass = Pass { weights: &weights, statistics: &self.statistics, norm, momentum };
         self.network.forward(&images.f_to_kind(kind)?, &pass)
     }
 }

@@ -85,6 +85,16 @@ enum Layers {
     ResNet50(ResNet50),
 }
 
+impl Architecture {
+    /// What the running statistics of its BatchNorm take of each batch by themselves.
+    pub fn norm_momentum(self) -> f64 {
+        match self.0 {
+            Kind::WideResNet(_) => wide_resnet::MOMENTUM,
+            Kind::ResNet50 => resnet::MOMENTUM,
+        }
+    }
+}
+
 impl Network {
     /// The network of that name for `classes` classes.
     pub fn new(architecture: Architecture, first: FirstBlock, classes: usize) -> Self {

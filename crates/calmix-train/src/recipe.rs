@@ -118,4 +118,11 @@ impl Recipe {
     pub fn method(&self) -> calmix_core::method::Method {
         self.method.resolve(self.train.steps)
     }
+
+    /// Unlabelled images of a batch: none where nothing is learnt from them, and nobody is mixed with them.
+    pub fn unlabelled(&self) -> u32 {
+        use method::{Base, Pairing};
+        let unused = self.method.base == Base::Supervised && self.method.mixup.pairing == Pairing::None;
+        if unused { 0 } else { self.train.batch.saturating_mul(self.train.ratio) }
+    }
 }

@@ -42,7 +42,7 @@ pub(crate) fn tell_about(name: &str, resolved: &Resolved, dataset: &Dataset, run
         name => dataset.subset(name).map(|ids| ids.end - ids.start)?,
     };
     let train = &recipe.train;
-    let unlabelled = if train.ratio > 0 { counts.unlabelled } else { 0 };
+    let unlabelled = if recipe.unlabelled() > 0 { counts.unlabelled } else { 0 };
     let classes = dataset.classes().len();
     let network = Network::new(recipe.network.name, recipe.network.block, classes);
     let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
@@ -75,7 +75,7 @@ pub(crate) fn tell_about(name: &str, resolved: &Resolved, dataset: &Dataset, run
         word("method.mixup.pairing"),
         counted(train.steps, "step"),
         train.batch,
-        u64::from(train.batch) * u64::from(train.ratio),
+        recipe.unlabelled(),
         run.display(),
     ));
     if device == Device::Cpu {

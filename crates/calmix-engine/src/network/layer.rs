@@ -15,6 +15,8 @@ pub(crate) struct Pass<'a> {
     pub(crate) statistics: &'a RunningStatistics,
     /// What BatchNorm normalises by, and what it remembers.
     pub(crate) norm: Norm,
+    /// What the running statistics take of the batch, where it is not the network's own share.
+    pub(crate) momentum: Option<f64>,
 }
 
 /// What BatchNorm normalises by, and what it remembers.
@@ -43,7 +45,7 @@ pub(crate) struct BatchNorm {
     pub(crate) weight: ParameterId,
     pub(crate) bias: ParameterId,
     pub(crate) statistics: StatisticsId,
-    /// In PyTorch's sense: running = (1 − momentum)·running + momentum·batch.
+    /// The network's own, in PyTorch's sense: running = (1 − momentum)·running + momentum·batch.
     pub(crate) momentum: f64,
     pub(crate) epsilon: f64,
 }
@@ -77,7 +79,7 @@ impl BatchNorm {
             running.map(|(mean, _)| mean),
             running.map(|(_, variance)| variance),
             training,
-            self.momentum,
+            pass.momentum.unwrap_or(self.momentum),
             self.epsilon,
             // cuDNN may choose; its sums are deterministic for BatchNorm.
             true,

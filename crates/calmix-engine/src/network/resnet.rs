@@ -7,7 +7,7 @@ use super::layer::{BatchNorm, Conv, Linear, Pass, pool};
 use super::layout::{Builder, ConvShape};
 
 /// PyTorch's defaults, which torchvision's weights were made with.
-const MOMENTUM: f64 = 0.1;
+pub(super) const MOMENTUM: f64 = 0.1;
 const EPSILON: f64 = 1e-5;
 
 /// A bottleneck widens its channels by this on the way out.

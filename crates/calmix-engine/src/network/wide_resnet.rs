@@ -8,7 +8,7 @@ use super::layout::{Builder, ConvShape};
 use super::{FirstBlock, Output};
 
 /// running = 0.999·running + 0.001·batch.
-const MOMENTUM: f64 = 0.001;
+pub(super) const MOMENTUM: f64 = 0.001;
 const EPSILON: f64 = 1e-3;
 
 /// Channels after the stem.

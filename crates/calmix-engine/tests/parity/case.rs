@@ -158,6 +158,7 @@ impl Case {
             "deviation": settings.normalisation.deviation,
             "optimiser": settings.optimiser,
             "ema_decay": settings.ema_decay,
+            "norm_momentum": settings.norm_momentum,
             "clip": settings.clip,
             "passes": settings.passes,
             "undecided": method.base == Base::Supervised && method.mixup.is_none(),

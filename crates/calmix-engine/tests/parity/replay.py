@@ -19,6 +19,10 @@ from step import Trainer
 def replay(folder):
     case = json.loads((folder / "case.json").read_text())
     model = network(case["architecture"], case["first_block"], case["classes"])
+    if case["norm_momentum"] is not None:
+        for layer in model.modules():
+            if isinstance(layer, torch.nn.BatchNorm2d):
+                layer.momentum = case["norm_momentum"]
     # As the engine has it. In another layout sums have another order, and an activation within rounding of zero falls
     # on the other side of the kink of ReLU: one of a million does, and changes a gradient by a thousandth.
     model = model.to(memory_format=torch.channels_last)

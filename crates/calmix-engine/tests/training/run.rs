@@ -49,6 +49,7 @@ pub(crate) fn settings(side: usize) -> Settings {
         precision: Precision::F32,
         optimiser: Sgd::default(),
         ema_decay: 0.9,
+        norm_momentum: None,
         clip: None,
         passes: Passes::Joint,
     }

@@ -42,7 +42,6 @@ fn odd(holds: bool, path: &'static str, why: &str) -> Option<Found> {
 fn base(recipe: &Recipe) -> Vec<Option<Found>> {
     let Recipe { train, method, preset, .. } = recipe;
     let (base, rows) = (method.base, u64::from(train.batch) * u64::from(train.ratio));
-    let alone = base == Base::Supervised && method.mixup.pairing == Pairing::None;
     vec![
         wrong(
             *preset == Preset::ReleasedCode && base != Base::SoftMatch,
@@ -66,17 +65,12 @@ fn base(recipe: &Recipe) -> Vec<Option<Found>> {
             "train.ratio",
             "is what USB falls back to when nothing is set, and softmatch has been seen to diverge with it (USB issue 88); 7 is usual",
         ),
-        odd(
-            alone && train.ratio > 0,
-            "train.ratio",
-            "loads unlabelled images that supervised training without mixup has no use for; 0 is enough",
-        ),
     ]
 }
 
 fn labels(recipe: &Recipe) -> Vec<Option<Found>> {
-    let Recipe { labels, train, .. } = recipe;
-    let needs = train.ratio > 0;
+    let labels = &recipe.labels;
+    let needs = recipe.unlabelled() > 0;
     let inside = labels.unlabelled_from.iter().all(|subset| labels.from.contains(subset));
     vec![
         wrong(
@@ -138,9 +132,14 @@ fn mixup(recipe: &Recipe) -> Vec<Option<Found>> {
 }
 
 fn training(recipe: &Recipe) -> Vec<Option<Found>> {
-    let Recipe { train, optimiser, ema, .. } = recipe;
-    // What the initial weights still weigh in the average at the end.
+    let Recipe { train, optimiser, ema, network, .. } = recipe;
+    // What the initial weights and statistics still weigh at the end.
     let left = power(ema.decay, train.steps);
+    let share = match network.norm_momentum {
+        0.0 => network.name.norm_momentum(),
+        share => share,
+    };
+    let left_of_norms = power(1.0 - share, train.steps);
     vec![
         wrong(
             optimiser.nesterov && optimiser.momentum == 0.0,
@@ -163,6 +162,16 @@ fn training(recipe: &Recipe) -> Vec<Option<Found>> {
             &format!(
                 "leaves the initial weights {:.0} % of the average after {} steps; a lower decay suits so short a run",
                 100.0 * left,
+                train.steps
+            ),
+        ),
+        odd(
+            left_of_norms > 0.01,
+            "network.norm_momentum",
+            &format!(
+                "leaves the initial statistics of batch normalisation {:.0} % of theirs after {} steps; 0.01 suits so \
+                 short a run",
+                100.0 * left_of_norms,
                 train.steps
             ),
         ),

@@ -24,8 +24,11 @@ pub(super) fn idle(recipe: &Recipe) -> Vec<(String, String)> {
     idle.unless(keeps(&[Keep::Given]), &["labels.file"], &because);
     let drawn = !keeps(&[Keep::All, Keep::Given]) || labels.validation > 0.0;
     idle.unless(drawn, &["labels.seed"], &because);
-    let without = "train.ratio is 0, so there are no unlabelled batches";
-    idle.unless(train.ratio > 0, &["labels.unlabelled_from", "labels.include_labelled"], without);
+    let (some, asked) = (recipe.unlabelled() > 0, train.ratio > 0);
+    let why = if asked { "method.base is supervised and nothing is mixed" } else { "train.ratio is 0" };
+    let without = format!("{why}, so there are no unlabelled batches");
+    idle.unless(some, &["labels.unlabelled_from", "labels.include_labelled"], &without);
+    idle.unless(some || !asked, &["train.ratio"], &without);
 
     let because = format!("network.name is {}", network.name);
     idle.unless(network.name.to_string().starts_with("wrn-"), &["network.block"], &because);

@@ -17,6 +17,9 @@ section! {
         fixed name: Architecture = network("wrn-28-2");
         /// The first block of the later stages of a wide residual network; `resnet-50` has only one form.
         fixed block: FirstBlock = FirstBlock::Google;
+        /// What the running statistics of batch normalisation take of each batch; 0 for the network's own share, 0.001
+        /// for wide residual networks and 0.1 for `resnet-50`.
+        fixed norm_momentum: f64 = 0.0, from(0.0).to(1.0);
     }
 }
 

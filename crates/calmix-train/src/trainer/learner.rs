@@ -170,6 +170,7 @@ pub(super) fn settings(recipe: &Recipe, classes: usize) -> Result<Settings, Trai
             weight_decay: optimiser.weight_decay,
         },
         ema_decay: recipe.ema.decay,
+        norm_momentum: Some(recipe.network.norm_momentum).filter(|&share| share > 0.0),
         clip: Some(optimiser.clip).filter(|&clip| clip > 0.0),
         passes: recipe.train.step,
     })

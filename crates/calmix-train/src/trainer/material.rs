@@ -49,7 +49,7 @@ impl Material {
         }
         let stored = paths.file(RunFile::Split)?;
         let split = if stored.exists() { Split::read(&stored, &dataset)? } else { draw(recipe, &dataset)? };
-        let needs = recipe.train.ratio > 0;
+        let needs = recipe.unlabelled() > 0;
         let unlabelled = if needs { split.unlabelled(&dataset)?.into() } else { Members::default() };
         let test = Some(recipe.dataset.test.as_str()).filter(|name| !name.is_empty());
         let test = test.map(|name| dataset.subset(name)).transpose().map_err(|error| {
@@ -91,10 +91,7 @@ impl Material {
         let train = &recipe.train;
         let training = Training {
             labelled: Supply { members: self.split.labelled().into(), batch: train.batch },
-            unlabelled: Supply {
-                members: self.unlabelled.clone(),
-                batch: train.batch.saturating_mul(train.ratio),
-            },
+            unlabelled: Supply { members: self.unlabelled.clone(), batch: recipe.unlabelled() },
             corrupt: recipe.loader.corrupt(),
             tally,
             ..Training::new(Seed(train.seed), steps)

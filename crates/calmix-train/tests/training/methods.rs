@@ -71,3 +71,16 @@ fn both_readings_of_the_paper_run_and_repeat_to_the_same_bytes() {
     let other = bench.train("other", &["method.base=flexmatch", "evaluate.online=true", "train.seed=1"]);
     assert!(differing(&bench.folder("paper-1"), &other).contains(&"events.jsonl".to_owned()));
 }
+
+#[test]
+fn supervision_without_mixup_takes_no_unlabelled_batch() {
+    let bench = Bench::new();
+    let supervised = ["method.base=supervised", "method.mixup.pairing=none"];
+    let asked = bench.train("asked", &[&supervised[..], &["train.ratio=2"]].concat());
+    let none = bench.train("none", &[&supervised[..], &["train.ratio=0"]].concat());
+    let steps = steps(&asked);
+    assert!(steps.iter().all(|step| step.loss.unlabelled.is_none() && step.utilisation.is_none()));
+    assert!(!differing(&asked, &none).contains(&"model.safetensors".to_owned()));
+    let notes = inspect::events(&asked).unwrap();
+    assert!(!notes.iter().any(|event| matches!(event, Event::Note(_))), "nobody starves");
+}
