@@ -10,7 +10,7 @@ mod summary;
 
 use std::{error, fmt};
 
-pub use bootstrap::{Bootstrap, PairedBootstrap, bootstrap, paired_bootstrap, resample};
+pub use bootstrap::{Bootstrap, PairedBootstrap, bootstrap, paired_bootstrap, percentile_interval, resample};
 pub use holm::holm;
 pub use summary::{Interval, PairedTest, Summary, paired_t_test};
 

@@ -38,8 +38,7 @@ pub fn resample(seed: Seed, replicate: u64, indices: &mut [usize]) {
 
 /// A percentile interval at `level` of a statistic of `n` samples, from `replicates` replicates.
 ///
-/// `statistic` is given indices of samples, with repetitions. The limits are quantiles with linear
-/// interpolation (NumPy's default).
+/// `statistic` is given indices of samples, with repetitions. The limits are those of [`percentile_interval`].
 ///
 /// ```
 /// use calmix_core::{rng::Seed, stats::bootstrap};
@@ -66,14 +65,6 @@ pub fn bootstrap(
     if n < 2 {
         return Err(StatsError::TooFew { needed: 2, got: n });
     }
-    if replicates == 0 {
-        return Err(StatsError::Value {
-            what: "number of replicates",
-            index: 0,
-            value: 0.0,
-            allowed: "positive",
-        });
-    }
     let mut indices: Vec<usize> = (0..n).collect();
     let estimate = statistic(&indices);
     check_finite("the statistic of all samples", &[estimate])?;
@@ -82,20 +73,34 @@ pub fn bootstrap(
         resample(seed, replicate, &mut indices);
         of_replicate.push(statistic(&indices));
     }
-    check_finite("the statistic of replicate", &of_replicate)?;
-    let mut sorted = of_replicate.clone();
+    let (low, high) = percentile_interval(&of_replicate, level)?;
+    Ok(Bootstrap { interval: Interval { n, estimate, low, high, level }, replicates: of_replicate })
+}
+
+/// The limits of the percentile interval at `level` of replicates that are already there, as where several
+/// statistics come from each draw: quantiles with linear interpolation (NumPy's default).
+///
+/// ```
+/// use calmix_core::stats::percentile_interval;
+///
+/// let replicates: Vec<f64> = (0..=100).rev().map(f64::from).collect();
+/// assert_eq!(percentile_interval(&replicates, 0.5)?, (25.0, 75.0));
+/// # Ok::<(), calmix_core::stats::StatsError>(())
+/// ```
+///
+/// # Errors
+/// If there are no replicates, one is not finite, or `level` is not between 0 and 1.
+pub fn percentile_interval(replicates: &[f64], level: f64) -> Result<(f64, f64), StatsError> {
+    check_level("level", level)?;
+    if replicates.is_empty() {
+        let what = "number of replicates";
+        return Err(StatsError::Value { what, index: 0, value: 0.0, allowed: "positive" });
+    }
+    check_finite("the statistic of replicate", replicates)?;
+    let mut sorted = replicates.to_vec();
     sorted.sort_by(f64::total_cmp);
     let tail = 0.5 * (1.0 - level);
-    Ok(Bootstrap {
-        interval: Interval {
-            n,
-            estimate,
-            low: quantile(&sorted, tail),
-            high: quantile(&sorted, 1.0 - tail),
-            level,
-        },
-        replicates: of_replicate,
-    })
+    Ok((quantile(&sorted, tail), quantile(&sorted, 1.0 - tail)))
 }
 
 /// The difference of two statistics, both computed on the same replicates of the same samples.
@@ -202,5 +207,8 @@ mod tests {
         assert!(bootstrap(2, 0, 0.9, Seed(0), one).is_err());
         assert!(bootstrap(2, 10, 1.0, Seed(0), one).is_err());
         assert!(bootstrap(2, 10, 0.9, Seed(0), |_| f64::NAN).is_err());
+        for (replicates, level) in [(&[][..], 0.9), (&[1.0], 0.0), (&[1.0], 1.0), (&[1.0, f64::NAN], 0.9)] {
+            assert!(percentile_interval(replicates, level).is_err(), "{replicates:?} {level}");
+        }
     }
 }

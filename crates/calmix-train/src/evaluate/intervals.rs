@@ -4,7 +4,7 @@ use calmix_core::calibration::CalibrationError;
 use calmix_core::calibration::temperature::Temperature;
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
-use calmix_core::stats::resample;
+use calmix_core::stats::{percentile_interval, resample};
 use serde::{Deserialize, Serialize};
 
 use super::resampled::{COUNT, Rows};
@@ -80,8 +80,7 @@ impl Intervals {
         seed: Seed,
     ) -> Result<Option<Self>, CalibrationError> {
         let rows = Rows::new(logits, labels, temperature)?;
-        let possible = how.level > 0.0 && how.level < 1.0;
-        if labels.len() < 2 || how.replicates == 0 || !possible {
+        if labels.len() < 2 {
             return Ok(None);
         }
         let mut drawn = vec![0; labels.len()];
@@ -94,7 +93,11 @@ impl Intervals {
                 of_figure.push(value);
             }
         }
-        let limits = replicates.map(|of_figure| percentile(of_figure, how.level));
+        let mut limits = [Limits { low: 0.0, high: 0.0 }; COUNT];
+        for (limits, of_figure) in limits.iter_mut().zip(&replicates) {
+            let Ok((low, high)) = percentile_interval(of_figure, how.level) else { return Ok(None) };
+            *limits = Limits { low, high };
+        }
         let [error, top_5_error, ece_10, ece_15, adaptive_ece, class_wise_ece, nll, brier, aurc] = limits;
         Ok(Some(Self {
             level: how.level,
@@ -110,20 +113,6 @@ impl Intervals {
             aurc,
         }))
     }
-}
-
-/// The quantiles that core's bootstrap takes, of replicates that are already there: all figures of a replicate
-/// come from one draw.
-fn percentile(mut replicates: Vec<f64>, level: f64) -> Limits {
-    replicates.sort_by(f64::total_cmp);
-    let quantile = |p: f64| {
-        let place = p * replicates.len().saturating_sub(1) as f64;
-        let at = |i: usize| replicates.get(i).or(replicates.last()).copied().unwrap_or(f64::NAN);
-        let (a, b) = (at(place as usize), at(place as usize + 1));
-        a + (b - a) * (place - place.floor())
-    };
-    let tail = 0.5 * (1.0 - level);
-    Limits { low: quantile(tail), high: quantile(1.0 - tail) }
 }
 
 #[cfg(test)]
