@@ -1,23 +1,24 @@
 //! What a person wants to see while a run goes on.
 //!
-//! On a terminal one line is drawn over and over: a bar, the rate, the time left and the figures that matter.
+//! On a terminal one line is drawn over and over: a bar, the rate, the time left and the figures that matter; where it
+//! is narrow, what matters less is left out.
 //! Elsewhere, in the log of a job, there is one plain line an interval. An interval is what lies between two calls
 //! of [`Sink::pace`].
 //!
 //! Written here and not taken from a crate of progress bars: those own the terminal, the clock and a thread, while
 //! this needs one line, a writer from outside and the same output in every test.
 
+mod line;
 pub mod phrase;
 
 use std::io::{self, Write};
 
 use super::{Sink, SinkError, at};
 use crate::events::{Evaluation, Event, Finished, Model, Note, Pace, Split, Step};
+use line::{Part, Worth, fitted, whole};
 use phrase::{grouped, measured, percent, rough_time};
 
 const WHAT: &str = "the terminal";
-/// Cells of the bar.
-const CELLS: u64 = 20;
 /// Back to the first column, and clear what stands there.
 const REDRAW: &str = "\r\x1b[K";
 const YELLOW: &str = "\x1b[33m";
@@ -71,29 +72,31 @@ impl<W: Write> Progress<W> {
     }
 
     /// The parts of a line, each as wide in one line as in the next.
-    fn status(&self, pace: &Pace) -> String {
+    fn status(&self, pace: &Pace) -> Vec<Part> {
         let total = grouped(self.last_step);
-        let mut parts = vec![format!("step {:>width$}/{total}", grouped(pace.step), width = total.len())];
+        let step = format!("step {:>width$}/{total}", grouped(pace.step), width = total.len());
+        let mut parts = vec![(Worth::Step, step)];
         if let Some(step) = &self.step {
-            parts.push(format!("loss {:>6.3}", step.loss.total));
-            parts.extend(step.utilisation.map(|used| format!("used {:>3.0} %", 100.0 * used)));
+            parts.push((Worth::Loss, format!("loss {:>6.3}", step.loss.total)));
+            let used = step.utilisation.map(|used| format!("used {:>3.0} %", 100.0 * used));
+            parts.extend(used.map(|used| (Worth::Used, used)));
         }
         if let Some((split, error, ece)) = self.figures {
             let on = if split == Split::Validation { "val" } else { split.name() };
-            parts.push(format!("{on} error {}  ECE {}", percent(error), percent(ece)));
+            parts.push((Worth::Most, format!("{on} error {}  ECE {}", percent(error), percent(ece))));
         }
-        parts.push(format!("{:>5} img/s", grouped(pace.images_per_second.round() as u64)));
-        parts.push(format!("wait {:>3.0} %", 100.0 * pace.waiting));
-        parts.extend(pace.left_seconds.map(|seconds| format!("left {}", rough_time(seconds))));
-        parts.join("  ")
+        let rate = grouped(pace.images_per_second.round() as u64);
+        parts.push((Worth::Most, format!("{rate:>5} img/s")));
+        parts.push((Worth::Waiting, format!("wait {:>3.0} %", 100.0 * pace.waiting)));
+        let left = pace.left_seconds.map(|seconds| format!("left {}", rough_time(seconds)));
+        parts.extend(left.map(|left| (Worth::Most, left)));
+        parts
     }
 
     fn draw(&mut self, pace: &Pace, columns: usize) -> io::Result<()> {
-        let full = CELLS.saturating_mul(pace.step.min(self.last_step)) / self.last_step.max(1);
-        let bar = "█".repeat(full as usize) + &"░".repeat(CELLS.saturating_sub(full) as usize);
         // A full row would move the cursor to the next one, and the line could not be drawn over.
-        let line: String =
-            format!("{bar}  {}", self.status(pace)).chars().take(columns.saturating_sub(1)).collect();
+        let room = columns.saturating_sub(1);
+        let line = fitted(self.status(pace), (pace.step, self.last_step), room);
         self.drawn = true;
         write!(self.to, "{REDRAW}{line}")?;
         self.to.flush()
@@ -164,7 +167,7 @@ impl<W: Write> Sink for Progress<W> {
     fn pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
         let written = match self.look {
             Look::Terminal { columns, .. } => self.draw(pace, columns),
-            Look::Plain => self.line(&self.status(pace)),
+            Look::Plain => self.line(&whole(&self.status(pace))),
         };
         at(WHAT, written)
     }
