@@ -24,7 +24,7 @@ macro_rules! texts {
 
 const RECIPES: &[Builtin] = texts!("":
     "cifar10" "cifar10-released-code" "cifar100" "svhn" "stl10" "imagenet" "webvision"
-    "fashion-mnist" "folder" "desk-fashion-mnist" "desk-cifar10");
+    "fashion-mnist" "folder" "desk-fashion-mnist" "desk-cifar10" "desk-folder");
 const PRESETS: &[Builtin] = texts!("presets/": "released-code");
 const FAMILIES: &[Builtin] = texts!("augmentations/": "google" "imagenet");
 

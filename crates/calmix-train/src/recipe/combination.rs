@@ -169,8 +169,8 @@ fn training(recipe: &Recipe) -> Vec<Option<Found>> {
             left_of_norms > 0.01,
             "network.norm_momentum",
             &format!(
-                "leaves the initial statistics of batch normalisation {:.0} % of theirs after {} steps; 0.01 suits so \
-                 short a run",
+                "leaves the initial statistics of batch normalisation {:.0} % of theirs after {} steps; a greater \
+                 share suits so short a run",
                 100.0 * left_of_norms,
                 train.steps
             ),

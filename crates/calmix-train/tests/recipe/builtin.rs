@@ -12,7 +12,7 @@ use calmix_engine::precision::Precision;
 use calmix_engine::step::Passes;
 use calmix_train::evaluate::Selection;
 use calmix_train::recipe::engine::OrAuto;
-use calmix_train::recipe::{Layers, Recipe, builtin};
+use calmix_train::recipe::{Keep, Layers, Recipe, builtin};
 
 use super::set;
 
@@ -161,9 +161,16 @@ fn recipes_for_a_desk() {
     let cifar = recipe("desk-cifar10");
     assert_eq!((&*cifar.network.name.to_string(), cifar.labels.count), ("wrn-10-2", 25));
     assert_eq!(cifar.train.steps, 2500);
-    for recipe in [fashion, cifar] {
+    let folder = recipe("desk-folder");
+    assert_eq!((&*folder.network.name.to_string(), folder.augment.size), ("wrn-10-2", 32));
+    assert_eq!((folder.train.batch, folder.train.ratio, folder.train.steps), (16, 4, 1500));
+    assert_eq!((folder.labels.keep, folder.labels.validation), (Keep::All, 0.2));
+    let (fixmatch, softmatch) = (Base::FixMatch(FixMatch::default()), Base::SoftMatch(SoftMatch::default()));
+    for (recipe, base) in [(fashion, fixmatch.clone()), (cifar, fixmatch), (folder, softmatch)] {
         let evaluations = recipe.train.steps / recipe.evaluate.every;
         assert_eq!(evaluations, u64::from(recipe.evaluate.window));
-        assert_eq!(recipe.method(), paper(Base::FixMatch(FixMatch::default()), recipe.train.steps));
+        assert_eq!(recipe.method(), paper(base, recipe.train.steps));
+        assert_eq!((recipe.ema.decay, recipe.network.norm_momentum), (0.99, 0.01));
+        assert_eq!(recipe.train.step, Passes::Lean);
     }
 }

@@ -242,7 +242,7 @@ fn warnings() {
         (
             &["train.steps=2000", "ema.decay=0.99"],
             "network.norm_momentum = 0.0 (default) leaves the initial statistics of batch normalisation 14 % of theirs \
-             after 2000 steps; 0.01 suits so short a run",
+             after 2000 steps; a greater share suits so short a run",
         ),
         (
             &["method.base=supervised", "method.mixup.pairing=none", "train.ratio=3"],
