@@ -8,7 +8,7 @@
 //! an error: a run never begins again from nothing by itself.
 //!
 //! ```
-//! use calmix_train::checkpoint::{Identity, Snapshot, newest};
+//! use calmix_train::checkpoint::{Checkpoint, Identity, Snapshot, newest};
 //! use calmix_train::run::{Mark, Run};
 //!
 //! # let temp = tempfile::tempdir()?;
@@ -32,6 +32,9 @@
 //! assert_eq!((found.checkpoint.step(), found.skipped[0].step), (20, 30));
 //! assert!(found.skipped[0].reason.to_string().contains("method.json, byte 1: 1 bytes, but 2 were written"));
 //! assert_eq!(found.checkpoint.bytes("live.safetensors")?, [20; 6]);
+//!
+//! // A single one can be looked at.
+//! assert_eq!(Checkpoint::open(&folder.join("checkpoints/step-000000020"))?.hash(), found.checkpoint.hash());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -115,7 +118,7 @@ impl Checkpoints {
     pub fn begin(&mut self, step: u64) -> Result<Writer<'_>, CheckpointError> {
         let path = self.path(step);
         if path.symlink_metadata().is_ok() {
-            match Checkpoint::open(&path, step) {
+            match Checkpoint::of_step(&path, step) {
                 Ok(_) => return Err(CheckpointError::Exists { path }),
                 Err(Fault::Damaged(_)) => {}
                 Err(fault) => return Err(fault.into()),
@@ -146,7 +149,8 @@ impl Checkpoints {
                 }
             } else {
                 let path = self.path(step);
-                let usable = self.usable.entry(step).or_insert_with(|| Checkpoint::open(&path, step).is_ok());
+                let usable =
+                    self.usable.entry(step).or_insert_with(|| Checkpoint::of_step(&path, step).is_ok());
                 kept += usize::from(*usable);
             }
         }

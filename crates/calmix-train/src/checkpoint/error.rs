@@ -22,6 +22,12 @@ pub enum CheckpointError {
         /// What is wrong with each, newest first.
         skipped: Vec<Skipped>,
     },
+    /// A folder that is not called like a checkpoint.
+    #[error("{}: not called like a checkpoint, which is step-000000120 or alike; give it back its name", .path.display())]
+    Name {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A checkpoint of this step can be used already: what is good is never written over.
     #[error("{}: the checkpoint of this step is there already; resume from it", .path.display())]
     Exists {

@@ -36,7 +36,7 @@ pub struct Checkpoint {
 pub fn newest(folder: &Path) -> Result<Option<Found>, CheckpointError> {
     let mut skipped = Vec::new();
     for step in steps(folder)?.into_iter().rev() {
-        match Checkpoint::open(&folder.join(name(step)), step) {
+        match Checkpoint::of_step(&folder.join(name(step)), step) {
             Ok(checkpoint) => return Ok(Some(Found { checkpoint, skipped })),
             Err(Fault::Damaged(reason)) => skipped.push(Skipped { step, reason }),
             Err(fault) => return Err(fault.into()),
@@ -49,8 +49,19 @@ pub fn newest(folder: &Path) -> Result<Option<Found>, CheckpointError> {
 }
 
 impl Checkpoint {
+    /// The checkpoint in a folder called `step-000000120` or alike, whether or not there are newer ones. Nothing is
+    /// changed, so this needs no lock.
+    ///
+    /// # Errors
+    /// If the folder is not called so, a byte is not as it was written, or it is in another format.
+    pub fn open(folder: &Path) -> Result<Self, CheckpointError> {
+        let step = folder.file_name().and_then(|name| step_of(&name.to_string_lossy()));
+        let step = step.ok_or_else(|| CheckpointError::Name { path: folder.to_owned() })?;
+        Ok(Self::of_step(folder, step)?)
+    }
+
     /// Reads the manifest, then every file once.
-    pub(super) fn open(folder: &Path, step: u64) -> Result<Self, Fault> {
+    pub(super) fn of_step(folder: &Path, step: u64) -> Result<Self, Fault> {
         let damaged = |problem: &str| DataError::new(folder, Problem::Content(problem.to_owned()));
         let kind = fs::symlink_metadata(folder).map_err(|error| DataError::new(folder, error))?;
         if !kind.is_dir() {
