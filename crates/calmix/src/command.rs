@@ -5,6 +5,7 @@ mod completions;
 mod doctor;
 mod evaluate;
 mod inspect;
+mod place;
 mod prepare;
 mod recipes;
 mod resume;
@@ -33,9 +34,9 @@ pub(crate) struct Calmix {
 
 const START: &str = "\
 Start here:
-  calmix doctor                        does everything work on this machine?
-  calmix prepare photos                what is in this folder, and what is wrong with it?
-  calmix train --data photos           learn from it; Ctrl-C is safe
+  calmix doctor                           does everything work on this machine?
+  calmix prepare photos                   what is in this folder, and what is wrong with it?
+  calmix train desk-folder --data photos  learn from it in minutes; Ctrl-C is safe
   calmix train desk-cifar10 --data cifar-10-batches-bin
 
 `calmix COMMAND --help` explains a command, `calmix --help` also the exit codes.";

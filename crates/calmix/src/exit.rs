@@ -13,7 +13,7 @@ pub(crate) enum Exit {
     Mistake,
     /// A run was told to stop (SIGTERM) and kept its state: `EX_TEMPFAIL`, which schedulers requeue on.
     Requeue,
-    /// A run was interrupted (Ctrl-C): 128 + SIGINT, as shells have it.
+    /// It was interrupted (Ctrl-C): 128 + SIGINT, as shells have it.
     Interrupted,
 }
 
@@ -24,7 +24,8 @@ Exit codes:
     1  failed on the way; what was kept before is intact
     2  a mistake in the command, the recipe or a name: nothing was begun
    75  a run was told to stop (SIGTERM) and its state is kept: requeue `calmix resume RUN`
-  130  a run was interrupted (Ctrl-C): at the first its state is kept, a second ends it at once";
+  130  interrupted (Ctrl-C): a run keeps its state, and a second Ctrl-C ends it at once; of a dataset
+       that was being prepared nothing is left";
 
 impl Exit {
     /// The number.

@@ -10,6 +10,7 @@ use calmix::train::trainer::TrainError;
 
 use crate::exit::Exit;
 use crate::number::typed;
+use crate::preparing::Interrupted;
 use crate::terminal::{painted, tell as say};
 
 /// What was asked for cannot be.
@@ -45,6 +46,10 @@ pub(crate) fn tell(error: &Error) -> Exit {
     if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
         return Exit::Done;
     }
+    if let Some(interrupted) = error.downcast_ref::<Interrupted>() {
+        say(&interrupted.to_string());
+        return Exit::Interrupted;
+    }
     let said = sentence(error);
     let mut lines = said.lines();
     say(&format!("{} {}", painted("error:", "31"), lines.next().unwrap_or_default()));
@@ -72,6 +77,9 @@ fn sentence(error: &Error) -> String {
 fn judged(error: &Error) -> (Option<String>, Exit) {
     if let Some(mistake) = error.downcast_ref::<Mistake>() {
         return (mistake.next.clone(), Exit::Mistake);
+    }
+    if let Some(CheckpointError::Name { .. }) = error.downcast_ref() {
+        return (None, Exit::Mistake);
     }
     let train = error.downcast_ref::<TrainError>();
     let recipe = match train {

@@ -9,6 +9,7 @@ mod failure;
 mod figures;
 mod number;
 mod opening;
+mod preparing;
 mod progress;
 mod source;
 mod stop;

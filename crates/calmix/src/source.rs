@@ -19,6 +19,11 @@ const MARKS: &[(&str, Source)] = &[
     ("metadata.csv", Source::LabelsCsv),
 ];
 
+/// Whether these are images of one's own, which no recipe knows the files of.
+pub(crate) fn is_own(source: Source) -> bool {
+    matches!(source, Source::Folder | Source::LabelsCsv | Source::Webdataset)
+}
+
 /// What the files in `folder` are. What has no mark of its own is a folder of images.
 pub(crate) fn guess(folder: &Path) -> Source {
     let names: Vec<String> = fs::read_dir(folder)

@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: the first one asks a run to keep its state and stop, the second one ends it at once.
+//! Ctrl-C and SIGTERM: the first one asks a run to keep its state and stop, the second one ends it at once. What is only
+//! being prepared has no state to keep, and ends at the first.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::exit::Exit;
 use crate::terminal;
 
 /// How long a person waits at most to see that a signal has arrived.
-const SOON: Duration = Duration::from_millis(100);
+pub(crate) const SOON: Duration = Duration::from_millis(100);
 
 /// What signals ask for.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub(crate) struct Stop {
     asked: Arc<AtomicBool>,
     by_term: Arc<AtomicBool>,
     over: Arc<AtomicBool>,
-    watcher: JoinHandle<()>,
+    watcher: Option<JoinHandle<()>>,
 }
 
 impl Stop {
@@ -37,9 +38,14 @@ impl Stop {
             register(signal, Arc::clone(&asked))?;
         }
         register(SIGTERM, Arc::clone(&by_term))?;
-        let (seen, done) = (Arc::clone(&asked), Arc::clone(&over));
+        Ok(Self { asked, by_term, over, watcher: None })
+    }
+
+    /// From now on a run is trained, which stops at the end of a step: a signal is answered with a word.
+    pub(crate) fn announced(mut self) -> Self {
+        let (seen, done) = (Arc::clone(&self.asked), Arc::clone(&self.over));
         // A step is short but an evaluation is not: without a word, people press Ctrl-C again.
-        let watcher = thread::spawn(move || {
+        self.watcher = Some(thread::spawn(move || {
             while !done.load(Ordering::Relaxed) {
                 if seen.load(Ordering::Relaxed) {
                     terminal::clear_line();
@@ -48,8 +54,8 @@ impl Stop {
                 }
                 thread::park_timeout(SOON);
             }
-        });
-        Ok(Self { asked, by_term, over, watcher })
+        }));
+        self
     }
 
     /// Whether to stop.
@@ -60,8 +66,10 @@ impl Stop {
     /// The run has stopped: nothing more is said, and the command ends like this.
     pub(crate) fn exit(self) -> Exit {
         self.over.store(true, Ordering::Relaxed);
-        self.watcher.thread().unpark();
-        let _ = self.watcher.join();
+        if let Some(watcher) = self.watcher {
+            watcher.thread().unpark();
+            let _ = watcher.join();
+        }
         if self.by_term.load(Ordering::Relaxed) { Exit::Requeue } else { Exit::Interrupted }
     }
 }

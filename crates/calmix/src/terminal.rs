@@ -1,10 +1,11 @@
 //! Who reads what is printed: a person at a terminal, or a file.
 //!
-//! Results go to standard output; progress, summaries and warnings to standard error.
+//! Results go to standard output, for a program as one JSON document; progress, summaries and warnings to standard error.
 
 use std::io::{self, IsTerminal, Write};
 
 use calmix::train::sink::Look;
+use serde_json::Value;
 
 /// Columns of a terminal that does not tell.
 const COLUMNS: usize = 80;
@@ -14,6 +15,11 @@ pub(crate) fn say(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{}", text.trim_end())?;
     Ok(out.flush()?)
+}
+
+/// Prints a result for programs: one JSON document.
+pub(crate) fn say_json(document: &Value) -> anyhow::Result<()> {
+    say(&serde_json::to_string_pretty(document)?)
 }
 
 /// Tells a person what goes on. Nobody may be listening, which changes nothing.

@@ -10,8 +10,12 @@ mod desk;
 mod helps;
 #[path = "cli/inspects.rs"]
 mod inspects;
+#[path = "cli/json.rs"]
+mod json;
 #[path = "cli/mistakes.rs"]
 mod mistakes;
+#[path = "cli/moves.rs"]
+mod moves;
 #[path = "cli/signals.rs"]
 mod signals;
 #[path = "cli/trains.rs"]

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
+use serde::{Serialize, Serializer};
+
 use super::Warning;
 use super::duplicates::{self, EXAMPLES};
 use crate::dataset::Dataset;
@@ -11,8 +13,8 @@ use crate::error::DataError;
 /// How many unreadable files a report prints; it carries all of them.
 const PRINTED: usize = 10;
 
-/// Counts, classes, unreadable files and probable mistakes.
-#[derive(Debug)]
+/// Counts, classes, unreadable files and probable mistakes. For programs, the latter two are sentences.
+#[derive(Debug, Serialize)]
 pub struct Report {
     /// What the dataset is, in hexadecimal.
     pub fingerprint: String,
@@ -21,13 +23,15 @@ pub struct Report {
     /// The classes in the order of their labels.
     pub classes: Vec<ClassCount>,
     /// The files that could not be read and were left out.
+    #[serde(serialize_with = "sentences")]
     pub unreadable: Vec<DataError>,
     /// Probable mistakes.
+    #[serde(serialize_with = "sentences")]
     pub warnings: Vec<Warning>,
 }
 
 /// Counts of a subset.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SubsetReport {
     /// Its name.
     pub name: String,
@@ -38,7 +42,7 @@ pub struct SubsetReport {
 }
 
 /// A class and how many samples have it as their label.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClassCount {
     /// Its name.
     pub name: String,
@@ -47,11 +51,21 @@ pub struct ClassCount {
 }
 
 impl Report {
-    /// Counts what `dataset` holds.
+    /// Counts what `dataset` holds, and looks for what comes twice.
     ///
     /// # Errors
     /// If it cannot be read.
     pub fn new(dataset: &Dataset, unreadable: Vec<DataError>) -> Result<Self, DataError> {
+        let mut report = Self::of_table(dataset)?;
+        report.warnings.extend(duplicates::find(dataset)?);
+        Ok(Self { unreadable, ..report })
+    }
+
+    /// Counts what the table of `dataset` says, whether or not its files are here: nothing is said about them.
+    ///
+    /// # Errors
+    /// If the table cannot be read.
+    pub fn of_table(dataset: &Dataset) -> Result<Self, DataError> {
         let class = |name: &String| ClassCount { name: name.clone(), labelled: 0 };
         let mut classes: Vec<ClassCount> = dataset.classes().iter().map(class).collect();
         let mut warnings = alike_names(dataset.classes());
@@ -77,9 +91,8 @@ impl Report {
         if !classes.is_empty() && classes.iter().all(|class| class.labelled == 0) {
             warnings.push(Warning::NoLabels);
         }
-        warnings.extend(duplicates::find(dataset)?);
         let fingerprint = dataset.fingerprint().to_owned();
-        Ok(Self { fingerprint, subsets, classes, unreadable, warnings })
+        Ok(Self { fingerprint, subsets, classes, unreadable: Vec::new(), warnings })
     }
 
     /// Samples in all subsets together, labelled and not.
@@ -122,6 +135,10 @@ impl Display for Report {
         }
         self.warnings.iter().try_for_each(|warning| write!(f, "\nwarning: {warning}"))
     }
+}
+
+fn sentences<S: Serializer>(of: &[impl Display], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(of.iter().map(ToString::to_string))
 }
 
 fn few_images(subset: &SubsetReport, classes: &[ClassCount], counts: &[u64]) -> Option<Warning> {

@@ -163,6 +163,11 @@ impl Resolved {
         self.origins.get(path).cloned().unwrap_or(Origin::Default)
     }
 
+    /// Where each value came from, by its path.
+    pub fn origins(&self) -> BTreeMap<String, Origin> {
+        self.leaves.keys().map(|path| (path.clone(), self.origin(path))).collect()
+    }
+
     /// The value at a path, as TOML.
     pub fn value(&self, path: &str) -> Option<&Value> {
         self.leaves.get(path)

@@ -166,7 +166,7 @@ fn recipes_for_a_desk() {
     assert_eq!((folder.train.batch, folder.train.ratio, folder.train.steps), (16, 4, 1500));
     assert_eq!((folder.labels.keep, folder.labels.validation), (Keep::All, 0.2));
     let (fixmatch, softmatch) = (Base::FixMatch(FixMatch::default()), Base::SoftMatch(SoftMatch::default()));
-    for (recipe, base) in [(fashion, fixmatch.clone()), (cifar, fixmatch), (folder, softmatch)] {
+    for (recipe, base) in [(fashion, fixmatch), (cifar, fixmatch), (folder, softmatch)] {
         let evaluations = recipe.train.steps / recipe.evaluate.every;
         assert_eq!(evaluations, u64::from(recipe.evaluate.window));
         assert_eq!(recipe.method(), paper(base, recipe.train.steps));

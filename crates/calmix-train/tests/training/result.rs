@@ -59,7 +59,7 @@ fn evaluations_predictions_and_the_result() {
     assert_eq!(files["model.safetensors"], files["checkpoints/step-000000012/ema.safetensors"]);
 
     // Whoever asks the weights again hears the same.
-    let verdict = evaluate_run(&folder, None).unwrap();
+    let verdict = evaluate_run(&folder, None, None).unwrap();
     let ema: Vec<_> = seen.into_iter().filter(|seen| seen.step == 12 && seen.model == Model::Ema).collect();
     assert_eq!((verdict.evaluations, verdict.scaling), (ema, result.scaling));
 }
@@ -81,7 +81,7 @@ fn the_best_model_is_the_result_where_that_is_the_rule() {
     let judged: Vec<_> = errors.iter().filter(|seen| seen.step == result.step).collect();
     assert_eq!(judged.last().unwrap().figures, best.figures);
     assert!(judged.last().unwrap().intervals.is_some());
-    let verdict = evaluate_run(&folder, None).unwrap();
+    let verdict = evaluate_run(&folder, None, None).unwrap();
     assert_eq!(verdict.evaluations.last().unwrap(), *judged.last().unwrap());
     if result.step != 16 {
         let files = bytes(&folder);

@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use calmix::data::prepare::prepare;
 use calmix::train::recipe::{Data, Source};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 
-use super::changes::is_folder;
+use super::place::is_folder;
 use crate::exit::Exit;
 use crate::failure::Mistake;
 use crate::number::typed;
+use crate::preparing::prepare_or_stop;
 use crate::source::guess;
+use crate::stop::Stop;
 use crate::terminal::{say, tell};
 
 /// Scan a dataset once: count it, list what is wrong with it, and write a table for training
@@ -52,18 +53,20 @@ impl Prepare {
             let what = format!("{}: this is there already, and nothing is written over it", target.display());
             return Err(Mistake::new(what).or_try("name another folder with `--to`, or remove it").into());
         }
-        if let Some(parent) = target.parent() {
+        let stop = Stop::listen()?;
+        let parent = target.parent().filter(|parent| !parent.exists());
+        if let Some(parent) = parent {
             std::fs::create_dir_all(parent)?;
         }
         tell(&format!("reading {} as {source} …", folder.display()));
-        let report = prepare(&Data { source, ..Data::default() }.source_spec(), folder, &target)?;
-        let recipe = match recipe_for(source) {
-            "folder" => String::new(),
-            recipe => format!("{recipe} "),
-        };
-        let (data, table) = (typed(folder), typed(&target));
+        let spec = Data { source, ..Data::default() }.source_spec();
+        let report = prepare_or_stop(&spec, folder, &target, &stop).inspect_err(|_| {
+            // Ours, and empty again; otherwise this does nothing.
+            let _ = parent.map(std::fs::remove_dir);
+        })?;
+        let (recipe, data, table) = (recipe_for(source), typed(folder), typed(&target));
         say(&format!(
-            "{report}\n\nwritten to {table}\nnext: calmix train {recipe}--data {data} --prepared {table}"
+            "{report}\n\nwritten to {table}\nnext: calmix train {recipe} --data {data} --prepared {table}"
         ))?;
         Ok(Exit::Done)
     }
@@ -79,6 +82,6 @@ pub(crate) fn recipe_for(source: Source) -> &'static str {
         Source::Stl10 => "stl10",
         Source::Imagenet => "imagenet",
         Source::Webvision => "webvision",
-        Source::Folder | Source::LabelsCsv | Source::Webdataset => "folder",
+        Source::Folder | Source::LabelsCsv | Source::Webdataset => "desk-folder",
     }
 }

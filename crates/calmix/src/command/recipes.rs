@@ -3,9 +3,10 @@
 use anyhow::Result;
 use calmix::train::recipe::{Layers, builtin};
 use clap::Args;
+use serde_json::json;
 
 use crate::exit::Exit;
-use crate::terminal::say;
+use crate::terminal::{say, say_json};
 
 /// List the recipes that come with calmix, a line each
 ///
@@ -13,21 +14,34 @@ use crate::terminal::say;
 /// RECIPE` prints one with every key; `--set KEY=VALUE` and `--file FILE` change it; a file that begins with `extends =
 /// "RECIPE"` is a recipe of your own.
 #[derive(Debug, Args)]
-pub(crate) struct Recipes {}
+#[command(after_long_help = FIELDS)]
+pub(crate) struct Recipes {
+    /// Print one JSON document instead, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+const FIELDS: &str = "\
+Fields of --json:
+  recipes  name and description of each";
 
 impl Recipes {
-    // It has no options yet; every command is run the same way.
-    #[allow(clippy::unused_self)]
     pub(crate) fn run(self) -> Result<Exit> {
-        let longest = builtin().iter().map(|recipe| recipe.name.len()).max().unwrap_or(0);
-        let mut lines = Vec::new();
+        let mut recipes = Vec::new();
         for recipe in builtin() {
             let about = Layers::new().recipe(recipe.name).resolve()?.recipe.description;
-            lines.push(format!("{:<longest$}  {about}\n", recipe.name));
+            recipes.push((recipe.name, about));
         }
+        if self.json {
+            let recipe = |(name, about): &(_, _)| json!({ "name": name, "description": about });
+            say_json(&json!({ "recipes": recipes.iter().map(recipe).collect::<Vec<_>>() }))?;
+            return Ok(Exit::Done);
+        }
+        let longest = recipes.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        let line = |(name, about): &(_, _)| format!("{name:<longest$}  {about}\n");
         say(&format!(
             "{}\nnext: calmix inspect RECIPE, or calmix train RECIPE --data FOLDER",
-            lines.concat()
+            recipes.iter().map(line).collect::<Vec<_>>().concat()
         ))?;
         Ok(Exit::Done)
     }

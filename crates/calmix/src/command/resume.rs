@@ -6,12 +6,13 @@ use anyhow::Result;
 use calmix::train::inspect;
 use calmix::train::recipe::Layers;
 use calmix::train::run::{Paths, RunFile};
-use calmix::train::trainer::{Outcome, TrainError, Trainer};
+use calmix::train::trainer::{Outcome, Trainer};
 use clap::Args;
 
 use super::changes::Changes;
+use super::place::or_moved;
 use crate::exit::Exit;
-use crate::number::{counted, grouped};
+use crate::number::{counted, grouped, typed};
 use crate::progress::Shown;
 use crate::stop::Stop;
 use crate::terminal::{clear_line, say, tell};
@@ -19,8 +20,8 @@ use crate::{figures, written};
 
 /// Continue a run that was stopped or killed, to the same bits as if it had not been
 ///
-/// What a run learns cannot change on the way; what can, such as --threads, where its data is, or --set
-/// checkpoint.every=100, may be given here. The environment is not asked: the run's own recipe counts.
+/// What a run learns cannot change on the way; what can, such as --threads, --data for a dataset that has moved, or
+/// --set checkpoint.every=100, may be given here. The environment is not asked: the run's own recipe counts.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
     /// The folder of the run
@@ -43,15 +44,16 @@ impl Resume {
         if !self.changes.quiet {
             tell(&format!("resuming {}, a run of {}", self.run.display(), counted(steps, "step")));
         }
-        let stop = Stop::listen()?;
+        let stop = Stop::listen()?.announced();
         let shown = Shown::new(steps, self.changes.quiet);
         let outcome = Trainer::new(stop.flag()).tell(shown).resume(&self.run, changed);
-        ended(outcome, &self.run, stop)
+        let command = format!("calmix resume {}", typed(&self.run));
+        ended(outcome.map_err(|error| or_moved(error, &resolved.recipe, &command)), &self.run, stop)
     }
 }
 
 /// Shows how a run ended.
-pub(super) fn ended(outcome: Result<Outcome, TrainError>, run: &Path, stop: Stop) -> Result<Exit> {
+pub(super) fn ended(outcome: Result<Outcome>, run: &Path, stop: Stop) -> Result<Exit> {
     clear_line();
     // Whatever came of it: from here on nothing is said about stopping.
     let stopped = stop.exit();

@@ -5,20 +5,21 @@ use std::path::{Path, PathBuf};
 use anyhow::{Error, Result};
 use calmix::data::dataset::Dataset;
 use calmix::data::error::DataError;
-use calmix::data::prepare::prepare;
 use calmix::train::recipe::engine::OrAuto;
 use calmix::train::recipe::{Layers, Resolved, Source};
 use calmix::train::run::Paths;
 use calmix::train::trainer::Trainer;
 use clap::Args;
 
-use super::changes::{Changes, is_folder};
+use super::changes::Changes;
+use super::place::is_folder;
 use super::prepare::recipe_for;
 use super::resume::ended;
 use crate::claim::Claim;
 use crate::exit::Exit;
 use crate::failure::Mistake;
 use crate::number::typed;
+use crate::preparing::prepare_or_stop;
 use crate::progress::Shown;
 use crate::stop::Stop;
 use crate::terminal::{tell, warn};
@@ -26,8 +27,9 @@ use crate::{opening, source};
 
 /// Train a model: from a recipe and a dataset to weights, a temperature and figures
 ///
-/// With a folder of images and no RECIPE, the recipe `folder` is taken. Every key of a recipe can be changed: by a FILE
-/// of your own, by the environment (CALMIX_TRAIN__STEPS=2000), by --set; the later in this list wins.
+/// With a folder of images and no RECIPE, the recipe `folder` is taken, which is for a GPU; `desk-folder` is a small one
+/// for a CPU. Every key of a recipe can be changed: by a FILE of your own, by the environment
+/// (CALMIX_TRAIN__STEPS=2000), by --set; the later in this list wins.
 ///
 /// A run is a folder. It can be stopped at any time with Ctrl-C, or killed, and `calmix resume` goes on to the same
 /// bits as if nothing had happened.
@@ -48,7 +50,7 @@ pub(crate) struct Train {
 
 const EXAMPLES: &str = "\
 Examples:
-  calmix train --data photos
+  calmix train desk-folder --data photos
   calmix train desk-fashion-mnist --data fashion-mnist
   calmix train cifar10 --data cifar-10-batches-bin --set labels.count=25 --set train.seed=1
   calmix train --file mine.toml --run runs/mine";
@@ -72,8 +74,9 @@ impl Train {
             device.check().map_err(|error| Mistake::new(error.to_string()).or_try("calmix doctor"))?;
         }
         let mut claim = Claim::take(self.run.as_deref(), &name)?;
-        let dataset = self.dataset(&resolved, &root, claim.folder())?;
-        if base.as_deref() == Some("folder") {
+        let stop = Stop::listen()?;
+        let dataset = self.dataset(&resolved, &root, claim.folder(), &stop)?;
+        if is_for_folders(base.as_deref()) {
             let found = self.files_are(base.as_deref())? + &adapted(&dataset, self.changes.quiet);
             resolved = layers(&found)?.resolve()?;
         }
@@ -83,10 +86,10 @@ impl Train {
         }
         drop(dataset);
         claim.hand_over();
-        let stop = Stop::listen()?;
+        let stop = stop.announced();
         let shown = Shown::new(resolved.recipe.train.steps, self.changes.quiet);
         let outcome = Trainer::new(stop.flag()).tell(shown).start(resolved, claim.folder());
-        ended(outcome, claim.folder(), stop)
+        ended(outcome.map_err(Error::from), claim.folder(), stop)
     }
 
     /// The recipe of ours to begin with.
@@ -101,15 +104,12 @@ impl Train {
                 .into());
         };
         let source = source::guess(data);
-        match recipe_for(source) {
-            "folder" => Ok(Some("folder".to_owned())),
-            recipe => {
-                let what =
-                    format!("{}: this is {source}, no folder of images; name a recipe", data.display());
-                let next = format!("calmix train {recipe} --data {}", typed(data));
-                Err(Mistake::new(what).or_try(next).into())
-            }
+        if source::is_own(source) {
+            return Ok(Some("folder".to_owned()));
         }
+        let what = format!("{}: this is {source}, no folder of images; name a recipe", data.display());
+        let next = format!("calmix train {} --data {}", recipe_for(source), typed(data));
+        Err(Mistake::new(what).or_try(next).into())
     }
 
     /// What the run is called: by its recipe, or by the file.
@@ -120,14 +120,14 @@ impl Train {
 
     /// For a folder of images: in which form it has its labels.
     fn files_are(&self, base: Option<&str>) -> Result<String> {
-        let data = self.changes.data()?.filter(|_| base == Some("folder"));
+        let data = self.changes.data()?.filter(|_| is_for_folders(base));
         let source = data.map(source::guess);
         let other = source.filter(|source| matches!(source, Source::LabelsCsv | Source::Webdataset));
         Ok(other.map(|source| format!("dataset.source = \"{source}\"\n")).unwrap_or_default())
     }
 
     /// The dataset, prepared into the run's folder if it has not been prepared before.
-    fn dataset(&self, resolved: &Resolved, root: &Path, run: &Path) -> Result<Dataset> {
+    fn dataset(&self, resolved: &Resolved, root: &Path, run: &Path, stop: &Stop) -> Result<Dataset> {
         let data = &resolved.recipe.dataset;
         if !data.prepared.is_empty() {
             return Ok(Dataset::open(Path::new(&data.prepared), root)?);
@@ -137,18 +137,24 @@ impl Train {
             if !self.changes.quiet {
                 tell(&format!("reading {} …", root.display()));
             }
-            let report = prepare(&data.source_spec(), root, &target);
+            let report = prepare_or_stop(&data.source_spec(), root, &target, stop);
             opening::found(&report.map_err(|error| other_files(root, data.source, error))?);
         }
         Ok(Dataset::open(&target, root)?)
     }
 }
 
+/// Whether a recipe of ours takes whatever subsets a folder of images has.
+fn is_for_folders(recipe: Option<&str>) -> bool {
+    matches!(recipe, Some("folder" | "desk-folder"))
+}
+
 /// The files are not what the recipe says: what they seem to be instead.
-fn other_files(root: &Path, wanted: Source, error: DataError) -> Error {
-    let (is, next) = (source::guess(root), recipe_for(source::guess(root)));
-    if next == recipe_for(wanted) || next == "folder" {
-        return error.into();
+fn other_files(root: &Path, wanted: Source, error: Error) -> Error {
+    let is = source::guess(root);
+    let next = recipe_for(is);
+    if !error.is::<DataError>() || next == recipe_for(wanted) || source::is_own(is) {
+        return error;
     }
     let what = format!("{error}; these files seem to be {is}");
     Mistake::new(what).or_try(format!("calmix train {next} --data {}", typed(root))).into()

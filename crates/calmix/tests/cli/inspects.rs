@@ -52,6 +52,13 @@ fn damage_is_found_and_named() {
         .with_code(0)
         .says(&["warning: the checkpoint of step 8 cannot be used: "]);
 
+    // One that has lost its name is not taken for another.
+    fs::rename(desk.path("first/checkpoints/step-000000004"), desk.path("four")).unwrap();
+    desk.run(&["inspect", "four"])
+        .with_code(2)
+        .tells(&["four: not called like a checkpoint, which is step-"]);
+    fs::rename(desk.path("four"), desk.path("first/checkpoints/step-000000004")).unwrap();
+
     // With none left nothing is begun anew, and nothing is written.
     for step in ["step-000000004", "step-000000008"] {
         fs::write(desk.path("first/checkpoints").join(step).join("state.json"), "{}").unwrap();

@@ -1,8 +1,11 @@
 //! Ctrl-C and its relatives, with real signals.
 #![cfg(unix)]
 
-use std::io::{BufRead, BufReader, Read};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
 
 use crate::desk::Desk;
 
@@ -86,4 +89,51 @@ fn a_second_signal_ends_it_at_once() {
     let (stdout, code) = going.end();
     assert_eq!((stdout.as_str(), code), ("", Some(130)));
     assert!(!desk.path("first/result.json").exists());
+}
+
+/// So many images, all black, that scanning them would take far longer than a signal does. They take no room on the disk.
+fn grow(desk: &Desk) {
+    const COUNT: u32 = 1 << 28;
+    for (name, sides) in [("images-idx3", &[COUNT, 8, 8][..]), ("labels-idx1", &[COUNT])] {
+        let mut file = File::create(desk.path(&format!("garments/train-{name}-ubyte"))).unwrap();
+        let header: Vec<u8> = sides.iter().flat_map(|side| side.to_be_bytes()).collect();
+        file.write_all(&[0, 0, 8, sides.len() as u8]).unwrap();
+        file.write_all(&header).unwrap();
+        let values: u64 = sides.iter().map(|&side| u64::from(side)).product();
+        file.set_len(4 + header.len() as u64 + values).unwrap();
+    }
+}
+
+/// Whether a table is being written anywhere below.
+fn is_being_written(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name() == "samples.bin" || is_being_written(&entry.path()))
+}
+
+#[test]
+fn preparing_ends_at_the_first_signal_and_leaves_nothing() {
+    let desk = Desk::new().with_garments();
+    grow(&desk);
+    let prepare = ["prepare", "garments", "--source", "fashion-mnist"];
+    for (command, name) in [
+        (desk.command(&prepare), "INT"),
+        (desk.training(8, &[]), "INT"),
+        (desk.training(8, &["--run", "first"]), "TERM"),
+    ] {
+        let mut going = Going::new(command);
+        going.until("reading ");
+        while !is_being_written(&desk.path(".")) {
+            assert!(going.child.try_wait().unwrap().is_none(), "it ended by itself");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        going.signal(name);
+        assert_eq!(going.end(), (String::new(), Some(130)));
+        let left: Vec<_> =
+            fs::read_dir(desk.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["garments"]);
+    }
+    // Nothing stands in the way of the next one.
+    fs::remove_dir_all(desk.path("garments")).unwrap();
+    let desk = desk.with_garments();
+    desk.run(&prepare).with_code(0);
 }

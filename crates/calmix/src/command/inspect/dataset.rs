@@ -4,58 +4,59 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use calmix::data::dataset::Dataset;
-use calmix::data::prepare::prepare;
+use calmix::data::prepare::{ClassCount, Report};
 use calmix::train::recipe::Data;
+use serde_json::Value;
 
+use super::Shown;
 use crate::number::typed;
+use crate::preparing::prepare_or_stop;
 use crate::source::guess;
+use crate::stop::Stop;
 use crate::terminal::tell;
 
 /// Screens have no more lines.
 const MOST: usize = 20;
 
 /// What `calmix prepare` wrote: the table is enough, whether or not the files are here.
-pub(super) fn prepared(folder: &Path) -> Result<String> {
+pub(super) fn prepared(folder: &Path) -> Result<Shown> {
     let dataset = Dataset::open(folder, folder)?;
-    let header = dataset.header();
-    let mut classes: Vec<_> = header.classes.iter().map(|name| (name.as_str(), 0)).collect();
-    for record in dataset.records(0..header.samples) {
-        let class = record?.1.class();
-        if let Some((_, count)) = class.and_then(|class| classes.get_mut(class as usize)) {
-            *count += 1;
-        }
-    }
-    let subsets: Vec<_> =
-        header.subsets.iter().map(|subset| format!("{} {}", subset.name, subset.count)).collect();
-    let fingerprint: String = header.fingerprint.chars().take(12).collect();
-    Ok(format!(
-        "prepared dataset\ndata: {fingerprint}\n{} samples: {}\n\n{}\nnext: calmix train RECIPE --data FOLDER --prepared {}\n",
-        header.samples,
-        subsets.join(", "),
-        listed(&classes),
-        typed(folder)
-    ))
+    let report = Report::of_table(&dataset)?;
+    let next = format!("next: calmix train RECIPE --data FOLDER --prepared {}", typed(folder));
+    let text = format!("prepared dataset\n{report}\n\n{}\n{next}\n", listed(&report));
+    let mut json = document(folder, &report)?;
+    // What could not be read is not in the table.
+    json["unreadable"] = Value::Null;
+    Ok(Shown { text, json })
 }
 
 /// The files themselves: scanned, with the table thrown away.
-pub(super) fn raw(folder: &Path) -> Result<String> {
+pub(super) fn raw(folder: &Path) -> Result<Shown> {
     let source = guess(folder);
     tell(&format!("reading {} as {source} …", folder.display()));
     let temp = tempfile::tempdir()?;
     let spec = Data { source, ..Data::default() }.source_spec();
-    let report = prepare(&spec, folder, &temp.path().join("prepared"))
+    let report = prepare_or_stop(&spec, folder, &temp.path().join("prepared"), &Stop::listen()?)
         .context("this is neither a run, a checkpoint nor a dataset")?;
-    let classes: Vec<_> = report.classes.iter().map(|class| (class.name.as_str(), class.labelled)).collect();
-    Ok(format!(
-        "dataset, {source}\n{report}\n\n{}\nnext: calmix prepare {}\n",
-        listed(&classes),
-        typed(folder)
-    ))
+    let next = format!("next: calmix prepare {}", typed(folder));
+    let text = format!("dataset, {source}\n{report}\n\n{}\n{next}\n", listed(&report));
+    let mut json = document(folder, &report)?;
+    json["source"] = source.word().into();
+    Ok(Shown { text, json })
 }
 
-fn listed(classes: &[(&str, u64)]) -> String {
-    let longest = classes.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    let line = |(name, count): &(&str, u64)| format!("  {name:<longest$}  {count}\n");
+fn document(folder: &Path, report: &Report) -> Result<Value> {
+    let mut json = serde_json::to_value(report)?;
+    json["kind"] = "dataset".into();
+    json["folder"] = folder.display().to_string().into();
+    json["source"] = Value::Null;
+    Ok(json)
+}
+
+fn listed(report: &Report) -> String {
+    let classes = &report.classes;
+    let longest = classes.iter().map(|class| class.name.chars().count()).max().unwrap_or(0);
+    let line = |class: &ClassCount| format!("  {:<longest$}  {}\n", class.name, class.labelled);
     let more = classes.len().saturating_sub(MOST);
     let more = if more > 0 { format!("  and {more} more\n") } else { String::new() };
     format!(

@@ -3,13 +3,16 @@
 use std::path::Path;
 
 use anyhow::Result;
+use calmix::train::checkpoint::Skipped;
 use calmix::train::inspect::{Inspected, events, has_begun, inspect};
 use calmix::train::trainer::TrainError;
+use serde_json::json;
 
+use super::Shown;
 use crate::number::{counted, grouped};
 use crate::{figures, written};
 
-pub(super) fn shown(folder: &Path) -> Result<String> {
+pub(super) fn shown(folder: &Path) -> Result<Shown> {
     if !has_begun(folder) {
         return Err(TrainError::Unborn { path: folder.to_owned() }.into());
     }
@@ -53,5 +56,20 @@ pub(super) fn shown(folder: &Path) -> Result<String> {
         .map(|(first, table)| format!("the model after {}\n\n{table}\n", counted(first.step, "step")));
     let files = written::run(folder).replacen("written to", "in", 1);
     let next = written::next(if result.is_some() { "evaluate" } else { "resume" }, folder);
-    Ok([about, damaged, figures.unwrap_or_default(), files, next].concat())
+    let damage = |bad: &Skipped| json!({ "step": bad.step, "reason": bad.reason.to_string() });
+    let json = json!({
+        "kind": "run",
+        "folder": folder.display().to_string(),
+        "finished": result.is_some(),
+        "step": step,
+        "steps": steps,
+        "recipe": recipe.recipe,
+        "recipe_hash": recipe.hash(),
+        "environment": environment,
+        "evaluations": seen,
+        "result": result,
+        "damaged": skipped.iter().map(damage).collect::<Vec<_>>(),
+    });
+    let text = [about, damaged, figures.unwrap_or_default(), files, next].concat();
+    Ok(Shown { text, json })
 }
