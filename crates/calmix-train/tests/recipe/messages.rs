@@ -104,7 +104,8 @@ fn no_such_recipe() {
     assert_eq!(
         refused("extends = \"mnist-fashion\""),
         "mine.toml, line 1: there is no recipe `mnist-fashion`; there are cifar10, cifar10-released-code, \
-         cifar100, svhn, stl10, imagenet, webvision, fashion-mnist, folder, desk-fashion-mnist, desk-cifar10"
+         cifar100, svhn, stl10, imagenet, webvision, fashion-mnist, folder, desk-fashion-mnist, desk-cifar10, \
+         desk-folder"
     );
 }
 
