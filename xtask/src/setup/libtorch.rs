@@ -102,9 +102,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_installed_is_what_the_engine_accepts() {
-        let finder = workspace::root().join("crates/calmix-engine/build/libtorch.rs");
-        let finder = fs::read_to_string(finder).expect("the engine's build script");
+    fn what_is_installed_is_what_the_build_accepts() {
+        let finder = workspace::root().join("crates/calmix-dist/build/libtorch.rs");
+        let finder = fs::read_to_string(finder).expect("the build script of calmix-dist");
         let version = venv::TORCH.trim_start_matches("torch==");
         assert!(finder.contains(&format!("NEEDED: &str = \"{version}\"")));
     }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cache::Installed;
 
-/// PyTorch; `crates/calmix-engine/build/libtorch.rs` accepts this version and no other.
+/// PyTorch; `crates/calmix-dist/build/libtorch.rs` accepts this version and no other.
 pub(crate) const TORCH: &str = "torch==2.13.0";
 
 /// NumPy, as all scripts here use it.
