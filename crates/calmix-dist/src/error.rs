@@ -91,7 +91,10 @@ impl fmt::Display for Failure {
         )?;
         match (&*self.missing, self.store_lost) {
             ([keeper], true) if self.operation == Operation::Connect => {
-                write!(f, "the process that keeps the store (rank {keeper}) cannot be reached; was it started?")?;
+                write!(
+                    f,
+                    "the process that keeps the store (rank {keeper}) cannot be reached; was it started?"
+                )?;
             }
             ([keeper], true) => {
                 write!(

@@ -143,9 +143,10 @@ fn torchrun(environment: &Environment) -> Result<Place, LaunchError> {
         local_world: environment.number("LOCAL_WORLD_SIZE")?.unwrap_or(local_rank.unwrap_or(0) + 1),
         master: (environment.needed_text("MASTER_ADDR", set)?, environment.needed("MASTER_PORT", set)?),
         attempt: environment.number("TORCHELASTIC_RESTART_COUNT")?.unwrap_or(0),
-        keeper: match agent.is_some_and(|agent| agent.eq_ignore_ascii_case("true")) {
-            true => Keeper::Launcher,
-            false => Keeper::FirstRank,
+        keeper: if agent.is_some_and(|agent| agent.eq_ignore_ascii_case("true")) {
+            Keeper::Launcher
+        } else {
+            Keeper::FirstRank
         },
         launcher: if run.is_some() { Launcher::Torchrun } else { Launcher::Variables },
         job: run.unwrap_or_default(),

@@ -11,7 +11,7 @@
 //!
 //! // torchrun, Slurm and `calmix train --processes` say who we are; without them we are alone.
 //! let processes = match Place::from_environment(|name| std::env::var(name).ok())? {
-//!     Some(place) => Processes::connect(&place, Device::Cpu, Duration::from_secs(600))?,
+//!     Some(place) => Processes::connect(&place, Device::Cpu, Duration::from_mins(10))?,
 //!     None => Processes::alone(),
 //! };
 //! // Four parts of a batch, each with its gradient. Two or four processes would get the same bits.
@@ -41,6 +41,9 @@
 //!
 //! Behind the feature `nccl`, for tensors on GPUs; bytes and tensors of the host go through Gloo all the same. It is
 //! compiled and linked, but no machine that this was written on has a GPU: it has never been run.
+
+// libtorch counts in i64.
+#![allow(clippy::cast_possible_wrap)]
 
 mod binding;
 mod error;

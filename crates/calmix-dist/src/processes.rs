@@ -2,6 +2,7 @@
 
 mod bytes;
 mod connect;
+mod reach;
 mod sum;
 mod tensors;
 
@@ -92,7 +93,7 @@ impl Processes {
     ///
     /// When one of them does not come in time.
     pub fn barrier(&self) -> Result<(), DistError> {
-        self.run(Operation::Barrier, 0, None, |group, stop| group.barrier(stop))
+        self.run(Operation::Barrier, 0, None, Group::barrier)
     }
 
     /// Gives up: the others' operations fail at once instead of at their timeout, and name us as who gave up.
@@ -123,9 +124,10 @@ impl Processes {
                 _ => &groups.host,
             };
             let called = link.roll_call.called();
-            match called.load(Ordering::Acquire) {
-                true => Err(Thrown::new("another process saw a failure")),
-                false => action(group, called),
+            if called.load(Ordering::Acquire) {
+                Err(Thrown::new("another process saw a failure"))
+            } else {
+                action(group, called)
             }
         };
         match outcome {

@@ -115,7 +115,7 @@ fn here_key(rank: usize) -> String {
 
 /// The thread: waits until it is called, answers, and looks who else did. Nothing when the process leaves in peace.
 fn answer(store: &Store, seat: Seat, called: &AtomicBool) -> Option<Verdict> {
-    let (key, hour) = (call_key(seat.rank), Duration::from_secs(3600));
+    let (key, hour) = (call_key(seat.rank), Duration::from_hours(1));
     loop {
         match store.wait(&key, hour) {
             Ok(()) => break,

@@ -106,13 +106,11 @@ mod tests {
 
     /// The definition.
     fn plain(parts: &[f32]) -> f32 {
-        match parts {
-            [one] => *one,
-            _ => {
-                let (first, second) = parts.split_at(left(parts.len()));
-                plain(first) + plain(second)
-            }
+        if let [one] = parts {
+            return *one;
         }
+        let (first, second) = parts.split_at(left(parts.len()));
+        plain(first) + plain(second)
     }
 
     fn along(parts: usize, leaves: Vec<(Range<usize>, f32)>) -> f32 {
@@ -120,7 +118,7 @@ mod tests {
     }
 
     fn divisors(parts: usize) -> impl Iterator<Item = usize> {
-        (1..=parts).filter(move |size| parts % size == 0)
+        (1..=parts).filter(move |size| parts.is_multiple_of(*size))
     }
 
     /// As `size` processes add: subtrees first, the rest by one of them.
@@ -165,6 +163,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::single_range_in_vec_init)]
     fn awkward_divisors_have_the_subtrees_one_draws_on_paper() {
         let of = |parts, size| -> Vec<_> {
             (0..size).map(|rank| subtrees(parts, &held(parts, rank, size))).collect()

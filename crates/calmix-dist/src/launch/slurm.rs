@@ -74,13 +74,9 @@ fn tasks_here(environment: &Environment) -> Result<Option<usize>, LaunchError> {
         return Ok(None);
     };
     let Some(node) = environment.number::<usize>("SLURM_NODEID")? else { return Ok(None) };
-    match tasks_of(&list, node) {
-        Some(tasks) => Ok(Some(tasks)),
-        None => {
-            let why = format!("it does not say how many tasks node {node} has, as 4(x2),3 does");
-            Err(LaunchError::Value { name, value: list, why })
-        }
-    }
+    let why = || format!("it does not say how many tasks node {node} has, as 4(x2),3 does");
+    let tasks = tasks_of(&list, node);
+    tasks.map(Some).ok_or_else(|| LaunchError::Value { name, why: why(), value: list })
 }
 
 fn tasks_of(list: &str, node: usize) -> Option<usize> {

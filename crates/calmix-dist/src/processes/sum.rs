@@ -73,14 +73,13 @@ impl Processes {
         let lengths = |stretch: &Range<i64>| stretch.end - stretch.start;
         let send_counts: Vec<i64> = stretches.iter().map(|s| lengths(s) * sums.len() as i64).collect();
         let receive_counts: Vec<i64> = subtrees.iter().map(|theirs| own * theirs.len() as i64).collect();
-        let send = match sums {
-            // It already is what is to be sent, one stretch after the other.
-            [sum] => sum.shallow_clone(),
-            _ => {
-                let pieces = stretches.iter().flat_map(|s| sums.iter().map(move |sum| (s, sum)));
-                let pieces = pieces.map(|(s, sum)| sum.f_narrow(0, s.start, lengths(s)));
-                Tensor::f_cat(&pieces.collect::<Result<Vec<_>, _>>()?, 0)?
-            }
+        // A single sum already is what is to be sent, one stretch after the other.
+        let send = if let [sum] = sums {
+            sum.shallow_clone()
+        } else {
+            let pieces = stretches.iter().flat_map(|s| sums.iter().map(move |sum| (s, sum)));
+            let pieces = pieces.map(|(s, sum)| sum.f_narrow(0, s.start, lengths(s)));
+            Tensor::f_cat(&pieces.collect::<Result<Vec<_>, _>>()?, 0)?
         };
         let received = self.all_to_all_as(SUM, &send, &send_counts, &receive_counts)?;
         let leaves = subtrees

@@ -114,12 +114,8 @@ impl Processes {
         }
         let own = send.f_detach()?.f_contiguous()?;
         if self.size == 1 {
-            return match sent == received {
-                true => Ok(own),
-                false => {
-                    Err(self.argument(operation, "what is sent to oneself has another length when it comes"))
-                }
-            };
+            let what = "what is sent to oneself has another length when it comes";
+            return if sent == received { Ok(own) } else { Err(self.argument(operation, what)) };
         }
         let mut output = Tensor::f_empty([received], (send.kind(), send.device()))?;
         let pieces: Vec<u64> = send_counts.iter().map(|count| bytes_of(send, *count)).collect();

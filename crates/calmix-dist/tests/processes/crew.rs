@@ -106,7 +106,7 @@ impl Member {
 
     /// The next line that the rank writes.
     pub(crate) fn line(&mut self) -> String {
-        let patience = Duration::from_secs(60);
+        let patience = Duration::from_mins(1);
         let line = self.lines.recv_timeout(patience);
         line.unwrap_or_else(|_| panic!("rank {} says nothing: {:?}", self.rank, self.child.try_wait()))
     }

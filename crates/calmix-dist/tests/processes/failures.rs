@@ -4,10 +4,16 @@ use std::time::Duration;
 
 use crate::crew::{Crew, Member, Noticed, Through, now};
 
+fn all_going(members: &mut [Member]) {
+    for member in members {
+        assert_eq!(member.line(), "going");
+    }
+}
+
 /// What the others say when `victim` of a crew that adds up without end is struck.
 fn struck(crew: &Crew, victim: usize, strike: impl Fn(&mut Member)) -> Vec<(Noticed, f64)> {
     let mut members = crew.start_all("loop");
-    members.iter_mut().for_each(|member| assert_eq!(member.line(), "going"));
+    all_going(&mut members);
     let at = now();
     strike(&mut members[victim]);
     let (victims, survivors): (Vec<_>, Vec<_>) =
@@ -27,7 +33,7 @@ fn struck(crew: &Crew, victim: usize, strike: impl Fn(&mut Member)) -> Vec<(Noti
 fn a_dead_process_is_noticed_within_a_second_and_named() {
     for (size, through) in [(2, Through::Tcp), (4, Through::Tcp), (4, Through::File)] {
         for victim in 0..size {
-            let crew = Crew::new(size, through, Duration::from_secs(60));
+            let crew = Crew::new(size, through, Duration::from_mins(1));
             for (noticed, after) in struck(&crew, victim, Member::kill) {
                 assert!(after < 1.0, "{after} s: {noticed:?}");
                 assert_eq!(noticed.missing, format!("[{victim}]"), "{noticed:?}");
@@ -55,9 +61,9 @@ fn a_frozen_process_is_noticed_at_the_timeout_and_named() {
 
 #[test]
 fn who_is_busy_is_not_taken_for_dead() {
-    let crew = Crew::new(3, Through::Tcp, Duration::from_secs(60));
+    let crew = Crew::new(3, Through::Tcp, Duration::from_mins(1));
     let mut members = crew.start_all("busy 1 2500");
-    members.iter_mut().for_each(|member| assert_eq!(member.line(), "going"));
+    all_going(&mut members);
     members.remove(2).kill();
     for member in members {
         // In a barrier rank 0 waits for rank 1, who notices when it has come there.
@@ -70,7 +76,7 @@ fn who_is_busy_is_not_taken_for_dead() {
 
 #[test]
 fn whoever_gives_up_takes_the_others_along_at_once() {
-    let crew = Crew::new(3, Through::Tcp, Duration::from_secs(60));
+    let crew = Crew::new(3, Through::Tcp, Duration::from_mins(1));
     let mut members = crew.start_all("abort 1");
     let mut quitter = members.remove(1);
     assert_eq!(quitter.line(), "going");
@@ -110,9 +116,9 @@ fn who_comes_late_is_waited_for() {
 
 #[test]
 fn who_comes_twice_is_refused() {
-    let crew = Crew::new(2, Through::Tcp, Duration::from_secs(60));
+    let crew = Crew::new(2, Through::Tcp, Duration::from_mins(1));
     let mut members = crew.start_all("loop");
-    members.iter_mut().for_each(|member| assert_eq!(member.line(), "going"));
+    all_going(&mut members);
     // The port is taken; the seat is taken.
     let at = now();
     let again = [crew.start("connect", 0).noticed(), crew.start("connect", 1).noticed()];

@@ -2,7 +2,13 @@
 //!
 //! Limits are those of the specification: a dead process is noticed within a second, a frozen one within a tenth of the
 //! timeout.
-#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_wrap
+)]
 
 mod crew;
 mod failures;

@@ -62,7 +62,7 @@ fn processes_on_two_hosts_find_each_other() {
     };
     // Second: the master's host knows itself by a loopback address only, as Debian's own name does.
     for masters in [["10.83.0.1"; 2], ["127.0.0.1", "10.83.0.1"]] {
-        let crew = Crew::new(2, Through::Tcp, Duration::from_secs(60));
+        let crew = Crew::new(2, Through::Tcp, Duration::from_mins(1));
         let members = [hosts.start(&crew, 0, masters[0]), hosts.start(&crew, 1, masters[1])];
         for member in members {
             assert!(member.result().starts_with("done"));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::crew::{Crew, Through};
 
-const PATIENT: Duration = Duration::from_secs(60);
+const PATIENT: Duration = Duration::from_mins(1);
 
 #[test]
 fn every_operation_does_what_it_says() {

@@ -152,8 +152,9 @@ mod tests {
         ];
         assert_eq!(
             unsafe_places(&files),
-            ["core/src/lib.rs", "dist/src/tree.rs"]
-                .map(|file| format!("crates/calmix-{file}:3: `unsafe` outside crates/calmix-dist/src/binding"))
+            ["core/src/lib.rs", "dist/src/tree.rs"].map(|file| format!(
+                "crates/calmix-{file}:3: `unsafe` outside crates/calmix-dist/src/binding"
+            ))
         );
     }
 
