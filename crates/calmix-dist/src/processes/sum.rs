@@ -11,7 +11,7 @@ use crate::tree::{self, held, longest_stretch, stretch};
 const SUM: Operation = Operation::TreeSum;
 
 impl Processes {
-    /// The sum of all parts, on every process, along the tree of [`tree`](crate::tree).
+    /// The sum of all parts, on every process, along the tree of [`tree`].
     ///
     /// Every process holds equally many parts, neighbours in the order of ranks: with N parts and W processes rank r has
     /// r·N/W and those after it. A part is a vector; all have the same length and kind. They are used up: the sum is

@@ -26,6 +26,7 @@ fn entry() {
             Ok(_) => say("connected"),
             Err(error) => tell(&error, 0.0),
         },
+        "again" => again(&connect().unwrap()),
         "pace" => say(&pace(&connect().unwrap(), number() as i64)),
         _ => panic!("no such task: {task}"),
     }
@@ -200,6 +201,18 @@ fn abort(processes: &Processes, who: usize) {
     let began = Instant::now();
     let error = processes.gather_bytes(b"never").expect_err("somebody gives up");
     end(processes, &error, began);
+}
+
+/// Dies at the first attempt.
+fn again(processes: &Processes) {
+    if std::env::var("TORCHELASTIC_RESTART_COUNT").unwrap() == "0" {
+        say("first");
+        processes.barrier().unwrap();
+        assert_ne!(processes.rank(), 1, "on purpose");
+        processes.barrier().expect_err("rank 1 is no more");
+        panic!("on purpose");
+    }
+    say(&every_operation(processes));
 }
 
 /// Tells a failure, and sees that nothing goes on after it.
