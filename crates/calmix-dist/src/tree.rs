@@ -84,14 +84,9 @@ pub(crate) fn held(parts: usize, rank: usize, size: usize) -> Range<usize> {
     rank * each..(rank + 1) * each
 }
 
-/// How long the longest stretch of a vector is that a process adds up.
-pub(crate) fn longest_stretch(length: i64, size: usize) -> i64 {
-    length.unsigned_abs().div_ceil(size as u64) as i64
-}
-
 /// Which stretch of a vector a process adds up: equal ones, except at the end.
 pub(crate) fn stretch(length: i64, rank: usize, size: usize) -> Range<i64> {
-    let each = longest_stretch(length, size);
+    let each = length.unsigned_abs().div_ceil(size as u64) as i64;
     let start = (each * rank as i64).min(length);
     start..(start + each).min(length)
 }
@@ -193,7 +188,7 @@ mod tests {
                 assert_eq!(all, (0..length).collect::<Vec<_>>());
                 assert!((0..size).all(|rank| {
                     let stretch = stretch(length, rank, size);
-                    stretch.end - stretch.start <= longest_stretch(length, size)
+                    stretch.end - stretch.start <= length.unsigned_abs().div_ceil(size as u64) as i64
                 }));
             }
         }

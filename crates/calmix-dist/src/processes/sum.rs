@@ -6,7 +6,7 @@ use tch::Tensor;
 
 use super::Processes;
 use crate::error::{DistError, Operation};
-use crate::tree::{self, held, longest_stretch, stretch};
+use crate::tree::{self, held, stretch};
 
 const SUM: Operation = Operation::TreeSum;
 
@@ -37,16 +37,17 @@ impl Processes {
         if self.size == 1 {
             return sums.pop().ok_or_else(|| self.argument(SUM, "the tree has no root"));
         }
-        let ours = self.scatter(total, length, &sums)?;
-        drop(sums);
-        let each = longest_stretch(length, self.size);
-        let own = stretch(length, self.rank, self.size);
-        // Stretches at the end are shorter; in the gathering all have the same length.
-        let ours = match each - (own.end - own.start) {
-            0 => ours,
-            lacking => ours.f_constant_pad_nd([0, lacking])?,
+        let copies = self.scatter(total, length, &sums)?;
+        let lengths: Vec<i64> =
+            (0..self.size).map(|rank| length_of(&stretch(length, rank, self.size))).collect();
+        let own = vec![lengths.get(self.rank).copied().unwrap_or_default(); self.size];
+        // What was sent is not needed any more: its memory takes the result.
+        let mut whole = match sums.into_iter().next() {
+            Some(sum) if sum.is_contiguous() => sum,
+            _ => Tensor::f_empty([length], (copies.kind(), copies.device()))?,
         };
-        Ok(self.gather_flat(SUM, &ours)?.f_narrow(0, 0, length)?)
+        self.all_to_all_into(SUM, &mut whole, &copies, &own, &lengths)?;
+        Ok(whole)
     }
 
     /// The sums of the largest subtrees among our own parts.
@@ -62,36 +63,42 @@ impl Processes {
         sums.collect()
     }
 
-    /// Sends everybody their stretch of our sums, and adds up our own stretch of everybody's.
+    /// Sends everybody their stretch of our sums, and adds up our own stretch of everybody's; hands back as many copies
+    /// of it as there are processes.
     fn scatter(&self, total: usize, length: i64, sums: &[Tensor]) -> Result<Tensor, DistError> {
         let subtrees: Vec<_> =
             (0..self.size).map(|rank| tree::subtrees(total, &held(total, rank, self.size))).collect();
         let stretches: Vec<Range<i64>> =
             (0..self.size).map(|rank| stretch(length, rank, self.size)).collect();
-        let own = stretch(length, self.rank, self.size);
-        let own = own.end - own.start;
-        let lengths = |stretch: &Range<i64>| stretch.end - stretch.start;
-        let send_counts: Vec<i64> = stretches.iter().map(|s| lengths(s) * sums.len() as i64).collect();
+        let own = length_of(&stretch(length, self.rank, self.size));
+        let send_counts: Vec<i64> = stretches.iter().map(|s| length_of(s) * sums.len() as i64).collect();
         let receive_counts: Vec<i64> = subtrees.iter().map(|theirs| own * theirs.len() as i64).collect();
         // A single sum already is what is to be sent, one stretch after the other.
         let send = if let [sum] = sums {
             sum.shallow_clone()
         } else {
             let pieces = stretches.iter().flat_map(|s| sums.iter().map(move |sum| (s, sum)));
-            let pieces = pieces.map(|(s, sum)| sum.f_narrow(0, s.start, lengths(s)));
+            let pieces = pieces.map(|(s, sum)| sum.f_narrow(0, s.start, length_of(s)));
             Tensor::f_cat(&pieces.collect::<Result<Vec<_>, _>>()?, 0)?
         };
         let received = self.all_to_all_as(SUM, &send, &send_counts, &receive_counts)?;
-        let leaves = subtrees
-            .into_iter()
-            .flatten()
-            .enumerate()
+        let leaves = (subtrees.into_iter().flatten().enumerate())
             .map(|(at, subtree)| Ok((subtree, received.f_narrow(0, at as i64 * own, own)?)));
-        self.add_up(total, leaves.collect::<Result<_, DistError>>()?)
+        let sum = self.add_up(total, leaves.collect::<Result<_, DistError>>()?)?;
+        // It lies at the beginning of what was received, which is at least as long as the copies.
+        let size = self.size as i64;
+        let copies = received.f_narrow(0, 0, size * own)?;
+        let others = copies.f_narrow(0, own, (size - 1) * own)?.f_view([size - 1, own])?;
+        others.shallow_clone().f_copy_(&sum)?;
+        Ok(copies)
     }
 
     fn add_up(&self, parts: usize, leaves: Vec<(Range<usize>, Tensor)>) -> Result<Tensor, DistError> {
         let sum = tree::fold(parts, leaves, |mut a, b| a.f_add_(&b))?;
         sum.ok_or_else(|| self.argument(SUM, "the parts do not cover the tree"))
     }
+}
+
+fn length_of(stretch: &Range<i64>) -> i64 {
+    stretch.end - stretch.start
 }

@@ -54,25 +54,19 @@ impl Processes {
     ///
     /// When a process is missing.
     pub fn all_gather(&self, tensor: &Tensor) -> Result<Vec<Tensor>, DistError> {
-        let whole = self.gather_flat(Operation::AllGather, tensor)?;
         let (each, shape) = (tensor.numel() as i64, tensor.size());
-        (0..self.size as i64)
-            .map(|rank| Ok(whole.f_narrow(0, rank * each, each)?.f_reshape(&*shape)?))
-            .collect()
-    }
-
-    /// The same in one vector.
-    pub(super) fn gather_flat(&self, operation: Operation, tensor: &Tensor) -> Result<Tensor, DistError> {
-        let (own, each) = (tensor.f_detach()?.f_reshape([-1])?.f_contiguous()?, tensor.numel() as i64);
+        let own = tensor.f_detach()?.f_reshape([-1])?.f_contiguous()?;
         if self.size == 1 || each == 0 {
-            return Ok(own);
+            return (0..self.size).map(|_| Ok(own.f_reshape(&*shape)?)).collect();
         }
         let mut whole = Tensor::f_empty([each * self.size as i64], (tensor.kind(), tensor.device()))?;
         let sent = traffic::all_gather(bytes_of(tensor, each), self.size as u64);
-        self.run(operation, sent, Some(tensor.device()), |group, stop| {
+        self.run(Operation::AllGather, sent, Some(tensor.device()), |group, stop| {
             group.all_gather(&mut whole, &own, stop)
         })?;
-        Ok(whole)
+        (0..self.size as i64)
+            .map(|rank| Ok(whole.f_narrow(0, rank * each, each)?.f_reshape(&*shape)?))
+            .collect()
     }
 
     /// A piece of `send` to every process, and one from each, both in order of rank.
@@ -98,32 +92,46 @@ impl Processes {
         send_counts: &[i64],
         receive_counts: &[i64],
     ) -> Result<Tensor, DistError> {
-        let total = |counts: &[i64]| {
-            let sum = counts.iter().try_fold(0_i64, |sum, count| sum.checked_add(*count));
-            sum.filter(|_| counts.len() == self.size && counts.iter().all(|count| *count >= 0))
-        };
-        let (Some(sent), Some(received)) = (total(send_counts), total(receive_counts)) else {
-            let what =
-                format!("{send_counts:?} and {receive_counts:?} are no lengths for {} ranks", self.size);
-            return Err(self.argument(operation, what));
-        };
-        let size = send.size();
-        if *size != [sent] {
-            let what = format!("a tensor of shape {size:?} has no pieces of {send_counts:?}");
-            return Err(self.argument(operation, what));
+        let received = self.total(operation, receive_counts)?;
+        let mut output = Tensor::f_empty([received], (send.kind(), send.device()))?;
+        self.all_to_all_into(operation, &mut output, send, send_counts, receive_counts)?;
+        Ok(output)
+    }
+
+    /// The same into a vector without gaps that is there already.
+    pub(super) fn all_to_all_into(
+        &self,
+        operation: Operation,
+        output: &mut Tensor,
+        send: &Tensor,
+        send_counts: &[i64],
+        receive_counts: &[i64],
+    ) -> Result<(), DistError> {
+        for (tensor, counts) in [(send, send_counts), (&*output, receive_counts)] {
+            let (size, total) = (tensor.size(), self.total(operation, counts)?);
+            if *size != [total] {
+                let what = format!("a tensor of shape {size:?} has no pieces of {counts:?}");
+                return Err(self.argument(operation, what));
+            }
+        }
+        if self.size == 1 {
+            output.f_copy_(&send.f_detach()?)?;
+            return Ok(());
         }
         let own = send.f_detach()?.f_contiguous()?;
-        if self.size == 1 {
-            let what = "what is sent to oneself has another length when it comes";
-            return if sent == received { Ok(own) } else { Err(self.argument(operation, what)) };
-        }
-        let mut output = Tensor::f_empty([received], (send.kind(), send.device()))?;
         let pieces: Vec<u64> = send_counts.iter().map(|count| bytes_of(send, *count)).collect();
         let sent = traffic::all_to_all(&pieces, self.rank);
         self.run(operation, sent, Some(send.device()), |group, stop| {
-            group.all_to_all(&mut output, &own, receive_counts, send_counts, stop)
-        })?;
-        Ok(output)
+            group.all_to_all(output, &own, receive_counts, send_counts, stop)
+        })
+    }
+
+    /// How long all pieces are together: one for each process.
+    fn total(&self, operation: Operation, counts: &[i64]) -> Result<i64, DistError> {
+        let sum = counts.iter().try_fold(0_i64, |sum, count| sum.checked_add(*count));
+        sum.filter(|_| counts.len() == self.size && counts.iter().all(|count| *count >= 0)).ok_or_else(|| {
+            self.argument(operation, format!("{counts:?} are no lengths for {} ranks", self.size))
+        })
     }
 
     /// c10d wants tensors without gaps: others are copied there and back.
