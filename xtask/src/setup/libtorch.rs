@@ -9,6 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use super::venv;
+use crate::cache::Installed;
 use crate::human_time::human_time;
 use crate::workspace;
 
@@ -25,7 +26,9 @@ pub(super) fn install() -> Result<()> {
         println!("setup: libtorch is missing; PyTorch, about 5 GB with CUDA's libraries, takes some minutes");
     }
     let began = Instant::now();
-    let folder = package(&venv::python(venv::PYTORCH)?)?;
+    let python = venv::python(venv::PYTORCH)?;
+    let folder = package(&python)?;
+    add_headers(&python)?;
     let shown = folder.display();
     fs::write(&file, text(&folder)?).with_context(|| format!("cannot write {}", file.display()))?;
     if there {
@@ -33,6 +36,22 @@ pub(super) fn install() -> Result<()> {
     } else {
         println!("setup: libtorch installed in {}: {shown}", human_time(began.elapsed()));
     }
+    Ok(())
+}
+
+/// Headers of CUDA that PyTorch's package does not bring, for the feature `nccl` of calmix-dist, which looks for them in
+/// this folder of the environment (`build/nccl.rs`).
+///
+/// They are no packages of the environment: its folder is named after its packages, and would be made anew.
+fn add_headers(python: &Path) -> Result<()> {
+    if !cfg!(target_os = "linux") {
+        return Ok(());
+    }
+    let environment = python.ancestors().nth(2).context("Python lies in no environment")?;
+    let headers = Installed { folder: environment.join("cuda-headers") };
+    headers.ensure(|folder| {
+        venv::unpack(python, folder, &["nvidia-cuda-crt==13.0.88", "nvidia-cuda-cccl==13.0.85"])
+    })?;
     Ok(())
 }
 
@@ -102,9 +121,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_installed_is_what_the_engine_accepts() {
-        let finder = workspace::root().join("crates/calmix-engine/build/libtorch.rs");
-        let finder = fs::read_to_string(finder).expect("the engine's build script");
+    fn what_is_installed_is_what_the_build_accepts() {
+        let finder = workspace::root().join("crates/calmix-dist/build/libtorch.rs");
+        let finder = fs::read_to_string(finder).expect("the build script of calmix-dist");
         let version = venv::TORCH.trim_start_matches("torch==");
         assert!(finder.contains(&format!("NEEDED: &str = \"{version}\"")));
     }

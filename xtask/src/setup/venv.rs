@@ -1,5 +1,6 @@
 //! Python environments in the cache: for tools, for libtorch, for tests, and for the peers of `bench`.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -7,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cache::Installed;
 
-/// PyTorch; `crates/calmix-engine/build/libtorch.rs` accepts this version and no other.
+/// PyTorch; `crates/calmix-dist/build/libtorch.rs` accepts this version and no other.
 pub(crate) const TORCH: &str = "torch==2.13.0";
 
 /// NumPy, as all scripts here use it.
@@ -43,8 +44,17 @@ pub(super) fn create(folder: &Path, packages: &[&str]) -> Result<()> {
     run(Command::new(base).args(["-m", "venv"]).arg(folder)).context(
         "a Python environment cannot be created; it needs Python 3 with its venv module (Debian: python3-venv)",
     )?;
+    install(&programs(folder).join("python"), &[], packages)
+}
+
+/// Unpacks packages, without what they depend on, into a folder that no interpreter looks into.
+pub(super) fn unpack(python: &Path, folder: &Path, packages: &[&str]) -> Result<()> {
+    install(python, &["--no-deps".as_ref(), "--target".as_ref(), folder.as_os_str()], packages)
+}
+
+fn install(python: &Path, options: &[&OsStr], packages: &[&str]) -> Result<()> {
     let quiet = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    run(Command::new(programs(folder).join("python")).args(quiet).args(packages))
+    run(Command::new(python).args(quiet).args(options).args(packages))
         .with_context(|| format!("pip cannot install {}", packages.join(", ")))
 }
 

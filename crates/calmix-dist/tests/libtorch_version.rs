@@ -16,8 +16,9 @@ fn verdict(name: &str, text: &str) -> Result<String, String> {
     let file = folder.path().join(name);
     fs::create_dir_all(file.parent().expect("below the folder")).expect("folders");
     fs::write(&file, text).expect("written");
-    let (libraries, named_by) = (folder.path().join("lib"), "LIBTORCH".to_owned());
-    let found = Libtorch { folder: folder.path().to_owned(), libraries, named_by };
+    let at = folder.path().to_owned();
+    let found =
+        Libtorch { libraries: at.join("lib"), headers: at.clone(), folder: at, named_by: "LIBTORCH".into() };
     found.check_version().map(|said_by| said_by.strip_prefix(&folder).expect("below").display().to_string())
 }
 

@@ -14,6 +14,8 @@ pub(crate) struct Libtorch {
     pub(crate) folder: PathBuf,
     /// Its shared libraries.
     pub(crate) libraries: PathBuf,
+    /// The folder of the folder `include`.
+    pub(crate) headers: PathBuf,
     pub(crate) named_by: String,
 }
 
@@ -31,7 +33,7 @@ pub(crate) fn find() -> Result<Libtorch, String> {
             refusal(&format!("LIBTORCH_USE_PYTORCH is set, but `{python}` on the PATH has no package torch"))
         })?;
         let named_by = format!("LIBTORCH_USE_PYTORCH and `{python}`");
-        return Ok(Libtorch { libraries: folder.join("lib"), folder, named_by });
+        return Ok(Libtorch { libraries: folder.join("lib"), headers: folder.clone(), folder, named_by });
     }
     let system = Path::new("/usr/lib/libtorch.so").exists();
     let (folder, named_by) = match variable("LIBTORCH") {
@@ -43,7 +45,8 @@ pub(crate) fn find() -> Result<Libtorch, String> {
         }
     };
     let libraries = variable("LIBTORCH_LIB").map_or_else(|| folder.clone(), PathBuf::from).join("lib");
-    Ok(Libtorch { folder, libraries, named_by: named_by.to_owned() })
+    let headers = variable("LIBTORCH_INCLUDE").map_or_else(|| folder.clone(), PathBuf::from);
+    Ok(Libtorch { folder, libraries, headers, named_by: named_by.to_owned() })
 }
 
 /// Reads a variable and has cargo look again when it changes.

@@ -1,0 +1,254 @@
+#include "c10d.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <c10/util/Logging.h>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#ifdef USE_C10D_NCCL
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#endif
+
+using Milliseconds = std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+struct CalmixStore {
+  c10::intrusive_ptr<c10d::Store> store;
+};
+
+struct CalmixGroup {
+  c10::intrusive_ptr<c10d::Backend> backend;
+  Milliseconds timeout;
+  // Gloo ends an operation at its timeout by itself; NCCL's are asynchronous and have to be watched.
+  bool polls;
+};
+
+namespace {
+
+void say(CalmixSaid said, const char* why) {
+  if (said.text == nullptr || said.room == 0) {
+    return;
+  }
+  size_t length = std::min(std::strlen(why), said.room - 1);
+  std::memcpy(said.text, why, length);
+  said.text[length] = '\0';
+}
+
+template <typename Action>
+int guarded(CalmixSaid said, Action&& action) {
+  try {
+    action();
+    return CALMIX_DONE;
+  } catch (const c10::DistStoreError& error) {
+    say(said, error.what_without_backtrace());
+    return CALMIX_TIMED_OUT;
+  } catch (const c10::Error& error) {
+    say(said, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    say(said, error.what());
+  } catch (...) {
+    say(said, "an exception of an unknown kind");
+  }
+  return CALMIX_FAILED;
+}
+
+// c10d writes to standard error whenever a connection ends. What matters comes back as an error; the rest is for those
+// who ask for it by the variable, which only Python's `import torch` would read otherwise.
+void be_quiet() {
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") != nullptr) {
+    c10::initLogging();
+  } else {
+    FLAGS_caffe2_log_level = c10::GLOG_FATAL;
+  }
+}
+
+at::Tensor& tensor_at(void* tensor) {
+  return *static_cast<at::Tensor*>(tensor);
+}
+
+at::Tensor tensor_at(const void* tensor) {
+  return *static_cast<const at::Tensor*>(tensor);
+}
+
+void finish(const CalmixGroup* group, const c10::intrusive_ptr<c10d::Work>& work, const bool* stop) {
+  if (!group->polls) {
+    work->wait();
+    return;
+  }
+  auto deadline = Clock::now() + group->timeout;
+  while (!work->isCompleted()) {
+    bool told = __atomic_load_n(stop, __ATOMIC_ACQUIRE);
+    if (told || Clock::now() > deadline) {
+      group->backend->abort();
+      throw std::runtime_error(told ? "another process saw a failure" : "timed out");
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  work->wait();
+}
+
+}  // namespace
+
+extern "C" {
+
+int calmix_store_tcp(
+    const char* host, uint16_t port, bool serves, int64_t timeout_ms, CalmixStore** store, CalmixSaid said) {
+  return guarded(said, [&] {
+    be_quiet();
+    c10d::TCPStoreOptions options;
+    options.port = port;
+    options.isServer = serves;
+    options.waitWorkers = false;
+    options.timeout = Milliseconds(timeout_ms);
+    *store = new CalmixStore{c10::make_intrusive<c10d::TCPStore>(host, options)};
+  });
+}
+
+int calmix_store_file(const char* path, int size, int64_t timeout_ms, CalmixStore** store, CalmixSaid said) {
+  return guarded(said, [&] {
+    be_quiet();
+    auto made = c10::make_intrusive<c10d::FileStore>(path, size);
+    made->setTimeout(Milliseconds(timeout_ms));
+    *store = new CalmixStore{made};
+  });
+}
+
+int calmix_store_prefix(const CalmixStore* inner, const char* prefix, CalmixStore** store, CalmixSaid said) {
+  return guarded(said, [&] {
+    *store = new CalmixStore{c10::make_intrusive<c10d::PrefixStore>(prefix, inner->store)};
+  });
+}
+
+int calmix_store_clone(const CalmixStore* original, CalmixStore** store, CalmixSaid said) {
+  return guarded(said, [&] { *store = new CalmixStore{original->store->clone()}; });
+}
+
+void calmix_store_free(CalmixStore* store) {
+  guarded({nullptr, 0}, [&] { delete store; });
+}
+
+int calmix_store_set(const CalmixStore* store, const char* key, const char* value, CalmixSaid said) {
+  return guarded(said, [&] {
+    store->store->set(key, std::vector<uint8_t>(value, value + std::strlen(value)));
+  });
+}
+
+int calmix_store_add(const CalmixStore* store, const char* key, int64_t amount, int64_t* sum, CalmixSaid said) {
+  return guarded(said, [&] { *sum = store->store->add(key, amount); });
+}
+
+int calmix_store_get(const CalmixStore* store, const char* key, char* value, size_t room, CalmixSaid said) {
+  return guarded(said, [&] {
+    std::vector<uint8_t> found = store->store->get(key);
+    if (found.size() >= room) {
+      throw std::length_error("the store has a longer value under this key than was ever written by us");
+    }
+    std::copy(found.begin(), found.end(), value);
+    value[found.size()] = '\0';
+  });
+}
+
+int calmix_store_wait(const CalmixStore* store, const char* key, int64_t timeout_ms, CalmixSaid said) {
+  auto deadline = Clock::now() + Milliseconds(timeout_ms);
+  bool timed_out = false;
+  int code = guarded(said, [&] {
+    if (store->store->hasExtendedApi()) {
+      store->store->wait({key}, Milliseconds(timeout_ms));
+      return;
+    }
+    // A store in a file asks the file again and again as well, but counts its time in whole seconds.
+    while (!timed_out && !store->store->check({key})) {
+      timed_out = Clock::now() >= deadline;
+      std::this_thread::sleep_for(Milliseconds(10));
+    }
+  });
+  return timed_out ? CALMIX_TIMED_OUT : code;
+}
+
+int calmix_store_has(
+    const CalmixStore* store, const char* const* keys, size_t count, bool* all, CalmixSaid said) {
+  return guarded(said, [&] { *all = store->store->check(std::vector<std::string>(keys, keys + count)); });
+}
+
+int calmix_group_gloo(
+    const CalmixStore* store, int rank, int size, const char* host, const char* interface, int64_t timeout_ms,
+    CalmixGroup** group, CalmixSaid said) {
+  return guarded(said, [&] {
+    using Gloo = c10d::ProcessGroupGloo;
+    auto timeout = Milliseconds(timeout_ms);
+    auto options = Gloo::Options::create(timeout);
+    options->devices.push_back(
+        *interface == '\0' ? Gloo::createDeviceForHostname(host) : Gloo::createDeviceForInterface(interface));
+    auto made = c10::make_intrusive<Gloo>(store->store, rank, size, options);
+    *group = new CalmixGroup{made, timeout, false};
+  });
+}
+
+int calmix_group_nccl(
+    const CalmixStore* store, int rank, int size, int64_t timeout_ms, CalmixGroup** group, CalmixSaid said) {
+  return guarded(said, [&] {
+#ifdef USE_C10D_NCCL
+    using Nccl = c10d::ProcessGroupNCCL;
+    auto options = Nccl::Options::create();
+    // Its own watchdog ends the process; it comes second.
+    options->timeout = Milliseconds(2 * timeout_ms);
+    auto made = c10::make_intrusive<Nccl>(store->store, rank, size, options);
+    *group = new CalmixGroup{made, Milliseconds(timeout_ms), true};
+#else
+    throw std::runtime_error("compiled without NCCL");
+#endif
+  });
+}
+
+void calmix_group_free(CalmixGroup* group) {
+  guarded({nullptr, 0}, [&] { delete group; });
+}
+
+int calmix_all_reduce(const CalmixGroup* group, void* tensor, const bool* stop, CalmixSaid said) {
+  return guarded(said, [&] {
+    std::vector<at::Tensor> tensors{tensor_at(tensor)};
+    finish(group, group->backend->allreduce(tensors), stop);
+  });
+}
+
+int calmix_broadcast(const CalmixGroup* group, void* tensor, int root, const bool* stop, CalmixSaid said) {
+  return guarded(said, [&] {
+    std::vector<at::Tensor> tensors{tensor_at(tensor)};
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    finish(group, group->backend->broadcast(tensors, options), stop);
+  });
+}
+
+int calmix_all_gather(
+    const CalmixGroup* group, void* output, const void* input, const bool* stop, CalmixSaid said) {
+  return guarded(said, [&] {
+    at::Tensor sent = tensor_at(input);
+    finish(group, group->backend->_allgather_base(tensor_at(output), sent), stop);
+  });
+}
+
+int calmix_all_to_all(
+    const CalmixGroup* group, void* output, const void* input, const int64_t* receive, const int64_t* send,
+    size_t size, const bool* stop, CalmixSaid said) {
+  return guarded(said, [&] {
+    at::Tensor sent = tensor_at(input);
+    std::vector<int64_t> received(receive, receive + size), given(send, send + size);
+    finish(group, group->backend->alltoall_base(tensor_at(output), sent, received, given), stop);
+  });
+}
+
+int calmix_barrier(const CalmixGroup* group, const bool* stop, CalmixSaid said) {
+  return guarded(said, [&] { finish(group, group->backend->barrier(), stop); });
+}
+
+}

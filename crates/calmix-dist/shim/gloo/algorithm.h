@@ -1,0 +1,2 @@
+#pragma once
+// See README.md. ProcessGroupGloo.hpp includes this file and uses nothing of it.

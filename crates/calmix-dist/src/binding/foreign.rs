@@ -1,0 +1,129 @@
+//! The functions of `shim/c10d.h`, name by name.
+
+use std::ffi::{c_char, c_int, c_void};
+
+pub(super) const DONE: c_int = 0;
+pub(super) const TIMED_OUT: c_int = 2;
+
+/// Where the reason of a failure goes.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Said {
+    pub(super) text: *mut c_char,
+    pub(super) room: usize,
+}
+
+/// A store of c10d.
+#[repr(C)]
+pub(super) struct CalmixStore {
+    _private: [u8; 0],
+}
+
+/// A process group of c10d.
+#[repr(C)]
+pub(super) struct CalmixGroup {
+    _private: [u8; 0],
+}
+
+type NewStore = *mut *mut CalmixStore;
+type NewGroup = *mut *mut CalmixGroup;
+type Text = *const c_char;
+
+unsafe extern "C" {
+    pub(super) fn calmix_store_tcp(
+        host: Text,
+        port: u16,
+        serves: bool,
+        timeout: i64,
+        store: NewStore,
+        said: Said,
+    ) -> c_int;
+    pub(super) fn calmix_store_file(
+        path: Text,
+        size: c_int,
+        timeout: i64,
+        store: NewStore,
+        said: Said,
+    ) -> c_int;
+    pub(super) fn calmix_store_prefix(
+        inner: *const CalmixStore,
+        prefix: Text,
+        store: NewStore,
+        said: Said,
+    ) -> c_int;
+    pub(super) fn calmix_store_clone(original: *const CalmixStore, store: NewStore, said: Said) -> c_int;
+    pub(super) fn calmix_store_free(store: *mut CalmixStore);
+    pub(super) fn calmix_store_set(store: *const CalmixStore, key: Text, value: Text, said: Said) -> c_int;
+    pub(super) fn calmix_store_add(
+        store: *const CalmixStore,
+        key: Text,
+        amount: i64,
+        sum: *mut i64,
+        said: Said,
+    ) -> c_int;
+    pub(super) fn calmix_store_get(
+        store: *const CalmixStore,
+        key: Text,
+        value: *mut c_char,
+        room: usize,
+        said: Said,
+    ) -> c_int;
+    pub(super) fn calmix_store_wait(store: *const CalmixStore, key: Text, timeout: i64, said: Said) -> c_int;
+    pub(super) fn calmix_store_has(
+        store: *const CalmixStore,
+        keys: *const Text,
+        count: usize,
+        all: *mut bool,
+        said: Said,
+    ) -> c_int;
+    pub(super) fn calmix_group_gloo(
+        store: *const CalmixStore,
+        rank: c_int,
+        size: c_int,
+        host: Text,
+        interface: Text,
+        timeout: i64,
+        group: NewGroup,
+        said: Said,
+    ) -> c_int;
+    pub(super) fn calmix_group_nccl(
+        store: *const CalmixStore,
+        rank: c_int,
+        size: c_int,
+        timeout: i64,
+        group: NewGroup,
+        said: Said,
+    ) -> c_int;
+    pub(super) fn calmix_group_free(group: *mut CalmixGroup);
+    pub(super) fn calmix_all_reduce(
+        group: *const CalmixGroup,
+        tensor: *mut c_void,
+        stop: *const bool,
+        said: Said,
+    ) -> c_int;
+    pub(super) fn calmix_broadcast(
+        group: *const CalmixGroup,
+        tensor: *mut c_void,
+        root: c_int,
+        stop: *const bool,
+        said: Said,
+    ) -> c_int;
+    pub(super) fn calmix_all_gather(
+        group: *const CalmixGroup,
+        output: *mut c_void,
+        input: *const c_void,
+        stop: *const bool,
+        said: Said,
+    ) -> c_int;
+    pub(super) fn calmix_all_to_all(
+        group: *const CalmixGroup,
+        output: *mut c_void,
+        input: *const c_void,
+        receive: *const i64,
+        send: *const i64,
+        size: usize,
+        stop: *const bool,
+        said: Said,
+    ) -> c_int;
+    pub(super) fn calmix_barrier(group: *const CalmixGroup, stop: *const bool, said: Said) -> c_int;
+}

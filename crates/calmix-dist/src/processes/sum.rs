@@ -1,0 +1,104 @@
+//! The sum over the logical parts of a batch, with the same bits on any number of processes: see [`tree`].
+
+use std::ops::Range;
+
+use tch::Tensor;
+
+use super::Processes;
+use crate::error::{DistError, Operation};
+use crate::tree::{self, held, stretch};
+
+const SUM: Operation = Operation::TreeSum;
+
+impl Processes {
+    /// The sum of all parts, on every process, along the tree of [`tree`].
+    ///
+    /// Every process holds equally many parts, neighbours in the order of ranks: with N parts and W processes rank r has
+    /// r·N/W and those after it. A part is a vector; all have the same length and kind. They are used up: the sum is
+    /// made in the memory of the first where that can be.
+    ///
+    /// # Errors
+    ///
+    /// When there are no parts or they differ in shape, or when a process is missing.
+    pub fn tree_sum(&self, parts: Vec<Tensor>) -> Result<Tensor, DistError> {
+        let Some(shape) = parts.first().map(Tensor::size) else {
+            return Err(self.argument(SUM, "there are no parts to add up"));
+        };
+        let [length] = *shape else {
+            return Err(self.argument(SUM, format!("a part has the shape {shape:?} and is no vector")));
+        };
+        if let Some(other) = parts.iter().map(Tensor::size).find(|size| *size != shape) {
+            let what = format!("one part has {length} numbers and another the shape {other:?}");
+            return Err(self.argument(SUM, what));
+        }
+        let _guard = tch::no_grad_guard();
+        let total = parts.len() * self.size;
+        let mut sums = self.inside(total, parts)?;
+        if self.size == 1 {
+            return sums.pop().ok_or_else(|| self.argument(SUM, "the tree has no root"));
+        }
+        let copies = self.scatter(total, length, &sums)?;
+        let lengths: Vec<i64> =
+            (0..self.size).map(|rank| length_of(&stretch(length, rank, self.size))).collect();
+        let own = vec![lengths.get(self.rank).copied().unwrap_or_default(); self.size];
+        // What was sent is not needed any more: its memory takes the result.
+        let mut whole = match sums.into_iter().next() {
+            Some(sum) if sum.is_contiguous() => sum,
+            _ => Tensor::f_empty([length], (copies.kind(), copies.device()))?,
+        };
+        self.all_to_all_into(SUM, &mut whole, &copies, &own, &lengths)?;
+        Ok(whole)
+    }
+
+    /// The sums of the largest subtrees among our own parts.
+    fn inside(&self, total: usize, parts: Vec<Tensor>) -> Result<Vec<Tensor>, DistError> {
+        let held = held(total, self.rank, self.size);
+        let mut parts = parts.into_iter();
+        let sums = tree::subtrees(total, &held).into_iter().map(|subtree| {
+            let inside = parts.by_ref().take(subtree.len()).enumerate();
+            let leaves = inside.map(|(at, part)| (at..at + 1, part)).collect();
+            // A subtree over n parts has the shape of the tree over n parts.
+            self.add_up(subtree.len(), leaves)
+        });
+        sums.collect()
+    }
+
+    /// Sends everybody their stretch of our sums, and adds up our own stretch of everybody's; hands back as many copies
+    /// of it as there are processes.
+    fn scatter(&self, total: usize, length: i64, sums: &[Tensor]) -> Result<Tensor, DistError> {
+        let subtrees: Vec<_> =
+            (0..self.size).map(|rank| tree::subtrees(total, &held(total, rank, self.size))).collect();
+        let stretches: Vec<Range<i64>> =
+            (0..self.size).map(|rank| stretch(length, rank, self.size)).collect();
+        let own = length_of(&stretch(length, self.rank, self.size));
+        let send_counts: Vec<i64> = stretches.iter().map(|s| length_of(s) * sums.len() as i64).collect();
+        let receive_counts: Vec<i64> = subtrees.iter().map(|theirs| own * theirs.len() as i64).collect();
+        // A single sum already is what is to be sent, one stretch after the other.
+        let send = if let [sum] = sums {
+            sum.shallow_clone()
+        } else {
+            let pieces = stretches.iter().flat_map(|s| sums.iter().map(move |sum| (s, sum)));
+            let pieces = pieces.map(|(s, sum)| sum.f_narrow(0, s.start, length_of(s)));
+            Tensor::f_cat(&pieces.collect::<Result<Vec<_>, _>>()?, 0)?
+        };
+        let received = self.all_to_all_as(SUM, &send, &send_counts, &receive_counts)?;
+        let leaves = (subtrees.into_iter().flatten().enumerate())
+            .map(|(at, subtree)| Ok((subtree, received.f_narrow(0, at as i64 * own, own)?)));
+        let sum = self.add_up(total, leaves.collect::<Result<_, DistError>>()?)?;
+        // It lies at the beginning of what was received, which is at least as long as the copies.
+        let size = self.size as i64;
+        let copies = received.f_narrow(0, 0, size * own)?;
+        let others = copies.f_narrow(0, own, (size - 1) * own)?.f_view([size - 1, own])?;
+        others.shallow_clone().f_copy_(&sum)?;
+        Ok(copies)
+    }
+
+    fn add_up(&self, parts: usize, leaves: Vec<(Range<usize>, Tensor)>) -> Result<Tensor, DistError> {
+        let sum = tree::fold(parts, leaves, |mut a, b| a.f_add_(&b))?;
+        sum.ok_or_else(|| self.argument(SUM, "the parts do not cover the tree"))
+    }
+}
+
+fn length_of(stretch: &Range<i64>) -> i64 {
+    stretch.end - stretch.start
+}

@@ -1,0 +1,196 @@
+//! One order of adding for any number of processes.
+//!
+//! Floating-point addition depends on its order. N logical parts are therefore always added along the same binary tree:
+//! the left child of a node over `len` parts has the largest power of two below `len`, the right one the rest. With W
+//! processes, W dividing N, each holds N/W neighbouring parts. It adds up the largest subtrees among them; what is above
+//! those subtrees is added by whoever owns a stretch of the vector, again along the tree. No addition is ever made that
+//! the tree does not have, so the bits are the same for every W.
+//!
+//! Where N and W are powers of two every process has one subtree, and a process sends 2·P·(W−1)/W numbers of a vector of
+//! P: as much as a ring all-reduce. Other divisors cost more: six parts on three processes need up to twice that.
+
+use std::ops::Range;
+
+/// How many of `len` > 1 parts are in the left subtree.
+fn left(len: usize) -> usize {
+    len.next_power_of_two() / 2
+}
+
+/// The largest subtrees of the tree over `parts` parts that lie inside `held`, from left to right.
+///
+/// ```
+/// // ((0 1) (2 3)) (4 5): of three processes the middle one has half of the left tree.
+/// assert_eq!(calmix_dist::tree::subtrees(6, &(2..4)), [2..4]);
+/// assert_eq!(calmix_dist::tree::subtrees(6, &(0..3)), [0..2, 2..3]);
+/// ```
+pub fn subtrees(parts: usize, held: &Range<usize>) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    collect(0..parts, held, &mut found);
+    found
+}
+
+fn collect(node: Range<usize>, held: &Range<usize>, found: &mut Vec<Range<usize>>) {
+    if node.start >= node.end || node.end <= held.start || held.end <= node.start {
+        return;
+    }
+    if held.start <= node.start && node.end <= held.end {
+        found.push(node);
+        return;
+    }
+    let middle = node.start + left(node.len());
+    collect(node.start..middle, held, found);
+    collect(middle..node.end, held, found);
+}
+
+/// Adds along the tree over `parts` parts, given the sums of subtrees that cover it, from left to right.
+///
+/// `None` where the subtrees do not cover the tree, or there are no parts.
+///
+/// # Errors
+///
+/// The first of `add`.
+pub fn fold<T, E>(
+    parts: usize,
+    leaves: Vec<(Range<usize>, T)>,
+    mut add: impl FnMut(T, T) -> Result<T, E>,
+) -> Result<Option<T>, E> {
+    let mut leaves = leaves.into_iter().peekable();
+    let sum = node(0..parts, &mut leaves, &mut add)?;
+    Ok(sum.filter(|_| leaves.peek().is_none()))
+}
+
+type Leaves<T> = std::iter::Peekable<std::vec::IntoIter<(Range<usize>, T)>>;
+
+fn node<T, E>(
+    at: Range<usize>,
+    leaves: &mut Leaves<T>,
+    add: &mut impl FnMut(T, T) -> Result<T, E>,
+) -> Result<Option<T>, E> {
+    if let Some((_, sum)) = leaves.next_if(|(leaf, _)| *leaf == at) {
+        return Ok(Some(sum));
+    }
+    if at.len() < 2 {
+        return Ok(None);
+    }
+    let middle = at.start + left(at.len());
+    let Some(first) = node(at.start..middle, leaves, add)? else { return Ok(None) };
+    let Some(second) = node(middle..at.end, leaves, add)? else { return Ok(None) };
+    add(first, second).map(Some)
+}
+
+/// Which parts a process holds: the same number each, neighbours.
+pub(crate) fn held(parts: usize, rank: usize, size: usize) -> Range<usize> {
+    let each = parts / size;
+    rank * each..(rank + 1) * each
+}
+
+/// Which stretch of a vector a process adds up: equal ones, except at the end.
+pub(crate) fn stretch(length: i64, rank: usize, size: usize) -> Range<i64> {
+    let each = length.unsigned_abs().div_ceil(size as u64) as i64;
+    let start = (each * rank as i64).min(length);
+    start..(start + each).min(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The definition.
+    fn plain(parts: &[f32]) -> f32 {
+        if let [one] = parts {
+            return *one;
+        }
+        let (first, second) = parts.split_at(left(parts.len()));
+        plain(first) + plain(second)
+    }
+
+    fn along(parts: usize, leaves: Vec<(Range<usize>, f32)>) -> f32 {
+        fold::<_, Infallible>(parts, leaves, |a, b| Ok(a + b)).expect("infallible").expect("covered")
+    }
+
+    fn divisors(parts: usize) -> impl Iterator<Item = usize> {
+        (1..=parts).filter(move |size| parts.is_multiple_of(*size))
+    }
+
+    /// As `size` processes add: subtrees first, the rest by one of them.
+    fn together(parts: &[f32], size: usize) -> f32 {
+        let whole = (0..size).flat_map(|rank| {
+            let subtrees = subtrees(parts.len(), &held(parts.len(), rank, size));
+            subtrees.into_iter().map(|subtree| {
+                let inside = parts[subtree.clone()].iter().enumerate();
+                let leaves = inside.map(|(at, part)| (at..at + 1, *part)).collect();
+                // A subtree over n parts has the shape of the tree over n parts.
+                let sum = along(subtree.len(), leaves);
+                (subtree, sum)
+            })
+        });
+        along(parts.len(), whole.collect())
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_of_processes_gives_the_bits_of_the_definition(
+            parts in prop::collection::vec(-1e3_f32..1e3, 1..=16),
+        ) {
+            for size in divisors(parts.len()) {
+                prop_assert_eq!(together(&parts, size).to_bits(), plain(&parts).to_bits());
+            }
+        }
+    }
+
+    #[test]
+    fn subtrees_cover_the_tree_without_overlap() {
+        for parts in 1..=16 {
+            for size in divisors(parts) {
+                let all: Vec<_> =
+                    (0..size).flat_map(|rank| subtrees(parts, &held(parts, rank, size))).collect();
+                let covered: Vec<usize> = all.iter().cloned().flatten().collect();
+                assert_eq!(covered, (0..parts).collect::<Vec<_>>(), "{size} of {parts}");
+                if parts.is_power_of_two() {
+                    assert_eq!(all.len(), size, "one subtree each, {size} of {parts}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[allow(clippy::single_range_in_vec_init)]
+    fn awkward_divisors_have_the_subtrees_one_draws_on_paper() {
+        let of = |parts, size| -> Vec<_> {
+            (0..size).map(|rank| subtrees(parts, &held(parts, rank, size))).collect()
+        };
+        assert_eq!(of(6, 2), [vec![0..2, 2..3], vec![3..4, 4..6]]);
+        assert_eq!(of(6, 3), [[0..2], [2..4], [4..6]]);
+        assert_eq!(of(12, 2), [vec![0..4, 4..6], vec![6..8, 8..12]]);
+        assert_eq!(of(12, 3), [[0..4], [4..8], [8..12]]);
+        assert_eq!(of(12, 4), [vec![0..2, 2..3], vec![3..4, 4..6], vec![6..8, 8..9], vec![9..10, 10..12]]);
+    }
+
+    #[test]
+    fn what_does_not_cover_the_tree_has_no_sum() {
+        let sum =
+            |parts, leaves| fold::<f32, Infallible>(parts, leaves, |a, b| Ok(a + b)).expect("infallible");
+        assert_eq!(sum(0, vec![]), None);
+        assert_eq!(sum(2, vec![(0..1, 1.0)]), None);
+        assert_eq!(sum(2, vec![(0..2, 1.0), (2..3, 1.0)]), None);
+        assert_eq!(sum(3, vec![(0..1, 1.0), (1..3, 1.0)]), None, "1..3 is no subtree");
+    }
+
+    #[test]
+    fn stretches_are_equal_and_cover_the_vector() {
+        for length in 0..20_i64 {
+            for size in 1..8 {
+                let all: Vec<i64> = (0..size).flat_map(|rank| stretch(length, rank, size)).collect();
+                assert_eq!(all, (0..length).collect::<Vec<_>>());
+                assert!((0..size).all(|rank| {
+                    let stretch = stretch(length, rank, size);
+                    stretch.end - stretch.start <= length.unsigned_abs().div_ceil(size as u64) as i64
+                }));
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Real processes: the test binary starts itself once for each rank.
+//!
+//! Limits are those of the specification: a dead process is noticed within a second, a frozen one within a tenth of the
+//! timeout.
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_wrap
+)]
+
+mod crew;
+mod failures;
+mod network;
+mod operations;
+mod rank;
+mod torchrun;

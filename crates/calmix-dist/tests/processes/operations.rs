@@ -1,0 +1,66 @@
+//! Every operation, on one to four processes, however they met.
+
+use std::time::Duration;
+
+use crate::crew::{Crew, Through};
+
+const PATIENT: Duration = Duration::from_mins(1);
+
+#[test]
+fn every_operation_does_what_it_says() {
+    for size in 1..=4 {
+        for through in [Through::File, Through::Tcp] {
+            let results = Crew::new(size, through, PATIENT).results("operations");
+            assert!(
+                results.iter().all(|result| result.starts_with("done")),
+                "{size} {through:?}: {results:?}"
+            );
+            let quiet = results.iter().all(|result| result == "done, 0 bytes");
+            assert_eq!(quiet, size == 1, "{results:?}");
+        }
+    }
+}
+
+/// The bits of a sum, and the most that a process sent for it.
+fn sum(parts: usize, length: u64, size: usize) -> (String, u64) {
+    let results = Crew::new(size, Through::File, PATIENT).results(&format!("sum {parts} {length}"));
+    let told: Vec<(&str, u64)> = results
+        .iter()
+        .map(|result| result.split_once(' ').map(|(bits, sent)| (bits, sent.parse().unwrap())).unwrap())
+        .collect();
+    assert!(told.iter().all(|(bits, _)| *bits == told[0].0), "not all have the same: {results:?}");
+    (told[0].0.to_owned(), told.iter().map(|(_, sent)| *sent).max().unwrap())
+}
+
+#[test]
+fn a_sum_has_the_same_bits_on_any_number_of_processes_at_the_price_of_a_ring() {
+    for parts in [4, 8] {
+        let (alone, nothing) = sum(parts, 1000, 1);
+        assert_eq!(nothing, 0);
+        for size in [2, 4] {
+            let (bits, sent) = sum(parts, 1000, size);
+            assert_eq!(bits, alone, "{parts} parts on {size}");
+            assert_eq!(sent, 2 * 4 * 1000 * (size as u64 - 1) / size as u64, "{parts} parts on {size}");
+        }
+    }
+}
+
+#[test]
+fn a_sum_has_the_same_bits_where_nothing_divides_evenly() {
+    // Seven numbers on four processes leave the last one a single number; two leave the last ones nothing.
+    for length in [7, 2, 1003] {
+        let (alone, _) = sum(12, length, 1);
+        for size in [2, 3, 4] {
+            assert_eq!(sum(12, length, size).0, alone, "{length} numbers on {size}");
+        }
+    }
+}
+
+/// Not a test: `cargo test -p calmix-dist --release --test processes pace -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn pace() {
+    for (length, size) in [(1_000_000, 2), (1_000_000, 4), (23_400_000, 2)] {
+        println!("{}", Crew::new(size, Through::Tcp, PATIENT).results(&format!("pace {length}"))[0]);
+    }
+}
