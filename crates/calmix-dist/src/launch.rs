@@ -1,6 +1,6 @@
 //! Who we are among the processes of a job, as the launcher says it in the environment.
 //!
-//! torchrun, Kubeflow and `calmix train --processes` set `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE`,
+//! torchrun (which Kubeflow starts) and `calmix train --processes` set `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE`,
 //! `MASTER_ADDR` and `MASTER_PORT`; Slurm's `srun` sets variables of its own.
 
 mod slurm;

@@ -29,9 +29,18 @@ pub struct Processes {
     size: usize,
     /// Where our rank 0 stands among all processes of the job.
     first: usize,
-    sent: Arc<AtomicU64>,
+    meter: Arc<Meter>,
     /// Nothing where there is nobody to talk to.
     link: Option<Link>,
+}
+
+/// What the operations of this process came to, those of its parts included.
+#[derive(Default)]
+struct Meter {
+    /// Bytes.
+    sent: AtomicU64,
+    /// Microseconds.
+    waited: AtomicU64,
 }
 
 /// What holds processes together.
@@ -68,8 +77,8 @@ impl Processes {
         Self::only(0, Arc::default())
     }
 
-    fn only(first: usize, sent: Arc<AtomicU64>) -> Self {
-        Self { rank: 0, size: 1, first, sent, link: None }
+    fn only(first: usize, meter: Arc<Meter>) -> Self {
+        Self { rank: 0, size: 1, first, meter, link: None }
     }
 
     /// Which of these processes this is, from 0.
@@ -84,7 +93,12 @@ impl Processes {
 
     /// Bytes of payload that this process has sent so far, its parts included, by [`traffic`](crate::traffic).
     pub fn sent(&self) -> u64 {
-        self.sent.load(Ordering::Relaxed)
+        self.meter.sent.load(Ordering::Relaxed)
+    }
+
+    /// How long this process has been in operations so far, its parts included: most of it is waiting for others.
+    pub fn waited(&self) -> Duration {
+        Duration::from_micros(self.meter.waited.load(Ordering::Relaxed))
     }
 
     /// Returns when all processes have come here.
@@ -130,9 +144,11 @@ impl Processes {
                 action(group, called)
             }
         };
+        let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.meter.waited.fetch_add(took, Ordering::Relaxed);
         match outcome {
             Ok(()) => {
-                self.sent.fetch_add(bytes, Ordering::Relaxed);
+                self.meter.sent.fetch_add(bytes, Ordering::Relaxed);
                 Ok(())
             }
             Err(thrown) => Err(self.failure(link, operation, began, thrown)),

@@ -63,7 +63,8 @@ impl Device {
         if here.contains(&self) { Ok(()) } else { Err(DeviceError::Missing { asked: self, here }) }
     }
 
-    pub(crate) fn torch(self) -> tch::Device {
+    /// As the binding calls it.
+    pub fn torch(self) -> tch::Device {
         match self {
             Self::Cpu => tch::Device::Cpu,
             Self::Cuda(n) => tch::Device::Cuda(n),

@@ -5,9 +5,10 @@ use calmix_core::observation::Observation;
 use calmix_core::plan::{PlanError, StepPlan};
 use calmix_core::rng::Seed;
 use serde::{Deserialize, Serialize};
-use tch::{TchError, Tensor};
+use tch::{Kind, TchError, Tensor};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Cut};
+use crate::contribution::{Sum, contribution};
 use crate::device::Device;
 use crate::error::EngineError;
 use crate::images::{Images, Normalisation, Size};
@@ -19,8 +20,10 @@ use crate::optimiser::Sgd;
 use crate::parameters::{Flat, decayed};
 use crate::precision::Precision;
 use crate::statistics::RunningStatistics;
-use crate::step::{Asked, Passes, Step};
+use crate::step::{Asked, Outcome, Passes, Step};
+use crate::task::Tasks;
 use crate::weights;
+use calmix_dist::Processes;
 
 /// Everything that makes an engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -136,18 +139,36 @@ impl Engine {
         self.model.network.layout()
     }
 
-    /// Learns from a batch. The engine asks `plan` what to learn once it has seen the batch; it never meets a rule of
-    /// the method itself.
+    /// Learns from a batch: one group, in one part, in this process. The engine asks `plan` what to learn once it has
+    /// seen the batch; it never meets a rule of the method itself.
     ///
     /// # Errors
-    /// If the batch or its plan contradicts itself, if there is no plan, or if a loss or the gradient is not finite:
-    /// nothing has changed then, and the error names the step.
+    /// As [`step_in_parts`](Self::step_in_parts).
     pub fn step(
         &mut self,
         method: &Method,
         batch: &Batch<'_>,
         rate: f64,
-        plan: impl FnMut(Asked, &Observation<'_>) -> Result<StepPlan, PlanError>,
+        mut plan: impl FnMut(Asked, &Observation<'_>) -> Result<StepPlan, PlanError>,
+    ) -> Result<Learnt, EngineError> {
+        let cut = Cut::whole(batch);
+        let plan = |asked, seen: &Observation<'_>| plan(asked, seen).map(Tasks::from);
+        self.step_in_parts(&Processes::alone(), method, (batch, &cut), rate, plan)
+    }
+
+    /// Learns from a step that is cut into parts, of which this process has some and `processes` have the others. What
+    /// is learnt does not depend on who has which.
+    ///
+    /// # Errors
+    /// If the batch, its cut or its plan contradicts itself, if there is no plan, if another process is lost, or if a
+    /// loss or the gradient is not finite: nothing has changed then, and the error names the step.
+    pub fn step_in_parts(
+        &mut self,
+        processes: &Processes,
+        method: &Method,
+        (batch, cut): (&Batch<'_>, &Cut),
+        rate: f64,
+        plan: impl FnMut(Asked, &Observation<'_>) -> Result<Tasks, PlanError>,
     ) -> Result<Learnt, EngineError> {
         if method.base_loss == BaseLoss::Twice && self.settings.passes == Passes::Lean {
             return Err(EngineError::Settings(
@@ -158,41 +179,29 @@ impl Engine {
         if !rate.is_finite() {
             return Err(EngineError::Settings(format!("the learning rate {rate} is not a finite number")));
         }
-        batch.check(self.settings.size, self.settings.classes)?;
-        let before = self.model.statistics.copy()?;
-        let learnt = self.learn(method, batch, rate, plan);
-        match &learnt {
-            Ok(Learnt { moved: true, .. }) => self.model.statistics.batches += 1,
-            _ => self.model.statistics.restore(&before)?,
+        batch.check(cut, self.settings.size, self.settings.classes)?;
+        let outcomes = Step::new(&self.model, method, batch, cut)?.run(self.settings.passes, plan)?;
+        let mut contributions = Vec::with_capacity(outcomes.len());
+        for Outcome { terms, statistics } in outcomes {
+            let total = terms.total(method.unlabelled_weight)?;
+            let scaled = total.f_mul_scalar(self.loss_scale.factor)?;
+            let gradients =
+                Tensor::f_run_backward(&[scaled], &[&self.model.parameters.buffer], false, false)?;
+            let [gradient] = &gradients[..] else {
+                return Err(EngineError::Misfit("nothing to differentiate".to_owned()));
+            };
+            contributions.push(contribution(gradient, statistics.numbers(), &terms, &total)?);
         }
-        learnt
-    }
-
-    fn learn(
-        &mut self,
-        method: &Method,
-        batch: &Batch<'_>,
-        rate: f64,
-        plan: impl FnMut(Asked, &Observation<'_>) -> Result<StepPlan, PlanError>,
-    ) -> Result<Learnt, EngineError> {
-        let terms = Step::new(&self.model, method, batch)?.terms(self.settings.passes, plan)?;
-        let total = terms
-            .labelled
-            .f_add(&terms.unlabelled.f_mul_scalar(method.unlabelled_weight)?)?
-            .f_add(&terms.mix)?;
-        let scaled = total.f_mul_scalar(self.loss_scale.factor)?;
-        let mut gradients =
-            Tensor::f_run_backward(&[scaled], &[&self.model.parameters.buffer], false, false)?;
         let _no_gradient = tch::no_grad_guard();
-        let Some(mut gradient) = gradients.pop() else {
-            return Err(EngineError::Misfit("nothing to differentiate".to_owned()));
-        };
+        let sum = processes.tree_sum(contributions)?;
+        let parameters = self.layout().len() as i64;
+        let Sum { mut gradient, statistics, losses } = Sum::of(&sum, parameters, cut.all, cut.groups)?;
         if self.loss_scale.factor != 1.0 {
             let _ = gradient.f_mul_scalar_(1.0 / self.loss_scale.factor)?;
         }
         // One transfer from the device for all that is looked at.
-        let figures = [&terms.labelled, &terms.unlabelled, &terms.mix, &total, &norm(&gradient)?];
-        let figures: Vec<f32> = Tensor::f_stack(&figures, 0)?.f_detach()?.try_into()?;
+        let figures = Tensor::f_cat(&[losses, norm(&gradient)?.f_view([1])?], 0)?;
+        let figures: Vec<f32> = figures.try_into()?;
         let [labelled, unlabelled, mix, total, gradient_norm] =
             figures.iter().map(|&figure| f64::from(figure)).collect::<Vec<_>>()[..]
         else {
@@ -212,6 +221,7 @@ impl Engine {
             };
         }
         self.loss_scale.held();
+        self.model.statistics.move_on(&statistics)?;
         self.update(&mut gradient, gradient_norm, rate)?;
         Ok(learnt)
     }
@@ -250,9 +260,23 @@ impl Engine {
             Which::Live => &self.model.parameters,
             Which::Ema => &self.average,
         };
-        let output = self.model.forward_with(parameters, &images, Norm::Running)?;
+        let output = self.model.forward_with(parameters, &images, &self.model.statistics, Norm::Running)?;
         let numbers = |tensor: &Tensor| tensor.f_contiguous()?.f_view([-1])?.try_into();
         Ok(Seen { logits: numbers(&output.logits)?, features: numbers(&output.features)? })
+    }
+
+    /// The weights, their average and their momentum in a few bytes: other bits, another number.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn digest(&self) -> Result<u64, EngineError> {
+        let mut digest = 0_u64;
+        for buffer in [&self.model.parameters, &self.average, &self.velocity] {
+            let bits = buffer.buffer.f_detach()?.f_view_dtype(Kind::Int)?;
+            let sum = bits.f_sum(Kind::Int64)?.f_int64_value(&[])?;
+            digest = digest.rotate_left(21) ^ sum.cast_unsigned();
+        }
+        Ok(digest)
     }
 
     /// Everything that changes.

@@ -1,6 +1,7 @@
 //! Why the engine could not do what it was asked for.
 
 use calmix_core::plan::PlanError;
+use calmix_dist::DistError;
 use tch::TchError;
 
 use crate::device::DeviceError;
@@ -53,6 +54,9 @@ pub enum EngineError {
     /// There is no plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// Another process, or the way to it.
+    #[error(transparent)]
+    Processes(#[from] DistError),
     /// A loss or a gradient is not finite. Nothing was updated: parameters, statistics and averages are those of
     /// the step before.
     #[error(

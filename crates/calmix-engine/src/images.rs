@@ -1,8 +1,9 @@
 //! From the bytes of a batch to what a network reads: uploaded as u8, normalised on the device, channels-last.
 
-use calmix_core::mixup::{Mix, Row};
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, TchError, Tensor};
+
+use crate::task::{Image, Mixture};
 
 /// What each channel is shifted and scaled by: `(value/255 − mean)/deviation`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -59,28 +60,29 @@ impl Images {
         norm.apply(&self.0.f_narrow(0, start as i64, count as i64)?)
     }
 
-    /// `λ·a + (1 − λ)·b` of each mixture, mixed after normalisation. The first `labelled` rows are the labelled
-    /// ones; the unlabelled weak views follow.
+    /// `λ·a + (1 − λ)·b` of each mixture, mixed after normalisation; `place` says in which row an image is.
     pub(crate) fn mixed(
         &self,
         norm: &Normaliser,
-        mixes: &[Mix],
-        labelled: usize,
+        mixes: &[Mixture],
+        place: impl Fn(Image) -> usize,
     ) -> Result<Tensor, TchError> {
-        let place = |row: Row| match row {
-            Row::Labelled(i) => i as i64,
-            Row::Unlabelled(j) => (labelled + j) as i64,
-        };
         let device = self.0.device();
-        let pick = |rows: Vec<i64>| {
+        let pick = |image: fn(&Mixture) -> Image| {
+            let rows: Vec<i64> = mixes.iter().map(|mix| place(image(mix)) as i64).collect();
             norm.apply(&self.0.f_index_select(0, &Tensor::f_from_slice(&rows)?.f_to_device(device)?)?)
         };
-        let a = pick(mixes.iter().map(|mix| place(mix.a)).collect())?;
-        let b = pick(mixes.iter().map(|mix| place(mix.b)).collect())?;
+        let (a, b) = (pick(|mix| mix.a)?, pick(|mix| mix.b)?);
         let lambda: Vec<f32> = mixes.iter().map(|mix| mix.lambda).collect();
         let lambda = Tensor::f_from_slice(&lambda)?.f_to_device(device)?.f_view([-1, 1, 1, 1])?;
         let rest = lambda.f_neg()?.f_add_scalar(1.0)?;
         a.f_mul(&lambda)?.f_add(&b.f_mul(&rest)?)
+    }
+
+    /// Adds rows behind these.
+    pub(crate) fn append(&mut self, more: &Self) -> Result<(), TchError> {
+        self.0 = Tensor::f_cat(&[&self.0, &more.0], 0)?;
+        Ok(())
     }
 }
 
@@ -143,10 +145,15 @@ mod tests {
     #[test]
     fn a_mixture_is_made_of_its_two_rows() {
         let images = Images::upload(&[&[0; 6], &[255; 6], &[51; 6]], SIZE, Device::Cpu).unwrap();
-        let mix = |a, b, lambda| Mix { a, b, lambda, class_a: 0, class_b: 0, weight: 1.0 };
+        let mix = |a, b, lambda| Mixture { a, b, lambda, weight: 1.0 };
         let mixes =
-            [mix(Row::Labelled(0), Row::Unlabelled(0), 0.25), mix(Row::Unlabelled(1), Row::Labelled(0), 1.0)];
-        let mixed = images.mixed(&normaliser(), &mixes, 1).unwrap();
+            [mix(Image::Labelled(0), Image::Weak(0), 0.25), mix(Image::Borrowed(0), Image::Labelled(0), 1.0)];
+        let place = |image| match image {
+            Image::Labelled(i) => i,
+            Image::Weak(j) => 1 + j,
+            Image::Borrowed(n) => 2 + n,
+        };
+        let mixed = images.mixed(&normaliser(), &mixes, place).unwrap();
         let x = numbers(&mixed);
         // 0.25·(−1) + 0.75·1 in the first channel; the second mixture is row 2 alone.
         assert!((x[0] - 0.5).abs() < 1e-6 && (x[6] + 0.6).abs() < 1e-6, "{x:?}");

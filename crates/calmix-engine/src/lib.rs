@@ -63,6 +63,7 @@
 #![allow(clippy::cast_possible_wrap)]
 
 pub mod batch;
+mod contribution;
 pub mod device;
 pub mod engine;
 pub mod error;
@@ -76,4 +77,6 @@ mod parameters;
 pub mod precision;
 mod statistics;
 pub mod step;
+pub mod task;
+mod terms;
 pub mod weights;

@@ -35,9 +35,14 @@ impl Model {
         Ok(Self { network, parameters, statistics, precision, norm_momentum, device, normaliser, size })
     }
 
-    /// A pass with the live weights.
-    pub(crate) fn forward(&self, images: &Tensor, norm: Norm) -> Result<Output, TchError> {
-        self.forward_with(&self.parameters, images, norm)
+    /// A pass with the live weights, which moves `statistics` on if it learns.
+    pub(crate) fn forward(
+        &self,
+        images: &Tensor,
+        statistics: &RunningStatistics,
+        norm: Norm,
+    ) -> Result<Output, TchError> {
+        self.forward_with(&self.parameters, images, statistics, norm)
     }
 
     /// A pass with other weights of the same network.
@@ -45,12 +50,12 @@ impl Model {
         &self,
         parameters: &Flat,
         images: &Tensor,
+        statistics: &RunningStatistics,
         norm: Norm,
     ) -> Result<Output, TchError> {
         let kind: Kind = self.precision.kind();
         let weights = parameters.weights(self.network.layout(), kind)?;
-        let momentum = self.norm_momentum;
-        let pass = Pass { weights: &weights, statistics: &self.statistics, norm, momentum };
+        let pass = Pass { weights: &weights, statistics, norm, momentum: self.norm_momentum };
         self.network.forward(&images.f_to_kind(kind)?, &pass)
     }
 }

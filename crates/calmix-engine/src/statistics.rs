@@ -1,4 +1,4 @@
-//! BatchNorm's running means and variances, in one buffer, so that a step can be taken back.
+//! BatchNorm's running means and variances, in one buffer.
 
 use tch::{Device, Kind, TchError, Tensor};
 
@@ -9,6 +9,8 @@ use crate::network::{Layout, StatisticsId};
 pub(crate) struct RunningStatistics {
     /// Means of all layers, then variances.
     buffer: Tensor,
+    /// Of each layer.
+    channels: Vec<i64>,
     views: Vec<(Tensor, Tensor)>,
     /// How often they moved on: what PyTorch calls `num_batches_tracked`.
     pub(crate) batches: i64,
@@ -17,19 +19,23 @@ pub(crate) struct RunningStatistics {
 impl RunningStatistics {
     /// Zero means and unit variances.
     pub(crate) fn initial(layout: &Layout, device: Device) -> Result<Self, TchError> {
-        let channels: i64 = layout.statistics.iter().map(|layer| layer.channels as i64).sum();
+        let channels: Vec<i64> = layout.statistics.iter().map(|layer| layer.channels as i64).collect();
+        let all: i64 = channels.iter().sum();
         let options = (Kind::Float, device);
-        let halves = [Tensor::f_zeros([channels], options)?, Tensor::f_ones([channels], options)?];
-        let buffer = Tensor::f_cat(&halves, 0)?;
-        let mut views = Vec::new();
+        let halves = [Tensor::f_zeros([all], options)?, Tensor::f_ones([all], options)?];
+        Self::over(Tensor::f_cat(&halves, 0)?, channels, 0)
+    }
+
+    fn over(buffer: Tensor, channels: Vec<i64>, batches: i64) -> Result<Self, TchError> {
+        let all: i64 = channels.iter().sum();
+        let mut views = Vec::with_capacity(channels.len());
         let mut start = 0;
-        for layer in &layout.statistics {
-            let length = layer.channels as i64;
+        for &length in &channels {
             let mean = buffer.f_narrow(0, start, length)?;
-            views.push((mean, buffer.f_narrow(0, channels + start, length)?));
+            views.push((mean, buffer.f_narrow(0, all + start, length)?));
             start += length;
         }
-        Ok(Self { buffer, views, batches: 0 })
+        Ok(Self { buffer, channels, views, batches })
     }
 
     /// Mean and variance of a layer: views, through which libtorch moves them on.
@@ -46,14 +52,20 @@ impl RunningStatistics {
         Ok(())
     }
 
-    /// What to go back to.
-    pub(crate) fn copy(&self) -> Result<Tensor, TchError> {
-        self.buffer.f_detach_copy()
+    /// Statistics of their own to begin with, for a pass that may not count.
+    pub(crate) fn copy(&self) -> Result<Self, TchError> {
+        Self::over(self.buffer.f_detach_copy()?, self.channels.clone(), self.batches)
     }
 
-    /// Goes back.
-    pub(crate) fn restore(&mut self, copy: &Tensor) -> Result<(), TchError> {
-        self.buffer.f_copy_(copy)?;
+    /// Means of all layers, then variances.
+    pub(crate) fn numbers(&self) -> &Tensor {
+        &self.buffer
+    }
+
+    /// Moves on to what a step came to.
+    pub(crate) fn move_on(&mut self, numbers: &Tensor) -> Result<(), TchError> {
+        self.buffer.f_copy_(numbers)?;
+        self.batches += 1;
         Ok(())
     }
 }

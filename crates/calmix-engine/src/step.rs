@@ -1,6 +1,7 @@
 //! One training step: what the network says about a batch, what the plan makes of it, and the loss.
 //!
-//! The same plan can be run in two ways.
+//! A step is run part by part, as its batch is [cut](Cut): BatchNorm sees one part, the plan sees all of them. The same
+//! plan can be run in two ways.
 //!
 //! - [`Passes::Joint`]: one pass over `[x; u_weak; u_strong]`, then one over the mixtures, both with a gradient.
 //!   BatchNorm sees what FixMatch's sees: Algorithm 1 to the letter.
@@ -10,21 +11,22 @@
 
 use calmix_core::matrix::Matrix;
 use calmix_core::method::{BaseLoss, Method};
-use calmix_core::mixup::{MixLoss, Row};
-use calmix_core::observation::{Observation, Rows};
+use calmix_core::observation::{Observation, ObservationError, Rows};
 use calmix_core::pair::Space;
-use calmix_core::plan::{PlanError, StepPlan};
-use calmix_core::pseudo::{Base, PseudoLabels};
+use calmix_core::plan::PlanError;
+use calmix_core::pseudo::Base;
 use serde::{Deserialize, Serialize};
 use tch::{TchError, Tensor};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Cut, Part};
 use crate::error::EngineError;
 use crate::images::Images;
-use crate::loss::{binary_cross_entropy, hard_cross_entropy, soft_cross_entropy};
 use crate::model::Model;
 use crate::network::Output;
 use crate::network::layer::Norm;
+use crate::statistics::RunningStatistics;
+use crate::task::{Image, Task, Tasks};
+use crate::terms::{Terms, Weighing, rows};
 
 /// How the passes of a step are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -47,24 +49,28 @@ pub enum Asked {
     PseudoLabelsAgain,
 }
 
-/// The terms of a loss, as they are added up.
-#[derive(Debug)]
-pub(crate) struct Terms {
-    /// L_L.
-    pub(crate) labelled: Tensor,
-    /// L_U, before λ_U.
-    pub(crate) unlabelled: Tensor,
-    /// L_mix.
-    pub(crate) mix: Tensor,
-}
-
 /// What a step has at hand.
 pub(crate) struct Step<'a> {
-    pub(crate) model: &'a Model,
-    pub(crate) method: &'a Method,
-    pub(crate) batch: &'a Batch<'a>,
-    /// `[x; u_weak; u_strong]`.
-    pub(crate) images: Images,
+    model: &'a Model,
+    method: &'a Method,
+    batch: &'a Batch<'a>,
+    cut: &'a Cut,
+    /// `[x; u_weak; u_strong]` of each part, one part after the other; then what is borrowed.
+    images: Images,
+    /// BatchNorm's running statistics as each part has them.
+    statistics: Vec<RunningStatistics>,
+}
+
+/// What a part came to: the terms of its loss, ready to be differentiated, and its running statistics.
+pub(crate) struct Outcome {
+    pub(crate) terms: Terms,
+    pub(crate) statistics: RunningStatistics,
+}
+
+/// What a part showed to the network, and what came of it.
+struct Shown {
+    images: Tensor,
+    seen: Output,
 }
 
 impl<'a> Step<'a> {
@@ -72,209 +78,250 @@ impl<'a> Step<'a> {
         model: &'a Model,
         method: &'a Method,
         batch: &'a Batch<'a>,
+        cut: &'a Cut,
     ) -> Result<Self, EngineError> {
-        let buffers = [batch.labelled.pixels, batch.unlabelled.weak, batch.unlabelled.strong];
-        Ok(Self { model, method, batch, images: Images::upload(&buffers, model.size, model.device)? })
+        let image = model.size.bytes();
+        let mut buffers = Vec::new();
+        for Part { labelled, unlabelled } in &cut.parts {
+            let bytes = |pixels: &'a [u8], rows: &std::ops::Range<usize>| {
+                pixels.get(rows.start * image..rows.end * image).unwrap_or_default()
+            };
+            buffers.push(bytes(batch.labelled.pixels, labelled));
+            buffers.push(bytes(batch.unlabelled.weak, unlabelled));
+            buffers.push(bytes(batch.unlabelled.strong, unlabelled));
+        }
+        let images = Images::upload(&buffers, model.size, model.device)?;
+        let statistics = cut.parts.iter().map(|_| model.statistics.copy()).collect::<Result<_, _>>()?;
+        Ok(Self { model, method, batch, cut, images, statistics })
     }
 
-    /// The terms of the loss, ready to be differentiated.
-    pub(crate) fn terms(
-        &self,
+    /// What each part comes to.
+    pub(crate) fn run(
+        mut self,
         passes: Passes,
-        mut plan: impl FnMut(Asked, &Observation<'_>) -> Result<StepPlan, PlanError>,
-    ) -> Result<Terms, EngineError> {
+        mut plan: impl FnMut(Asked, &Observation<'_>) -> Result<Tasks, PlanError>,
+    ) -> Result<Vec<Outcome>, EngineError> {
         // Nothing is decided on what plain supervision sees: one pass is all there is.
         let undecided = self.method.base == Base::Supervised && self.method.mixup.is_none();
-        match passes {
-            Passes::Lean if !undecided => self.lean(&mut plan),
-            Passes::Joint | Passes::Lean => self.joint(&mut plan),
-        }
+        let terms = match passes {
+            Passes::Lean if !undecided => self.lean(&mut plan)?,
+            Passes::Joint | Passes::Lean => self.joint(&mut plan)?,
+        };
+        let outcome = |(terms, statistics)| Outcome { terms, statistics };
+        Ok(terms.into_iter().zip(self.statistics).map(outcome).collect())
     }
 
     fn joint(
-        &self,
-        plan: &mut impl FnMut(Asked, &Observation<'_>) -> Result<StepPlan, PlanError>,
-    ) -> Result<Terms, EngineError> {
-        let (x, u) = self.batch.rows();
-        let all = self.images.normalised(&self.model.normaliser, 0, x + 2 * u)?;
-        let seen = self.model.forward(&all, Norm::Learn)?;
-        let planned = self.ask(Asked::Plan, &seen, &all, plan)?;
-        let mut terms = self.base_terms(&seen.logits, &planned.pseudo, x + u)?;
-        if planned.mixes.is_empty() {
+        &mut self,
+        plan: &mut impl FnMut(Asked, &Observation<'_>) -> Result<Tasks, PlanError>,
+    ) -> Result<Vec<Terms>, EngineError> {
+        let mut shown = Vec::new();
+        for (n, part) in self.cut.parts.iter().enumerate() {
+            let images = self.normalised(n, 0, part.labelled.len() + 2 * part.unlabelled.len())?;
+            let seen = self.pass(n, &images, Norm::Learn)?;
+            shown.push(Shown { images, seen });
+        }
+        let tasks = self.ask(Asked::Plan, &shown, plan)?;
+        let mut terms = self.base_terms(&shown, &tasks)?;
+        if !tasks.mixing {
             return Ok(terms);
         }
-        let mixed = self.images.mixed(&self.model.normaliser, &planned.mixes, x)?;
-        let mixed_logits = match self.method.base_loss {
-            BaseLoss::Once => self.model.forward(&mixed, Norm::Watch)?.logits,
-            BaseLoss::Twice => {
-                let again = self.model.forward(&Tensor::f_cat(&[&all, &mixed], 0)?, Norm::Learn)?;
-                let pseudo = self.ask(Asked::PseudoLabelsAgain, &again, &all, plan)?.pseudo;
-                let second = self.base_terms(&again.logits, &pseudo, x + u)?;
-                terms.labelled = terms.labelled.f_add(&second.labelled)?;
-                terms.unlabelled = terms.unlabelled.f_add(&second.unlabelled)?;
-                rows(&again.logits, x + 2 * u, planned.mixes.len())?
+        match self.method.base_loss {
+            BaseLoss::Once => {
+                for (n, task) in tasks.parts.iter().enumerate().filter(|(_, task)| !task.mixes.is_empty()) {
+                    let logits = self.pass(n, &self.mixed(task)?, Norm::Watch)?.logits;
+                    terms[n].mix = self.weighing().mix(&logits, task)?;
+                }
             }
-        };
-        terms.mix = self.mix_term(&mixed_logits, &planned)?;
+            BaseLoss::Twice => {
+                for (n, task) in tasks.parts.iter().enumerate() {
+                    let images = Tensor::f_cat(&[&shown[n].images, &self.mixed(task)?], 0)?;
+                    shown[n].seen = self.pass(n, &images, Norm::Learn)?;
+                }
+                let again = self.ask(Asked::PseudoLabelsAgain, &shown, plan)?;
+                let second = self.base_terms(&shown, &again)?;
+                terms = terms.into_iter().zip(&second).map(|(a, b)| a.and(b)).collect::<Result<_, _>>()?;
+                for ((n, task), part) in tasks.parts.iter().enumerate().zip(&self.cut.parts) {
+                    let first = part.labelled.len() + 2 * part.unlabelled.len();
+                    let logits = rows(&shown[n].seen.logits, first, task.mixes.len())?;
+                    if !task.mixes.is_empty() {
+                        terms[n].mix = self.weighing().mix(&logits, task)?;
+                    }
+                }
+            }
+        }
         Ok(terms)
     }
 
     fn lean(
-        &self,
-        plan: &mut impl FnMut(Asked, &Observation<'_>) -> Result<StepPlan, PlanError>,
-    ) -> Result<Terms, EngineError> {
-        let (x, u) = self.batch.rows();
-        let planned = {
+        &mut self,
+        plan: &mut impl FnMut(Asked, &Observation<'_>) -> Result<Tasks, PlanError>,
+    ) -> Result<Vec<Terms>, EngineError> {
+        let tasks = {
             let _no_gradient = tch::no_grad_guard();
-            let weak = self.images.normalised(&self.model.normaliser, 0, x + u)?;
-            let seen = self.model.forward(&weak, Norm::Watch)?;
-            self.ask(Asked::Plan, &seen, &weak, plan)?
+            let watch = |(n, part): (usize, &Part)| -> Result<Shown, EngineError> {
+                let images = self.normalised(n, 0, part.labelled.len() + part.unlabelled.len())?;
+                let seen = self.pass(n, &images, Norm::Watch)?;
+                Ok(Shown { images, seen })
+            };
+            let shown = self.cut.parts.iter().enumerate().map(watch).collect::<Result<Vec<_>, _>>()?;
+            self.ask(Asked::Plan, &shown, plan)?
         };
-        let labelled = self.images.normalised(&self.model.normaliser, 0, x)?;
-        let strong = self.images.normalised(&self.model.normaliser, x + u, u)?;
-        let mixed = self.images.mixed(&self.model.normaliser, &planned.mixes, x)?;
-        let logits =
-            self.model.forward(&Tensor::f_cat(&[&labelled, &mixed, &strong], 0)?, Norm::Learn)?.logits;
-        let mixes = planned.mixes.len();
-        let mut terms = self.base_terms(&logits, &planned.pseudo, x + mixes)?;
-        if mixes > 0 {
-            terms.mix = self.mix_term(&rows(&logits, x, mixes)?, &planned)?;
+        let mut terms = Vec::new();
+        for ((n, part), task) in self.cut.parts.iter().enumerate().zip(&tasks.parts) {
+            let (x, u, mixes) = (part.labelled.len(), part.unlabelled.len(), task.mixes.len());
+            let (labelled, strong) = (self.normalised(n, 0, x)?, self.normalised(n, x + u, u)?);
+            let images = Tensor::f_cat(&[&labelled, &self.mixed(task)?, &strong], 0)?;
+            let logits = self.pass(n, &images, Norm::Learn)?.logits;
+            let labels = self.labels(part);
+            let mut of_part = self.weighing().base(&logits, labels, &task.pseudo, x + mixes)?;
+            if mixes > 0 {
+                of_part.mix = self.weighing().mix(&rows(&logits, x, mixes)?, task)?;
+            }
+            terms.push(of_part);
         }
         Ok(terms)
     }
 
-    /// L_L, the mean over the labelled rows, which stand first, and L_U, the weighted sum over all unlabelled rows
-    /// divided by their number; their strong views begin at row `strong`.
-    fn base_terms(
-        &self,
-        logits: &Tensor,
-        pseudo: &PseudoLabels,
-        strong: usize,
-    ) -> Result<Terms, EngineError> {
-        let (x, u) = self.batch.rows();
-        let device = self.model.device;
-        let indices = |labels: &[u32]| {
-            let labels: Vec<i64> = labels.iter().map(|&label| i64::from(label)).collect();
-            Tensor::f_from_slice(&labels)?.f_to_device(device)
-        };
-        let zero = || Tensor::f_zeros([] as [i64; 0], (tch::Kind::Float, device));
-        let smoothing = self.method.smoothing;
-        let labelled =
-            hard_cross_entropy(&rows(logits, 0, x)?, &indices(self.batch.labelled.labels)?, smoothing)?
-                .f_mean(tch::Kind::Float)?;
-        let unlabelled = if u == 0 {
-            zero()?
-        } else {
-            let weights: Vec<f32> = pseudo.weights.iter().map(|w| w / u as f32).collect();
-            hard_cross_entropy(&rows(logits, strong, u)?, &indices(&pseudo.labels)?, smoothing)?
-                .f_dot(&Tensor::f_from_slice(&weights)?.f_to_device(device)?)?
-        };
-        Ok(Terms { labelled, unlabelled, mix: zero()? })
+    /// The base terms of parts whose batches begin with `[x; u_weak; u_strong]`.
+    fn base_terms(&self, shown: &[Shown], tasks: &Tasks) -> Result<Vec<Terms>, TchError> {
+        let parts = self.cut.parts.iter().zip(shown).zip(&tasks.parts);
+        parts
+            .map(|((part, shown), task)| {
+                let strong = part.labelled.len() + part.unlabelled.len();
+                self.weighing().base(&shown.seen.logits, self.labels(part), &task.pseudo, strong)
+            })
+            .collect()
     }
 
-    /// L_mix: what each mixture weighs is in the plan.
-    fn mix_term(&self, logits: &Tensor, plan: &StepPlan) -> Result<Tensor, TchError> {
-        let device = self.model.device;
-        let targets = Tensor::f_from_slice(&plan.targets)?
-            .f_to_device(device)?
-            .f_view([plan.mixes.len() as i64, -1])?;
-        let losses = match self.method.mixup.map(|mixup| mixup.loss) {
-            Some(MixLoss::BinaryCrossEntropy) => binary_cross_entropy(logits, &targets)?,
-            Some(MixLoss::CrossEntropy) | None => soft_cross_entropy(logits, &targets)?,
-        };
-        let weights: Vec<f32> = plan.mixes.iter().map(|mix| mix.weight).collect();
-        losses.f_dot(&Tensor::f_from_slice(&weights)?.f_to_device(device)?)
+    fn pass(&self, part: usize, images: &Tensor, norm: Norm) -> Result<Output, TchError> {
+        self.model.forward(images, &self.statistics[part], norm)
     }
 
-    /// Shows the plan what the network said about `[x; u_weak]`, which stand first in the batch, and checks that the
-    /// answer fits.
-    fn ask(
-        &self,
-        asked: Asked,
-        seen: &Output,
-        images: &Tensor,
-        plan: &mut impl FnMut(Asked, &Observation<'_>) -> Result<StepPlan, PlanError>,
-    ) -> Result<StepPlan, EngineError> {
-        let (x, u) = self.batch.rows();
-        let guidance = self.method.mixup.as_ref().and_then(|mixup| mixup.pairing.guidance());
-        let features = match guidance.map(|guidance| guidance.space) {
-            Some(Space::Feature) => Some(rows(&seen.features, 0, x + u)?),
-            Some(Space::Pixel) => {
-                let pixels = rows(images, 0, x + u)?.f_permute([0, 2, 3, 1])?;
-                Some(pixels.f_reshape([(x + u) as i64, -1])?)
+    fn weighing(&self) -> Weighing<'_> {
+        Weighing { method: self.method, cut: self.cut, device: self.model.device }
+    }
+
+    fn labels(&self, part: &Part) -> &'a [u32] {
+        self.batch.labelled.labels.get(part.labelled.clone()).unwrap_or_default()
+    }
+
+    /// Rows of `[x; u_weak; u_strong]` of a part.
+    fn normalised(&self, part: usize, start: usize, count: usize) -> Result<Tensor, TchError> {
+        self.images.normalised(&self.model.normaliser, self.first(part) + start, count)
+    }
+
+    /// Where the images of a part begin.
+    fn first(&self, part: usize) -> usize {
+        let before = self.cut.parts.get(..part).unwrap_or_default();
+        before.iter().map(|part| part.labelled.len() + 2 * part.unlabelled.len()).sum()
+    }
+
+    fn mixed(&self, task: &Task) -> Result<Tensor, TchError> {
+        let borrowed = self.first(self.cut.parts.len());
+        let within = |holds: &dyn Fn(&Part) -> bool| {
+            let n = self.cut.parts.iter().position(holds).unwrap_or(0);
+            (self.first(n), &self.cut.parts[n])
+        };
+        self.images.mixed(&self.model.normaliser, &task.mixes, |image| match image {
+            Image::Labelled(i) => {
+                let (first, part) = within(&|part| part.labelled.contains(&i));
+                first + i - part.labelled.start
             }
-            Some(Space::Logit) | None => None,
-        };
-        let logits = HostRows::of(Some(&rows(&seen.logits, 0, x + u)?))?;
-        let features = HostRows::of(features.as_ref())?;
+            Image::Weak(j) => {
+                let (first, part) = within(&|part| part.unlabelled.contains(&j));
+                first + part.labelled.len() + j - part.unlabelled.start
+            }
+            Image::Borrowed(n) => borrowed + n,
+        })
+    }
+
+    /// Shows the plan what the network said about `[x; u_weak]`, which stand first in each part, and checks that the
+    /// answer fits. The plan is asked even about numbers that are not finite: in a group of several processes all of
+    /// them ask at the same time.
+    fn ask(
+        &mut self,
+        asked: Asked,
+        shown: &[Shown],
+        plan: &mut impl FnMut(Asked, &Observation<'_>) -> Result<Tasks, PlanError>,
+    ) -> Result<Tasks, EngineError> {
+        let guidance = self.method.mixup.as_ref().and_then(|mixup| mixup.pairing.guidance());
+        let space = guidance.map(|guidance| guidance.space);
+        let mut told = Told::default();
+        for (part, Shown { images, seen }) in self.cut.parts.iter().zip(shown) {
+            let (x, u) = (part.labelled.len(), part.unlabelled.len());
+            let features = match space {
+                Some(Space::Feature) => Some(rows(&seen.features, 0, x + u)?),
+                Some(Space::Pixel) => {
+                    let pixels = rows(images, 0, x + u)?.f_permute([0, 2, 3, 1])?;
+                    Some(pixels.f_reshape([(x + u) as i64, -1])?)
+                }
+                Some(Space::Logit) | None => None,
+            };
+            told.logits.add(&rows(&seen.logits, 0, x + u)?, x)?;
+            if let Some(features) = features {
+                told.features.add(&features, x)?;
+            }
+        }
+        let (x, u) = self.batch.rows();
+        let (labelled, unlabelled) = (&self.batch.labelled, &self.batch.unlabelled);
         let observation = Observation {
             labelled: Rows {
-                ids: self.batch.labelled.ids,
-                logits: logits.rows(0, x)?,
-                features: features.rows(0, x)?,
+                ids: labelled.ids,
+                logits: matrix(&told.logits.labelled, x, told.logits.width)?,
+                features: matrix(&told.features.labelled, x, told.features.width)?,
             },
-            labels: self.batch.labelled.labels,
+            labels: labelled.labels,
             unlabelled: Rows {
-                ids: self.batch.unlabelled.ids,
-                logits: logits.rows(x, u)?,
-                features: features.rows(x, u)?,
+                ids: unlabelled.ids,
+                logits: matrix(&told.logits.unlabelled, u, told.logits.width)?,
+                features: matrix(&told.features.unlabelled, u, told.features.width)?,
             },
         };
-        if !logits.numbers.iter().all(|logit| logit.is_finite()) {
+        let tasks = plan(asked, &observation);
+        let logits = told.logits.labelled.iter().chain(&told.logits.unlabelled);
+        let elsewhere = matches!(&tasks, Err(PlanError::Observation(ObservationError::NotFinite { .. })));
+        if elsewhere || !logits.copied().all(f32::is_finite) {
             return Err(EngineError::NotFinite { step: self.batch.step, what: "output of the network" });
         }
-        let planned = plan(asked, &observation)?;
-        self.check(&planned, logits.width)?;
-        Ok(planned)
-    }
-
-    fn check(&self, plan: &StepPlan, classes: usize) -> Result<(), EngineError> {
-        let (x, u) = self.batch.rows();
-        let PseudoLabels { labels, weights } = &plan.pseudo;
-        let misfit = |sentence: String| Err(EngineError::Misfit(sentence));
-        if labels.len() != u || weights.len() != u {
-            return misfit(format!("{} labels and {} weights for {u} rows", labels.len(), weights.len()));
+        let mut tasks = tasks?;
+        tasks.check(&self.cut.parts, told.logits.width, self.model.size.bytes())?;
+        if !tasks.borrowed.is_empty() {
+            let borrowed = std::mem::take(&mut tasks.borrowed);
+            let more = Images::upload(&[&borrowed], self.model.size, self.model.device)?;
+            self.images.append(&more)?;
         }
-        if let Some(label) = labels.iter().find(|&&label| label as usize >= classes) {
-            return misfit(format!("label {label} of {classes} classes"));
-        }
-        let exists = |row| match row {
-            Row::Labelled(i) => i < x,
-            Row::Unlabelled(j) => j < u,
-        };
-        if let Some(mix) = plan.mixes.iter().find(|mix| !exists(mix.a) || !exists(mix.b)) {
-            return misfit(format!("a mixture of {:?} and {:?}", mix.a, mix.b));
-        }
-        if plan.targets.len() != plan.mixes.len() * classes {
-            return misfit(format!("{} targets for {} mixtures", plan.targets.len(), plan.mixes.len()));
-        }
-        Ok(())
+        Ok(tasks)
     }
 }
 
-fn rows(tensor: &Tensor, start: usize, count: usize) -> Result<Tensor, TchError> {
-    tensor.f_narrow(0, start as i64, count as i64)
+/// What was fetched from the device, row by row.
+#[derive(Default)]
+struct Told {
+    logits: HostRows,
+    features: HostRows,
 }
 
-/// Rows of numbers, fetched from the device.
+/// Rows of numbers of all parts: labelled ones, unlabelled ones.
+#[derive(Default)]
 struct HostRows {
-    numbers: Vec<f32>,
+    labelled: Vec<f32>,
+    unlabelled: Vec<f32>,
     width: usize,
 }
 
 impl HostRows {
-    /// Rows of no width where there is nothing.
-    fn of(tensor: Option<&Tensor>) -> Result<Self, TchError> {
-        let Some(tensor) = tensor else {
-            return Ok(Self { numbers: Vec::new(), width: 0 });
-        };
-        let width = tensor.size().get(1).map_or(0, |&width| width as usize);
-        let flat = tensor.f_detach()?.f_contiguous()?.f_view([-1])?;
-        Ok(Self { numbers: Vec::<f32>::try_from(&flat)?, width })
+    /// Fetches the rows of a part, of which the first `labelled` are labelled.
+    fn add(&mut self, tensor: &Tensor, labelled: usize) -> Result<(), TchError> {
+        self.width = tensor.size().get(1).map_or(0, |&width| width as usize);
+        let numbers = Vec::<f32>::try_from(&tensor.f_detach()?.f_contiguous()?.f_view([-1])?)?;
+        let (first, rest) = numbers.split_at(numbers.len().min(labelled * self.width));
+        self.labelled.extend_from_slice(first);
+        self.unlabelled.extend_from_slice(rest);
+        Ok(())
     }
+}
 
-    fn rows(&self, start: usize, count: usize) -> Result<Matrix<'_>, EngineError> {
-        let numbers = self.numbers.get(start * self.width..(start + count) * self.width).unwrap_or_default();
-        Matrix::new(numbers, count, self.width).map_err(|error| EngineError::Misfit(error.to_string()))
-    }
+fn matrix(numbers: &[f32], rows: usize, width: usize) -> Result<Matrix<'_>, EngineError> {
+    Matrix::new(numbers, rows, width).map_err(|error| EngineError::Misfit(error.to_string()))
 }

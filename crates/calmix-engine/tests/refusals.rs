@@ -89,10 +89,10 @@ fn plans_that_do_not_fit() {
         ("4 labels and 3 weights for 4 rows", |plan| plan.pseudo.weights.truncate(3)),
         ("5 labels and 4 weights for 4 rows", |plan| plan.pseudo.labels.push(0)),
         ("label 4 of 4 classes", |plan| plan.pseudo.labels[2] = 4),
-        ("a mixture of Labelled(4) and Unlabelled(0)", |plan| {
+        ("a mixture of Labelled(4) and Weak(0)", |plan| {
             (plan.mixes[0].a, plan.mixes[0].b) = (Row::Labelled(4), Row::Unlabelled(0));
         }),
-        ("a mixture of Labelled(0) and Unlabelled(4)", |plan| {
+        ("a mixture of Labelled(0) and Weak(4)", |plan| {
             (plan.mixes[0].a, plan.mixes[0].b) = (Row::Labelled(0), Row::Unlabelled(4));
         }),
         ("15 targets for 4 mixtures", |plan| plan.targets.truncate(15)),

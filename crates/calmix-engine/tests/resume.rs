@@ -68,3 +68,25 @@ fn two_threads_repeat_and_resume_bit_for_bit_in_f32_and_bf16() {
         }
     }
 }
+
+/// What processes compare of each other's weights.
+#[test]
+fn one_bit_of_a_weight_is_seen() {
+    calmix_engine::device::set_threads(1);
+    let mut run = Run::new(settings(4), calibratemix(softmatch()), ROWS);
+    run.steps(2);
+    let (snapshot, digest) = (end(&run).0, run.engine.digest().expect("a digest"));
+    let mut other = Run::new(settings(4), calibratemix(softmatch()), ROWS);
+    assert_ne!(other.engine.digest().expect("a digest"), digest);
+    other.engine.restore(&snapshot).expect("a snapshot");
+    assert_eq!(other.engine.digest().expect("a digest"), digest);
+    let parts: [fn(&mut Snapshot) -> &mut Vec<u8>; 2] = [|kept| &mut kept.live, |kept| &mut kept.momentum];
+    for of in parts {
+        let mut flipped = snapshot.clone();
+        // The last bytes of a file are numbers.
+        let at = of(&mut flipped).len() - 3;
+        of(&mut flipped)[at] ^= 1;
+        other.engine.restore(&flipped).expect("a snapshot");
+        assert_ne!(other.engine.digest().expect("a digest"), digest);
+    }
+}

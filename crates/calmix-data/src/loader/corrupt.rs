@@ -59,12 +59,11 @@ pub struct Skipped {
 }
 
 impl Tally {
-    pub(super) fn add(
-        &mut self,
-        seen: usize,
-        skipped: &[Skipped],
-        corrupt: OnCorrupt,
-    ) -> Result<(), LoadError> {
+    /// Counts the samples of a step, of which some were skipped.
+    ///
+    /// # Errors
+    /// If that makes more than may be.
+    pub fn add(&mut self, seen: usize, skipped: &[Skipped], corrupt: OnCorrupt) -> Result<(), LoadError> {
         self.seen += seen as u64;
         self.skipped += skipped.len() as u64;
         match (corrupt, skipped.last()) {

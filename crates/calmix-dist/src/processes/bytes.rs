@@ -16,6 +16,21 @@ impl Processes {
         self.exchange(Operation::GatherBytes, &copies)
     }
 
+    /// What every process says, in order of rank, where all say as many bytes: one exchange, for what is said often.
+    ///
+    /// # Errors
+    ///
+    /// When a process is missing, or says more or less.
+    pub fn gather_equal(&self, own: &[u8]) -> Result<Vec<Vec<u8>>, DistError> {
+        if self.size == 1 {
+            return Ok(vec![own.to_vec()]);
+        }
+        let lengths = vec![own.len() as i64; self.size];
+        let send = Tensor::f_from_slice(&vec![own; self.size].concat())?;
+        let received = self.all_to_all_as(Operation::GatherBytes, &send, &lengths, &lengths)?;
+        Ok(Vec::<u8>::try_from(&received)?.chunks(own.len().max(1)).map(<[u8]>::to_vec).collect())
+    }
+
     /// One message to each process, and one from each, both in order of rank. Only what is sent travels.
     ///
     /// # Errors

@@ -4,13 +4,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use tch::Device;
 
 use super::reach::{open, route};
-use super::{Groups, Link, Network, Processes};
+use super::{Groups, Link, Meter, Network, Processes};
 use crate::binding::{Group, Store, Thrown};
 use crate::error::{DistError, Failure, Operation};
 use crate::launch::Place;
@@ -28,7 +27,7 @@ struct Meeting<'a> {
     first: usize,
     timeout: Duration,
     began: Instant,
-    sent: &'a Arc<AtomicU64>,
+    meter: &'a Arc<Meter>,
 }
 
 impl Processes {
@@ -61,7 +60,7 @@ impl Processes {
             first: 0,
             timeout,
             began,
-            sent: &Arc::default(),
+            meter: &Arc::default(),
         };
         // Neither an earlier attempt nor another job that was given the same port is met by mistake.
         meeting.store = meeting.prefixed(&format!("calmix/{}/{}", place.job, place.attempt))?;
@@ -101,7 +100,7 @@ impl Processes {
             first: 0,
             timeout,
             began,
-            sent: &Arc::default(),
+            meter: &Arc::default(),
         };
         meeting.gather("")?;
         meeting.link()
@@ -124,7 +123,7 @@ impl Processes {
         }
         let first = self.first + ranks.start;
         let Some(link) = self.link.as_ref().filter(|_| ranks.len() > 1) else {
-            return Ok(Some(Self::only(self.first + self.rank, Arc::clone(&self.sent))));
+            return Ok(Some(Self::only(self.first + self.rank, Arc::clone(&self.meter))));
         };
         if link.groups.borrow().is_none() {
             return Err(DistError::Broken { rank: self.first + self.rank, operation: Operation::Part });
@@ -141,7 +140,7 @@ impl Processes {
             first,
             timeout: link.timeout,
             began: Instant::now(),
-            sent: &self.sent,
+            meter: &self.meter,
         };
         meeting.gather("")?;
         meeting.link().map(Some)
@@ -217,7 +216,7 @@ impl Meeting<'_> {
             rank: self.rank,
             size: self.size,
             first: self.first,
-            sent: Arc::clone(self.sent),
+            meter: Arc::clone(self.meter),
             link: Some(Link {
                 groups: Some(groups).into(),
                 roll_call,
