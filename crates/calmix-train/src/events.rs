@@ -36,7 +36,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use evaluation::{Evaluation, Model, Scaled, Split};
-pub use pace::{Pace, Pacer, Reading};
+pub use pace::{Exchange, Pace, Pacer, Reading};
 pub use starvation::Starvation;
 pub use step::{EasyHard, Loss, Margins, Step, impurity, utilisation};
 

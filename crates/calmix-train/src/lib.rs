@@ -9,6 +9,7 @@
 //! | how far is a run, and what came of it? | [`inspect`] |
 //! | what happened, step by step? | [`events`] |
 //! | who is told, and in which format? | [`sink`]: JSON lines, TensorBoard, a terminal |
+//! | who are the processes of a run, as their launcher says? | [`launch`] |
 //! | how good is the network, and how true its confidence? | [`evaluate`] |
 //!
 //! Libraries never print: a sink writes to whatever writer it is given.
@@ -23,3 +24,5 @@ pub mod run;
 pub mod sink;
 mod tensors;
 pub mod trainer;
+
+pub use calmix_dist::launch;

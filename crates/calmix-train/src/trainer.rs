@@ -17,7 +17,7 @@
 //! // Set by whoever handles Ctrl-C: the run is kept at the end of the step.
 //! let stop = AtomicBool::new(false);
 //! let terminal = Progress::new(std::io::stderr(), Look::Plain, recipe.recipe.train.steps);
-//! let mut outcome = Trainer::new(&stop).tell(terminal).start(recipe, run)?;
+//! let mut outcome = Trainer::new(&stop).tell(terminal).start(&recipe, run)?;
 //! if let Outcome::Stopped { step } = outcome {
 //!     println!("stopped after {step} steps");
 //!     outcome = Trainer::new(&stop).resume(run, None)?;
@@ -25,49 +25,89 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod accord;
 mod again;
 mod error;
+mod groups;
 mod judge;
+mod keep;
 mod kept;
 mod learner;
 mod material;
+mod moment;
+mod opening;
+mod owners;
+mod packed;
+mod question;
 mod record;
 mod samples;
 mod session;
+mod shared;
+mod step_traffic;
+mod team;
+mod together;
+mod told;
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
+use std::time::Duration;
 
-use calmix_data::error::DataError;
-use calmix_engine::device::{Device, LIBTORCH, set_threads};
-use calmix_engine::precision::Precision;
+use calmix_dist::{Place, Processes};
+use calmix_engine::device::{Device, set_threads};
 use serde::{Deserialize, Serialize};
 
 pub use again::evaluate_run;
 pub use error::{StateProblem, TrainError};
 pub use judge::Verdict;
+pub use moment::Moment;
+pub use step_traffic::{Away, StepTraffic};
 
-use crate::checkpoint::{Found, Identity, newest};
+use crate::checkpoint::{Found, Identity};
 use crate::evaluate::{Scaling, Selection};
 use crate::events::{Finished, Note};
 use crate::inspect;
-use crate::recipe::{Layers, Resolved, differences};
-use crate::run::{Disk, Environment, Mark, RealDisk, Run, RunError, RunFile};
+use crate::recipe::{Recipe, Resolved};
+use crate::run::{Disk, Mark, RealDisk};
 use crate::sink::Sink;
+use accord::{Credentials, Laggard};
 use kept::Progress;
 use learner::{Learner, settings};
-use material::Material;
+use moment::Watch;
+use opening::{Lead, Opened, Orders};
 use record::Record;
 use session::Session;
+use team::Team;
+use together::from_first;
 
 /// Begins runs and continues them.
 pub struct Trainer<'a> {
     sinks: Vec<Box<dyn Sink + 'a>>,
     stop: &'a AtomicBool,
     disk: Arc<dyn Disk>,
+    processes: Processes,
+    local: Local,
+    watch: Watch,
+    /// What the processes compare of what was asked of them, where it is not the recipe itself.
+    asked: Option<String>,
+}
+
+/// Where this process stands among those of its machine.
+#[derive(Debug, Clone, Copy)]
+struct Local {
+    /// Which one it is: it takes the GPU of this number.
+    rank: usize,
+    /// How many there are; they share the cores.
+    processes: usize,
+}
+
+impl Default for Local {
+    /// The only one.
+    fn default() -> Self {
+        Self { rank: 0, processes: 1 }
+    }
 }
 
 /// What came of a run.
@@ -103,13 +143,49 @@ pub struct RunResult {
 impl<'a> Trainer<'a> {
     /// One that tells nobody. A run stops at the end of the step in which `stop` becomes true, and is kept.
     pub fn new(stop: &'a AtomicBool) -> Self {
-        Self { sinks: Vec::new(), stop, disk: Arc::new(RealDisk) }
+        let processes = Processes::alone();
+        Self {
+            sinks: Vec::new(),
+            stop,
+            disk: Arc::new(RealDisk),
+            processes,
+            local: Local::default(),
+            watch: Watch::default(),
+            asked: None,
+        }
     }
 
     /// Writes to a disk of the caller's.
     #[must_use]
     pub fn on_disk(self, disk: Arc<dyn Disk>) -> Self {
         Self { disk, ..self }
+    }
+
+    /// Shares the run with the other processes that a launcher has started, which all do the same. The first of them
+    /// writes and tells.
+    ///
+    /// # Errors
+    /// If they do not come within the recipe's timeout.
+    pub fn join(self, place: &Place, recipe: &Recipe) -> Result<Self, TrainError> {
+        let train = &recipe.train;
+        let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
+        let device = if let Device::Cuda(_) = device { Device::Cuda(place.local_rank) } else { device };
+        let timeout = Duration::from_secs_f64(train.timeout);
+        let processes = Processes::connect(place, device.torch(), timeout)?;
+        let local = Local { rank: place.local_rank, processes: place.local_world };
+        Ok(Self { processes, local, ..self })
+    }
+
+    /// Says what was asked of this process, where that is less than its recipe: it must be the same with all processes.
+    #[must_use]
+    pub fn asked(self, hash: String) -> Self {
+        Self { asked: Some(hash), ..self }
+    }
+
+    /// Tells `watch` before every moment of every step.
+    #[must_use]
+    pub fn watched(self, watch: impl Fn(Moment, u64) + Send + Sync + 'static) -> Self {
+        Self { watch: Watch(Arc::new(watch)), ..self }
     }
 
     /// Tells one more what happens. The events in the run's folder are written in any case.
@@ -123,32 +199,9 @@ impl<'a> Trainer<'a> {
     ///
     /// # Errors
     /// If the recipe lacks something, the folder is in use, the dataset cannot be used, or anything fails on the way.
-    pub fn start(self, mut recipe: Resolved, folder: &Path) -> Result<Outcome, TrainError> {
-        recipe.ready()?;
-        supported(&recipe)?;
-        let train = &recipe.recipe.train;
-        let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
-        let precision = train.precision.or_else(|| Precision::best(device));
-        let threads = threads(train.threads);
-        recipe.decide(device, precision, threads)?;
-        let run = match Run::create_on(folder, Arc::clone(&self.disk)) {
-            Err(RunError::Exists { .. }) if !inspect::has_begun(folder) => {
-                Run::open_on(folder, Arc::clone(&self.disk))?
-            }
-            run => run?,
-        };
-        let notes = prepare(&recipe, &run)?;
-        let material = Material::open(&recipe.recipe, run.paths(), None)?;
-        let environment = Environment::here(
-            format!("libtorch {LIBTORCH}"),
-            device.to_string(),
-            material.fingerprint.clone(),
-        );
-        run.write(RunFile::Split, &json(&run, RunFile::Split, &material.split)?)?;
-        run.write(RunFile::Environment, &json(&run, RunFile::Environment, &environment)?)?;
-        // Last: a folder with a recipe is a run that can be resumed.
-        run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
-        self.begin(recipe, material, run, None, notes)?.run()
+    pub fn start(self, recipe: &Resolved, folder: &Path) -> Result<Outcome, TrainError> {
+        let lead = self.leads().then(|| self.open_new(recipe.clone(), folder, self.processes.size()));
+        self.go(lead, Some(recipe), folder)
     }
 
     /// Continues a run from its newest checkpoint, or from its beginning if it has none: with the recipe that it
@@ -157,61 +210,77 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// If there is no run, it is in use, its checkpoints are damaged, the recipe or the dataset has changed, or
     /// anything fails on the way.
-    pub fn resume(self, folder: &Path, recipe: Option<Resolved>) -> Result<Outcome, TrainError> {
-        let run = Run::open_on(folder, Arc::clone(&self.disk))?;
-        if !inspect::has_begun(folder) {
-            return Err(TrainError::Unborn { path: folder.to_owned() });
-        }
-        let found = newest(&run.paths().checkpoints())?;
-        let path = run.paths().file(RunFile::Recipe)?;
-        let written = inspect::recipe(folder)?;
-        let before = match &found {
-            Some(found) => {
-                let text = found.checkpoint.bytes(kept::RECIPE)?;
-                Layers::new().text(&path, &String::from_utf8_lossy(&text)).resolve()?
-            }
-            None => written.clone(),
-        };
-        let mut recipe = recipe.unwrap_or(written);
-        let train = &recipe.recipe.train;
-        let was = &before.recipe.train;
-        let device = train.device.or_else(|| was.device.or_else(|| Device::Cpu));
-        let precision = train.precision.or_else(|| was.precision.or_else(|| Precision::F32));
-        let threads = if train.threads == 0 { was.threads } else { train.threads };
-        recipe.decide(device, precision, threads)?;
-        let changes: Vec<_> =
-            differences(&before, &recipe).into_iter().filter(|change| !change.may_change).collect();
-        if !changes.is_empty() {
-            return Err(TrainError::Changed { path: folder.to_owned(), changes });
-        }
-        supported(&recipe)?;
-        if let Some(finished) =
-            found.as_ref().map(|found| kept::finished(&found.checkpoint)).transpose()?.flatten()
-        {
-            return Ok(Outcome::AlreadyFinished(finished));
-        }
-        let mut notes = prepare(&recipe, &run)?;
-        notes.extend(other_bits(&before, &recipe));
-        let fingerprint = match &found {
-            Some(found) => found.checkpoint.manifest().identity.dataset.clone(),
-            None => inspect::environment(folder)?.dataset,
-        };
-        let material = Material::open(&recipe.recipe, run.paths(), Some(&fingerprint))?;
-        run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
-        self.begin(recipe, material, run, found, notes)?.run()
+    pub fn resume(self, folder: &Path, recipe: Option<&Resolved>) -> Result<Outcome, TrainError> {
+        let lead = self.leads().then(|| self.open_again(recipe.cloned(), folder));
+        self.go(lead, recipe, folder)
     }
 
-    fn begin(
+    /// Begins a run, or continues it where it has begun: for launchers, which start the same command again.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start) and [`resume`](Self::resume).
+    pub fn start_or_resume(self, recipe: &Resolved, folder: &Path) -> Result<Outcome, TrainError> {
+        let lead = self.leads().then(|| {
+            if inspect::has_begun(folder) {
+                self.open_again(Some(recipe.clone()), folder)
+            } else {
+                self.open_new(recipe.clone(), folder, self.processes.size())
+            }
+        });
+        self.go(lead, Some(recipe), folder)
+    }
+
+    /// Makes the folder of a run that so many processes of this machine are going to resume from its beginning.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn create(self, recipe: Resolved, folder: &Path, processes: usize) -> Result<(), TrainError> {
+        let local = Local { rank: 0, processes };
+        Self { local, ..self }.open_new(recipe, folder, processes).map(drop)
+    }
+
+    fn leads(&self) -> bool {
+        self.processes.rank() == 0
+    }
+
+    /// All processes: hears what the first one has opened, opens the same, and trains.
+    fn go(
         self,
-        resolved: Resolved,
-        material: Material,
-        run: Run,
-        found: Option<Found>,
-        mut notes: Vec<Note>,
-    ) -> Result<Session<'a>, TrainError> {
+        lead: Option<Result<Lead, TrainError>>,
+        asked: Option<&Resolved>,
+        folder: &Path,
+    ) -> Result<Outcome, TrainError> {
+        let orders = lead.as_ref().map(|lead| match lead {
+            Ok(lead) => Ok(Orders::of(lead)),
+            Err(error) => Err(TrainError::Unsupported(error.to_string())),
+        });
+        let orders = from_first(&self.processes, orders);
+        let lead = lead.transpose()?;
+        let orders = orders?;
+        let opened = match (lead, orders.finished) {
+            (Some(Lead::Run(opened)), _) => *opened,
+            (Some(Lead::Finished(finished)), _) | (None, Some(finished)) => {
+                return Ok(Outcome::AlreadyFinished(finished));
+            }
+            (None, None) => self.follow(&orders.recipe, orders.step, asked, folder)?,
+        };
+        self.begin(opened)?.run()
+    }
+
+    fn begin(self, opened: Opened) -> Result<Session<'a>, TrainError> {
+        let Opened { recipe: resolved, material, found, run, mut notes } = opened;
+        if run.is_some() {
+            Credentials::check(Ok(self.credentials(&resolved, &material)), &self.processes)?;
+        }
         let recipe = &resolved.recipe;
         set_threads(recipe.train.threads as usize);
-        let mut learner = Learner::new(recipe, &material, settings(recipe, material.classes.len())?)?;
+        let mut settings = settings(recipe, material.classes.len())?;
+        if let (Device::Cuda(_), true) = (settings.device, self.processes.size() > 1) {
+            settings.device = Device::Cuda(self.local.rank);
+        }
+        let team = Team::new(self.processes, recipe)?;
+        let mut learner = Learner::new(recipe, team, &material, settings)?;
+        learner.watch = self.watch;
         let (mut step, mut mark, mut progress) = (0, Mark::start(), Progress::default());
         if let Some(Found { checkpoint, skipped }) = &found {
             (step, mark) = (checkpoint.step(), checkpoint.manifest().journal.clone());
@@ -228,14 +297,30 @@ impl<'a> Trainer<'a> {
             groups: recipe.train.groups,
             shards: recipe.train.shards,
         };
-        let checkpoints = run.checkpoints(recipe.checkpoint.keep as usize);
-        let mut record = Record::new(run, &mark, step, recipe, self.sinks)?;
+        let checkpoints = run.as_ref().map(|run| run.checkpoints(recipe.checkpoint.keep as usize));
+        let mut record = match run {
+            Some(run) => Record::new(run, &mark, step, recipe, self.sinks)?,
+            None => Record::silent(recipe),
+        };
         for note in notes {
             record.aside(note)?;
         }
         let kept = found.map(|found| found.checkpoint.step());
-        let stop = self.stop;
-        Ok(Session { resolved, material, learner, progress, record, checkpoints, identity, step, kept, stop })
+        Ok(Session {
+            resolved,
+            material,
+            learner,
+            progress,
+            record,
+            checkpoints,
+            disk: self.disk,
+            identity,
+            step,
+            kept,
+            stop: self.stop,
+            busy: Duration::ZERO,
+            laggard: Laggard::default(),
+        })
     }
 }
 
@@ -248,46 +333,10 @@ impl std::fmt::Debug for Trainer<'_> {
     }
 }
 
-fn prepare(recipe: &Resolved, run: &Run) -> Result<Vec<Note>, TrainError> {
-    let Some(report) = Material::prepare(&recipe.recipe, run.paths())? else { return Ok(Vec::new()) };
-    let unreadable = report.unreadable.iter().map(ToString::to_string);
-    let found = unreadable.chain(report.warnings.iter().map(ToString::to_string));
-    let hint = "prepare the dataset on its own to see the whole report";
-    Ok(found.map(|text| Note { step: 0, text, hint: hint.to_owned() }).collect())
-}
-
-/// What may change on resuming, but decides in which order numbers are added up.
-fn other_bits(before: &Resolved, now: &Resolved) -> Option<Note> {
-    let (was, is) = (&before.recipe.train, &now.recipe.train);
-    let changed = (was.device, was.threads) != (is.device, is.threads);
-    changed.then(|| Note {
-        step: 0,
-        text: "the device or the number of threads is another than before".to_owned(),
-        hint: "the last bits of the result may differ from those of an uninterrupted run".to_owned(),
-    })
-}
-
-/// What the format has room for and this version cannot do.
-fn supported(recipe: &Resolved) -> Result<(), TrainError> {
-    let train = &recipe.recipe.train;
-    if train.groups == 1 && train.shards == 1 {
-        return Ok(());
-    }
-    let sentence = "train.groups and train.shards must be 1: this version runs one batch in one process";
-    Err(TrainError::Unsupported(sentence.to_owned()))
-}
-
-/// The threads that a recipe comes to: 0 is one for each core. Decided once a run, for the last bits of a result
-/// depend on it.
-pub fn threads(asked: u32) -> u32 {
+/// The threads that a recipe comes to: 0 is one for each core, shared among the processes of a machine. Decided once a
+/// run, for the last bits of a result depend on it.
+pub fn threads(asked: u32, processes: usize) -> u32 {
     let all = || available_parallelism().map_or(1, NonZeroUsize::get);
-    if asked == 0 { u32::try_from(all()).unwrap_or(1) } else { asked }
-}
-
-fn json(run: &Run, file: RunFile<'_>, what: &impl Serialize) -> Result<Vec<u8>, TrainError> {
-    let path: PathBuf = run.paths().file(file)?;
-    let mut bytes =
-        serde_json::to_vec(what).map_err(|error| DataError::new(path, std::io::Error::from(error)))?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    let each = || (all() / processes.max(1)).max(1);
+    if asked == 0 { u32::try_from(each()).unwrap_or(1) } else { asked }
 }

@@ -37,7 +37,7 @@ fn trains() {
     if inspect::has_begun(&folder) {
         trainer.resume(&folder, None).unwrap();
     } else {
-        trainer.start(made::recipe(Path::new(&data), METHODS[method]), &folder).unwrap();
+        trainer.start(&made::recipe(Path::new(&data), METHODS[method]), &folder).unwrap();
     }
 }
 

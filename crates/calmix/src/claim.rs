@@ -49,6 +49,14 @@ impl Claim {
         Err(RunError::NoRun { path: runs.to_owned() })
     }
 
+    /// A folder that processes begin a run in, or go on with it where it has begun.
+    pub(crate) fn again(folder: &Path) -> Result<Self, RunError> {
+        if inspect::has_begun(folder) {
+            return Ok(Self { folder: folder.to_owned(), run: None, is_new: false });
+        }
+        Self::take(Some(folder), "")
+    }
+
     /// The folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder

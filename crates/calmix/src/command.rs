@@ -5,6 +5,7 @@ mod completions;
 mod doctor;
 mod evaluate;
 mod inspect;
+mod many;
 mod place;
 mod prepare;
 mod recipes;

@@ -18,17 +18,23 @@ use crate::terminal::{painted, tell as say};
 pub(crate) struct Mistake {
     what: String,
     next: Option<String>,
+    exit: Exit,
 }
 
 impl Mistake {
     /// A mistake, in one sentence.
     pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), next: None }
+        Self { what: what.into(), next: None, exit: Exit::Mistake }
     }
 
     /// The command to try instead.
     pub(crate) fn or_try(self, next: impl Into<String>) -> Self {
         Self { next: Some(next.into()), ..self }
+    }
+
+    /// It was no mistake: something failed on the way.
+    pub(crate) fn failed(self) -> Self {
+        Self { exit: Exit::Failed, ..self }
     }
 }
 
@@ -76,7 +82,7 @@ fn sentence(error: &Error) -> String {
 
 fn judged(error: &Error) -> (Option<String>, Exit) {
     if let Some(mistake) = error.downcast_ref::<Mistake>() {
-        return (mistake.next.clone(), Exit::Mistake);
+        return (mistake.next.clone(), mistake.exit);
     }
     if let Some(CheckpointError::Name { .. }) = error.downcast_ref() {
         return (None, Exit::Mistake);

@@ -13,6 +13,7 @@ mod preparing;
 mod progress;
 mod source;
 mod stop;
+mod supervise;
 mod terminal;
 mod unknown_option;
 mod written;

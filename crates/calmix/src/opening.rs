@@ -34,7 +34,13 @@ pub(crate) fn odd(recipe: &Resolved) {
 }
 
 /// Tells what is about to be learnt from what, and how.
-pub(crate) fn tell_about(name: &str, resolved: &Resolved, dataset: &Dataset, run: &Path) -> Result<()> {
+pub(crate) fn tell_about(
+    name: &str,
+    resolved: &Resolved,
+    dataset: &Dataset,
+    run: &Path,
+    processes: usize,
+) -> Result<()> {
     let recipe = &resolved.recipe;
     let counts = split(resolved, dataset)?.counts(dataset)?;
     let test = match recipe.dataset.test.as_str() {
@@ -47,9 +53,12 @@ pub(crate) fn tell_about(name: &str, resolved: &Resolved, dataset: &Dataset, run
     let network = Network::new(recipe.network.name, recipe.network.block, classes);
     let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
     let precision = train.precision.or_else(|| Precision::best(device));
+    let each = if processes > 1 { format!(" in each of {processes} processes") } else { String::new() };
     let threads = match device {
-        Device::Cpu => format!(", {}", counted(trainer::threads(train.threads).into(), "thread")),
-        Device::Cuda(_) | Device::Mps => String::new(),
+        Device::Cpu => {
+            format!(", {}{each}", counted(trainer::threads(train.threads, processes).into(), "thread"))
+        }
+        Device::Cuda(_) | Device::Mps => each,
     };
     let word = |key| resolved.value(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
     let about =
@@ -79,7 +88,8 @@ pub(crate) fn tell_about(name: &str, resolved: &Resolved, dataset: &Dataset, run
         run.display(),
     ));
     if device == Device::Cpu {
-        cores::warn_if_crowded(trainer::threads(train.threads));
+        let each = trainer::threads(train.threads, processes);
+        cores::warn_if_crowded(each.saturating_mul(u32::try_from(processes).unwrap_or(u32::MAX)));
     }
     Ok(())
 }

@@ -10,6 +10,8 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
 
+use calmix::train::launch::Place;
+
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -41,6 +43,11 @@ impl Stop {
         Ok(Self { asked, by_term, over, watcher: None })
     }
 
+    /// As [`announced`](Self::announced), in a process that does the telling.
+    pub(crate) fn announced_by(self, place: Option<&Place>) -> Self {
+        if place.is_none_or(|place| place.rank == 0) { self.announced() } else { self }
+    }
+
     /// From now on a run is trained, which stops at the end of a step: a signal is answered with a word.
     pub(crate) fn announced(mut self) -> Self {
         let (seen, done) = (Arc::clone(&self.asked), Arc::clone(&self.over));
@@ -63,13 +70,20 @@ impl Stop {
         &self.asked
     }
 
+    /// Whether it is SIGTERM that asks.
+    pub(crate) fn is_by_term(&self) -> bool {
+        self.by_term.load(Ordering::Relaxed)
+    }
+
     /// The run has stopped: nothing more is said, and the command ends like this.
     pub(crate) fn exit(self) -> Exit {
+        // Whoever was not asked itself stops with another process that was.
+        let is_interrupted = self.asked.load(Ordering::Relaxed) && !self.is_by_term();
         self.over.store(true, Ordering::Relaxed);
         if let Some(watcher) = self.watcher {
             watcher.thread().unpark();
             let _ = watcher.join();
         }
-        if self.by_term.load(Ordering::Relaxed) { Exit::Requeue } else { Exit::Interrupted }
+        if is_interrupted { Exit::Interrupted } else { Exit::Requeue }
     }
 }

@@ -21,8 +21,11 @@ fn meant(error: &Error) -> Option<(&str, String)> {
     else {
         return None;
     };
-    // A slip of the finger in one of ours: clap knows which.
-    if error.get(ContextKind::SuggestedArg).is_some() {
+    // A slip of the finger in one of ours: clap knows which. Hardly anybody slips in the first letter, and clap takes
+    // `--epochs` for `--processes`.
+    if let Some(ContextValue::String(similar)) = error.get(ContextKind::SuggestedArg)
+        && similar.get(..3) == option.get(..3)
+    {
         return None;
     }
     let word = option.strip_prefix("--")?.replace('-', "_");

@@ -16,7 +16,11 @@ mod json;
 mod mistakes;
 #[path = "cli/moves.rs"]
 mod moves;
+#[path = "cli/processes.rs"]
+mod processes;
 #[path = "cli/signals.rs"]
 mod signals;
+#[path = "cli/templates.rs"]
+mod templates;
 #[path = "cli/trains.rs"]
 mod trains;

@@ -19,6 +19,19 @@ pub struct Pace {
     /// Seconds to the last step at the mean pace of this process; none before it has made a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_seconds: Option<f64>,
+    /// What the other processes of the run cost, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<Exchange>,
+}
+
+/// What this process had to do with the others of its run since it was last asked.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exchange {
+    /// Bytes that it sent them: see [`StepTraffic`](crate::trainer::StepTraffic).
+    pub sent_bytes: u64,
+    /// The share of the time that it spent on sending and waiting for them.
+    pub waiting: f64,
 }
 
 /// What the clocks and counters of this process say.
@@ -32,6 +45,8 @@ pub struct Reading {
     pub elapsed: Duration,
     /// How much of that it waited for data.
     pub waited: Duration,
+    /// What it sent to the other processes of its run, where there are any, and how long that took.
+    pub exchanged: Option<(u64, Duration)>,
 }
 
 /// Turns readings into a pace. The clock stays outside.
@@ -54,6 +69,11 @@ impl Pacer {
         let waited = now.waited.saturating_sub(self.before.waited).as_secs_f64();
         let images = now.images.saturating_sub(self.before.images) as f64;
         let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
+        let processes = now.exchanged.map(|(sent, took)| {
+            let (sent_before, took_before) = self.before.exchanged.unwrap_or_default();
+            let waited = took.saturating_sub(took_before).as_secs_f64();
+            Exchange { sent_bytes: sent.saturating_sub(sent_before), waiting: per_second(waited).min(1.0) }
+        });
         self.before = now;
         let made = now.step.saturating_sub(self.first_step) as f64;
         let left = self.last_step.saturating_sub(now.step) as f64;
@@ -63,6 +83,7 @@ impl Pacer {
             waiting: per_second(waited).min(1.0),
             elapsed_seconds: now.elapsed.as_secs_f64(),
             left_seconds: (made > 0.0).then(|| left * now.elapsed.as_secs_f64() / made),
+            processes,
         }
     }
 }
@@ -77,9 +98,23 @@ mod tests {
         let seconds = Duration::from_secs;
         let idle = pacer.pace(Reading { step: 100, ..Reading::default() });
         assert_eq!((idle.images_per_second, idle.waiting, idle.left_seconds), (0.0, 0.0, None));
-        pacer.pace(Reading { step: 150, images: 500, elapsed: seconds(50), waited: seconds(40) });
-        let pace = pacer.pace(Reading { step: 200, images: 2500, elapsed: seconds(70), waited: seconds(45) });
+        pacer.pace(Reading {
+            step: 150,
+            images: 500,
+            elapsed: seconds(50),
+            waited: seconds(40),
+            exchanged: Some((700, seconds(5))),
+        });
+        let pace = pacer.pace(Reading {
+            step: 200,
+            images: 2500,
+            elapsed: seconds(70),
+            waited: seconds(45),
+            exchanged: Some((1000, seconds(10))),
+        });
         assert_eq!((pace.images_per_second, pace.waiting), (100.0, 0.25));
+        assert_eq!(pace.processes, Some(Exchange { sent_bytes: 300, waiting: 0.25 }));
+        assert_eq!(idle.processes, None);
         assert_eq!((pace.elapsed_seconds, pace.left_seconds), (70.0, Some(140.0)));
     }
 }

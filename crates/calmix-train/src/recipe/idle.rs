@@ -32,7 +32,7 @@ pub(super) fn idle(recipe: &Recipe) -> Vec<(String, String)> {
 
     let because = format!("network.name is {}", network.name);
     idle.unless(network.name.to_string().starts_with("wrn-"), &["network.block"], &because);
-    idle.unless(train.shards > 1, &["train.batch_norm"], "train.shards is 1");
+    idle.unless(train.shards != 1, &["train.batch_norm"], "train.shards is 1");
     let because = format!("train.non_finite is {}", train.non_finite);
     idle.unless(train.non_finite == NonFinite::Skip, &["train.non_finite_skips"], &because);
     let because = format!("loader.on_corrupt is {}", loader.on_corrupt);

@@ -209,10 +209,11 @@ impl Resolved {
         device: Device,
         precision: Precision,
         threads: u32,
+        shards: u32,
     ) -> Result<(), RecipeError> {
         let train = &mut self.recipe.train;
         (train.device, train.precision) = (OrAuto::Is(device), OrAuto::Is(precision));
-        train.threads = threads;
+        (train.threads, train.shards) = (threads, shards);
         self.leaves = value::of(&self.recipe).map_err(|error| unexpected(&error))?;
         Ok(())
     }

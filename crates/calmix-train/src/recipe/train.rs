@@ -45,10 +45,13 @@ section! {
         fixed seed: u64 = 0;
         /// Batches of a step, each with a plan of its own: more groups are a larger batch.
         fixed groups: u32 = 1, SOME.to(65_536.0);
-        /// Parts that a batch is cut into, to be run by one process or by several.
-        fixed shards: u32 = 1, SOME.to(65_536.0);
+        /// Parts that a batch is cut into, to be run by one process or by several. 0 for as many as it takes for every
+        /// process of the first launch to have one, which is written into the run.
+        fixed shards: u32 = 0, from(0.0).to(65_536.0);
         /// Over which rows batch normalisation takes its statistics.
         fixed batch_norm: BatchNorm = BatchNorm::Shard;
+        /// Seconds that processes wait for each other before they give up.
+        free timeout: f64 = 600.0, above(0.0).to(1e6);
         /// What happens when a loss or a gradient is not finite.
         free non_finite: NonFinite = NonFinite::Stop;
         /// How many such steps may be skipped before the run stops after all.

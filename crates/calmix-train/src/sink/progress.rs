@@ -88,6 +88,8 @@ impl<W: Write> Progress<W> {
         let rate = grouped(pace.images_per_second.round() as u64);
         parts.push((Worth::Most, format!("{rate:>5} img/s")));
         parts.push((Worth::Waiting, format!("wait {:>3.0} %", 100.0 * pace.waiting)));
+        let others = pace.processes.map(|processes| format!("others {:>3.0} %", 100.0 * processes.waiting));
+        parts.extend(others.map(|others| (Worth::Waiting, others)));
         let left = pace.left_seconds.map(|seconds| format!("left {}", rough_time(seconds)));
         parts.extend(left.map(|left| (Worth::Most, left)));
         parts

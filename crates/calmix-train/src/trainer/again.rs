@@ -2,15 +2,17 @@
 
 use std::path::Path;
 
+use calmix_core::rng::Seed;
 use calmix_data::error::DataError;
+use calmix_dist::Processes;
 use calmix_engine::device::{Device, set_threads};
-use calmix_engine::engine::Snapshot;
+use calmix_engine::engine::{Engine, Snapshot};
 use calmix_engine::precision::Precision;
 
 use super::error::TrainError;
 use super::judge::{Care, Verdict, judge};
 use super::kept;
-use super::learner::{Learner, settings};
+use super::learner::settings;
 use super::material::Material;
 use super::threads;
 use crate::checkpoint::{Found, newest};
@@ -42,12 +44,13 @@ pub fn evaluate_run(
     let train = &resolved.recipe.train;
     let device = device.unwrap_or(train.device.or_else(|| Device::Cpu));
     let precision = train.precision.or_else(|| Precision::F32);
-    let threads = threads(train.threads);
-    resolved.decide(device, precision, threads)?;
+    let threads = threads(train.threads, 1);
+    let shards = train.shards.max(1);
+    resolved.decide(device, precision, threads, shards)?;
     let recipe = &resolved.recipe;
     set_threads(recipe.train.threads as usize);
     let material = Material::open(recipe, &paths, Some(&checkpoint.manifest().identity.dataset))?;
-    let mut learner = Learner::new(recipe, &material, settings(recipe, material.classes.len())?)?;
+    let mut engine = Engine::new(settings(recipe, material.classes.len())?, Seed(recipe.train.seed))?;
     let mut weights = kept::weights(&checkpoint)?;
     let mut step = checkpoint.step();
     if let Some(result) = inspect::result(folder)? {
@@ -56,8 +59,8 @@ pub fn evaluate_run(
         step = result.step;
         weights = Snapshot { live: model.clone(), ema: model, ..weights };
     }
-    learner.engine.restore(&weights)?;
-    judge(&learner.engine, recipe, &material, (step, Model::Ema), Care::Final)
+    engine.restore(&weights)?;
+    judge(&engine, &Processes::alone(), recipe, &material, (step, Model::Ema), Care::Final)
 }
 
 /// The changed recipe, if it still is one of the same run.

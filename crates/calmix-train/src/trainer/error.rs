@@ -6,6 +6,7 @@ use calmix_core::calibration::CalibrationError;
 use calmix_core::samples::StateError;
 use calmix_data::error::DataError;
 use calmix_data::loader::LoadError;
+use calmix_dist::DistError;
 use calmix_engine::error::EngineError;
 
 use crate::checkpoint::CheckpointError;
@@ -94,6 +95,63 @@ pub enum TrainError {
         /// How many steps were skipped.
         skips: u32,
     },
+    /// Another process, or the way to it.
+    #[error(transparent)]
+    Processes(#[from] DistError),
+    /// Another process failed at something that all do together, and says so.
+    #[error("process {process}: {problem}")]
+    Elsewhere {
+        /// Which one.
+        process: usize,
+        /// What it says.
+        problem: String,
+    },
+    /// What another process sent cannot be read.
+    #[error("another process of this run sent what is no message{}; do all run the same calmix?", because(.0.as_ref()))]
+    Garbled(Option<serde_json::Error>),
+    /// A process that would train something else.
+    #[error(
+        "process {process} has another {what} than process 0: {there} instead of {here}; start all processes with the same \
+         calmix, the same arguments and the same data"
+    )]
+    Stranger {
+        /// Which one.
+        process: usize,
+        /// What differs.
+        what: &'static str,
+        /// With process 0.
+        here: String,
+        /// With the other.
+        there: String,
+    },
+    /// Processes that no longer do the same thing.
+    #[error(
+        "step {step}: {} of {of} processes another {what} than the others; its memory or its arithmetic may be at fault: \
+         resume the run from its last checkpoint, on another machine if it happens again", have(.processes)
+    )]
+    Astray {
+        /// The step.
+        step: u64,
+        /// What differs.
+        what: &'static str,
+        /// Who is in the minority; all but the first where there is none.
+        processes: Vec<usize>,
+        /// How many there are.
+        of: usize,
+    },
+    /// Parts that cannot be shared out.
+    #[error(
+        "{processes} processes cannot share {} parts evenly (train.groups = {groups}, train.shards = {shards}); take a number \
+         of processes that divides it", u64::from(*groups) * u64::from(*shards)
+    )]
+    Uneven {
+        /// How many processes there are.
+        processes: usize,
+        /// Groups of a step.
+        groups: u32,
+        /// Parts of a group.
+        shards: u32,
+    },
     /// A recipe that this version cannot run.
     #[error("{0}")]
     Unsupported(String),
@@ -112,6 +170,20 @@ pub enum StateProblem {
     /// Its JSON.
     #[error("its state cannot be read: {0}")]
     Json(#[from] serde_json::Error),
+}
+
+fn because(error: Option<&serde_json::Error>) -> String {
+    error.map(|error| format!(" ({error})")).unwrap_or_default()
+}
+
+fn have(processes: &[usize]) -> String {
+    match processes {
+        [one] => format!("process {one} has"),
+        many => {
+            let names: Vec<_> = many.iter().map(ToString::to_string).collect();
+            format!("processes {} have", names.join(", "))
+        }
+    }
 }
 
 fn listed(changes: &[Difference]) -> String {

@@ -1,10 +1,12 @@
 //! What a network says about the samples of a split, and what that is worth.
 
 use calmix_core::rng::Seed;
+use calmix_dist::Processes;
 use calmix_engine::engine::{Engine, Which};
 
 use super::error::TrainError;
 use super::material::Material;
+use super::packed::{Packed, Unpacked};
 use crate::evaluate::{ENOUGH, Predictions, Resampling, Scaling, evaluate};
 use crate::events::{Evaluation, Model, Split};
 use crate::recipe::Recipe;
@@ -29,15 +31,16 @@ pub(super) enum Care {
     Final,
 }
 
-/// Shows validation and test to a model.
+/// Shows validation and test to a model. Processes share the looking; the first of them makes up the verdict.
 pub(super) fn judge(
     engine: &Engine,
+    processes: &Processes,
     recipe: &Recipe,
     material: &Material,
     (step, model): (u64, Model),
     care: Care,
 ) -> Result<Verdict, TrainError> {
-    let look = |split| look(engine, recipe, material, split, (step, model));
+    let look = |split| look(engine, processes, recipe, material, split, (step, model));
     let mut predictions = Vec::new();
     for split in [Split::Validation, Split::Test] {
         predictions.extend(look(split)?);
@@ -48,8 +51,14 @@ pub(super) fn judge(
         let held_out = predictions.iter().find(|seen| seen.split == Split::Validation);
         let enough = held_out.is_some_and(|seen| seen.labels.len() >= ENOUGH);
         let labelled = if enough { None } else { look(Split::Labelled)? };
+        if processes.rank() > 0 {
+            return Ok(verdict);
+        }
         verdict.scaling = Scaling::fit(held_out, labelled.as_ref(), seed)?;
         predictions.extend(labelled);
+    }
+    if processes.rank() > 0 {
+        return Ok(verdict);
     }
     let how = Resampling { replicates: recipe.evaluate.bootstrap as usize, ..Resampling::default() };
     let resampling = (care == Care::Final && how.replicates > 0).then_some((how, seed));
@@ -63,12 +72,13 @@ pub(super) fn judge(
 /// What a model says about the labelled samples of a split; none where there are none.
 fn look(
     engine: &Engine,
+    processes: &Processes,
     recipe: &Recipe,
     material: &Material,
     split: Split,
     (step, model): (u64, Model),
 ) -> Result<Option<Predictions>, TrainError> {
-    let Some(batches) = material.samples_of(recipe, split)? else { return Ok(None) };
+    let Some(batches) = material.samples_of(recipe, split, processes)? else { return Ok(None) };
     let which = match model {
         Model::Ema => Which::Ema,
         Model::Live => Which::Live,
@@ -90,6 +100,19 @@ fn look(
                 labels.push(label);
                 logits.extend_from_slice(row);
             }
+        }
+    }
+    if processes.size() > 1 {
+        let mut packed = Packed::default();
+        packed.add(&ids);
+        packed.add(&labels);
+        packed.add(&logits);
+        (ids, labels, logits) = Default::default();
+        for letter in processes.gather_bytes(&packed.bytes())? {
+            let mut letter = Unpacked::new(&letter);
+            let read = letter.read(&mut ids).and_then(|()| letter.read(&mut labels));
+            let read = read.and_then(|()| letter.read(&mut logits));
+            read.map_err(|error| TrainError::Unsupported(format!("what another process saw: {error}")))?;
         }
     }
     Ok((!ids.is_empty()).then_some(Predictions { step, split, model, classes, ids, labels, logits }))

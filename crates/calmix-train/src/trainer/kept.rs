@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `live.safetensors`, `ema.safetensors`, `momentum.safetensors` | the engine's, as it hands them over |
-//! | `samples.safetensors` | margins and FlexMatch's labels, sample by sample |
+//! | `samples-0.safetensors` and so on | margins and FlexMatch's labels of the samples of each part of a step |
 //! | `state.json` | the method's statistics, counters, the history of evaluations |
 //! | `best.safetensors` | the best model so far, where the best one is the result |
 //! | `recipe.toml` | the recipe, so that a change can be told key by key |
@@ -23,7 +23,6 @@ use crate::events::{Evaluation, Finished, Starvation};
 const LIVE: &str = "live.safetensors";
 const EMA: &str = "ema.safetensors";
 const MOMENTUM: &str = "momentum.safetensors";
-const SAMPLES: &str = "samples.safetensors";
 const STATE: &str = "state.json";
 const BEST: &str = "best.safetensors";
 pub(super) const RECIPE: &str = "recipe.toml";
@@ -61,9 +60,25 @@ struct State {
 }
 
 /// The files of a checkpoint by name.
-pub(super) type Files = Vec<(&'static str, Vec<u8>)>;
+pub(super) type Files = Vec<(String, Vec<u8>)>;
 
-/// What a checkpoint keeps.
+/// The file with the samples of a part.
+fn samples_of(part: usize) -> String {
+    format!("samples-{part}.safetensors")
+}
+
+/// What the samples that this process owns are like: every process keeps its own.
+pub(super) fn sample_files(step: u64, learner: &Learner) -> Result<Files, TrainError> {
+    let bad = |problem: StateProblem| TrainError::State { step, problem };
+    let states = learner.team.parts().zip(&learner.owners.states);
+    states
+        .map(|(part, state)| {
+            Ok((samples_of(part), samples::write(state).map_err(|error| bad(error.into()))?))
+        })
+        .collect()
+}
+
+/// What all processes have alike: one of them keeps it.
 pub(super) fn files(
     step: u64,
     learner: &Learner,
@@ -84,17 +99,15 @@ pub(super) fn files(
         finished: progress.finished.clone(),
     };
     let state = serde_json::to_vec(&state).map_err(|error| bad(error.into()))?;
-    let samples = samples::write(&learner.samples).map_err(|error| bad(error.into()))?;
     let mut files = vec![
         (LIVE, live),
         (EMA, ema),
         (MOMENTUM, momentum),
-        (SAMPLES, samples),
         (STATE, state),
         (RECIPE, recipe.as_bytes().to_vec()),
     ];
     files.extend(progress.best.as_ref().map(|best| (BEST, best.weights.clone())));
-    Ok(files)
+    Ok(files.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect())
 }
 
 /// Goes back to a checkpoint.
@@ -108,8 +121,10 @@ pub(super) fn restore(checkpoint: &Checkpoint, learner: &mut Learner) -> Result<
         momentum: checkpoint.bytes(MOMENTUM)?,
         loss_scale: state.loss_scale,
     })?;
-    let fresh = std::mem::take(&mut learner.samples);
-    learner.samples = samples::read(&checkpoint.bytes(SAMPLES)?, fresh).map_err(bad)?;
+    for (part, state) in learner.team.parts().zip(&mut learner.owners.states) {
+        let fresh = std::mem::take(state);
+        *state = samples::read(&checkpoint.bytes(&samples_of(part))?, fresh).map_err(bad)?;
+    }
     learner.state = state.method;
     learner.skips = state.non_finite_skips;
     let best =

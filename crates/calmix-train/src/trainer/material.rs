@@ -5,15 +5,22 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use calmix_core::mixup::Row;
 use calmix_core::rng::Seed;
-use calmix_data::augment::Augment;
+use calmix_data::augment::{Augment, Scratch};
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
-use calmix_data::loader::{Evaluation, InMemory, Loader, Members, Pictures, Supply, Tally, Training};
+use calmix_data::loader::{
+    Evaluation, InMemory, LoadError, Loader, Members, OnCorrupt, Pictures, Sighting, Supply, Training, Views,
+    labelled_views,
+};
 use calmix_data::prepare::{Report, prepare};
 use calmix_data::split::Split;
+use calmix_dist::Processes;
 
 use super::error::TrainError;
+use super::groups::Group;
+use super::team::Team;
 use crate::events;
 use crate::recipe::{Keep, Recipe};
 use crate::run::{Paths, RunFile};
@@ -81,30 +88,64 @@ impl Material {
         self.unlabelled.len()
     }
 
-    /// The batches of these steps.
+    /// Adds the weak view of a row of a group to `pixels`: the bytes that whoever loaded the row has.
+    pub(super) fn weak_view(
+        &self,
+        seed: Seed,
+        group: &Group,
+        row: Row,
+        pixels: &mut Vec<u8>,
+    ) -> Result<(), TrainError> {
+        let (side, at, seed) = match row {
+            Row::Labelled(i) => (&group.labelled, i, labelled_views(seed)),
+            Row::Unlabelled(j) => (&group.unlabelled, j, seed),
+        };
+        let (Some(&id), Some(&epoch)) = (side.ids.get(at), side.epochs.get(at)) else {
+            return Err(TrainError::Unsupported(format!(
+                "a plan speaks of {row:?}, which is not in its group"
+            )));
+        };
+        let picture = self.pictures.picture(id)?;
+        let start = pixels.len();
+        pixels.resize(start + self.views.bytes(), 0);
+        let out = pixels.get_mut(start..).unwrap_or_default();
+        let seen = Sighting { seed, epoch, id };
+        let made = Views::weak(&*self.views, &picture, seen, &mut Scratch::default(), out);
+        Ok(made.map_err(|problem| LoadError::View { id, problem })?)
+    }
+
+    /// The batches of these steps: the rows of them that are this process's.
     pub(super) fn batches(
         &self,
         recipe: &Recipe,
+        team: &Team,
         steps: Range<u64>,
-        tally: Tally,
     ) -> Result<Loader<Augment>, TrainError> {
         let train = &recipe.train;
+        // How many may be corrupt is counted over all processes.
+        let corrupt = match recipe.loader.corrupt() {
+            OnCorrupt::Skip { .. } => OnCorrupt::Skip { share: 1.0 },
+            OnCorrupt::Stop => OnCorrupt::Stop,
+        };
         let training = Training {
+            sharding: team.sharding(),
+            shards: team.shards(),
             labelled: Supply { members: self.split.labelled().into(), batch: train.batch },
             unlabelled: Supply { members: self.unlabelled.clone(), batch: recipe.unlabelled() },
-            corrupt: recipe.loader.corrupt(),
-            tally,
+            corrupt,
             ..Training::new(Seed(train.seed), steps)
         };
         let (pictures, views) = (Arc::clone(&self.pictures), Arc::clone(&self.views));
         Ok(Loader::new(pictures, views, training, recipe.loader.workers())?)
     }
 
-    /// The samples of a split as they are, batch by batch; none where the split has none.
+    /// The samples of a split as they are, batch by batch; none where the split has none. Of several processes each
+    /// gets as many batches as any other, one process after the other.
     pub(super) fn samples_of(
         &self,
         recipe: &Recipe,
         split: events::Split,
+        processes: &Processes,
     ) -> Result<Option<Evaluation<Augment>>, TrainError> {
         let members = match split {
             events::Split::Validation => self.split.validation().into(),
@@ -114,7 +155,11 @@ impl Material {
         if Members::is_empty(&members) {
             return Ok(None);
         }
-        let supply = Supply { members, batch: recipe.evaluate.batch };
+        let batch = u64::from(recipe.evaluate.batch.max(1));
+        let (size, rank) = (processes.size() as u64, processes.rank() as u64);
+        let cut = |n: u64| (members.len().div_ceil(batch) * n / size * batch).min(members.len());
+        let ids: Vec<u64> = (cut(rank)..cut(rank + 1)).filter_map(|index| members.id(index)).collect();
+        let supply = Supply { members: ids.as_slice().into(), batch: recipe.evaluate.batch };
         let (pictures, views) = (Arc::clone(&self.pictures), Arc::clone(&self.views));
         let (corrupt, workers) = (recipe.loader.corrupt(), recipe.loader.workers());
         Ok(Some(Evaluation::new(pictures, views, supply, corrupt, workers)?))

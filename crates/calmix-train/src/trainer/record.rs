@@ -20,12 +20,18 @@ use crate::run::{Journal, Mark, Run, RunFile};
 use crate::sink::{JsonLines, Sink, SinkError, TensorBoard};
 
 pub(super) struct Record<'a> {
-    run: Run,
-    journal: Journal,
+    /// None with processes that leave the writing to the first one.
+    book: Option<Book>,
     sinks: Vec<Box<dyn Sink + 'a>>,
     waiting: VecDeque<Entry>,
     on_failure: OnFailure,
     trouble: Option<String>,
+}
+
+/// Where a run is written down.
+struct Book {
+    run: Run,
+    journal: Journal,
 }
 
 enum Entry {
@@ -49,17 +55,21 @@ impl<'a> Record<'a> {
         }
         let journal = run.journal(mark)?;
         let on_failure = recipe.checkpoint.on_failure;
-        Ok(Self { run, journal, sinks, waiting: VecDeque::new(), on_failure, trouble: None })
+        let book = Some(Book { run, journal });
+        Ok(Self { book, sinks, waiting: VecDeque::new(), on_failure, trouble: None })
     }
 
-    pub(super) fn run(&self) -> &Run {
-        &self.run
+    /// Writes nothing and tells nobody.
+    pub(super) fn silent(recipe: &Recipe) -> Self {
+        let on_failure = recipe.checkpoint.on_failure;
+        Self { book: None, sinks: Vec::new(), waiting: VecDeque::new(), on_failure, trouble: None }
     }
 
     /// Something happened: it is written down and told.
     pub(super) fn event(&mut self, event: &Event) -> Result<(), TrainError> {
+        let Some(book) = &self.book else { return Ok(()) };
         let line = event.to_line().map_err(|error| io::Error::other(error.to_string()));
-        let line = line.map_err(|error| DataError::new(self.run.paths().events(), error))?;
+        let line = line.map_err(|error| DataError::new(book.run.paths().events(), error))?;
         self.waiting.push_back(Entry::Line(line));
         self.settle()?;
         self.each(|sink| sink.event(event))
@@ -83,6 +93,9 @@ impl<'a> Record<'a> {
 
     /// Keeps what a network said.
     pub(super) fn predictions(&mut self, predictions: &Predictions) -> Result<(), TrainError> {
+        if self.book.is_none() {
+            return Ok(());
+        }
         let Predictions { step, split, model, .. } = predictions;
         let name = format!("step-{step:09}-{}-{}.safetensors", split.name(), model.name());
         self.waiting.push_back(Entry::Predictions(name, predictions.to_bytes()?));
@@ -92,13 +105,13 @@ impl<'a> Record<'a> {
     /// Writes a file of the run's end, for which everything before must be there.
     pub(super) fn last(&mut self, file: RunFile<'_>, bytes: &[u8]) -> Result<(), TrainError> {
         self.write_waiting()?;
-        Ok(self.run.write(file, bytes)?)
+        self.book.as_ref().map_or(Ok(()), |book| Ok(book.run.write(file, bytes)?))
     }
 
     /// Where the journal ends, once everything that came first is on the disk.
     pub(super) fn mark(&mut self) -> Result<Mark, DataError> {
         self.write_waiting()?;
-        self.journal.mark()
+        self.book.as_mut().map_or_else(|| Ok(Mark::start()), |book| book.journal.mark())
     }
 
     /// Something could not be written: the end of the run, or a worry that it goes on with.
@@ -129,10 +142,11 @@ impl<'a> Record<'a> {
     }
 
     fn write_waiting(&mut self) -> Result<(), DataError> {
+        let Some(book) = &mut self.book else { return Ok(()) };
         while let Some(first) = self.waiting.front() {
             match first {
-                Entry::Line(line) => self.journal.append(line)?,
-                Entry::Predictions(name, bytes) => self.run.write(RunFile::Predictions(name), bytes)?,
+                Entry::Line(line) => book.journal.append(line)?,
+                Entry::Predictions(name, bytes) => book.run.write(RunFile::Predictions(name), bytes)?,
             }
             self.waiting.pop_front();
         }

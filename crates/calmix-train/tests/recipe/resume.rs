@@ -13,6 +13,7 @@ const MAY_CHANGE: &[&str] = &[
     "labels.file",
     "train.device",
     "train.threads",
+    "train.timeout",
     "train.non_finite",
     "train.non_finite_skips",
     "loader.workers",

@@ -95,5 +95,6 @@ pub(crate) fn pace(step: u64) -> Pace {
         waiting: 0.012,
         elapsed_seconds: step as f64,
         left_seconds: Some(185.0),
+        processes: None,
     }
 }

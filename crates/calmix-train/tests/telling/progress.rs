@@ -1,6 +1,6 @@
 //! What a person sees.
 
-use calmix_train::events::Event;
+use calmix_train::events::{Event, Exchange, Pace};
 use calmix_train::sink::{Look, Progress, Sink};
 
 use crate::made;
@@ -76,4 +76,16 @@ fn a_terminal_of_no_width_and_a_run_of_no_steps_are_survived() {
     let mut sink = Progress::new(&mut text, Look::Terminal { columns: 0, colour: false }, 0);
     sink.pace(&made::pace(5)).unwrap();
     assert_eq!(text, b"\r\x1b[K");
+}
+
+#[test]
+fn what_other_processes_cost_is_shown_where_there_are_any() {
+    let mut text = Vec::new();
+    let mut sink = Progress::new(&mut text, Look::Plain, 10);
+    let processes = Some(Exchange { sent_bytes: 1, waiting: 0.08 });
+    sink.pace(&Pace { processes, ..made::pace(5) }).unwrap();
+    assert_eq!(
+        String::from_utf8(text).unwrap(),
+        "step  5/10    412 img/s  wait   1 %  others   8 %  left 3 min\n"
+    );
 }

@@ -43,7 +43,7 @@ impl Bench {
     pub(crate) fn train(&self, name: &str, settings: &[&str]) -> PathBuf {
         let folder = self.folder(name);
         let stop = AtomicBool::new(false);
-        let outcome = Trainer::new(&stop).start(self.recipe(settings), &folder).unwrap();
+        let outcome = Trainer::new(&stop).start(&self.recipe(settings), &folder).unwrap();
         assert!(matches!(outcome, Outcome::Finished(_)), "{outcome:?}");
         folder
     }
@@ -53,7 +53,7 @@ impl Bench {
         let folder = self.folder(name);
         let stop = AtomicBool::new(false);
         let trainer = stopping(Trainer::new(&stop), steps, &stop);
-        let outcome = trainer.start(self.recipe(settings), &folder).unwrap();
+        let outcome = trainer.start(&self.recipe(settings), &folder).unwrap();
         assert_eq!(outcome, Outcome::Stopped { step: steps });
         folder
     }

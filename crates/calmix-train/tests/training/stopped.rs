@@ -64,7 +64,10 @@ fn other_threads_may_go_on_and_are_warned_of_other_bits() {
     let said = |folder: &std::path::Path, threads: &str| {
         let mut notes = Vec::new();
         let settings = bench.recipe(&[threads]);
-        Trainer::new(&AtomicBool::new(false)).tell(Notes(&mut notes)).resume(folder, Some(settings)).unwrap();
+        Trainer::new(&AtomicBool::new(false))
+            .tell(Notes(&mut notes))
+            .resume(folder, Some(&settings))
+            .unwrap();
         notes
     };
     let same = bench.train_until("same", 3, &[]);

@@ -22,7 +22,7 @@ fn a_loss_that_is_not_finite_stops_the_run_before_it_is_kept() {
     let settings = [&RUIN[..], &["checkpoint.every=1"]].concat();
     let folder = bench.folder("run");
     let stop = AtomicBool::new(false);
-    let error = Trainer::new(&stop).start(bench.recipe(&settings), &folder).unwrap_err();
+    let error = Trainer::new(&stop).start(&bench.recipe(&settings), &folder).unwrap_err();
     assert!(
         matches!(error, TrainError::Engine(EngineError::NotFinite { .. } | EngineError::Plan(_))),
         "{error}"
@@ -46,7 +46,7 @@ fn steps_that_are_not_finite_may_be_skipped_and_are_counted() {
         [&RUIN[..], &["train.non_finite=skip", "train.non_finite_skips=3", "method.base=flexmatch"]].concat();
     let folder = bench.folder("run");
     let stop = AtomicBool::new(false);
-    let error = Trainer::new(&stop).start(bench.recipe(&settings), &folder).unwrap_err();
+    let error = Trainer::new(&stop).start(&bench.recipe(&settings), &folder).unwrap_err();
     assert!(matches!(error, TrainError::TooManySkips { skips: 4, .. }), "{error}");
     let notes: Vec<_> = inspect::events(&folder)
         .unwrap()
@@ -91,7 +91,7 @@ fn a_full_disk_stops_a_run_or_is_waited_out() {
     let calls = {
         let disk = full(usize::MAX, usize::MAX);
         let recipe = bench.recipe(&go_on);
-        Trainer::new(&stop).on_disk(disk.clone()).start(recipe, &bench.folder("count")).unwrap();
+        Trainer::new(&stop).on_disk(disk.clone()).start(&recipe, &bench.folder("count")).unwrap();
         disk.calls()
     };
     // After the files of the beginning. A run that cannot write tries little: a few calls are some steps.
@@ -99,13 +99,13 @@ fn a_full_disk_stops_a_run_or_is_waited_out() {
     let folder = bench.folder("waits");
     let mut told = Vec::new();
     let telling = Trainer::new(&stop).on_disk(full(from, to)).tell(Notes(&mut told));
-    assert!(matches!(telling.start(bench.recipe(&go_on), &folder).unwrap(), Outcome::Finished(_)));
+    assert!(matches!(telling.start(&bench.recipe(&go_on), &folder).unwrap(), Outcome::Finished(_)));
     assert_eq!(differing(&whole, &folder), Vec::<String>::new());
     assert!(told.iter().any(|note| note.contains("space")), "{told:?}");
 
     let folder = bench.folder("stops");
     let recipe = bench.recipe(&["checkpoint.every=2"]);
-    let error = Trainer::new(&stop).on_disk(full(from, to)).start(recipe, &folder).unwrap_err();
+    let error = Trainer::new(&stop).on_disk(full(from, to)).start(&recipe, &folder).unwrap_err();
     assert!(error.to_string().contains("space"), "{error}");
     assert!(matches!(resume(&folder).unwrap(), Outcome::Finished(_)));
     let changed =
@@ -121,18 +121,18 @@ fn a_kill_at_any_write_changes_nothing() {
     let stop = AtomicBool::new(false);
     let whole = bench.folder("whole");
     let sound = FaultyDisk::sound();
-    Trainer::new(&stop).on_disk(sound.clone()).start(bench.recipe(&settings), &whole).unwrap();
+    Trainer::new(&stop).on_disk(sound.clone()).start(&bench.recipe(&settings), &whole).unwrap();
     let calls = sound.calls().len();
     for at in (0..calls).step_by(3) {
         let fault = if at % 2 == 0 { Fault::Killed } else { Fault::KilledWithin };
         let disk = Arc::new(FaultyDisk::new(fault, at));
         let folder = bench.folder(&format!("killed-{at}"));
-        Trainer::new(&stop).on_disk(disk.clone()).start(bench.recipe(&settings), &folder).unwrap_err();
+        Trainer::new(&stop).on_disk(disk.clone()).start(&bench.recipe(&settings), &folder).unwrap_err();
         let again = Trainer::new(&stop).on_disk(FaultyDisk::sound());
         let outcome = if inspect::has_begun(&folder) {
             again.resume(&folder, None)
         } else {
-            again.start(bench.recipe(&settings), &folder)
+            again.start(&bench.recipe(&settings), &folder)
         };
         assert!(outcome.is_ok(), "{} at call {at} of {calls}: {outcome:?}", disk.struck());
         assert_eq!(

@@ -49,7 +49,7 @@ impl Doctor {
         let devices = Device::all();
         let best = devices.first().copied().unwrap_or(Device::Cpu);
         let names: Vec<String> = devices.iter().map(Device::to_string).collect();
-        let (cores, threads) = (cores::all(), trainer::threads(self.threads.unwrap_or(0)));
+        let (cores, threads) = (cores::all(), trainer::threads(self.threads.unwrap_or(0), 1));
         let precision = format!("{:?}", Precision::best(best)).to_lowercase();
         self.say(&format!(
             "calmix     {} for {OS} {ARCH}\n\

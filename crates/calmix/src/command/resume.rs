@@ -6,15 +6,17 @@ use anyhow::Result;
 use calmix::train::inspect;
 use calmix::train::recipe::Layers;
 use calmix::train::run::{Paths, RunFile};
-use calmix::train::trainer::{Outcome, Trainer};
+use calmix::train::trainer::{Outcome, TrainError, Trainer};
 use clap::Args;
 
 use super::changes::Changes;
+use super::many::Many;
 use super::place::or_moved;
 use crate::exit::Exit;
 use crate::number::{counted, grouped, typed};
 use crate::progress::Shown;
 use crate::stop::Stop;
+use crate::supervise::{own_arguments, stop_when_orphaned, supervise};
 use crate::terminal::{clear_line, say, tell};
 use crate::{figures, written};
 
@@ -27,6 +29,8 @@ pub(crate) struct Resume {
     /// The folder of the run
     #[arg(value_name = "RUN")]
     run: PathBuf,
+    #[command(flatten)]
+    many: Many,
     #[command(flatten)]
     changes: Changes,
 }
@@ -41,15 +45,32 @@ impl Resume {
             changed = Some(resolved.clone());
         }
         let steps = resolved.recipe.train.steps;
-        if !self.changes.quiet {
+        let place = self.many.place()?;
+        if !self.changes.quiet && place.is_none() {
             tell(&format!("resuming {}, a run of {}", self.run.display(), counted(steps, "step")));
         }
-        let stop = Stop::listen()?.announced();
-        let shown = Shown::new(steps, self.changes.quiet);
-        let outcome = Trainer::new(stop.flag()).tell(shown).resume(&self.run, changed);
+        if let Some(processes) = self.many.to_start() {
+            return supervise(&own_arguments(), processes, &self.run, &Stop::listen()?);
+        }
+        let stop = Stop::listen()?.announced_by(place.as_ref());
+        let mut trainer = Trainer::new(stop.flag()).tell(Shown::new(steps, self.changes.quiet));
+        if let Some(place) = &place {
+            stop_when_orphaned();
+            trainer = trainer.join(place, &resolved.recipe)?;
+        }
+        let outcome = trainer.resume(&self.run, changed.as_ref());
+        if place.is_some_and(|place| place.rank > 0) {
+            return ended_elsewhere(outcome, stop);
+        }
         let command = format!("calmix resume {}", typed(&self.run));
         ended(outcome.map_err(|error| or_moved(error, &resolved.recipe, &command)), &self.run, stop)
     }
+}
+
+/// How a run ended in a process that leaves the telling to another.
+pub(super) fn ended_elsewhere(outcome: Result<Outcome, TrainError>, stop: Stop) -> Result<Exit> {
+    let stopped = stop.exit();
+    Ok(if let Outcome::Stopped { .. } = outcome? { stopped } else { Exit::Done })
 }
 
 /// Shows how a run ended.

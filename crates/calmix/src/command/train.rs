@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Error, Result};
 use calmix::data::dataset::Dataset;
 use calmix::data::error::DataError;
+use calmix::train::launch::Place;
 use calmix::train::recipe::engine::OrAuto;
 use calmix::train::recipe::{Layers, Resolved, Source};
 use calmix::train::run::Paths;
@@ -12,9 +13,10 @@ use calmix::train::trainer::Trainer;
 use clap::Args;
 
 use super::changes::Changes;
+use super::many::Many;
 use super::place::is_folder;
 use super::prepare::recipe_for;
-use super::resume::ended;
+use super::resume::{ended, ended_elsewhere};
 use crate::claim::Claim;
 use crate::exit::Exit;
 use crate::failure::Mistake;
@@ -22,6 +24,7 @@ use crate::number::typed;
 use crate::preparing::prepare_or_stop;
 use crate::progress::Shown;
 use crate::stop::Stop;
+use crate::supervise::supervise;
 use crate::terminal::{tell, warn};
 use crate::{opening, source};
 
@@ -42,8 +45,11 @@ pub(crate) struct Train {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// The folder of the run, empty or not there yet [default: runs/RECIPE-1, -2, …]
-    #[arg(long, value_name = "FOLDER")]
+    // Not `--run`: torchrun takes that for a beginning of an option of its own, wherever it stands.
+    #[arg(long = "into", value_name = "FOLDER")]
     run: Option<PathBuf>,
+    #[command(flatten)]
+    many: Many,
     #[command(flatten)]
     changes: Changes,
 }
@@ -53,7 +59,7 @@ Examples:
   calmix train desk-folder --data photos
   calmix train desk-fashion-mnist --data fashion-mnist
   calmix train cifar10 --data cifar-10-batches-bin --set labels.count=25 --set train.seed=1
-  calmix train --file mine.toml --run runs/mine";
+  calmix train --file mine.toml --into runs/mine";
 
 impl Train {
     pub(crate) fn run(self) -> Result<Exit> {
@@ -73,7 +79,15 @@ impl Train {
         if let OrAuto::Is(device) = resolved.recipe.train.device {
             device.check().map_err(|error| Mistake::new(error.to_string()).or_try("calmix doctor"))?;
         }
-        let mut claim = Claim::take(self.run.as_deref(), &name)?;
+        let place = self.many.place()?;
+        let asked = resolved.hash();
+        if let Some(place) = place.as_ref().filter(|place| place.rank > 0) {
+            return follow(place, &resolved, asked, self.known_run()?);
+        }
+        let mut claim = match &place {
+            Some(_) => Claim::again(self.known_run()?)?,
+            None => Claim::take(self.run.as_deref(), &name)?,
+        };
         let stop = Stop::listen()?;
         let dataset = self.dataset(&resolved, &root, claim.folder(), &stop)?;
         if is_for_folders(base.as_deref()) {
@@ -82,14 +96,35 @@ impl Train {
         }
         opening::odd(&resolved);
         if !self.changes.quiet {
-            opening::tell_about(&name, &resolved, &dataset, claim.folder())?;
+            let processes = place.as_ref().map(|place| place.local_world).or(self.many.to_start());
+            opening::tell_about(&name, &resolved, &dataset, claim.folder(), processes.unwrap_or(1))?;
         }
         drop(dataset);
         claim.hand_over();
+        if let Some(processes) = self.many.to_start() {
+            Trainer::new(stop.flag()).create(resolved, claim.folder(), processes)?;
+            let quiet = self.changes.quiet.then(|| "--quiet".into());
+            let arguments = ["resume".into(), claim.folder().into()].into_iter().chain(quiet);
+            return supervise(&arguments.collect::<Vec<_>>(), processes, claim.folder(), &stop);
+        }
         let stop = stop.announced();
-        let shown = Shown::new(resolved.recipe.train.steps, self.changes.quiet);
-        let outcome = Trainer::new(stop.flag()).tell(shown).start(resolved, claim.folder());
+        let trainer =
+            Trainer::new(stop.flag()).tell(Shown::new(resolved.recipe.train.steps, self.changes.quiet));
+        let outcome = match &place {
+            Some(place) => trainer
+                .join(place, &resolved.recipe)
+                .and_then(|trainer| trainer.asked(asked).start_or_resume(&resolved, claim.folder())),
+            None => trainer.start(&resolved, claim.folder()),
+        };
         ended(outcome.map_err(Error::from), claim.folder(), stop)
+    }
+
+    /// The folder of the run, which processes that are started again have to know.
+    fn known_run(&self) -> Result<&Path> {
+        self.run.as_deref().ok_or_else(|| {
+            let what = "a launcher has started this process, and may start it again: it has to know the folder of the run";
+            Mistake::new(what).or_try("--into FOLDER, one that all processes see").into()
+        })
     }
 
     /// The recipe of ours to begin with.
@@ -147,6 +182,14 @@ impl Train {
 /// Whether a recipe of ours takes whatever subsets a folder of images has.
 fn is_for_folders(recipe: Option<&str>) -> bool {
     matches!(recipe, Some("folder" | "desk-folder"))
+}
+
+/// What a process does that leaves the preparing and the telling to the first one.
+fn follow(place: &Place, resolved: &Resolved, asked: String, run: &Path) -> Result<Exit> {
+    let stop = Stop::listen()?;
+    let trainer = Trainer::new(stop.flag()).join(place, &resolved.recipe)?.asked(asked);
+    let outcome = trainer.start_or_resume(resolved, run);
+    ended_elsewhere(outcome, stop)
 }
 
 /// The files are not what the recipe says: what they seem to be instead.

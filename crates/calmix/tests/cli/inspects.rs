@@ -7,7 +7,7 @@ use crate::desk::Desk;
 #[test]
 fn every_kind_is_told_from_the_others() {
     let desk = Desk::new().with_garments().with_photos();
-    desk.end(desk.training(8, &["--run", "first"])).with_code(0);
+    desk.end(desk.training(8, &["--into", "first"])).with_code(0);
     let show = |what: &str| desk.run(&["inspect", what]).with_code(0);
 
     show("first").says(&["run first: finished after 8 steps\n", "next: calmix evaluate first\n"]);
@@ -41,7 +41,7 @@ fn every_kind_is_told_from_the_others() {
 #[test]
 fn damage_is_found_and_named() {
     let desk = Desk::new().with_garments();
-    desk.end(desk.training(8, &["--run", "first"])).with_code(0);
+    desk.end(desk.training(8, &["--into", "first"])).with_code(0);
     let part = desk.path("first/checkpoints/step-000000008/live.safetensors");
     let mut bytes = fs::read(&part).unwrap();
     bytes[1000] ^= 1;

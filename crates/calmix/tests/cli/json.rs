@@ -36,7 +36,7 @@ fn fields(value: &Value, path: &str, found: &mut BTreeMap<String, &'static str>)
 #[test]
 fn fields_keep_their_names() {
     let desk = Desk::new().with_garments();
-    desk.end(desk.training(8, &["--run", "first", "--set", "labels.validation=0.5"])).with_code(0);
+    desk.end(desk.training(8, &["--into", "first", "--set", "labels.validation=0.5"])).with_code(0);
     let mut transcript = Vec::new();
     for line in [
         "evaluate first",
@@ -77,7 +77,7 @@ fn documents_that_are_the_same_everywhere() {
 #[test]
 fn no_second_set_of_numbers() {
     let desk = Desk::new().with_garments();
-    desk.end(desk.training(8, &["--run", "first"])).with_code(0);
+    desk.end(desk.training(8, &["--into", "first"])).with_code(0);
     let shown = document(&desk.run(&["inspect", "first", "--json"]).with_code(0));
     let judged = document(&desk.run(&["evaluate", "first", "--json"]).with_code(0));
     let result = std::fs::read_to_string(desk.path("first/result.json")).unwrap();

@@ -32,7 +32,7 @@ fn mistakes_of_a_beginner() {
         "train desk-fashion-mnist --data garments --threads 0",
         "train --file mine.toml --data garments",
         "train --file yours.toml --data garments",
-        "train desk-fashion-mnist --data garments --run thesis",
+        "train desk-fashion-mnist --data garments --into thesis",
         "resume runs/first",
         "evaluate thesis",
         "inspect desk-cifar",

@@ -7,7 +7,7 @@ use crate::desk::Desk;
 #[test]
 fn a_dataset_that_has_moved_is_found_again() {
     let desk = Desk::new().with_garments();
-    desk.end(desk.training(8, &["--run", "first"])).with_code(0);
+    desk.end(desk.training(8, &["--into", "first"])).with_code(0);
     let before = desk.run(&["evaluate", "first"]).with_code(0);
     fs::rename(desk.path("garments"), desk.path("elsewhere")).unwrap();
     let lost = desk.run(&["evaluate", "first"]).with_code(2);
@@ -26,8 +26,8 @@ fn a_dataset_that_has_moved_is_found_again() {
 #[test]
 fn a_stopped_run_goes_on_from_the_new_place_and_keeps_it() {
     let desk = Desk::new().with_garments();
-    desk.end(desk.training(8, &["--run", "whole"])).with_code(0);
-    desk.end(desk.training(8, &["--run", "first"])).with_code(0);
+    desk.end(desk.training(8, &["--into", "whole"])).with_code(0);
+    desk.end(desk.training(8, &["--into", "first"])).with_code(0);
     // As a run is that was killed after its first checkpoint.
     fs::remove_dir_all(desk.path("first/checkpoints/step-000000008")).unwrap();
     fs::remove_file(desk.path("first/result.json")).unwrap();
@@ -45,7 +45,7 @@ fn a_stopped_run_goes_on_from_the_new_place_and_keeps_it() {
 #[test]
 fn another_dataset_is_refused() {
     let desk = Desk::new().with_garments();
-    desk.end(desk.training(8, &["--run", "first"])).with_code(0);
+    desk.end(desk.training(8, &["--into", "first"])).with_code(0);
     // The same names and lengths, and one pixel of the last test image that is another.
     fs::create_dir(desk.path("others")).unwrap();
     for file in fs::read_dir(desk.path("garments")).unwrap() {
@@ -73,7 +73,7 @@ fn another_dataset_is_refused() {
 fn a_table_that_is_gone_is_named() {
     let desk = Desk::new().with_garments();
     desk.run(&["prepare", "garments", "--source", "fashion-mnist"]).with_code(0);
-    desk.end(desk.training(8, &["--run", "first", "--prepared", "prepared/garments"])).with_code(0);
+    desk.end(desk.training(8, &["--into", "first", "--prepared", "prepared/garments"])).with_code(0);
     fs::rename(desk.path("prepared"), desk.path("tables")).unwrap();
     desk.run(&["evaluate", "first"]).with_code(2).tells(&[
         "error: [HERE]/prepared/garments: the table of this run is not here any more\n",

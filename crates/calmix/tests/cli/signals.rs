@@ -12,20 +12,21 @@ use crate::desk::Desk;
 /// More steps than are made before the first signal arrives.
 const MANY: u32 = 400;
 
-struct Going {
+/// A command that is running.
+pub(crate) struct Going {
     child: Child,
     stderr: BufReader<ChildStderr>,
 }
 
 impl Going {
-    fn new(mut command: Command) -> Self {
+    pub(crate) fn new(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         Self { child, stderr }
     }
 
     /// Waits until this is told.
-    fn until(&mut self, part: &str) {
+    pub(crate) fn until(&mut self, part: &str) {
         let mut line = String::new();
         while !line.contains(part) {
             line.clear();
@@ -33,13 +34,20 @@ impl Going {
         }
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let status = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
 
+    /// What it told from now on, and how it ended.
+    pub(crate) fn told(mut self) -> (String, Option<i32>) {
+        let mut told = String::new();
+        self.stderr.read_to_string(&mut told).unwrap();
+        (told, self.child.wait().unwrap().code())
+    }
+
     /// What it printed, and how it ended.
-    fn end(mut self) -> (String, Option<i32>) {
+    pub(crate) fn end(mut self) -> (String, Option<i32>) {
         std::io::copy(&mut self.stderr, &mut std::io::sink()).unwrap();
         let mut stdout = String::new();
         self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
@@ -50,7 +58,7 @@ impl Going {
 #[test]
 fn a_run_that_is_stopped_says_how_to_go_on_and_does() {
     let desk = Desk::new().with_garments();
-    let mut going = Going::new(desk.training(MANY, &["--run", "first"]));
+    let mut going = Going::new(desk.training(MANY, &["--into", "first"]));
     going.until("step   6/400");
     // Whoever else comes is told who has it.
     desk.run(&["resume", "first"]).with_code(1).tells(&["process ", "has this run; wait until it ends"]);
@@ -80,7 +88,7 @@ fn a_run_that_is_stopped_says_how_to_go_on_and_does() {
 fn a_second_signal_ends_it_at_once() {
     let desk = Desk::new().with_garments();
     // So many resamples that the last evaluation would take minutes.
-    let more = ["--run", "first", "--set", "evaluate.bootstrap=1000000", "--set", "evaluate.every=100"];
+    let more = ["--into", "first", "--set", "evaluate.bootstrap=1000000", "--set", "evaluate.every=100"];
     let mut going = Going::new(desk.training(2, &more));
     going.until("step 2/2");
     going.signal("INT");
@@ -118,7 +126,7 @@ fn preparing_ends_at_the_first_signal_and_leaves_nothing() {
     for (command, name) in [
         (desk.command(&prepare), "INT"),
         (desk.training(8, &[]), "INT"),
-        (desk.training(8, &["--run", "first"]), "TERM"),
+        (desk.training(8, &["--into", "first"]), "TERM"),
     ] {
         let mut going = Going::new(command);
         going.until("reading ");

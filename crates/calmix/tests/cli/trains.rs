@@ -57,7 +57,7 @@ fn prepare_train_evaluate_inspect() {
     assert!(desk.path("runs/desk-fashion-mnist-2/prepared").exists());
 
     // What is there is never written over; what a run learns never changes on the way.
-    let again = desk.end(desk.training(2, &["--run", run])).with_code(2);
+    let again = desk.end(desk.training(2, &["--into", run])).with_code(2);
     again.tells(&["there is a run here already", "try: calmix resume runs/desk-fashion-mnist-1\n"]);
     let other = desk.run(&["resume", run, "--set", "train.seed=7"]).with_code(2);
     other.tells(&["train.seed was 0 and would be 7"]);

@@ -10,7 +10,7 @@ const GAP: &str = "  ";
 /// How much a part is worth, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Worth {
-    /// Whether data is short: seldom, and then the rate says so too.
+    /// Whether data is short or other processes are late: seldom, and then the rate says so too.
     Waiting,
     /// How many pseudo-labels are used.
     Used,

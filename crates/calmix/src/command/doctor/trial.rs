@@ -65,7 +65,7 @@ fn train(
         settings.iter().fold(Layers::new().recipe("desk-fashion-mnist"), |layers, set| layers.set(set));
     let stop = AtomicBool::new(false);
     let mut whole = Whole { stop: &stop, is_over, began: None, images: 0.0, waited: 0.0, last: None };
-    Trainer::new(&stop).tell(&mut whole).start(layers.resolve()?, run)?;
+    Trainer::new(&stop).tell(&mut whole).start(&layers.resolve()?, run)?;
     let (began, last) = (whole.began, whole.last.context("the self-test made no step")?);
     let trained = began.map_or(0.0, |began| last.elapsed_seconds - began).max(f64::MIN_POSITIVE);
     Ok(Pace { images_per_second: whole.images / trained, waiting: whole.waited / trained, ..last })

@@ -1,0 +1,252 @@
+//! How a run is opened: by the process that writes, new or again; then by all others, as that one says.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use calmix_data::error::DataError;
+use calmix_engine::device::{Device, LIBTORCH};
+use calmix_engine::precision::Precision;
+use serde::{Deserialize, Serialize};
+
+use super::accord::Credentials;
+use super::error::TrainError;
+use super::kept;
+use super::material::Material;
+use super::{Trainer, threads};
+use crate::checkpoint::{Found, newest};
+use crate::events::{Finished, Note};
+use crate::inspect;
+use crate::recipe::engine::BatchNorm;
+use crate::recipe::{Layers, Resolved, differences};
+use crate::run::{Environment, Paths, Run, RunError, RunFile};
+
+/// What the process that writes has found.
+pub(super) enum Lead {
+    /// A run to train.
+    Run(Box<Opened>),
+    /// A run that has come to its end before.
+    Finished(Finished),
+}
+
+/// What every process has opened.
+pub(super) struct Opened {
+    pub(super) recipe: Resolved,
+    pub(super) material: Material,
+    pub(super) found: Option<Found>,
+    pub(super) run: Option<Run>,
+    pub(super) notes: Vec<Note>,
+}
+
+/// What the first process tells the others to open.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Orders {
+    pub(super) recipe: String,
+    /// The checkpoint to go on from.
+    pub(super) step: Option<u64>,
+    pub(super) finished: Option<Finished>,
+}
+
+impl Orders {
+    pub(super) fn of(lead: &Lead) -> Self {
+        match lead {
+            Lead::Finished(finished) => {
+                Self { recipe: String::new(), step: None, finished: Some(finished.clone()) }
+            }
+            Lead::Run(opened) => Self {
+                recipe: opened.recipe.to_toml(),
+                step: opened.found.as_ref().map(|found| found.checkpoint.step()),
+                finished: None,
+            },
+        }
+    }
+}
+
+impl Trainer<'_> {
+    /// Begins a run: its folder, its dataset, its split, its recipe.
+    pub(super) fn open_new(
+        &self,
+        mut recipe: Resolved,
+        folder: &Path,
+        processes: usize,
+    ) -> Result<Lead, TrainError> {
+        recipe.ready()?;
+        let train = &recipe.recipe.train;
+        let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
+        let precision = train.precision.or_else(|| Precision::best(device));
+        let threads = threads(train.threads, self.local.processes);
+        let shards = match train.shards {
+            0 => u32::try_from(processes).unwrap_or(u32::MAX).div_ceil(train.groups),
+            shards => shards,
+        };
+        recipe.decide(device, precision, threads, shards)?;
+        supported(&recipe, processes)?;
+        let run = match Run::create_on(folder, Arc::clone(&self.disk)) {
+            Err(RunError::Exists { .. }) if !inspect::has_begun(folder) => {
+                Run::open_on(folder, Arc::clone(&self.disk))?
+            }
+            run => run?,
+        };
+        let notes = prepare(&recipe, &run)?;
+        let material = Material::open(&recipe.recipe, run.paths(), None)?;
+        let environment = Environment::here(
+            format!("libtorch {LIBTORCH}"),
+            device.to_string(),
+            material.fingerprint.clone(),
+        );
+        run.write(RunFile::Split, &json(&run, RunFile::Split, &material.split)?)?;
+        run.write(RunFile::Environment, &json(&run, RunFile::Environment, &environment)?)?;
+        // Last: a folder with a recipe is a run that can be resumed.
+        run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
+        Ok(Lead::Run(Box::new(Opened { recipe, material, run: Some(run), found: None, notes })))
+    }
+
+    /// Opens a run that has begun, at its newest checkpoint.
+    pub(super) fn open_again(&self, recipe: Option<Resolved>, folder: &Path) -> Result<Lead, TrainError> {
+        let run = Run::open_on(folder, Arc::clone(&self.disk))?;
+        if !inspect::has_begun(folder) {
+            return Err(TrainError::Unborn { path: folder.to_owned() });
+        }
+        let found = newest(&run.paths().checkpoints())?;
+        let path = run.paths().file(RunFile::Recipe)?;
+        let written = inspect::recipe(folder)?;
+        let before = match &found {
+            Some(found) => {
+                let text = found.checkpoint.bytes(kept::RECIPE)?;
+                Layers::new().text(&path, &String::from_utf8_lossy(&text)).resolve()?
+            }
+            None => written.clone(),
+        };
+        let mut recipe = recipe.unwrap_or(written);
+        let train = &recipe.recipe.train;
+        let was = &before.recipe.train;
+        let device = train.device.or_else(|| was.device.or_else(|| Device::Cpu));
+        let precision = train.precision.or_else(|| was.precision.or_else(|| Precision::F32));
+        let threads = if train.threads == 0 { was.threads } else { train.threads };
+        let shards = if train.shards == 0 { was.shards } else { train.shards };
+        recipe.decide(device, precision, threads, shards)?;
+        let changes: Vec<_> =
+            differences(&before, &recipe).into_iter().filter(|change| !change.may_change).collect();
+        if !changes.is_empty() {
+            return Err(TrainError::Changed { path: folder.to_owned(), changes });
+        }
+        supported(&recipe, self.processes.size())?;
+        let finished = found.as_ref().map(|found| kept::finished(&found.checkpoint)).transpose()?.flatten();
+        if let Some(finished) = finished {
+            return Ok(Lead::Finished(finished));
+        }
+        let mut notes = prepare(&recipe, &run)?;
+        notes.extend(other_bits(&before, &recipe));
+        let fingerprint = match &found {
+            Some(found) => found.checkpoint.manifest().identity.dataset.clone(),
+            None => inspect::environment(folder)?.dataset,
+        };
+        let material = Material::open(&recipe.recipe, run.paths(), Some(&fingerprint))?;
+        run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
+        Ok(Lead::Run(Box::new(Opened { recipe, material, run: Some(run), found, notes })))
+    }
+
+    /// Opens what the first process has opened. What belongs to a machine may be its own.
+    pub(super) fn follow(
+        &self,
+        text: &str,
+        step: Option<u64>,
+        asked: Option<&Resolved>,
+        folder: &Path,
+    ) -> Result<Opened, TrainError> {
+        let paths = Paths::new(folder);
+        let mut recipe = Layers::new().text(&paths.file(RunFile::Recipe)?, text).resolve()?;
+        let mut own = recipe.clone();
+        if let Some(asked) = asked {
+            own = asked.clone();
+            let train = &recipe.recipe.train;
+            let (device, precision) =
+                (train.device.or_else(|| Device::Cpu), train.precision.or_else(|| Precision::F32));
+            let shards = if own.recipe.train.shards == 0 { train.shards } else { own.recipe.train.shards };
+            own.decide(device, precision, train.threads, shards)?;
+            let place = &own.recipe.dataset;
+            recipe.recipe.dataset.path.clone_from(&place.path);
+            if !place.prepared.is_empty() {
+                recipe.recipe.dataset.prepared.clone_from(&place.prepared);
+            }
+            recipe.recipe.loader = own.recipe.loader.clone();
+        }
+        let opened = open_as_told(&recipe, &paths, step);
+        let own = opened.as_ref().map(|(_, material)| self.credentials(&own, material));
+        let own = own.map_err(|error| TrainError::Unsupported(error.to_string()));
+        let checked = Credentials::check(own, &self.processes);
+        let (found, material) = opened?;
+        checked?;
+        Ok(Opened { recipe, material, found, run: None, notes: Vec::new() })
+    }
+
+    pub(super) fn credentials(&self, recipe: &Resolved, material: &Material) -> Credentials {
+        let labels = blake3::hash(format!("{:?}", material.split).as_bytes());
+        Credentials {
+            version: format!("{}, libtorch {LIBTORCH}", env!("CARGO_PKG_VERSION")),
+            recipe: self.asked.clone().unwrap_or_else(|| recipe.hash()),
+            dataset: material.fingerprint.clone(),
+            labels: labels.to_hex().to_string(),
+        }
+    }
+}
+
+/// The checkpoint to go on from and the dataset, as this process sees them.
+fn open_as_told(
+    recipe: &Resolved,
+    paths: &Paths,
+    step: Option<u64>,
+) -> Result<(Option<Found>, Material), TrainError> {
+    let found = newest(&paths.checkpoints())?;
+    if found.as_ref().map(|found| found.checkpoint.step()) != step {
+        let problem = "this process does not see the checkpoints that process 0 sees: all processes need the same folder";
+        return Err(TrainError::Unsupported(format!("{}: {problem}", paths.folder().display())));
+    }
+    Ok((found, Material::open(&recipe.recipe, paths, None)?))
+}
+
+fn prepare(recipe: &Resolved, run: &Run) -> Result<Vec<Note>, TrainError> {
+    let Some(report) = Material::prepare(&recipe.recipe, run.paths())? else { return Ok(Vec::new()) };
+    let unreadable = report.unreadable.iter().map(ToString::to_string);
+    let found = unreadable.chain(report.warnings.iter().map(ToString::to_string));
+    let hint = "prepare the dataset on its own to see the whole report";
+    Ok(found.map(|text| Note { step: 0, text, hint: hint.to_owned() }).collect())
+}
+
+/// What may change on resuming, but decides in which order numbers are added up.
+fn other_bits(before: &Resolved, now: &Resolved) -> Option<Note> {
+    let (was, is) = (&before.recipe.train, &now.recipe.train);
+    let changed = (was.device, was.threads) != (is.device, is.threads);
+    changed.then(|| Note {
+        step: 0,
+        text: "the device or the number of threads is another than before".to_owned(),
+        hint: "the last bits of the result may differ from those of an uninterrupted run".to_owned(),
+    })
+}
+
+/// What the format has room for and this version cannot do.
+fn supported(recipe: &Resolved, processes: usize) -> Result<(), TrainError> {
+    let train = &recipe.recipe.train;
+    let (groups, shards) = (train.groups, train.shards);
+    if !(u64::from(groups) * u64::from(shards)).is_multiple_of(processes as u64) {
+        return Err(TrainError::Uneven { processes, groups, shards });
+    }
+    if shards > train.batch {
+        let sentence =
+            format!("train.shards = {shards}: a batch of {} cannot be cut into more parts", train.batch);
+        return Err(TrainError::Unsupported(sentence));
+    }
+    if shards > 1 && train.batch_norm == BatchNorm::Sync {
+        let sentence = "train.batch_norm = \"sync\" with several parts to a group is not done yet: take \"shard\", or \
+                        one part to a group (train.shards = 1, with train.groups for a larger batch)";
+        return Err(TrainError::Unsupported(sentence.to_owned()));
+    }
+    Ok(())
+}
+
+fn json(run: &Run, file: RunFile<'_>, what: &impl Serialize) -> Result<Vec<u8>, TrainError> {
+    let path: PathBuf = run.paths().file(file)?;
+    let mut bytes =
+        serde_json::to_vec(what).map_err(|error| DataError::new(path, std::io::Error::from(error)))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}

@@ -1,0 +1,193 @@
+//! Processes that share a run, started as a launcher starts them.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use calmix_dist::Place;
+use calmix_train::recipe::Resolved;
+use calmix_train::trainer::{Moment, Outcome, TrainError, Trainer};
+
+use crate::made;
+
+/// What a process runs of this program.
+pub(crate) const ENTRY: [&str; 4] = ["--exact", "one_of_them", "--ignored", "--nocapture"];
+
+/// What is asked of the processes of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct Crew {
+    pub(crate) data: PathBuf,
+    pub(crate) run: PathBuf,
+    pub(crate) settings: Vec<String>,
+    /// Stop after so many steps.
+    pub(crate) until: Option<u64>,
+    /// What goes wrong.
+    pub(crate) fault: Option<Fault>,
+}
+
+/// What goes wrong with one process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fault {
+    pub(crate) rank: usize,
+    pub(crate) moment: Moment,
+    pub(crate) step: u64,
+    pub(crate) what: What,
+}
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    /// `kill -9`.
+    Dies,
+    /// `kill -STOP`.
+    Freezes,
+    /// From that step on, a third of a second later every time.
+    Lags,
+}
+
+impl Crew {
+    pub(crate) fn new(bench: &made::Bench, run: &str, settings: &[&str]) -> Self {
+        let settings = settings.iter().map(ToString::to_string).collect();
+        Self { data: bench.data(), run: bench.folder(run), settings, until: None, fault: None }
+    }
+
+    /// The process of one rank.
+    pub(crate) fn command(&self, rank: usize, size: usize, port: u16) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        self.asks(command.args(ENTRY));
+        command
+            .envs(
+                [("RANK", rank), ("WORLD_SIZE", size), ("LOCAL_RANK", rank), ("LOCAL_WORLD_SIZE", size)]
+                    .map(|(k, v)| (k, v.to_string())),
+            )
+            .env("MASTER_ADDR", "127.0.0.1")
+            .env("MASTER_PORT", port.to_string())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Says to processes what is asked of them.
+    pub(crate) fn asks(&self, command: &mut Command) {
+        command
+            .env("CALMIX_TEST_RUN", &self.run)
+            .env("CALMIX_TEST_DATA", &self.data)
+            .env("CALMIX_TEST_SETTINGS", self.settings.join("\n"));
+        if let Some(Fault { rank, moment, step, what }) = self.fault {
+            command.env("CALMIX_TEST_FAULT", format!("{rank} {moment:?} {step} {what:?}"));
+        }
+        if let Some(until) = self.until {
+            command.env("CALMIX_TEST_UNTIL", until.to_string());
+        }
+    }
+
+    /// Starts all of them.
+    pub(crate) fn spawn(&self, size: usize) -> Vec<Child> {
+        let port = free_port();
+        (0..size).map(|rank| self.command(rank, size, port).spawn().unwrap()).collect()
+    }
+
+    /// Starts all of them and waits until all have ended well.
+    pub(crate) fn train(&self, size: usize) {
+        for (rank, said) in said(self.spawn(size)).into_iter().enumerate() {
+            assert!(said.ended_well, "rank {rank} of {size}: {}", said.error);
+        }
+    }
+}
+
+/// How a process ended.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) ended_well: bool,
+    pub(crate) error: String,
+}
+
+impl Said {
+    /// When something happened that the process has told of, since the beginning of time.
+    pub(crate) fn at(&self, what: &str) -> Option<Duration> {
+        let line = self.error.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(" at "))?;
+        line.parse().ok().map(Duration::from_micros)
+    }
+}
+
+fn tell_time(what: &str) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    eprintln!("{what} at {}", now.as_micros());
+}
+
+pub(crate) fn said(children: Vec<Child>) -> Vec<Said> {
+    let wait = |child: Child| child.wait_with_output().unwrap();
+    let read = |output: std::process::Output| Said {
+        ended_well: output.status.success(),
+        error: String::from_utf8_lossy(&output.stderr).into_owned(),
+    };
+    // Each writes less than a pipe holds.
+    children.into_iter().map(wait).map(read).collect()
+}
+
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// What one process does.
+pub(crate) fn one_of_them() {
+    let Ok(folder) = std::env::var("CALMIX_TEST_RUN") else { return };
+    let variable = |name: &str| std::env::var(name).ok();
+    let settings = variable("CALMIX_TEST_SETTINGS").unwrap();
+    let settings: Vec<&str> = settings.lines().collect();
+    let recipe = made::recipe(Path::new(&variable("CALMIX_TEST_DATA").unwrap()), &settings);
+    let stop = AtomicBool::new(false);
+    let mut trainer = Trainer::new(&stop);
+    if let Some(until) = variable("CALMIX_TEST_UNTIL") {
+        trainer = made::stopping(trainer, until.parse().unwrap(), &stop);
+    }
+    if let Some(fault) = variable("CALMIX_TEST_FAULT")
+        .filter(|_| variable("TORCHELASTIC_RESTART_COUNT").is_none_or(|n| n == "0"))
+    {
+        trainer = trainer.watched(move |moment, step| go_wrong(&fault, moment, step));
+    }
+    let mut notes = Vec::new();
+    let trainer = trainer.tell(made::Notes(&mut notes));
+    let outcome = train(trainer, &recipe, Path::new(&folder));
+    for note in &notes {
+        eprintln!("note: {note}");
+    }
+    match outcome {
+        Ok(_) => {}
+        Err(error) => {
+            tell_time("noticed");
+            eprintln!("error: {error}");
+            std::process::exit(1);
+        }
+    }
+}
+
+fn go_wrong(fault: &str, moment: Moment, step: u64) {
+    let words: Vec<&str> = fault.split(' ').collect();
+    let [rank, when, at, what] = words[..] else { panic!("{fault}") };
+    let at: u64 = at.parse().unwrap();
+    if std::env::var("RANK").as_deref() != Ok(rank) {
+        return;
+    }
+    let signal = |name: &str| {
+        let own = std::process::id().to_string();
+        Command::new("kill").args([name, &own]).status().unwrap();
+    };
+    match what {
+        _ if when != format!("{moment:?}") || step < at => {}
+        "Lags" => std::thread::sleep(Duration::from_millis(300)),
+        _ if step > at => {}
+        "Dies" => {
+            tell_time("died");
+            signal("-KILL");
+        }
+        _ => signal("-STOP"),
+    }
+}
+
+fn train(trainer: Trainer<'_>, recipe: &Resolved, folder: &Path) -> Result<Outcome, TrainError> {
+    let place = Place::from_environment(|name| std::env::var(name).ok()).unwrap().unwrap();
+    trainer.join(&place, &recipe.recipe)?.start_or_resume(recipe, folder)
+}

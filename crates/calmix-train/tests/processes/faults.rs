@@ -1,0 +1,122 @@
+//! What happens to the others when one process dies, freezes, lags or is not one of them.
+
+use std::time::{Duration, Instant};
+
+use calmix_train::trainer::Moment;
+
+use crate::crew::{Crew, Fault, What, free_port, said};
+use crate::made::{Bench, differing};
+
+const SHORT: [&str; 6] = [
+    "train.shards=4",
+    "train.batch=8",
+    "train.steps=12",
+    "checkpoint.every=4",
+    "evaluate.every=6",
+    "method.base=flexmatch",
+];
+
+/// Every one of four processes, killed at every moment of a step: the others notice within a second and say who it
+/// was; the same command then finishes the run as if nothing had happened.
+#[test]
+fn kill_9_of_any_process_at_any_moment_changes_nothing() {
+    let bench = Bench::new();
+    let whole = Crew::new(&bench, "whole", &SHORT);
+    whole.train(4);
+    let mut slowest = Duration::ZERO;
+    for moment in [Moment::Look, Moment::Plan, Moment::Add, Moment::Keep] {
+        for rank in 0..4 {
+            let crew = Crew::new(&bench, &format!("{moment:?}-{rank}"), &SHORT);
+            // The second checkpoint, so that there is one to go back to.
+            let step = if moment == Moment::Keep { 8 } else { 6 };
+            let fault = Some(Fault { rank, moment, step, what: What::Dies });
+            let said = said(Crew { fault, ..crew.clone() }.spawn(4));
+            let died = said[rank].at("died").unwrap();
+            for (other, said) in said.iter().enumerate() {
+                assert!(!said.ended_well, "{moment:?}, {rank}: process {other} went on");
+                if other != rank {
+                    let named = said.error.contains(&format!("rank {rank}"));
+                    assert!(named, "{moment:?}: {rank} is not named by {other}: {}", said.error);
+                    slowest = slowest.max(said.at("noticed").unwrap().saturating_sub(died));
+                }
+            }
+            crew.train(4);
+            assert_eq!(differing(&whole.run, &crew.run), Vec::<String>::new(), "{moment:?}, {rank}");
+        }
+    }
+    assert!(slowest < Duration::from_secs(1), "noticed after {slowest:?}");
+}
+
+#[test]
+fn a_frozen_process_is_noticed_at_the_timeout() {
+    let bench = Bench::new();
+    let crew = Crew::new(&bench, "run", &[&SHORT[..], &["train.timeout=5"]].concat());
+    let fault = Some(Fault { rank: 2, moment: Moment::Add, step: 6, what: What::Freezes });
+    let began = Instant::now();
+    let mut children = Crew { fault, ..crew }.spawn(4);
+    let mut frozen = children.remove(2);
+    let said = said(children);
+    assert!(began.elapsed() > Duration::from_secs(5));
+    frozen.kill().unwrap();
+    frozen.wait().unwrap();
+    for said in said {
+        assert!(said.error.contains("rank 2"), "{}", said.error);
+        let after = said.error.split("failed after ").nth(1).and_then(|rest| rest.split(' ').next());
+        let after: f64 = after.unwrap().parse().unwrap();
+        assert!((4.5..5.5).contains(&after), "{}", said.error);
+    }
+}
+
+#[test]
+fn a_slow_process_is_named_within_twenty_steps() {
+    let bench = Bench::new();
+    let crew = Crew::new(&bench, "run", &[&SHORT[..], &["train.steps=25"]].concat());
+    let fault = Some(Fault { rank: 1, moment: Moment::Look, step: 3, what: What::Lags });
+    let mut said = said(Crew { fault, ..crew }.spawn(2)).into_iter();
+    let first = said.next().unwrap();
+    assert!(first.ended_well, "{}", first.error);
+    let notes: Vec<_> = first.error.lines().filter(|line| line.contains("all wait for process")).collect();
+    assert!(notes.len() == 1 && notes[0].contains("all wait for process 1"), "{}", first.error);
+}
+
+#[test]
+fn a_process_of_another_run_is_refused_at_the_start() {
+    let bench = Bench::new();
+    let other_data = bench.folder("other");
+    crate::made::dataset(&other_data);
+    let images = other_data.join("train-images-idx3-ubyte");
+    let mut bytes = std::fs::read(&images).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&images, bytes).unwrap();
+    let prepared = bench.folder("prepared");
+    let spec = crate::made::recipe(&other_data, &[]).recipe.dataset.source_spec();
+    calmix_data::prepare::prepare(&spec, &other_data, &prepared).unwrap();
+    let prepared = format!("dataset.prepared={}", prepared.display());
+    for (name, what, settings, data) in [
+        ("rate", "recipe", &["optimiser.lr=0.07"][..], bench.data()),
+        ("labels", "recipe", &["labels.seed=9"], bench.data()),
+        ("files", "dataset", &[prepared.as_str()], other_data),
+    ] {
+        let crew = Crew::new(&bench, name, &SHORT);
+        let mut stranger = crew.clone();
+        stranger.settings.extend(settings.iter().map(ToString::to_string));
+        stranger.data = data;
+        let port = free_port();
+        let children =
+            [crew.command(0, 2, port).spawn().unwrap(), stranger.command(1, 2, port).spawn().unwrap()];
+        let said = said(children.into());
+        assert!(said.iter().all(|said| !said.ended_well), "{name}");
+        let who = if what == "dataset" { "process 1: " } else { "process 1 has another recipe" };
+        assert!(said[0].error.contains(who) && said[0].error.contains(what), "{name}: {}", said[0].error);
+        assert!(said[1].error.contains(what), "{name}: {}", said[1].error);
+        assert!(!crew.run.join("model.safetensors").exists());
+    }
+}
+
+#[test]
+fn a_number_of_processes_that_does_not_divide_is_refused() {
+    let bench = Bench::new();
+    for said in said(Crew::new(&bench, "run", &SHORT).spawn(3)) {
+        assert!(said.error.contains("3 processes cannot share 4 parts evenly"), "{}", said.error);
+    }
+}

@@ -1,0 +1,46 @@
+//! A run that PyTorch's own launcher starts, and starts again.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use calmix_train::trainer::Moment;
+
+use crate::crew::{Crew, ENTRY, Fault, What};
+use crate::made::{Bench, differing};
+
+const SETTINGS: [&str; 5] =
+    ["train.groups=2", "train.shards=2", "train.batch=8", "checkpoint.every=4", "method.base=softmatch"];
+
+/// Two and four processes, of which one is killed on the way: torchrun starts all of them again, and the run is the one
+/// that nobody killed.
+#[test]
+fn torchrun_brings_a_run_back_after_a_kill() {
+    // …/lib/python3.11/site-packages/torch/lib → …/bin/torchrun
+    let folder = Path::new(env!("CALMIX_LIBTORCH_LIBRARIES")).ancestors().nth(5).unwrap();
+    let torchrun = folder.join("bin/torchrun");
+    if !torchrun.is_file() {
+        println!("skipped, for this libtorch has no torchrun beside it: {}", torchrun.display());
+        return;
+    }
+    let bench = Bench::new();
+    let whole = Crew::new(&bench, "whole", &SETTINGS);
+    whole.train(1);
+    for (processes, rank) in [(2, 1), (4, 0)] {
+        let crew = Crew::new(&bench, &format!("on-{processes}"), &SETTINGS);
+        let fault = Some(Fault { rank, moment: Moment::Plan, step: 6, what: What::Dies });
+        let mut command = Command::new(&torchrun);
+        command
+            .args(["--no-python", "--standalone", "--max-restarts", "1"])
+            .args(["--nproc-per-node", &processes.to_string()])
+            .arg(std::env::current_exe().unwrap())
+            .args(ENTRY)
+            .env("OMP_NUM_THREADS", "1")
+            .stdout(Stdio::null());
+        Crew { fault, ..crew.clone() }.asks(&mut command);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert!(said.contains("died at "), "nobody died: {said}");
+        assert_eq!(differing(&whole.run, &crew.run), Vec::<String>::new(), "{processes} processes");
+    }
+}
