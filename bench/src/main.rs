@@ -7,6 +7,8 @@ mod data;
 mod order;
 mod plan;
 #[cfg(feature = "engine")]
+mod processes;
+#[cfg(feature = "engine")]
 mod step;
 mod worker;
 
@@ -26,8 +28,14 @@ fn main() -> Result<()> {
         ["order", case @ ..] => worker::serve(order::prepare(case)?),
         #[cfg(feature = "engine")]
         ["step", case @ ..] => worker::serve(step::prepare(case)?),
+        #[cfg(feature = "engine")]
+        ["processes", case @ ..] => {
+            worker::serve_telling(processes::prepare(case)?, processes::Figures::tell)
+        }
+        #[cfg(feature = "engine")]
+        ["processes-follow", case @ ..] => processes::follow(case),
         _ => bail!(
-            "usage: calmix-bench plan|data|order|step CASE, and then `run` and `quit` on standard input"
+            "usage: calmix-bench plan|data|order|step|processes CASE, and then `run` and `quit` on standard input"
         ),
     }
 }

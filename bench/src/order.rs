@@ -7,7 +7,7 @@ use calmix_core::rng::{Domain, Seed};
 use calmix_data::order::{Order, Visit};
 
 /// One repetition: `COUNT` positions all over the first epoch, each on its own or through a cursor.
-pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> u64> {
+pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<u64>> {
     let &[way, samples, count] = case else {
         bail!("the cases of order are `at|cursor SAMPLES COUNT`, not {case:?}");
     };
@@ -20,5 +20,5 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> u64> {
         "cursor" => Box::new(move |position| cursor.at(position)),
         other => bail!("`{other}` is neither `at` nor `cursor`"),
     };
-    Ok(move || (0..count).fold(0, |sum, n| sum ^ at(n * 7_919 % len).index))
+    Ok(move || Ok((0..count).fold(0, |sum, n| sum ^ at(n * 7_919 % len).index)))
 }

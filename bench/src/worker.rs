@@ -8,7 +8,15 @@ use anyhow::{Result, bail};
 
 /// Says that the case is ready, then repeats it on command. What a repetition returns is kept from the
 /// optimiser and dropped outside the measured time.
-pub(crate) fn serve<T>(mut repetition: impl FnMut() -> T) -> Result<()> {
+pub(crate) fn serve<T>(repetition: impl FnMut() -> Result<T>) -> Result<()> {
+    serve_telling(repetition, |_| String::new())
+}
+
+/// The same, with figures of each repetition beside its time: `name=number` with spaces between them.
+pub(crate) fn serve_telling<T>(
+    mut repetition: impl FnMut() -> Result<T>,
+    figures: impl Fn(&T) -> String,
+) -> Result<()> {
     say("ready")?;
     for line in stdin().lock().lines() {
         match line?.trim() {
@@ -16,8 +24,7 @@ pub(crate) fn serve<T>(mut repetition: impl FnMut() -> T) -> Result<()> {
                 let start = Instant::now();
                 let result = black_box(repetition());
                 let seconds = start.elapsed().as_secs_f64();
-                drop(result);
-                say(&format!("{seconds:.9}"))?;
+                say(&format!("{seconds:.9} {}", figures(&result?)))?;
             }
             "quit" => break,
             other => bail!("`{other}` is neither `run` nor `quit`"),
@@ -28,6 +35,6 @@ pub(crate) fn serve<T>(mut repetition: impl FnMut() -> T) -> Result<()> {
 
 fn say(line: &str) -> Result<()> {
     let mut out = stdout().lock();
-    writeln!(out, "{line}")?;
+    writeln!(out, "{}", line.trim_end())?;
     Ok(out.flush()?)
 }

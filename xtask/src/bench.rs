@@ -98,7 +98,7 @@ fn request(arguments: &[&str]) -> Result<Request> {
 
 fn names() -> String {
     let lines: Vec<String> =
-        BENCHES.iter().map(|bench| format!("\n  {:<8} {}", bench.name, bench.what)).collect();
+        BENCHES.iter().map(|bench| format!("\n  {:<9} {}", bench.name, bench.what)).collect();
     format!("these exist:{}", lines.concat())
 }
 

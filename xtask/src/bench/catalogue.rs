@@ -55,6 +55,8 @@ pub(crate) struct Wanted {
 pub(crate) enum Ratio {
     /// How many times as fast the side is: at least this.
     Speed(f64),
+    /// The time of the side as a multiple of the other's: at most this.
+    Time(f64),
     /// The memory of the side as a share of the other's: at most this.
     Memory(f64),
 }
@@ -94,7 +96,7 @@ pub(crate) struct Extra {
 /// torchvision and what its transforms of Pillow images need.
 const TORCHVISION: &[&str] = &[TORCH, "torchvision==0.28.0", "pillow==13.0.0", NUMPY];
 
-pub(crate) const BENCHES: &[Bench] = &[PLAN, DATA, ORDER, STEP];
+pub(crate) const BENCHES: &[Bench] = &[PLAN, DATA, ORDER, STEP, PROCESSES];
 
 const PLAN: Bench = Bench {
     name: "plan",
@@ -190,6 +192,27 @@ const STEP: Bench = Bench {
         },
         // As many as bench/src/step.rs and bench/peers/step.py take in a repetition.
         unit: Unit::Milliseconds { per_repetition: 4.0 },
+        files: Some(Files { dataset: "cifar10", made: None }),
+        extra: Some(Extra { feature: "engine", programs: &[] }),
+    }],
+};
+
+const PROCESSES: Bench = Bench {
+    name: "processes",
+    what: "a run of FixMatch with CalibrateMix in two parts, WRN-28-2, B = 16, μ = 7, bf16, lean, on two cores; what \
+           the first process sends in a step beside 2·(W−1)/W·4 bytes a number and O(batch) (`StepTraffic`)",
+    cases: &[Case {
+        name: "CIFAR-10",
+        sides: Sides::Named {
+            sides: &[
+                engine("1 process, 1 thread", &["1", "1"]),
+                engine("1 process, 2 threads", &["1", "2"]),
+                engine("2 processes, 1 thread", &["2", "1"]),
+            ],
+            wanted: &[wanted("2 processes, 1 thread", "1 process, 2 threads", Ratio::Time(1.15))],
+        },
+        // As many as bench/src/processes.rs takes in a repetition.
+        unit: Unit::Milliseconds { per_repetition: 2.0 },
         files: Some(Files { dataset: "cifar10", made: None }),
         extra: Some(Extra { feature: "engine", programs: &[] }),
     }],

@@ -1,5 +1,6 @@
 //! Many sides of one case: what each took, and what one is of another.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use anyhow::{Context, Result};
@@ -25,6 +26,8 @@ struct Side {
     /// Of a repetition, the median.
     seconds: f64,
     peak: Option<u64>,
+    /// Medians of what else it said.
+    figures: BTreeMap<String, f64>,
 }
 
 /// What was found where something was wanted.
@@ -51,7 +54,9 @@ impl Comparison {
             let seconds = median(turns.seconds.clone());
             let seconds =
                 seconds.with_context(|| format!("{}: nothing was measured of {name}", case.name))?;
-            Ok(Side { name, seconds, peak: turns.peak })
+            let figure = |(name, all): (&String, &Vec<f64>)| Some((name.clone(), median(all.clone())?));
+            let figures = turns.figures.iter().filter_map(figure).collect();
+            Ok(Side { name, seconds, peak: turns.peak, figures })
         };
         let sides = names.iter().zip(turns).map(side).collect::<Result<Vec<_>>>()?;
         let place = |name| {
@@ -60,13 +65,15 @@ impl Comparison {
         };
         let found = wanted.iter().map(|line| {
             let (own, other) = (place(line.side)?, place(line.against)?);
+            let times = |above: usize, below: usize| {
+                let rounds = turns[above].seconds.iter().zip(&turns[below].seconds).map(|(a, b)| a / b);
+                let start = [f64::INFINITY, 0.0];
+                let range = rounds.fold(start, |[low, high], ratio| [low.min(ratio), high.max(ratio)]);
+                (Some(sides[above].seconds / sides[below].seconds), Some(range))
+            };
             let (ratio, rounds) = match line.ratio {
-                Ratio::Speed(_) => {
-                    let rounds = turns[other].seconds.iter().zip(&turns[own].seconds).map(|(a, b)| a / b);
-                    let start = [f64::INFINITY, 0.0];
-                    let range = rounds.fold(start, |[low, high], ratio| [low.min(ratio), high.max(ratio)]);
-                    (Some(sides[other].seconds / sides[own].seconds), Some(range))
-                }
+                Ratio::Speed(_) => times(other, own),
+                Ratio::Time(_) => times(own, other),
                 Ratio::Memory(_) => {
                     let peaks = sides[own].peak.zip(sides[other].peak);
                     (peaks.map(|(own, other)| own as f64 / other as f64), None)
@@ -81,7 +88,10 @@ impl Comparison {
     /// One line.
     pub(crate) fn json(&self) -> String {
         let sides = self.sides.iter().map(|side| {
-            json!({"side": side.name, "value": self.unit.value(side.seconds), "peak_mib": side.peak.map(mebibytes)})
+            json!({
+                "side": side.name, "value": self.unit.value(side.seconds), "peak_mib": side.peak.map(mebibytes),
+                "figures": side.figures,
+            })
         });
         let ratios = self.found.iter().map(|found| {
             json!({
@@ -105,30 +115,31 @@ impl Found {
     fn quantity(&self) -> &'static str {
         match self.wanted {
             Ratio::Speed(_) => "speed",
+            Ratio::Time(_) => "time",
             Ratio::Memory(_) => "memory",
         }
     }
 
     fn limit(&self) -> f64 {
         match self.wanted {
-            Ratio::Speed(limit) | Ratio::Memory(limit) => limit,
+            Ratio::Speed(limit) | Ratio::Time(limit) | Ratio::Memory(limit) => limit,
         }
     }
 
     fn met(&self) -> Option<bool> {
         self.ratio.map(|ratio| match self.wanted {
             Ratio::Speed(least) => ratio >= least,
-            Ratio::Memory(most) => ratio <= most,
+            Ratio::Time(most) | Ratio::Memory(most) => ratio <= most,
         })
     }
 
-    fn cells(&self) -> [String; 4] {
+    fn cells(&self) -> Vec<String> {
         let bound = match self.wanted {
             Ratio::Speed(least) => format!("at least {least}"),
-            Ratio::Memory(most) => format!("at most {most}"),
+            Ratio::Time(most) | Ratio::Memory(most) => format!("at most {most}"),
         };
         let missed = if self.met() == Some(false) { ", missed" } else { "" };
-        [
+        vec![
             format!("{} / {}, {}", self.side, self.against, self.quantity()),
             self.ratio.map_or_else(absent, |ratio| format!("{ratio:.2}")),
             self.rounds.map_or_else(absent, |[low, high]| format!("{low:.2} to {high:.2}")),
@@ -140,13 +151,18 @@ impl Found {
 impl fmt::Display for Comparison {
     /// A table of the sides and one of the ratios.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: BTreeSet<&String> = self.sides.iter().flat_map(|side| side.figures.keys()).collect();
         let sides = self.sides.iter().map(|side| {
             let peak = side.peak.map_or_else(absent, |bytes| format!("{:.0}", mebibytes(bytes)));
-            [side.name.to_owned(), four_digits(self.unit.value(side.seconds)), peak]
+            let figures =
+                names.iter().map(|&name| side.figures.get(name).map_or_else(absent, |&n| four_digits(n)));
+            let cells = [side.name.to_owned(), four_digits(self.unit.value(side.seconds)), peak];
+            cells.into_iter().chain(figures).collect()
         });
-        let heading = [self.case, self.unit.name(), "peak MiB"].map(str::to_owned);
+        let heading = [self.case, self.unit.name(), "peak MiB"].into_iter();
+        let heading = heading.chain(names.iter().map(|name| name.as_str())).map(str::to_owned).collect();
         let ratios = self.found.iter().map(Found::cells);
-        let wanted = ["ratio", "median", "rounds", "wanted"].map(str::to_owned);
+        let wanted = ["ratio", "median", "rounds", "wanted"].map(str::to_owned).into();
         let tables = [table(heading, sides), table(wanted, ratios)];
         f.write_str(&tables.join("\n\n"))
     }
@@ -161,12 +177,13 @@ fn mebibytes(bytes: u64) -> f64 {
 }
 
 /// Aligned columns: the first to the left, the others to the right.
-fn table<const N: usize>(heading: [String; N], rows: impl Iterator<Item = [String; N]>) -> String {
+fn table(heading: Vec<String>, rows: impl Iterator<Item = Vec<String>>) -> String {
+    let columns = heading.len();
     let rows: Vec<_> = std::iter::once(heading).chain(rows).collect();
-    let widths: [usize; N] =
-        std::array::from_fn(|n| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or(0));
-    let line = |row: &[String; N]| {
-        let cells = row.iter().zip(widths).enumerate();
+    let width = |n: usize| rows.iter().filter_map(|row| row.get(n)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|n| width(n).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(widths.iter().copied()).enumerate();
         let cells =
             cells.map(|(n, (cell, w))| if n == 0 { format!("{cell:<w$}") } else { format!("{cell:>w$}") });
         cells.collect::<Vec<_>>().join("  ")
@@ -181,6 +198,7 @@ mod tests {
 
     const WANTED: &[Wanted] = &[
         Wanted { side: "lean", against: "joint", ratio: Ratio::Speed(1.3) },
+        Wanted { side: "lean", against: "joint", ratio: Ratio::Time(0.4) },
         Wanted { side: "lean", against: "joint", ratio: Ratio::Memory(0.5) },
     ];
     const CASE: Case = Case {
@@ -193,8 +211,12 @@ mod tests {
 
     fn compared(peak: Option<u64>) -> Comparison {
         let turns = [
-            Turns { seconds: vec![0.8, 1.2, 1.0], peak: Some(4 << 20) },
-            Turns { seconds: vec![0.5, 0.4, 0.8], peak },
+            Turns { seconds: vec![0.8, 1.2, 1.0], peak: Some(4 << 20), ..Turns::default() },
+            Turns {
+                seconds: vec![0.5, 0.4, 0.8],
+                peak,
+                figures: BTreeMap::from([("sent".to_owned(), vec![1.0, 5.0, 3.0])]),
+            },
         ];
         Comparison::new("b", &CASE, &["joint", "lean"], &turns, WANTED).expect("both sides")
     }
@@ -202,15 +224,16 @@ mod tests {
     #[test]
     fn sides_and_ratios_line_up() {
         let expected = "\
-a case     ms  peak MiB
-joint   500.0         4
-lean    250.0         3
+a case     ms  peak MiB   sent
+joint   500.0         4      -
+lean    250.0         3  3.000
 
 ratio                 median        rounds               wanted
 lean / joint, speed     2.00  1.25 to 3.00         at least 1.3
+lean / joint, time      0.50  0.33 to 0.80  at most 0.4, missed
 lean / joint, memory    0.75             -  at most 0.5, missed";
         assert_eq!(compared(Some(3 << 20)).to_string(), expected);
-        assert!(compared(None).to_string().ends_with("     -             -   at most 0.5"));
+        assert!(compared(None).to_string().ends_with("     -             -          at most 0.5"));
     }
 
     #[test]
@@ -222,12 +245,15 @@ lean / joint, memory    0.75             -  at most 0.5, missed";
             (&value["bench"], &value["case"], &value["unit"]),
             (&json!("b"), &json!("a case"), &json!("ms"))
         );
-        assert_eq!(value["sides"][1], json!({"side": "lean", "value": 250.0, "peak_mib": 1.0}));
+        assert_eq!(
+            value["sides"][1],
+            json!({"side": "lean", "value": 250.0, "peak_mib": 1.0, "figures": {"sent": 3.0}})
+        );
         let expected = json!({
             "side": "lean", "against": "joint", "of": "memory", "ratio": 0.25, "rounds": null, "wanted": 0.5,
             "met": true,
         });
-        assert_eq!(value["ratios"][1], expected);
+        assert_eq!(value["ratios"][2], expected);
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! Repetitions of all sides in turn.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 
-use super::worker::Worker;
+use super::worker::{Repetition, Worker};
 
 /// What was measured of one side.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Turns {
     /// Of each repetition.
     pub(crate) seconds: Vec<f64>,
+    /// What else it says of its repetitions, by name.
+    pub(crate) figures: BTreeMap<String, Vec<f64>>,
     /// The most memory it had beyond what it had before its first repetition, where the system tells.
     pub(crate) peak: Option<u64>,
 }
@@ -19,11 +23,15 @@ pub(crate) fn take(sides: &mut [Worker], repeat: usize) -> Result<Vec<Turns>> {
     for side in &mut *sides {
         side.repetition()?;
     }
-    let mut turns: Vec<Turns> = sides.iter().map(|_| Turns { seconds: Vec::new(), peak: None }).collect();
+    let mut turns = vec![Turns::default(); sides.len()];
     for round in 0..repeat {
         for turn in 0..sides.len() {
             let side = (round + turn) % sides.len();
-            turns[side].seconds.push(sides[side].repetition()?);
+            let Repetition { seconds, figures } = sides[side].repetition()?;
+            turns[side].seconds.push(seconds);
+            for (name, figure) in figures {
+                turns[side].figures.entry(name).or_default().push(figure);
+            }
         }
     }
     for (side, turns) in sides.iter().zip(&mut turns) {

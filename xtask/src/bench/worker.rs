@@ -7,7 +7,7 @@
 //! | we write | the worker does | the worker writes |
 //! |---|---|---|
 //! | | prepares the case | `ready` |
-//! | `run` | one repetition | the seconds it took, as a decimal number |
+//! | `run` | one repetition | the seconds it took, as a decimal number; then figures of it, as `name=number` |
 //! | `quit`, or end of input | ends with success | |
 //!
 //! The worker takes the time itself, so the pipe is not measured. What it writes to standard error is shown
@@ -32,6 +32,26 @@ pub(crate) struct Worker {
     complaints: Option<JoinHandle<String>>,
     /// Bytes of its own before its first repetition.
     own: Option<u64>,
+}
+
+/// What a worker says of a repetition.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Repetition {
+    pub(crate) seconds: f64,
+    pub(crate) figures: Vec<(String, f64)>,
+}
+
+impl Repetition {
+    fn read(answer: &str) -> Option<Self> {
+        let mut words = answer.split_whitespace();
+        let seconds =
+            words.next()?.parse().ok().filter(|seconds: &f64| *seconds > 0.0 && seconds.is_finite())?;
+        let figure = |word: &str| {
+            let (name, number) = word.split_once('=')?;
+            Some((name.to_owned(), number.parse().ok()?))
+        };
+        Some(Self { seconds, figures: words.map(figure).collect::<Option<_>>()? })
+    }
 }
 
 impl Worker {
@@ -62,15 +82,13 @@ impl Worker {
         }
     }
 
-    /// The seconds of one repetition.
-    pub(crate) fn repetition(&mut self) -> Result<f64> {
+    /// One repetition.
+    pub(crate) fn repetition(&mut self) -> Result<Repetition> {
         // A worker that has died shows in its answer, with its reason.
         let _ = writeln!(self.requests, "run");
         let answer = self.answer()?;
-        match answer.parse::<f64>() {
-            Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds),
-            _ => Err(self.failure(&format!("said `{answer}` instead of the seconds it took"))),
-        }
+        Repetition::read(&answer)
+            .ok_or_else(|| self.failure(&format!("said `{answer}` instead of the seconds it took")))
     }
 
     /// The most memory it had beyond what it had when it was ready, where the system tells.
@@ -124,8 +142,8 @@ mod tests {
         let script =
             "echo ready; n=0; while read line; do [ $line = quit ] && exit; n=$((n+1)); echo 0.$n; done";
         let mut worker = Worker::start("ours", shell(script)).expect("starts");
-        assert_eq!(worker.repetition().expect("first"), 0.1);
-        assert_eq!(worker.repetition().expect("second"), 0.2);
+        assert_eq!(worker.repetition().expect("first").seconds, 0.1);
+        assert_eq!(worker.repetition().expect("second").seconds, 0.2);
     }
 
     #[test]
@@ -142,8 +160,14 @@ mod tests {
     }
 
     #[test]
+    fn figures_come_with_the_time() {
+        let said = Repetition::read("0.5 sent=3 share=0.25").expect("understood");
+        assert_eq!((said.seconds, said.figures), (0.5, vec![("sent".into(), 3.0), ("share".into(), 0.25)]));
+    }
+
+    #[test]
     fn nonsense_is_not_a_time() {
-        for answer in ["fast", "-1", "0", "NaN", "inf"] {
+        for answer in ["fast", "-1", "0", "NaN", "inf", "1.0 sent", "1.0 sent=much"] {
             let mut worker = Worker::start("ours", shell(&format!("echo ready; read line; echo {answer}")))
                 .expect("starts");
             let said = worker.repetition().expect_err("nonsense").to_string();

@@ -1,0 +1,215 @@
+//! Training runs on one process or on several of this machine: `PROCESSES THREADS FOLDER`.
+//!
+//! What is measured is `calmix_train`'s own loop: loader, plan, exchange, update. It runs in a thread of its own and waits
+//! before the first step of every repetition until it is told to go on. The other processes are this program again, with
+//! a launcher's variables; they are told through their standard input.
+
+use std::io::{BufRead, Write, stdin};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio, exit};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use anyhow::{Context, Result, bail};
+use calmix_train::events::{Event, Pace};
+use calmix_train::launch::{Keeper, Launcher, Place};
+use calmix_train::recipe::{Layers, Resolved};
+use calmix_train::sink::{Sink, SinkError};
+use calmix_train::trainer::{Moment, StepTraffic, Trainer};
+
+/// Steps in a repetition.
+const STEPS: u64 = 2;
+const CLASSES: usize = 10;
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// What a repetition came to beside its time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figures {
+    pace: Pace,
+    expected: u64,
+    /// Seconds that the cores worked for the first process, where the system tells.
+    worked: Option<f64>,
+}
+
+impl Figures {
+    /// Of a step: how long the cores worked for the first process, which is about the same on a busy machine as on a
+    /// quiet one; and of several, what it sent, what the formula says, and the share of time that took.
+    pub(crate) fn tell(&self) -> String {
+        let worked = self.worked.map(|seconds| format!("cpu-ms={:.1} ", 1e3 * seconds / STEPS as f64));
+        let worked = worked.unwrap_or_default();
+        let Some(processes) = self.pace.processes else { return worked };
+        let kilobytes = |bytes: f64| bytes / 1e3;
+        format!(
+            "{worked}sent-kB={:.3} formula-kB={:.3} others-%={:.2}",
+            kilobytes(processes.sent_bytes as f64 / STEPS as f64),
+            kilobytes(self.expected as f64),
+            100.0 * processes.waiting
+        )
+    }
+}
+
+/// One repetition: some steps of a run that goes on from one to the next.
+pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Figures> + use<>> {
+    let &[processes, threads, folder] = case else {
+        bail!("the cases of processes are `PROCESSES THREADS FOLDER`, not {case:?}");
+    };
+    let size: usize = processes.parse().with_context(|| format!("`{processes}` is not a count"))?;
+    let temp = tempfile::tempdir().context("no folder for the run")?;
+    let (run, recipe) = (temp.path().join("run"), recipe(folder, threads)?);
+    let expected = StepTraffic::new(&recipe.recipe, CLASSES, size).mean();
+    let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr())?.port();
+    let mut others = (1..size)
+        .map(|rank| start(&place(rank, size, port), threads, folder, &run))
+        .collect::<Result<Vec<_>>>()?;
+
+    let ((go, told), (done, is_done)) = (channel(), channel());
+    let own = (size > 1).then(|| place(0, size, port));
+    thread::spawn(move || {
+        if let Err(error) = lead(recipe, own.as_ref(), &run, told, done) {
+            // Whoever waits is told that nobody answers.
+            let _ = writeln!(std::io::stderr(), "{error:#}");
+        }
+    });
+    // The run is open, and its first step is next.
+    is_done.recv().context("the run did not begin")?;
+    Ok(move || {
+        let _kept = &temp;
+        for other in &mut others {
+            let pipe = other.stdin.as_mut().context("another process has no pipe")?;
+            writeln!(pipe, "run").context("another process is gone")?;
+        }
+        let before = worked();
+        go.send(()).ok().context("the run ended")?;
+        let pace: Option<Pace> = is_done.recv().context("the run ended")?;
+        let worked = worked().zip(before).map(|(now, before)| now - before);
+        Ok(Figures { pace: pace.context("the run said nothing")?, expected, worked })
+    })
+}
+
+/// Seconds that the cores have worked for this process, in steps of ten milliseconds: on Linux, nothing elsewhere.
+fn worked() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // proc(5): fields 14 and 15, in hundredths of a second; the second field, in brackets, may have spaces.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let times = fields.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
+    Some(times.sum::<Result<f64, _>>().ok()? / 100.0)
+}
+
+/// The first process: goes on when it is told to, and answers with the pace of what it did.
+fn lead(
+    recipe: Resolved,
+    place: Option<&Place>,
+    run: &Path,
+    told: Receiver<()>,
+    done: Sender<Option<Pace>>,
+) -> Result<()> {
+    let pace = Arc::new(Mutex::new(None));
+    let (told, seen) = (Mutex::new(told), Arc::clone(&pace));
+    let trainer = Trainer::new(&NEVER).tell(Paces(pace)).watched(move |moment, step| {
+        if moment == Moment::Look && step.is_multiple_of(STEPS) {
+            let pace = *seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            if done.send(pace).is_err() || told.recv().is_err() {
+                // Nobody wants to know any more: the process is about to end.
+                loop {
+                    thread::park();
+                }
+            }
+        }
+    });
+    train(trainer, recipe, place, run)
+}
+
+/// Another process: goes on at every line of its standard input, and ends with it.
+pub(crate) fn follow(case: &[&str]) -> Result<()> {
+    let &[threads, folder, run] = case else { bail!("expected `THREADS FOLDER RUN`, not {case:?}") };
+    let place = Place::from_environment(|name| std::env::var(name).ok())?.context("no launcher")?;
+    let trainer = Trainer::new(&NEVER).watched(|moment, step| {
+        let mut line = String::new();
+        if moment == Moment::Look
+            && step.is_multiple_of(STEPS)
+            && !stdin().lock().read_line(&mut line).is_ok_and(|bytes| bytes > 0)
+        {
+            exit(0);
+        }
+    });
+    train(trainer, recipe(folder, threads)?, Some(&place), Path::new(run))
+}
+
+fn train(trainer: Trainer<'_>, recipe: Resolved, place: Option<&Place>, run: &Path) -> Result<()> {
+    let trainer = match place {
+        Some(place) => trainer.join(place, &recipe.recipe)?,
+        None => trainer,
+    };
+    trainer.start_or_resume(recipe, run)?;
+    Ok(())
+}
+
+fn start(place: &Place, threads: &str, folder: &str, run: &PathBuf) -> Result<Child> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["processes-follow", threads, folder]).arg(run).envs(place.variables());
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+    child.with_context(|| format!("process {} cannot be started", place.rank))
+}
+
+fn place(rank: usize, size: usize, port: u16) -> Place {
+    Place {
+        rank,
+        world: size,
+        local_rank: rank,
+        local_world: size,
+        master: ("127.0.0.1".to_owned(), port),
+        attempt: 0,
+        job: String::new(),
+        keeper: Keeper::FirstRank,
+        launcher: Launcher::Variables,
+    }
+}
+
+/// FixMatch with CalibrateMix on CIFAR-10; in two parts, whoever runs them.
+fn recipe(folder: &str, threads: &str) -> Result<Resolved> {
+    let settings = [
+        &format!("dataset.path={folder}"),
+        &format!("train.threads={threads}"),
+        &format!("log.every={STEPS}"),
+        "labels.count=4",
+        "method.base=fixmatch",
+        "method.mixup.start.share=0",
+        "network.name=wrn-28-2",
+        "train.batch=16",
+        "train.ratio=7",
+        "train.step=lean",
+        "train.shards=2",
+        "train.device=cpu",
+        "train.precision=bf16",
+        "train.steps=1000000",
+        "loader.workers=1",
+        "evaluate.every=1000000",
+        "checkpoint.every=1000000",
+        "log.tensorboard=false",
+    ];
+    let layers = settings.iter().fold(Layers::new().recipe("cifar10"), |layers, set| layers.set(set));
+    Ok(layers.resolve()?)
+}
+
+/// Remembers the last pace.
+struct Paces(Arc<Mutex<Option<Pace>>>);
+
+impl Sink for Paces {
+    fn event(&mut self, _: &Event) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(*pace);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
