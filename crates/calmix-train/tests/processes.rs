@@ -85,3 +85,18 @@ fn flexmatch_has_the_same_bits_on_one_two_and_four_processes() {
 fn softmatch_has_the_same_bits_on_one_two_and_four_processes() {
     same_bits(2);
 }
+
+/// Six parts on 1, 2, 3 and 6 processes: some of them run parts of two groups, and the tree is no power of two.
+#[test]
+fn awkward_numbers_have_the_same_bits_too() {
+    let bench = made::Bench::new();
+    let settings =
+        ["train.groups=3", "train.shards=2", "train.batch=5", "train.ratio=3", "method.base=flexmatch"];
+    let one = Crew::new(&bench, "one", &settings);
+    one.train(1);
+    for size in [2, 3, 6] {
+        let other = Crew::new(&bench, &format!("on-{size}"), &settings);
+        other.train(size);
+        assert_eq!(made::differing(&one.run, &other.run), Vec::<String>::new(), "{size} processes");
+    }
+}

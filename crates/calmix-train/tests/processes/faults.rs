@@ -95,7 +95,7 @@ fn a_process_of_another_run_is_refused_at_the_start() {
     for (name, what, settings, data) in [
         ("rate", "recipe", &["optimiser.lr=0.07"][..], bench.data()),
         ("labels", "recipe", &["labels.seed=9"], bench.data()),
-        ("files", "dataset", &[prepared.as_str()], other_data),
+        ("files", "data", &[prepared.as_str()], other_data),
     ] {
         let crew = Crew::new(&bench, name, &SHORT);
         let mut stranger = crew.clone();
@@ -106,7 +106,7 @@ fn a_process_of_another_run_is_refused_at_the_start() {
             [crew.command(0, 2, port).spawn().unwrap(), stranger.command(1, 2, port).spawn().unwrap()];
         let said = said(children.into());
         assert!(said.iter().all(|said| !said.ended_well), "{name}");
-        let who = if what == "dataset" { "process 1: " } else { "process 1 has another recipe" };
+        let who = if name == "files" { "process 1: " } else { "process 1 has another recipe" };
         assert!(said[0].error.contains(who) && said[0].error.contains(what), "{name}: {}", said[0].error);
         assert!(said[1].error.contains(what), "{name}: {}", said[1].error);
         assert!(!crew.run.join("model.safetensors").exists());
