@@ -69,7 +69,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Figures> +
     let ((go, told), (done, is_done)) = (channel(), channel());
     let own = (size > 1).then(|| place(0, size, port));
     thread::spawn(move || {
-        if let Err(error) = lead(recipe, own.as_ref(), &run, told, done) {
+        if let Err(error) = lead(&recipe, own.as_ref(), &run, told, done) {
             // Whoever waits is told that nobody answers.
             let _ = writeln!(std::io::stderr(), "{error:#}");
         }
@@ -101,7 +101,7 @@ fn worked() -> Option<f64> {
 
 /// The first process: goes on when it is told to, and answers with the pace of what it did.
 fn lead(
-    recipe: Resolved,
+    recipe: &Resolved,
     place: Option<&Place>,
     run: &Path,
     told: Receiver<()>,
@@ -137,10 +137,10 @@ pub(crate) fn follow(case: &[&str]) -> Result<()> {
             exit(0);
         }
     });
-    train(trainer, recipe(folder, threads)?, Some(&place), Path::new(run))
+    train(trainer, &recipe(folder, threads)?, Some(&place), Path::new(run))
 }
 
-fn train(trainer: Trainer<'_>, recipe: Resolved, place: Option<&Place>, run: &Path) -> Result<()> {
+fn train(trainer: Trainer<'_>, recipe: &Resolved, place: Option<&Place>, run: &Path) -> Result<()> {
     let trainer = match place {
         Some(place) => trainer.join(place, &recipe.recipe)?,
         None => trainer,
