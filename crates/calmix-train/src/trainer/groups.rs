@@ -66,22 +66,25 @@ impl Group {
 
     /// What the network said about the group.
     pub(super) fn observation(&self) -> Result<Observation<'_>, StateError> {
-        Ok(Observation {
-            labelled: self.labelled.rows()?,
-            labels: &self.labels,
-            unlabelled: self.unlabelled.rows()?,
-        })
+        let Self { labelled, labels, unlabelled } = self;
+        // There is always a labelled row, and not always an unlabelled one.
+        let rows = labelled.ids.len().max(1);
+        let widths = [labelled.logits.len() / rows, labelled.features.len() / rows];
+        Ok(Observation { labelled: labelled.rows(widths)?, labels, unlabelled: unlabelled.rows(widths)? })
     }
 }
 
 impl Side {
-    fn rows(&self) -> Result<Rows<'_>, StateError> {
-        let n = self.ids.len();
-        let matrix = |numbers| {
-            let width = <[f32]>::len(numbers) / n.max(1);
-            Matrix::new(numbers, n, width).map_err(|_| StateError::Damaged { what: "rows of a group" })
+    fn rows(&self, [classes, features]: [usize; 2]) -> Result<Rows<'_>, StateError> {
+        let matrix = |numbers, width| {
+            let damaged = |_| StateError::Damaged { what: "rows of a group" };
+            Matrix::new(numbers, self.ids.len(), width).map_err(damaged)
         };
-        Ok(Rows { ids: &self.ids, logits: matrix(&self.logits)?, features: matrix(&self.features)? })
+        Ok(Rows {
+            ids: &self.ids,
+            logits: matrix(&self.logits, classes)?,
+            features: matrix(&self.features, features)?,
+        })
     }
 
     fn read(&mut self, letter: &mut Unpacked<'_>) -> Result<(), StateError> {

@@ -124,11 +124,11 @@ fn whatever_is_left_out_is_seen() {
     let margins = seen("margins", &|parts| {
         let fresh =
             |name: &str| (name.starts_with("apm") || name == "aum.sums" || name == "aum.visits").then_some(0);
-        reset(part(parts, "samples.safetensors"), fresh);
+        reset(part(parts, "samples-0.safetensors"), fresh);
     });
     let labels = seen("FlexMatch's labels", &|parts| {
         // −1.
-        reset(part(parts, "samples.safetensors"), |name| (name == "selected").then_some(u8::MAX));
+        reset(part(parts, "samples-0.safetensors"), |name| (name == "selected").then_some(u8::MAX));
     });
     let history = seen("history", &|parts| edit(parts, |state| state["history"] = Value::Array(Vec::new())));
     for differing in [live, ema, momentum, statistics, margins, history] {
