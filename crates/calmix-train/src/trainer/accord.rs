@@ -9,7 +9,7 @@ use calmix_dist::Processes;
 use serde::{Deserialize, Serialize};
 
 use super::error::TrainError;
-use super::together::from_all;
+use super::together::{from_all, garbled};
 use crate::events::Note;
 
 /// What a process says of itself before the first step.
@@ -48,10 +48,6 @@ fn strangers(all: &[Credentials]) -> Result<(), TrainError> {
         }
     }
     Ok(())
-}
-
-fn garbled(error: serde_json::Error) -> TrainError {
-    TrainError::Garbled(Some(error))
 }
 
 /// What a process says before every step.

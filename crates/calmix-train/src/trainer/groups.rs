@@ -13,6 +13,7 @@ use calmix_core::samples::StateError;
 use calmix_data::loader as data;
 use calmix_engine::task::{Image, Mixture, Task, Tasks};
 
+use super::owners::exchange;
 use super::packed::{Packed, Unpacked};
 use super::team::Team;
 
@@ -164,8 +165,4 @@ pub(super) fn tasks<E>(
         first = (first.0 + here.labelled.len(), first.1 + here.unlabelled.len());
     }
     Ok(tasks)
-}
-
-fn exchange(error: calmix_dist::DistError) -> StateError {
-    StateError::Exchange(Box::new(error))
 }

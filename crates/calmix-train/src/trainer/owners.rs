@@ -189,6 +189,7 @@ fn part_of(id: u64, parts: usize) -> usize {
     (id % parts.max(1) as u64) as usize
 }
 
-fn exchange(error: calmix_dist::DistError) -> StateError {
+/// The exchange with other processes failed.
+pub(super) fn exchange(error: calmix_dist::DistError) -> StateError {
     StateError::Exchange(Box::new(error))
 }

@@ -46,6 +46,7 @@ pub(super) fn from_all<T: Serialize + DeserializeOwned, E: Display + Into<TrainE
     heard.into_iter().enumerate().map(read).collect()
 }
 
-fn garbled(error: serde_json::Error) -> TrainError {
+/// What another process sent cannot be read.
+pub(super) fn garbled(error: serde_json::Error) -> TrainError {
     TrainError::Garbled(Some(error))
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::error::TrainError;
 use super::groups::Group;
 use super::team::Team;
+use super::together::garbled;
 use crate::events::{EasyHard, Margins, impurity, utilisation};
 
 /// The class of a sample, where it is known.
@@ -39,7 +40,6 @@ impl Told {
         if let ([one], 1) = (own, team.groups()) {
             return Ok(one.clone());
         }
-        let garbled = |error| TrainError::Garbled(Some(error));
         let said = serde_json::to_vec(own).map_err(garbled)?;
         let mut all = Vec::<Self>::new();
         for said in team.processes.gather_bytes(&said)? {
