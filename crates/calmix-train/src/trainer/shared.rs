@@ -1,6 +1,5 @@
 //! What the groups of a step share while they plan: the memory of samples, and sums over all groups.
 
-use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
@@ -11,7 +10,7 @@ use calmix_core::samples::{SampleState, StateError};
 use super::groups::{Group, some};
 use super::owners::Owners;
 use super::question::{Answer, Question};
-use super::team::{Circle, Team};
+use super::team::{Rows, Team};
 
 /// Makes a plan for each group that is here. Groups plan side by side and wait for each other where they share
 /// something; what a plan says does not depend on who is first.
@@ -27,19 +26,19 @@ pub(super) fn plan_all<P: Send>(
             let mut answers = owners.answer(team, vec![question])?;
             answers.pop().ok_or(StateError::Damaged { what: "no answer" })
         };
-        return Ok(vec![plan(circle.group, group, &mut Shared { circle: Here::of(circle), ask: &mut ask })?]);
+        return Ok(vec![plan(circle.group, group, &mut Shared { here: circle.rows(), ask: &mut ask })?]);
     }
     thread::scope(|scope| {
         let mut lines: Vec<Line<P>> = Vec::new();
         for (group, circle) in groups.iter().zip(circles) {
             let (to, questions) = mpsc::channel();
             let (answers, from) = mpsc::channel();
-            let (number, here, plan) = (circle.group, Here::of(circle), &plan);
+            let (number, here, plan) = (circle.group, circle.rows(), &plan);
             scope.spawn(move || {
                 let made = plan(
                     number,
                     group,
-                    &mut Shared { circle: here, ask: &mut |question| post(&to, &from, question) },
+                    &mut Shared { here, ask: &mut |question| post(&to, &from, question) },
                 );
                 // Nobody is left to be told if the other side has given up.
                 let _ = to.send(Said::Made(made));
@@ -96,23 +95,10 @@ fn converse<P>(team: &Team, owners: &mut Owners, lines: &[Line<P>]) -> Result<Ve
     }
 }
 
-/// Which rows of a group are here.
-#[derive(Debug, Clone)]
-struct Here {
-    labelled: Range<usize>,
-    unlabelled: Range<usize>,
-}
-
-impl Here {
-    fn of(circle: &Circle) -> Self {
-        let rows = circle.rows();
-        Self { labelled: rows.labelled, unlabelled: rows.unlabelled }
-    }
-}
-
 /// The memory of samples as one group reaches it: wherever it is.
 pub(super) struct Shared<'a> {
-    circle: Here,
+    /// The rows of the group that are here.
+    here: Rows,
     ask: &'a mut dyn FnMut(Question) -> Result<Answer, StateError>,
 }
 
@@ -129,7 +115,7 @@ const OTHER: StateError = StateError::Damaged { what: "an answer to another ques
 
 impl SampleState for Shared<'_> {
     fn visit_labelled(&mut self, ids: &[u64], margins: &[f64]) -> Result<Vec<f64>, StateError> {
-        let here = self.circle.labelled.clone();
+        let here = self.here.labelled.clone();
         self.margins(Question::Labelled(some(ids, &here), some(margins, &here)))
     }
 
@@ -139,7 +125,7 @@ impl SampleState for Shared<'_> {
         logits: Matrix<'_>,
         pseudo: &[u32],
     ) -> Result<Vec<f64>, StateError> {
-        let here = self.circle.unlabelled.clone();
+        let here = self.here.unlabelled.clone();
         let rows = here.clone().flat_map(|row| logits.row(row)).copied().collect();
         self.margins(Question::Unlabelled(some(ids, &here), rows, some(pseudo, &here)))
     }
@@ -149,7 +135,7 @@ impl SampleState for Shared<'_> {
         ids: &[u64],
         selected: &[Option<u32>],
     ) -> Result<Vec<Option<u32>>, StateError> {
-        let here = self.circle.unlabelled.clone();
+        let here = self.here.unlabelled.clone();
         match (self.ask)(Question::Selected(some(ids, &here), some(selected, &here)))? {
             Answer::Labels(labels) => Ok(labels),
             _ => Err(OTHER),
