@@ -1,10 +1,12 @@
-"""Training steps of SoftMatch with CalibrateMix in PyTorch, on tensors already in place: `released|joint|lean`.
+"""Training steps of SoftMatch with CalibrateMix in PyTorch, on tensors already in place:
+`released|concat|joint|lean`.
 
 What a user of PyTorch pays for the same work as calmix, without data loading:
 
 - `released`: two passes over [x; u_weak; u_strong], the base loss counted twice, the mixup loss on a third batch: the
   cost of the code that the authors published.
-- `joint`: one pass over [x; u_weak; u_strong], then one over the mixtures (the paper's Algorithm 1).
+- `concat`: [x; u_weak] without gradient, then one pass with it over [x; mixtures; u_weak; u_strong] (the paper's sentence).
+- `joint`: one pass over [x; u_weak; u_strong], then one over the mixtures alone.
 - `lean`: [x; u_weak] without gradient, then one pass with it over [x; mixtures; u_strong].
 
 WRN-28-2, channels-last, bf16 by autocast, two threads.
@@ -122,11 +124,15 @@ class Training:
 
     def loss(self):
         bl, bu, x, uw, us = self.bl, self.bu, self.x, self.uw, self.us
-        if self.mode == "lean":
+        if self.mode in ("lean", "concat"):
             with torch.no_grad():
                 z, f = self.forward(x, uw)
                 xm, ym, pseudo = self.plan(z, f)
                 w = weights(z[bl:])
+            if self.mode == "concat":
+                z2, _ = self.forward(x, xm, uw, us)
+                base = self.base_loss(z2[:bl], z2[2 * bl + bu :], pseudo, w)
+                return base + soft_ce(z2[bl : 2 * bl], ym)
             z2, _ = self.forward(x, xm, us)
             return self.base_loss(z2[:bl], z2[2 * bl :], pseudo, w) + soft_ce(z2[bl : 2 * bl], ym)
         z, f = self.forward(x, uw, us)
@@ -153,13 +159,13 @@ class Training:
 
 def main():
     match sys.argv[1:]:
-        case ["released" | "joint" | "lean" as mode]:
+        case ["released" | "concat" | "joint" | "lean" as mode]:
             torch.set_num_threads(THREADS)
             torch.manual_seed(0)
             training = Training(mode)
             serve(lambda: [training.step() for _ in range(STEPS)])
         case other:
-            sys.exit(f"the cases of step are `released|joint|lean`, not {other}")
+            sys.exit(f"the cases of step are `released|concat|joint|lean`, not {other}")
 
 
 main()

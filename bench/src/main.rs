@@ -9,6 +9,8 @@ mod plan;
 #[cfg(feature = "engine")]
 mod processes;
 #[cfg(feature = "engine")]
+mod shards;
+#[cfg(feature = "engine")]
 mod step;
 mod worker;
 
@@ -29,13 +31,15 @@ fn main() -> Result<()> {
         #[cfg(feature = "engine")]
         ["step", case @ ..] => worker::serve(step::prepare(case)?),
         #[cfg(feature = "engine")]
+        ["shards", case @ ..] => worker::serve(shards::prepare(case)?),
+        #[cfg(feature = "engine")]
         ["processes", case @ ..] => {
             worker::serve_telling(processes::prepare(case)?, processes::Figures::tell)
         }
         #[cfg(feature = "engine")]
         ["processes-follow", case @ ..] => processes::follow(case),
         _ => bail!(
-            "usage: calmix-bench plan|data|order|step|processes CASE, and then `run` and `quit` on standard input"
+            "usage: calmix-bench plan|data|order|step|shards|processes CASE, and then `run` and `quit` on standard input"
         ),
     }
 }

@@ -3,7 +3,8 @@
 use anyhow::{Context, Result, bail};
 use calmix_core::matrix::Matrix;
 use calmix_core::observation::{Observation, Rows};
-use calmix_core::plan::{StepPlan, plan_step};
+use calmix_core::plan::StepPlan;
+use calmix_core::planner::Planner;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FixMatch, FlexMatch, SoftMatch};
 use calmix_core::rng::{Domain, Seed, Stream};
@@ -36,8 +37,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Vec<StepPl
         mixup.start = MixStart::At(0);
     }
     let labelled: Vec<u64> = (0..LABELLED_SAMPLES).collect();
-    let mut state = method.initial_state(classes, SAMPLES);
-    let mut samples = method.local_state(classes, &labelled, SAMPLES as usize);
+    let mut planner = Planner::new(method, classes, &labelled, SAMPLES as usize, Seed(3));
     let mut draws = Seed(1).stream(Domain::Init, 0, 0);
     let labels: Vec<u32> = (0..LABELLED).map(|_| draws.below(classes as u64) as u32).collect();
     let x = [normal(&mut draws, LABELLED * classes), normal(&mut draws, LABELLED * width)];
@@ -53,7 +53,8 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Vec<StepPl
             unlabelled: rows(&u_ids, &u, classes, width)?,
         };
         step += 1;
-        Ok(plan_step(&method, &seen, &mut state, &mut samples, Seed(3), step)?)
+        let planned = planner.plan(&seen, &u_ids, step)?;
+        Ok(planner.commit(planned))
     };
     Ok(move || (0..STEPS).map(|_| plan()).collect())
 }

@@ -18,7 +18,7 @@ use calmix_train::events::{Event, Pace};
 use calmix_train::launch::{Keeper, Launcher, Place};
 use calmix_train::recipe::{Layers, Resolved};
 use calmix_train::sink::{Sink, SinkError};
-use calmix_train::trainer::{Moment, StepTraffic, Trainer};
+use calmix_train::trainer::{StepPhase, StepTraffic, Trainer};
 
 /// Steps in a repetition.
 const STEPS: u64 = 2;
@@ -109,8 +109,8 @@ fn lead(
 ) -> Result<()> {
     let pace = Arc::new(Mutex::new(None));
     let (told, seen) = (Mutex::new(told), Arc::clone(&pace));
-    let trainer = Trainer::new(&NEVER).tell(Paces(pace)).watched(move |moment, step| {
-        if moment == Moment::Look && step.is_multiple_of(STEPS) {
+    let trainer = Trainer::new(&NEVER).tell(Paces(pace)).watched(move |phase, step| {
+        if phase == StepPhase::Observe && step.is_multiple_of(STEPS) {
             let pace = *seen.lock().unwrap_or_else(PoisonError::into_inner);
             let told = told.lock().unwrap_or_else(PoisonError::into_inner);
             if done.send(pace).is_err() || told.recv().is_err() {
@@ -128,9 +128,9 @@ fn lead(
 pub(crate) fn follow(case: &[&str]) -> Result<()> {
     let &[threads, folder, run] = case else { bail!("expected `THREADS FOLDER RUN`, not {case:?}") };
     let place = Place::from_environment(|name| std::env::var(name).ok())?.context("no launcher")?;
-    let trainer = Trainer::new(&NEVER).watched(|moment, step| {
+    let trainer = Trainer::new(&NEVER).watched(|phase, step| {
         let mut line = String::new();
-        if moment == Moment::Look
+        if phase == StepPhase::Observe
             && step.is_multiple_of(STEPS)
             && !stdin().lock().read_line(&mut line).is_ok_and(|bytes| bytes > 0)
         {
@@ -170,7 +170,7 @@ fn place(rank: usize, size: usize, port: u16) -> Place {
     }
 }
 
-/// FixMatch with CalibrateMix on CIFAR-10; in two parts, whoever runs them.
+/// FixMatch with CalibrateMix on CIFAR-10; in two shards.
 fn recipe(folder: &str, threads: &str) -> Result<Resolved> {
     let settings = [
         &format!("dataset.path={folder}"),

@@ -1,4 +1,4 @@
-//! Training steps of SoftMatch with CalibrateMix on CIFAR-10: `whole|bare joint|lean FOLDER`.
+//! Training steps of SoftMatch with CalibrateMix on CIFAR-10: `whole|bare concat|joint|lean FOLDER`.
 //!
 //! - `whole` is what training pays: batches from the loader, with USB's views, and the plan of every step.
 //! - `bare` is the same engine on one batch that is at hand and one plan that is made: the passes, the optimiser and
@@ -10,20 +10,23 @@ mod cifar;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use calmix_core::plan::{StepPlan, plan_step};
+use calmix_core::planner::Planner;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, SoftMatch};
 use calmix_core::rng::Seed;
 use calmix_core::schedule::MixStart;
 use calmix_data::loader::Batch;
+use calmix_dist::Processes;
 use calmix_engine::batch::{self, Labelled, Unlabelled};
 use calmix_engine::device::{Device, set_threads};
 use calmix_engine::engine::{Engine, Settings};
 use calmix_engine::images::{Normalisation, Size};
 use calmix_engine::network::FirstBlock;
+use calmix_engine::observe::StepKind;
 use calmix_engine::optimiser::Sgd;
+use calmix_engine::partition::Partition;
 use calmix_engine::precision::Precision;
-use calmix_engine::step::Passes;
+use calmix_engine::shard_plan::LocalPlan;
 
 use cifar::Cifar;
 
@@ -42,19 +45,19 @@ const SEED: Seed = Seed(1);
 /// A whole repetition starts its own loader and takes all that it makes. No batch of it is made while another side
 /// has its turn, at the price of a first batch that nothing overlaps with.
 pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f64>>> {
-    let &[what @ ("whole" | "bare"), passes @ ("joint" | "lean"), folder] = case else {
-        bail!("the cases of step are `whole|bare joint|lean FOLDER`, not {case:?}");
+    let &[what @ ("whole" | "bare"), kind @ ("concat" | "joint" | "lean"), folder] = case else {
+        bail!("the cases of step are `whole|bare concat|joint|lean FOLDER`, not {case:?}");
     };
     set_threads(THREADS);
-    let mut engine =
-        Engine::new(settings(if passes == "lean" { Passes::Lean } else { Passes::Joint })?, SEED)?;
+    let mut engine = Engine::new(settings(kind)?, SEED)?;
     let cifar = Cifar::open(Path::new(folder), SEED, ROWS)?;
     let mut method = paper(Base::SoftMatch(SoftMatch::default()), 1);
     if let Some(mixup) = &mut method.mixup {
         mixup.start = MixStart::At(0);
     }
-    let mut state = method.initial_state(CLASSES, cifar.samples);
-    let mut samples = method.local_state(CLASSES, &cifar.labelled_ids, cifar.samples as usize);
+    let mut planner = Planner::new(method, CLASSES, &cifar.labelled_ids, cifar.samples as usize, SEED);
+    let partition = Partition::whole(ROWS[0] as usize, ROWS[1] as usize);
+    let processes = Processes::alone();
 
     if what == "whole" {
         let mut steps = 0..STEPS;
@@ -62,10 +65,10 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f64>>> 
             let mut total = 0.0;
             for batch in cifar.loader(SEED, steps.clone())? {
                 let batch = batch?;
-                let learnt = engine.step(&method, &lent(&batch), LEARNING_RATE, |_, seen| {
-                    plan_step(&method, seen, &mut state, &mut samples, SEED, batch.step)
-                })?;
-                total += learnt.total;
+                let observed = engine.observe(&method, &lent(&batch, &partition), true)?;
+                let planned = planner.plan(&observed.observation()?, &batch.unlabelled.slots, batch.step)?;
+                let plan = planner.commit(planned).into();
+                total += engine.learn(&processes, &method, observed, &plan, LEARNING_RATE)?.total;
             }
             steps = steps.end..steps.end + STEPS;
             Ok(total)
@@ -73,22 +76,29 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f64>>> 
     }
 
     let batch = cifar.loader(SEED, 0..1)?.next().context("the loader has no batch")??.clone();
-    let mut made: Option<StepPlan> = None;
+    let mut made: Option<LocalPlan> = None;
     Ok(Box::new(move || {
-        let mut step = || {
-            engine.step(&method, &lent(&batch), LEARNING_RATE, |_, seen| {
-                // The first step is part of a repetition that is not counted, as that of all sides is.
-                if made.is_none() {
-                    made = Some(plan_step(&method, seen, &mut state, &mut samples, SEED, batch.step)?);
-                }
-                Ok(made.clone().unwrap_or_default())
-            })
-        };
-        (0..STEPS).map(|_| Ok(step()?.total)).sum()
+        let mut total = 0.0;
+        for _ in 0..STEPS {
+            let observed = engine.observe(&method, &lent(&batch, &partition), true)?;
+            // The first step is part of a repetition that is not counted, as that of all sides is.
+            if made.is_none() {
+                let planned = planner.plan(&observed.observation()?, &batch.unlabelled.slots, batch.step)?;
+                made = Some(planner.commit(planned).into());
+            }
+            let plan = made.as_ref().context("no plan")?;
+            total += engine.learn(&processes, &method, observed, plan, LEARNING_RATE)?.total;
+        }
+        Ok(total)
     }))
 }
 
-fn settings(passes: Passes) -> Result<Settings> {
+pub(crate) fn settings(kind: &str) -> Result<Settings> {
+    let step = match kind {
+        "concat" => StepKind::Concat,
+        "joint" => StepKind::Joint,
+        _ => StepKind::Lean,
+    };
     Ok(Settings {
         architecture: "wrn-28-2".parse()?,
         first_block: FirstBlock::Google,
@@ -102,15 +112,16 @@ fn settings(passes: Passes) -> Result<Settings> {
         ema_decay: 0.999,
         norm_momentum: None,
         clip: None,
-        passes,
+        step,
     })
 }
 
-fn lent(batch: &Batch) -> batch::Batch<'_> {
+fn lent<'a>(batch: &'a Batch, partition: &'a Partition) -> batch::Batch<'a> {
     let (x, u) = (&batch.labelled, &batch.unlabelled);
     batch::Batch {
         step: batch.step,
         labelled: Labelled { ids: &x.ids, labels: &x.labels, pixels: &x.pixels },
         unlabelled: Unlabelled { ids: &u.ids, weak: &u.weak, strong: &u.strong },
+        partition,
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! Everything here is a pure function or plain state over slices: no I/O, no threads, no clock, no tensors. The
 //! heart is [`plan::plan_step`], Algorithm 1 of the paper: it takes what a network said about a batch and tells
-//! what to learn from it.
+//! what to learn from it. [`planner::Planner`] keeps the state that goes with it.
 //!
 //! ```
 //! use calmix_core::matrix::Matrix;
 //! use calmix_core::observation::{Observation, Rows};
-//! use calmix_core::plan::plan_step;
+//! use calmix_core::planner::Planner;
 //! use calmix_core::preset::paper;
 //! use calmix_core::pseudo::{Base, FixMatch};
 //! use calmix_core::rng::Seed;
@@ -17,9 +17,8 @@
 //! let mut method = paper(Base::FixMatch(FixMatch::default()), 1 << 20);
 //! method.mixup.as_mut().unwrap().start = MixStart::At(0);
 //!
-//! // Three classes; samples 0 and 1 are labelled, 2 to 5 are not.
-//! let mut state = method.initial_state(3, 6);
-//! let mut samples = method.local_state(3, &[0, 1], 6);
+//! // Three classes; samples 0 and 1 are labelled, 2 to 5 are not: slots 0 to 3.
+//! let mut planner = Planner::new(method, 3, &[0, 1], 4, Seed(0));
 //! let (zx, fx) = ([2.0, 0.0, 0.0, 0.0, 0.5, 0.0], [1.0, 0.0, 0.0, 1.0]);
 //! let zu = [9.0, 0.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.1, 0.0, 0.2, 0.0, 0.1];
 //! let fu = [1.0, 0.1, 0.2, 1.0, 0.7, 0.7, -1.0, 0.2];
@@ -32,7 +31,8 @@
 //!         features: Matrix::new(&fu, 4, 2)?,
 //!     },
 //! };
-//! let plan = plan_step(&method, &seen, &mut state, &mut samples, Seed(0), 0)?;
+//! let planned = planner.plan(&seen, &[0, 1, 2, 3], 0)?;
+//! let plan = planner.commit(planned);
 //! assert_eq!(plan.pseudo.labels, [0, 1, 1, 0]);
 //! assert_eq!(plan.pseudo.weights, [1.0, 0.0, 0.0, 0.0]); // only the first is sure enough
 //! assert_eq!(plan.mixes.len(), 2); // each labelled sample with an unlabelled one of the other half
@@ -60,14 +60,18 @@
 //! # What is where
 //!
 //! - the method: [`plan`], [`observation`], [`method`], [`preset`], [`pseudo`], [`margin`], [`split`], [`pair`],
-//!   [`cosine`], [`mixup`], [`smoothing`], [`schedule`], and [`samples`] for what is remembered of each sample;
+//!   [`cosine`], [`mixup`], [`loss`], [`smoothing`], [`schedule`], [`samples`] and [`labelled_samples`] for what is remembered of each sample,
+//!   and [`feedback`] for what a method takes in after a step;
 //! - how true a confidence is: [`calibration`]; how sure a figure is: [`stats`];
 //! - what they stand on: [`rng`], [`matrix`], [`softmax`].
 #![forbid(unsafe_code)]
 
 pub mod calibration;
 pub mod cosine;
+pub mod feedback;
+pub mod labelled_samples;
 mod lanes;
+pub mod loss;
 pub mod margin;
 pub mod matrix;
 pub mod method;
@@ -75,6 +79,7 @@ pub mod mixup;
 pub mod observation;
 pub mod pair;
 pub mod plan;
+pub mod planner;
 pub mod preset;
 pub mod pseudo;
 pub mod rng;

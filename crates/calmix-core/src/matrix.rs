@@ -1,5 +1,6 @@
 //! A row-major matrix that somebody else owns.
 
+use std::ops::Range;
 use std::{error, fmt};
 
 /// A view of `rows × width` numbers, one row after the other.
@@ -64,6 +65,15 @@ impl<'a> Matrix<'a> {
         if i < self.rows { &self.data[i * self.width..(i + 1) * self.width] } else { &[] }
     }
 
+    /// Some rows of it; none where they are not all there.
+    #[must_use]
+    pub fn range(&self, rows: Range<usize>) -> Self {
+        let Self { data, width, .. } = *self;
+        let within = rows.start <= rows.end && rows.end <= self.rows;
+        let rows = if within { rows } else { 0..0 };
+        Self { data: &data[rows.start * width..rows.end * width], rows: rows.len(), width }
+    }
+
     /// The rows in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [f32]> + Clone + use<'a> {
         let Self { data, rows, width } = *self;
@@ -82,6 +92,7 @@ mod tests {
         assert_eq!(m.row(1), [4.0, 5.0, 6.0]);
         assert_eq!(m.iter().map(<[f32]>::len).collect::<Vec<_>>(), [3, 3]);
         assert_eq!(Matrix::new(&[], 4, 0).unwrap().iter().len(), 4);
+        assert_eq!((m.range(1..2).row(0), m.range(1..3).rows()), (m.row(1), 0));
         assert_eq!(Matrix::new(&data, 4, 2).unwrap_err().to_string(), "4 rows of 2 need 8 numbers, got 6");
         assert!(Matrix::new(&data, usize::MAX, 2).is_err());
     }

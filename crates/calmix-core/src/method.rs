@@ -4,11 +4,11 @@ use std::{error, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use crate::margin::{Averaging, LabelledMargins, MarginStore};
-use crate::mixup::{LambdaSource, Mixup};
-use crate::pair::Dissimilar;
+use crate::loss::{LossKind, LossTerm};
+use crate::margin::Averaging;
+use crate::mixup::{ApmFrom, LambdaSource, Mixup};
+use crate::pair::{Dissimilar, Space};
 use crate::pseudo::{Base, BaseState};
-use crate::samples::LocalState;
 use crate::schedule::{MixStart, Utilisation};
 use crate::smoothing::Smoothing;
 use crate::split::{RunningQuantile, Split};
@@ -112,15 +112,30 @@ impl Method {
         }
     }
 
-    /// The memory of all samples in one process, before the first step: of what this method needs, for the
-    /// labelled samples `labelled` and unlabelled samples with ids below `samples`.
-    pub fn local_state(&self, classes: usize, labelled: &[u64], samples: usize) -> LocalState {
+    /// The terms of the loss: `L_L + λ_U·L_U`, and L_mix where there is a mixup.
+    pub fn loss_terms(&self) -> Vec<LossTerm> {
+        let base = [(LossKind::Labelled, 1.0), (LossKind::Unlabelled, self.unlabelled_weight)];
+        let mixup = self.mixup.map(|mixup| (LossKind::Mixup(mixup.loss), 1.0));
+        base.into_iter().chain(mixup).map(|(kind, weight)| LossTerm { kind, weight }).collect()
+    }
+
+    /// The weight of the mixup term at `step`, in [0, 1]: zero where there is none, or not yet.
+    pub fn mix_weight(&self, step: u64, state: &MethodState) -> f64 {
+        self.mixup.map_or(0.0, |mixup| mixup.start.weight(step, &state.utilisation))
+    }
+
+    /// Whether pseudo-margins are averaged at `step`.
+    pub fn averages_margins(&self, step: u64, state: &MethodState) -> bool {
         let guidance = self.mixup.as_ref().and_then(|mixup| mixup.pairing.guidance());
-        LocalState {
-            labelled: guidance.map(|_| LabelledMargins::new(labelled)),
-            unlabelled: guidance.map(|guidance| MarginStore::new(guidance.averaging, samples, classes)),
-            selected: matches!(self.base, Base::FlexMatch(_)).then(|| vec![-1; samples]),
-        }
+        guidance.is_some_and(|guidance| match guidance.apm_from {
+            ApmFrom::FirstStep => true,
+            ApmFrom::MixStart => self.mix_weight(step, state) > 0.0,
+        })
+    }
+
+    /// Where the similarity of two images is measured; none where it is not asked for.
+    pub fn similarity_space(&self) -> Option<Space> {
+        self.mixup.as_ref().and_then(|mixup| mixup.pairing.guidance()).map(|guidance| guidance.space)
     }
 }
 
@@ -219,12 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_method_needs_is_kept() {
-        let plain = Method { mixup: None, ..paper(Base::FixMatch(FixMatch::default()), 10) };
-        let state = plain.local_state(10, &[1, 2], 100);
-        assert_eq!(state, LocalState::default());
-        let guided =
-            paper(Base::FlexMatch(crate::pseudo::FlexMatch::default()), 10).local_state(10, &[1], 100);
-        assert!(guided.labelled.is_some() && guided.unlabelled.is_some() && guided.selected.is_some());
+    fn the_loss_has_the_terms_of_its_method() {
+        let kinds = |method: &Method| method.loss_terms().iter().map(|term| term.kind).collect::<Vec<_>>();
+        let method = paper(Base::FixMatch(FixMatch::default()), 10);
+        let mixup = LossKind::Mixup(crate::mixup::MixLoss::CrossEntropy);
+        assert_eq!(kinds(&method), [LossKind::Labelled, LossKind::Unlabelled, mixup]);
+        let plain = Method { mixup: None, unlabelled_weight: 0.5, ..method };
+        assert_eq!(kinds(&plain), [LossKind::Labelled, LossKind::Unlabelled]);
+        assert_eq!(plain.loss_terms()[1].weight, 0.5);
     }
 }

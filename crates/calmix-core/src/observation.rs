@@ -1,10 +1,13 @@
-//! What the network said about one group's batch.
+//! What the network said about a batch, and what else is known of it when its plan is made.
 
+use std::ops::Range;
 use std::{error, fmt};
 
 use crate::lanes::all_finite;
+use crate::margin::margin;
 use crate::matrix::Matrix;
 use crate::pair::Space;
+use crate::pseudo::Sums;
 
 /// One of the two batches of a step: row i is sample `ids[i]` as its weak view came out of the network.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +30,27 @@ pub struct Observation<'a> {
     pub labels: &'a [u32],
     /// D_U; without rows in supervised training.
     pub unlabelled: Rows<'a>,
+}
+
+/// What is known of one group's batch when its plan is made: what the network said, what the samples remember, what
+/// all groups share.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// What the network said.
+    pub seen: Observation<'a>,
+    /// How easy the rows are, this visit included; none where pairs are not guided by it, or not yet.
+    pub margins: Option<RowMargins<'a>>,
+    /// Sums over all shards of the step.
+    pub sums: &'a Sums,
+}
+
+/// How easy the rows of a batch are.
+#[derive(Debug, Clone, Copy)]
+pub struct RowMargins<'a> {
+    /// AUM of each labelled row.
+    pub aum: &'a [f64],
+    /// APM of each unlabelled row at its pseudo-label.
+    pub apm: &'a [f64],
 }
 
 /// An observation that contradicts itself.
@@ -105,6 +129,14 @@ impl fmt::Display for ObservationError {
 impl error::Error for ObservationError {}
 
 impl<'a> Rows<'a> {
+    /// Some of these rows.
+    #[must_use]
+    pub fn range(&self, rows: Range<usize>) -> Self {
+        let Self { ids, logits, features } = self;
+        let ids = ids.get(rows.clone()).unwrap_or_default();
+        Self { ids, logits: logits.range(rows.clone()), features: features.range(rows) }
+    }
+
     /// Row i in the space that similarity is measured in.
     pub fn vector(&self, space: Space, i: usize) -> &'a [f32] {
         match space {
@@ -127,10 +159,35 @@ impl<'a> Rows<'a> {
     }
 }
 
+impl Known<'_> {
+    /// Checks the observation, and that there is a margin for every row where there are any.
+    ///
+    /// # Errors
+    /// Names the first row or column that does not fit.
+    pub fn check(&self) -> Result<(), ObservationError> {
+        self.seen.check()?;
+        let Some(RowMargins { aum, apm }) = self.margins else { return Ok(()) };
+        let Observation { labelled, unlabelled, .. } = &self.seen;
+        for (batch, rows, margins) in [("labelled", labelled, aum), ("unlabelled", unlabelled, apm)] {
+            let (ids, got) = (rows.ids.len(), margins.len());
+            if ids != got {
+                return Err(ObservationError::Length { batch, what: "margins", ids, got });
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Observation<'_> {
     /// C.
     pub fn classes(&self) -> usize {
         self.labelled.logits.width()
+    }
+
+    /// The margin of each labelled row at its label.
+    pub fn margins(&self) -> Vec<f64> {
+        let rows = self.labelled.logits.iter().zip(self.labels);
+        rows.map(|(logits, &label)| margin(logits, label as usize)).collect()
     }
 
     /// Checks that all columns agree, labels are classes and numbers are finite.

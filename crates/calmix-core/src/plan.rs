@@ -5,16 +5,15 @@
 
 use std::{error, fmt};
 
-use crate::margin::margin;
+use crate::feedback::{Feedback, Total};
 use crate::method::{Method, MethodState};
 use crate::mixup::mixer::Mixer;
-use crate::mixup::{ApmFrom, Mix, Pairing, Row};
-use crate::observation::{Observation, ObservationError};
+use crate::mixup::{Mix, Pairing, Row};
+use crate::observation::{Known, ObservationError, RowMargins};
 use crate::pair::{Candidate, PairRule, SameSource};
 use crate::pseudo::PseudoLabels;
 use crate::rng::{Domain, Seed};
-use crate::samples::{SampleState, StateError};
-use crate::schedule::MixStart;
+use crate::samples::StateError;
 use crate::split::Halves;
 
 /// Everything the update needs.
@@ -29,6 +28,8 @@ pub struct StepPlan {
     pub targets: Vec<f32>,
     /// How difficult the rows are, where the pairs are guided by it and it is already known.
     pub difficulty: Option<Difficulty>,
+    /// What the method's state takes in once all groups have planned: the part of this group.
+    pub feedback: Feedback,
 }
 
 /// How difficult the rows of a batch are.
@@ -50,7 +51,7 @@ pub struct Difficulty {
 pub enum PlanError {
     /// The observation contradicts itself.
     Observation(ObservationError),
-    /// The memory of a sample could not be reached.
+    /// The method's state is another method's.
     State(StateError),
 }
 
@@ -90,68 +91,59 @@ impl From<StateError> for PlanError {
 /// | Algorithm 1 | here |
 /// |---|---|
 /// | 1: ŷ = argmax p(π(x̂)) for x̂ ∈ D_U | [`Base::pseudo_label`](crate::pseudo::Base::pseudo_label), with the weight that line 14 gives each row |
-/// | 2: AUM for D_L, APM for D_U | [`SampleState::visit_labelled`], [`SampleState::visit_unlabelled`] |
+/// | 2: AUM for D_L, APM for D_U | [`Known::margins`], which [`Samples`](crate::samples::Samples) keeps where its rows are seen |
 /// | 3–7: split by τ_L and τ_U into easy (≥) and hard (<) | [`Split::halves`](crate::split::Split::halves) |
 /// | 8–10: Mixup(D_L,easy, top-k dissimilar of D_U,hard) and Mixup(D_L,hard, top-k dissimilar of D_U,easy) | `kinds`, [`PairRule::partners`], [`Lambda::draw`](crate::mixup::Lambda::draw) |
 /// | 11: D_M = their union | [`StepPlan::mixes`] |
-/// | 12–15: the losses | the engine's, from this plan |
+/// | 12–15: the losses | the engine's, from this plan and [`Method::loss_terms`] |
 ///
-/// `seed` is the group's own: groups of one step draw independently. Nothing here depends on the order in which
-/// samples stand in the batch, except between several occurrences of one sample.
+/// A pure function: every process of a group makes the same plan from the same arguments. Groups of one step start
+/// from the same `state` and end in the same one. `seed` is the group's own: groups draw independently. Nothing here
+/// depends on the order in which samples stand in the batch, except between several occurrences of one sample.
 ///
 /// # Errors
-/// If the observation contradicts itself or is not finite (nothing is remembered then), or the memory of a
-/// sample cannot be reached.
+/// If what is known contradicts itself or is not finite, or the state belongs to another method.
 pub fn plan_step(
     method: &Method,
-    seen: &Observation<'_>,
+    known: &Known<'_>,
     state: &mut MethodState,
-    samples: &mut impl SampleState,
     seed: Seed,
     step: u64,
 ) -> Result<StepPlan, PlanError> {
-    seen.check()?;
+    known.check()?;
+    let seen = &known.seen;
     let (x, u) = (&seen.labelled, &seen.unlabelled);
 
     // 1: pseudo-labels for the unlabelled batch.
-    let pseudo = method.base.pseudo_label(x.logits, u.ids, u.logits, &mut state.base, samples)?;
+    let pseudo = method.base.pseudo_label(u.logits, known.sums, &mut state.base)?;
+    let in_use = Total::of(pseudo.weights.iter().map(|&w| f64::from(w)));
+    let mut plan =
+        StepPlan { pseudo, feedback: Feedback { in_use, ..Feedback::default() }, ..StepPlan::default() };
+    let Some(mixup) = &method.mixup else { return Ok(plan) };
 
-    let Some(mixup) = &method.mixup else {
-        return Ok(StepPlan { pseudo, ..StepPlan::default() });
-    };
-    let in_use = share_in_use(&mixup.start, &pseudo, samples)?;
-    let term = mixup.start.weight(step, in_use, &mut state.utilisation);
-    let mixer = Mixer { mixup, seen, pseudo: &pseudo, seed, step };
-
-    let difficulty = match mixup.pairing.guidance() {
-        None => None,
-        Some(guidance) => {
-            // 2: AUM for the labelled samples and APM for the unlabelled ones, this visit included.
-            let margins: Vec<f64> =
-                x.logits.iter().zip(seen.labels).map(|(z, &y)| margin(z, y as usize)).collect();
-            let aum = samples.visit_labelled(x.ids, &margins)?;
-            if term == 0.0 && guidance.apm_from == ApmFrom::MixStart {
-                return Ok(StepPlan { pseudo, ..StepPlan::default() });
-            }
-            let apm = samples.visit_unlabelled(u.ids, u.logits, &pseudo.labels)?;
-
-            // 3–7: split each batch into easy and hard.
-            let labelled = guidance.split.halves(&aum, x.ids, &mut state.labelled_line, samples)?;
-            let unlabelled = guidance.split.halves(&apm, u.ids, &mut state.unlabelled_line, samples)?;
-            Some(Difficulty { aum, apm, labelled, unlabelled })
-        }
-    };
+    if let (Some(guidance), Some(RowMargins { aum, apm })) = (mixup.pairing.guidance(), known.margins) {
+        // 2: AUM of the labelled samples and APM of the unlabelled ones are known. 3–7: easy and hard.
+        let labelled = guidance.split.halves(aum, x.ids, &state.labelled_line);
+        let unlabelled = guidance.split.halves(apm, u.ids, &state.unlabelled_line);
+        let followed = |values| guidance.split.followed(values).map(Total::one).unwrap_or_default();
+        plan.feedback.labelled_quantile = followed(aum);
+        plan.feedback.unlabelled_quantile = followed(apm);
+        plan.difficulty = Some(Difficulty { aum: aum.to_vec(), apm: apm.to_vec(), labelled, unlabelled });
+    }
+    let term = method.mix_weight(step, state);
     if term == 0.0 {
-        return Ok(StepPlan { pseudo, difficulty, ..StepPlan::default() });
+        return Ok(plan);
     }
 
     // 8–10: mix easy with hard, each with one of its k most dissimilar.
-    let pairs: Vec<Vec<(Row, Row)>> = match &difficulty {
-        None => vec![random_pairs(&mixer)],
-        Some(difficulty) => {
+    let mixer = Mixer { mixup, seen, pseudo: &plan.pseudo, seed, step };
+    let pairs: Vec<Vec<(Row, Row)>> = match (&mixup.pairing, &plan.difficulty) {
+        (Pairing::Random, _) => vec![random_pairs(&mixer)],
+        (_, None) => return Err(StateError::NotKept { what: "margins" }.into()),
+        (pairing, Some(difficulty)) => {
             let [le, lh] = difficulty.labelled.rows(Row::Labelled);
             let [ue, uh] = difficulty.unlabelled.rows(Row::Unlabelled);
-            let kinds: &[(&[Row], &[Row])] = match &mixup.pairing {
+            let kinds: &[(&[Row], &[Row])] = match pairing {
                 Pairing::All(_) => &[(&le, &lh), (&le, &uh), (&lh, &ue), (&ue, &uh)],
                 _ if u.ids.is_empty() => &[(&le, &lh), (&lh, &le)],
                 _ => &[(&le, &uh), (&lh, &ue)],
@@ -164,8 +156,9 @@ pub fn plan_step(
     // 11: D_M, their union.
     let mixed = pairs.iter().zip(0..).map(|(pairs, kind)| mixer.mix(kind, pairs)).collect();
     let mixes = mixer.unite(mixed, term as f32);
-    let targets = mixer.targets(&mixes, method.smoothing);
-    Ok(StepPlan { pseudo, mixes, targets, difficulty })
+    plan.targets = mixer.targets(&mixes, method.smoothing);
+    plan.mixes = mixes;
+    Ok(plan)
 }
 
 /// Each anchor with one of its most dissimilar in the pool; anchors without anyone are left out.
@@ -210,33 +203,4 @@ fn random_pairs(mixer: &Mixer<'_>) -> Vec<(Row, Row)> {
         Some((first, *others.get(stream.index(others.len()))?))
     };
     (0..x as u64).filter_map(pair).collect()
-}
-
-/// The share of the unlabelled samples in use, over all groups, where the start of the term depends on it.
-fn share_in_use(
-    start: &MixStart,
-    pseudo: &PseudoLabels,
-    samples: &mut impl SampleState,
-) -> Result<f64, StateError> {
-    if !matches!(start, MixStart::Utilisation { .. }) {
-        return Ok(0.0);
-    }
-    let mut sums = [pseudo.weights.iter().map(|&w| f64::from(w)).sum(), pseudo.weights.len() as f64];
-    samples.sum_over_groups(&mut sums)?;
-    Ok(if sums[1] > 0.0 { sums[0] / sums[1] } else { 0.0 })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::error::Error;
-
-    use super::*;
-
-    #[test]
-    fn a_failed_exchange_is_told_with_its_cause() {
-        let error = PlanError::from(StateError::Exchange("the line is dead".into()));
-        assert_eq!(error.to_string(), "the exchange with other processes failed");
-        assert_eq!(error.source().unwrap().to_string(), "the line is dead");
-        assert!(PlanError::from(StateError::UnknownSample { sample: 1 }).source().is_none());
-    }
 }

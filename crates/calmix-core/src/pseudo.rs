@@ -2,21 +2,23 @@
 //!
 //! Every rule takes the logits of the weak view and gives a hard label (the argmax) and a weight in [0, 1] per
 //! row; the unlabelled loss is `(1/μB) Σ_j w_j·H(ŷ_j, p(strong view j))`. What a rule remembers between steps
-//! is explicit: [`BaseState`] goes in and comes out, the memory of single samples is reached through
-//! [`SampleState`].
+//! is explicit: [`BaseState`] goes in and comes out. What it needs of all groups is in [`Sums`], what it needs of
+//! single samples in [`Samples`](crate::samples::Samples).
 
 mod fixmatch;
 mod flexmatch;
 mod softmatch;
+mod sums;
 
 use serde::{Deserialize, Serialize};
 
 pub use fixmatch::FixMatch;
 pub use flexmatch::{FlexMatch, FlexState, Mapping};
 pub use softmatch::{AlignmentTarget, MarginalInit, SoftMatch, SoftState, Statistics};
+pub use sums::{BatchSums, Sums};
 
 use crate::matrix::Matrix;
-use crate::samples::{SampleState, StateError};
+use crate::samples::StateError;
 use crate::softmax::argmax;
 
 /// A base algorithm.
@@ -69,28 +71,29 @@ impl Base {
         }
     }
 
-    /// Labels and weights of one group's unlabelled batch; `state` moves on by one step.
+    /// Whether its statistics are taken of [`Sums`] over all groups.
+    pub(crate) fn needs_sums(&self) -> bool {
+        matches!(self, Self::SoftMatch(_))
+    }
+
+    /// Labels and weights of one group's unlabelled batch; `state` takes in what the step's `sums` say.
     ///
     /// # Errors
-    /// If `state` belongs to another algorithm, or the memory of a sample cannot be reached.
+    /// If `state` belongs to another algorithm.
     pub fn pseudo_label(
         &self,
-        labelled: Matrix<'_>,
-        ids: &[u64],
         unlabelled: Matrix<'_>,
+        sums: &Sums,
         state: &mut BaseState,
-        samples: &mut impl SampleState,
     ) -> Result<PseudoLabels, StateError> {
         match (self, state) {
             (Self::Supervised, BaseState::Stateless) => {
                 Ok(PseudoLabels { labels: hard_labels(unlabelled), weights: vec![0.0; unlabelled.rows()] })
             }
             (Self::FixMatch(rule), BaseState::Stateless) => Ok(rule.pseudo_label(unlabelled)),
-            (Self::FlexMatch(rule), BaseState::FlexMatch(state)) => {
-                rule.pseudo_label(ids, unlabelled, state, samples)
-            }
+            (Self::FlexMatch(rule), BaseState::FlexMatch(state)) => Ok(rule.pseudo_label(unlabelled, state)),
             (Self::SoftMatch(rule), BaseState::SoftMatch(state)) => {
-                rule.pseudo_label(labelled, unlabelled, state, samples)
+                Ok(rule.pseudo_label(unlabelled, sums, state))
             }
             _ => Err(StateError::NotKept { what: "the base algorithm's statistics" }),
         }

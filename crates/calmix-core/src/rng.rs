@@ -67,10 +67,12 @@ pub enum Domain {
     Fold = 11,
     /// Seeds derived from a seed.
     Child = 12,
+    /// Which shard an unlabelled sample belongs to.
+    Membership = 13,
 }
 
 impl Seed {
-    /// The `n`-th seed derived from this one: a group of a step, or a kind of pair, that draws on its own.
+    /// The `n`-th seed derived from this one: a group or a shard of a step, or a kind of pair, that draws on its own.
     #[must_use]
     pub fn child(self, n: u64) -> Self {
         Self(self.stream(Domain::Child, 0, n).next_u64())

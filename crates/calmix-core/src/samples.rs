@@ -1,63 +1,152 @@
-//! What a run remembers of each sample, and who may hold it.
+//! What a run remembers of each unlabelled sample: APM and FlexMatch's label. Labelled ones are in
+//! [`labelled_samples`](crate::labelled_samples).
 //!
-//! [`plan_step`](crate::plan::plan_step) reaches the memory of single samples through [`SampleState`] alone.
-//! One process holds all of it in a [`LocalState`]; many processes each own a part and exchange the rows of a
-//! batch, and the plan cannot tell the difference.
+//! An unlabelled sample belongs to one shard of the step, which always draws it, so its state is where it is seen. It
+//! is found by its slot, the sample's place within its shard.
 
 use std::{error, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use crate::margin::{LabelledMargins, MarginStore};
+use crate::margin::MarginStore;
 use crate::matrix::Matrix;
+use crate::method::Method;
+use crate::pseudo::Base;
+use crate::softmax::argmax;
 
-/// The memory of single samples, and the sums that all groups of a step share.
-///
-/// All methods are called once a step by every process of a group, with the group's whole batch. The values
-/// that come back include this very visit: no sample is judged before it was seen.
-pub trait SampleState {
-    /// Takes in the margins of a labelled batch; the AUM of each row after it.
-    ///
-    /// # Errors
-    /// If a sample is unknown or the exchange with other processes fails.
-    fn visit_labelled(&mut self, ids: &[u64], margins: &[f64]) -> Result<Vec<f64>, StateError>;
-
-    /// Takes in the logits of an unlabelled batch; the APM of each row at its pseudo-label after it.
-    ///
-    /// # Errors
-    /// If a sample is unknown or the exchange with other processes fails.
-    fn visit_unlabelled(
-        &mut self,
-        ids: &[u64],
-        logits: Matrix<'_>,
-        pseudo: &[u32],
-    ) -> Result<Vec<f64>, StateError>;
-
-    /// FlexMatch: remembers the label of each row that has one in `selected`; what was remembered before,
-    /// row by row (a sample that occurs twice has its first label before its second).
-    ///
-    /// # Errors
-    /// If a sample is unknown or the exchange with other processes fails.
-    fn remember_selected(
-        &mut self,
-        ids: &[u64],
-        selected: &[Option<u32>],
-    ) -> Result<Vec<Option<u32>>, StateError>;
-
-    /// Adds up `sums` over all groups of this step, so that statistics of the method are global.
-    ///
-    /// # Errors
-    /// If the exchange with other processes fails.
-    fn sum_over_groups(&mut self, sums: &mut [f64]) -> Result<(), StateError>;
+/// The unlabelled samples that a process keeps the state of: only what the method needs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Samples {
+    /// Those of each shard that this process runs.
+    pub shards: Vec<ShardSamples>,
+    /// What the visits of this step replaced, oldest first.
+    undo: Vec<Undo>,
+    /// The pseudo-margins of [`Undo::Margins`], one row after the other.
+    undo_margins: Vec<f32>,
 }
 
-/// Why the memory of a sample could not be reached.
-#[derive(Debug)]
+/// The unlabelled samples of one shard, by slot.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShardSamples {
+    /// APM, where pairs are guided by difficulty.
+    pub margins: Option<MarginStore>,
+    /// FlexMatch's last confident label of each sample, −1 where there was none.
+    pub selected: Option<Vec<i32>>,
+}
+
+/// What a visit of a shard's unlabelled rows found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ShardVisit {
+    /// APM of each row at its pseudo-label, all visits of the step included; none where it is not averaged.
+    pub apm: Option<Vec<f32>>,
+    /// FlexMatch: by how many samples the histogram of each class changes; empty for other methods.
+    pub selected: Vec<f32>,
+}
+
+/// A sample as it was before a visit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Undo {
+    /// Shard, slot and visits; the row of margins is with those of other samples.
+    Margins(usize, u64, u32),
+    /// Shard, slot and label.
+    Selected(usize, usize, i32),
+}
+
+impl Samples {
+    /// Before the first step, for shards of `lengths` samples.
+    pub fn new(method: &Method, classes: usize, lengths: impl IntoIterator<Item = usize>) -> Self {
+        let guidance = method.mixup.as_ref().and_then(|mixup| mixup.pairing.guidance());
+        let shard = |samples| ShardSamples {
+            margins: guidance.map(|guidance| MarginStore::new(guidance.averaging, samples, classes)),
+            selected: matches!(method.base, Base::FlexMatch(_)).then(|| vec![-1; samples]),
+        };
+        Self { shards: lengths.into_iter().map(shard).collect(), ..Self::default() }
+    }
+
+    /// Takes in the logits of a shard's unlabelled rows, in this step with pseudo-margins if `margins`.
+    ///
+    /// # Errors
+    /// If there is no such shard or slot, or the logits have not C numbers.
+    pub fn visit_unlabelled(
+        &mut self,
+        method: &Method,
+        shard: usize,
+        slots: &[u64],
+        logits: Matrix<'_>,
+        margins: bool,
+    ) -> Result<ShardVisit, StateError> {
+        let undo = &mut self.undo;
+        let samples = self.shards.get_mut(shard).ok_or(StateError::NotKept { what: "such a shard" })?;
+        let rows = || slots.iter().copied().zip(logits.iter());
+        let mut visit = ShardVisit::default();
+        if margins {
+            let store = samples.margins.as_mut().ok_or(StateError::NotKept { what: "pseudo-margins" })?;
+            for (slot, row) in rows() {
+                let (visits, apm) = store.sample(slot)?;
+                self.undo_margins.extend_from_slice(apm);
+                undo.push(Undo::Margins(shard, slot, visits));
+                store.visit(slot, row)?;
+            }
+            let apm = rows().map(|(slot, row)| store.apm(slot, argmax(row) as u32));
+            visit.apm = Some(apm.collect::<Result<_, _>>()?);
+        }
+        if let Base::FlexMatch(rule) = &method.base {
+            let labels = samples.selected.as_mut().ok_or(StateError::NotKept { what: "selected labels" })?;
+            visit.selected = vec![0.0; logits.width()];
+            for (slot, row) in rows() {
+                let label = usize::try_from(slot).ok().and_then(|at| Some((at, labels.get_mut(at)?)));
+                let (at, label) = label.ok_or(StateError::UnknownSample { sample: slot })?;
+                let Some(new) = rule.selects(row) else { continue };
+                undo.push(Undo::Selected(shard, at, *label));
+                for (class, by) in [(Some(new), 1.0), (u32::try_from(*label).ok(), -1.0)] {
+                    if let Some(change) = class.and_then(|class| visit.selected.get_mut(class as usize)) {
+                        *change += by;
+                    }
+                }
+                *label = i32::try_from(new).map_err(|_| StateError::NotKept { what: "so large a class" })?;
+            }
+        }
+        Ok(visit)
+    }
+
+    /// The step counts.
+    pub fn commit(&mut self) {
+        self.undo.clear();
+        self.undo_margins.clear();
+    }
+
+    /// The step does not count: every visit since the last commit is taken back, the last one first.
+    pub fn undo(&mut self) {
+        while let Some(undo) = self.undo.pop() {
+            match undo {
+                Undo::Margins(shard, slot, visits) => {
+                    let store = self.shards.get_mut(shard).and_then(|shard| shard.margins.as_mut());
+                    if let Some(store) = store {
+                        let row = self.undo_margins.len().saturating_sub(store.parts().classes);
+                        // It was there when it was visited.
+                        let _ = store.put_back(slot, visits, &self.undo_margins[row..]);
+                        self.undo_margins.truncate(row);
+                    }
+                }
+                Undo::Selected(shard, at, before) => {
+                    let labels = self.shards.get_mut(shard).and_then(|shard| shard.selected.as_mut());
+                    if let Some(label) = labels.and_then(|labels| labels.get_mut(at)) {
+                        *label = before;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Why the state of a sample is not to be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StateError {
-    /// An id that the store was not made for.
+    /// A sample that the store was not made for.
     UnknownSample {
-        /// The id.
+        /// Its id, or its slot.
         sample: u64,
     },
     /// A row with another number of classes.
@@ -77,8 +166,6 @@ pub enum StateError {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// The processes that own the samples could not be reached.
-    Exchange(Box<dyn error::Error + Send + Sync>),
 }
 
 impl fmt::Display for StateError {
@@ -92,120 +179,70 @@ impl fmt::Display for StateError {
                 write!(f, "this state does not keep {what}: it was made for another method")
             }
             Self::Damaged { what } => write!(f, "damaged state: {what}"),
-            Self::Exchange(_) => f.write_str("the exchange with other processes failed"),
         }
     }
 }
 
-impl error::Error for StateError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        match self {
-            Self::Exchange(cause) => Some(cause.as_ref()),
-            _ => None,
-        }
-    }
-}
-
-/// The memory of all samples in one process: only what the method needs is kept.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LocalState {
-    /// AUM, where pairs are guided by difficulty.
-    pub labelled: Option<LabelledMargins>,
-    /// APM, where pairs are guided by difficulty.
-    pub unlabelled: Option<MarginStore>,
-    /// FlexMatch's last confident label of each sample, −1 where there was none.
-    pub selected: Option<Vec<i32>>,
-}
-
-impl SampleState for LocalState {
-    fn visit_labelled(&mut self, ids: &[u64], margins: &[f64]) -> Result<Vec<f64>, StateError> {
-        let store = self.labelled.as_mut().ok_or(StateError::NotKept { what: "labelled margins" })?;
-        for (&id, &margin) in ids.iter().zip(margins) {
-            store.visit(id, margin)?;
-        }
-        ids.iter().map(|&id| store.aum(id)).collect()
-    }
-
-    fn visit_unlabelled(
-        &mut self,
-        ids: &[u64],
-        logits: Matrix<'_>,
-        pseudo: &[u32],
-    ) -> Result<Vec<f64>, StateError> {
-        let store = self.unlabelled.as_mut().ok_or(StateError::NotKept { what: "pseudo-margins" })?;
-        for (&id, row) in ids.iter().zip(logits.iter()) {
-            store.visit(id, row)?;
-        }
-        ids.iter().zip(pseudo).map(|(&id, &class)| store.apm(id, class).map(f64::from)).collect()
-    }
-
-    fn remember_selected(
-        &mut self,
-        ids: &[u64],
-        selected: &[Option<u32>],
-    ) -> Result<Vec<Option<u32>>, StateError> {
-        let labels = self.selected.as_mut().ok_or(StateError::NotKept { what: "selected labels" })?;
-        ids.iter()
-            .zip(selected)
-            .map(|(&id, &new)| {
-                let label = usize::try_from(id)
-                    .ok()
-                    .and_then(|at| labels.get_mut(at))
-                    .ok_or(StateError::UnknownSample { sample: id })?;
-                let before = u32::try_from(*label).ok();
-                if let Some(new) = new {
-                    *label =
-                        i32::try_from(new).map_err(|_| StateError::NotKept { what: "so large a class" })?;
-                }
-                Ok(before)
-            })
-            .collect()
-    }
-
-    fn sum_over_groups(&mut self, _sums: &mut [f64]) -> Result<(), StateError> {
-        Ok(())
-    }
-}
+impl error::Error for StateError {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::margin::Averaging;
+    use crate::preset::paper;
+    use crate::pseudo::FlexMatch;
 
-    fn state() -> LocalState {
-        LocalState {
-            labelled: Some(LabelledMargins::new(&[3])),
-            unlabelled: Some(MarginStore::new(Averaging::PAPER, 4, 2)),
-            selected: Some(vec![-1; 4]),
-        }
+    fn flexmatch() -> Method {
+        paper(Base::FlexMatch(FlexMatch::default()), 10)
+    }
+
+    fn samples() -> Samples {
+        Samples::new(&flexmatch(), 2, [4, 3])
+    }
+
+    fn visit(samples: &mut Samples, shard: usize, slots: &[u64], logits: &[f32]) -> ShardVisit {
+        let logits = Matrix::new(logits, slots.len(), 2).unwrap();
+        samples.visit_unlabelled(&flexmatch(), shard, slots, logits, true).unwrap()
     }
 
     #[test]
     fn labels_are_overwritten_never_forgotten() {
-        let mut state = state();
-        assert_eq!(
-            state.remember_selected(&[1, 1, 2], &[Some(0), Some(1), None]).unwrap(),
-            [None, Some(0), None]
-        );
-        assert_eq!(state.remember_selected(&[1, 2], &[None, Some(1)]).unwrap(), [Some(1), None]);
-        assert_eq!(state.selected, Some(vec![-1, 1, 1, -1]));
+        let mut samples = samples();
+        let sure = [9.0, 0.0, 0.0, 9.0, 0.0, 0.1];
+        // Slot 1 is selected for class 0 and then for class 1 in one batch; slot 2 is not sure enough.
+        assert_eq!(visit(&mut samples, 0, &[1, 1, 2], &sure).selected, [0.0, 1.0]);
+        assert_eq!(visit(&mut samples, 0, &[1, 2], &[0.1, 0.0, 9.0, 0.0]).selected, [1.0, 0.0]);
+        assert_eq!(samples.shards[0].selected, Some(vec![-1, 1, 0, -1]));
+        assert_eq!(samples.shards[1].selected, Some(vec![-1; 3]));
     }
 
     #[test]
     fn values_include_the_visit_itself() {
-        let mut state = state();
-        assert_eq!(state.visit_labelled(&[3, 3], &[1.0, 2.0]).unwrap(), [1.5, 1.5]);
-        let logits = [2.0, 0.0];
-        let apm = state.visit_unlabelled(&[0], Matrix::new(&logits, 1, 2).unwrap(), &[0]).unwrap();
+        let mut samples = samples();
+        let apm = visit(&mut samples, 1, &[0], &[2.0, 0.0]).apm.unwrap();
         assert!((apm[0] - 0.997 * 2.0).abs() < 1e-6);
+    }
+
+    /// One sample twice in a batch: undone in reverse order.
+    #[test]
+    fn a_step_is_undone_whole() {
+        let mut samples = samples();
+        visit(&mut samples, 0, &[1, 0], &[9.0, 0.0, 0.1, 0.0]);
+        samples.commit();
+        let before = samples.clone();
+        visit(&mut samples, 0, &[1, 1, 2], &[0.0, 9.0, 9.0, 0.0, 0.0, 9.0]);
+        visit(&mut samples, 1, &[2], &[0.0, 9.0]);
+        assert_ne!(samples.shards, before.shards);
+        samples.undo();
+        assert_eq!(samples, before);
     }
 
     #[test]
     fn what_is_not_kept_is_said() {
-        let mut none = LocalState::default();
-        let error = none.visit_labelled(&[0], &[0.0]).unwrap_err().to_string();
-        assert_eq!(error, "this state does not keep labelled margins: it was made for another method");
-        assert!(state().remember_selected(&[9], &[None]).is_err());
+        let mut none = Samples::new(&Method { mixup: None, ..flexmatch() }, 2, [4]);
+        let logits = Matrix::new(&[0.0; 2], 1, 2).unwrap();
+        let error = none.visit_unlabelled(&flexmatch(), 0, &[0], logits, true).unwrap_err().to_string();
+        assert_eq!(error, "this state does not keep pseudo-margins: it was made for another method");
+        assert!(none.visit_unlabelled(&flexmatch(), 0, &[9], logits, false).is_err());
+        assert!(none.visit_unlabelled(&flexmatch(), 1, &[0], logits, false).is_err());
     }
 }

@@ -43,7 +43,7 @@ pub enum MixStart {
         /// The first step with its full weight.
         to: u64,
     },
-    /// Once the running share of unlabelled samples in use has passed a level; from then on always (beyond
+    /// From the step after the running share of unlabelled samples in use has passed a level, for good (beyond
     /// the paper). FlexMatch and SoftMatch use everything at the first steps, so give them a `not_before`.
     Utilisation {
         /// The share that has to be reached, in [0, 1].
@@ -73,8 +73,8 @@ impl MixStart {
         Self::At((u128::from(total) * 100 + 512).div_euclid(1024) as u64)
     }
 
-    /// The weight of the mixup term at `step`, in [0, 1], when `in_use` of the unlabelled samples count.
-    pub fn weight(self, step: u64, in_use: f64, utilisation: &mut Utilisation) -> f64 {
+    /// The weight of the mixup term at `step`, in [0, 1], by what earlier steps left in `utilisation`.
+    pub fn weight(self, step: u64, utilisation: &Utilisation) -> f64 {
         match self {
             Self::At(start) => f64::from(u8::from(step >= start)),
             Self::Ramp { from, to } if step < from.max(to) => {
@@ -82,15 +82,18 @@ impl MixStart {
                 0.5 - 0.5 * libm::cos(std::f64::consts::PI * done)
             }
             Self::Ramp { .. } => 1.0,
-            Self::Utilisation { level, momentum, not_before } => {
-                if step >= not_before {
-                    let rule = Averaging::Exponential { rho: momentum };
-                    utilisation.share += rule.step_size(utilisation.steps) * (in_use - utilisation.share);
-                    utilisation.steps = utilisation.steps.saturating_add(1);
-                    utilisation.passed |= utilisation.share >= level;
-                }
-                f64::from(u8::from(utilisation.passed))
-            }
+            Self::Utilisation { .. } => f64::from(u8::from(utilisation.passed)),
+        }
+    }
+
+    /// Takes in that `in_use` of the unlabelled samples counted at `step`, for the steps after it.
+    pub(crate) fn take_in(self, step: u64, in_use: f64, utilisation: &mut Utilisation) {
+        let Self::Utilisation { level, momentum, not_before } = self else { return };
+        if step >= not_before {
+            let rule = Averaging::Exponential { rho: momentum };
+            utilisation.share += rule.step_size(utilisation.steps) * (in_use - utilisation.share);
+            utilisation.steps = utilisation.steps.saturating_add(1);
+            utilisation.passed |= utilisation.share >= level;
         }
     }
 }
@@ -115,21 +118,21 @@ mod tests {
     fn the_papers_warm_up() {
         assert_eq!(MixStart::paper(1 << 20), MixStart::At(102_400));
         assert_eq!(MixStart::paper(2_000), MixStart::At(195));
-        let mut unused = Utilisation::default();
-        let weights = [102_399, 102_400].map(|s| MixStart::At(102_400).weight(s, 1.0, &mut unused));
+        let unused = Utilisation::default();
+        let weights = [102_399, 102_400].map(|s| MixStart::At(102_400).weight(s, &unused));
         assert_eq!(weights, [0.0, 1.0]);
     }
 
     #[test]
     fn a_ramp_rises_without_a_jump() {
-        let mut unused = Utilisation::default();
+        let unused = Utilisation::default();
         let ramp = MixStart::Ramp { from: 10, to: 20 };
-        let weights: Vec<f64> = (0..25).map(|s| ramp.weight(s, 1.0, &mut unused)).collect();
+        let weights: Vec<f64> = (0..25).map(|s| ramp.weight(s, &unused)).collect();
         assert!(weights[..=10].iter().all(|&w| w == 0.0) && weights[20..].iter().all(|&w| w == 1.0));
         assert!((weights[15] - 0.5).abs() < 1e-15);
         assert!(weights.windows(2).all(|w| w[0] <= w[1]));
         let backwards = MixStart::Ramp { from: 20, to: 10 };
-        assert_eq!([0, 20].map(|s| backwards.weight(s, 1.0, &mut unused)), [0.0, 1.0]);
+        assert_eq!([0, 20].map(|s| backwards.weight(s, &unused)), [0.0, 1.0]);
     }
 
     #[test]
@@ -139,8 +142,12 @@ mod tests {
         let weights: Vec<f64> = [1.0, 1.0, 0.2, 0.4, 0.9, 0.0, 0.0]
             .iter()
             .zip(0..)
-            .map(|(&u, s)| start.weight(s, u, &mut seen))
+            .map(|(&u, s)| {
+                let weight = start.weight(s, &seen);
+                start.take_in(s, u, &mut seen);
+                weight
+            })
             .collect();
-        assert_eq!(weights, [0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(weights, [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0], "the level is passed in the step before");
     }
 }

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::mixup::Row;
-use crate::samples::{SampleState, StateError};
 
 /// Where the line between easy and hard is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -53,45 +52,36 @@ impl Halves {
 }
 
 impl Split {
-    /// Splits rows with these values (AUM or APM, one per row) and sample ids.
-    ///
-    /// # Errors
-    /// If the running quantile's exchange between groups fails.
-    pub fn halves(
-        self,
-        values: &[f64],
-        ids: &[u64],
-        running: &mut RunningQuantile,
-        samples: &mut impl SampleState,
-    ) -> Result<Halves, StateError> {
-        Ok(match self {
+    /// Splits rows with these values (AUM or APM, one per row) and sample ids; a running line stands where earlier
+    /// steps left it, and at the batch's own quantile before the first.
+    pub fn halves(self, values: &[f64], ids: &[u64], running: &RunningQuantile) -> Halves {
+        match self {
             Self::Rank => by_rank(values, ids),
             Self::Median => by_threshold(values, quantile(values, 0.5)),
-            Self::Running { quantile: q, momentum } => {
-                running.take_in(values, q, momentum, samples)?;
-                by_threshold(values, running.value)
+            Self::Running { quantile: q, .. } => {
+                let line = if running.steps == 0 { quantile(values, q) } else { running.value };
+                by_threshold(values, line)
             }
-        })
+        }
+    }
+
+    /// The quantile of these values that a running line follows; none for other rules, and for no values.
+    pub(crate) fn followed(self, values: &[f64]) -> Option<f64> {
+        match self {
+            Self::Running { quantile: q, .. } if !values.is_empty() => Some(quantile(values, q)),
+            _ => None,
+        }
     }
 }
 
 impl RunningQuantile {
-    fn take_in(
-        &mut self,
-        values: &[f64],
-        q: f64,
-        momentum: f64,
-        samples: &mut impl SampleState,
-    ) -> Result<(), StateError> {
-        let mut sums = if values.is_empty() { [0.0; 2] } else { [quantile(values, q), 1.0] };
-        samples.sum_over_groups(&mut sums)?;
-        let [sum, groups] = sums;
-        if groups > 0.0 {
+    /// Follows the mean of the quantiles of a step's groups, where any group had rows.
+    pub(crate) fn take_in(&mut self, quantile: Option<f64>, momentum: f64) {
+        if let Some(quantile) = quantile {
             let rule = crate::margin::Averaging::Exponential { rho: momentum };
-            self.value += rule.step_size(self.steps) * (sum / groups - self.value);
+            self.value += rule.step_size(self.steps) * (quantile - self.value);
             self.steps = self.steps.saturating_add(1);
         }
-        Ok(())
     }
 }
 
@@ -126,10 +116,9 @@ fn quantile(values: &[f64], q: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::LocalState;
 
     fn halves(split: Split, values: &[f64], ids: &[u64]) -> Halves {
-        split.halves(values, ids, &mut RunningQuantile::default(), &mut LocalState::default()).unwrap()
+        split.halves(values, ids, &RunningQuantile::default())
     }
 
     #[test]
@@ -149,15 +138,20 @@ mod tests {
     }
 
     #[test]
-    fn a_running_line_is_absolute() {
+    fn a_running_line_is_absolute_and_lags_by_one_step() {
         let split = Split::Running { quantile: 0.5, momentum: 0.9 };
         let mut running = RunningQuantile::default();
-        split.halves(&[0.0, 1.0, 2.0], &[0, 1, 2], &mut running, &mut LocalState::default()).unwrap();
+        let first = split.halves(&[0.0, 1.0, 2.0], &[0, 1, 2], &running);
+        assert_eq!(first, Halves { easy: vec![1, 2], hard: vec![0] }, "by the batch's own median");
+        running.take_in(split.followed(&[0.0, 1.0, 2.0]), 0.9);
         assert_eq!(running.value, 1.0, "the first step is taken whole");
-        let easy = split.halves(&[8.0, 9.0], &[0, 1], &mut running, &mut LocalState::default()).unwrap();
+        let easy = split.halves(&[8.0, 9.0], &[0, 1], &running);
         assert_eq!(easy, Halves { easy: vec![0, 1], hard: vec![] });
+        running.take_in(split.followed(&[8.0, 9.0]), 0.9);
         // Weights of a bias-corrected average with ρ = 0.9 after two steps: 9/19 and 10/19.
         assert!((running.value - (9.0 * 1.0 + 10.0 * 8.5) / 19.0).abs() < 1e-12);
+        running.take_in(split.followed(&[]), 0.9);
+        assert_eq!(running.steps, 2, "no rows say nothing");
     }
 
     #[test]

@@ -4,17 +4,17 @@
 
 use calmix_core::margin::{Averaging, LabelledMargins, MarginStore, margin};
 use calmix_core::matrix::Matrix;
+use calmix_core::method::Method;
 use calmix_core::mixup::Row;
 use calmix_core::observation::{Observation, Rows};
 use calmix_core::pair::Dissimilar;
-use calmix_core::plan::plan_step;
+use calmix_core::planner::Planner;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{
-    AlignmentTarget, Base, FixMatch, FlexMatch, FlexState, Mapping, MarginalInit, SoftMatch, SoftState,
-    Statistics,
+    AlignmentTarget, Base, BaseState, FixMatch, FlexMatch, Mapping, MarginalInit, SoftMatch, SoftState,
+    Statistics, Sums,
 };
 use calmix_core::rng::{Domain, Seed, Stream};
-use calmix_core::samples::LocalState;
 use calmix_core::schedule::MixStart;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -96,17 +96,23 @@ fn flexmatch_masks_counts_and_thresholds() {
         let mapping = mappings[draw(s, 0, 4)];
         let (warmup, threshold) = (s.below(2) == 1, (0.5 + 0.45 * s.uniform()) as f32);
         let rule = FlexMatch { threshold, mapping, warmup };
-        let mut state = FlexState::new(classes, samples as u64);
-        let mut memory = LocalState { selected: Some(vec![-1; samples]), ..LocalState::default() };
+        let method = Method { mixup: None, ..paper(Base::FlexMatch(rule), 10) };
+        let mut planner = Planner::new(method, classes, &[], samples, Seed(0));
         let mut masks = String::new();
         for _ in 0..steps {
             let ids: Vec<u64> = (0..batch).map(|_| s.below(samples as u64)).collect();
             let z = matrix(s, batch, classes, 6.0);
             let z = Matrix::new(&z, batch, classes).unwrap();
-            let pseudo = rule.pseudo_label(&ids, z, &mut state, &mut memory).unwrap();
+            let none = Matrix::new(&[], batch, 0).unwrap();
+            let rows = |ids, logits, features| Rows { ids, logits, features };
+            let labelled = rows(&[], z.range(0..0), none.range(0..0));
+            let seen = Observation { labelled, labels: &[], unlabelled: rows(&ids, z, none) };
+            let planned = planner.plan(&seen, &ids, 0).unwrap();
+            let pseudo = planner.commit(planned).pseudo;
             masks.extend(pseudo.weights.iter().map(|&w| if w == 1.0 { '1' } else { '0' }));
         }
         assert_eq!(masks, expected.masks, "case {}", expected.case);
+        let BaseState::FlexMatch(state) = planner.state.base else { panic!("another method's state") };
         assert_eq!(state.selected, expected.counts, "case {}", expected.case);
         for (found, e) in rule.thresholds(&state).iter().zip(&expected.thresholds) {
             assert!((found - e).abs() < 1e-11, "case {}: {found} is not {e}", expected.case);
@@ -143,7 +149,8 @@ fn softmatch_moments_and_weights() {
             let (zu, zx) = (matrix(s, rows, classes, 5.0), matrix(s, labelled_rows, classes, 5.0));
             let (zu, zx) =
                 (Matrix::new(&zu, rows, classes).unwrap(), Matrix::new(&zx, labelled_rows, classes).unwrap());
-            weights = rule.pseudo_label(zx, zu, &mut state, &mut LocalState::default()).unwrap().weights;
+            let sums = Sums::of(&Base::SoftMatch(rule), zx, zu);
+            weights = rule.pseudo_label(zu, &sums, &mut state).weights;
         }
         let close = |a: f64, b: f64| (a - b).abs() < F32_SOFTMAX;
         assert!(close(state.mean, expected.mean), "case {}: mean {}", expected.case, state.mean);
@@ -177,8 +184,8 @@ fn whole_plans() {
                 if by_fraction { Dissimilar::Fraction(share) } else { Dissimilar::Count(count) };
         }
         let all: Vec<u64> = (0..samples as u64).collect();
-        let mut state = method.initial_state(classes, samples as u64);
-        let mut memory = method.local_state(classes, &all, samples);
+        let seed = Seed(SEED + expected.case);
+        let mut planner = Planner::new(method, classes, &all, samples, seed);
         let mut last = None;
         for step in 0..steps {
             let ids = |s: &mut Stream, count: usize, below: usize| -> Vec<u64> {
@@ -199,8 +206,8 @@ fn whole_plans() {
                 labels: &y,
                 unlabelled: rows(&u_ids, &zu, &fu, unlabelled),
             };
-            let seed = Seed(SEED + expected.case);
-            last = Some(plan_step(&method, &seen, &mut state, &mut memory, seed, step).unwrap());
+            let planned = planner.plan(&seen, &u_ids, step).unwrap();
+            last = Some(planner.commit(planned));
         }
         let mixes = last.unwrap().mixes;
         let pairs: Vec<(usize, usize)> = mixes

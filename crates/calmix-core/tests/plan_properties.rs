@@ -6,48 +6,35 @@
 mod batch;
 #[path = "plan_properties/methods.rs"]
 mod methods;
-#[path = "plan_properties/owned.rs"]
-mod owned;
 
 use std::collections::BTreeSet;
 
-use calmix_core::method::{Method, MethodState};
+use calmix_core::matrix::Matrix;
+use calmix_core::method::Method;
 use calmix_core::mixup::{ApmFrom, MixLoss, Pairing, Row};
 use calmix_core::observation::Observation;
 use calmix_core::pair::SameSource;
-use calmix_core::plan::{PlanError, StepPlan, plan_step};
+use calmix_core::plan::{PlanError, StepPlan};
+use calmix_core::planner::Planner;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, BaseState, FixMatch, FlexMatch, SoftMatch};
 use calmix_core::rng::{Domain, Seed};
-use calmix_core::samples::{LocalState, SampleState, StateError};
+use calmix_core::samples::{Samples, StateError};
 use calmix_core::schedule::MixStart;
 use proptest::prelude::*;
 
 use batch::{Batch, SAMPLES, Values};
 use methods::methods;
-use owned::Owned;
 
-/// A run of one method: its state and the memory of its samples.
-#[derive(Debug, Clone, PartialEq)]
-struct Run<S> {
-    method: Method,
-    state: MethodState,
-    memory: S,
+fn planner(method: Method, classes: usize) -> Planner {
+    let all: Vec<u64> = (0..SAMPLES as u64).collect();
+    Planner::new(method, classes, &all, SAMPLES, Seed(5))
 }
 
-impl Run<LocalState> {
-    fn new(method: Method, classes: usize) -> Self {
-        let all: Vec<u64> = (0..SAMPLES as u64).collect();
-        let state = method.initial_state(classes, SAMPLES as u64);
-        Self { method, state, memory: method.local_state(classes, &all, SAMPLES) }
-    }
-}
-
-impl<S: SampleState> Run<S> {
-    fn step(&mut self, batch: &Batch, step: u64) -> StepPlan {
-        let seen = batch.observation();
-        plan_step(&self.method, &seen, &mut self.state, &mut self.memory, Seed(5), step).unwrap()
-    }
+/// A step that counts. A sample's slot is its id.
+fn advance(planner: &mut Planner, batch: &Batch, step: u64) -> StepPlan {
+    let planned = planner.plan(&batch.observation(), &batch.u_ids, step).unwrap();
+    planner.commit(planned)
 }
 
 fn values() -> impl Strategy<Value = Values> {
@@ -72,11 +59,11 @@ proptest! {
     /// of the kinds their method allows.
     #[test]
     fn plans_are_sound(method in methods(), size in sizes(), values in values(), case in any::<u64>()) {
-        let mut run = Run::new(method, size[2]);
+        let mut run = planner(method, size[2]);
         let mixup = method.mixup.unwrap();
         for step in 0..4 {
             let batch = Batch::draw(case.wrapping_add(step), size, values, false);
-            let plan = run.step(&batch, step);
+            let plan = advance(&mut run, &batch, step);
             prop_assert_eq!(plan.pseudo.labels.len(), batch.u_ids.len());
             prop_assert!(plan.pseudo.weights.iter().all(|w| (0.0..=1.0).contains(w)));
             prop_assert_eq!(plan.targets.len(), plan.mixes.len() * batch.classes);
@@ -122,10 +109,10 @@ proptest! {
     #[test]
     fn the_histogram_equals_a_recount(warmup in any::<bool>(), size in sizes(), case in any::<u64>()) {
         let base = Base::FlexMatch(FlexMatch { threshold: 0.4, warmup, ..FlexMatch::default() });
-        let mut run = Run::new(Method { mixup: None, ..paper(base, 10) }, size[2]);
+        let mut run = planner(Method { mixup: None, ..paper(base, 10) }, size[2]);
         for step in 0..6 {
-            run.step(&Batch::draw(case.wrapping_add(step), size, Values::Ordinary, false), step);
-            let labels = run.memory.selected.as_ref().unwrap();
+            advance(&mut run, &Batch::draw(case.wrapping_add(step), size, Values::Ordinary, false), step);
+            let labels = run.samples.shards[0].selected.as_ref().unwrap();
             let BaseState::FlexMatch(state) = &run.state.base else { panic!("not FlexMatch's state") };
             for (class, &count) in state.selected.iter().enumerate() {
                 let recount = labels.iter().filter(|&&label| usize::try_from(label) == Ok(class)).count();
@@ -138,18 +125,20 @@ proptest! {
     /// A run that was written down and read back goes on with the same bits.
     #[test]
     fn state_round_trips(method in methods(), size in sizes(), case in any::<u64>()) {
-        let mut run = Run::new(method, size[2]);
+        let mut run = planner(method, size[2]);
         for step in 0..3 {
-            run.step(&Batch::draw(case.wrapping_add(step), size, Values::Ordinary, false), step);
+            advance(&mut run, &Batch::draw(case.wrapping_add(step), size, Values::Ordinary, false), step);
         }
-        let mut restored = Run {
-            method: serde_json::from_str(&serde_json::to_string(&run.method).unwrap()).unwrap(),
-            state: serde_json::from_str(&serde_json::to_string(&run.state).unwrap()).unwrap(),
-            memory: serde_json::from_str(&serde_json::to_string(&run.memory).unwrap()).unwrap(),
-        };
+        let method = serde_json::from_str(&serde_json::to_string(&run.method).unwrap()).unwrap();
+        let mut restored = planner(method, size[2]);
+        restored.state = serde_json::from_str(&serde_json::to_string(&run.state).unwrap()).unwrap();
+        let shards = serde_json::to_string(&run.samples.shards).unwrap();
+        restored.samples.shards = serde_json::from_str(&shards).unwrap();
+        let labelled = serde_json::to_string(&run.labelled.margins).unwrap();
+        restored.labelled.margins = serde_json::from_str(&labelled).unwrap();
         prop_assert_eq!(&run, &restored);
         let next = Batch::draw(case.wrapping_sub(1), size, Values::Ordinary, false);
-        prop_assert_eq!(run.step(&next, 3), restored.step(&next, 3));
+        prop_assert_eq!(advance(&mut run, &next, 3), advance(&mut restored, &next, 3));
         prop_assert_eq!(run, restored);
     }
 
@@ -157,7 +146,7 @@ proptest! {
     /// last bits of SoftMatch's weights may not agree.)
     #[test]
     fn the_order_of_the_batch_does_not_matter(method in methods(), size in sizes(), case in any::<u64>()) {
-        let (mut run, mut other) = (Run::new(method, size[2]), Run::new(method, size[2]));
+        let (mut run, mut other) = (planner(method, size[2]), planner(method, size[2]));
         for step in 0..4 {
             let batch = Batch::draw(case.wrapping_add(step), size, Values::Ordinary, true);
             let s = &mut Seed(case).stream(Domain::Split, step, 0);
@@ -167,8 +156,8 @@ proptest! {
                 order
             };
             let (x_order, u_order) = (order(batch.x_ids.len()), order(batch.u_ids.len()));
-            let plan = run.step(&batch, step);
-            let moved = other.step(&batch.reordered(&x_order, &u_order), step);
+            let plan = advance(&mut run, &batch, step);
+            let moved = advance(&mut other, &batch.reordered(&x_order, &u_order), step);
             for (j, &row) in u_order.iter().enumerate() {
                 prop_assert_eq!(moved.pseudo.labels[j], plan.pseudo.labels[row]);
                 prop_assert!((moved.pseudo.weights[j] - plan.pseudo.weights[row]).abs() < 1e-5);
@@ -188,18 +177,48 @@ proptest! {
         }
     }
 
-    /// Who owns which samples changes nothing, to the bit.
+    /// Which shard a sample belongs to changes nothing, to the bit: rows that are visited shard by shard have the same
+    /// margins, and change FlexMatch's histogram by the same numbers.
     #[test]
-    fn owners_give_the_same_plan(
-        method in methods(), size in sizes(), parts in 1..5_usize, case in any::<u64>()
+    fn shards_remember_what_one_shard_would(
+        method in methods(), size in sizes(), shards in 1..5_u64, case in any::<u64>()
     ) {
-        let mut local = Run::new(method, size[2]);
-        let memory = Owned::new(&method, size[2], parts);
-        let mut owned = Run { method, state: local.state.clone(), memory };
+        let lengths = (0..shards).map(|shard| (SAMPLES as u64 - shard).div_ceil(shards) as usize);
+        let mut one = Samples::new(&method, size[2], [SAMPLES]);
+        let mut many = Samples::new(&method, size[2], lengths);
+        let guided = method.mixup.is_some_and(|mixup| mixup.pairing.guidance().is_some());
         for step in 0..4 {
             let batch = Batch::draw(case.wrapping_add(step), size, Values::Ordinary, false);
-            prop_assert_eq!(local.step(&batch, step), owned.step(&batch, step));
-            prop_assert_eq!(&local.state, &owned.state);
+            let logits = batch.observation().unlabelled.logits;
+            let whole = one.visit_unlabelled(&method, 0, &batch.u_ids, logits, guided).unwrap();
+            let mut selected = vec![0.0; whole.selected.len()];
+            for shard in 0..shards {
+                let rows: Vec<usize> =
+                    (0..batch.u_ids.len()).filter(|&row| batch.u_ids[row] % shards == shard).collect();
+                let slots: Vec<u64> = rows.iter().map(|&row| batch.u_ids[row] / shards).collect();
+                let own: Vec<f32> = rows.iter().flat_map(|&row| logits.row(row)).copied().collect();
+                let own = Matrix::new(&own, rows.len(), logits.width()).unwrap();
+                let visit = many.visit_unlabelled(&method, shard as usize, &slots, own, guided).unwrap();
+                for (&row, apm) in rows.iter().zip(visit.apm.iter().flatten()) {
+                    prop_assert_eq!(whole.apm.as_ref().unwrap()[row].to_bits(), apm.to_bits());
+                }
+                selected.iter_mut().zip(visit.selected).for_each(|(sum, change)| *sum += change);
+            }
+            prop_assert_eq!(&selected, &whole.selected);
+        }
+    }
+
+    /// A step that does not count leaves nothing behind, whatever the method.
+    #[test]
+    fn an_undone_step_leaves_nothing(method in methods(), size in sizes(), case in any::<u64>()) {
+        let mut run = planner(method, size[2]);
+        for step in 0..3 {
+            let batch = Batch::draw(case.wrapping_add(step), size, Values::Ordinary, false);
+            let before = run.clone();
+            run.plan(&batch.observation(), &batch.u_ids, step).unwrap();
+            run.undo();
+            prop_assert_eq!(&run, &before);
+            advance(&mut run, &batch, step);
         }
     }
 }
@@ -216,14 +235,15 @@ fn at_once(base: Base) -> Method {
 
 #[test]
 fn without_unlabelled_data_easy_and_hard_labelled_meet() {
-    let plan = Run::new(at_once(Base::Supervised), 3).step(&ordinary([9, 0, 3, 4]), 0);
+    let plan = advance(&mut planner(at_once(Base::Supervised), 3), &ordinary([9, 0, 3, 4]), 0);
     assert_eq!(plan.mixes.len(), 9, "5 easy with hard, 4 hard with easy");
     assert!(plan.mixes.iter().all(|mix| matches!((mix.a, mix.b), (Row::Labelled(_), Row::Labelled(_)))));
 }
 
 #[test]
 fn the_papers_batch_gives_one_mixture_per_label() {
-    let plan = Run::new(at_once(Base::FixMatch(FixMatch::default())), 3).step(&ordinary([8, 30, 3, 4]), 0);
+    let plan =
+        advance(&mut planner(at_once(Base::FixMatch(FixMatch::default())), 3), &ordinary([8, 30, 3, 4]), 0);
     assert_eq!(plan.mixes.len(), 8);
     assert!(plan.mixes.iter().all(|mix| mix.weight == 1.0 / 8.0));
     assert_eq!(plan.mixes.iter().map(|mix| mix.lambda.to_bits()).collect::<BTreeSet<_>>().len(), 2);
@@ -234,7 +254,7 @@ fn mixup_all_has_four_kinds_of_pairs() {
     let mut method = at_once(Base::FixMatch(FixMatch::default()));
     let mixup = method.mixup.as_mut().unwrap();
     mixup.pairing = Pairing::All(*mixup.pairing.guidance().unwrap());
-    let plan = Run::new(method, 3).step(&ordinary([8, 30, 3, 4]), 0);
+    let plan = advance(&mut planner(method, 3), &ordinary([8, 30, 3, 4]), 0);
     // LE+LH, LE+UH and LH+UE from 4 labelled rows each, UE+UH from 15 unlabelled ones.
     assert_eq!(plan.mixes.len(), 4 + 4 + 4 + 15);
 }
@@ -243,7 +263,7 @@ fn mixup_all_has_four_kinds_of_pairs() {
 fn random_mixup_has_as_many_pairs_as_labels() {
     let mut method = at_once(Base::FixMatch(FixMatch::default()));
     method.mixup.as_mut().unwrap().pairing = Pairing::Random;
-    let plan = Run::new(method, 3).step(&ordinary([8, 30, 3, 4]), 0);
+    let plan = advance(&mut planner(method, 3), &ordinary([8, 30, 3, 4]), 0);
     assert_eq!(plan.mixes.len(), 8);
     assert!(plan.difficulty.is_none());
 }
@@ -251,30 +271,31 @@ fn random_mixup_has_as_many_pairs_as_labels() {
 #[test]
 fn before_the_mixup_begins_margins_are_kept_or_not_as_the_method_says() {
     let batch = ordinary([8, 30, 3, 4]);
-    let mut run = Run::new(paper(Base::FixMatch(FixMatch::default()), 1000), 3);
-    let plan = run.step(&batch, 0);
+    let mut run = planner(paper(Base::FixMatch(FixMatch::default()), 1000), 3);
+    let plan = advance(&mut run, &batch, 0);
     assert!(plan.mixes.is_empty() && plan.difficulty.is_some());
-    let visited =
-        |run: &Run<LocalState>| run.memory.unlabelled.as_ref().unwrap().parts().visits.iter().sum::<u32>();
+    let visited = |run: &Planner| -> u32 {
+        run.samples.shards[0].margins.as_ref().unwrap().parts().visits.iter().sum()
+    };
     assert_eq!(visited(&run), 30);
 
     let mut late = run.method;
     if let Pairing::CalibrateMix(guidance) = &mut late.mixup.as_mut().unwrap().pairing {
         guidance.apm_from = ApmFrom::MixStart;
     }
-    let mut run = Run::new(late, 3);
-    assert!(run.step(&batch, 0).difficulty.is_none());
-    let aum = &run.memory.labelled.as_ref().unwrap().parts().visits;
+    let mut run = planner(late, 3);
+    assert!(advance(&mut run, &batch, 0).difficulty.is_none());
+    let aum = &run.labelled.margins.as_ref().unwrap().parts().visits;
     assert_eq!((visited(&run), aum.iter().sum::<u32>()), (0, 8));
 }
 
 #[test]
 fn what_is_not_finite_is_refused_and_not_remembered() {
-    let mut run = Run::new(at_once(Base::SoftMatch(SoftMatch::default())), 3);
+    let mut run = planner(at_once(Base::SoftMatch(SoftMatch::default())), 3);
     let before = run.clone();
     let mut batch = ordinary([8, 30, 3, 4]);
     batch.zu[7] = f32::NAN;
-    let refused = plan_step(&run.method, &batch.observation(), &mut run.state, &mut run.memory, Seed(5), 0);
+    let refused = run.plan(&batch.observation(), &batch.u_ids, 0);
     let message = refused.unwrap_err().to_string();
     let sample = batch.u_ids[2];
     assert_eq!(
@@ -286,13 +307,10 @@ fn what_is_not_finite_is_refused_and_not_remembered() {
 
 #[test]
 fn what_contradicts_itself_is_refused() {
-    let mut run = Run::new(at_once(Base::Supervised), 3);
+    let mut run = planner(at_once(Base::Supervised), 3);
     let mut batch = ordinary([4, 6, 3, 2]);
     batch.y[1] = 3;
-    let mut refusal = |batch: &Batch| {
-        let seen = batch.observation();
-        plan_step(&run.method, &seen, &mut run.state, &mut run.memory, Seed(5), 0).unwrap_err()
-    };
+    let mut refusal = |batch: &Batch| run.plan(&batch.observation(), &batch.u_ids, 0).unwrap_err();
     assert_eq!(refusal(&batch).to_string(), "row 1 has label 3, but there are 3 classes");
     batch.y = vec![0; 3];
     assert_eq!(refusal(&batch).to_string(), "the labelled batch has 4 ids but 3 rows of labels");

@@ -42,6 +42,7 @@ mod corrupt;
 mod crew;
 mod error;
 mod evaluation;
+mod lane;
 mod loan;
 mod members;
 mod memory;
@@ -151,8 +152,9 @@ impl<V: Views + 'static> Loader<V> {
     /// Starts the workers on the first batches.
     ///
     /// # Errors
-    /// If a stream that takes rows has no samples, a part does not exist, a batch does not fit into memory, or
-    /// the system refuses a thread.
+    /// If a stream that takes rows has no samples, a batch cannot be cut into equal shards, there are fewer
+    /// unlabelled samples than shards, a shard does not exist, a batch does not fit into memory, or the system
+    /// refuses a thread.
     pub fn new(
         pictures: Arc<dyn Pictures>,
         views: Arc<V>,

@@ -1,9 +1,12 @@
 //! Which sample comes when: a pure function of the seed and the position, at any size.
 //!
-//! A stream visits its samples epoch by epoch, each exactly once an epoch, in an order that is new every epoch.
+//! An order visits its samples epoch by epoch, each exactly once an epoch, in a way that is new every epoch.
 //! The order is never written down: [`Order::at`] computes any place of it, so a billion samples need no array
-//! and resuming needs no state. A step takes the next rows of the stream ([`Feed`]); rows belong to logical
-//! shards ([`Sharding`]), and processes only choose which shards they run, so a batch never depends on their number.
+//! and resuming needs no state. A step takes the next rows of it ([`Feed`]).
+//!
+//! Rows belong to logical shards ([`Sharding`]), and processes only choose which shards they run, so a batch never
+//! depends on their number. The labelled stream has one order, whose rows are cut among the shards. Of the
+//! unlabelled stream, every shard has samples of its own ([`Membership`]) and an order of its own over them.
 //!
 //! ```
 //! use std::num::NonZeroU64;
@@ -18,6 +21,7 @@
 //! ```
 
 mod feed;
+mod membership;
 mod permutation;
 mod sharding;
 
@@ -26,35 +30,36 @@ use std::num::NonZeroU64;
 use calmix_core::rng::{Domain, Seed};
 
 pub use feed::{Feed, Visits};
+pub use membership::Membership;
 use permutation::Permutation;
 pub use sharding::{Shard, Sharding};
 
-/// The order of one stream.
+/// The order of the labelled stream, or of one shard of the unlabelled stream.
 ///
 /// It is a stable format: a resumed run relies on it, and a test pins it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// The seed of the run.
+    /// The seed of the run, or the one that [`Membership::order`] derives from it.
     pub seed: Seed,
     /// Which stream: [`Domain::LabelledOrder`] or [`Domain::UnlabelledOrder`].
     pub domain: Domain,
-    /// How many samples the stream has.
+    /// How many samples are visited.
     pub len: NonZeroU64,
 }
 
 /// One sample's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Visit {
-    /// How many times the whole stream was visited before.
+    /// How many times all samples were visited before.
     pub epoch: u64,
-    /// Which sample of the stream, below its length.
+    /// Which sample, below the length of the order: a place in the labelled stream, or a slot of a shard.
     pub index: u64,
 }
 
 impl Order {
     /// The visit at `position`, counted from the beginning of the run.
     ///
-    /// Takes a constant time above 4,096 samples. A shorter stream is shuffled whole for the answer; where many
+    /// Takes a constant time above 4,096 samples. A shorter order is shuffled whole for the answer; where many
     /// positions are asked for, a [`Cursor`] does so once an epoch.
     pub fn at(self, position: u64) -> Visit {
         self.cursor().at(position)

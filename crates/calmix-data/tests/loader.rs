@@ -7,16 +7,17 @@ mod corrupt;
 mod end_to_end;
 #[path = "loader/fixtures.rs"]
 mod fixtures;
+#[path = "loader/sharded.rs"]
+mod sharded;
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use calmix_core::rng::Seed;
 use calmix_data::loader::{AsIs, Batch, InMemory, LoadError, Loader, Members, Supply, Training};
-use calmix_data::order::{Shard, Sharding};
+use calmix_data::order::Shard;
 use fixtures::{Drawn, Fault, SIZE, Tinted, crew};
 
 fn training(steps: std::ops::Range<u64>) -> Training {
@@ -115,26 +116,6 @@ fn pictures_in_memory_are_the_same_pictures() {
         Loader::new(Arc::clone(&memory) as _, Arc::new(Tinted), training(0..30), crew(4, 2)).unwrap();
     assert_eq!(loader.map(|batch| batch.unwrap().keep()).collect::<Vec<_>>(), direct);
     assert_eq!(memory.used(), 100 * (SIZE as u64 + 64));
-}
-
-#[test]
-fn processes_that_run_shards_make_the_rows_of_the_whole() {
-    let sharding = Sharding { groups: NonZeroU32::new(2).unwrap(), shards: NonZeroU32::new(3).unwrap() };
-    let shards: Vec<Shard> = sharding.all().collect();
-    let of = |shards: &[Shard]| {
-        load(Drawn::default(), Training { sharding, shards: shards.to_vec(), ..training(4..9) }, 2)
-    };
-    let whole = of(&shards);
-    assert_eq!((whole[0].labelled.ids.len(), whole[0].unlabelled.ids.len()), (10, 46));
-    for processes in [2, 3, 6] {
-        let shares: Vec<Vec<Batch>> = shards.chunks(6 / processes).map(of).collect();
-        for (step, batch) in whole.iter().enumerate() {
-            let rows = || shares.iter().map(|share| &share[step]);
-            let weak: Vec<u8> = rows().flat_map(|batch| batch.unlabelled.weak.clone()).collect();
-            let pixels: Vec<u8> = rows().flat_map(|batch| batch.labelled.pixels.clone()).collect();
-            assert!(weak == batch.unlabelled.weak && pixels == batch.labelled.pixels);
-        }
-    }
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! The order of a stream: every sample once an epoch, all orders equally likely, the same after a restart.
 #![allow(clippy::unwrap_used)] // in the functions that the tests share
 
+#[path = "order/membership.rs"]
+mod membership;
+
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -141,7 +144,7 @@ fn orders_are_a_stable_format() {
 
 #[test]
 fn a_restart_at_any_step_continues_the_order() {
-    let feed = Feed { order: order(7, 1_003), batch: 64, sharding: Sharding::default() };
+    let feed = Feed { order: order(7, 1_003), rows: 64 };
     let whole: Vec<Visit> = (0..50).flat_map(|step| feed.step(step)).collect();
     for cut in 0..50 {
         let resumed: Vec<Visit> = (cut..50).flat_map(|step| feed.step(step)).collect();
@@ -153,9 +156,10 @@ fn a_restart_at_any_step_continues_the_order() {
 #[test]
 fn batches_do_not_depend_on_who_runs_which_shard() {
     let sharding = Sharding { groups: NonZeroU32::new(3).unwrap(), shards: NonZeroU32::new(4).unwrap() };
-    let feed = Feed { order: order(8, 5_003), batch: 30, sharding };
+    let feed = Feed { order: order(8, 5_003), rows: sharding.rows_per_step(28) };
     for step in 0..200 {
-        let by_shard: Vec<Visit> = sharding.all().flat_map(|shard| feed.shard(step, shard)).collect();
+        let rows = sharding.all().map(|shard| sharding.rows(28, shard));
+        let by_shard: Vec<Visit> = rows.flat_map(|rows| feed.visits(step, rows)).collect();
         assert_eq!(by_shard, feed.step(step).collect::<Vec<_>>());
     }
 }

@@ -130,7 +130,7 @@ fn ranks(ranks: &[usize]) -> String {
 }
 
 /// What processes do together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 #[allow(missing_docs)]
 pub enum Operation {

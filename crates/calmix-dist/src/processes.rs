@@ -7,6 +7,7 @@ mod sum;
 mod tensors;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -30,6 +31,8 @@ pub struct Processes {
     /// Where our rank 0 stands among all processes of the job.
     first: usize,
     meter: Arc<Meter>,
+    /// How often each operation was carried out by this very group.
+    calls: RefCell<BTreeMap<Operation, u64>>,
     /// Nothing where there is nobody to talk to.
     link: Option<Link>,
 }
@@ -78,7 +81,7 @@ impl Processes {
     }
 
     fn only(first: usize, meter: Arc<Meter>) -> Self {
-        Self { rank: 0, size: 1, first, meter, link: None }
+        Self { rank: 0, size: 1, first, meter, calls: RefCell::default(), link: None }
     }
 
     /// Which of these processes this is, from 0.
@@ -99,6 +102,12 @@ impl Processes {
     /// How long this process has been in operations so far, its parts included: most of it is waiting for others.
     pub fn waited(&self) -> Duration {
         Duration::from_micros(self.meter.waited.load(Ordering::Relaxed))
+    }
+
+    /// How many collectives of this kind this group has carried out, those of its parts not included. A sum over parts
+    /// takes two.
+    pub fn calls(&self, operation: Operation) -> u64 {
+        self.calls.borrow().get(&operation).copied().unwrap_or(0)
     }
 
     /// Returns when all processes have come here.
@@ -149,6 +158,7 @@ impl Processes {
         match outcome {
             Ok(()) => {
                 self.meter.sent.fetch_add(bytes, Ordering::Relaxed);
+                *self.calls.borrow_mut().entry(operation).or_default() += 1;
                 Ok(())
             }
             Err(thrown) => Err(self.failure(link, operation, began, thrown)),

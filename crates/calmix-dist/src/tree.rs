@@ -78,6 +78,75 @@ fn node<T, E>(
     add(first, second).map(Some)
 }
 
+/// Sums of neighbouring parts, added along the tree as the parts come. However many parts there are, it holds no more
+/// than the logarithm of their number.
+///
+/// ```
+/// let mut sums = calmix_dist::tree::PartialSums::new(4, 0);
+/// for part in [0.1_f32, 0.2, 0.3, 0.4] {
+///     sums.push(part, |a, b| Ok::<_, std::convert::Infallible>(a + b))?;
+/// }
+/// assert_eq!(sums.subtrees(), &[(0..4, (0.1 + 0.2) + (0.3 + 0.4))]);
+/// # Ok::<(), std::convert::Infallible>(())
+/// ```
+#[derive(Debug)]
+pub struct PartialSums<T> {
+    parts: usize,
+    next: usize,
+    sums: Vec<(Range<usize>, T)>,
+}
+
+impl<T> PartialSums<T> {
+    /// Before the first part, which is part `first` of the `parts` parts of the tree.
+    pub fn new(parts: usize, first: usize) -> Self {
+        Self { parts, next: first, sums: Vec::new() }
+    }
+
+    /// Adds the next part to whatever the tree adds it to.
+    ///
+    /// # Errors
+    ///
+    /// The first of `add`.
+    pub fn push<E>(&mut self, part: T, mut add: impl FnMut(T, T) -> Result<T, E>) -> Result<(), E> {
+        let (mut at, mut sum) = (self.next..self.next + 1, part);
+        self.next += 1;
+        while let Some((left, first)) =
+            self.sums.pop_if(|(left, _)| is_node(0..self.parts, left.start, at.start, at.end))
+        {
+            (at, sum) = (left.start..at.end, add(first, sum)?);
+        }
+        self.sums.push((at, sum));
+        Ok(())
+    }
+
+    /// How many parts the tree has.
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
+    /// The sums of the largest subtrees among the parts so far, from left to right.
+    pub fn subtrees(&self) -> &[(Range<usize>, T)] {
+        &self.sums
+    }
+
+    /// The same, to keep.
+    pub fn into_subtrees(self) -> Vec<(Range<usize>, T)> {
+        self.sums
+    }
+}
+
+/// Whether a node below `node` has the children `start..middle` and `middle..end`.
+fn is_node(node: Range<usize>, start: usize, middle: usize, end: usize) -> bool {
+    if node.len() < 2 || start < node.start || end > node.end {
+        return false;
+    }
+    let split = node.start + left(node.len());
+    if (node.start, split, node.end) == (start, middle, end) {
+        return true;
+    }
+    is_node(node.start..split, start, middle, end) || is_node(split..node.end, start, middle, end)
+}
+
 /// Which parts a process holds: the same number each, neighbours.
 pub(crate) fn held(parts: usize, rank: usize, size: usize) -> Range<usize> {
     let each = parts / size;
@@ -119,14 +188,15 @@ mod tests {
     /// As `size` processes add: subtrees first, the rest by one of them.
     fn together(parts: &[f32], size: usize) -> f32 {
         let whole = (0..size).flat_map(|rank| {
-            let subtrees = subtrees(parts.len(), &held(parts.len(), rank, size));
-            subtrees.into_iter().map(|subtree| {
-                let inside = parts[subtree.clone()].iter().enumerate();
-                let leaves = inside.map(|(at, part)| (at..at + 1, *part)).collect();
-                // A subtree over n parts has the shape of the tree over n parts.
-                let sum = along(subtree.len(), leaves);
-                (subtree, sum)
-            })
+            let held = held(parts.len(), rank, size);
+            let mut sums = PartialSums::new(parts.len(), held.start);
+            for part in &parts[held.clone()] {
+                sums.push(*part, |a, b| Ok::<_, Infallible>(a + b)).expect("infallible");
+                assert!(sums.subtrees().len() <= 1 + parts.len().ilog2() as usize);
+            }
+            let ranges: Vec<_> = sums.subtrees().iter().map(|(range, _)| range.clone()).collect();
+            assert_eq!(ranges, subtrees(parts.len(), &held));
+            sums.into_subtrees()
         });
         along(parts.len(), whole.collect())
     }

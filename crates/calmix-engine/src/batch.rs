@@ -1,9 +1,8 @@
-//! What a step is trained on, lent by whoever made it, and how it is cut.
-
-use std::ops::Range;
+//! What a step is trained on, lent by whoever made it.
 
 use crate::error::EngineError;
 use crate::images::Size;
+use crate::partition::Partition;
 
 /// One step's samples. Pixels are u8, row by row, each R, G, B from the top left.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +13,8 @@ pub struct Batch<'a> {
     pub labelled: Labelled<'a>,
     /// The unlabelled rows; none in supervised training.
     pub unlabelled: Unlabelled<'a>,
+    /// Which rows are in which shard.
+    pub partition: &'a Partition,
 }
 
 /// Labelled samples, weakly augmented.
@@ -38,69 +39,13 @@ pub struct Unlabelled<'a> {
     pub strong: &'a [u8],
 }
 
-/// How a step is cut into parts, and which of them are run here.
-///
-/// A step has `groups` batches of `labelled` and `unlabelled` rows, each in several parts. The [`Batch`] has the rows
-/// of the parts that this process runs, one part after the other. BatchNorm sees one part at a time. Gradients, losses
-/// and statistics are added up over all parts of the step in a fixed order, whoever runs them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
-    /// The parts that are run here, in order.
-    pub parts: Vec<Part>,
-    /// Parts of the whole step.
-    pub all: usize,
-    /// Groups of the whole step.
-    pub groups: usize,
-    /// Labelled rows of a group.
-    pub labelled: usize,
-    /// Unlabelled rows of a group.
-    pub unlabelled: usize,
-}
-
-/// The rows of a batch that make up one part.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
-    /// Of the labelled rows.
-    pub labelled: Range<usize>,
-    /// Of the unlabelled rows.
-    pub unlabelled: Range<usize>,
-}
-
-impl Cut {
-    /// One group in one part: all of a batch.
-    pub fn whole(batch: &Batch<'_>) -> Self {
-        let (labelled, unlabelled) = batch.rows();
-        let part = Part { labelled: 0..labelled, unlabelled: 0..unlabelled };
-        Self { parts: vec![part], all: 1, groups: 1, labelled, unlabelled }
-    }
-
-    /// Checks that the parts follow each other and make up the batch.
-    fn check(&self, batch: &Batch<'_>) -> Result<(), EngineError> {
-        let misfit = |sentence: &str| Err(EngineError::Misfit(sentence.to_owned()));
-        let mut at = (0, 0);
-        for Part { labelled, unlabelled } in &self.parts {
-            if (labelled.start, unlabelled.start) != at || labelled.is_empty() {
-                return misfit("parts of a batch that do not follow each other, or have no labelled row");
-            }
-            at = (labelled.end, unlabelled.end);
-        }
-        if at != batch.rows() {
-            return misfit("parts that are not all of the batch");
-        }
-        if self.all < self.parts.len() || self.groups == 0 || self.labelled == 0 {
-            return misfit("a step with fewer parts, groups or rows than are run here");
-        }
-        Ok(())
-    }
-}
-
 impl Batch<'_> {
     /// Labelled and unlabelled rows.
     pub(crate) fn rows(&self) -> (usize, usize) {
         (self.labelled.ids.len(), self.unlabelled.ids.len())
     }
 
-    pub(crate) fn check(&self, cut: &Cut, size: Size, classes: usize) -> Result<(), EngineError> {
+    pub(crate) fn check(&self, size: Size, classes: usize) -> Result<(), EngineError> {
         let bytes = size.bytes();
         let (labelled, unlabelled) = (&self.labelled, &self.unlabelled);
         let counts = [
@@ -117,7 +62,7 @@ impl Batch<'_> {
         if labelled.ids.is_empty() {
             return Err(EngineError::NothingLabelled);
         }
-        cut.check(self)?;
+        self.partition.check(self)?;
         let stray = labelled.labels.iter().enumerate().find(|&(_, &label)| label as usize >= classes);
         stray.map_or(Ok(()), |(row, &label)| Err(EngineError::Label { row, label, classes }))
     }

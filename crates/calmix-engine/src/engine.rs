@@ -1,29 +1,22 @@
 //! The engine: a model that learns.
 
-use calmix_core::method::{BaseLoss, Method};
-use calmix_core::observation::Observation;
-use calmix_core::plan::{PlanError, StepPlan};
 use calmix_core::rng::Seed;
 use serde::{Deserialize, Serialize};
-use tch::{Kind, TchError, Tensor};
+use tch::{Kind, Tensor};
 
-use crate::batch::{Batch, Cut};
-use crate::contribution::{Sum, contribution};
 use crate::device::Device;
 use crate::error::EngineError;
 use crate::images::{Images, Normalisation, Size};
 use crate::loss_scale::LossScale;
 use crate::model::Model;
-use crate::network::layer::Norm;
+use crate::network::layer::BatchNormMode;
 use crate::network::{Architecture, FirstBlock, Layout, Network};
+use crate::observe::StepKind;
 use crate::optimiser::Sgd;
 use crate::parameters::{Flat, decayed};
 use crate::precision::Precision;
 use crate::statistics::RunningStatistics;
-use crate::step::{Asked, Outcome, Passes, Step};
-use crate::task::Tasks;
 use crate::weights;
-use calmix_dist::Processes;
 
 /// Everything that makes an engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,40 +43,23 @@ pub struct Settings {
     pub norm_momentum: Option<f64>,
     /// The norm that a gradient is cut down to.
     pub clip: Option<f64>,
-    /// How the passes of a step are cut.
-    pub passes: Passes,
+    /// Which passes a step makes.
+    pub step: StepKind,
 }
 
 /// Which weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Which {
+pub enum Weights {
     /// The ones that are trained.
     Live,
     /// Their exponential moving average; BatchNorm's statistics are the live ones.
     Ema,
 }
 
-/// What a step came to.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Learnt {
-    /// L_L.
-    pub labelled: f64,
-    /// L_U, before λ_U.
-    pub unlabelled: f64,
-    /// L_mix.
-    pub mix: f64,
-    /// `L_L + λ_U·L_U + L_mix`.
-    pub total: f64,
-    /// The norm of the gradient, before it was clipped.
-    pub gradient_norm: f64,
-    /// Whether the weights moved: in f16 a step is left out when the scaled gradient overflows.
-    pub moved: bool,
-}
-
 /// Logits and features of some images, row by row.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Seen {
+pub struct Outputs {
     /// C numbers a row.
     pub logits: Vec<f32>,
     /// D numbers a row.
@@ -139,95 +115,29 @@ impl Engine {
         self.model.network.layout()
     }
 
-    /// Learns from a batch: one group, in one part, in this process. The engine asks `plan` what to learn once it has
-    /// seen the batch; it never meets a rule of the method itself.
-    ///
-    /// # Errors
-    /// As [`step_in_parts`](Self::step_in_parts).
-    pub fn step(
-        &mut self,
-        method: &Method,
-        batch: &Batch<'_>,
-        rate: f64,
-        mut plan: impl FnMut(Asked, &Observation<'_>) -> Result<StepPlan, PlanError>,
-    ) -> Result<Learnt, EngineError> {
-        let cut = Cut::whole(batch);
-        let plan = |asked, seen: &Observation<'_>| plan(asked, seen).map(Tasks::from);
-        self.step_in_parts(&Processes::alone(), method, (batch, &cut), rate, plan)
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
     }
 
-    /// Learns from a step that is cut into parts, of which this process has some and `processes` have the others. What
-    /// is learnt does not depend on who has which.
-    ///
-    /// # Errors
-    /// If the batch, its cut or its plan contradicts itself, if there is no plan, if another process is lost, or if a
-    /// loss or the gradient is not finite: nothing has changed then, and the error names the step.
-    pub fn step_in_parts(
+    pub(crate) fn loss_scale(&self) -> LossScale {
+        self.loss_scale
+    }
+
+    /// Whether a gradient that is not finite comes of the factor of the loss, which is lowered then.
+    pub(crate) fn loss_scale_overflowed(&mut self) -> bool {
+        self.loss_scale.overflowed()
+    }
+
+    /// Moves statistics, weights and average on: clips, then takes the optimiser's step.
+    pub(crate) fn update(
         &mut self,
-        processes: &Processes,
-        method: &Method,
-        (batch, cut): (&Batch<'_>, &Cut),
+        mut gradient: Tensor,
+        statistics: &Tensor,
+        norm: f64,
         rate: f64,
-        plan: impl FnMut(Asked, &Observation<'_>) -> Result<Tasks, PlanError>,
-    ) -> Result<Learnt, EngineError> {
-        if method.base_loss == BaseLoss::Twice && self.settings.passes == Passes::Lean {
-            return Err(EngineError::Settings(
-                "the released code counts its base loss in two whole passes: take joint steps for it"
-                    .to_owned(),
-            ));
-        }
-        if !rate.is_finite() {
-            return Err(EngineError::Settings(format!("the learning rate {rate} is not a finite number")));
-        }
-        batch.check(cut, self.settings.size, self.settings.classes)?;
-        let outcomes = Step::new(&self.model, method, batch, cut)?.run(self.settings.passes, plan)?;
-        let mut contributions = Vec::with_capacity(outcomes.len());
-        for Outcome { terms, statistics } in outcomes {
-            let total = terms.total(method.unlabelled_weight)?;
-            let scaled = total.f_mul_scalar(self.loss_scale.factor)?;
-            let gradients =
-                Tensor::f_run_backward(&[scaled], &[&self.model.parameters.buffer], false, false)?;
-            let [gradient] = &gradients[..] else {
-                return Err(EngineError::Misfit("nothing to differentiate".to_owned()));
-            };
-            contributions.push(contribution(gradient, statistics.numbers(), &terms, &total)?);
-        }
-        let _no_gradient = tch::no_grad_guard();
-        let sum = processes.tree_sum(contributions)?;
-        let parameters = self.layout().len() as i64;
-        let Sum { mut gradient, statistics, losses } = Sum::of(&sum, parameters, cut.all, cut.groups)?;
-        if self.loss_scale.factor != 1.0 {
-            let _ = gradient.f_mul_scalar_(1.0 / self.loss_scale.factor)?;
-        }
-        // One transfer from the device for all that is looked at.
-        let figures = Tensor::f_cat(&[losses, norm(&gradient)?.f_view([1])?], 0)?;
-        let figures: Vec<f32> = figures.try_into()?;
-        let [labelled, unlabelled, mix, total, gradient_norm] =
-            figures.iter().map(|&figure| f64::from(figure)).collect::<Vec<_>>()[..]
-        else {
-            return Err(EngineError::Misfit("a figure is missing".to_owned()));
-        };
-        let mut learnt = Learnt { labelled, unlabelled, mix, total, gradient_norm, moved: true };
-        let losses = [(labelled, "labelled loss"), (unlabelled, "unlabelled loss"), (mix, "mixup loss")];
-        if let Some(&(_, what)) = losses.iter().find(|(loss, _)| !loss.is_finite()) {
-            return Err(EngineError::NotFinite { step: batch.step, what });
-        }
-        if !gradient_norm.is_finite() {
-            learnt.moved = false;
-            return if self.loss_scale.overflowed() {
-                Ok(learnt)
-            } else {
-                Err(EngineError::NotFinite { step: batch.step, what: "gradient" })
-            };
-        }
+    ) -> Result<(), EngineError> {
         self.loss_scale.held();
-        self.model.statistics.move_on(&statistics)?;
-        self.update(&mut gradient, gradient_norm, rate)?;
-        Ok(learnt)
-    }
-
-    /// Clips, takes the optimiser's step and moves the average on.
-    fn update(&mut self, gradient: &mut Tensor, norm: f64, rate: f64) -> Result<(), EngineError> {
+        self.model.statistics.move_on(statistics)?;
         if let Some(limit) = self.settings.clip
             && norm > limit
         {
@@ -236,7 +146,7 @@ impl Engine {
         }
         let decayed = decayed(self.model.network.layout());
         let parameters = &mut self.model.parameters.buffer;
-        self.settings.optimiser.step(rate, parameters, &mut self.velocity.buffer, gradient, decayed)?;
+        self.settings.optimiser.step(rate, parameters, &mut self.velocity.buffer, &mut gradient, decayed)?;
         // average = decay·average + (1 − decay)·parameters.
         let _ = self.average.buffer.f_lerp_(parameters, 1.0 - self.settings.ema_decay)?;
         Ok(())
@@ -246,7 +156,7 @@ impl Engine {
     ///
     /// # Errors
     /// If `pixels` are not whole images of the size, or the device has too little memory for so many.
-    pub fn look(&self, pixels: &[u8], which: Which) -> Result<Seen, EngineError> {
+    pub fn predict(&self, pixels: &[u8], which: Weights) -> Result<Outputs, EngineError> {
         let each = self.model.size.bytes();
         if each == 0 || !pixels.len().is_multiple_of(each) {
             let rows = pixels.len() / each.max(1);
@@ -257,12 +167,13 @@ impl Engine {
         let images = Images::upload(&[pixels], self.model.size, self.model.device)?;
         let images = images.normalised(&self.model.normaliser, 0, rows)?;
         let parameters = match which {
-            Which::Live => &self.model.parameters,
-            Which::Ema => &self.average,
+            Weights::Live => &self.model.parameters,
+            Weights::Ema => &self.average,
         };
-        let output = self.model.forward_with(parameters, &images, &self.model.statistics, Norm::Running)?;
+        let output =
+            self.model.forward_with(parameters, &images, &self.model.statistics, BatchNormMode::Eval)?;
         let numbers = |tensor: &Tensor| tensor.f_contiguous()?.f_view([-1])?.try_into();
-        Ok(Seen { logits: numbers(&output.logits)?, features: numbers(&output.features)? })
+        Ok(Outputs { logits: numbers(&output.logits)?, features: numbers(&output.features)? })
     }
 
     /// The weights, their average and their momentum in a few bytes: other bits, another number.
@@ -312,16 +223,4 @@ impl Engine {
         self.loss_scale = snapshot.loss_scale;
         Ok(())
     }
-}
-
-/// The Euclidean norm of a flat buffer: by rows, then over the rows, for one sum of millions of squares in f32 loses
-/// digits on the processor.
-fn norm(buffer: &Tensor) -> Result<Tensor, TchError> {
-    const ROW: i64 = 4096;
-    let length = buffer.numel() as i64;
-    let rows = length / ROW;
-    let whole = buffer.f_narrow(0, 0, rows * ROW)?.f_view([rows, ROW])?;
-    let rest = buffer.f_narrow(0, rows * ROW, length - rows * ROW)?.f_norm()?;
-    let norms = whole.f_norm_scalaropt_dim(2.0, 1, false)?;
-    Tensor::f_cat(&[norms, rest.f_view([1])?], 0)?.f_norm()
 }

@@ -1,6 +1,5 @@
 //! Why the engine could not do what it was asked for.
 
-use calmix_core::plan::PlanError;
 use calmix_dist::DistError;
 use tch::TchError;
 
@@ -51,9 +50,6 @@ pub enum EngineError {
     /// A plan that does not fit its batch.
     #[error("the plan does not fit its batch: {0}")]
     Misfit(String),
-    /// There is no plan.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
     /// Another process, or the way to it.
     #[error(transparent)]
     Processes(#[from] DistError),
@@ -65,7 +61,7 @@ pub enum EngineError {
     NotFinite {
         /// The step.
         step: u64,
-        /// `output of the network`, `labelled loss`, `unlabelled loss`, `mixup loss` or `gradient`.
+        /// `output of the network`, `gradient`, or the name of a term of the loss.
         what: &'static str,
     },
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, TchError, Tensor};
 
-use crate::task::{Image, Mixture};
+use crate::shard_plan::{Image, Mixture};
 
 /// What each channel is shifted and scaled by: `(value/255 − mean)/deviation`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -79,6 +79,11 @@ impl Images {
         a.f_mul(&lambda)?.f_add(&b.f_mul(&rest)?)
     }
 
+    /// How many rows there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.size().first().map_or(0, |&rows| rows as usize)
+    }
+
     /// Adds rows behind these.
     pub(crate) fn append(&mut self, more: &Self) -> Result<(), TchError> {
         self.0 = Tensor::f_cat(&[&self.0, &more.0], 0)?;
@@ -147,11 +152,11 @@ mod tests {
         let images = Images::upload(&[&[0; 6], &[255; 6], &[51; 6]], SIZE, Device::Cpu).unwrap();
         let mix = |a, b, lambda| Mixture { a, b, lambda, weight: 1.0 };
         let mixes =
-            [mix(Image::Labelled(0), Image::Weak(0), 0.25), mix(Image::Borrowed(0), Image::Labelled(0), 1.0)];
+            [mix(Image::Labelled(0), Image::Weak(0), 0.25), mix(Image::Partner(0), Image::Labelled(0), 1.0)];
         let place = |image| match image {
             Image::Labelled(i) => i,
             Image::Weak(j) => 1 + j,
-            Image::Borrowed(n) => 2 + n,
+            Image::Partner(n) => 2 + n,
         };
         let mixed = images.mixed(&normaliser(), &mixes, place).unwrap();
         let x = numbers(&mixed);

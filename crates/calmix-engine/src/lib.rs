@@ -1,22 +1,25 @@
 //! Networks and the training step, on libtorch.
 //!
-//! The engine takes a batch, shows the network's answer to a *plan*, and learns what the plan says. It knows no
-//! method: which pseudo-label counts and which images are mixed is decided by [`calmix_core::plan::plan_step`], on
-//! plain numbers. Nothing of libtorch shows on the outside: bytes, slices and names go in and come out.
+//! A step has two halves. [`observe`] shows a batch to the network; [`learn`] updates the weights by what a *plan* says of
+//! the batch. The engine knows no method: which pseudo-label counts and which images are mixed is decided between the
+//! two by [`calmix_core::plan::plan_step`], on plain numbers. Nothing of libtorch shows on the outside: bytes, slices
+//! and names go in and come out.
 //!
 //! ```
-//! use calmix_core::plan::plan_step;
+//! use calmix_core::planner::Planner;
 //! use calmix_core::preset;
 //! use calmix_core::pseudo::{Base, FixMatch};
 //! use calmix_core::rng::Seed;
+//! use calmix_dist::Processes;
 //! use calmix_engine::batch::{Batch, Labelled, Unlabelled};
 //! use calmix_engine::device::Device;
-//! use calmix_engine::engine::{Engine, Settings, Which};
+//! use calmix_engine::engine::{Engine, Settings, Weights};
 //! use calmix_engine::images::{Normalisation, Size};
 //! use calmix_engine::network::FirstBlock;
+//! use calmix_engine::observe::StepKind;
 //! use calmix_engine::optimiser::Sgd;
+//! use calmix_engine::partition::Partition;
 //! use calmix_engine::precision::Precision;
-//! use calmix_engine::step::Passes;
 //!
 //! let settings = Settings {
 //!     architecture: "wrn-10-1".parse()?,
@@ -30,26 +33,27 @@
 //!     ema_decay: 0.999,
 //!     norm_momentum: None,
 //!     clip: None,
-//!     passes: Passes::Lean,
+//!     step: StepKind::Lean,
 //! };
 //! let mut engine = Engine::new(settings, Seed(1))?;
 //!
 //! let method = preset::paper(Base::FixMatch(FixMatch::default()), 1_000);
 //! let (ids, more) = ([0, 1, 2], [3, 4, 5, 6]);
-//! let mut state = method.initial_state(3, 7);
-//! let mut samples = method.local_state(3, &ids, 7);
+//! let mut planner = Planner::new(method, 3, &ids, 4, Seed(1));
 //! let pictures = |n: usize| vec![127; n * 8 * 8 * 3];
 //! let (x, weak, strong) = (pictures(3), pictures(4), pictures(4));
 //! let batch = Batch {
 //!     step: 0,
 //!     labelled: Labelled { ids: &ids, labels: &[0, 1, 2], pixels: &x },
 //!     unlabelled: Unlabelled { ids: &more, weak: &weak, strong: &strong },
+//!     partition: &Partition::whole(3, 4),
 //! };
-//! let learnt = engine.step(&method, &batch, 0.03, |_, seen| {
-//!     plan_step(&method, seen, &mut state, &mut samples, Seed(1), batch.step)
-//! })?;
-//! assert!(learnt.total > 0.0);
-//! assert_eq!(engine.look(&x, Which::Ema)?.logits.len(), 3 * 3);
+//! let observed = engine.observe(&method, &batch, false)?;
+//! let planned = planner.plan(&observed.observation()?, &[0, 1, 2, 3], batch.step)?;
+//! let plan = planner.commit(planned);
+//! let output = engine.learn(&Processes::alone(), &method, observed, &plan.into(), 0.03)?;
+//! assert!(output.total > 0.0);
+//! assert_eq!(engine.predict(&x, Weights::Ema)?.logits.len(), 3 * 3);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -63,20 +67,20 @@
 #![allow(clippy::cast_possible_wrap)]
 
 pub mod batch;
-mod contribution;
 pub mod device;
 pub mod engine;
 pub mod error;
 pub mod images;
-mod loss;
+pub mod learn;
 pub mod loss_scale;
 mod model;
 pub mod network;
+pub mod observe;
 pub mod optimiser;
 mod parameters;
+pub mod partition;
 pub mod precision;
+pub mod shard_plan;
 mod statistics;
-pub mod step;
-pub mod task;
 mod terms;
 pub mod weights;

@@ -5,7 +5,7 @@ use tch::{Kind, TchError, Tensor};
 
 use crate::engine::Settings;
 use crate::images::{Normaliser, Size};
-use crate::network::layer::{Norm, Pass};
+use crate::network::layer::{BatchNormMode, Pass};
 use crate::network::{Network, Output};
 use crate::parameters::Flat;
 use crate::precision::Precision;
@@ -40,7 +40,7 @@ impl Model {
         &self,
         images: &Tensor,
         statistics: &RunningStatistics,
-        norm: Norm,
+        norm: BatchNormMode,
     ) -> Result<Output, TchError> {
         self.forward_with(&self.parameters, images, statistics, norm)
     }
@@ -51,7 +51,7 @@ impl Model {
         parameters: &Flat,
         images: &Tensor,
         statistics: &RunningStatistics,
-        norm: Norm,
+        norm: BatchNormMode,
     ) -> Result<Output, TchError> {
         let kind: Kind = self.precision.kind();
         let weights = parameters.weights(self.network.layout(), kind)?;

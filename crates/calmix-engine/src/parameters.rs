@@ -14,11 +14,11 @@ pub(crate) struct Flat {
 
 /// The parameters as one pass computes with them: convolutions in its precision, all else f32.
 #[derive(Debug)]
-pub(crate) struct Weights {
+pub(crate) struct PassWeights {
     views: Vec<Tensor>,
 }
 
-impl Weights {
+impl PassWeights {
     pub(crate) fn at(&self, id: ParameterId) -> &Tensor {
         &self.views[id.0]
     }
@@ -55,7 +55,7 @@ impl Flat {
 
     /// What a pass in `precision` computes with. Whoever differentiates by the buffer gets one flat gradient, in
     /// the order of the buffer.
-    pub(crate) fn weights(&self, layout: &Layout, precision: Kind) -> Result<Weights, TchError> {
+    pub(crate) fn weights(&self, layout: &Layout, precision: Kind) -> Result<PassWeights, TchError> {
         let sizes = REGIONS.map(|region| layout.len_of(region) as i64);
         let regions = self.buffer.f_split_with_sizes(sizes.as_slice(), 0)?;
         let mut views: Vec<Option<Tensor>> = layout.parameters.iter().map(|_| None).collect();
@@ -68,7 +68,7 @@ impl Flat {
                 views[n] = Some(as_in_files(&piece, parameter)?);
             }
         }
-        Ok(Weights { views: views.into_iter().flatten().collect() })
+        Ok(PassWeights { views: views.into_iter().flatten().collect() })
     }
 }
 

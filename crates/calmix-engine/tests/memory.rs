@@ -13,8 +13,9 @@ mod run;
 use calmix_core::plan::StepPlan;
 use calmix_core::pseudo::Base;
 use calmix_core::rng::Seed;
+use calmix_dist::Processes;
 use calmix_engine::engine::{Engine, Settings};
-use calmix_engine::step::Passes;
+use calmix_engine::observe::StepKind;
 
 use methods::{calibratemix, plain, softmatch};
 use run::{Rows, Run, Views, settings};
@@ -28,11 +29,12 @@ fn a_step_keeps_what_it_must_and_leaves_nothing() {
     }
     // First, while no freed memory waits to be used again.
     kept_for_the_gradient();
-    nothing_stays_behind(Passes::Joint, 2_000);
-    nothing_stays_behind(Passes::Lean, 1_000);
+    nothing_stays_behind(StepKind::Concat, 1_000);
+    nothing_stays_behind(StepKind::Joint, 2_000);
+    nothing_stays_behind(StepKind::Lean, 1_000);
 }
 
-/// What a pass with a gradient keeps, looked at where the engine asks for a plan: between the passes.
+/// What a pass with a gradient keeps, looked at between the two halves of a step.
 ///
 /// WRN-10-1 at 32×32, numbers an image, in units of 16·32·32: the stem's output 1; the first block 1 + 1 + 1 + 1
 /// (activated, after the first convolution, activated, its output); the second 1 (activated at full size) +
@@ -51,11 +53,10 @@ fn kept_for_the_gradient() {
     for rows in [8, IMAGES] {
         let views = Views::at(0, Rows { labelled: rows, unlabelled: 0 }, &settings);
         let before = measure::now().unwrap_or(0);
-        let step = engine.step(&method, &views.batch(), 0.01, |_, _| {
-            kept = measure::now().unwrap_or(0).saturating_sub(before) as f64;
-            Ok(StepPlan::default())
-        });
-        step.expect("a step");
+        let observed = engine.observe(&method, &views.batch(), false).expect("an observation");
+        kept = measure::now().unwrap_or(0).saturating_sub(before) as f64;
+        let plan = StepPlan::default().into();
+        engine.learn(&Processes::alone(), &method, observed, &plan, 0.01).expect("a step");
     }
     let needed = (IMAGES * (9 * UNIT + IMAGE)) as f64;
     // Libtorch's own buffers add an eighth; the second copies would add a half.
@@ -64,8 +65,8 @@ fn kept_for_the_gradient() {
 }
 
 /// The process is no larger after the last step than after two hundred.
-fn nothing_stays_behind(passes: Passes, steps: usize) {
-    let settings = Settings { passes, ..settings(4) };
+fn nothing_stays_behind(step: StepKind, steps: usize) {
+    let settings = Settings { step, ..settings(4) };
     let mut run = Run::new(settings, calibratemix(softmatch()), Rows { labelled: 2, unlabelled: 2 });
     run.steps(200);
     let early = measure::now().unwrap_or(0);
@@ -75,5 +76,5 @@ fn nothing_stays_behind(passes: Passes, steps: usize) {
     }
     let late = measure::now().unwrap_or(0);
     // The smallest tensors of a step are a kilobyte with all that libtorch keeps about them.
-    assert!(late < early + (512 << 10), "{passes:?}: from {early} to {late} bytes");
+    assert!(late < early + (512 << 10), "{step:?}: from {early} to {late} bytes");
 }

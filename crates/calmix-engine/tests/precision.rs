@@ -8,7 +8,7 @@ mod run;
 
 use calmix_core::plan::StepPlan;
 use calmix_core::pseudo::Base;
-use calmix_engine::engine::{Settings, Snapshot, Which};
+use calmix_engine::engine::{Settings, Snapshot, Weights};
 use calmix_engine::images::Size;
 use calmix_engine::loss_scale::LossScale;
 use calmix_engine::optimiser::Sgd;
@@ -50,7 +50,7 @@ fn pass(network: &str, precision: Precision) -> [Vec<f32>; 3] {
         numbers.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect::<Vec<_>>()
     });
     let gradient = gradient.collect();
-    let looked = run.engine.look(&told.views.x, Which::Live).expect("logits").logits;
+    let looked = run.engine.predict(&told.views.x, Weights::Live).expect("logits").logits;
     [told.logits, looked, gradient]
 }
 
@@ -93,22 +93,22 @@ fn f16_leaves_out_the_steps_that_overflow_and_takes_the_others() {
     let rows = Rows { labelled: 2, unlabelled: 2 };
     let mut run = Run::new(settings, calibratemix(softmatch()), rows);
     let full = Settings { precision: Precision::F32, ..settings };
-    let full = Run::new(full, calibratemix(softmatch()), rows).step().expect("a step").learnt;
+    let full = Run::new(full, calibratemix(softmatch()), rows).step().expect("a step").output;
     let before = run.engine.snapshot().expect("a snapshot");
 
     // A weight that makes a gradient of half precision overflow at any large scale of the loss.
     let huge = |_, plan: &mut StepPlan| plan.pseudo.weights.fill(1e4);
-    let left_out = run.step_with(huge).expect("no error, for a smaller scale may help").learnt;
+    let left_out = run.step_with(huge).expect("no error, for a smaller scale may help").output;
     assert!(!left_out.moved && !left_out.gradient_norm.is_finite(), "{left_out:?}");
     // Eleven bits, otherwise as for bf16.
     let off = 10.0_f64.sqrt() / 2048.0;
-    assert!((left_out.labelled / full.labelled - 1.0).abs() < off, "{left_out:?} {full:?}");
+    assert!((left_out.losses[0] / full.losses[0] - 1.0).abs() < off, "{left_out:?} {full:?}");
     let after = run.engine.snapshot().expect("a snapshot");
     assert_eq!(after.loss_scale, LossScale { factor: 32_768.0, held: 0, dynamic: true });
     assert!(Snapshot { loss_scale: before.loss_scale, ..after.clone() } == before, "something moved");
 
-    let taken = (0..16).map(|_| run.step().expect("a step").learnt).find(|learnt| learnt.moved);
-    assert!(taken.is_some_and(|learnt| learnt.gradient_norm.is_finite()), "{taken:?}");
+    let taken = (0..16).map(|_| run.step().expect("a step").output).find(|output| output.moved);
+    assert!(taken.as_ref().is_some_and(|output| output.gradient_norm.is_finite()), "{taken:?}");
     let moved = run.engine.snapshot().expect("a snapshot");
     assert!(moved.loss_scale.held == 1 && moved.live != after.live && moved.ema != after.ema);
 }
@@ -118,7 +118,7 @@ fn bf16_and_f32_have_no_scale() {
     for precision in [Precision::F32, Precision::Bf16] {
         let settings = Settings { precision, ..settings(4) };
         let mut run = Run::new(settings, plain(Base::Supervised), Rows { labelled: 2, unlabelled: 0 });
-        assert!(run.step().expect("a step").learnt.moved);
+        assert!(run.step().expect("a step").output.moved);
         assert_eq!(run.engine.snapshot().expect("a snapshot").loss_scale, LossScale::ONE);
     }
 }

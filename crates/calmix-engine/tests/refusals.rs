@@ -7,22 +7,22 @@ mod methods;
 mod run;
 
 use calmix_core::mixup::Row;
-use calmix_core::plan::{PlanError, StepPlan};
+use calmix_core::plan::StepPlan;
 use calmix_core::pseudo::Base;
-use calmix_core::samples::StateError;
-use calmix_engine::engine::{Settings, Which};
+use calmix_engine::engine::{Settings, Weights};
 use calmix_engine::error::EngineError;
-use calmix_engine::step::{Asked, Passes};
+use calmix_engine::observe::StepKind;
+use calmix_engine::shard_plan::LocalPlan;
 
 use methods::{calibratemix, plain, released, softmatch};
-use run::{Rows, Run, Views, settings};
+use run::{Pass, Rows, Run, Views, learn, settings};
 
 const ROWS: Rows = Rows { labelled: 4, unlabelled: 4 };
 
 /// A run in the middle of things: mixtures have begun, nothing is zero any more.
-fn running(passes: Passes) -> Run {
+fn running(step: StepKind) -> Run {
     calmix_engine::device::set_threads(1);
-    let mut run = Run::new(Settings { passes, ..settings(4) }, calibratemix(softmatch()), ROWS);
+    let mut run = Run::new(Settings { step, ..settings(4) }, calibratemix(softmatch()), ROWS);
     run.steps(3);
     run
 }
@@ -39,14 +39,14 @@ const ADVICE: &str = "so nothing was learnt from it; try a lower learning rate, 
 
 #[test]
 fn what_is_not_finite_is_told_with_its_step_and_changes_nothing() {
-    for passes in [Passes::Joint, Passes::Lean] {
-        let mut run = running(passes);
+    for step in [StepKind::Concat, StepKind::Joint, StepKind::Lean] {
+        let mut run = running(step);
         let said = refused(&mut run, |run| run.step_with(|_, plan| plan.pseudo.weights[1] = f32::NAN));
         assert_eq!(said, format!("step 3: the unlabelled loss is not finite, {ADVICE}"));
         let said = refused(&mut run, |run| run.step_with(|_, plan| plan.mixes[0].weight = f32::INFINITY));
         assert_eq!(said, format!("step 3: the mixup loss is not finite, {ADVICE}"));
         // In a lean step the mixtures are normalised together with all else.
-        let loss = if passes == Passes::Joint { "mixup" } else { "labelled" };
+        let loss = if step == StepKind::Joint { "mixup" } else { "labelled" };
         let said = refused(&mut run, |run| run.step_with(|_, plan| plan.mixes[0].lambda = f32::NAN));
         assert_eq!(said, format!("step 3: the {loss} loss is not finite, {ADVICE}"));
         // The loss is still a number; its gradient is not.
@@ -59,27 +59,27 @@ fn what_is_not_finite_is_told_with_its_step_and_changes_nothing() {
 
 #[test]
 fn a_learning_rate_that_is_too_high_is_found_at_the_next_step() {
-    let mut run = running(Passes::Joint);
+    let mut run = running(StepKind::Joint);
     let views = Views::at(3, ROWS, run.engine.settings());
     let planned = |run: &mut Run, rate| {
         let method = plain(Base::Supervised);
-        run.engine.step(&method, &views.batch(), rate, |_, _| Ok(nothing()))
+        learn(&mut run.engine, &method, &views.batch(), &nothing(), rate)
     };
     planned(&mut run, 1e38).expect("a step, a long one");
     let said = refused(&mut run, |run| planned(run, 0.03));
     assert_eq!(said, format!("step 3: the output of the network is not finite, {ADVICE}"));
     for rate in [f64::NAN, f64::INFINITY] {
-        let mut run = running(Passes::Joint);
+        let mut run = running(StepKind::Joint);
         let said = refused(&mut run, |run| planned(run, rate));
         assert_eq!(said, format!("the learning rate {rate} is not a finite number"));
     }
 }
 
 /// A plan that learns from the labelled rows alone.
-fn nothing() -> StepPlan {
+fn nothing() -> LocalPlan {
     let mut plan = StepPlan::default();
     (plan.pseudo.labels, plan.pseudo.weights) = (vec![0; ROWS.unlabelled], vec![0.0; ROWS.unlabelled]);
-    plan
+    plan.into()
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn plans_that_do_not_fit() {
         ("15 targets for 4 mixtures", |plan| plan.targets.truncate(15)),
         ("16 targets for 3 mixtures", |plan| plan.mixes.truncate(3)),
     ];
-    for passes in [Passes::Joint, Passes::Lean] {
-        let mut run = running(passes);
+    for step in [StepKind::Concat, StepKind::Joint, StepKind::Lean] {
+        let mut run = running(step);
         for (sentence, tamper) in mistakes {
             let said = refused(&mut run, |run| run.step_with(|_, plan| tamper(plan)));
             assert_eq!(said, format!("the plan does not fit its batch: {sentence}"));
@@ -112,28 +112,21 @@ fn the_second_plan_of_the_released_code_is_looked_at_too() {
     let mut run = Run::new(settings(4), released(), ROWS);
     run.steps(3);
     let said = refused(&mut run, |run| {
-        run.step_with(|asked, plan| {
-            if asked == Asked::PseudoLabelsAgain {
+        run.step_with(|pass, plan| {
+            if pass == Pass::Second {
                 plan.pseudo.labels[0] = 9;
             }
         })
     });
     assert_eq!(said, "the plan does not fit its batch: label 9 of 4 classes");
-    let mut lean = Run::new(Settings { passes: Passes::Lean, ..settings(4) }, released(), ROWS);
-    let said = refused(&mut lean, Run::step);
-    assert_eq!(said, "the released code counts its base loss in two whole passes: take joint steps for it");
-}
-
-#[test]
-fn a_plan_that_is_not_made_is_told_as_it_is() {
-    let mut run = running(Passes::Joint);
-    let views = Views::at(3, ROWS, run.engine.settings());
-    let said = refused(&mut run, |run| {
-        run.engine.step(&calibratemix(softmatch()), &views.batch(), 0.03, |_, _| {
-            Err(PlanError::from(StateError::UnknownSample { sample: 7 }))
-        })
-    });
-    assert_eq!(said, "sample 7 is not in this store");
+    for step in [StepKind::Lean, StepKind::Concat] {
+        let mut run = Run::new(Settings { step, ..settings(4) }, released(), ROWS);
+        let said = refused(&mut run, Run::step);
+        assert_eq!(
+            said,
+            "the released code counts its base loss in two whole passes: take joint steps for it"
+        );
+    }
 }
 
 #[test]
@@ -149,17 +142,17 @@ fn batches_that_contradict_themselves() {
         }),
         ("row 1 of the labelled batch has label 4, but there are 4 classes", |views| views.labels[1] = 4),
     ];
-    for passes in [Passes::Joint, Passes::Lean] {
-        let mut run = running(passes);
+    for step in [StepKind::Concat, StepKind::Joint, StepKind::Lean] {
+        let mut run = running(step);
         for (sentence, tamper) in mistakes {
             let mut views = Views::at(3, ROWS, run.engine.settings());
             tamper(&mut views);
             let said = refused(&mut run, |run| {
-                run.engine.step(&plain(Base::Supervised), &views.batch(), 0.03, |_, _| Ok(nothing()))
+                learn(&mut run.engine, &plain(Base::Supervised), &views.batch(), &nothing(), 0.03)
             });
             assert_eq!(said, sentence);
         }
-        let said = refused(&mut run, |run| run.engine.look(&[0; 49], Which::Ema));
+        let said = refused(&mut run, |run| run.engine.predict(&[0; 49], Weights::Ema));
         assert_eq!(said, "the evaluation batch has 1 rows but 49 bytes");
     }
 }

@@ -7,17 +7,18 @@ mod methods;
 mod run;
 
 use calmix_core::method::{BaseLoss, Method};
+use calmix_core::planner::Planner;
 use calmix_engine::engine::{Settings, Snapshot};
+use calmix_engine::observe::StepKind;
 use calmix_engine::precision::Precision;
-use calmix_engine::step::Passes;
 
 use methods::{calibratemix, every, softmatch};
-use run::{Memory, Rows, Run, settings};
+use run::{Rows, Run, settings};
 
 const ROWS: Rows = Rows { labelled: 4, unlabelled: 8 };
 
-fn end(run: &Run) -> (Snapshot, Memory) {
-    (run.engine.snapshot().expect("a snapshot"), run.memory.clone())
+fn end(run: &Run) -> (Snapshot, Planner, u64) {
+    (run.engine.snapshot().expect("a snapshot"), run.planner.clone(), run.step)
 }
 
 /// Fifty steps; the first `repeated` of them again; and the last twenty-five after a restart.
@@ -38,7 +39,7 @@ fn three_ways(name: &str, settings: Settings, method: Method, repeated: usize) {
     // Not fresh: nothing of a new engine may stand in for what a snapshot lacks.
     resumed.steps(3);
     resumed.engine.restore(&middle.0).expect("its own snapshot");
-    resumed.memory = middle.1;
+    (resumed.planner, resumed.step) = (middle.1, middle.2);
     assert!(end(&resumed).0 == middle.0, "{name}: a snapshot of a snapshot");
     resumed.steps(25);
     assert!(end(&resumed) == wanted, "{name}: resumed half-way");
@@ -48,11 +49,11 @@ fn three_ways(name: &str, settings: Settings, method: Method, repeated: usize) {
 fn every_method_repeats_and_resumes_bit_for_bit() {
     calmix_engine::device::set_threads(1);
     for (name, method) in every() {
-        for passes in [Passes::Joint, Passes::Lean] {
-            if passes == Passes::Lean && method.base_loss == BaseLoss::Twice {
+        for step in [StepKind::Concat, StepKind::Joint, StepKind::Lean] {
+            if step != StepKind::Joint && method.base_loss == BaseLoss::Twice {
                 continue;
             }
-            three_ways(&format!("{name} {passes:?}"), Settings { passes, ..settings(4) }, method, 25);
+            three_ways(&format!("{name} {step:?}"), Settings { step, ..settings(4) }, method, 25);
         }
     }
 }
@@ -62,9 +63,9 @@ fn every_method_repeats_and_resumes_bit_for_bit() {
 fn two_threads_repeat_and_resume_bit_for_bit_in_f32_and_bf16() {
     calmix_engine::device::set_threads(2);
     for precision in [Precision::F32, Precision::Bf16] {
-        for passes in [Passes::Joint, Passes::Lean] {
-            let settings = Settings { precision, passes, ..settings(8) };
-            three_ways(&format!("{precision:?} {passes:?}"), settings, calibratemix(softmatch()), 50);
+        for step in [StepKind::Concat, StepKind::Joint, StepKind::Lean] {
+            let settings = Settings { precision, step, ..settings(8) };
+            three_ways(&format!("{precision:?} {step:?}"), settings, calibratemix(softmatch()), 50);
         }
     }
 }

@@ -51,10 +51,10 @@ use std::sync::Arc;
 use calmix_data::error::DataError;
 
 pub use error::{CheckpointError, Skipped};
-pub(crate) use found::is_step;
 pub use found::{Checkpoint, Found, newest};
+pub(crate) use found::{is_step, steps};
 pub use manifest::{FORMAT, Identity, Manifest};
-use read::Fault;
+pub(crate) use read::Fault;
 pub use writer::{Committed, Parts, Writer, Written};
 
 use crate::run::{Disk, Lock, Mark, atomic};
@@ -136,7 +136,7 @@ impl Checkpoints {
 
     /// Removes checkpoints up to `step`, except the newest that are to be kept and can be used.
     fn collect(&mut self, step: u64) -> (Vec<u64>, Option<DataError>) {
-        let steps = match found::steps(&self.folder) {
+        let steps = match steps(&self.folder) {
             Ok(steps) => steps,
             Err(error) => return (Vec::new(), Some(error)),
         };

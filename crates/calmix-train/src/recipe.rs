@@ -45,6 +45,7 @@ mod value;
 
 pub use augment::{Augment, Cutout, CutoutRule, Family, Frame, Geometry, RandAugment, RandAugmentRule};
 pub use builtin::{Builtin, builtin};
+pub(crate) use combination::uneven_rows;
 pub use data::{Data, Keep, Labels, Source};
 pub use layers::{Layers, Resolved};
 pub use loader::{Loader, OnCorrupt};

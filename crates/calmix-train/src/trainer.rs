@@ -1,7 +1,7 @@
 //! From a recipe and a dataset to a calibrated model, through anything that happens in between.
 //!
 //! A run that is killed at any moment continues to the same bits: every file of its folder but the timing is in the
-//! end what it would have been. What decides that is kept in checkpoints (`trainer/kept.rs` lists it), and everything
+//! end what it would have been. What decides that is kept in checkpoints (`trainer/checkpoint_files.rs` lists it), and everything
 //! else is a function of the recipe, the data and the step.
 //!
 //! ```no_run
@@ -25,28 +25,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod accord;
 mod again;
+mod checkpoint_files;
+mod engine_settings;
 mod error;
-mod groups;
+mod exchange;
+mod find_checkpoint;
+mod finish;
 mod judge;
-mod keep;
-mod kept;
-mod learner;
+mod layout;
 mod material;
-mod moment;
 mod opening;
-mod owners;
-mod packed;
-mod question;
+mod partners;
 mod record;
-mod samples;
-mod session;
-mod shared;
+mod report;
+mod sample_files;
+mod save;
+mod step_phase;
+mod step_stats;
 mod step_traffic;
-mod team;
+mod sync;
 mod together;
-mod told;
+mod train_loop;
+mod visits;
+mod wire;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -55,32 +57,38 @@ use std::sync::atomic::AtomicBool;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use calmix_core::labelled_samples::LabelledSamples;
+use calmix_core::rng::Seed;
+use calmix_core::samples::Samples;
 use calmix_dist::{Place, Processes};
 use calmix_engine::device::{Device, set_threads};
+use calmix_engine::engine::Engine;
 use serde::{Deserialize, Serialize};
 
 pub use again::evaluate_run;
 pub use error::{StateProblem, TrainError};
 pub use judge::Verdict;
-pub use moment::Moment;
-pub use step_traffic::{Away, StepTraffic};
+pub use layout::Collectives;
+pub use step_phase::StepPhase;
+pub use step_traffic::StepTraffic;
 
 use crate::checkpoint::{Found, Identity};
 use crate::evaluate::{Scaling, Selection};
 use crate::events::{Finished, Note};
 use crate::inspect;
 use crate::recipe::{Recipe, Resolved};
-use crate::run::{Disk, Mark, RealDisk};
+use crate::run::{Disk, Mark, Paths, RealDisk, Run};
 use crate::sink::Sink;
-use accord::{Credentials, Laggard};
-use kept::Progress;
-use learner::{Learner, settings};
-use moment::Watch;
+use checkpoint_files::Progress;
+use engine_settings::settings;
+use find_checkpoint::find_checkpoint;
+use layout::ParallelLayout;
 use opening::{Lead, Opened, Orders};
 use record::Record;
-use session::Session;
-use team::Team;
+use step_phase::Watch;
+use sync::{RunFingerprint, StragglerDetector};
 use together::from_first;
+use train_loop::{TrainLoop, TrainState};
 
 /// Begins runs and continues them.
 pub struct Trainer<'a> {
@@ -182,9 +190,9 @@ impl<'a> Trainer<'a> {
         Self { asked: Some(hash), ..self }
     }
 
-    /// Tells `watch` before every moment of every step.
+    /// Calls `watch` before every phase of every step.
     #[must_use]
-    pub fn watched(self, watch: impl Fn(Moment, u64) + Send + Sync + 'static) -> Self {
+    pub fn watched(self, watch: impl Fn(StepPhase, u64) + Send + Sync + 'static) -> Self {
         Self { watch: Watch(Arc::new(watch)), ..self }
     }
 
@@ -200,8 +208,8 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// If the recipe lacks something, the folder is in use, the dataset cannot be used, or anything fails on the way.
     pub fn start(self, recipe: &Resolved, folder: &Path) -> Result<Outcome, TrainError> {
-        let lead = self.leads().then(|| self.open_new(recipe.clone(), folder, self.processes.size()));
-        self.go(lead, Some(recipe), folder)
+        let claimed = self.leads().then(|| self.begin_new(recipe, folder));
+        self.go(claimed, Some(recipe), folder)
     }
 
     /// Continues a run from its newest checkpoint, or from its beginning if it has none: with the recipe that it
@@ -211,8 +219,8 @@ impl<'a> Trainer<'a> {
     /// If there is no run, it is in use, its checkpoints are damaged, the recipe or the dataset has changed, or
     /// anything fails on the way.
     pub fn resume(self, folder: &Path, recipe: Option<&Resolved>) -> Result<Outcome, TrainError> {
-        let lead = self.leads().then(|| self.open_again(recipe.cloned(), folder));
-        self.go(lead, recipe, folder)
+        let claimed = self.leads().then(|| self.lock(folder).map(Claimed::Begun));
+        self.go(claimed, recipe, folder)
     }
 
     /// Begins a run, or continues it where it has begun: for launchers, which start the same command again.
@@ -220,14 +228,14 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// As [`start`](Self::start) and [`resume`](Self::resume).
     pub fn start_or_resume(self, recipe: &Resolved, folder: &Path) -> Result<Outcome, TrainError> {
-        let lead = self.leads().then(|| {
+        let claimed = self.leads().then(|| {
             if inspect::has_begun(folder) {
-                self.open_again(Some(recipe.clone()), folder)
+                self.lock(folder).map(Claimed::Begun)
             } else {
-                self.open_new(recipe.clone(), folder, self.processes.size())
+                self.begin_new(recipe, folder)
             }
         });
-        self.go(lead, Some(recipe), folder)
+        self.go(claimed, Some(recipe), folder)
     }
 
     /// Makes the folder of a run that so many processes of this machine are going to resume from its beginning.
@@ -243,18 +251,30 @@ impl<'a> Trainer<'a> {
         self.processes.rank() == 0
     }
 
-    /// All processes: hears what the first one has opened, opens the same, and trains.
+    fn begin_new(&self, recipe: &Resolved, folder: &Path) -> Result<Claimed, TrainError> {
+        self.open_new(recipe.clone(), folder, self.processes.size()).map(Claimed::New)
+    }
+
+    /// All processes: the first one opens the run that it has claimed, the others open the same, and all train.
     fn go(
         self,
-        lead: Option<Result<Lead, TrainError>>,
+        claimed: Option<Result<Claimed, TrainError>>,
         asked: Option<&Resolved>,
         folder: &Path,
     ) -> Result<Outcome, TrainError> {
-        let orders = lead.as_ref().map(|lead| match lead {
-            Ok(lead) => Ok(Orders::of(lead)),
-            Err(error) => Err(TrainError::Unsupported(error.to_string())),
+        let processes = &self.processes;
+        let resumes = said(claimed.as_ref(), |claimed| matches!(claimed, Claimed::Begun(_)));
+        let resumes = from_first(processes, resumes);
+        let claimed = claimed.transpose()?;
+        let mut found = None;
+        if resumes? {
+            found = find_checkpoint(processes, &Paths::new(folder).checkpoints())?;
+        }
+        let lead = claimed.map(|claimed| match claimed {
+            Claimed::New(lead) => Ok(lead),
+            Claimed::Begun(run) => self.open_again(run, found.take(), asked.cloned()),
         });
-        let orders = from_first(&self.processes, orders);
+        let orders = from_first(processes, said(lead.as_ref(), Orders::of));
         let lead = lead.transpose()?;
         let orders = orders?;
         let opened = match (lead, orders.finished) {
@@ -262,15 +282,15 @@ impl<'a> Trainer<'a> {
             (Some(Lead::Finished(finished)), _) | (None, Some(finished)) => {
                 return Ok(Outcome::AlreadyFinished(finished));
             }
-            (None, None) => self.follow(&orders.recipe, orders.step, asked, folder)?,
+            (None, None) => self.follow(&orders.recipe, found, asked, folder)?,
         };
         self.begin(opened)?.run()
     }
 
-    fn begin(self, opened: Opened) -> Result<Session<'a>, TrainError> {
+    fn begin(self, opened: Opened) -> Result<TrainLoop<'a>, TrainError> {
         let Opened { recipe: resolved, material, found, run, mut notes } = opened;
         if run.is_some() {
-            Credentials::check(Ok(self.credentials(&resolved, &material)), &self.processes)?;
+            RunFingerprint::check(Ok(self.fingerprint(&resolved, &material)), &self.processes)?;
         }
         let recipe = &resolved.recipe;
         set_threads(recipe.train.threads as usize);
@@ -278,13 +298,20 @@ impl<'a> Trainer<'a> {
         if let (Device::Cuda(_), true) = (settings.device, self.processes.size() > 1) {
             settings.device = Device::Cuda(self.local.rank);
         }
-        let team = Team::new(self.processes, recipe)?;
-        let mut learner = Learner::new(recipe, team, &material, settings)?;
-        learner.watch = self.watch;
+        let layout = ParallelLayout::new(self.processes, recipe)?;
+        let (method, classes) = (recipe.method(), material.classes.len());
+        let lengths = material.shard_lengths(recipe, &layout);
+        let mut state = TrainState {
+            engine: Engine::new(settings, Seed(recipe.train.seed))?,
+            method: method.initial_state(classes, material.unlabelled()),
+            labelled: LabelledSamples::new(&method, material.split.labelled()),
+            samples: Samples::new(&method, classes, lengths),
+            skips: 0,
+        };
         let (mut step, mut mark, mut progress) = (0, Mark::start(), Progress::default());
         if let Some(Found { checkpoint, skipped }) = &found {
             (step, mark) = (checkpoint.step(), checkpoint.manifest().journal.clone());
-            progress = kept::restore(checkpoint, &mut learner)?;
+            progress = checkpoint_files::restore(checkpoint, &layout, &mut state)?;
             notes.extend(skipped.iter().map(|bad| Note {
                 step,
                 text: format!("the checkpoint of step {} cannot be used: {}", bad.step, bad.reason),
@@ -305,23 +332,41 @@ impl<'a> Trainer<'a> {
         for note in notes {
             record.aside(note)?;
         }
-        let kept = found.map(|found| found.checkpoint.step());
-        Ok(Session {
+        Ok(TrainLoop {
+            partition: layout.partition(),
+            saved: found.map(|found| found.checkpoint.step()),
             resolved,
             material,
-            learner,
+            layout,
+            method,
+            state,
             progress,
             record,
             checkpoints,
             disk: self.disk,
             identity,
             step,
-            kept,
             stop: self.stop,
+            stop_heard: false,
             busy: Duration::ZERO,
-            laggard: Laggard::default(),
+            stragglers: StragglerDetector::default(),
+            watch: self.watch,
         })
     }
+}
+
+/// What the first process has claimed: the folder of a run that has begun, or a new run.
+enum Claimed {
+    Begun(Run),
+    New(Lead),
+}
+
+/// What the first process tells the others of what it came to.
+fn said<T, S>(own: Option<&Result<T, TrainError>>, of: impl Fn(&T) -> S) -> Option<Result<S, TrainError>> {
+    own.map(|own| match own {
+        Ok(value) => Ok(of(value)),
+        Err(error) => Err(TrainError::Unsupported(error.to_string())),
+    })
 }
 
 impl std::fmt::Debug for Trainer<'_> {

@@ -25,11 +25,16 @@ fn one_of_them() {
 }
 
 const METHODS: [(&str, &[&str]); 3] = [
-    ("fixmatch", &["method.base=fixmatch", "method.fixmatch.threshold=0.2"]),
+    ("fixmatch", &["method.base=fixmatch", "method.fixmatch.threshold=0.2", "train.step=joint"]),
     ("flexmatch", &["method.base=flexmatch", "method.flexmatch.threshold=0.2", "train.step=lean"]),
     (
         "softmatch",
-        &["method.base=softmatch", "method.mixup.start.rule=utilisation", "method.mixup.start.level=0.1"],
+        &[
+            "method.base=softmatch",
+            "method.mixup.start.rule=utilisation",
+            "method.mixup.start.level=0.1",
+            "train.step=concat",
+        ],
     ),
 ];
 
@@ -86,12 +91,12 @@ fn softmatch_has_the_same_bits_on_one_two_and_four_processes() {
     same_bits(2);
 }
 
-/// Six parts on 1, 2, 3 and 6 processes: some of them run parts of two groups, and the tree is no power of two.
+/// Six shards on 1, 2, 3 and 6 processes: some of them run shards of two groups, and the tree is no power of two.
 #[test]
 fn awkward_numbers_have_the_same_bits_too() {
     let bench = made::Bench::new();
     let settings =
-        ["train.groups=3", "train.shards=2", "train.batch=5", "train.ratio=3", "method.base=flexmatch"];
+        ["train.groups=3", "train.shards=2", "train.batch=6", "train.ratio=3", "method.base=flexmatch"];
     let one = Crew::new(&bench, "one", &settings);
     one.train(1);
     for size in [2, 3, 6] {
@@ -99,4 +104,60 @@ fn awkward_numbers_have_the_same_bits_too() {
         other.train(size);
         assert_eq!(made::differing(&one.run, &other.run), Vec::<String>::new(), "{size} processes");
     }
+}
+
+/// Every method with every kind of step, shorter than above. The unlabelled samples are no multiple of the shards.
+#[test]
+fn every_kind_of_step_has_the_same_bits() {
+    let bench = made::Bench::new();
+    let short = ["train.batch=8", "train.steps=20", "labels.count=1", "labels.validation=0"];
+    for (name, method) in METHODS {
+        for kind in ["train.step=concat", "train.step=joint", "train.step=lean"] {
+            for (cut, shards) in CUTS {
+                let settings = [method, &[kind, "labels.include_labelled=false"], &shards, &short].concat();
+                let crew = |run: &str| Crew::new(&bench, &format!("{name}-{kind}-{cut}-{run}"), &settings);
+                let one = crew("one");
+                one.train(1);
+                for (run, size) in [("two", 2), ("four", 4)] {
+                    let other = crew(run);
+                    other.train(size);
+                    let differing = made::differing(&one.run, &other.run);
+                    assert_eq!(differing, Vec::<String>::new(), "{name}, {kind}, {cut}, {size} processes");
+                }
+                // 120 samples less ten labelled ones.
+                let samples: usize = (0..4).map(|shard| samples(&one.run, 20, shard)).sum();
+                assert_eq!((samples, samples % 4), (110, 2));
+            }
+        }
+    }
+}
+
+/// How many samples a shard has the state of in a checkpoint.
+fn samples(run: &std::path::Path, step: u64, shard: usize) -> usize {
+    let file = made::checkpoint(run, step).join(format!("samples-{shard}.safetensors"));
+    let bytes = std::fs::read(file).unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    tensors.tensor("apm.visits").unwrap().shape()[0]
+}
+
+/// The released code labels every batch twice: its second pass is gathered too.
+#[test]
+fn the_released_code_has_the_same_bits() {
+    let bench = made::Bench::new();
+    let settings = [
+        "preset=released-code",
+        "selection=last",
+        "method.mixup.start.rule=share",
+        "train.precision=f32",
+        "train.shards=2",
+        "train.batch=8",
+    ];
+    let one = Crew::new(&bench, "one", &settings);
+    one.train(1);
+    let two = Crew::new(&bench, "two", &settings);
+    two.train(2);
+    assert_eq!(made::differing(&one.run, &two.run), Vec::<String>::new());
+    let events = calmix_train::inspect::events(&one.run).unwrap();
+    let mixes = |event: &&calmix_train::events::Event| matches!(event, calmix_train::events::Event::Step(step) if step.mixes.is_some());
+    assert!(events.iter().filter(mixes).count() > 5, "the mixup is on");
 }

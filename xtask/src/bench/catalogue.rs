@@ -96,7 +96,7 @@ pub(crate) struct Extra {
 /// torchvision and what its transforms of Pillow images need.
 const TORCHVISION: &[&str] = &[TORCH, "torchvision==0.28.0", "pillow==13.0.0", NUMPY];
 
-pub(crate) const BENCHES: &[Bench] = &[PLAN, DATA, ORDER, STEP, PROCESSES];
+pub(crate) const BENCHES: &[Bench] = &[PLAN, DATA, ORDER, STEP, SHARDS, PROCESSES];
 
 const PLAN: Bench = Bench {
     name: "plan",
@@ -173,17 +173,20 @@ const STEP: Bench = Bench {
         name: "CIFAR-10",
         sides: Sides::Named {
             sides: &[
+                engine("concat", &["whole", "concat"]),
                 engine("joint", &["whole", "joint"]),
                 engine("lean", &["whole", "lean"]),
                 engine("bare joint", &["bare", "joint"]),
                 engine("bare lean", &["bare", "lean"]),
                 pytorch("PyTorch released", &["released"]),
+                pytorch("PyTorch concat", &["concat"]),
                 pytorch("PyTorch joint", &["joint"]),
                 pytorch("PyTorch lean", &["lean"]),
             ],
             wanted: &[
                 wanted("joint", "bare joint", Ratio::Speed(0.93)),
                 wanted("lean", "bare lean", Ratio::Speed(0.93)),
+                wanted("concat", "PyTorch concat", Ratio::Speed(1.25)),
                 wanted("joint", "PyTorch joint", Ratio::Speed(1.25)),
                 wanted("lean", "joint", Ratio::Speed(1.3)),
                 wanted("lean", "PyTorch released", Ratio::Speed(3.0)),
@@ -197,9 +200,37 @@ const STEP: Bench = Bench {
     }],
 };
 
+const SHARDS: Bench = Bench {
+    name: "shards",
+    what: "eight shards of 16 + 112 rows on one process, in eight steps of one shard or in one step of eight; WRN-28-2, \
+           bf16, two threads, the engine alone",
+    cases: &[Case {
+        name: "made-up pixels",
+        sides: Sides::Named {
+            sides: &[
+                engine("concat, 1 shard", &["concat", "1"]),
+                engine("concat, 8 shards", &["concat", "8"]),
+                engine("joint, 1 shard", &["joint", "1"]),
+                engine("joint, 8 shards", &["joint", "8"]),
+                engine("lean, 1 shard", &["lean", "1"]),
+                engine("lean, 8 shards", &["lean", "8"]),
+            ],
+            wanted: &[
+                wanted("concat, 8 shards", "concat, 1 shard", Ratio::Memory(1.3)),
+                wanted("lean, 8 shards", "lean, 1 shard", Ratio::Memory(1.3)),
+                wanted("joint, 8 shards", "joint, 1 shard", Ratio::Memory(1.3)),
+                wanted("joint, 8 shards", "joint, 1 shard", Ratio::Time(1.4)),
+            ],
+        },
+        unit: Unit::Milliseconds { per_repetition: 8.0 },
+        files: None,
+        extra: Some(Extra { feature: "engine", programs: &[] }),
+    }],
+};
+
 const PROCESSES: Bench = Bench {
     name: "processes",
-    what: "a run of FixMatch with CalibrateMix in two parts, WRN-28-2, B = 16, μ = 7, bf16, lean, on two cores; what \
+    what: "a run of FixMatch with CalibrateMix in two shards, WRN-28-2, B = 16, μ = 7, bf16, lean, on two cores; what \
            the first process sends in a step beside 2·(W−1)/W·4 bytes a number and O(batch) (`StepTraffic`)",
     cases: &[Case {
         name: "CIFAR-10",

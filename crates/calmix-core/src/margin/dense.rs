@@ -83,6 +83,31 @@ impl MarginStore {
         Ok(self.parts.values[at * classes + class as usize])
     }
 
+    /// One sample as it is: how often it was visited, and its APM of each class.
+    ///
+    /// # Errors
+    /// If there is no such sample.
+    pub fn sample(&self, sample: u64) -> Result<(u32, &[f32]), StateError> {
+        let at = self.position(sample)?;
+        let MarginParts { classes, visits, values, .. } = &self.parts;
+        Ok((visits[at], &values[at * classes..(at + 1) * classes]))
+    }
+
+    /// Puts a sample back to what [`sample`](Self::sample) said of it before.
+    ///
+    /// # Errors
+    /// If there is no such sample, or `apm` has not C numbers.
+    pub fn put_back(&mut self, sample: u64, visited: u32, apm: &[f32]) -> Result<(), StateError> {
+        let at = self.position(sample)?;
+        let MarginParts { classes, visits, values, .. } = &mut self.parts;
+        if apm.len() != *classes {
+            return Err(StateError::Classes { expected: *classes, got: apm.len() });
+        }
+        visits[at] = visited;
+        values[at * *classes..(at + 1) * *classes].copy_from_slice(apm);
+        Ok(())
+    }
+
     /// The store as plain data, without a copy.
     pub fn parts(&self) -> &MarginParts {
         &self.parts

@@ -56,6 +56,25 @@ impl LabelledMargins {
         Ok(self.parts.sums[at] / f64::from(self.parts.visits[at].max(1)))
     }
 
+    /// One sample as it is: the sum of its margins, and how often it was visited.
+    ///
+    /// # Errors
+    /// If the sample is not one of the labelled ones.
+    pub fn sample(&self, sample: u64) -> Result<(f64, u32), StateError> {
+        let at = self.position(sample)?;
+        Ok((self.parts.sums[at], self.parts.visits[at]))
+    }
+
+    /// Puts a sample back to what [`sample`](Self::sample) said of it before.
+    ///
+    /// # Errors
+    /// If the sample is not one of the labelled ones.
+    pub fn put_back(&mut self, sample: u64, (sum, visits): (f64, u32)) -> Result<(), StateError> {
+        let at = self.position(sample)?;
+        (self.parts.sums[at], self.parts.visits[at]) = (sum, visits);
+        Ok(())
+    }
+
     /// The store as plain data, without a copy.
     pub fn parts(&self) -> &LabelledParts {
         &self.parts

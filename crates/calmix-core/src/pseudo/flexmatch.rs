@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{PseudoLabels, hard_labels};
 use crate::matrix::Matrix;
-use crate::samples::{SampleState, StateError};
-use crate::softmax::confidence;
+use crate::softmax::{argmax, confidence};
 
 /// FlexMatch's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -67,13 +66,13 @@ impl FlexState {
         Self { selected: vec![0; classes], unselected: samples }
     }
 
-    /// Moves the histogram by `change[c]` for class c; the unselected make up for the sum.
-    fn apply(&mut self, change: &[f64]) {
-        let shift = |count: u64, by: f64| count.saturating_add_signed(by as i64);
+    /// Moves the histogram by `change[c]` for class c, in whole numbers; the unselected make up for the sum.
+    pub(crate) fn apply(&mut self, change: &[f32]) {
+        let shift = |count: u64, by: f32| count.saturating_add_signed(by as i64);
         for (count, &by) in self.selected.iter_mut().zip(change) {
             *count = shift(*count, by);
         }
-        self.unselected = shift(self.unselected, -change.iter().sum::<f64>());
+        self.unselected = shift(self.unselected, -change.iter().sum::<f32>());
     }
 }
 
@@ -96,48 +95,27 @@ impl FlexMatch {
         self.learnt(state).into_iter().map(|beta| f64::from(self.threshold) * self.mapping.of(beta)).collect()
     }
 
-    /// Labels and weights (0 or 1) of an unlabelled batch, under the thresholds that earlier steps left; then
-    /// the histogram takes in what this batch selects.
-    ///
-    /// # Errors
-    /// If the memory of a sample cannot be reached.
-    pub fn pseudo_label(
-        &self,
-        ids: &[u64],
-        logits: Matrix<'_>,
-        state: &mut FlexState,
-        samples: &mut impl SampleState,
-    ) -> Result<PseudoLabels, StateError> {
-        let labels = hard_labels(logits);
-        let confidences: Vec<f32> = logits.iter().map(confidence).collect();
-        let thresholds = self.thresholds(state);
-        let judged = || labels.iter().copied().zip(confidences.iter().copied());
-        let weights = judged()
-            .map(|(label, q)| f32::from(thresholds.get(label as usize).is_some_and(|&t| q >= t as f32)))
-            .collect();
+    /// The class that a prediction selects its sample for: its label where its confidence reaches the fixed τ.
+    pub fn selects(&self, logits: &[f32]) -> Option<u32> {
+        (confidence(logits) >= self.threshold).then(|| argmax(logits) as u32)
+    }
 
-        let selected: Vec<Option<u32>> =
-            judged().map(|(label, q)| (q >= self.threshold).then_some(label)).collect();
-        let before = samples.remember_selected(ids, &selected)?;
-        let mut change = vec![0.0; state.selected.len()];
-        for (new, old) in selected.iter().zip(before) {
-            let Some(new) = *new else { continue };
-            for (class, by) in [(Some(new), 1.0), (old, -1.0)] {
-                if let Some(count) = class.and_then(|c| change.get_mut(c as usize)) {
-                    *count += by;
-                }
-            }
-        }
-        samples.sum_over_groups(&mut change)?;
-        state.apply(&change);
-        Ok(PseudoLabels { labels, weights })
+    /// Labels and weights (0 or 1) of an unlabelled batch, under the thresholds that earlier steps left. What
+    /// this batch selects reaches the histogram with the step's [`Feedback`](crate::feedback::Feedback).
+    pub fn pseudo_label(&self, logits: Matrix<'_>, state: &FlexState) -> PseudoLabels {
+        let thresholds = self.thresholds(state);
+        let labels = hard_labels(logits);
+        let weight = |(&label, row)| {
+            f32::from(thresholds.get(label as usize).is_some_and(|&t| confidence(row) >= t as f32))
+        };
+        let weights = labels.iter().zip(logits.iter()).map(weight).collect();
+        PseudoLabels { labels, weights }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::LocalState;
 
     fn close(a: &[f64], b: &[f64]) -> bool {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6)
@@ -172,15 +150,15 @@ mod tests {
     fn every_sample_counts_at_the_start_and_selection_uses_the_fixed_threshold() {
         let rule = FlexMatch::default();
         let mut state = FlexState::new(2, 3);
-        let mut samples = LocalState { selected: Some(vec![-1; 3]), ..LocalState::default() };
         let logits = [9.0, 0.0, 0.1, 0.0, 0.0, 0.2];
         let batch = Matrix::new(&logits, 3, 2).unwrap();
-        let pseudo = rule.pseudo_label(&[0, 1, 2], batch, &mut state, &mut samples).unwrap();
-        assert_eq!(pseudo.weights, [1.0; 3], "all thresholds are zero at step 0");
+        assert_eq!(rule.pseudo_label(batch, &state).weights, [1.0; 3], "all thresholds are zero at step 0");
+        let selected: Vec<_> = batch.iter().map(|row| rule.selects(row)).collect();
+        assert_eq!(selected, [Some(0), None, None]);
+        state.apply(&[1.0, 0.0]);
         assert_eq!(state, FlexState { selected: vec![1, 0], unselected: 2 });
-        // A later confident prediction overwrites: sample 0 moves to class 1.
-        let flipped = [0.0, 9.0];
-        rule.pseudo_label(&[0], Matrix::new(&flipped, 1, 2).unwrap(), &mut state, &mut samples).unwrap();
+        // A later confident prediction overwrites: the sample moves to class 1.
+        state.apply(&[-1.0, 1.0]);
         assert_eq!(state, FlexState { selected: vec![0, 1], unselected: 2 });
     }
 }

@@ -2,11 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::sums::{BatchSums, Sums, probabilities};
 use super::{PseudoLabels, hard_labels};
 use crate::lanes;
 use crate::matrix::Matrix;
-use crate::samples::{SampleState, StateError};
-use crate::softmax::softmax_into;
 
 /// Keeps a class that was never predicted from dividing by zero in the alignment (USB's value).
 const ALIGNMENT_FLOOR: f64 = 1e-6;
@@ -95,39 +94,31 @@ impl Default for SoftMatch {
 }
 
 impl SoftMatch {
-    /// Labels and weights of an unlabelled batch. The statistics take this batch in first; the weights use
-    /// them already updated.
-    ///
-    /// # Errors
-    /// If the sums over groups cannot be exchanged.
-    pub fn pseudo_label(
-        &self,
-        labelled: Matrix<'_>,
-        unlabelled: Matrix<'_>,
-        state: &mut SoftState,
-        samples: &mut impl SampleState,
-    ) -> Result<PseudoLabels, StateError> {
+    /// Labels and weights of a group's unlabelled batch. The statistics take in the step's `sums` first; the
+    /// weights use them already updated. [`Statistics::Aligned`] knows the rows of its own group alone.
+    pub fn pseudo_label(&self, unlabelled: Matrix<'_>, sums: &Sums, state: &mut SoftState) -> PseudoLabels {
         let probabilities = probabilities(unlabelled);
         let rows = || probabilities.chunks_exact(unlabelled.width().max(1));
 
-        let mean = mean_over_groups(rows(), unlabelled.width(), samples)?;
-        self.update_marginal(mean.as_deref(), state);
-        if self.target == AlignmentTarget::Labelled {
-            let own = self::probabilities(labelled);
-            let rows = own.chunks_exact(labelled.width().max(1));
-            if let Some(mean) = mean_over_groups(rows, labelled.width(), samples)? {
-                self.blend(&mut state.labelled_marginal, &mean);
-            }
+        self.update_marginal(sums.unlabelled.mean().as_deref(), state);
+        if let (AlignmentTarget::Labelled, Some(mean)) = (self.target, sums.labelled.mean()) {
+            self.blend(&mut state.labelled_marginal, &mean);
         }
 
         let ratio = self.alignment_ratio(state);
         let aligned: Vec<f64> = rows().map(|p| aligned_confidence(p, &ratio)).collect();
         match self.statistics {
-            Statistics::Aligned => self.update_moments(aligned.iter().copied(), state, samples)?,
-            Statistics::Raw => self.update_moments(rows().map(largest), state, samples)?,
+            Statistics::Raw => self.update_moments(&sums.unlabelled, state),
+            Statistics::Aligned => {
+                let mut sums = BatchSums::default();
+                for &q in &aligned {
+                    sums.add_confidence(q);
+                }
+                self.update_moments(&sums, state);
+            }
         }
         let weights = aligned.iter().map(|&q| self.weight(q, state) as f32).collect();
-        Ok(PseudoLabels { labels: hard_labels(unlabelled), weights })
+        PseudoLabels { labels: hard_labels(unlabelled), weights }
     }
 
     /// w = exp(−min(q − μ, 0)²/(2σ²/n_σ²)): one from the mean upwards.
@@ -139,21 +130,9 @@ impl SoftMatch {
         libm::exp(-below * below * self.n_sigma * self.n_sigma / (2.0 * state.variance))
     }
 
-    /// Takes a batch's confidences into μ and σ²; the variance is the unbiased one, and needs two rows.
-    fn update_moments(
-        &self,
-        confidences: impl Iterator<Item = f64>,
-        state: &mut SoftState,
-        samples: &mut impl SampleState,
-    ) -> Result<(), StateError> {
-        let mut sums = [0.0; 3];
-        for q in confidences {
-            sums[0] += 1.0;
-            sums[1] += q;
-            sums[2] += q * q;
-        }
-        samples.sum_over_groups(&mut sums)?;
-        let [n, sum, squares] = sums;
+    /// Takes the confidences of a step into μ and σ²; the variance is the unbiased one, and needs two rows.
+    fn update_moments(&self, sums: &BatchSums, state: &mut SoftState) {
+        let &BatchSums { rows: n, confidence: sum, squares, .. } = sums;
         if n >= 1.0 {
             state.mean = self.momentum * state.mean + (1.0 - self.momentum) * sum / n;
         }
@@ -161,7 +140,6 @@ impl SoftMatch {
             let variance = ((squares - sum * sum / n) / (n - 1.0)).max(0.0);
             state.variance = self.momentum * state.variance + (1.0 - self.momentum) * variance;
         }
-        Ok(())
     }
 
     fn update_marginal(&self, mean: Option<&[f64]>, state: &mut SoftState) {
@@ -195,46 +173,16 @@ impl SoftMatch {
     }
 }
 
-fn probabilities(logits: Matrix<'_>) -> Vec<f32> {
-    let mut probabilities = vec![0.0; logits.data().len()];
-    for (p, z) in probabilities.chunks_exact_mut(logits.width().max(1)).zip(logits.iter()) {
-        softmax_into(z, p);
-    }
-    probabilities
-}
-
-fn largest(probabilities: &[f32]) -> f64 {
-    f64::from(lanes::max(probabilities))
-}
-
 /// The largest probability after alignment.
 fn aligned_confidence(probabilities: &[f32], ratio: &[f32]) -> f64 {
     let (sum, top) = lanes::sum_and_max_of_products(probabilities, ratio);
     if sum > 0.0 { f64::from(top) / sum } else { 0.0 }
 }
 
-/// The mean row over all groups of the step; none when there is no row at all.
-fn mean_over_groups<'a>(
-    rows: impl Iterator<Item = &'a [f32]>,
-    classes: usize,
-    samples: &mut impl SampleState,
-) -> Result<Option<Vec<f64>>, StateError> {
-    let mut sums = vec![0.0; classes + 1];
-    for row in rows {
-        for (sum, &p) in sums.iter_mut().zip(row) {
-            *sum += f64::from(p);
-        }
-        sums[classes] += 1.0;
-    }
-    samples.sum_over_groups(&mut sums)?;
-    let n = sums.pop().unwrap_or(0.0);
-    Ok((n > 0.0).then(|| sums.into_iter().map(|sum| sum / n).collect()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::LocalState;
+    use crate::pseudo::Base;
 
     /// A worked example, computed independently.
     #[test]
@@ -250,22 +198,25 @@ mod tests {
     #[test]
     fn one_step_of_the_moments() {
         let mut state = SoftState::new(10);
-        let confidences = [0.3, 0.6, 0.9, 0.95];
-        SoftMatch::default()
-            .update_moments(confidences.into_iter(), &mut state, &mut LocalState::default())
-            .unwrap();
+        let mut sums = BatchSums::default();
+        for q in [0.3, 0.6, 0.9, 0.95] {
+            sums.add_confidence(q);
+        }
+        SoftMatch::default().update_moments(&sums, &mut state);
         assert!((state.mean - 0.100_587_5).abs() < 1e-12);
         assert!((state.variance - 0.999_090_625).abs() < 1e-12);
+    }
+
+    fn label(batch: Matrix<'_>, state: &mut SoftState) -> PseudoLabels {
+        let (rule, none) = (SoftMatch::default(), Matrix::new(&[], 0, 2).unwrap());
+        rule.pseudo_label(batch, &Sums::of(&Base::SoftMatch(rule), none, batch), state)
     }
 
     #[test]
     fn labels_come_from_the_unaligned_probabilities() {
         let logits = [1.0, 0.9, 1.0, 0.9];
         let mut state = SoftState { marginal: Some(vec![0.99, 0.01]), ..SoftState::new(2) };
-        let batch = Matrix::new(&logits, 2, 2).unwrap();
-        let none = Matrix::new(&[], 0, 2).unwrap();
-        let pseudo =
-            SoftMatch::default().pseudo_label(none, batch, &mut state, &mut LocalState::default()).unwrap();
+        let pseudo = label(Matrix::new(&logits, 2, 2).unwrap(), &mut state);
         assert_eq!(pseudo.labels, [0, 0], "alignment would prefer class 1");
     }
 
@@ -274,9 +225,8 @@ mod tests {
         let rule = SoftMatch::default();
         let state = SoftState { mean: 0.8, variance: 0.0, ..SoftState::new(2) };
         assert_eq!((rule.weight(0.8, &state), rule.weight(0.7, &state)), (1.0, 0.0));
-        let none = Matrix::new(&[], 0, 2).unwrap();
         let mut fresh = SoftState::new(2);
-        let pseudo = rule.pseudo_label(none, none, &mut fresh, &mut LocalState::default()).unwrap();
+        let pseudo = label(Matrix::new(&[], 0, 2).unwrap(), &mut fresh);
         assert_eq!((pseudo, fresh), (PseudoLabels::default(), SoftState::new(2)));
     }
 }

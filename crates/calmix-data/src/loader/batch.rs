@@ -4,7 +4,7 @@ use super::corrupt::Skipped;
 
 /// One step's samples: pixels are u8, row by row of the batch, each R, G, B from the top left (NHWC).
 ///
-/// Where a process runs several parts of a step, their rows follow each other in the order the parts were named.
+/// Where a process runs several shards of a step, their rows follow each other in the order the shards were named.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
     /// The step.
@@ -37,6 +37,8 @@ pub struct Unlabelled {
     pub ids: Vec<u64>,
     /// Which visit of each: with the id, it fixes the views.
     pub epochs: Vec<u64>,
+    /// The place of each within its shard ([`Membership`](crate::order::Membership)).
+    pub slots: Vec<u64>,
     /// Their weak views.
     pub weak: Vec<u8>,
     /// Their strong views.

@@ -14,8 +14,9 @@ pub enum OnCorrupt {
     /// Another sample takes its place, and it is counted.
     ///
     /// In training that is the sample at the same place of the next epoch (or the one after, where that is
-    /// corrupt too), seen as it will be seen there: a rule that depends on the position alone. In evaluation
-    /// nothing takes its place; the batch is shorter.
+    /// corrupt too), seen as it will be seen there: a rule that depends on the position alone. An unlabelled
+    /// sample is so replaced by one of its own shard. In evaluation nothing takes its place; the batch is
+    /// shorter.
     Skip {
         /// The largest share of the samples seen that may be corrupt. One in a thousand of 10,000 is always
         /// allowed, so that a single one early in a run does not end it.

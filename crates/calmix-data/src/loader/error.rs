@@ -87,6 +87,30 @@ pub enum LoadError {
         /// Rows that a group takes in a step.
         rows: u32,
     },
+    /// A batch whose rows cannot be cut into equal shards.
+    #[error(
+        "the {stream} batch of {rows} rows cannot be cut into {shards} equal shards; choose train.batch and \
+         train.ratio so that train.shards divides both batches"
+    )]
+    UnequalShards {
+        /// Labelled or unlabelled.
+        stream: &'static str,
+        /// Rows that a group takes in a step.
+        rows: u32,
+        /// Shards of a group.
+        shards: u32,
+    },
+    /// Some shards would have no unlabelled sample.
+    #[error(
+        "{samples} unlabelled samples are too few for {shards} shards, which need one each; choose smaller \
+         train.groups or train.shards"
+    )]
+    FewerThanShards {
+        /// Samples of the unlabelled stream.
+        samples: u64,
+        /// Shards of a step.
+        shards: u64,
+    },
     /// A shard that the sharding does not have.
     #[error("there is no shard {} in group {}", .0.index, .0.group)]
     NoSuchShard(Shard),

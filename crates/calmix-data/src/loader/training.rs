@@ -1,6 +1,5 @@
 //! The rows of a training step: labelled ones in one view, unlabelled ones in two.
 
-use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,9 +11,10 @@ use super::batch::Batch;
 use super::corrupt::{OnCorrupt, Skipped, Tally, is_corrupt};
 use super::crew::{Job, check_size};
 use super::error::LoadError;
+use super::lane::{Candidate, Lane, REPLACEMENTS};
 use super::members::Members;
 use super::views::{Sighting, Views};
-use crate::order::{Cursor, Feed, Order, Shard, Sharding, Visit};
+use crate::order::{Cursor, Shard, Sharding};
 
 /// What a run is fed with. With the dataset and the views, it fixes every byte of every batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,9 +71,6 @@ pub fn labelled_views(seed: Seed) -> Seed {
     seed.child(Domain::LabelledOrder as u64)
 }
 
-/// How many samples may take the place of a corrupt one. At one corrupt sample in ten, all fail once in 10⁸.
-const REPLACEMENTS: u64 = 8;
-
 pub(super) struct TrainingJob<V> {
     pictures: Arc<dyn Pictures>,
     views: Arc<V>,
@@ -83,52 +80,18 @@ pub(super) struct TrainingJob<V> {
     corrupt: OnCorrupt,
 }
 
-/// One stream, as far as this process runs it.
-struct Lane {
-    feed: Feed,
-    members: Members,
-    /// The rows of a step that are made here.
-    rows: Vec<u64>,
-    views: Seed,
-}
-
 /// What is known of a row.
 pub(super) struct Row {
-    visit: Visit,
-    id: u64,
+    shown: Candidate,
     label: u32,
     skipped: Vec<(u64, String)>,
 }
 
-/// What a worker keeps: both streams' current epochs, and the memory of the views.
+/// What a worker keeps: the current epochs of both streams' shards, and the memory of the views.
 pub(super) struct Tools<S> {
-    labelled: Cursor,
-    unlabelled: Cursor,
+    labelled: Vec<Cursor>,
+    unlabelled: Vec<Cursor>,
     scratch: S,
-}
-
-impl Lane {
-    fn new(training: &Training, supply: &Supply, domain: Domain, views: Seed) -> Result<Self, LoadError> {
-        let len = NonZeroU64::new(supply.members.len());
-        if len.is_none() && supply.batch > 0 {
-            let stream = if domain == Domain::LabelledOrder { "labelled" } else { "unlabelled" };
-            return Err(LoadError::NoSamples { stream, rows: supply.batch });
-        }
-        let order = Order { seed: training.seed, domain, len: len.unwrap_or(NonZeroU64::MIN) };
-        let feed = Feed { order, batch: supply.batch, sharding: training.sharding };
-        let rows =
-            training.shards.iter().flat_map(|&shard| training.sharding.rows(supply.batch, shard)).collect();
-        Ok(Self { feed, members: supply.members.clone(), rows, views })
-    }
-
-    /// Visits that may be shown in a row: the one whose turn it is, then those at the same place of the epochs
-    /// after it.
-    fn candidates(&self, step: u64, row: u64, cursor: &mut Cursor) -> impl Iterator<Item = Visit> {
-        let order = self.feed.order;
-        let position = self.feed.position(step, row);
-        let later = move |n: u64| order.at(position.wrapping_add(n.wrapping_mul(order.len.get())));
-        std::iter::once(cursor.at(position)).chain((1..=REPLACEMENTS).map(later))
-    }
 }
 
 impl<V: Views> TrainingJob<V> {
@@ -137,46 +100,37 @@ impl<V: Views> TrainingJob<V> {
         views: Arc<V>,
         training: Training,
     ) -> Result<Self, LoadError> {
-        let has = |shard: &Shard| {
-            shard.group < training.sharding.groups.get() && shard.index < training.sharding.shards.get()
-        };
-        if let Some(shard) = training.shards.iter().find(|shard| !has(shard)) {
-            return Err(LoadError::NoSuchShard(*shard));
+        if let Some(&shard) = training.shards.iter().find(|&&shard| !training.sharding.has(shard)) {
+            return Err(LoadError::NoSuchShard(shard));
         }
-        let per_shard = |shard: &Shard| {
-            let rows = |batch| training.sharding.rows(batch, *shard);
-            [rows(training.labelled.batch), rows(training.unlabelled.batch)].map(|rows| rows.end - rows.start)
-        };
-        let rows = training.shards.iter().flat_map(per_shard).sum();
-        check_size(rows, views.bytes().saturating_mul(2))?;
         let seed = training.seed;
         let lane = |supply, domain, views| Lane::new(&training, supply, domain, views);
         let labelled = lane(&training.labelled, Domain::LabelledOrder, labelled_views(seed))?;
         let unlabelled = lane(&training.unlabelled, Domain::UnlabelledOrder, seed)?;
+        check_size((labelled.rows() + unlabelled.rows()) as u64, views.bytes().saturating_mul(2))?;
         let (steps, corrupt) = (training.steps, training.corrupt);
         Ok(Self { pictures, views, steps, labelled, unlabelled, corrupt })
     }
 
-    /// The sample of a visit, and its views.
+    /// The views of a sample, and its class if it is a labelled one.
     fn show(
         &self,
         lane: &Lane,
-        (visit, id): (Visit, u64),
+        &Candidate { id, epoch, .. }: &Candidate,
         scratch: &mut V::Scratch,
         pixels: &mut [u8],
     ) -> Result<u32, LoadError> {
         let unread = |error| LoadError::Sample { id, error: Box::new(error) };
         let unseen = |problem| LoadError::View { id, problem };
-        let is_labelled = lane.feed.order.domain == Domain::LabelledOrder;
         let mut label = 0;
-        if is_labelled {
+        if lane.is_labelled {
             label = self.pictures.label(id).map_err(unread)?.ok_or(LoadError::NoLabel { id })?;
         }
         let picture = self.pictures.picture(id).map_err(unread)?;
-        let seen = Sighting { seed: lane.views, epoch: visit.epoch, id };
+        let seen = Sighting { seed: lane.views, epoch, id };
         let (weak, strong) = pixels.split_at_mut(self.views.bytes());
         self.views.weak(&picture, seen, scratch, weak).map_err(unseen)?;
-        if !is_labelled {
+        if !lane.is_labelled {
             self.views.strong(&picture, seen, scratch, strong).map_err(unseen)?;
         }
         Ok(label)
@@ -193,7 +147,7 @@ impl<V: Views + 'static> Job for TrainingJob<V> {
     }
 
     fn rows(&self, _: u64) -> usize {
-        self.labelled.rows.len() + self.unlabelled.rows.len()
+        self.labelled.rows() + self.unlabelled.rows()
     }
 
     fn bytes(&self) -> usize {
@@ -202,24 +156,25 @@ impl<V: Views + 'static> Job for TrainingJob<V> {
 
     fn tools(&self) -> Self::Tools {
         Tools {
-            labelled: self.labelled.feed.order.cursor(),
-            unlabelled: self.unlabelled.feed.order.cursor(),
+            labelled: self.labelled.cursors(),
+            unlabelled: self.unlabelled.cursors(),
             scratch: V::Scratch::default(),
         }
     }
 
     fn open(&self, step: u64, batch: &mut Batch) {
         let Batch { step: of, labelled, unlabelled, skipped } = batch;
-        let (rows, bytes) = (self.labelled.rows.len(), self.views.bytes());
+        let (rows, bytes) = (self.labelled.rows(), self.views.bytes());
         *of = step;
         skipped.clear();
         labelled.ids.resize(rows, 0);
         labelled.epochs.resize(rows, 0);
         labelled.labels.resize(rows, 0);
         labelled.pixels.resize(rows * bytes, 0);
-        let rows = self.unlabelled.rows.len();
+        let rows = self.unlabelled.rows();
         unlabelled.ids.resize(rows, 0);
         unlabelled.epochs.resize(rows, 0);
+        unlabelled.slots.resize(rows, 0);
         unlabelled.weak.resize(rows * bytes, 0);
         unlabelled.strong.resize(rows * bytes, 0);
     }
@@ -231,19 +186,17 @@ impl<V: Views + 'static> Job for TrainingJob<V> {
         hand: &AtomicU64,
         pixels: &mut [u8],
     ) -> Result<Row, LoadError> {
-        let (lane, row, cursor) = match row.checked_sub(self.labelled.rows.len()) {
-            None => (&self.labelled, self.labelled.rows[row], &mut tools.labelled),
-            Some(row) => (&self.unlabelled, self.unlabelled.rows[row], &mut tools.unlabelled),
+        let (lane, row, cursors) = match row.checked_sub(self.labelled.rows()) {
+            None => (&self.labelled, row, &mut tools.labelled),
+            Some(row) => (&self.unlabelled, row, &mut tools.unlabelled),
         };
         let mut skipped = Vec::new();
-        for visit in lane.candidates(step, row, cursor) {
-            // An index is below the length that the order was made for.
-            let id = lane.members.id(visit.index).unwrap_or_default();
-            hand.store(id, Ordering::Relaxed);
-            match self.show(lane, (visit, id), &mut tools.scratch, pixels) {
-                Ok(label) => return Ok(Row { visit, id, label, skipped }),
+        for shown in lane.candidates(step, row, cursors) {
+            hand.store(shown.id, Ordering::Relaxed);
+            match self.show(lane, &shown, &mut tools.scratch, pixels) {
+                Ok(label) => return Ok(Row { shown, label, skipped }),
                 Err(error) if self.corrupt != OnCorrupt::Stop && is_corrupt(&error) => {
-                    skipped.push((id, error.to_string()));
+                    skipped.push((shown.id, error.to_string()));
                 }
                 Err(error) => return Err(error),
             }
@@ -255,14 +208,15 @@ impl<V: Views + 'static> Job for TrainingJob<V> {
         let bytes = self.views.bytes();
         let (weak, strong) = pixels.split_at(bytes);
         let place = |row: usize| row * bytes..(row + 1) * bytes;
-        if let Some(row) = row.checked_sub(self.labelled.rows.len()) {
-            batch.unlabelled.ids[row] = made.id;
-            batch.unlabelled.epochs[row] = made.visit.epoch;
+        if let Some(row) = row.checked_sub(self.labelled.rows()) {
+            batch.unlabelled.ids[row] = made.shown.id;
+            batch.unlabelled.epochs[row] = made.shown.epoch;
+            batch.unlabelled.slots[row] = made.shown.slot;
             batch.unlabelled.weak[place(row)].copy_from_slice(weak);
             batch.unlabelled.strong[place(row)].copy_from_slice(strong);
         } else {
-            batch.labelled.ids[row] = made.id;
-            batch.labelled.epochs[row] = made.visit.epoch;
+            batch.labelled.ids[row] = made.shown.id;
+            batch.labelled.epochs[row] = made.shown.epoch;
             batch.labelled.labels[row] = made.label;
             batch.labelled.pixels[place(row)].copy_from_slice(weak);
         }

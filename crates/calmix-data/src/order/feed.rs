@@ -1,40 +1,34 @@
-//! What a step takes from a stream.
+//! What a step takes from an order.
 
 use std::ops::Range;
 
-use super::{Cursor, Order, Shard, Sharding, Visit};
+use super::{Cursor, Order, Visit};
 
-/// A stream that every step takes its rows from: step s takes the s-th run of them.
+/// An order that every step takes rows from: step s takes the s-th run of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Feed {
-    /// The order of its samples.
+    /// The order of the samples.
     pub order: Order,
-    /// How many of them a group takes in a step: B labelled ones, or μB unlabelled ones.
-    pub batch: u32,
-    /// How a step is cut.
-    pub sharding: Sharding,
+    /// How many of them a step takes: all labelled rows of the step, or the unlabelled rows of one shard.
+    pub rows: u64,
 }
 
 impl Feed {
     /// All visits of a step, row by row.
     pub fn step(self, step: u64) -> Visits {
-        self.visits(step, 0..self.sharding.rows_per_step(self.batch))
+        self.visits(step, 0..self.rows)
     }
 
-    /// The visits of one shard of a step, row by row.
-    pub fn shard(self, step: u64, shard: Shard) -> Visits {
-        self.visits(step, self.sharding.rows(self.batch, shard))
-    }
-
-    /// The position in the stream of a row of a step.
-    ///
-    /// After 2⁶⁴ positions the stream begins again.
-    pub fn position(self, step: u64, row: u64) -> u64 {
-        step.wrapping_mul(self.sharding.rows_per_step(self.batch)).wrapping_add(row)
-    }
-
-    fn visits(self, step: u64, rows: Range<u64>) -> Visits {
+    /// The visits of some rows of a step.
+    pub fn visits(self, step: u64, rows: Range<u64>) -> Visits {
         Visits { feed: self, cursor: self.order.cursor(), step, rows }
+    }
+
+    /// The position in the order of a row of a step.
+    ///
+    /// After 2⁶⁴ positions the order begins again.
+    pub fn position(self, step: u64, row: u64) -> u64 {
+        step.wrapping_mul(self.rows).wrapping_add(row)
     }
 }
 

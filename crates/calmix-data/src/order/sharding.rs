@@ -1,6 +1,6 @@
 //! Which rows of a step belong to which logical shard of it.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 
 /// How a step is cut, written into a run at its first launch and the same ever after.
@@ -38,17 +38,38 @@ impl Sharding {
         (0..self.groups.get()).flat_map(move |group| (0..shards).map(move |index| Shard { group, index }))
     }
 
+    /// How many shards there are.
+    pub fn count(self) -> NonZeroU64 {
+        NonZeroU64::from(self.groups).saturating_mul(self.shards.into())
+    }
+
+    /// The number of a shard among all, one group after the other.
+    pub fn number(self, shard: Shard) -> u64 {
+        u64::from(shard.group) * u64::from(self.shards.get()) + u64::from(shard.index)
+    }
+
+    /// Whether the sharding has such a shard.
+    pub fn has(self, shard: Shard) -> bool {
+        shard.group < self.groups.get() && shard.index < self.shards.get()
+    }
+
+    /// Rows of each shard, where each group has `batch` rows; nothing if they cannot be cut into equal shards.
+    pub fn rows_per_shard(self, batch: u32) -> Option<u32> {
+        batch.is_multiple_of(self.shards.get()).then(|| batch / self.shards)
+    }
+
     /// The rows of a step that belong to `shard`, where each group has `batch` rows; none for a shard that the
     /// sharding does not have.
     ///
-    /// Groups follow each other. A batch that does not divide is cut as evenly as whole rows allow.
+    /// Groups follow each other. Shards are equal; of a batch that [cannot be cut so](Self::rows_per_shard), the rows
+    /// that are left over belong to no shard.
     pub fn rows(self, batch: u32, shard: Shard) -> Range<u64> {
-        if shard.group >= self.groups.get() || shard.index >= self.shards.get() {
+        if !self.has(shard) {
             return 0..0;
         }
-        let first = u64::from(shard.group) * u64::from(batch);
-        let cut = |index: u64| first + u64::from(batch) * index / u64::from(self.shards.get());
-        cut(u64::from(shard.index))..cut(u64::from(shard.index) + 1)
+        let each = u64::from(batch / self.shards);
+        let first = u64::from(shard.group) * u64::from(batch) + u64::from(shard.index) * each;
+        first..first + each
     }
 
     /// Rows of a whole step.
@@ -65,20 +86,29 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shards_tile_the_step_evenly(groups in 1_u32..9, shards in 1_u32..9, batch in 0_u32..100) {
+        fn equal_shards_tile_the_step(groups in 1_u32..9, shards in 1_u32..9, each in 0_u32..20) {
             let sharding = Sharding {
                 groups: NonZeroU32::new(groups).unwrap(),
                 shards: NonZeroU32::new(shards).unwrap(),
             };
-            let mut next = 0;
+            let batch = shards * each;
+            prop_assert_eq!(sharding.rows_per_shard(batch), Some(each));
+            let (mut next, mut number) = (0, 0);
             for shard in sharding.all() {
                 let rows = sharding.rows(batch, shard);
-                prop_assert_eq!(rows.start, next);
-                let count = rows.end - rows.start;
-                prop_assert!(count == u64::from(batch / shards) || count == u64::from(batch.div_ceil(shards)));
+                prop_assert_eq!((rows.start, sharding.number(shard)), (next, number));
+                prop_assert_eq!(rows.end - rows.start, u64::from(each));
                 next = rows.end;
+                number += 1;
             }
-            prop_assert_eq!(next, sharding.rows_per_step(batch));
+            prop_assert_eq!((next, number), (sharding.rows_per_step(batch), sharding.count().get()));
+        }
+
+        #[test]
+        fn a_batch_that_does_not_divide_has_no_equal_shards(shards in 2_u32..99, each in 0_u32..99, rest in 1_u32..98) {
+            prop_assume!(rest < shards);
+            let sharding = Sharding { shards: NonZeroU32::new(shards).unwrap(), ..Sharding::default() };
+            prop_assert_eq!(sharding.rows_per_shard(shards * each + rest), None);
         }
     }
 
@@ -95,5 +125,6 @@ mod tests {
         let sharding = Sharding { groups: NonZeroU32::MAX, shards: NonZeroU32::MAX };
         let last = Shard { group: u32::MAX - 1, index: u32::MAX - 1 };
         assert_eq!(sharding.rows(u32::MAX, last).end, sharding.rows_per_step(u32::MAX));
+        assert_eq!(sharding.number(last), sharding.count().get() - 1);
     }
 }

@@ -8,29 +8,26 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[3] / "calmix-core/tests/golden"))
-from philox import blocks  # noqa: E402
+from philox import Stream  # noqa: E402
 
 MASK = (1 << 64) - 1
 UNLABELLED_ORDER = 3
+CHILD = 12
+MEMBERSHIP = 13
 
 
 def draws(seed, domain, epoch, length, count):
-    """64-bit draws of the stream whose sample is the length, low word first."""
-    w = blocks(seed, domain, epoch, length, 0, (count + 1) // 2)
-    return [w[i] | w[i + 1] << 32 for i in range(0, 2 * count, 2)]
+    """64-bit draws of the stream whose sample is the length."""
+    stream = Stream(seed, domain, epoch, length)
+    return [stream.u64() for _ in range(count)]
 
 
 def table(seed, domain, epoch, length):
     """Fisher and Yates from the end, indices by Lemire's method."""
-    source = iter(draws(seed, domain, epoch, length, 2 * length + 64))
+    stream = Stream(seed, domain, epoch, length)
     items = list(range(length))
     for last in range(length - 1, 0, -1):
-        bound = last + 1
-        while True:
-            product = next(source) * bound
-            if product & MASK >= (1 << 64) % bound:
-                break
-        other = product >> 64
+        other = stream.below(last + 1)
         items[last], items[other] = items[other], items[last]
     return items
 
@@ -59,7 +56,27 @@ def network(seed, domain, epoch, length, place):
             return place
 
 
+def permutation(seed, domain, time, length, place):
+    """A table up to 4,096 samples, a network above."""
+    if length <= 4096:
+        return table(seed, domain, time, length)[place]
+    return network(seed, domain, time, length, place)
+
+
+def visit(seed, length, shards, shard, position):
+    """What one of several shards draws at a position: the slot, and the sample of the stream that is in it."""
+    own = len(range(shard, length, shards))
+    epoch, place = divmod(position, own)
+    child = draws(seed, CHILD, 0, shard, 1)[0]
+    slot = permutation(child, UNLABELLED_ORDER, epoch, own, place)
+    return slot, permutation(seed, MEMBERSHIP, 0, length, shard + shards * slot)
+
+
 if __name__ == "__main__":
     print(10, table(9, UNLABELLED_ORDER, 3, 10)[:4])
     for n in (50_000, 1_000_000_000):
         print(n, [network(9, UNLABELLED_ORDER, 3, n, i) for i in range(4)])
+    for n in (10, 10_001, 1_000_000_000):
+        for shard in (0, 3):
+            own = len(range(shard, n, 4))
+            print(n, "shard", shard, "of 4", [visit(9, n, 4, shard, 3 * own + i) for i in range(2)])

@@ -16,7 +16,7 @@ impl Processes {
         self.exchange(Operation::GatherBytes, &copies)
     }
 
-    /// What every process says, in order of rank, where all say as many bytes: one exchange, for what is said often.
+    /// What every process says, in order of rank, where all say as many bytes: one collective, for what is said often.
     ///
     /// # Errors
     ///
@@ -25,10 +25,40 @@ impl Processes {
         if self.size == 1 {
             return Ok(vec![own.to_vec()]);
         }
-        let lengths = vec![own.len() as i64; self.size];
-        let send = Tensor::f_from_slice(&vec![own; self.size].concat())?;
-        let received = self.all_to_all_as(Operation::GatherBytes, &send, &lengths, &lengths)?;
-        Ok(Vec::<u8>::try_from(&received)?.chunks(own.len().max(1)).map(<[u8]>::to_vec).collect())
+        let gathered = self.all_gather(&Tensor::f_from_slice(own)?)?;
+        gathered.iter().map(|bytes| Ok(Vec::try_from(bytes)?)).collect()
+    }
+
+    /// Messages to and from all processes, one after the other in order of rank, whose lengths both sides know: one
+    /// collective.
+    ///
+    /// # Errors
+    ///
+    /// When the lengths do not fit `send`, or when a process is missing.
+    pub fn exchange_known(
+        &self,
+        send: &[u8],
+        send_lengths: &[usize],
+        receive_lengths: &[usize],
+    ) -> Result<Vec<u8>, DistError> {
+        let counts = |lengths: &[usize]| lengths.iter().map(|&length| length as i64).collect::<Vec<_>>();
+        let send = Tensor::f_from_slice(send)?;
+        let received = self.all_to_all(&send, &counts(send_lengths), &counts(receive_lengths))?;
+        Ok(Vec::try_from(&received)?)
+    }
+
+    /// What every process says, in order of rank, to one of them; nothing to the others.
+    ///
+    /// # Errors
+    ///
+    /// When a process is missing.
+    pub fn gather_bytes_to(&self, to: usize, own: Vec<u8>) -> Result<Vec<Vec<u8>>, DistError> {
+        let mut messages = vec![Vec::new(); self.size];
+        if let Some(message) = messages.get_mut(to) {
+            *message = own;
+        }
+        let received = self.exchange_bytes(&messages)?;
+        Ok(if self.rank == to { received } else { Vec::new() })
     }
 
     /// One message to each process, and one from each, both in order of rank. Only what is sent travels.

@@ -1,5 +1,6 @@
 //! How processes find each other.
 
+use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::path::Path;
@@ -217,6 +218,7 @@ impl Meeting<'_> {
             size: self.size,
             first: self.first,
             meter: Arc::clone(self.meter),
+            calls: RefCell::default(),
             link: Some(Link {
                 groups: Some(groups).into(),
                 roll_call,

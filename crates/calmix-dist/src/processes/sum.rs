@@ -6,34 +6,61 @@ use tch::Tensor;
 
 use super::Processes;
 use crate::error::{DistError, Operation};
-use crate::tree::{self, held, stretch};
+use crate::tree::{self, PartialSums, held, stretch};
 
 const SUM: Operation = Operation::TreeSum;
 
 impl Processes {
     /// The sum of all parts, on every process, along the tree of [`tree`].
     ///
-    /// Every process holds equally many parts, neighbours in the order of ranks: with N parts and W processes rank r has
-    /// r·N/W and those after it. A part is a vector; all have the same length and kind. They are used up: the sum is
-    /// made in the memory of the first where that can be.
+    /// # Errors
+    ///
+    /// As [`finish_sum`](Self::finish_sum).
+    pub fn tree_sum(&self, parts: Vec<Tensor>) -> Result<Tensor, DistError> {
+        let mut sums = self.begin_sum(parts.len());
+        for part in parts {
+            self.add_part(&mut sums, part)?;
+        }
+        self.finish_sum(sums)
+    }
+
+    /// Begins a sum to which every process adds `parts` parts, neighbours in the order of ranks: with N parts and W
+    /// processes rank r has r·N/W and those after it.
+    pub fn begin_sum(&self, parts: usize) -> PartialSums<Tensor> {
+        PartialSums::new(parts * self.size, parts * self.rank)
+    }
+
+    /// Adds the next part of this process, a vector, which is used up: a sum is made in the memory of its first part.
     ///
     /// # Errors
     ///
-    /// When there are no parts or they differ in shape, or when a process is missing.
-    pub fn tree_sum(&self, parts: Vec<Tensor>) -> Result<Tensor, DistError> {
-        let Some(shape) = parts.first().map(Tensor::size) else {
-            return Err(self.argument(SUM, "there are no parts to add up"));
-        };
+    /// When it is not a vector, or not one like the parts before it.
+    pub fn add_part(&self, sums: &mut PartialSums<Tensor>, part: Tensor) -> Result<(), DistError> {
+        let _guard = tch::no_grad_guard();
+        let shape = part.size();
         let [length] = *shape else {
             return Err(self.argument(SUM, format!("a part has the shape {shape:?} and is no vector")));
         };
-        if let Some(other) = parts.iter().map(Tensor::size).find(|size| *size != shape) {
+        if let Some(other) = sums.subtrees().first().map(|(_, sum)| sum.size()).filter(|size| *size != shape)
+        {
             let what = format!("one part has {length} numbers and another the shape {other:?}");
             return Err(self.argument(SUM, what));
         }
+        Ok(sums.push(part, |mut a, b| a.f_add_(&b))?)
+    }
+
+    /// Adds up what all processes have, and gives every process the sum.
+    ///
+    /// # Errors
+    ///
+    /// When there are no parts, or when a process is missing.
+    pub fn finish_sum(&self, sums: PartialSums<Tensor>) -> Result<Tensor, DistError> {
         let _guard = tch::no_grad_guard();
-        let total = parts.len() * self.size;
-        let mut sums = self.inside(total, parts)?;
+        let (total, sums) = (sums.parts(), sums.into_subtrees());
+        let mut sums: Vec<Tensor> = sums.into_iter().map(|(_, sum)| sum).collect();
+        let Some(length) = sums.first().map(|sum| sum.numel() as i64) else {
+            return Err(self.argument(SUM, "there are no parts to add up"));
+        };
         if self.size == 1 {
             return sums.pop().ok_or_else(|| self.argument(SUM, "the tree has no root"));
         }
@@ -48,19 +75,6 @@ impl Processes {
         };
         self.all_to_all_into(SUM, &mut whole, &copies, &own, &lengths)?;
         Ok(whole)
-    }
-
-    /// The sums of the largest subtrees among our own parts.
-    fn inside(&self, total: usize, parts: Vec<Tensor>) -> Result<Vec<Tensor>, DistError> {
-        let held = held(total, self.rank, self.size);
-        let mut parts = parts.into_iter();
-        let sums = tree::subtrees(total, &held).into_iter().map(|subtree| {
-            let inside = parts.by_ref().take(subtree.len()).enumerate();
-            let leaves = inside.map(|(at, part)| (at..at + 1, part)).collect();
-            // A subtree over n parts has the shape of the tree over n parts.
-            self.add_up(subtree.len(), leaves)
-        });
-        sums.collect()
     }
 
     /// Sends everybody their stretch of our sums, and adds up our own stretch of everybody's; hands back as many copies

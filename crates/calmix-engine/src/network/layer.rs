@@ -3,31 +3,31 @@
 use tch::{Kind, TchError, Tensor};
 
 use super::layout::{ParameterId, StatisticsId};
-use crate::parameters::Weights;
+use crate::parameters::PassWeights;
 use crate::statistics::RunningStatistics;
 
 /// What one pass through a network computes with.
 #[derive(Debug)]
 pub(crate) struct Pass<'a> {
     /// The weights, in the precision of the pass.
-    pub(crate) weights: &'a Weights,
+    pub(crate) weights: &'a PassWeights,
     /// Running means and variances.
     pub(crate) statistics: &'a RunningStatistics,
     /// What BatchNorm normalises by, and what it remembers.
-    pub(crate) norm: Norm,
+    pub(crate) norm: BatchNormMode,
     /// What the running statistics take of the batch, where it is not the network's own share.
     pub(crate) momentum: Option<f64>,
 }
 
 /// What BatchNorm normalises by, and what it remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Norm {
+pub(crate) enum BatchNormMode {
     /// By the batch, moving the running statistics on.
-    Learn,
+    Train,
     /// By the batch, leaving no trace.
-    Watch,
+    TrainFrozen,
     /// By the running statistics: evaluation.
-    Running,
+    Eval,
 }
 
 /// A convolution.
@@ -69,9 +69,9 @@ impl BatchNorm {
     pub(crate) fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
         let (mean, variance) = pass.statistics.at(self.statistics);
         let (running, training) = match pass.norm {
-            Norm::Learn => (Some((mean, variance)), true),
-            Norm::Watch => (None, true),
-            Norm::Running => (Some((mean, variance)), false),
+            BatchNormMode::Train => (Some((mean, variance)), true),
+            BatchNormMode::TrainFrozen => (None, true),
+            BatchNormMode::Eval => (Some((mean, variance)), false),
         };
         x.f_batch_norm(
             Some(pass.weights.at(self.weight)),

@@ -8,7 +8,8 @@ use calmix_core::method::{BaseLoss, Method};
 use calmix_core::mixup::{Mix, MixLoss, Row};
 use calmix_core::pseudo::{Base, PseudoLabels};
 use calmix_core::smoothing::Smoothing;
-use calmix_engine::engine::{Settings, Snapshot, Which};
+use calmix_engine::engine::{Settings, Snapshot, Weights};
+use calmix_engine::learn::StepOutput;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
 
@@ -113,7 +114,7 @@ impl Case {
         let logits = tensors::read(&read("logits.safetensors"));
         let seen: Vec<f32> = told.iter().flat_map(|told| told.logits.iter().copied()).collect();
         let first = told.first().expect("a step").views.x.clone();
-        let looked = run.engine.look(&first, Which::Live).expect("logits").logits;
+        let looked = run.engine.predict(&first, Weights::Live).expect("logits").logits;
         // PyTorch counts passes, the engine steps.
         if self.method.base_loss == BaseLoss::Once {
             assert_eq!(tensors::counts(&ours.live), tensors::counts(&theirs.live), "{}", self.name);
@@ -134,7 +135,7 @@ impl Case {
         assert_eq!(tensors::read(&back.live), tensors::read(&theirs.live), "{}", self.name);
         assert_eq!(tensors::read(&back.ema), tensors::read(&theirs.ema), "{}", self.name);
         assert_eq!(tensors::read(&back.momentum), tensors::read(&theirs.momentum), "{}", self.name);
-        let looked = run.engine.look(&first, Which::Live).expect("logits").logits;
+        let looked = run.engine.predict(&first, Weights::Live).expect("logits").logits;
         // The same weights, so nothing but the rounding of one pass.
         let apart_with_theirs = logits_apart(&looked, &logits, "looked");
         assert!(apart_with_theirs < 1e-5, "{}: {apart_with_theirs:.1e} with the same weights", self.name);
@@ -160,7 +161,7 @@ impl Case {
             "ema_decay": settings.ema_decay,
             "norm_momentum": settings.norm_momentum,
             "clip": settings.clip,
-            "passes": settings.passes,
+            "step": settings.step,
             "undecided": method.base == Base::Supervised && method.mixup.is_none(),
             "twice": method.base_loss == BaseLoss::Twice,
             "mix_loss": if binary { "binary-cross-entropy" } else { "cross-entropy" },
@@ -210,8 +211,9 @@ fn figures_apart(told: &[Told], file: &[u8]) -> f64 {
     let theirs: Vec<[f64; 5]> = serde_json::from_slice(file).expect("figures");
     assert_eq!(theirs.len(), told.len());
     let apart = told.iter().zip(theirs).flat_map(|(told, theirs)| {
-        let ours = told.learnt;
-        let ours = [ours.labelled, ours.unlabelled, ours.mix, ours.total, ours.gradient_norm];
+        let StepOutput { losses, total, gradient_norm, .. } = &told.output;
+        let mix = losses.get(2).copied().unwrap_or(0.0);
+        let ours = [losses[0], losses[1], mix, *total, *gradient_norm];
         // A term that is nearly nothing is measured by what it adds to the whole.
         ours.into_iter().zip(theirs).map(move |(ours, theirs)| (ours - theirs).abs() / theirs.abs().max(0.01))
     });

@@ -1,7 +1,8 @@
 """One training step in plain PyTorch, from a plan that says who is mixed with whom and which labels count.
 
-`joint` is Algorithm 1 of the paper, `lean` its cheaper form, `released` what the authors' code does: after the
-warm-up it runs its base algorithm on the batch, then once more with the mixtures, and adds both losses.
+`concat` is the paper's sentence: everything in one batch. `joint` shows the mixtures on their own, `lean` leaves the weak
+views out. `released` is what the authors' code does: after the warm-up it runs its base algorithm on the batch, then
+once more with the mixtures, and adds both losses.
 """
 
 from contextlib import contextmanager
@@ -24,8 +25,10 @@ def statistics_kept(model):
 
 def losses(model, case, batch, plan):
     """L_L, L_U and L_mix, and the logits of the labelled rows where the plan was made."""
-    if case["passes"] == "lean" and not case["undecided"]:
+    if case["step"] == "lean" and not case["undecided"]:
         return lean(model, case, batch, plan)
+    if case["step"] == "concat" and plan["mixes"]:
+        return concat(model, case, batch, plan)
     if case["twice"] and plan["mixes"]:
         return released(model, case, batch, plan)
     return joint(model, case, batch, plan)
@@ -41,6 +44,17 @@ def joint(model, case, batch, plan):
         with statistics_kept(model):
             mix = mixup_loss(case, model(mixtures(batch, plan)), plan)
     return labelled, unlabelled, mix, of_x
+
+
+def concat(model, case, batch, plan):
+    x, weak, strong = batch["x"], batch["weak"], batch["strong"]
+    with torch.no_grad(), statistics_kept(model):
+        seen = model(torch.cat([x, weak]))[: len(x)]
+    mixed = mixtures(batch, plan)
+    logits = model(torch.cat([x, mixed, weak, strong]))
+    of_x, of_mixed, _, of_strong = logits.split([len(x), len(mixed), len(weak), len(strong)])
+    labelled, unlabelled = base(case, batch, of_x, of_strong, plan["first"])
+    return labelled, unlabelled, mixup_loss(case, of_mixed, plan), seen
 
 
 def lean(model, case, batch, plan):

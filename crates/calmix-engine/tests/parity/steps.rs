@@ -8,8 +8,8 @@ use calmix_core::pseudo::Base;
 use calmix_engine::device::set_threads;
 use calmix_engine::engine::Settings;
 use calmix_engine::network::FirstBlock;
+use calmix_engine::observe::StepKind;
 use calmix_engine::optimiser::Sgd;
-use calmix_engine::step::Passes;
 
 use crate::case::{Apart, Case};
 use crate::methods::{calibratemix, every, fixmatch, flexmatch, plain, released, softmatch};
@@ -18,9 +18,12 @@ use crate::run::{Rows, settings};
 
 const ROWS: Rows = Rows { labelled: 8, unlabelled: 16 };
 
-/// The passes that a method can be run in.
-fn passes(method: &Method) -> &'static [Passes] {
-    if method.base_loss == BaseLoss::Twice { &[Passes::Joint] } else { &[Passes::Joint, Passes::Lean] }
+/// The kinds of step that a method can be run in.
+fn kinds(method: &Method) -> &'static [StepKind] {
+    if method.base_loss == BaseLoss::Twice {
+        return &[StepKind::Joint];
+    }
+    &[StepKind::Concat, StepKind::Joint, StepKind::Lean]
 }
 
 #[test]
@@ -43,7 +46,7 @@ fn fifty_steps_of_the_optimiser() {
         let apart = case.compare(&mut peer);
         assert!(apart.largest() < 1e-4, "{name}: {apart}");
         if let Some(limit) = settings.clip {
-            let norms = apart.told.iter().map(|told| told.learnt.gradient_norm);
+            let norms = apart.told.iter().map(|told| told.output.gradient_norm);
             let clipped = norms.filter(|&norm| norm > limit).count();
             assert!((1..50).contains(&clipped), "{clipped} of 50 steps were clipped");
         }
@@ -57,11 +60,11 @@ fn twenty_steps_of_calibratemix() {
     let bases = [("FixMatch", fixmatch()), ("FlexMatch", flexmatch()), ("SoftMatch", softmatch())];
     for (name, base) in bases {
         let method = calibratemix(base);
-        for &passes in passes(&method) {
-            let settings = Settings { passes, ..settings(8) };
+        for &step in kinds(&method) {
+            let settings = Settings { step, ..settings(8) };
             let case = Case { name, settings, method, rows: ROWS, steps: 20, at_a_time: 20 };
             let apart = case.compare(&mut peer);
-            assert!(apart.largest() < 1e-3, "{name} {passes:?}: {apart}");
+            assert!(apart.largest() < 1e-3, "{name} {step:?}: {apart}");
             something_was_decided(name, &apart);
         }
     }
@@ -78,11 +81,11 @@ fn single_steps_of_every_method() {
     set_threads(1);
     let mut peer = Peer::start();
     for (name, method) in every() {
-        for &passes in passes(&method) {
-            let settings = Settings { passes, ..settings(8) };
+        for &step in kinds(&method) {
+            let settings = Settings { step, ..settings(8) };
             let case = Case { name, settings, method, rows: ROWS, steps: 5, at_a_time: 1 };
             let apart = case.compare(&mut peer);
-            assert!(apart.largest() < 1e-4, "{name} {passes:?}: {apart}");
+            assert!(apart.largest() < 1e-4, "{name} {step:?}: {apart}");
         }
     }
 }

@@ -4,7 +4,7 @@
 use calmix_core::method::Method;
 use calmix_core::mixup::{Mixup, Pairing};
 use calmix_core::preset;
-use calmix_core::pseudo::{Base, FixMatch, FlexMatch, SoftMatch};
+use calmix_core::pseudo::{Base, FixMatch, FlexMatch, Mapping, SoftMatch};
 use calmix_core::schedule::MixStart;
 use calmix_core::smoothing::Smoothing;
 
@@ -16,9 +16,9 @@ pub(crate) fn fixmatch() -> Base {
     Base::FixMatch(FixMatch { threshold: 0.45 })
 }
 
-/// Likewise.
+/// Likewise: no threshold of a class is below half of τ.
 pub(crate) fn flexmatch() -> Base {
-    Base::FlexMatch(FlexMatch { threshold: 0.5, ..FlexMatch::default() })
+    Base::FlexMatch(FlexMatch { threshold: 0.8, mapping: Mapping::Linear, ..FlexMatch::default() })
 }
 
 /// With a short memory, so that its weights fall below one.

@@ -2,22 +2,25 @@
 #![allow(dead_code, reason = "not every test asks for everything")]
 
 use calmix_core::matrix::Matrix;
-use calmix_core::method::{Method, MethodState};
-use calmix_core::observation::Observation;
-use calmix_core::plan::{PlanError, StepPlan, plan_step};
+use calmix_core::method::{BaseLoss, Method};
+use calmix_core::plan::StepPlan;
+use calmix_core::planner::Planner;
 use calmix_core::pseudo::PseudoLabels;
 use calmix_core::rng::{Domain, Seed};
-use calmix_core::samples::LocalState;
 use calmix_core::schedule::LearningRate;
+use calmix_dist::Processes;
 use calmix_engine::batch::{Batch, Labelled, Unlabelled};
 use calmix_engine::device::Device;
-use calmix_engine::engine::{Engine, Learnt, Settings};
+use calmix_engine::engine::{Engine, Settings};
 use calmix_engine::error::EngineError;
 use calmix_engine::images::{Normalisation, Size};
+use calmix_engine::learn::StepOutput;
 use calmix_engine::network::FirstBlock;
+use calmix_engine::observe::StepKind;
 use calmix_engine::optimiser::Sgd;
+use calmix_engine::partition::Partition;
 use calmix_engine::precision::Precision;
-use calmix_engine::step::{Asked, Passes};
+use calmix_engine::shard_plan::LocalPlan;
 
 /// Samples that labelled and unlabelled batches are taken from: few, so that they come back.
 const LABELLED: u64 = 12;
@@ -51,7 +54,7 @@ pub(crate) fn settings(side: usize) -> Settings {
         ema_decay: 0.9,
         norm_momentum: None,
         clip: None,
-        passes: Passes::Joint,
+        step: StepKind::Joint,
     }
 }
 
@@ -65,6 +68,15 @@ pub(crate) struct Views {
     pub(crate) unlabelled_ids: Vec<u64>,
     pub(crate) weak: Vec<u8>,
     pub(crate) strong: Vec<u8>,
+    pub(crate) partition: Option<Partition>,
+}
+
+/// Which plan of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pass {
+    First,
+    /// Only its pseudo-labels are used.
+    Second,
 }
 
 impl Views {
@@ -91,6 +103,7 @@ impl Views {
             strong: pixels(&unlabelled, Domain::Strong),
             ids: labelled,
             unlabelled_ids: unlabelled,
+            partition: Some(Partition::whole(rows.labelled, rows.unlabelled)),
         }
     }
 
@@ -99,6 +112,7 @@ impl Views {
             step: self.step,
             labelled: Labelled { ids: &self.ids, labels: &self.labels, pixels: &self.x },
             unlabelled: Unlabelled { ids: &self.unlabelled_ids, weak: &self.weak, strong: &self.strong },
+            partition: self.partition.as_ref().expect("a partition"),
         }
     }
 }
@@ -112,33 +126,24 @@ pub(crate) struct Told {
     pub(crate) again: Option<PseudoLabels>,
     /// Of the labelled rows, where the plan was made.
     pub(crate) logits: Vec<f32>,
-    pub(crate) learnt: Learnt,
+    pub(crate) output: StepOutput,
 }
 
 /// A run at some step.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) engine: Engine,
-    pub(crate) method: Method,
     pub(crate) rows: Rows,
-    pub(crate) memory: Memory,
-}
-
-/// What a run remembers besides its engine.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Memory {
     pub(crate) step: u64,
-    state: MethodState,
-    samples: LocalState,
+    pub(crate) planner: Planner,
 }
 
 impl Run {
     pub(crate) fn new(settings: Settings, method: Method, rows: Rows) -> Self {
         let engine = Engine::new(settings, Seed(11)).expect("an engine");
         let ids: Vec<u64> = (0..LABELLED).collect();
-        let state = method.initial_state(settings.classes, UNLABELLED);
-        let samples = method.local_state(settings.classes, &ids, UNLABELLED as usize);
-        Self { engine, method, rows, memory: Memory { step: 0, state, samples } }
+        let planner = Planner::new(method, settings.classes, &ids, UNLABELLED as usize, Seed(3));
+        Self { engine, rows, step: 0, planner }
     }
 
     /// One step, as the method plans it.
@@ -147,28 +152,40 @@ impl Run {
     }
 
     /// One step with a plan that is tampered with.
-    pub(crate) fn step_with(
-        &mut self,
-        mut tamper: impl FnMut(Asked, &mut StepPlan),
-    ) -> Result<Told, EngineError> {
-        let views = Views::at(self.memory.step, self.rows, self.engine.settings());
-        let rate = LearningRate::Cosine.at(self.memory.step, 100, RATE);
-        let (mut first, mut again, mut logits) = (StepPlan::default(), None, Vec::new());
-        let Self { engine, method, memory, .. } = self;
-        let learnt = engine.step(method, &views.batch(), rate, |asked, seen| {
-            let mut plan = memory.plan(method, asked, seen)?;
-            tamper(asked, &mut plan);
-            match asked {
-                Asked::Plan => {
-                    first = plan.clone();
-                    logits = flat(seen.labelled.logits);
-                }
-                Asked::PseudoLabelsAgain => again = Some(plan.pseudo.clone()),
-            }
-            Ok(plan)
-        })?;
-        self.memory.step += 1;
-        Ok(Told { views, rate, plan: first, again, logits, learnt })
+    pub(crate) fn step_with(&mut self, tamper: impl FnMut(Pass, &mut StepPlan)) -> Result<Told, EngineError> {
+        let told = self.try_step(tamper);
+        match &told {
+            Ok(_) => self.step += 1,
+            Err(_) => self.planner.undo(),
+        }
+        told
+    }
+
+    fn try_step(&mut self, mut tamper: impl FnMut(Pass, &mut StepPlan)) -> Result<Told, EngineError> {
+        let Self { engine, planner, step, rows } = self;
+        let method = planner.method;
+        let views = Views::at(*step, *rows, engine.settings());
+        let rate = LearningRate::Cosine.at(*step, 100, RATE);
+        let mixing = method.mix_weight(*step, &planner.state) > 0.0;
+        let mut observed = engine.observe(&method, &views.batch(), mixing)?;
+        let logits = flat(observed.observation()?.labelled.logits);
+        let mut planned =
+            planner.plan(&observed.observation()?, &views.unlabelled_ids, *step).expect("a plan");
+        tamper(Pass::First, &mut planned.plan);
+        let plan = planned.plan.clone();
+        let mut local = LocalPlan::from(plan.clone());
+        let mut again = None;
+        if method.base_loss == BaseLoss::Twice && !plan.mixes.is_empty() {
+            engine.observe_again(&method, &mut observed, &local)?;
+            let pseudo = planner.label_again(&mut planned, &observed.observation()?).expect("labels");
+            let mut second = StepPlan { pseudo, ..StepPlan::default() };
+            tamper(Pass::Second, &mut second);
+            again = Some(second.pseudo);
+            local.shards[0].second.clone_from(&again);
+        }
+        let output = engine.learn(&Processes::alone(), &method, observed, &local, rate)?;
+        planner.commit(planned);
+        Ok(Told { views, rate, plan, again, logits, output })
     }
 
     pub(crate) fn steps(&mut self, count: usize) -> Vec<Told> {
@@ -176,18 +193,16 @@ impl Run {
     }
 }
 
-impl Memory {
-    fn plan(&mut self, method: &Method, asked: Asked, seen: &Observation<'_>) -> Result<StepPlan, PlanError> {
-        let Self { step, state, samples } = self;
-        match asked {
-            Asked::Plan => plan_step(method, seen, state, samples, Seed(3), *step),
-            Asked::PseudoLabelsAgain => {
-                let (x, u) = (&seen.labelled, &seen.unlabelled);
-                let pseudo = method.base.pseudo_label(x.logits, u.ids, u.logits, &mut state.base, samples)?;
-                Ok(StepPlan { pseudo, ..StepPlan::default() })
-            }
-        }
-    }
+/// One step of a plan that is at hand.
+pub(crate) fn learn(
+    engine: &mut Engine,
+    method: &Method,
+    batch: &Batch<'_>,
+    plan: &LocalPlan,
+    rate: f64,
+) -> Result<StepOutput, EngineError> {
+    let observed = engine.observe(method, batch, plan.shards.iter().any(|shard| !shard.mixes.is_empty()))?;
+    engine.learn(&Processes::alone(), method, observed, plan, rate)
 }
 
 fn flat(matrix: Matrix<'_>) -> Vec<f32> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use calmix_data::error::{DataError, Problem};
 
-use super::manifest::{MANIFEST, Manifest};
+use super::manifest::{Identity, MANIFEST, Manifest};
 use super::read::{Fault, read_written, verify};
 use super::{CheckpointError, Skipped};
 use crate::run::atomic;
@@ -20,7 +20,7 @@ pub struct Found {
     pub skipped: Vec<Skipped>,
 }
 
-/// A checkpoint whose every byte was found to be as it was written.
+/// A checkpoint whose files were found to be as they were written.
 #[derive(Debug)]
 pub struct Checkpoint {
     folder: PathBuf,
@@ -62,6 +62,19 @@ impl Checkpoint {
 
     /// Reads the manifest, then every file once.
     pub(super) fn of_step(folder: &Path, step: u64) -> Result<Self, Fault> {
+        Self::verified(folder, step, |_, _| true)
+    }
+
+    /// The checkpoint of a step in a folder of checkpoints, of which only the files that are `needed` are verified.
+    pub(crate) fn of_files(
+        folder: &Path,
+        step: u64,
+        needed: impl Fn(&str, &Identity) -> bool,
+    ) -> Result<Self, Fault> {
+        Self::verified(&folder.join(name(step)), step, needed)
+    }
+
+    fn verified(folder: &Path, step: u64, needed: impl Fn(&str, &Identity) -> bool) -> Result<Self, Fault> {
         let damaged = |problem: &str| DataError::new(folder, Problem::Content(problem.to_owned()));
         let kind = fs::symlink_metadata(folder).map_err(|error| DataError::new(folder, error))?;
         if !kind.is_dir() {
@@ -74,7 +87,7 @@ impl Checkpoint {
                 return Err(DataError::new(path, problem).into());
             }
         }
-        for file in &manifest.files {
+        for file in manifest.files.iter().filter(|file| needed(&file.name, &manifest.identity)) {
             verify(folder, file)?;
         }
         Ok(Self { folder: folder.to_owned(), manifest, hash })
@@ -124,6 +137,6 @@ fn step_of(text: &str) -> Option<u64> {
 }
 
 /// The steps of all checkpoints in a folder, whole or not. They order them; times of files are never asked for.
-pub(super) fn steps(folder: &Path) -> Result<BTreeSet<u64>, DataError> {
+pub(crate) fn steps(folder: &Path) -> Result<BTreeSet<u64>, DataError> {
     Ok(atomic::names(folder)?.iter().filter_map(|(name, _)| step_of(name)).collect())
 }

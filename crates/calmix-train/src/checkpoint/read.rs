@@ -11,7 +11,7 @@ use super::writer::Written;
 
 /// Why a checkpoint cannot be used.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// It is damaged.
     Damaged(DataError),
     /// It is of another version.

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::trainer::Collectives;
+
 /// How fast the run has been since it was last asked. A line of `timing.jsonl`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +34,8 @@ pub struct Exchange {
     pub sent_bytes: u64,
     /// The share of the time that it spent on sending and waiting for them.
     pub waiting: f64,
+    /// The collectives of its training steps.
+    pub collectives: Collectives,
 }
 
 /// What the clocks and counters of this process say.
@@ -45,8 +49,9 @@ pub struct Reading {
     pub elapsed: Duration,
     /// How much of that it waited for data.
     pub waited: Duration,
-    /// What it sent to the other processes of its run, where there are any, and how long that took.
-    pub exchanged: Option<(u64, Duration)>,
+    /// What it sent to the other processes of its run, where there are any, how long that took, and in how many
+    /// collectives.
+    pub exchanged: Option<(u64, Duration, Collectives)>,
 }
 
 /// Turns readings into a pace. The clock stays outside.
@@ -69,10 +74,14 @@ impl Pacer {
         let waited = now.waited.saturating_sub(self.before.waited).as_secs_f64();
         let images = now.images.saturating_sub(self.before.images) as f64;
         let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
-        let processes = now.exchanged.map(|(sent, took)| {
-            let (sent_before, took_before) = self.before.exchanged.unwrap_or_default();
-            let waited = took.saturating_sub(took_before).as_secs_f64();
-            Exchange { sent_bytes: sent.saturating_sub(sent_before), waiting: per_second(waited).min(1.0) }
+        let processes = now.exchanged.map(|(sent, took, collectives)| {
+            let before = self.before.exchanged.unwrap_or_default();
+            let waited = took.saturating_sub(before.1).as_secs_f64();
+            Exchange {
+                sent_bytes: sent.saturating_sub(before.0),
+                waiting: per_second(waited).min(1.0),
+                collectives: collectives.since(before.2),
+            }
         });
         self.before = now;
         let made = now.step.saturating_sub(self.first_step) as f64;
@@ -96,6 +105,7 @@ mod tests {
     fn rates_are_of_the_interval_and_the_rest_is_of_the_whole() {
         let mut pacer = Pacer::new(100, 400);
         let seconds = Duration::from_secs;
+        let gathers = |count| Collectives { world_gathers: count, ..Collectives::default() };
         let idle = pacer.pace(Reading { step: 100, ..Reading::default() });
         assert_eq!((idle.images_per_second, idle.waiting, idle.left_seconds), (0.0, 0.0, None));
         pacer.pace(Reading {
@@ -103,17 +113,20 @@ mod tests {
             images: 500,
             elapsed: seconds(50),
             waited: seconds(40),
-            exchanged: Some((700, seconds(5))),
+            exchanged: Some((700, seconds(5), gathers(50))),
         });
         let pace = pacer.pace(Reading {
             step: 200,
             images: 2500,
             elapsed: seconds(70),
             waited: seconds(45),
-            exchanged: Some((1000, seconds(10))),
+            exchanged: Some((1000, seconds(10), gathers(100))),
         });
         assert_eq!((pace.images_per_second, pace.waiting), (100.0, 0.25));
-        assert_eq!(pace.processes, Some(Exchange { sent_bytes: 300, waiting: 0.25 }));
+        assert_eq!(
+            pace.processes,
+            Some(Exchange { sent_bytes: 300, waiting: 0.25, collectives: gathers(50) })
+        );
         assert_eq!(idle.processes, None);
         assert_eq!((pace.elapsed_seconds, pace.left_seconds), (70.0, Some(140.0)));
     }

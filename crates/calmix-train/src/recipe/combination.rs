@@ -1,9 +1,10 @@
 //! Values that are fine by themselves and not together.
 
 use calmix_core::method::BaseLoss;
+use calmix_core::pseudo::Statistics;
 use calmix_engine::device::Device;
+use calmix_engine::observe::StepKind;
 use calmix_engine::precision::Precision;
-use calmix_engine::step::Passes;
 
 use super::data::Keep;
 use super::engine::OrAuto;
@@ -59,6 +60,11 @@ fn base(recipe: &Recipe) -> Vec<Option<Found>> {
             base == Base::SoftMatch && rows == 1,
             "train.ratio",
             "softmatch takes a variance over the unlabelled images of a batch and would get one; give it two or more",
+        ),
+        wrong(
+            base == Base::SoftMatch && method.softmatch.statistics == Statistics::Aligned && train.groups > 1,
+            "train.groups",
+            "method.softmatch.statistics = \"aligned\" takes its statistics from the aligned rows of one group; take train.groups = 1, or \"raw\"",
         ),
         odd(
             base == Base::SoftMatch && train.ratio == 1 && rows > 1,
@@ -124,9 +130,14 @@ fn mixup(recipe: &Recipe) -> Vec<Option<Found>> {
             "one labelled image has no easy and no hard half; give it two or more",
         ),
         wrong(
-            method.base_loss == BaseLoss::Twice && train.step == Passes::Lean,
+            method.base_loss == BaseLoss::Twice && train.step != StepKind::Joint,
             "train.step",
             "method.base_loss = \"twice\" needs both passes; take train.step = \"joint\"",
+        ),
+        wrong(
+            method.base_loss == BaseLoss::Twice && train.groups > 1,
+            "train.groups",
+            "method.base_loss = \"twice\" labels each batch twice, which only one group can do; take train.groups = 1",
         ),
     ]
 }
@@ -146,11 +157,7 @@ fn training(recipe: &Recipe) -> Vec<Option<Found>> {
             "optimiser.nesterov",
             "without momentum there is nothing for Nesterov to look ahead with; set it to false",
         ),
-        wrong(
-            train.shards > train.batch,
-            "train.shards",
-            &format!("a batch of {} cannot be cut into more parts than it has images", train.batch),
-        ),
+        uneven_rows(recipe, train.shards).map(|why| Found::Wrong("train.shards", why)),
         wrong(
             train.precision == OrAuto::Is(Precision::F16) && train.device == OrAuto::Is(Device::Cpu),
             "train.precision",
@@ -176,6 +183,18 @@ fn training(recipe: &Recipe) -> Vec<Option<Found>> {
             ),
         ),
     ]
+}
+
+/// Why a recipe's batches cannot be cut into so many equal shards; none where they can.
+pub(crate) fn uneven_rows(recipe: &Recipe, shards: u32) -> Option<String> {
+    let (labelled, unlabelled) = (recipe.train.batch, recipe.unlabelled());
+    let uneven = |rows: u32| shards > 1 && !rows.is_multiple_of(shards);
+    (uneven(labelled) || uneven(unlabelled)).then(|| {
+        format!(
+            "batches of {labelled} labelled and {unlabelled} unlabelled images cannot be cut into {shards} equal shards; \
+             choose train.batch and train.ratio so that train.shards divides both"
+        )
+    })
 }
 
 /// A share below one, multiplied with itself so many times: nothing but products, so the same everywhere.

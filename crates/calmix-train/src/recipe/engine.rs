@@ -4,8 +4,8 @@ use std::fmt;
 
 use calmix_engine::device::Device;
 use calmix_engine::network::{Architecture, FirstBlock};
+use calmix_engine::observe::StepKind;
 use calmix_engine::precision::Precision;
-use calmix_engine::step::Passes;
 use serde::{Deserialize, Serialize};
 
 use super::field::{Form, Kind, Shape, Shaped, Word, choice, words};
@@ -65,9 +65,10 @@ words! {
         Google = "google": "The main path begins with the activated input, as in Google's code.",
         Torch = "torch": "The main path begins with the raw input, as in every port to PyTorch.",
     }
-    Passes {
-        Joint = "joint": "One pass over the labelled, weak and strong rows, then one over the mixtures: Algorithm 1 to the letter.",
-        Lean = "lean": "The plan from a pass without gradient, then one pass over what has a loss: 0.73 of the arithmetic.",
+    StepKind {
+        Concat = "concat": "A plan from a pass without gradient, then one pass over labelled, mixed, weak and strong rows: \"The final model input includes labeled, unlabeled, and mixup-augmented data\". 17 % more arithmetic than joint, whose step it is while nothing is mixed.",
+        Joint = "joint": "One pass over labelled, weak and strong rows, then one over the mixtures alone.",
+        Lean = "lean": "A plan from a pass without gradient, then one pass over labelled, mixed and strong rows: 0.73 of the arithmetic of joint, 0.63 of that of concat.",
     }
 }
 

@@ -11,13 +11,13 @@ use super::limit::{SHARE, SOME, from};
 section! {
     /// Who makes the batches. None of it changes a byte of them.
     Loader {
-        /// Worker threads; 0 for one per core.
+        /// Worker threads of a process; 0 for one per core, shared among the processes of a machine.
         free workers: u32 = 0, from(0.0).to(4096.0);
         /// How many batches may be in the making or waiting.
         free prefetch: u32 = 2, SOME.to(1024.0);
         /// Seconds without any progress after which the run gives up.
         free patience: u32 = 60, SOME.to(86_400.0);
-        /// Megabytes of decoded pictures to keep in memory; 0 for none.
+        /// Megabytes of decoded pictures to keep in memory, shared among the processes of a machine; 0 for none.
         free memory: u64 = 1024;
         /// What becomes of a corrupt sample.
         free on_corrupt: OnCorrupt = OnCorrupt::Skip;
@@ -37,12 +37,13 @@ choice! {
 }
 
 impl Loader {
-    /// The workers.
-    pub fn workers(&self) -> Workers {
+    /// The workers of one of so many processes of a machine.
+    pub fn workers(&self, processes: usize) -> Workers {
         let some = |number: u32, otherwise| NonZeroUsize::new(number as usize).unwrap_or(otherwise);
         let defaults = Workers::default();
+        let each = defaults.threads.get() / processes.max(1);
         Workers {
-            threads: some(self.workers, defaults.threads),
+            threads: some(self.workers, NonZeroUsize::new(each).unwrap_or(NonZeroUsize::MIN)),
             prefetch: some(self.prefetch, defaults.prefetch),
             patience: Duration::from_secs(u64::from(self.patience)),
         }

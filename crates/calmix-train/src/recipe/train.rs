@@ -3,8 +3,8 @@
 use calmix_core::schedule::LearningRate;
 use calmix_engine::device::Device;
 use calmix_engine::network::{Architecture, FirstBlock};
+use calmix_engine::observe::StepKind;
 use calmix_engine::precision::Precision;
-use calmix_engine::step::Passes;
 
 use super::engine::{BatchNorm, OrAuto, network};
 use super::field::{choice, section, words};
@@ -32,8 +32,8 @@ section! {
         fixed batch: u32 = 64, SOME.to(65_536.0);
         /// μ: unlabelled images for each labelled one.
         fixed ratio: u32 = 7, from(0.0).to(1024.0);
-        /// How the plan of a step is carried out.
-        fixed step: Passes = Passes::Joint;
+        /// Which passes a step makes, and so which rows batch normalisation sees together: this changes results.
+        fixed step: StepKind = StepKind::Concat;
         /// The format of numbers. What `auto` comes to is decided at the first launch and written into the run.
         fixed precision: OrAuto<Precision> = OrAuto::AUTO;
         /// Where the arithmetic happens. What `auto` comes to, the first GPU or else the CPU, is written into the run.
@@ -45,8 +45,9 @@ section! {
         fixed seed: u64 = 0;
         /// Batches of a step, each with a plan of its own: more groups are a larger batch.
         fixed groups: u32 = 1, SOME.to(65_536.0);
-        /// Parts that a batch is cut into, to be run by one process or by several. 0 for as many as it takes for every
-        /// process of the first launch to have one, which is written into the run.
+        /// Shards that a batch is cut into, to be run by one process or by several; it has to divide the labelled and the
+        /// unlabelled batch. 0 for as many as it takes for every process of the first launch to have one, which is
+        /// written into the run.
         fixed shards: u32 = 0, from(0.0).to(65_536.0);
         /// Over which rows batch normalisation takes its statistics.
         fixed batch_norm: BatchNorm = BatchNorm::Shard;

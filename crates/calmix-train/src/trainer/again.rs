@@ -9,10 +9,10 @@ use calmix_engine::device::{Device, set_threads};
 use calmix_engine::engine::{Engine, Snapshot};
 use calmix_engine::precision::Precision;
 
+use super::checkpoint_files;
+use super::engine_settings::settings;
 use super::error::TrainError;
 use super::judge::{Care, Verdict, judge};
-use super::kept;
-use super::learner::settings;
 use super::material::Material;
 use super::threads;
 use crate::checkpoint::{Found, newest};
@@ -49,9 +49,9 @@ pub fn evaluate_run(
     resolved.decide(device, precision, threads, shards)?;
     let recipe = &resolved.recipe;
     set_threads(recipe.train.threads as usize);
-    let material = Material::open(recipe, &paths, Some(&checkpoint.manifest().identity.dataset))?;
+    let material = Material::open(recipe, &paths, Some(&checkpoint.manifest().identity.dataset), 1)?;
     let mut engine = Engine::new(settings(recipe, material.classes.len())?, Seed(recipe.train.seed))?;
-    let mut weights = kept::weights(&checkpoint)?;
+    let mut weights = checkpoint_files::weights(&checkpoint)?;
     let mut step = checkpoint.step();
     if let Some(result) = inspect::result(folder)? {
         let path = paths.file(RunFile::Model)?;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use calmix_core::calibration::CalibrationError;
+use calmix_core::plan::PlanError;
 use calmix_core::samples::StateError;
 use calmix_data::error::DataError;
 use calmix_data::loader::LoadError;
@@ -34,6 +35,12 @@ pub enum TrainError {
     /// A batch, with the sample that is to blame.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// A plan that cannot be made.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The state of samples, or of the method.
+    #[error(transparent)]
+    Samples(#[from] StateError),
     /// The engine; also a loss that is not finite.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -139,9 +146,9 @@ pub enum TrainError {
         /// How many there are.
         of: usize,
     },
-    /// Parts that cannot be shared out.
+    /// Shards that cannot be shared out.
     #[error(
-        "{processes} processes cannot share {} parts evenly (train.groups = {groups}, train.shards = {shards}); take a number \
+        "{processes} processes cannot share {} shards evenly (train.groups = {groups}, train.shards = {shards}); take a number \
          of processes that divides it", u64::from(*groups) * u64::from(*shards)
     )]
     Uneven {
@@ -149,7 +156,7 @@ pub enum TrainError {
         processes: usize,
         /// Groups of a step.
         groups: u32,
-        /// Parts of a group.
+        /// Shards of a group.
         shards: u32,
     },
     /// A recipe that this version cannot run.

@@ -2,11 +2,11 @@
 
 use calmix_core::rng::Seed;
 use calmix_dist::Processes;
-use calmix_engine::engine::{Engine, Which};
+use calmix_engine::engine::{Engine, Weights};
 
 use super::error::TrainError;
 use super::material::Material;
-use super::packed::{Packed, Unpacked};
+use super::wire::{Decoder, Encoder};
 use crate::evaluate::{ENOUGH, Predictions, Resampling, Scaling, evaluate};
 use crate::events::{Evaluation, Model, Split};
 use crate::recipe::Recipe;
@@ -80,8 +80,8 @@ fn look(
 ) -> Result<Option<Predictions>, TrainError> {
     let Some(batches) = material.samples_of(recipe, split, processes)? else { return Ok(None) };
     let which = match model {
-        Model::Ema => Which::Ema,
-        Model::Live => Which::Live,
+        Model::Ema => Weights::Ema,
+        Model::Live => Weights::Live,
     };
     let classes = material.classes.clone();
     let width = classes.len();
@@ -91,7 +91,7 @@ fn look(
         if batch.ids.is_empty() {
             continue;
         }
-        let seen = engine.look(&batch.pixels, which)?;
+        let seen = engine.predict(&batch.pixels, which)?;
         for ((&id, &label), row) in
             batch.ids.iter().zip(&batch.labels).zip(seen.logits.chunks_exact(width.max(1)))
         {
@@ -103,16 +103,17 @@ fn look(
         }
     }
     if processes.size() > 1 {
-        let mut packed = Packed::default();
-        packed.add(&ids);
-        packed.add(&labels);
-        packed.add(&logits);
+        let mut message = Encoder::default();
+        message.add(&ids);
+        message.add(&labels);
+        message.add(&logits);
         (ids, labels, logits) = Default::default();
-        for letter in processes.gather_bytes(&packed.bytes())? {
-            let mut letter = Unpacked::new(&letter);
-            let read = letter.read(&mut ids).and_then(|()| letter.read(&mut labels));
-            let read = read.and_then(|()| letter.read(&mut logits));
-            read.map_err(|error| TrainError::Unsupported(format!("what another process saw: {error}")))?;
+        // The first process alone makes the figures.
+        for message in processes.gather_bytes_to(0, message.bytes())? {
+            let mut message = Decoder::new(&message);
+            message.read(&mut ids)?;
+            message.read(&mut labels)?;
+            message.read(&mut logits)?;
         }
     }
     Ok((!ids.is_empty()).then_some(Predictions { step, split, model, classes, ids, labels, logits }))

@@ -1,26 +1,25 @@
 //! What a run learns from and is judged by: the dataset, its split, and the batches of both.
 
 use std::fs;
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calmix_core::mixup::Row;
 use calmix_core::rng::Seed;
-use calmix_data::augment::{Augment, Scratch};
+use calmix_data::augment::Augment;
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::loader::{
-    Evaluation, InMemory, LoadError, Loader, Members, OnCorrupt, Pictures, Sighting, Supply, Training, Views,
-    labelled_views,
+    Evaluation, InMemory, Loader, Members, OnCorrupt, Pictures, Supply, Training, Workers,
 };
+use calmix_data::order::Membership;
 use calmix_data::prepare::{Report, prepare};
 use calmix_data::split::Split;
 use calmix_dist::Processes;
 
 use super::error::TrainError;
-use super::groups::Group;
-use super::team::Team;
+use super::layout::ParallelLayout;
 use crate::events;
 use crate::recipe::{Keep, Recipe};
 use crate::run::{Paths, RunFile};
@@ -33,21 +32,22 @@ pub(super) struct Material {
     pub(super) pictures: Arc<dyn Pictures>,
     pub(super) classes: Vec<String>,
     pub(super) fingerprint: String,
-    /// How many samples the dataset has.
-    pub(super) samples: u64,
     pub(super) split: Split,
     unlabelled: Members,
     test: Option<Range<u64>>,
     views: Arc<Augment>,
+    workers: Workers,
 }
 
 impl Material {
     /// Opens the dataset of a recipe. The split is the one in the run's folder; before that is written, it is drawn.
-    /// A run that goes on says which `fingerprint` the dataset had.
+    /// A run that goes on says which `fingerprint` the dataset had. The `processes` of this machine share its loader
+    /// threads and its memory.
     pub(super) fn open(
         recipe: &Recipe,
         paths: &Paths,
         fingerprint: Option<&str>,
+        processes: usize,
     ) -> Result<Self, TrainError> {
         let dataset = Dataset::open(&prepared(recipe, paths), Path::new(&recipe.dataset.path))?;
         if let Some(before) = fingerprint.filter(|&before| before != dataset.fingerprint()) {
@@ -63,13 +63,14 @@ impl Material {
             let hint = error.hint.clone().unwrap_or_default();
             error.hint(format!("{hint}; name one of them as dataset.test, or nothing"))
         })?;
-        let (classes, samples) = (dataset.classes().to_vec(), dataset.len());
+        let classes = dataset.classes().to_vec();
         let fingerprint = dataset.fingerprint().to_owned();
-        let limit = recipe.loader.memory.saturating_mul(1 << 20);
+        let limit = recipe.loader.memory.saturating_mul(1 << 20) / processes.max(1) as u64;
         let pictures: Arc<dyn Pictures> =
             if limit == 0 { Arc::new(dataset) } else { Arc::new(InMemory::new(dataset, limit)) };
         let views = Arc::new(recipe.augment.resolve());
-        Ok(Self { pictures, classes, fingerprint, samples, split, unlabelled, test, views })
+        let workers = recipe.loader.workers(processes);
+        Ok(Self { pictures, classes, fingerprint, split, unlabelled, test, views, workers })
     }
 
     /// Prepares the dataset of a recipe in the run's own folder, if nobody has prepared it before; tells what was
@@ -88,37 +89,20 @@ impl Material {
         self.unlabelled.len()
     }
 
-    /// Adds the weak view of a row of a group to `pixels`: the bytes that whoever loaded the row has.
-    pub(super) fn weak_view(
-        &self,
-        seed: Seed,
-        group: &Group,
-        row: Row,
-        pixels: &mut Vec<u8>,
-    ) -> Result<(), TrainError> {
-        let (side, at, seed) = match row {
-            Row::Labelled(i) => (&group.labelled, i, labelled_views(seed)),
-            Row::Unlabelled(j) => (&group.unlabelled, j, seed),
-        };
-        let (Some(&id), Some(&epoch)) = (side.ids.get(at), side.epochs.get(at)) else {
-            return Err(TrainError::Unsupported(format!(
-                "a plan speaks of {row:?}, which is not in its group"
-            )));
-        };
-        let picture = self.pictures.picture(id)?;
-        let start = pixels.len();
-        pixels.resize(start + self.views.bytes(), 0);
-        let out = pixels.get_mut(start..).unwrap_or_default();
-        let seen = Sighting { seed, epoch, id };
-        let made = Views::weak(&*self.views, &picture, seen, &mut Scratch::default(), out);
-        Ok(made.map_err(|problem| LoadError::View { id, problem })?)
+    /// How many unlabelled samples belong to each shard of this process; none where none are drawn.
+    pub(super) fn shard_lengths(&self, recipe: &Recipe, layout: &ParallelLayout) -> Vec<usize> {
+        let samples = NonZeroU64::new(self.unlabelled.len());
+        let shards = layout.sharding().count();
+        let membership = samples.and_then(|n| Membership::new(Seed(recipe.train.seed), n, shards));
+        let length = |shard: usize| membership.as_ref().map_or(0, |all| all.len(shard as u64) as usize);
+        layout.local().map(length).collect()
     }
 
     /// The batches of these steps: the rows of them that are this process's.
     pub(super) fn batches(
         &self,
         recipe: &Recipe,
-        team: &Team,
+        layout: &ParallelLayout,
         steps: Range<u64>,
     ) -> Result<Loader<Augment>, TrainError> {
         let train = &recipe.train;
@@ -128,15 +112,15 @@ impl Material {
             OnCorrupt::Stop => OnCorrupt::Stop,
         };
         let training = Training {
-            sharding: team.sharding(),
-            shards: team.shards(),
+            sharding: layout.sharding(),
+            shards: layout.shards(),
             labelled: Supply { members: self.split.labelled().into(), batch: train.batch },
             unlabelled: Supply { members: self.unlabelled.clone(), batch: recipe.unlabelled() },
             corrupt,
             ..Training::new(Seed(train.seed), steps)
         };
         let (pictures, views) = (Arc::clone(&self.pictures), Arc::clone(&self.views));
-        Ok(Loader::new(pictures, views, training, recipe.loader.workers())?)
+        Ok(Loader::new(pictures, views, training, self.workers)?)
     }
 
     /// The samples of a split as they are, batch by batch; none where the split has none. Of several processes each
@@ -161,7 +145,7 @@ impl Material {
         let ids: Vec<u64> = (cut(rank)..cut(rank + 1)).filter_map(|index| members.id(index)).collect();
         let supply = Supply { members: ids.as_slice().into(), batch: recipe.evaluate.batch };
         let (pictures, views) = (Arc::clone(&self.pictures), Arc::clone(&self.views));
-        let (corrupt, workers) = (recipe.loader.corrupt(), recipe.loader.workers());
+        let (corrupt, workers) = (recipe.loader.corrupt(), self.workers);
         Ok(Some(Evaluation::new(pictures, views, supply, corrupt, workers)?))
     }
 }

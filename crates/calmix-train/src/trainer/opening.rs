@@ -8,16 +8,16 @@ use calmix_engine::device::{Device, LIBTORCH};
 use calmix_engine::precision::Precision;
 use serde::{Deserialize, Serialize};
 
-use super::accord::Credentials;
+use super::checkpoint_files;
 use super::error::TrainError;
-use super::kept;
 use super::material::Material;
+use super::sync::RunFingerprint;
 use super::{Trainer, threads};
-use crate::checkpoint::{Found, newest};
+use crate::checkpoint::Found;
 use crate::events::{Finished, Note};
 use crate::inspect;
 use crate::recipe::engine::BatchNorm;
-use crate::recipe::{Layers, Resolved, differences};
+use crate::recipe::{Layers, Resolved, differences, uneven_rows};
 use crate::run::{Environment, Paths, Run, RunError, RunFile};
 
 /// What the process that writes has found.
@@ -41,22 +41,14 @@ pub(super) struct Opened {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Orders {
     pub(super) recipe: String,
-    /// The checkpoint to go on from.
-    pub(super) step: Option<u64>,
     pub(super) finished: Option<Finished>,
 }
 
 impl Orders {
     pub(super) fn of(lead: &Lead) -> Self {
         match lead {
-            Lead::Finished(finished) => {
-                Self { recipe: String::new(), step: None, finished: Some(finished.clone()) }
-            }
-            Lead::Run(opened) => Self {
-                recipe: opened.recipe.to_toml(),
-                step: opened.found.as_ref().map(|found| found.checkpoint.step()),
-                finished: None,
-            },
+            Lead::Finished(finished) => Self { recipe: String::new(), finished: Some(finished.clone()) },
+            Lead::Run(opened) => Self { recipe: opened.recipe.to_toml(), finished: None },
         }
     }
 }
@@ -87,7 +79,7 @@ impl Trainer<'_> {
             run => run?,
         };
         let notes = prepare(&recipe, &run)?;
-        let material = Material::open(&recipe.recipe, run.paths(), None)?;
+        let material = Material::open(&recipe.recipe, run.paths(), None, processes)?;
         let environment = Environment::here(
             format!("libtorch {LIBTORCH}"),
             device.to_string(),
@@ -100,18 +92,26 @@ impl Trainer<'_> {
         Ok(Lead::Run(Box::new(Opened { recipe, material, run: Some(run), found: None, notes })))
     }
 
-    /// Opens a run that has begun, at its newest checkpoint.
-    pub(super) fn open_again(&self, recipe: Option<Resolved>, folder: &Path) -> Result<Lead, TrainError> {
+    /// Takes the folder of a run that has begun.
+    pub(super) fn lock(&self, folder: &Path) -> Result<Run, TrainError> {
         let run = Run::open_on(folder, Arc::clone(&self.disk))?;
-        if !inspect::has_begun(folder) {
-            return Err(TrainError::Unborn { path: folder.to_owned() });
-        }
-        let found = newest(&run.paths().checkpoints())?;
+        if inspect::has_begun(folder) { Ok(run) } else { Err(TrainError::Unborn { path: folder.to_owned() }) }
+    }
+
+    /// Opens a run that has begun, at a checkpoint that all processes can use.
+    pub(super) fn open_again(
+        &self,
+        run: Run,
+        found: Option<Found>,
+        recipe: Option<Resolved>,
+    ) -> Result<Lead, TrainError> {
+        let folder = run.paths().folder().to_owned();
+        let folder = folder.as_path();
         let path = run.paths().file(RunFile::Recipe)?;
         let written = inspect::recipe(folder)?;
         let before = match &found {
             Some(found) => {
-                let text = found.checkpoint.bytes(kept::RECIPE)?;
+                let text = found.checkpoint.bytes(checkpoint_files::RECIPE)?;
                 Layers::new().text(&path, &String::from_utf8_lossy(&text)).resolve()?
             }
             None => written.clone(),
@@ -130,7 +130,8 @@ impl Trainer<'_> {
             return Err(TrainError::Changed { path: folder.to_owned(), changes });
         }
         supported(&recipe, self.processes.size())?;
-        let finished = found.as_ref().map(|found| kept::finished(&found.checkpoint)).transpose()?.flatten();
+        let finished =
+            found.as_ref().map(|found| checkpoint_files::finished(&found.checkpoint)).transpose()?.flatten();
         if let Some(finished) = finished {
             return Ok(Lead::Finished(finished));
         }
@@ -140,7 +141,7 @@ impl Trainer<'_> {
             Some(found) => found.checkpoint.manifest().identity.dataset.clone(),
             None => inspect::environment(folder)?.dataset,
         };
-        let material = Material::open(&recipe.recipe, run.paths(), Some(&fingerprint))?;
+        let material = Material::open(&recipe.recipe, run.paths(), Some(&fingerprint), self.local.processes)?;
         run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
         Ok(Lead::Run(Box::new(Opened { recipe, material, run: Some(run), found, notes })))
     }
@@ -149,7 +150,7 @@ impl Trainer<'_> {
     pub(super) fn follow(
         &self,
         text: &str,
-        step: Option<u64>,
+        found: Option<Found>,
         asked: Option<&Resolved>,
         folder: &Path,
     ) -> Result<Opened, TrainError> {
@@ -170,38 +171,24 @@ impl Trainer<'_> {
             }
             recipe.recipe.loader = own.recipe.loader.clone();
         }
-        let opened = open_as_told(&recipe, &paths, step);
-        let own = opened.as_ref().map(|(_, material)| self.credentials(&own, material));
+        let opened = Material::open(&recipe.recipe, &paths, None, self.local.processes);
+        let own = opened.as_ref().map(|material| self.fingerprint(&own, material));
         let own = own.map_err(|error| TrainError::Unsupported(error.to_string()));
-        let checked = Credentials::check(own, &self.processes);
-        let (found, material) = opened?;
+        let checked = RunFingerprint::check(own, &self.processes);
+        let material = opened?;
         checked?;
         Ok(Opened { recipe, material, found, run: None, notes: Vec::new() })
     }
 
-    pub(super) fn credentials(&self, recipe: &Resolved, material: &Material) -> Credentials {
+    pub(super) fn fingerprint(&self, recipe: &Resolved, material: &Material) -> RunFingerprint {
         let labels = blake3::hash(format!("{:?}", material.split).as_bytes());
-        Credentials {
+        RunFingerprint {
             version: format!("{}, libtorch {LIBTORCH}", env!("CARGO_PKG_VERSION")),
             recipe: self.asked.clone().unwrap_or_else(|| recipe.hash()),
             dataset: material.fingerprint.clone(),
             labels: labels.to_hex().to_string(),
         }
     }
-}
-
-/// The checkpoint to go on from and the dataset, as this process sees them.
-fn open_as_told(
-    recipe: &Resolved,
-    paths: &Paths,
-    step: Option<u64>,
-) -> Result<(Option<Found>, Material), TrainError> {
-    let found = newest(&paths.checkpoints())?;
-    if found.as_ref().map(|found| found.checkpoint.step()) != step {
-        let problem = "this process does not see the checkpoints that process 0 sees: all processes need the same folder";
-        return Err(TrainError::Unsupported(format!("{}: {problem}", paths.folder().display())));
-    }
-    Ok((found, Material::open(&recipe.recipe, paths, None)?))
 }
 
 fn prepare(recipe: &Resolved, run: &Run) -> Result<Vec<Note>, TrainError> {
@@ -230,14 +217,12 @@ fn supported(recipe: &Resolved, processes: usize) -> Result<(), TrainError> {
     if !(u64::from(groups) * u64::from(shards)).is_multiple_of(processes as u64) {
         return Err(TrainError::Uneven { processes, groups, shards });
     }
-    if shards > train.batch {
-        let sentence =
-            format!("train.shards = {shards}: a batch of {} cannot be cut into more parts", train.batch);
-        return Err(TrainError::Unsupported(sentence));
+    if let Some(sentence) = uneven_rows(&recipe.recipe, shards) {
+        return Err(TrainError::Unsupported(format!("train.shards = {shards}: {sentence}")));
     }
     if shards > 1 && train.batch_norm == BatchNorm::Sync {
-        let sentence = "train.batch_norm = \"sync\" with several parts to a group is not done yet: take \"shard\", or \
-                        one part to a group (train.shards = 1, with train.groups for a larger batch)";
+        let sentence = "train.batch_norm = \"sync\" with several shards to a group is not done yet: take \"shard\", or \
+                        one shard to a group (train.shards = 1, with train.groups for a larger batch)";
         return Err(TrainError::Unsupported(sentence.to_owned()));
     }
     Ok(())

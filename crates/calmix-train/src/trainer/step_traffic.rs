@@ -1,28 +1,30 @@
 //! How many bytes a process sends in a step: the formula, which a test compares with what is sent.
 
+use calmix_core::pseudo::Sums;
 use calmix_engine::network::Network;
 
+use super::sync::Heartbeat;
 use crate::recipe::Recipe;
 
-/// A step of FixMatch or plain supervision with a guided mixup, as the first of W processes sees it that share one group
-/// (`train.groups = 1`) in as many parts.
+use super::step_stats::tally_width;
+
+/// A step with a guided mixup, as one of W processes sees it that share one group (`train.groups = 1`) in as many
+/// shards.
 ///
-/// With x labelled and u unlabelled rows here, C classes, D features and P numbers to be added up (the parameters, two
-/// running statistics for each channel of a BatchNorm, four losses), it sends
+/// With x labelled and u unlabelled rows in its shard, C classes, D features, N numbers that the base algorithm needs
+/// of each shard and P numbers to be added up (the parameters, two running statistics for each channel of a BatchNorm,
+/// the losses and the tally), it sends
 ///
 /// | what | bytes |
 /// |---|---|
+/// | the gather: heartbeat 25, status 24, sums 8N, labelled ids and margins 16x, a list's length 8 each | (W−1)·(49 + 40 + 8N + 16x) |
+/// | in the same gather, its rows: ids, logits, features; labels; APM | (W−1)·(64 + (8+4C+4D)·(x+u) + 4x + 4u) |
+/// | views that others mix: three bytes a pixel | image·v |
 /// | the sum: stretches to their owners, then the sum of one's own stretch to all | 4·(P − ⌈P/W⌉) + 4·(W−1)·⌈P/W⌉ = 8·P·(W−1)/W |
-/// | a word before the step, and how many samples were seen | 34·(W−1) |
-/// | one's rows of the batch to all: ids, epochs, logits, features, labels | (W−1)·(80 + (16+4C+4D)·(x+u) + 4x) |
-/// | margins to the owners of labelled samples, their AUM back, and that to all | 24·(W−1) + 16·a + 8·b + 8x·(W−1) |
-/// | logits to the owners of unlabelled samples, their APM back, and that to all | 24·(W−1) + (12+4C)·c + 8·d + 8u·(W−1) |
 ///
-/// where a and c rows of this process belong to others, and b and d rows of others belong to it: about (W−1)/W of x and u.
-/// Nothing depends on how many samples there are, and but for the sum nothing on the size of the network.
-///
-/// FlexMatch adds 8 to 12 bytes a row for the labels it remembers, SoftMatch two numbers a group. More groups gather
-/// among fewer processes each.
+/// where other processes mix v of its rows: at most one for each of their labelled rows. Nothing depends on how many
+/// samples there are, and but for the sum nothing on the size of the network. With more groups the rows are gathered
+/// among fewer processes each, in a message of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepTraffic {
     processes: u64,
@@ -30,17 +32,12 @@ pub struct StepTraffic {
     rows: [u64; 2],
     classes: u64,
     features: u64,
+    /// Numbers that the base algorithm needs of a shard.
+    sums: u64,
     /// Numbers that are added up.
     numbers: u64,
-}
-
-/// Rows that are not where their memory is, labelled and unlabelled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Away {
-    /// Rows of this process whose samples belong to others.
-    pub asked: [u64; 2],
-    /// Rows of others whose samples belong to this process.
-    pub answered: [u64; 2],
+    /// Bytes of an image.
+    image: u64,
 }
 
 impl StepTraffic {
@@ -55,12 +52,16 @@ impl StepTraffic {
             _ => None,
         });
         let processes = processes.max(1) as u64;
+        let method = recipe.method();
+        let figures = method.loss_terms().len() + 1 + tally_width(&method, classes);
         Self {
             processes,
             rows: [recipe.train.batch, recipe.unlabelled()].map(|rows| u64::from(rows) / processes),
             classes: classes as u64,
             features: features.unwrap_or(0) as u64,
-            numbers: (layout.len() + 2 * channels + 4) as u64,
+            sums: Sums::width(&method.base, classes) as u64,
+            numbers: (layout.len() + 2 * channels + figures) as u64,
+            image: 3 * u64::from(recipe.augment.size).pow(2),
         }
     }
 
@@ -70,21 +71,22 @@ impl StepTraffic {
         4 * (self.numbers - stretch) + 4 * (self.processes - 1) * stretch
     }
 
-    /// Bytes of everything else, which the plan needs.
-    pub fn of_plan(&self, away: Away) -> u64 {
-        let (others, [x, u]) = (self.processes - 1, self.rows);
-        let words = 34 * others;
-        let row = 16 + 4 * self.classes + 4 * self.features;
-        let batch = others * (80 + row * (x + u) + 4 * x);
-        let owners = |rows: u64, width: u64, n: usize| {
-            24 * others + (8 + width) * away.asked[n] + 8 * away.answered[n] + 8 * rows * others
-        };
-        words + batch + owners(x, 8, 0) + owners(u, 4 * self.classes + 4, 1)
+    /// Bytes of the gather.
+    pub fn of_gather(&self) -> u64 {
+        let [x, u] = self.rows;
+        let world = Heartbeat::BYTES as u64 + 24 + 40 + 8 * self.sums + 16 * x;
+        let rows = 64 + (8 + 4 * self.classes + 4 * self.features) * (x + u) + 4 * x + 4 * u;
+        (self.processes - 1) * (world + rows)
     }
 
-    /// Bytes of a step in the mean.
+    /// Bytes of so many views that other processes mix.
+    pub fn of_views(&self, views: u64) -> u64 {
+        self.image * views
+    }
+
+    /// Bytes of a step in the mean: each labelled row is mixed once, and its partner is anywhere.
     pub fn mean(&self) -> u64 {
-        let away = self.rows.map(|rows| rows * (self.processes - 1) / self.processes);
-        self.of_sum() + self.of_plan(Away { asked: away, answered: away })
+        let views = self.rows[0] * (self.processes - 1) / self.processes;
+        self.of_sum() + self.of_gather() + self.of_views(views)
     }
 }

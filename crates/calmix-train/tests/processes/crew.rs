@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use calmix_dist::Place;
 use calmix_train::recipe::Resolved;
-use calmix_train::trainer::{Moment, Outcome, TrainError, Trainer};
+use calmix_train::trainer::{Outcome, StepPhase, TrainError, Trainer};
 
 use crate::made;
 
@@ -31,7 +31,7 @@ pub(crate) struct Crew {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
     pub(crate) rank: usize,
-    pub(crate) moment: Moment,
+    pub(crate) moment: StepPhase,
     pub(crate) step: u64,
     pub(crate) what: What,
 }
@@ -164,7 +164,7 @@ pub(crate) fn one_of_them() {
     }
 }
 
-fn go_wrong(fault: &str, moment: Moment, step: u64) {
+fn go_wrong(fault: &str, moment: StepPhase, step: u64) {
     let words: Vec<&str> = fault.split(' ').collect();
     let [rank, when, at, what] = words[..] else { panic!("{fault}") };
     let at: u64 = at.parse().unwrap();

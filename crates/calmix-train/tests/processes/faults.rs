@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use calmix_train::trainer::Moment;
+use calmix_train::trainer::StepPhase;
 
 use crate::crew::{Crew, Fault, What, free_port, said};
 use crate::made::{Bench, differing};
@@ -24,11 +24,11 @@ fn kill_9_of_any_process_at_any_moment_changes_nothing() {
     let whole = Crew::new(&bench, "whole", &SHORT);
     whole.train(4);
     let mut slowest = Duration::ZERO;
-    for moment in [Moment::Look, Moment::Plan, Moment::Add, Moment::Keep] {
+    for moment in [StepPhase::Observe, StepPhase::Plan, StepPhase::Learn, StepPhase::Save] {
         for rank in 0..4 {
             let crew = Crew::new(&bench, &format!("{moment:?}-{rank}"), &SHORT);
             // The second checkpoint, so that there is one to go back to.
-            let step = if moment == Moment::Keep { 8 } else { 6 };
+            let step = if moment == StepPhase::Save { 8 } else { 6 };
             let fault = Some(Fault { rank, moment, step, what: What::Dies });
             let said = said(Crew { fault, ..crew.clone() }.spawn(4));
             let died = said[rank].at("died").unwrap();
@@ -51,7 +51,7 @@ fn kill_9_of_any_process_at_any_moment_changes_nothing() {
 fn a_frozen_process_is_noticed_at_the_timeout() {
     let bench = Bench::new();
     let crew = Crew::new(&bench, "run", &[&SHORT[..], &["train.timeout=5"]].concat());
-    let fault = Some(Fault { rank: 2, moment: Moment::Add, step: 6, what: What::Freezes });
+    let fault = Some(Fault { rank: 2, moment: StepPhase::Learn, step: 6, what: What::Freezes });
     let began = Instant::now();
     let mut children = Crew { fault, ..crew }.spawn(4);
     let mut frozen = children.remove(2);
@@ -71,7 +71,7 @@ fn a_frozen_process_is_noticed_at_the_timeout() {
 fn a_slow_process_is_named_within_twenty_steps() {
     let bench = Bench::new();
     let crew = Crew::new(&bench, "run", &[&SHORT[..], &["train.steps=25"]].concat());
-    let fault = Some(Fault { rank: 1, moment: Moment::Look, step: 3, what: What::Lags });
+    let fault = Some(Fault { rank: 1, moment: StepPhase::Observe, step: 3, what: What::Lags });
     let mut said = said(Crew { fault, ..crew }.spawn(2)).into_iter();
     let first = said.next().unwrap();
     assert!(first.ended_well, "{}", first.error);
@@ -117,6 +117,6 @@ fn a_process_of_another_run_is_refused_at_the_start() {
 fn a_number_of_processes_that_does_not_divide_is_refused() {
     let bench = Bench::new();
     for said in said(Crew::new(&bench, "run", &SHORT).spawn(3)) {
-        assert!(said.error.contains("3 processes cannot share 4 parts evenly"), "{}", said.error);
+        assert!(said.error.contains("3 processes cannot share 4 shards evenly"), "{}", said.error);
     }
 }

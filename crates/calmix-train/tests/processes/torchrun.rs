@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use calmix_train::trainer::Moment;
+use calmix_train::trainer::StepPhase;
 
 use crate::crew::{Crew, ENTRY, Fault, What};
 use crate::made::{Bench, differing};
@@ -27,7 +27,7 @@ fn torchrun_brings_a_run_back_after_a_kill() {
     whole.train(1);
     for (processes, rank) in [(2, 1), (4, 0)] {
         let crew = Crew::new(&bench, &format!("on-{processes}"), &SETTINGS);
-        let fault = Some(Fault { rank, moment: Moment::Plan, step: 6, what: What::Dies });
+        let fault = Some(Fault { rank, moment: StepPhase::Plan, step: 6, what: What::Dies });
         let mut command = Command::new(&torchrun);
         command
             .args(["--no-python", "--standalone", "--max-restarts", "1"])

@@ -1,18 +1,13 @@
-//! What processes send: as many bytes as the formula says, however many samples there are.
+//! What processes send: as many bytes as the formula says, however many samples there are, in as few collectives as can
+//! be.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
-use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 
-use calmix_core::rng::{Domain, Seed};
-use calmix_data::dataset::Dataset;
-use calmix_data::loader::Members;
-use calmix_data::order::{Feed, Order, Shard, Sharding};
-use calmix_data::split::Split;
-use calmix_train::events::Pace;
-use calmix_train::run::{Paths, RunFile};
-use calmix_train::trainer::{Away, StepTraffic};
+use calmix_train::events::{Exchange, Pace};
+use calmix_train::run::Paths;
+use calmix_train::trainer::{Collectives, StepTraffic};
 
 use crate::crew::Crew;
 use crate::made;
@@ -35,51 +30,74 @@ const SETTINGS: [&str; 11] = [
 fn two_processes_send_what_the_formula_says_whatever_the_size_of_the_dataset() {
     let temp = tempfile::tempdir().unwrap();
     for (classes, samples) in [(3, 60), (3, 600), (7, 60), (7, 600)] {
-        let data = temp.path().join(format!("data-{classes}-{samples}"));
-        pictures(&data, classes, samples);
-        let run = temp.path().join(format!("run-{classes}-{samples}"));
-        let settings = SETTINGS.iter().map(ToString::to_string).collect();
-        let crew = Crew { data: data.clone(), run: run.clone(), settings, until: None, fault: None };
-        crew.train(2);
+        for base in ["fixmatch", "flexmatch", "softmatch"] {
+            let data = temp.path().join(format!("data-{classes}-{samples}"));
+            pictures(&data, classes, samples);
+            let base = format!("method.base={base}");
+            let settings: Vec<&str> = SETTINGS.iter().copied().chain([base.as_str()]).collect();
+            let run = temp.path().join(format!("run-{classes}-{samples}-{base}"));
+            let exchanged = train(&data, &run, &settings, 2);
 
-        let recipe = made::recipe(&data, &SETTINGS).recipe;
-        let traffic = StepTraffic::new(&recipe, classes, 2);
-        let away = away(&run, &data, [recipe.train.batch, recipe.unlabelled()], Seed(recipe.train.seed));
-        // Mixing from the third step on; the first line has no line before it.
-        let sent: Vec<(u64, u64)> = sent(&run).into_iter().filter(|(step, _)| *step > 4).collect();
-        assert_eq!(sent.len(), 10);
-        for &(step, sent) in &sent {
-            let expected = traffic.of_sum() + traffic.of_plan(away(step - 1));
-            assert_eq!(sent, expected, "{classes} classes, {samples} samples, step {step}");
+            let recipe = made::recipe(&data, &settings).recipe;
+            let traffic = StepTraffic::new(&recipe, classes, 2);
+            let mut all_views = 0;
+            for (step, exchange) in exchanged {
+                // What other processes mix of ours is known to the plan alone: whole images, at most one for each of
+                // their labelled rows.
+                let fixed = traffic.of_sum() + traffic.of_gather();
+                let views = exchange.sent_bytes.checked_sub(fixed).unwrap() / traffic.of_views(1);
+                assert_eq!(exchange.sent_bytes, fixed + traffic.of_views(views), "{base}, step {step}");
+                assert!(views <= u64::from(recipe.train.batch) / 2, "{views} views in step {step}");
+                all_views += views;
+            }
+            assert!(all_views > 0, "nothing was mixed with a row of the other process");
         }
     }
 }
 
-/// The rows of a step that are with one process while their samples belong to the other, as the first one sees them.
-fn away(run: &Path, data: &Path, batches: [u32; 2], seed: Seed) -> impl Fn(u64) -> Away {
-    let paths = Paths::new(run);
-    let dataset = Dataset::open(&paths.prepared(), data).unwrap();
-    let split = Split::read(&paths.file(RunFile::Split).unwrap(), &dataset).unwrap();
-    let members: [Members; 2] = [split.labelled().into(), split.unlabelled(&dataset).unwrap().into()];
-    let sharding = Sharding { groups: NonZeroU32::MIN, shards: NonZeroU32::new(2).unwrap() };
-    move |step| {
-        let rows = |stream: usize, index: u32, owner: u64| {
-            let domain = [Domain::LabelledOrder, Domain::UnlabelledOrder][stream];
-            let len = NonZeroU64::new(members[stream].len()).unwrap();
-            let feed = Feed { order: Order { seed, domain, len }, batch: batches[stream], sharding };
-            let visits = feed.shard(step, Shard { group: 0, index });
-            // Sample `id` belongs to part `id mod 2`.
-            visits.filter(|visit| members[stream].id(visit.index).unwrap() % 2 == owner).count() as u64
-        };
-        Away { asked: [rows(0, 0, 1), rows(1, 0, 1)], answered: [rows(0, 1, 0), rows(1, 1, 0)] }
+const ONE_GROUP: Collectives = Collectives { world_gathers: 1, sums: 1, group_gathers: 0, exchanges: 1 };
+
+/// In every step one gather and one sum over all processes; in a group one gather and one all-to-all. With one group the
+/// two gathers are one. The released code's second pass gathers once more.
+#[test]
+fn a_step_has_as_few_collectives_as_it_can() {
+    let temp = tempfile::tempdir().unwrap();
+    let data = temp.path().join("data");
+    pictures(&data, 3, 60);
+    let two_groups: &[&str] = &["train.groups=2", "train.batch=8"];
+    let released = &[
+        "preset=released-code",
+        "selection=last",
+        "method.mixup.start.rule=share",
+        "method.mixup.start.share=0.1",
+        "train.precision=f32",
+        "method.mixup.guidance.dissimilar=any",
+    ];
+    for (name, settings, processes, expected) in [
+        ("one group", &[][..], 2, ONE_GROUP),
+        ("two groups", two_groups, 4, Collectives { group_gathers: 1, ..ONE_GROUP }),
+        ("two groups on two", two_groups, 2, Collectives { exchanges: 0, ..ONE_GROUP }),
+        ("the released code", released, 2, Collectives { world_gathers: 2, ..ONE_GROUP }),
+    ] {
+        let settings = [&SETTINGS[..], settings].concat();
+        for (step, exchange) in train(&data, &temp.path().join(name), &settings, processes) {
+            assert_eq!(exchange.collectives, expected, "{name}, step {step}");
+        }
     }
 }
 
-/// The bytes that the first process sent in each step.
-fn sent(run: &Path) -> Vec<(u64, u64)> {
+/// What the first process exchanged in each step with mixtures.
+fn train(data: &Path, run: &Path, settings: &[&str], processes: usize) -> Vec<(u64, Exchange)> {
+    let settings = settings.iter().map(ToString::to_string).collect();
+    let crew = Crew { data: data.to_owned(), run: run.to_owned(), settings, until: None, fault: None };
+    crew.train(processes);
     let lines = fs::read_to_string(Paths::new(run).timing()).unwrap();
     let paces = lines.lines().map(|line| serde_json::from_str::<Pace>(line).unwrap());
-    paces.map(|pace| (pace.step, pace.processes.unwrap().sent_bytes)).collect()
+    // Mixing from the third step on; the first line has no line before it.
+    let exchanged: Vec<_> =
+        paces.map(|pace| (pace.step, pace.processes.unwrap())).filter(|(step, _)| *step > 4).collect();
+    assert_eq!(exchanged.len(), 10);
+    exchanged
 }
 
 /// A folder for each class.

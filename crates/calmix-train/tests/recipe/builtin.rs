@@ -8,8 +8,8 @@ use calmix_data::augment::Augment;
 use calmix_data::prepare::SourceSpec;
 use calmix_data::split::Rule;
 use calmix_engine::network::FirstBlock;
+use calmix_engine::observe::StepKind;
 use calmix_engine::precision::Precision;
-use calmix_engine::step::Passes;
 use calmix_train::evaluate::Selection;
 use calmix_train::recipe::engine::OrAuto;
 use calmix_train::recipe::{Keep, Layers, Recipe, builtin};
@@ -86,7 +86,7 @@ fn the_papers_numbers() {
         assert_eq!(optimiser.schedule, LearningRate::Cosine, "{name}");
         assert_eq!(
             (recipe.ema.decay, train.step, recipe.network.block),
-            (0.999, Passes::Joint, FirstBlock::Google)
+            (0.999, StepKind::Concat, FirstBlock::Google)
         );
         assert_eq!((recipe.augment.size, recipe.selection), (size, Selection::Last), "{name}");
         let threshold = if count == 1000 { 0.7 } else { 0.95 };
@@ -171,6 +171,6 @@ fn recipes_for_a_desk() {
         assert_eq!(evaluations, u64::from(recipe.evaluate.window));
         assert_eq!(recipe.method(), paper(base, recipe.train.steps));
         assert_eq!((recipe.ema.decay, recipe.network.norm_momentum), (0.99, 0.01));
-        assert_eq!(recipe.train.step, Passes::Lean);
+        assert_eq!(recipe.train.step, StepKind::Lean);
     }
 }

@@ -113,7 +113,7 @@ fn smoothing_and_loading() {
     assert_eq!(smoothing("method.smoothing=other-classes"), Smoothing::OtherClasses(0.2));
 
     let loader = set(&["loader.workers=3", "loader.prefetch=4", "loader.patience=5"]).unwrap().recipe.loader;
-    let workers = loader.workers();
+    let workers = loader.workers(1);
     assert_eq!((workers.threads.get(), workers.prefetch.get(), workers.patience.as_secs()), (3, 4, 5));
     assert_eq!(loader.corrupt(), OnCorrupt::default());
     let stop = set(&["loader.on_corrupt=stop"]).unwrap().recipe.loader;

@@ -216,7 +216,23 @@ fn contradictions() {
         ),
         (
             &["train.shards=65"],
-            "--set 1: train.shards = 65: a batch of 64 cannot be cut into more parts than it has images",
+            "--set 1: train.shards = 65: batches of 64 labelled and 448 unlabelled images cannot be cut into 65 equal \
+             shards; choose train.batch and train.ratio so that train.shards divides both",
+        ),
+        (
+            &["train.shards=3"],
+            "--set 1: train.shards = 3: batches of 64 labelled and 448 unlabelled images cannot be cut into 3 equal \
+             shards; choose train.batch and train.ratio so that train.shards divides both",
+        ),
+        (
+            &["method.base=softmatch", "method.softmatch.statistics=aligned", "train.groups=2"],
+            "--set 3: train.groups = 2: method.softmatch.statistics = \"aligned\" takes its statistics from the aligned \
+             rows of one group; take train.groups = 1, or \"raw\"",
+        ),
+        (
+            &["train.step=joint", "method.base_loss=twice", "train.groups=2"],
+            "--set 3: train.groups = 2: method.base_loss = \"twice\" labels each batch twice, which only one group can do; \
+             take train.groups = 1",
         ),
         (
             &["train.precision=f16", "train.device=cpu"],

@@ -88,6 +88,7 @@ fn every_word_is_taken_and_given_back() {
             let context: &[&str] = match path.as_str() {
                 "selection" => &["labels.validation=0.5"],
                 "labels.keep" => &["labels.file=split.json"],
+                "method.base_loss" => &["train.step=joint"],
                 _ => &[],
             };
             let setting = format!("{path}={}", word.word);

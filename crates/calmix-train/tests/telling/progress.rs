@@ -2,6 +2,7 @@
 
 use calmix_train::events::{Event, Exchange, Pace};
 use calmix_train::sink::{Look, Progress, Sink};
+use calmix_train::trainer::Collectives;
 
 use crate::made;
 
@@ -82,7 +83,7 @@ fn a_terminal_of_no_width_and_a_run_of_no_steps_are_survived() {
 fn what_other_processes_cost_is_shown_where_there_are_any() {
     let mut text = Vec::new();
     let mut sink = Progress::new(&mut text, Look::Plain, 10);
-    let processes = Some(Exchange { sent_bytes: 1, waiting: 0.08 });
+    let processes = Some(Exchange { sent_bytes: 1, waiting: 0.08, collectives: Collectives::default() });
     sink.pace(&Pace { processes, ..made::pace(5) }).unwrap();
     assert_eq!(
         String::from_utf8(text).unwrap(),

@@ -110,7 +110,7 @@ fn what_a_launcher_says_has_to_make_sense() {
         .tells(&["already process 0 of 2", "leave --processes out"]);
     with(&[("RANK", "0")], &[]).tells(&["RANK is set, but WORLD_SIZE is not"]);
     with(&[("RANK", "two"), ("WORLD_SIZE", "2")], &[]).tells(&["RANK=two cannot be"]);
-    desk.end(desk.training(2, &["--into", "run", "--set", "train.shards=3", "--processes", "2"]))
+    desk.end(desk.training(2, &["--into", "run", "--set", "train.shards=2", "--processes", "3"]))
         .with_code(1)
-        .tells(&["2 processes cannot share 3 parts evenly"]);
+        .tells(&["3 processes cannot share 2 shards evenly"]);
 }

@@ -1,24 +1,36 @@
-//! How a run is kept: every process writes its part of a checkpoint, the first one commits what all have written.
+//! How a checkpoint is saved: every process writes its files, the first one commits what all have written.
 
 use std::sync::Arc;
 
+use super::checkpoint_files;
 use super::error::TrainError;
-use super::kept;
-use super::moment::Moment;
-use super::session::Session;
+use super::step_phase::StepPhase;
 use super::together::{from_all, from_first};
+use super::train_loop::TrainLoop;
 use crate::checkpoint::{Parts, Writer, Written};
 use crate::events::Note;
 use crate::run::Mark;
 
-impl Session<'_> {
-    /// Makes a checkpoint of the state as it is, if there is none of it.
-    pub(super) fn keep(&mut self) -> Result<(), TrainError> {
-        if self.kept == Some(self.step) || self.step == 0 {
+impl TrainLoop<'_> {
+    /// Saves a checkpoint while the run goes on; the recipe says whether a failure ends it.
+    pub(super) fn try_save(&mut self) -> Result<(), TrainError> {
+        match self.save() {
+            Ok(()) => {
+                self.record.recovered();
+                Ok(())
+            }
+            Err(error @ TrainError::Processes(_)) => Err(error),
+            Err(error) => self.record.failed(error),
+        }
+    }
+
+    /// Saves a checkpoint of the state as it is, if there is none of it.
+    pub(super) fn save(&mut self) -> Result<(), TrainError> {
+        if self.saved == Some(self.step) || self.step == 0 {
             return Ok(());
         }
-        let (step, learner) = (self.step, &self.learner);
-        let processes = &learner.team.processes;
+        let step = self.step;
+        let processes = &self.layout.processes;
         let journal = self.record.mark();
         let begun = self.checkpoints.as_mut().map(|checkpoints| -> Result<_, TrainError> {
             let journal = journal?;
@@ -36,21 +48,22 @@ impl Session<'_> {
             None => Parts::new(folder, Arc::clone(&self.disk)),
         };
         let write = || -> Result<Vec<Written>, TrainError> {
-            let mut files = kept::sample_files(step, learner)?;
-            if learner.team.leads() {
-                files.extend(kept::files(step, learner, &self.progress, &self.resolved.to_toml())?);
+            let mut files = checkpoint_files::sample_files(step, &self.layout, &self.state)?;
+            if self.layout.leads() {
+                let recipe = self.resolved.to_toml();
+                files.extend(checkpoint_files::files(step, &self.state, &self.progress, &recipe)?);
             }
             Ok(files.iter().map(|(name, bytes)| parts.write(name, bytes)).collect::<Result<_, _>>()?)
         };
         let own = write();
-        learner.watch.tell(Moment::Keep, step);
+        self.watch.tell(StepPhase::Save, step);
         let written = from_all(processes, own)?.concat();
         let identity = self.identity.clone();
         let committed = begun.map(|(writer, journal)| writer.commit(identity, journal, written));
         let trouble = committed
             .map(|committed| committed.map(|committed| committed.trouble.map(|error| error.to_string())));
         let trouble = from_first(processes, trouble)?;
-        self.kept = Some(self.step);
+        self.saved = Some(self.step);
         if let Some(trouble) = trouble {
             let text = format!("an old checkpoint could not be removed: {trouble}");
             let hint = "the new one is whole; remove the old one by hand".to_owned();

@@ -1,14 +1,14 @@
-//! Lists of numbers, packed into one message: each with its length, little-endian.
+//! The encoding of messages between processes: lists of numbers, each with its length, little-endian.
 
-use calmix_core::samples::StateError;
+use super::error::TrainError;
 
 /// A message in the making.
 #[derive(Debug, Default)]
-pub(super) struct Packed(Vec<u8>);
+pub(super) struct Encoder(Vec<u8>);
 
 /// A message that is being read.
 #[derive(Debug)]
-pub(super) struct Unpacked<'a>(&'a [u8]);
+pub(super) struct Decoder<'a>(&'a [u8]);
 
 /// A number of a fixed length.
 pub(super) trait Number: Copy {
@@ -37,9 +37,9 @@ macro_rules! numbers {
     )*};
 }
 
-numbers!(u32, u64, f32);
+numbers!(u8, u32, u64, f32, f64);
 
-impl Packed {
+impl Encoder {
     /// Adds a list.
     pub(super) fn add<T: Number>(&mut self, list: &[T]) {
         self.0.extend_from_slice(&(list.len() as u64).to_le_bytes());
@@ -53,22 +53,27 @@ impl Packed {
     }
 }
 
-impl<'a> Unpacked<'a> {
+impl<'a> Decoder<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
     /// Reads the next list, behind what is there.
-    pub(super) fn read<T: Number>(&mut self, to: &mut Vec<T>) -> Result<(), StateError> {
-        let short = StateError::Damaged { what: "a message that is too short" };
-        let Some((length, rest)) = self.0.split_first_chunk() else { return Err(short) };
+    pub(super) fn read<T: Number>(&mut self, to: &mut Vec<T>) -> Result<(), TrainError> {
+        let (length, rest) = self.0.split_first_chunk().ok_or(TrainError::Garbled(None))?;
         let bytes = usize::try_from(u64::from_le_bytes(*length)).ok().and_then(|n| n.checked_mul(T::BYTES));
-        let Some((list, rest)) = bytes.and_then(|bytes| rest.split_at_checked(bytes)) else {
-            return Err(short);
-        };
+        let list = bytes.and_then(|bytes| rest.split_at_checked(bytes));
+        let (list, rest) = list.ok_or(TrainError::Garbled(None))?;
         T::read(list, to);
         self.0 = rest;
         Ok(())
+    }
+
+    /// The next list.
+    pub(super) fn list<T: Number>(&mut self) -> Result<Vec<T>, TrainError> {
+        let mut list = Vec::new();
+        self.read(&mut list)?;
+        Ok(list)
     }
 }
 
@@ -77,23 +82,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_packed_is_unpacked() {
-        let mut packed = Packed::default();
-        packed.add(&[1_u64, u64::MAX]);
-        packed.add::<f32>(&[]);
-        packed.add(&[0.5_f32]);
-        packed.add(&[7_u32]);
-        let bytes = packed.bytes();
-        let mut read = Unpacked::new(&bytes);
+    fn what_is_encoded_is_decoded() {
+        let mut encoder = Encoder::default();
+        encoder.add(&[1_u64, u64::MAX]);
+        encoder.add::<f32>(&[]);
+        encoder.add(&[0.5_f32]);
+        encoder.add(&[7_u32]);
+        let bytes = encoder.bytes();
+        let mut read = Decoder::new(&bytes);
         let (mut ids, mut numbers, mut labels) = (vec![9], vec![], vec![]);
         read.read(&mut ids).unwrap();
         read.read(&mut numbers).unwrap();
         read.read(&mut numbers).unwrap();
         read.read(&mut labels).unwrap();
-        assert_eq!((ids, numbers, labels), (vec![9, 1, u64::MAX], vec![0.5], vec![7_u32]));
+        assert_eq!((ids, numbers, labels), (vec![9, 1, u64::MAX], vec![0.5_f32], vec![7_u32]));
         assert!(read.read(&mut Vec::<u32>::new()).is_err());
         for cut in 1..bytes.len() {
-            let mut cut = Unpacked::new(&bytes[..cut]);
+            let mut cut = Decoder::new(&bytes[..cut]);
             let lists = [
                 cut.read::<u64>(&mut vec![]),
                 cut.read::<f32>(&mut vec![]),
@@ -102,6 +107,6 @@ mod tests {
             ];
             assert!(lists.iter().any(Result::is_err));
         }
-        assert!(Unpacked::new(&[255; 16]).read::<u64>(&mut vec![]).is_err());
+        assert!(Decoder::new(&[255; 16]).read::<u64>(&mut vec![]).is_err());
     }
 }

@@ -2,27 +2,27 @@
 
 use std::sync::Arc;
 
-/// A moment of a step.
+/// A phase of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Moment {
+pub enum StepPhase {
     /// The network is about to see the batch.
-    Look,
-    /// It has seen the batch; a plan is about to be made, which takes the other processes of the group.
+    Observe,
+    /// It has seen the batch; processes are about to gather what it said, and to plan.
     Plan,
     /// The plan is made; gradients are about to be taken, and added up over all processes.
-    Add,
+    Learn,
     /// The files of a checkpoint are written; they are about to be committed.
-    Keep,
+    Save,
 }
 
-/// Who is told of the moments of each step.
+/// A hook that is called before every phase of every step.
 #[derive(Clone)]
-pub(super) struct Watch(pub(super) Arc<dyn Fn(Moment, u64) + Send + Sync>);
+pub(super) struct Watch(pub(super) Arc<dyn Fn(StepPhase, u64) + Send + Sync>);
 
 impl Watch {
-    /// The process is about to do this in this step.
-    pub(super) fn tell(&self, moment: Moment, step: u64) {
-        (self.0)(moment, step);
+    /// The process is about to enter this phase of this step.
+    pub(super) fn tell(&self, phase: StepPhase, step: u64) {
+        (self.0)(phase, step);
     }
 }
 

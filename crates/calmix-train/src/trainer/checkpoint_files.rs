@@ -3,7 +3,8 @@
 //! | file | what |
 //! |---|---|
 //! | `live.safetensors`, `ema.safetensors`, `momentum.safetensors` | the engine's, as it hands them over |
-//! | `samples-0.safetensors` and so on | margins and FlexMatch's labels of the samples of each part of a step |
+//! | `labelled.safetensors` | margins of the labelled samples |
+//! | `samples-0.safetensors` and so on | margins and FlexMatch's labels of the unlabelled samples of each shard |
 //! | `state.json` | the method's statistics, counters, the history of evaluations |
 //! | `best.safetensors` | the best model so far, where the best one is the result |
 //! | `recipe.toml` | the recipe, so that a change can be told key by key |
@@ -15,14 +16,16 @@ use calmix_engine::loss_scale::LossScale;
 use serde::{Deserialize, Serialize};
 
 use super::error::{StateProblem, TrainError};
-use super::learner::Learner;
-use super::samples;
+use super::layout::{ParallelLayout, local_shards};
+use super::sample_files::{read_labelled, read_shard, write_labelled, write_shard};
+use super::train_loop::TrainState;
 use crate::checkpoint::Checkpoint;
 use crate::events::{Evaluation, Finished, Starvation};
 
 const LIVE: &str = "live.safetensors";
 const EMA: &str = "ema.safetensors";
 const MOMENTUM: &str = "momentum.safetensors";
+const LABELLED: &str = "labelled.safetensors";
 const STATE: &str = "state.json";
 const BEST: &str = "best.safetensors";
 pub(super) const RECIPE: &str = "recipe.toml";
@@ -62,18 +65,29 @@ struct State {
 /// The files of a checkpoint by name.
 pub(super) type Files = Vec<(String, Vec<u8>)>;
 
-/// The file with the samples of a part.
-fn samples_of(part: usize) -> String {
-    format!("samples-{part}.safetensors")
+/// The file with the samples of a shard.
+fn samples_of(shard: usize) -> String {
+    format!("samples-{shard}.safetensors")
 }
 
-/// What the samples that this process owns are like: every process keeps its own.
-pub(super) fn sample_files(step: u64, learner: &Learner) -> Result<Files, TrainError> {
+/// Whether a rank has to read a file of a checkpoint of a run with `shards` shards in all: every file, except the samples
+/// of shards that other ranks run.
+pub(super) fn is_read_by(name: &str, shards: usize, rank: usize, size: usize) -> bool {
+    let own = local_shards(shards, rank, size);
+    !name.starts_with("samples-") || own.into_iter().any(|shard| samples_of(shard) == name)
+}
+
+/// The state of the samples of this process's shards: every process saves its own.
+pub(super) fn sample_files(
+    step: u64,
+    layout: &ParallelLayout,
+    state: &TrainState,
+) -> Result<Files, TrainError> {
     let bad = |problem: StateProblem| TrainError::State { step, problem };
-    let states = learner.team.parts().zip(&learner.owners.states);
-    states
-        .map(|(part, state)| {
-            Ok((samples_of(part), samples::write(state).map_err(|error| bad(error.into()))?))
+    let shards = layout.local().zip(&state.samples.shards);
+    shards
+        .map(|(shard, samples)| {
+            Ok((samples_of(shard), write_shard(samples).map_err(|error| bad(error.into()))?))
         })
         .collect()
 }
@@ -81,16 +95,16 @@ pub(super) fn sample_files(step: u64, learner: &Learner) -> Result<Files, TrainE
 /// What all processes have alike: one of them keeps it.
 pub(super) fn files(
     step: u64,
-    learner: &Learner,
+    train: &TrainState,
     progress: &Progress,
     recipe: &str,
 ) -> Result<Files, TrainError> {
     let bad = |problem: StateProblem| TrainError::State { step, problem };
-    let engine_state::Snapshot { live, ema, momentum, loss_scale } = learner.engine.snapshot()?;
+    let engine_state::Snapshot { live, ema, momentum, loss_scale } = train.engine.snapshot()?;
     let state = State {
-        method: learner.state.clone(),
+        method: train.method.clone(),
         loss_scale,
-        non_finite_skips: learner.skips,
+        non_finite_skips: train.skips,
         starvation: progress.starvation.clone(),
         samples_seen: progress.tally.seen,
         samples_skipped: progress.tally.skipped,
@@ -99,10 +113,12 @@ pub(super) fn files(
         finished: progress.finished.clone(),
     };
     let state = serde_json::to_vec(&state).map_err(|error| bad(error.into()))?;
+    let labelled = write_labelled(train.labelled.margins.as_ref()).map_err(|error| bad(error.into()))?;
     let mut files = vec![
         (LIVE, live),
         (EMA, ema),
         (MOMENTUM, momentum),
+        (LABELLED, labelled),
         (STATE, state),
         (RECIPE, recipe.as_bytes().to_vec()),
     ];
@@ -111,22 +127,28 @@ pub(super) fn files(
 }
 
 /// Goes back to a checkpoint.
-pub(super) fn restore(checkpoint: &Checkpoint, learner: &mut Learner) -> Result<Progress, TrainError> {
+pub(super) fn restore(
+    checkpoint: &Checkpoint,
+    layout: &ParallelLayout,
+    train: &mut TrainState,
+) -> Result<Progress, TrainError> {
     let step = checkpoint.step();
     let bad = |problem: StateProblem| TrainError::State { step, problem };
     let state = state(checkpoint)?;
-    learner.engine.restore(&engine_state::Snapshot {
+    train.engine.restore(&engine_state::Snapshot {
         live: checkpoint.bytes(LIVE)?,
         ema: checkpoint.bytes(EMA)?,
         momentum: checkpoint.bytes(MOMENTUM)?,
         loss_scale: state.loss_scale,
     })?;
-    for (part, state) in learner.team.parts().zip(&mut learner.owners.states) {
-        let fresh = std::mem::take(state);
-        *state = samples::read(&checkpoint.bytes(&samples_of(part))?, fresh).map_err(bad)?;
+    let fresh = train.labelled.margins.take();
+    train.labelled.margins = read_labelled(&checkpoint.bytes(LABELLED)?, fresh).map_err(bad)?;
+    for (shard, samples) in layout.local().zip(&mut train.samples.shards) {
+        let fresh = std::mem::take(samples);
+        *samples = read_shard(&checkpoint.bytes(&samples_of(shard))?, fresh).map_err(bad)?;
     }
-    learner.state = state.method;
-    learner.skips = state.non_finite_skips;
+    train.method = state.method;
+    train.skips = state.non_finite_skips;
     let best =
         state.best_step.map(|step| Ok::<_, TrainError>(Best { step, weights: checkpoint.bytes(BEST)? }));
     Ok(Progress {

@@ -1,0 +1,119 @@
+//! A method with all its state, for one process that runs each step as one group in one shard: visit, plan, take in.
+//!
+//! The trainer spreads the same calls over many processes. This is the whole of them, for whoever trains with the
+//! engine alone.
+
+use crate::feedback::Feedback;
+use crate::labelled_samples::LabelledSamples;
+use crate::method::{Method, MethodState};
+use crate::observation::{Known, Observation, RowMargins};
+use crate::plan::{PlanError, StepPlan, plan_step};
+use crate::pseudo::{PseudoLabels, Sums};
+use crate::rng::Seed;
+use crate::samples::{Samples, ShardVisit};
+
+/// A method with its state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planner {
+    /// The method.
+    pub method: Method,
+    /// What it remembers between steps.
+    pub state: MethodState,
+    /// What it remembers of each labelled sample.
+    pub labelled: LabelledSamples,
+    /// What it remembers of each unlabelled sample.
+    pub samples: Samples,
+    seed: Seed,
+}
+
+/// A plan that does not count yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// What to learn.
+    pub plan: StepPlan,
+    state: MethodState,
+    feedback: Feedback,
+    step: u64,
+}
+
+impl Planner {
+    /// Before the first step, for these labelled samples and unlabelled samples with slots below `unlabelled`.
+    pub fn new(method: Method, classes: usize, labelled: &[u64], unlabelled: usize, seed: Seed) -> Self {
+        Self {
+            method,
+            state: method.initial_state(classes, unlabelled as u64),
+            labelled: LabelledSamples::new(&method, labelled),
+            samples: Samples::new(&method, classes, [unlabelled]),
+            seed,
+        }
+    }
+
+    /// Plans a step. `slots` are the places of the unlabelled rows' samples, below the number of unlabelled samples.
+    /// The step counts from its [`commit`](Self::commit) on; a plan that is not committed is forgotten by
+    /// [`undo`](Self::undo).
+    ///
+    /// # Errors
+    /// As [`plan_step`], and if a sample is unknown; nothing is remembered then.
+    pub fn plan(&mut self, seen: &Observation<'_>, slots: &[u64], step: u64) -> Result<Planned, PlanError> {
+        let planned = self.visit_and_plan(seen, slots, step);
+        if planned.is_err() {
+            self.undo();
+        }
+        planned
+    }
+
+    fn visit_and_plan(
+        &mut self,
+        seen: &Observation<'_>,
+        slots: &[u64],
+        step: u64,
+    ) -> Result<Planned, PlanError> {
+        seen.check()?;
+        let Self { method, labelled, samples, seed, .. } = self;
+        let mut state = self.state.clone();
+        let (x, u) = (&seen.labelled, &seen.unlabelled);
+        let averages = method.averages_margins(step, &state);
+        let ShardVisit { apm, selected } = samples.visit_unlabelled(method, 0, slots, u.logits, averages)?;
+        labelled.visit(x.ids, &seen.margins())?;
+        let aum = labelled.aum(x.ids)?;
+        let apm: Option<Vec<f64>> = apm.map(|apm| apm.into_iter().map(f64::from).collect());
+        let margins = aum.as_deref().zip(apm.as_deref()).map(|(aum, apm)| RowMargins { aum, apm });
+        let sums = Sums::of(&method.base, x.logits, u.logits);
+        let known = Known { seen: *seen, margins, sums: &sums };
+        let plan = plan_step(method, &known, &mut state, *seed, step)?;
+        let feedback = Feedback { selected, ..plan.feedback.clone() };
+        Ok(Planned { plan, state, feedback, step })
+    }
+
+    /// The pseudo-labels of the second pass that the released code makes with its mixtures; its statistics take in
+    /// the batch once more.
+    ///
+    /// # Errors
+    /// If the observation contradicts itself or is not finite.
+    pub fn label_again(
+        &self,
+        planned: &mut Planned,
+        seen: &Observation<'_>,
+    ) -> Result<PseudoLabels, PlanError> {
+        seen.check()?;
+        let base = &self.method.base;
+        let sums = Sums::of(base, seen.labelled.logits, seen.unlabelled.logits);
+        Ok(base.pseudo_label(seen.unlabelled.logits, &sums, &mut planned.state.base)?)
+    }
+
+    /// The step counts: the state takes it in.
+    pub fn commit(&mut self, planned: Planned) -> StepPlan {
+        let Planned { plan, state, feedback, step } = planned;
+        self.state = state;
+        self.state.take_in(&self.method, step, &feedback);
+        self.labelled.commit();
+        self.samples.commit();
+        plan
+    }
+
+    /// The step does not count.
+    pub fn undo(&mut self) {
+        self.labelled.undo();
+        self.samples.undo();
+    }
+}

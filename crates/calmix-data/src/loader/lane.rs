@@ -1,0 +1,125 @@
+//! The rows of one stream that a process makes.
+
+use std::num::NonZeroU64;
+
+use calmix_core::rng::{Domain, Seed};
+
+use super::error::LoadError;
+use super::members::Members;
+use super::training::{Supply, Training};
+use crate::order::{Cursor, Feed, Membership, Order, Visit};
+
+/// How many samples may take the place of a corrupt one. At one corrupt sample in ten, all fail once in 10⁸.
+pub(super) const REPLACEMENTS: u64 = 8;
+
+/// One stream, as far as this process runs it.
+pub(super) struct Lane {
+    pub(super) is_labelled: bool,
+    /// The seed of the views.
+    pub(super) views: Seed,
+    members: Members,
+    /// Nothing for the labelled stream, whose shards take their rows from one order.
+    membership: Option<Membership>,
+    /// One for each shard that this process runs.
+    sources: Vec<Source>,
+    /// Rows that a shard takes in a step.
+    each: usize,
+}
+
+/// Where a shard takes its rows from.
+struct Source {
+    /// The number of the shard.
+    shard: u64,
+    feed: Feed,
+    /// Which row of the feed is the first of the shard.
+    first: u64,
+}
+
+/// A sample that may be shown in a row.
+pub(super) struct Candidate {
+    pub(super) id: u64,
+    /// Which visit of the sample.
+    pub(super) epoch: u64,
+    /// The place of the sample within its shard; for a labelled one, within the stream.
+    pub(super) slot: u64,
+}
+
+impl Lane {
+    pub(super) fn new(
+        training: &Training,
+        supply: &Supply,
+        domain: Domain,
+        views: Seed,
+    ) -> Result<Self, LoadError> {
+        let Training { seed, sharding, ref shards, .. } = *training;
+        let Supply { ref members, batch } = *supply;
+        let is_labelled = domain == Domain::LabelledOrder;
+        let stream = if is_labelled { "labelled" } else { "unlabelled" };
+        let uneven = LoadError::UnequalShards { stream, rows: batch, shards: sharding.shards.get() };
+        let each = sharding.rows_per_shard(batch).ok_or(uneven)?;
+        let mut lane = Self {
+            is_labelled,
+            views,
+            members: members.clone(),
+            membership: None,
+            sources: Vec::new(),
+            each: each as usize,
+        };
+        if each == 0 {
+            return Ok(lane);
+        }
+        let len = NonZeroU64::new(members.len()).ok_or(LoadError::NoSamples { stream, rows: batch })?;
+        if is_labelled {
+            let feed = Feed { order: Order { seed, domain, len }, rows: sharding.rows_per_step(batch) };
+            let source = |&shard| {
+                let first = sharding.rows(batch, shard).start;
+                Source { shard: sharding.number(shard), feed, first }
+            };
+            lane.sources = shards.iter().map(source).collect();
+            return Ok(lane);
+        }
+        let too_few = LoadError::FewerThanShards { samples: len.get(), shards: sharding.count().get() };
+        let membership = Membership::new(seed, len, sharding.count()).ok_or(too_few)?;
+        for &shard in shards {
+            let number = sharding.number(shard);
+            let order = membership.order(number).ok_or(LoadError::NoSuchShard(shard))?;
+            let feed = Feed { order, rows: each.into() };
+            lane.sources.push(Source { shard: number, feed, first: 0 });
+        }
+        lane.membership = Some(membership);
+        Ok(lane)
+    }
+
+    /// Rows of a step that are made here.
+    pub(super) fn rows(&self) -> usize {
+        self.sources.len() * self.each
+    }
+
+    /// What a worker keeps of each shard: its current epoch.
+    pub(super) fn cursors(&self) -> Vec<Cursor> {
+        self.sources.iter().map(|source| source.feed.order.cursor()).collect()
+    }
+
+    /// Samples that may be shown in a row that is made here: the one whose turn it is, then those at the same place
+    /// of the epochs after it. All belong to the shard of the row.
+    pub(super) fn candidates(
+        &self,
+        step: u64,
+        row: usize,
+        cursors: &mut [Cursor],
+    ) -> impl Iterator<Item = Candidate> {
+        let (nth, row) = (row / self.each, row % self.each);
+        let Source { shard, feed, first } = self.sources[nth];
+        let position = feed.position(step, first + row as u64);
+        let length = feed.order.len.get();
+        let later = move |n: u64| feed.order.at(position.wrapping_add(n.wrapping_mul(length)));
+        let visits = std::iter::once(cursors[nth].at(position)).chain((1..=REPLACEMENTS).map(later));
+        visits.map(move |Visit { epoch, index: slot }| Candidate { id: self.id(shard, slot), epoch, slot })
+    }
+
+    fn id(&self, shard: u64, slot: u64) -> u64 {
+        let index = self.membership.as_ref().map_or(Some(slot), |membership| membership.sample(shard, slot));
+        // A slot is below the length that the order was made for.
+        index.and_then(|index| self.members.id(index)).unwrap_or_default()
+    }
+}

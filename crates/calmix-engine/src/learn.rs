@@ -1,0 +1,241 @@
+//! The second half of a step: from what the network said and what was planned on it to new weights.
+//!
+//! The backward pass goes shard by shard. What a shard adds to the step (its gradient, its running statistics, its
+//! losses and its tally, in one buffer) is added along the tree at once, so that one shard's graph and a few buffers are
+//! in memory, however many shards there are; and the sum over all processes is one exchange.
+
+use calmix_core::loss::LossTerm;
+use calmix_core::method::Method;
+use calmix_dist::Processes;
+use tch::{Kind, TchError, Tensor};
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::network::Output;
+use crate::network::layer::BatchNormMode;
+use crate::observe::{FirstPass, Observed, StepKind, rows};
+use crate::shard_plan::{LocalPlan, ShardPlan};
+use crate::terms::{BaseLogits, ShardOutput, Terms};
+
+/// What a step came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepOutput {
+    /// Each term of the loss before its weight, in the order of [`Method::loss_terms`].
+    pub losses: Vec<f64>,
+    /// Their weighted sum.
+    pub total: f64,
+    /// The norm of the gradient, before it was clipped.
+    pub gradient_norm: f64,
+    /// Whether the weights moved: in f16 a step is left out when the scaled gradient overflows.
+    pub moved: bool,
+    /// The tallies of all shards, added up.
+    pub tally: Vec<f32>,
+}
+
+impl Engine {
+    /// Learns what the plan says from a batch that was observed. This process has some shards of the step, and
+    /// `processes` have the others; what is learnt does not depend on who has which.
+    ///
+    /// # Errors
+    /// If the plan does not fit the batch, if another process is lost, or if an output, a loss or the gradient is not
+    /// finite: nothing has changed then, and the error names the step.
+    pub fn learn(
+        &mut self,
+        processes: &Processes,
+        method: &Method,
+        mut observed: Observed,
+        plan: &LocalPlan,
+        rate: f64,
+    ) -> Result<StepOutput, EngineError> {
+        if !rate.is_finite() {
+            return Err(EngineError::Settings(format!("the learning rate {rate} is not a finite number")));
+        }
+        let step = observed.step;
+        if !observed.is_finite() {
+            return Err(EngineError::NotFinite { step, what: "output of the network" });
+        }
+        plan.check(&observed.partition, self.settings().classes, self.settings().size.bytes())?;
+        observed.receive(self, plan)?;
+        let terms = method.loss_terms();
+        let mut sums = processes.begin_sum(plan.shards.len());
+        for (n, shard_plan) in plan.shards.iter().enumerate() {
+            let contribution = self.contribution(method, &terms, &mut observed, shard_plan, n)?;
+            processes.add_part(&mut sums, contribution)?;
+        }
+        let _no_gradient = tch::no_grad_guard();
+        let sum = processes.finish_sum(sums)?;
+        let mut sum = StepSum::of(&sum, self, &observed, terms.len() as i64)?;
+        if self.loss_scale().factor != 1.0 {
+            let _ = sum.gradient.f_mul_scalar_(1.0 / self.loss_scale().factor)?;
+        }
+        let output = sum.output(terms.len())?;
+        if let Some((term, _)) = terms.iter().zip(&output.losses).find(|(_, loss)| !loss.is_finite()) {
+            return Err(EngineError::NotFinite { step, what: term.kind.name() });
+        }
+        if !output.gradient_norm.is_finite() {
+            return if self.loss_scale_overflowed() {
+                Ok(StepOutput { moved: false, ..output })
+            } else {
+                Err(EngineError::NotFinite { step, what: "gradient" })
+            };
+        }
+        self.update(sum.gradient, &sum.statistics, output.gradient_norm, rate)?;
+        Ok(output)
+    }
+
+    /// What a shard adds to the step: the gradient of its loss, then statistics, then losses, then its tally.
+    fn contribution(
+        &self,
+        method: &Method,
+        terms: &[LossTerm],
+        observed: &mut Observed,
+        plan: &ShardPlan,
+        n: usize,
+    ) -> Result<Tensor, EngineError> {
+        let kept = observed.first_pass.take(n);
+        let observed = &*observed;
+        let output = self.shard_output(observed, kept, plan, n)?;
+        let device = self.model().device;
+        let of = Terms { smoothing: method.smoothing, partition: &observed.partition, device };
+        let losses = terms.iter().map(|term| of.term(term.kind, &output)).collect::<Result<Vec<_>, _>>()?;
+        let total = total(terms, &losses)?;
+        let scaled = total.f_mul_scalar(self.loss_scale().factor)?;
+        let gradients = Tensor::f_run_backward(&[scaled], &[&self.model().parameters.buffer], false, false)?;
+        let [gradient] = &gradients[..] else {
+            return Err(EngineError::Misfit("nothing to differentiate".to_owned()));
+        };
+        let losses: Vec<&Tensor> = losses.iter().chain([&total]).collect();
+        let losses = Tensor::f_stack(&losses, 0)?.f_detach()?.f_to_kind(Kind::Float)?;
+        let tally = Tensor::f_from_slice(&plan.tally)?.f_to_device(device)?;
+        Ok(Tensor::f_cat(&[gradient, observed.statistics[n].numbers(), &losses, &tally], 0)?)
+    }
+
+    /// The logits of all rows of a shard that have a loss, ready to be differentiated.
+    fn shard_output<'a>(
+        &self,
+        observed: &'a Observed,
+        kept: Option<Output>,
+        plan: &'a ShardPlan,
+        n: usize,
+    ) -> Result<ShardOutput<'a>, EngineError> {
+        let shard = observed.partition.shards[n].clone();
+        let (x, u, mixes) = (shard.labelled.len(), shard.unlabelled.len(), plan.mixes.len());
+        let pass = |images: &Tensor, mode| self.model().forward(images, &observed.statistics[n], mode);
+        let base = |logits: &Tensor, strong, pseudo| -> Result<_, TchError> {
+            Ok(BaseLogits { labelled: rows(logits, 0, x)?, strong: rows(logits, strong, u)?, pseudo })
+        };
+        let mut passes = Vec::with_capacity(2);
+        let mut mixed = None;
+        let first = match (&observed.first_pass, kept) {
+            (FirstPass::Weak, _) => None,
+            (_, Some(kept)) => Some(kept),
+            (_, None) => {
+                let images = observed.normalised(self, n, 0, shard.images())?;
+                Some(pass(&images, BatchNormMode::Train)?)
+            }
+        };
+        if let Some(output) = first {
+            passes.push(base(&output.logits, x + u, &plan.pseudo)?);
+        } else {
+            // [x; mixed; u_weak; u_strong], or without the weak views.
+            let weak = if self.settings().step == StepKind::Concat { u } else { 0 };
+            let labelled = observed.normalised(self, n, 0, x)?;
+            let unlabelled = observed.normalised(self, n, x + u - weak, weak + u)?;
+            let images = Tensor::f_cat(&[&labelled, &observed.mixed(self, &plan.mixes)?, &unlabelled], 0)?;
+            let logits = pass(&images, BatchNormMode::Train)?.logits;
+            passes.push(base(&logits, x + mixes + weak, &plan.pseudo)?);
+            mixed = (mixes > 0).then(|| rows(&logits, x, mixes)).transpose()?;
+        }
+        match (&observed.second_pass, &plan.second) {
+            (Some(second), Some(pseudo)) => {
+                let logits = &second[n].logits;
+                passes.push(base(logits, x + u, pseudo)?);
+                mixed = (mixes > 0).then(|| rows(logits, shard.images(), mixes)).transpose()?;
+            }
+            (None, None) => {}
+            _ => return Err(EngineError::Misfit("a second pass without its pseudo-labels".to_owned())),
+        }
+        if mixes > 0 && mixed.is_none() {
+            // Joint: the mixtures alone, which leave no trace in the running statistics.
+            let images = observed.mixed(self, &plan.mixes)?;
+            mixed = Some(pass(&images, BatchNormMode::TrainFrozen)?.logits);
+        }
+        let labels = observed.labels.get(shard.labelled).unwrap_or_default();
+        Ok(ShardOutput { labels, plan, passes, mixed })
+    }
+}
+
+/// `Σ weight·term`.
+fn total(terms: &[LossTerm], losses: &[Tensor]) -> Result<Tensor, EngineError> {
+    let mut total: Option<Tensor> = None;
+    for (LossTerm { weight, .. }, loss) in terms.iter().zip(losses) {
+        let loss = if *weight == 1.0 { loss.shallow_clone() } else { loss.f_mul_scalar(*weight)? };
+        total = Some(match total {
+            Some(total) => total.f_add(&loss)?,
+            None => loss,
+        });
+    }
+    total.ok_or_else(|| EngineError::Misfit("a loss without terms".to_owned()))
+}
+
+/// The sum of all shards' contributions, taken apart.
+struct StepSum {
+    gradient: Tensor,
+    statistics: Tensor,
+    /// The terms, then their total.
+    losses: Tensor,
+    tally: Tensor,
+}
+
+impl StepSum {
+    /// A step learns the mean over its groups, and BatchNorm remembers the mean over all shards.
+    fn of(sum: &Tensor, engine: &Engine, observed: &Observed, terms: i64) -> Result<Self, EngineError> {
+        let parameters = engine.layout().len() as i64;
+        let numbers = engine.model().statistics.numbers().numel() as i64;
+        let tally = sum.numel() as i64 - parameters - numbers - (terms + 1);
+        if tally < 0 {
+            return Err(EngineError::Misfit("a sum that is too short".to_owned()));
+        }
+        let mut gradient = sum.f_narrow(0, 0, parameters)?;
+        let mut statistics = sum.f_narrow(0, parameters, numbers)?;
+        let mut losses = sum.f_narrow(0, parameters + numbers, terms + 1)?;
+        let tally = sum.f_narrow(0, parameters + numbers + terms + 1, tally)?;
+        let (groups, shards) = (observed.partition.groups, observed.partition.all);
+        if groups > 1 {
+            let _ = gradient.f_div_scalar_(groups as f64)?;
+            let _ = losses.f_div_scalar_(groups as f64)?;
+        }
+        if shards > 1 {
+            let _ = statistics.f_div_scalar_(shards as f64)?;
+        }
+        Ok(Self { gradient, statistics, losses, tally })
+    }
+
+    /// The figures, in one transfer from the device.
+    fn output(&self, terms: usize) -> Result<StepOutput, EngineError> {
+        let norm = norm(&self.gradient)?.f_view([1])?;
+        let figures: Vec<f32> = Tensor::f_cat(&[&self.losses, &norm, &self.tally], 0)?.try_into()?;
+        let missing = || EngineError::Misfit("a figure is missing".to_owned());
+        let (losses, rest) = figures.split_at_checked(terms).ok_or_else(missing)?;
+        let (&[total, gradient_norm], tally) = rest.split_first_chunk().ok_or_else(missing)?;
+        Ok(StepOutput {
+            losses: losses.iter().map(|&loss| f64::from(loss)).collect(),
+            total: f64::from(total),
+            gradient_norm: f64::from(gradient_norm),
+            moved: true,
+            tally: tally.to_vec(),
+        })
+    }
+}
+
+/// The Euclidean norm of a flat buffer: by rows, then over the rows, for one sum of millions of squares in f32 loses
+/// digits on the processor.
+fn norm(buffer: &Tensor) -> Result<Tensor, TchError> {
+    const ROW: i64 = 4096;
+    let length = buffer.numel() as i64;
+    let rows = length / ROW;
+    let whole = buffer.f_narrow(0, 0, rows * ROW)?.f_view([rows, ROW])?;
+    let rest = buffer.f_narrow(0, rows * ROW, length - rows * ROW)?.f_norm()?;
+    let norms = whole.f_norm_scalaropt_dim(2.0, 1, false)?;
+    Tensor::f_cat(&[norms, rest.f_view([1])?], 0)?.f_norm()
+}

@@ -1,0 +1,326 @@
+//! The first half of a step: what the network says about a batch.
+//!
+//! Who normalises with whom is part of the method and changes results, so there are three named ways to run a step
+//! ([`StepKind`]). They differ in what this first pass shows to the network, and in what [`learn`](crate::learn) makes
+//! of it. BatchNorm sees one shard at a time, the plan sees all of them.
+
+use calmix_core::matrix::Matrix;
+use calmix_core::method::{BaseLoss, Method};
+use calmix_core::observation::{Observation, Rows};
+use calmix_core::pair::Space;
+use calmix_core::pseudo::Base;
+use serde::{Deserialize, Serialize};
+use tch::{TchError, Tensor};
+
+use crate::batch::Batch;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::images::Images;
+use crate::network::Output;
+use crate::network::layer::BatchNormMode;
+use crate::partition::{Partition, Shard};
+use crate::shard_plan::{Image, LocalPlan, Mixture};
+use crate::statistics::RunningStatistics;
+
+/// Which passes a step makes, and so who normalises with whom. In brackets, the arithmetic at B = 64 and μ = 7, counted
+/// in images that go forward; backward costs twice as much as forward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StepKind {
+    /// `[x; u_weak]` without a gradient and without a trace in the running statistics, then one pass with a gradient
+    /// over `[x; mixed; u_weak; u_strong]`: "The final model input includes labeled, unlabeled, and mixup-augmented
+    /// data" (3,584). While nothing is mixed it is `Joint`.
+    #[default]
+    Concat,
+    /// One pass with a gradient over `[x; u_weak; u_strong]`, then one over the mixtures alone, which leave no trace in
+    /// the running statistics (3,072).
+    Joint,
+    /// `[x; u_weak]` without a gradient and without a trace in the running statistics, then one pass with a gradient
+    /// over `[x; mixed; u_strong]` (2,240): the least arithmetic, since weak views need no gradient.
+    Lean,
+}
+
+/// A batch as the network saw it. It owns all that [`Engine::learn`] needs of it.
+#[derive(Debug)]
+pub struct Observed {
+    pub(crate) step: u64,
+    pub(crate) partition: Partition,
+    pub(crate) first_pass: FirstPass,
+    /// `[x; u_weak; u_strong]` of each shard, one shard after the other; then views of partners.
+    pub(crate) images: Images,
+    /// BatchNorm's running statistics as each shard has them.
+    pub(crate) statistics: Vec<RunningStatistics>,
+    /// The second pass of the released code, where it was made.
+    pub(crate) second_pass: Option<Vec<Output>>,
+    pub(crate) labels: Vec<u32>,
+    labelled_ids: Vec<u64>,
+    unlabelled_ids: Vec<u64>,
+    logits: HostRows,
+    features: HostRows,
+}
+
+/// What the network was shown first.
+#[derive(Debug)]
+pub(crate) enum FirstPass {
+    /// `[x; u_weak]`, without a gradient.
+    Weak,
+    /// `[x; u_weak; u_strong]` of each shard, ready to be differentiated.
+    Whole(Vec<Option<Output>>),
+    /// The same without a gradient: each shard is run once more when its turn to learn comes, so that one shard's
+    /// graph is in memory at a time.
+    WholeAgain,
+}
+
+impl FirstPass {
+    /// What a shard came to, where its graph was kept.
+    pub(crate) fn take(&mut self, shard: usize) -> Option<Output> {
+        match self {
+            Self::Whole(kept) => kept.get_mut(shard).and_then(Option::take),
+            Self::Weak | Self::WholeAgain => None,
+        }
+    }
+}
+
+impl Engine {
+    /// Shows a batch to the network. `mixing` tells whether the step may have mixtures: while it has none, `Concat` needs
+    /// one pass only.
+    ///
+    /// Numbers that are not finite are no error here: the processes of a group have to hear of them first.
+    ///
+    /// # Errors
+    /// If the batch or its partition contradicts itself, or libtorch fails.
+    pub fn observe(&self, method: &Method, batch: &Batch<'_>, mixing: bool) -> Result<Observed, EngineError> {
+        let (model, kind) = (self.model(), self.settings().step);
+        let twice = method.base_loss == BaseLoss::Twice;
+        if twice && kind != StepKind::Joint {
+            let sentence =
+                "the released code counts its base loss in two whole passes: take joint steps for it";
+            return Err(EngineError::Settings(sentence.to_owned()));
+        }
+        batch.check(self.settings().size, self.settings().classes)?;
+        let partition = batch.partition.clone();
+        let statistics =
+            partition.shards.iter().map(|_| model.statistics.copy()).collect::<Result<_, _>>()?;
+        // Nothing is decided on what plain supervision sees: one pass is all there is.
+        let undecided = method.base == Base::Supervised && method.mixup.is_none();
+        let whole = undecided
+            || match kind {
+                StepKind::Concat => !mixing,
+                StepKind::Joint => true,
+                StepKind::Lean => false,
+            };
+        let keeps_graphs = partition.shards.len() == 1 || twice && mixing;
+        let mut observed = Observed {
+            step: batch.step,
+            first_pass: match (whole, keeps_graphs) {
+                (false, _) => FirstPass::Weak,
+                (true, true) => FirstPass::Whole(Vec::new()),
+                (true, false) => FirstPass::WholeAgain,
+            },
+            images: upload(batch, self)?,
+            statistics,
+            second_pass: None,
+            labels: batch.labelled.labels.to_vec(),
+            labelled_ids: batch.labelled.ids.to_vec(),
+            unlabelled_ids: batch.unlabelled.ids.to_vec(),
+            logits: HostRows::default(),
+            features: HostRows::default(),
+            partition,
+        };
+        for n in 0..observed.partition.shards.len() {
+            observed.show(self, method, n)?;
+        }
+        Ok(observed)
+    }
+
+    /// The released code runs its base algorithm a second time, with the mixtures in the batch: what the network says
+    /// then takes the place of what it said first.
+    ///
+    /// # Errors
+    /// If the plan does not fit, or libtorch fails.
+    pub fn observe_again(
+        &self,
+        method: &Method,
+        observed: &mut Observed,
+        plan: &LocalPlan,
+    ) -> Result<(), EngineError> {
+        let image = self.settings().size.bytes();
+        plan.check(&observed.partition, self.settings().classes, image)?;
+        observed.receive(self, plan)?;
+        (observed.logits, observed.features) = (HostRows::default(), HostRows::default());
+        let mut second = Vec::new();
+        for (n, shard_plan) in plan.shards.iter().enumerate() {
+            let shard = observed.partition.shards[n].clone();
+            let whole = observed.normalised(self, n, 0, shard.images())?;
+            let images = Tensor::f_cat(&[&whole, &observed.mixed(self, &shard_plan.mixes)?], 0)?;
+            let output = self.model().forward(&images, &observed.statistics[n], BatchNormMode::Train)?;
+            observed.fetch(method, &shard, &images, &output)?;
+            second.push(output);
+        }
+        observed.second_pass = Some(second);
+        Ok(())
+    }
+}
+
+impl Observed {
+    /// What the network said about the rows of this process, shard by shard.
+    ///
+    /// # Errors
+    /// If libtorch has returned another number of rows than it was given.
+    pub fn observation(&self) -> Result<Observation<'_>, EngineError> {
+        let (x, u) = (self.labelled_ids.len(), self.unlabelled_ids.len());
+        let Self { logits, features, .. } = self;
+        Ok(Observation {
+            labelled: Rows {
+                ids: &self.labelled_ids,
+                logits: matrix(&logits.labelled, x, logits.width)?,
+                features: matrix(&features.labelled, x, features.width)?,
+            },
+            labels: &self.labels,
+            unlabelled: Rows {
+                ids: &self.unlabelled_ids,
+                logits: matrix(&logits.unlabelled, u, logits.width)?,
+                features: matrix(&features.unlabelled, u, features.width)?,
+            },
+        })
+    }
+
+    /// Whether all numbers are finite.
+    pub fn is_finite(&self) -> bool {
+        let rows = [&self.logits, &self.features].into_iter().flat_map(|of| [&of.labelled, &of.unlabelled]);
+        rows.flatten().all(|number| number.is_finite())
+    }
+
+    /// The rows of each shard.
+    pub fn partition(&self) -> &Partition {
+        &self.partition
+    }
+
+    /// The first pass of a shard.
+    fn show(&mut self, engine: &Engine, method: &Method, n: usize) -> Result<(), EngineError> {
+        let shard = self.partition.shards[n].clone();
+        let keeps_graph = matches!(self.first_pass, FirstPass::Whole(_));
+        let _no_gradient = (!keeps_graph).then(tch::no_grad_guard);
+        let (count, mode) = match self.first_pass {
+            FirstPass::Weak => (shard.labelled.len() + shard.unlabelled.len(), BatchNormMode::TrainFrozen),
+            FirstPass::WholeAgain => (shard.images(), BatchNormMode::TrainFrozen),
+            FirstPass::Whole(_) => (shard.images(), BatchNormMode::Train),
+        };
+        let images = self.normalised(engine, n, 0, count)?;
+        let output = engine.model().forward(&images, &self.statistics[n], mode)?;
+        self.fetch(method, &shard, &images, &output)?;
+        if let FirstPass::Whole(kept) = &mut self.first_pass {
+            kept.push(Some(output));
+        }
+        Ok(())
+    }
+
+    /// Fetches what the network said about `[x; u_weak]`, which stand first, from the device.
+    fn fetch(
+        &mut self,
+        method: &Method,
+        shard: &Shard,
+        images: &Tensor,
+        output: &Output,
+    ) -> Result<(), TchError> {
+        let (x, u) = (shard.labelled.len(), shard.unlabelled.len());
+        self.logits.add(&rows(&output.logits, 0, x + u)?, x)?;
+        match method.similarity_space() {
+            Some(Space::Feature) => self.features.add(&rows(&output.features, 0, x + u)?, x),
+            Some(Space::Pixel) => {
+                let pixels = rows(images, 0, x + u)?.f_permute([0, 2, 3, 1])?;
+                self.features.add(&pixels.f_reshape([(x + u) as i64, -1])?, x)
+            }
+            Some(Space::Logit) | None => Ok(()),
+        }
+    }
+
+    /// Rows of `[x; u_weak; u_strong]` of a shard.
+    pub(crate) fn normalised(
+        &self,
+        engine: &Engine,
+        shard: usize,
+        start: usize,
+        count: usize,
+    ) -> Result<Tensor, TchError> {
+        self.images.normalised(&engine.model().normaliser, self.first(shard) + start, count)
+    }
+
+    /// Where the images of a shard begin; views of partners begin behind the last one.
+    fn first(&self, shard: usize) -> usize {
+        self.partition.shards.get(..shard).unwrap_or_default().iter().map(Shard::images).sum()
+    }
+
+    /// Takes over the views of partners, once.
+    pub(crate) fn receive(&mut self, engine: &Engine, plan: &LocalPlan) -> Result<(), TchError> {
+        let here = self.first(self.partition.shards.len());
+        if !plan.partners.is_empty() && self.images.len() == here {
+            let model = engine.model();
+            self.images.append(&Images::upload(&[&plan.partners], model.size, model.device)?)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn mixed(&self, engine: &Engine, mixes: &[Mixture]) -> Result<Tensor, TchError> {
+        let partners = self.first(self.partition.shards.len());
+        let within = |holds: &dyn Fn(&Shard) -> bool| {
+            let n = self.partition.shards.iter().position(holds).unwrap_or(0);
+            (self.first(n), &self.partition.shards[n])
+        };
+        self.images.mixed(&engine.model().normaliser, mixes, |image| match image {
+            Image::Labelled(i) => {
+                let (first, shard) = within(&|shard| shard.labelled.contains(&i));
+                first + i - shard.labelled.start
+            }
+            Image::Weak(j) => {
+                let (first, shard) = within(&|shard| shard.unlabelled.contains(&j));
+                first + shard.labelled.len() + j - shard.unlabelled.start
+            }
+            Image::Partner(n) => partners + n,
+        })
+    }
+}
+
+fn upload(batch: &Batch<'_>, engine: &Engine) -> Result<Images, TchError> {
+    let image = engine.model().size.bytes();
+    let mut buffers: Vec<&[u8]> = Vec::new();
+    for Shard { labelled, unlabelled } in &batch.partition.shards {
+        for (pixels, rows) in [
+            (batch.labelled.pixels, labelled),
+            (batch.unlabelled.weak, unlabelled),
+            (batch.unlabelled.strong, unlabelled),
+        ] {
+            buffers.push(pixels.get(rows.start * image..rows.end * image).unwrap_or_default());
+        }
+    }
+    Images::upload(&buffers, engine.model().size, engine.model().device)
+}
+
+/// Rows of numbers of all shards, fetched from the device: labelled ones, unlabelled ones.
+#[derive(Debug, Default)]
+struct HostRows {
+    labelled: Vec<f32>,
+    unlabelled: Vec<f32>,
+    width: usize,
+}
+
+impl HostRows {
+    /// Fetches the rows of a shard, of which the first `labelled` are labelled.
+    fn add(&mut self, tensor: &Tensor, labelled: usize) -> Result<(), TchError> {
+        self.width = tensor.size().get(1).map_or(0, |&width| width as usize);
+        let numbers = Vec::<f32>::try_from(&tensor.f_detach()?.f_contiguous()?.f_view([-1])?)?;
+        let (first, rest) = numbers.split_at(numbers.len().min(labelled * self.width));
+        self.labelled.extend_from_slice(first);
+        self.unlabelled.extend_from_slice(rest);
+        Ok(())
+    }
+}
+
+/// Some rows of a tensor.
+pub(crate) fn rows(tensor: &Tensor, start: usize, count: usize) -> Result<Tensor, TchError> {
+    tensor.f_narrow(0, start as i64, count as i64)
+}
+
+fn matrix(numbers: &[f32], rows: usize, width: usize) -> Result<Matrix<'_>, EngineError> {
+    Matrix::new(numbers, rows, width).map_err(|error| EngineError::Misfit(error.to_string()))
+}

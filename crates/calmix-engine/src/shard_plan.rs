@@ -1,0 +1,124 @@
+//! The part of a step's plans that this process executes, shard by shard.
+
+use calmix_core::mixup::{Mix, Row};
+use calmix_core::plan::StepPlan;
+use calmix_core::pseudo::PseudoLabels;
+
+use crate::error::EngineError;
+use crate::partition::{Partition, Shard};
+
+/// What the shards of a batch have to learn.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LocalPlan {
+    /// One for each shard, in their order.
+    pub shards: Vec<ShardPlan>,
+    /// Pixels of weak views that are mixed here and belong to a shard of another process.
+    pub partners: Vec<u8>,
+}
+
+/// What one shard has to learn.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ShardPlan {
+    /// Label and weight of each of its unlabelled rows.
+    pub pseudo: PseudoLabels,
+    /// The same for the second pass of the released code, where it has one.
+    pub second: Option<PseudoLabels>,
+    /// What it mixes.
+    pub mixes: Vec<Mixture>,
+    /// ỹ of each mixture: C numbers each.
+    pub targets: Vec<f32>,
+    /// Numbers that are added up over all shards together with the gradient; as many in every shard.
+    pub tally: Vec<f32>,
+}
+
+/// `λ·a + (1 − λ)·b` of two images that are at hand.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mixture {
+    /// The first.
+    pub a: Image,
+    /// The second.
+    pub b: Image,
+    /// λ.
+    pub lambda: f32,
+    /// What its loss is multiplied with before the sum.
+    pub weight: f32,
+}
+
+/// An image that is at hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Image {
+    /// A labelled row of the batch.
+    Labelled(usize),
+    /// The weak view of an unlabelled row of the batch.
+    Weak(usize),
+    /// One of [`LocalPlan::partners`].
+    Partner(usize),
+}
+
+impl From<StepPlan> for LocalPlan {
+    /// The plan of a group that this process runs as one shard.
+    fn from(plan: StepPlan) -> Self {
+        let at_hand = |row| match row {
+            Row::Labelled(i) => Image::Labelled(i),
+            Row::Unlabelled(j) => Image::Weak(j),
+        };
+        let mixes = plan.mixes.iter().map(|mix| Mixture::of(mix, at_hand)).collect();
+        let shard = ShardPlan { pseudo: plan.pseudo, mixes, targets: plan.targets, ..ShardPlan::default() };
+        Self { shards: vec![shard], partners: Vec::new() }
+    }
+}
+
+impl Mixture {
+    /// A mixture of a plan, with its rows found by `at_hand`.
+    pub fn of(mix: &Mix, mut at_hand: impl FnMut(Row) -> Image) -> Self {
+        Self { a: at_hand(mix.a), b: at_hand(mix.b), lambda: mix.lambda, weight: mix.weight }
+    }
+}
+
+impl LocalPlan {
+    /// Checks that every shard's plan fits its rows, and that all it names is there.
+    pub(crate) fn check(
+        &self,
+        partition: &Partition,
+        classes: usize,
+        image: usize,
+    ) -> Result<(), EngineError> {
+        let misfit = |sentence: String| Err(EngineError::Misfit(sentence));
+        let shards = &partition.shards;
+        if self.shards.len() != shards.len() {
+            return misfit(format!("plans of {} shards for {}", self.shards.len(), shards.len()));
+        }
+        let rows = |of: fn(&Shard) -> usize| shards.iter().map(of).max().unwrap_or(0);
+        let (x, u) = (rows(|shard| shard.labelled.end), rows(|shard| shard.unlabelled.end));
+        let partners = self.partners.len() / image.max(1);
+        let exists = |image| match image {
+            Image::Labelled(i) => i < x,
+            Image::Weak(j) => j < u,
+            Image::Partner(n) => n < partners,
+        };
+        let tally = self.shards.first().map_or(0, |plan| plan.tally.len());
+        for (plan, shard) in self.shards.iter().zip(shards) {
+            let ShardPlan { pseudo, second, mixes, targets, .. } = plan;
+            let u = shard.unlabelled.len();
+            for PseudoLabels { labels, weights } in [pseudo].into_iter().chain(second) {
+                if labels.len() != u || weights.len() != u {
+                    let (labels, weights) = (labels.len(), weights.len());
+                    return misfit(format!("{labels} labels and {weights} weights for {u} rows"));
+                }
+                if let Some(label) = labels.iter().find(|&&label| label as usize >= classes) {
+                    return misfit(format!("label {label} of {classes} classes"));
+                }
+            }
+            if let Some(mix) = mixes.iter().find(|mix| !exists(mix.a) || !exists(mix.b)) {
+                return misfit(format!("a mixture of {:?} and {:?}", mix.a, mix.b));
+            }
+            if targets.len() != mixes.len() * classes {
+                return misfit(format!("{} targets for {} mixtures", targets.len(), mixes.len()));
+            }
+            if plan.tally.len() != tally {
+                return misfit(format!("tallies of {tally} and of {} numbers", plan.tally.len()));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,214 @@
+//! Which process runs which shards of a step.
+//!
+//! A step has G groups of K shards each, whichever processes run them. W processes, where W divides G·K, run G·K/W
+//! consecutive shards each. The processes that run shards of the same group gather what the network said about it and
+//! make the same plan.
+
+use std::num::NonZeroU32;
+use std::ops::Range;
+
+use calmix_data::order::{Shard, Sharding};
+use calmix_dist::{DistError, Operation, Processes};
+use calmix_engine::partition::{self, Partition};
+
+use super::error::TrainError;
+use crate::recipe::Recipe;
+
+/// The processes of a run, and what this one runs.
+pub(super) struct ParallelLayout {
+    pub(super) processes: Processes,
+    sharding: Sharding,
+    memberships: Vec<GroupMembership>,
+    /// Labelled and unlabelled rows of a shard.
+    rows: [usize; 2],
+}
+
+/// A group that this process runs shards of.
+pub(super) struct GroupMembership {
+    pub(super) group: usize,
+    /// The processes that run shards of the group.
+    pub(super) processes: Processes,
+    /// The shards of the group that each of them runs, in order of rank.
+    members: Vec<Range<usize>>,
+    /// Labelled and unlabelled rows of a shard.
+    rows: [usize; 2],
+    /// Where the shards of the group that this process runs stand among all that it runs.
+    pub(super) local: Range<usize>,
+}
+
+impl ParallelLayout {
+    /// Shares out the shards of a recipe's steps.
+    pub(super) fn new(processes: Processes, recipe: &Recipe) -> Result<Self, TrainError> {
+        let train = &recipe.train;
+        let some = |number: u32| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+        let sharding = Sharding { groups: some(train.groups), shards: some(train.shards) };
+        if !sharding.all().count().is_multiple_of(processes.size()) {
+            return Err(TrainError::Uneven {
+                processes: processes.size(),
+                groups: train.groups,
+                shards: train.shards,
+            });
+        }
+        let rows = [train.batch, recipe.unlabelled()].map(|batch| (batch / sharding.shards) as usize);
+        let memberships = memberships(&processes, sharding, rows)?;
+        Ok(Self { processes, sharding, memberships, rows })
+    }
+
+    /// Whether this is the process that writes the run's files and reports on it.
+    pub(super) fn leads(&self) -> bool {
+        self.processes.rank() == 0
+    }
+
+    pub(super) fn sharding(&self) -> Sharding {
+        self.sharding
+    }
+
+    /// Groups of a step.
+    pub(super) fn groups(&self) -> usize {
+        self.sharding.groups.get() as usize
+    }
+
+    /// Shards of a step.
+    pub(super) fn all(&self) -> usize {
+        self.sharding.all().count()
+    }
+
+    /// The shards that this process runs, counted over the whole step.
+    pub(super) fn local(&self) -> Range<usize> {
+        local_shards(self.all(), self.processes.rank(), self.processes.size())
+    }
+
+    /// The same shards by group and index.
+    pub(super) fn shards(&self) -> Vec<Shard> {
+        let Range { start, end } = self.local();
+        self.sharding.all().skip(start).take(end - start).collect()
+    }
+
+    /// The groups that this process runs shards of, in order.
+    pub(super) fn memberships(&self) -> &[GroupMembership] {
+        &self.memberships
+    }
+
+    /// How the rows of this process's batches are cut.
+    pub(super) fn partition(&self) -> Partition {
+        let shard = |n: usize| {
+            let [labelled, unlabelled] = self.rows.map(|rows| n * rows..(n + 1) * rows);
+            partition::Shard { labelled, unlabelled }
+        };
+        let shards = self.sharding.shards.get() as usize;
+        let [labelled, unlabelled] = self.rows.map(|rows| rows * shards);
+        Partition {
+            shards: (0..self.local().len()).map(shard).collect(),
+            all: self.all(),
+            groups: self.groups(),
+            labelled,
+            unlabelled,
+        }
+    }
+
+    /// How many collectives this process took part in so far.
+    pub(super) fn collectives(&self) -> Collectives {
+        let in_groups =
+            |operation| self.memberships.iter().map(|membership| membership.processes.calls(operation)).sum();
+        Collectives {
+            world_gathers: self.processes.calls(Operation::AllGather),
+            sums: self.processes.calls(Operation::TreeSum) / 2,
+            group_gathers: in_groups(Operation::AllGather),
+            exchanges: in_groups(Operation::AllToAll),
+        }
+    }
+}
+
+/// Collectives of training steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Collectives {
+    /// All-gathers over all processes.
+    pub world_gathers: u64,
+    /// Sums over all processes, each a scatter and a gather.
+    pub sums: u64,
+    /// All-gathers in the groups of this process.
+    pub group_gathers: u64,
+    /// Calls of all-to-all in the groups of this process.
+    pub exchanges: u64,
+}
+
+impl Collectives {
+    /// Those since an earlier count.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            world_gathers: self.world_gathers.saturating_sub(before.world_gathers),
+            sums: self.sums.saturating_sub(before.sums),
+            group_gathers: self.group_gathers.saturating_sub(before.group_gathers),
+            exchanges: self.exchanges.saturating_sub(before.exchanges),
+        }
+    }
+}
+
+impl GroupMembership {
+    /// The shards of the group that its processes run, in order of rank.
+    pub(super) fn members(&self) -> &[Range<usize>] {
+        &self.members
+    }
+
+    /// The shards of the group that this process runs.
+    pub(super) fn shards(&self) -> Range<usize> {
+        self.members.get(self.processes.rank()).cloned().unwrap_or_default()
+    }
+
+    /// Labelled and unlabelled rows of a shard, within the batch of the group.
+    pub(super) fn rows(&self, shard: usize) -> [Range<usize>; 2] {
+        self.rows.map(|rows| shard * rows..(shard + 1) * rows)
+    }
+
+    /// Labelled and unlabelled rows of this process that belong to the group, within its batch.
+    pub(super) fn local_rows(&self) -> [Range<usize>; 2] {
+        self.rows.map(|rows| self.local.start * rows..self.local.end * rows)
+    }
+
+    /// The shard of a labelled or unlabelled row of the group's batch.
+    pub(super) fn shard_of(&self, kind: usize, row: usize) -> usize {
+        row / self.rows.get(kind).copied().unwrap_or(1).max(1)
+    }
+
+    /// The rank, among the group's processes, of the one that runs a shard.
+    pub(super) fn owner(&self, shard: usize) -> usize {
+        self.members.iter().position(|shards| shards.contains(&shard)).unwrap_or(0)
+    }
+}
+
+/// The shards, of `all`, that a rank runs.
+pub(super) fn local_shards(all: usize, rank: usize, size: usize) -> Range<usize> {
+    let each = all / size.max(1);
+    rank * each..(rank + 1) * each
+}
+
+/// Every process has to come here, also for groups of others.
+fn memberships(
+    processes: &Processes,
+    sharding: Sharding,
+    rows: [usize; 2],
+) -> Result<Vec<GroupMembership>, DistError> {
+    let (shards, all) = (sharding.shards.get() as usize, sharding.all().count());
+    let each = all / processes.size();
+    let local = local_shards(all, processes.rank(), processes.size());
+    let mut memberships = Vec::new();
+    for group in 0..sharding.groups.get() as usize {
+        let (first, end) = (group * shards, (group + 1) * shards);
+        let ranks = first / each..(end - 1) / each + 1;
+        let Some(subgroup) = processes.part(&format!("group-{group}"), ranks.clone())? else { continue };
+        let held = |rank| {
+            let held = local_shards(all, rank, processes.size());
+            held.start.max(first) - first..held.end.min(end) - first
+        };
+        memberships.push(GroupMembership {
+            group,
+            processes: subgroup,
+            members: ranks.map(held).collect(),
+            rows,
+            local: local.start.max(first) - local.start..local.end.min(end) - local.start,
+        });
+    }
+    Ok(memberships)
+}

@@ -1,0 +1,123 @@
+//! What a run reports of its steps: events, notes and its pace.
+
+use std::time::{Duration, Instant};
+
+use calmix_core::loss::LossKind;
+use calmix_data::loader::{Counters, Skipped};
+use calmix_engine::learn::StepOutput;
+
+use super::error::TrainError;
+use super::layout::{Collectives, ParallelLayout};
+use super::step_stats::StepStats;
+use super::sync::BatchStatus;
+use super::train_loop::TrainLoop;
+use crate::events::{Event, Loss, Note, Pace, Pacer, Reading, Step};
+
+/// What became of a batch.
+pub(super) enum StepResult {
+    /// It was learnt from.
+    Learnt { rate: f64, output: StepOutput, stats: StepStats, status: BatchStatus },
+    /// It was not.
+    Undone { problem: String, status: BatchStatus },
+}
+
+impl TrainLoop<'_> {
+    /// Reports a step; in full where it `logs`.
+    pub(super) fn report(&mut self, result: StepResult, logs: bool) -> Result<(), TrainError> {
+        let (StepResult::Learnt { status, .. } | StepResult::Undone { status, .. }) = &result;
+        let skip = |(id, problem): &(u64, String)| Skipped { row: 0, id: *id, problem: problem.clone() };
+        let skipped: Vec<Skipped> = status.skipped.iter().map(skip).collect();
+        let first = self.progress.tally.skipped == 0;
+        // A batch has as many rows as fit into memory.
+        let corrupt = self.resolved.recipe.loader.corrupt();
+        self.progress.tally.add(status.seen as usize, &skipped, corrupt)?;
+        match result {
+            StepResult::Undone { problem, .. } => {
+                let hint = "if it happens again, lower the learning rate, clip the gradient or take f32";
+                let note = Note { step: self.step, text: problem, hint: hint.to_owned() };
+                self.record.event(&Event::Note(note))?;
+            }
+            StepResult::Learnt { rate, output, stats, .. } => {
+                let step = self.step_event(rate, &output, &stats, skipped.len() as u64);
+                let note = self.progress.starvation.see(&step);
+                if logs {
+                    self.record.event(&Event::Step(step))?;
+                }
+                if let Some(note) = note {
+                    self.record.event(&Event::Note(note))?;
+                }
+            }
+        }
+        if let Some(skipped) = skipped.first().filter(|_| first) {
+            let note = corrupt_note(self.step, skipped);
+            self.record.event(&Event::Note(note))?;
+        }
+        Ok(())
+    }
+
+    fn step_event(&self, rate: f64, output: &StepOutput, stats: &StepStats, skipped: u64) -> Step {
+        let terms = self.method.loss_terms();
+        let weighted = |of: fn(&LossKind) -> bool| {
+            let term = terms.iter().zip(&output.losses).find(|(term, _)| of(&term.kind))?;
+            Some((term.0.weight * term.1) as f32)
+        };
+        let mixes = Some(stats.mixes).filter(|&mixes| mixes > 0);
+        let loss = Loss {
+            total: output.total as f32,
+            labelled: weighted(|kind| matches!(kind, LossKind::Labelled)).unwrap_or_default(),
+            unlabelled: weighted(|kind| matches!(kind, LossKind::Unlabelled))
+                .filter(|_| self.partition.unlabelled > 0),
+            mix: weighted(|kind| matches!(kind, LossKind::Mixup(_))).filter(|_| mixes.is_some()),
+        };
+        Step {
+            learning_rate: rate,
+            gradient_norm: Some(output.gradient_norm as f32),
+            utilisation: stats.feedback.in_use.mean(),
+            impurity: stats.impurity,
+            margin: stats.margin,
+            mixes,
+            skipped: Some(skipped).filter(|&count| count > 0),
+            ..Step::new(self.step, loss)
+        }
+    }
+}
+
+/// The first corrupt sample of a run; from then on they are only counted.
+fn corrupt_note(step: u64, first: &Skipped) -> Note {
+    Note {
+        step,
+        text: format!("sample {} is corrupt ({}), and another took its place", first.id, first.problem),
+        hint: "repair the dataset, or see how many there are with `prepare`".to_owned(),
+    }
+}
+
+/// Reads the clocks and counters of a run.
+pub(super) struct Timer {
+    began: Instant,
+    pacer: Pacer,
+    exchanged: (u64, Duration, Collectives),
+}
+
+impl Timer {
+    pub(super) fn new(layout: &ParallelLayout, first_step: u64, last_step: u64) -> Self {
+        let pacer = Pacer::new(first_step, last_step);
+        Self { began: Instant::now(), pacer, exchanged: exchanged(layout) }
+    }
+
+    pub(super) fn pace(&mut self, step: u64, layout: &ParallelLayout, counters: Counters) -> Pace {
+        let (now, before) = (exchanged(layout), self.exchanged);
+        let since = (now.0 - before.0, now.1.saturating_sub(before.1), now.2.since(before.2));
+        self.pacer.pace(Reading {
+            step,
+            images: counters.images * layout.processes.size() as u64,
+            elapsed: self.began.elapsed(),
+            waited: counters.waited,
+            exchanged: (layout.processes.size() > 1).then_some(since),
+        })
+    }
+}
+
+/// What this process has exchanged with the others: bytes sent, time, collectives.
+fn exchanged(layout: &ParallelLayout) -> (u64, Duration, Collectives) {
+    (layout.processes.sent(), layout.processes.waited(), layout.collectives())
+}
