@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use calmix_core::rng::Seed;
 use calmix_data::augment::{Augment, Scratch};
-use calmix_data::decode::{Limits, decode};
+use calmix_data::decode::{DecodeLimits, decode};
 use calmix_data::picture::Picture;
 
 /// One repetition: both views of every picture, into a batch each, in another epoch every time. As in the loader
@@ -49,7 +49,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<[Option<u8
 fn load(file: impl AsRef<Path>) -> Result<Picture> {
     let file = file.as_ref();
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    decode(&bytes, &Limits::default()).with_context(|| file.display().to_string())
+    decode(&bytes, &DecodeLimits::default()).with_context(|| file.display().to_string())
 }
 
 /// So many of the pictures, spread over all; again from the first where there are fewer.

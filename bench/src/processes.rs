@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::{Context, Result, bail};
-use calmix_train::events::{Event, Pace};
-use calmix_train::launch::{Keeper, Launcher, Place};
+use calmix_run::events::{Event, Pace};
+use calmix_run::sink::{Sink, SinkError};
+use calmix_train::launch::{LaunchInfo, Launcher, StoreHost};
 use calmix_train::recipe::{Layers, Resolved};
-use calmix_train::sink::{Sink, SinkError};
 use calmix_train::trainer::{StepPhase, StepTraffic, Trainer};
 
 /// Steps in a repetition.
@@ -63,11 +63,11 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Figures> +
     let expected = StepTraffic::new(&recipe.recipe, CLASSES, size).mean();
     let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr())?.port();
     let mut others = (1..size)
-        .map(|rank| start(&place(rank, size, port), threads, folder, &run))
+        .map(|rank| start(&launch_info(rank, size, port), threads, folder, &run))
         .collect::<Result<Vec<_>>>()?;
 
     let ((go, told), (done, is_done)) = (channel(), channel());
-    let own = (size > 1).then(|| place(0, size, port));
+    let own = (size > 1).then(|| launch_info(0, size, port));
     thread::spawn(move || {
         if let Err(error) = lead(&recipe, own.as_ref(), &run, told, done) {
             // Whoever waits is told that nobody answers.
@@ -102,7 +102,7 @@ fn worked() -> Option<f64> {
 /// The first process: goes on when it is told to, and answers with the pace of what it did.
 fn lead(
     recipe: &Resolved,
-    place: Option<&Place>,
+    launch: Option<&LaunchInfo>,
     run: &Path,
     told: Receiver<()>,
     done: Sender<Option<Pace>>,
@@ -121,13 +121,13 @@ fn lead(
             }
         }
     });
-    train(trainer, recipe, place, run)
+    train(trainer, recipe, launch, run)
 }
 
 /// Another process: goes on at every line of its standard input, and ends with it.
 pub(crate) fn follow(case: &[&str]) -> Result<()> {
     let &[threads, folder, run] = case else { bail!("expected `THREADS FOLDER RUN`, not {case:?}") };
-    let place = Place::from_environment(|name| std::env::var(name).ok())?.context("no launcher")?;
+    let launch = LaunchInfo::from_environment(|name| std::env::var(name).ok())?.context("no launcher")?;
     let trainer = Trainer::new(&NEVER).watched(|phase, step| {
         let mut line = String::new();
         if phase == StepPhase::Observe
@@ -137,27 +137,27 @@ pub(crate) fn follow(case: &[&str]) -> Result<()> {
             exit(0);
         }
     });
-    train(trainer, &recipe(folder, threads)?, Some(&place), Path::new(run))
+    train(trainer, &recipe(folder, threads)?, Some(&launch), Path::new(run))
 }
 
-fn train(trainer: Trainer<'_>, recipe: &Resolved, place: Option<&Place>, run: &Path) -> Result<()> {
-    let trainer = match place {
-        Some(place) => trainer.join(place, &recipe.recipe)?,
+fn train(trainer: Trainer<'_>, recipe: &Resolved, launch: Option<&LaunchInfo>, run: &Path) -> Result<()> {
+    let trainer = match launch {
+        Some(launch) => trainer.join(launch, &recipe.recipe)?,
         None => trainer,
     };
     trainer.start_or_resume(recipe, run)?;
     Ok(())
 }
 
-fn start(place: &Place, threads: &str, folder: &str, run: &PathBuf) -> Result<Child> {
+fn start(launch: &LaunchInfo, threads: &str, folder: &str, run: &PathBuf) -> Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["processes-follow", threads, folder]).arg(run).envs(place.variables());
+    command.args(["processes-follow", threads, folder]).arg(run).envs(launch.variables());
     let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
-    child.with_context(|| format!("process {} cannot be started", place.rank))
+    child.with_context(|| format!("process {} cannot be started", launch.rank))
 }
 
-fn place(rank: usize, size: usize, port: u16) -> Place {
-    Place {
+fn launch_info(rank: usize, size: usize, port: u16) -> LaunchInfo {
+    LaunchInfo {
         rank,
         world: size,
         local_rank: rank,
@@ -165,7 +165,7 @@ fn place(rank: usize, size: usize, port: u16) -> Place {
         master: ("127.0.0.1".to_owned(), port),
         attempt: 0,
         job: String::new(),
-        keeper: Keeper::FirstRank,
+        store_host: StoreHost::FirstRank,
         launcher: Launcher::Variables,
     }
 }

@@ -9,11 +9,11 @@ use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FixMatch};
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::schedule::MixStart;
-use calmix_dist::Processes;
-use calmix_engine::batch::{Batch, Labelled, Unlabelled};
+use calmix_dist::ProcessGroup;
+use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 use calmix_engine::device::set_threads;
 use calmix_engine::engine::Engine;
-use calmix_engine::partition::{Partition, Shard};
+use calmix_engine::partition::{Partition, ShardRows};
 use calmix_engine::shard_plan::{Image, LocalPlan, Mixture};
 
 use crate::step::settings;
@@ -45,7 +45,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<f64> + use
     let (labelled, weak, strong) = (pixels(x), pixels(u), pixels(u));
     let shard = |n: usize| {
         let [labelled, unlabelled] = ROWS.map(|rows| n * rows..(n + 1) * rows);
-        Shard { labelled, unlabelled }
+        ShardRows { labelled, unlabelled }
     };
     let partition = Partition {
         shards: (0..shards).map(shard).collect(),
@@ -58,8 +58,8 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<f64> + use
     Ok(move || {
         let batch = Batch {
             step: 0,
-            labelled: Labelled { ids: &ids, labels: &labels, pixels: &labelled },
-            unlabelled: Unlabelled { ids: &unlabelled_ids, weak: &weak, strong: &strong },
+            labelled: LabelledRows { ids: &ids, labels: &labels, pixels: &labelled },
+            unlabelled: UnlabelledRows { ids: &unlabelled_ids, weak: &weak, strong: &strong },
             partition: &partition,
         };
         let mut total = 0.0;
@@ -79,7 +79,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<f64> + use
                 plan = Some(copies(&local, shards));
             }
             let plan = plan.as_ref().context("no plan")?;
-            total += engine.learn(&Processes::alone(), &method, observed, plan, 0.03)?.total;
+            total += engine.learn(&ProcessGroup::alone(), &method, observed, plan, 0.03)?.total;
         }
         Ok(total)
     })

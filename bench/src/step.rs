@@ -15,9 +15,9 @@ use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, SoftMatch};
 use calmix_core::rng::Seed;
 use calmix_core::schedule::MixStart;
-use calmix_data::loader::Batch;
-use calmix_dist::Processes;
-use calmix_engine::batch::{self, Labelled, Unlabelled};
+use calmix_data::loader::TrainBatch;
+use calmix_dist::ProcessGroup;
+use calmix_engine::batch::{self, LabelledRows, UnlabelledRows};
 use calmix_engine::device::{Device, set_threads};
 use calmix_engine::engine::{Engine, Settings};
 use calmix_engine::images::{Normalisation, Size};
@@ -57,7 +57,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f64>>> 
     }
     let mut planner = Planner::new(method, CLASSES, &cifar.labelled_ids, cifar.samples as usize, SEED);
     let partition = Partition::whole(ROWS[0] as usize, ROWS[1] as usize);
-    let processes = Processes::alone();
+    let processes = ProcessGroup::alone();
 
     if what == "whole" {
         let mut steps = 0..STEPS;
@@ -116,12 +116,12 @@ pub(crate) fn settings(kind: &str) -> Result<Settings> {
     })
 }
 
-fn lent<'a>(batch: &'a Batch, partition: &'a Partition) -> batch::Batch<'a> {
+fn lent<'a>(batch: &'a TrainBatch, partition: &'a Partition) -> batch::Batch<'a> {
     let (x, u) = (&batch.labelled, &batch.unlabelled);
     batch::Batch {
         step: batch.step,
-        labelled: Labelled { ids: &x.ids, labels: &x.labels, pixels: &x.pixels },
-        unlabelled: Unlabelled { ids: &u.ids, weak: &u.weak, strong: &u.strong },
+        labelled: LabelledRows { ids: &x.ids, labels: &x.labels, pixels: &x.pixels },
+        unlabelled: UnlabelledRows { ids: &u.ids, weak: &u.weak, strong: &u.strong },
         partition,
     }
 }

@@ -1,6 +1,6 @@
 #![no_main]
 
-use calmix_data::source::labels_csv::{self, Options, Unlisted};
+use calmix_data::source::labels_csv::{self, LabelsCsvOptions, Unlisted};
 use calmix_data::source::{Check, Inspection};
 use calmix_fuzz::{LIMITS, Scene, with_scene};
 use libfuzzer_sys::fuzz_target;
@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     with_scene!(whole, |scene| {
         scene.put("labels.csv", bytes);
         let inspection = Inspection { limits: LIMITS, check: Some(Check::Header) };
-        let options = Options { inspection, unlisted: Unlisted::LeaveOut };
+        let options = LabelsCsvOptions { inspection, unlisted: Unlisted::LeaveOut };
         scene.check(labels_csv::prepare(&scene.root(), &scene.target(), &options));
     });
 });

@@ -1,7 +1,7 @@
 #![no_main]
 
 use calmix_data::error::DataError;
-use calmix_data::mat::{MatFile, Store};
+use calmix_data::mat::{MatFile, MatType};
 use calmix_fuzz::with_scene;
 use libfuzzer_sys::fuzz_target;
 
@@ -26,7 +26,7 @@ fn read(path: &std::path::Path, name: &str) -> Result<(), DataError> {
     if variable.values() > MOST_VALUES {
         return Ok(());
     }
-    if variable.store() == Store::U8 {
+    if variable.mat_type() == MatType::U8 {
         variable.bytes(&mut vec![0; variable.values() as usize])?;
     } else {
         for _ in 0..variable.values() {

@@ -1,7 +1,7 @@
 #![no_main]
 
 use calmix_data::dataset::Dataset;
-use calmix_data::split::Split;
+use calmix_data::split::LabelSplit;
 use calmix_fuzz::{tiny, with_scene};
 use libfuzzer_sys::fuzz_target;
 
@@ -9,7 +9,7 @@ fuzz_target!(|bytes: &[u8]| {
     with_scene!(tiny::prepare, |scene| {
         let dataset = Dataset::open(&scene.target(), &scene.root()).expect("a prepared dataset");
         let path = scene.put("split.json", bytes);
-        match Split::read(&path, &dataset) {
+        match LabelSplit::read(&path, &dataset) {
             Ok(split) => {
                 let counts = split.counts(&dataset).expect("counts of a sound split");
                 let unlabelled = split.unlabelled(&dataset).expect("the unlabelled set of a sound split");

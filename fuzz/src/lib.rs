@@ -6,13 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use calmix_data::dataset::Dataset;
-use calmix_data::decode::{Limits, decode, size};
+use calmix_data::decode::{DecodeLimits, decode, size};
 use calmix_data::error::DataError;
 use calmix_data::prepare::Prepared;
 use tempfile::TempDir;
 
 /// A mebipixel: a claim to be larger shows as an error at once and not as a second of decoding.
-pub const LIMITS: Limits = Limits { side: 4_096, pixels: 1 << 20, bytes: 1 << 20 };
+pub const LIMITS: DecodeLimits = DecodeLimits { side: 4_096, pixels: 1 << 20, bytes: 1 << 20 };
 
 /// A dataset folder, and a place beside it for what is prepared from it.
 pub struct Scene {

@@ -1,6 +1,6 @@
 //! A prepared dataset of a few bytes.
 
-use calmix_data::manifest::{Builder, Encoding, Layout};
+use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
 
 use crate::Scene;
 
@@ -10,9 +10,9 @@ pub const FILES: [&str; 4] = ["manifest.json", "samples.bin", "parts.bin", "name
 /// Prepares eight grey pixels in two subsets.
 pub fn prepare(scene: &Scene) {
     let pixels: [u8; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
-    let encoding = Encoding::Raw { width: 1, height: 1, layout: Layout::Grey };
+    let encoding = Encoding::Raw { width: 1, height: 1, layout: PixelLayout::Grey };
     let mut builder =
-        Builder::new(&scene.target(), vec!["even".into(), "odd".into()], encoding).expect("a folder");
+        ManifestBuilder::new(&scene.target(), vec!["even".into(), "odd".into()], encoding).expect("a folder");
     for subset in ["train", "extra"] {
         scene.put(subset, &pixels);
         builder.subset(subset);

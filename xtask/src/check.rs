@@ -1,6 +1,6 @@
 //! `cargo xtask check`: everything that must hold before a change goes in, cheapest first.
 
-mod house;
+mod layout;
 mod step;
 
 use std::time::{Duration, Instant};

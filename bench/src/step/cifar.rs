@@ -9,9 +9,9 @@ use anyhow::{Context, Result};
 use calmix_core::rng::Seed;
 use calmix_data::augment::Augment;
 use calmix_data::dataset::Dataset;
-use calmix_data::loader::{InMemory, Loader, Pictures, Supply, Training, Workers};
+use calmix_data::loader::{ImageSource, InMemory, Loader, SampleStream, Training, Workers};
 use calmix_data::prepare::{SourceSpec, prepare};
-use calmix_data::split::{Plan, Split};
+use calmix_data::split::{LabelSplit, SplitPlan};
 use tempfile::TempDir;
 
 /// The loader's threads. One makes a batch in a fraction of a step; a second would only take turns with libtorch's.
@@ -21,11 +21,11 @@ const KEPT_BYTES: u64 = 256 << 20;
 
 /// The dataset and who keeps a label.
 pub(super) struct Cifar {
-    pictures: Arc<dyn Pictures>,
+    pictures: Arc<dyn ImageSource>,
     views: Arc<Augment>,
     /// Rows of a step.
-    labelled: Supply,
-    unlabelled: Supply,
+    labelled: SampleStream,
+    unlabelled: SampleStream,
     /// How many samples there are.
     pub(super) samples: u64,
     /// Those that keep their label.
@@ -41,10 +41,10 @@ impl Cifar {
         let target = prepared.path().join("cifar10");
         prepare(&SourceSpec::Cifar10, folder, &target)?;
         let dataset = Dataset::open(&target, folder)?;
-        let split = Split::draw(&dataset, Plan::new(seed, "train"))?;
+        let split = LabelSplit::draw(&dataset, SplitPlan::new(seed, "train"))?;
         Ok(Self {
-            labelled: Supply { members: split.labelled().into(), batch: rows[0] },
-            unlabelled: Supply { members: split.unlabelled(&dataset)?.into(), batch: rows[1] },
+            labelled: SampleStream { ids: split.labelled().into(), batch: rows[0] },
+            unlabelled: SampleStream { ids: split.unlabelled(&dataset)?.into(), batch: rows[1] },
             samples: dataset.len(),
             labelled_ids: split.labelled().to_vec(),
             pictures: Arc::new(InMemory::new(dataset, KEPT_BYTES)),

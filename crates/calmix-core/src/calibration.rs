@@ -11,6 +11,10 @@
 //! What looks at all classes takes the matrix: [`class_wise_ece`], [`brier_score`], [`nll_from_logits`] and
 //! [`nll_from_probabilities`].
 //!
+//! What is measured again and again of resampled rows is prepared once and then taken for [`Counts`]: [`Binned`],
+//! [`ClassWise`], [`RiskCoverage`], and the scores of every row ([`brier_of_rows`], [`nll_of_rows`]). The plain
+//! functions are these with every row counted once.
+//!
 //! The maps are values kept beside a model, never baked into its weights: [`temperature`] (and
 //! [`cross_fit`] where labels are few), [`vector`] scaling, [`isotonic`] regression; [`conformal`] sets keep a
 //! promised coverage. Measures and maps check what they are given and fail with a [`CalibrationError`].
@@ -30,11 +34,14 @@
 //! # Ok::<(), calmix_core::calibration::CalibrationError>(())
 //! ```
 
+mod assignment;
+mod binned;
 mod binned_error;
 mod bins;
 mod checked;
 mod class_wise;
 pub mod conformal;
+mod counts;
 mod coverage;
 pub mod cross_fit;
 mod debiased;
@@ -45,16 +52,21 @@ mod lbfgs;
 mod proper;
 mod smooth;
 pub mod temperature;
+mod ties;
 mod top_label;
 pub mod vector;
 
+pub use binned::Binned;
 pub use binned_error::{ece, mce, rms};
 pub use bins::{Binning, Edges, ReliabilityBin, reliability_bins};
-pub use class_wise::class_wise_ece;
-pub use coverage::{CoveragePoint, aurc, coverage_curve, excess_aurc};
+pub use class_wise::{ClassWise, class_wise_ece};
+pub use counts::Counts;
+pub use coverage::{CoveragePoint, RiskCoverage, aurc, coverage_curve, excess_aurc};
 pub use debiased::{debiased_rms, debiased_squared_error};
 pub use decomposition::BrierDecomposition;
 pub use error::CalibrationError;
-pub use proper::{PROBABILITY_FLOOR, brier_score, nll_from_logits, nll_from_probabilities};
+pub use proper::{
+    PROBABILITY_FLOOR, brier_of_rows, brier_score, nll_from_logits, nll_from_probabilities, nll_of_rows,
+};
 pub use smooth::{SmoothEce, smooth_ece};
 pub use top_label::TopLabel;

@@ -63,6 +63,7 @@
 //!   [`cosine`], [`mixup`], [`loss`], [`smoothing`], [`schedule`], [`samples`] and [`labelled_samples`] for what is remembered of each sample,
 //!   and [`feedback`] for what a method takes in after a step;
 //! - how true a confidence is: [`calibration`]; how sure a figure is: [`stats`];
+//! - how settings are declared: [`settings`];
 //! - what they stand on: [`rng`], [`matrix`], [`softmax`].
 #![forbid(unsafe_code)]
 
@@ -85,6 +86,7 @@ pub mod pseudo;
 pub mod rng;
 pub mod samples;
 pub mod schedule;
+pub mod settings;
 pub mod smoothing;
 pub mod softmax;
 pub mod split;

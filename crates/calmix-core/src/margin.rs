@@ -1,4 +1,4 @@
-//! How easy a sample is, told by its margins over training.
+//! How easy a sample is, by its margins over training.
 //!
 //! - AUM, the area under the margin (Pleiss et al. 2020; the paper's method section): for labelled samples, the
 //!   mean over visits of `z_y − max_{j≠y} z_j`. [`LabelledMargins`] keeps it.
@@ -8,12 +8,12 @@
 mod dense;
 mod labelled;
 
-use serde::{Deserialize, Serialize};
-
 pub use dense::{MarginParts, MarginStore};
 pub use labelled::{LabelledMargins, LabelledParts};
 
 use crate::lanes;
+use crate::settings::limit::{KEPT, SOME_SHARE};
+use crate::settings::rule;
 use crate::softmax::argmax;
 
 /// The margin of `class`: `z_class − max_{j≠class} z_j`. Zero when there is no other class.
@@ -36,29 +36,31 @@ fn top_two(logits: &[f32]) -> (usize, f64, f64) {
     (top, f64::from(first), f64::from(second))
 }
 
-/// How a sample's pseudo-margins are averaged over its visits.
-///
-/// Both rules have the form `A ← A + w(t)·(PM − A)`, where t counts the earlier visits of *this sample*.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Averaging {
-    /// The paper's Eq. 5: `w = δ/(1 + t)`, "we set the smoothing parameter δ = 0.997": a mean over all visits with
-    /// a slight preference for old ones.
-    Cumulative {
-        /// δ, in (0, 1].
-        delta: f64,
-    },
-    /// A true exponential average, bias-corrected: `w = (1 − ρ)/(1 − ρ^(1+t))`. Early margins fade.
-    Exponential {
-        /// ρ, the share of the old value that each visit keeps, in [0, 1).
-        rho: f64,
-    },
+rule! {
+    /// How a sample's pseudo-margins are averaged over its visits.
+    ///
+    /// Both rules have the form `A ← A + w(t)·(PM − A)`, where t counts the earlier visits of *this sample*.
+    Averaging {
+        /// The paper's Eq. 5, with δ.
+        ///
+        /// `w = δ/(1 + t)`, "we set the smoothing parameter δ = 0.997": a mean over all visits with a slight
+        /// preference for old ones.
+        Cumulative { delta: f64 } = "cumulative",
+        /// A true exponential average with ρ: early margins fade.
+        ///
+        /// Bias-corrected: `w = (1 − ρ)/(1 − ρ^(1+t))`.
+        Exponential { rho: f64 } = "exponential",
+    }
+    AveragingKeys {
+        averaging: AveragingWord = Cumulative;
+        /// δ of the cumulative average.
+        delta: f64 = 0.997, SOME_SHARE;
+        /// ρ: how much of the exponential average each visit keeps.
+        rho: f64 = 0.9, KEPT;
+    }
 }
 
 impl Averaging {
-    /// The paper's rule and δ.
-    pub const PAPER: Self = Self::Cumulative { delta: 0.997 };
-
     /// The weight w of a visit that follows `visits` earlier ones.
     pub fn step_size(self, visits: u32) -> f64 {
         let nth = f64::from(visits) + 1.0;
@@ -99,8 +101,8 @@ mod tests {
     #[test]
     fn cumulative_averaging_prefers_old_visits() {
         let weight_after = |e: u32, total: u32| {
-            let keep = |s| 1.0 - Averaging::PAPER.step_size(s);
-            Averaging::PAPER.step_size(e) * (e + 1..total).map(keep).product::<f64>()
+            let keep = |s| 1.0 - Averaging::default().step_size(s);
+            Averaging::default().step_size(e) * (e + 1..total).map(keep).product::<f64>()
         };
         for (e, expected) in [(0, 0.010_13), (50, 0.009_99), (99, 0.009_97)] {
             assert!((weight_after(e, 100) - expected).abs() < 5e-6, "visit {e}: {}", weight_after(e, 100));

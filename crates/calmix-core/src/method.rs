@@ -1,17 +1,16 @@
 //! A whole method: a base algorithm, a mixup term or none, and how targets are smoothed.
 
-use std::{error, fmt};
-
 use serde::{Deserialize, Serialize};
 
 use crate::loss::{LossKind, LossTerm};
-use crate::margin::Averaging;
-use crate::mixup::{ApmFrom, LambdaSource, Mixup};
-use crate::pair::{Dissimilar, Space};
+use crate::mixup::{ApmFrom, Mixup};
+use crate::pair::Space;
 use crate::pseudo::{Base, BaseState};
-use crate::schedule::{MixStart, Utilisation};
+use crate::schedule::Utilisation;
+use crate::settings::limit::{ANY, from};
+use crate::settings::{OutOfRange, SettingType, choice};
 use crate::smoothing::Smoothing;
-use crate::split::{RunningQuantile, Split};
+use crate::split::RunningQuantile;
 
 /// Everything that decides what a step learns from its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -29,15 +28,16 @@ pub struct Method {
     pub base_loss: BaseLoss,
 }
 
-/// How often the base loss counts while the mixup term is on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BaseLoss {
-    /// Once: `L = L_L + λ_U·L_U + L_mix`.
-    #[default]
-    Once,
-    /// In each of two passes: the released code runs the base algorithm, then runs it again with the mixtures.
-    Twice,
+choice! {
+    /// How often the base loss counts while the mixup term is on.
+    BaseLoss {
+        /// Once: L = L_L + λ_U·L_U + L_mix, as in the paper.
+        Once = "once",
+        /// In each of two passes, as in the released code.
+        ///
+        /// It runs the base algorithm, then runs it again with the mixtures.
+        Twice = "twice",
+    }
 }
 
 /// What a method remembers between steps, besides the memory of single samples.
@@ -54,52 +54,21 @@ pub struct MethodState {
     pub utilisation: Utilisation,
 }
 
-/// A setting outside its range.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OutOfRange {
-    /// The setting, by its path in the method.
-    pub setting: &'static str,
-    /// Its value.
-    pub value: f64,
-    /// What it may be.
-    pub range: &'static str,
-}
-
-impl fmt::Display for OutOfRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { setting, value, range } = self;
-        write!(f, "{setting} = {value} is out of range: it must be {range}")
-    }
-}
-
-impl error::Error for OutOfRange {}
-
 impl Method {
     /// Checks every number of the method.
     ///
     /// # Errors
     /// Names the first setting that is out of its range.
     pub fn validate(&self) -> Result<(), OutOfRange> {
-        self.validate_base()?;
-        let epsilon = match self.smoothing {
-            Smoothing::None => 0.0,
-            Smoothing::Uniform(epsilon) | Smoothing::OtherClasses(epsilon) => epsilon,
-        };
-        share("smoothing", epsilon)?;
-        at_least("unlabelled_weight", self.unlabelled_weight, 0.0, "a number from 0 up")?;
-        self.mixup.as_ref().map_or(Ok(()), validate_mixup)
-    }
-
-    fn validate_base(&self) -> Result<(), OutOfRange> {
-        match self.base {
-            Base::Supervised => Ok(()),
-            Base::FixMatch(rule) => share("base.threshold", f64::from(rule.threshold)),
-            Base::FlexMatch(rule) => share("base.threshold", f64::from(rule.threshold)),
-            Base::SoftMatch(rule) => {
-                at_least("base.n_sigma", rule.n_sigma, 0.0, "a number from 0 up")?;
-                kept("base.momentum", rule.momentum)
-            }
+        match &self.base {
+            Base::Supervised => {}
+            Base::FixMatch(rule) => rule.check("base", ANY)?,
+            Base::FlexMatch(rule) => rule.check("base", ANY)?,
+            Base::SoftMatch(rule) => rule.check("base", ANY)?,
         }
+        self.smoothing.check("smoothing", ANY)?;
+        from(0.0).check("unlabelled_weight", self.unlabelled_weight)?;
+        self.mixup.as_ref().map_or(Ok(()), Mixup::validate).map_err(|error| error.within("mixup"))
     }
 
     /// The state before the first step.
@@ -139,70 +108,13 @@ impl Method {
     }
 }
 
-fn validate_mixup(mixup: &Mixup) -> Result<(), OutOfRange> {
-    match mixup.lambda.source {
-        LambdaSource::Fixed(lambda) => share("mixup.lambda.fixed", lambda)?,
-        LambdaSource::BetaPerGroup(alpha) | LambdaSource::BetaPerSample(alpha) => {
-            at_least("mixup.lambda.alpha", alpha, 0.0, "a number from 0 up")?;
-        }
-    }
-    if let Some(confidence) = mixup.min_confidence {
-        share("mixup.min_confidence", f64::from(confidence))?;
-    }
-    match mixup.start {
-        MixStart::At(_) => {}
-        MixStart::Ramp { from, to } => {
-            at_least("mixup.start.ramp.to", to as f64, from as f64, "no earlier than `from`")?;
-        }
-        MixStart::Utilisation { level, momentum, .. } => {
-            share("mixup.start.utilisation.level", level)?;
-            kept("mixup.start.utilisation.momentum", momentum)?;
-        }
-    }
-    let Some(guidance) = mixup.pairing.guidance() else {
-        return Ok(());
-    };
-    match guidance.averaging {
-        Averaging::Exponential { rho } => kept("mixup.averaging.rho", rho)?,
-        Averaging::Cumulative { delta } => {
-            share("mixup.averaging.delta", delta)?;
-            if delta == 0.0 {
-                return Err(OutOfRange { setting: "mixup.averaging.delta", value: delta, range: "above 0" });
-            }
-        }
-    }
-    if let Split::Running { quantile, momentum } = guidance.split {
-        share("mixup.split.quantile", quantile)?;
-        kept("mixup.split.momentum", momentum)?;
-    }
-    match guidance.dissimilar {
-        Dissimilar::Any => Ok(()),
-        Dissimilar::Fraction(fraction) => share("mixup.dissimilar.fraction", fraction),
-        Dissimilar::Count(count) => at_least("mixup.dissimilar.count", count as f64, 1.0, "1 or more"),
-    }
-}
-
-fn share(setting: &'static str, value: f64) -> Result<(), OutOfRange> {
-    ensure((0.0..=1.0).contains(&value), setting, value, "between 0 and 1")
-}
-
-fn kept(setting: &'static str, value: f64) -> Result<(), OutOfRange> {
-    ensure((0.0..1.0).contains(&value), setting, value, "from 0 up to, but not including, 1")
-}
-
-fn at_least(setting: &'static str, value: f64, least: f64, range: &'static str) -> Result<(), OutOfRange> {
-    ensure(value >= least && value.is_finite(), setting, value, range)
-}
-
-fn ensure(holds: bool, setting: &'static str, value: f64, range: &'static str) -> Result<(), OutOfRange> {
-    if holds { Ok(()) } else { Err(OutOfRange { setting, value, range }) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mixup::LambdaSource;
     use crate::preset::{paper, released_code};
     use crate::pseudo::{FixMatch, SoftMatch};
+    use crate::schedule::MixStart;
 
     #[test]
     fn the_presets_are_valid() {
@@ -219,7 +131,7 @@ mod tests {
         let mut method = paper(Base::FixMatch(FixMatch { threshold: 1.5 }), 10);
         assert_eq!(
             method.validate().unwrap_err().to_string(),
-            "base.threshold = 1.5 is out of range: it must be between 0 and 1"
+            "base.threshold = 1.5 is out of range: expected a number from 0 to 1"
         );
         method.base = Base::Supervised;
         for damage in [

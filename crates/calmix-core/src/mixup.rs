@@ -5,9 +5,11 @@ pub(crate) mod mixer;
 use serde::{Deserialize, Serialize};
 
 use crate::margin::Averaging;
-use crate::pair::{Dissimilar, SameSource, Space};
+use crate::pair::{Dissimilar, DissimilarWord, SameSource, Space};
 use crate::rng::{Domain, Seed};
 use crate::schedule::MixStart;
+use crate::settings::limit::{ANY, KEPT, SHARE, from};
+use crate::settings::{OutOfRange, SettingType, choice, rule, section};
 use crate::split::Split;
 
 /// The mixup term of a method.
@@ -47,31 +49,35 @@ pub enum Pairing {
     Random,
 }
 
-/// How difficulty and dissimilarity choose the pairs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Guidance {
-    /// How pseudo-margins are averaged.
-    pub averaging: Averaging,
-    /// Since when they are.
-    pub apm_from: ApmFrom,
-    /// Where easy ends and hard begins.
-    pub split: Split,
-    /// Where similarity is measured.
-    pub space: Space,
-    /// k.
-    pub dissimilar: Dissimilar,
+section! {
+    /// How difficulty and dissimilarity choose the pairs.
+    Guidance {
+        /// How pseudo-margins are averaged over the visits of a sample.
+        fixed averaging: Averaging;
+        /// Since when they are averaged.
+        fixed apm_from: ApmFrom = ApmFrom::FirstStep;
+        /// Where easy ends and hard begins.
+        fixed split: Split;
+        /// Where similarity is measured.
+        #[when(dissimilar is not DissimilarWord::Any)]
+        fixed space: Space = Space::Feature;
+        /// How k, the number of least similar candidates, is given.
+        fixed dissimilar: Dissimilar;
+    }
 }
 
-/// Since when pseudo-margins are averaged. AUM always counts from the first step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ApmFrom {
-    /// "We monitor the Area Under the Margin … at each iteration", and APM likewise: from the first step on.
-    #[default]
-    FirstStep,
-    /// Only once the mixup term has begun (released code).
-    MixStart,
+impl Copy for Guidance {}
+
+choice! {
+    /// Since when pseudo-margins are averaged. AUM always counts from the first step.
+    ApmFrom {
+        /// From the first step on: the paper.
+        ///
+        /// "We monitor the Area Under the Margin … at each iteration", and APM likewise.
+        FirstStep = "first-step",
+        /// Once the mixup term has begun: the released code.
+        MixStart = "mix-start",
+    }
 }
 
 /// The mixup coefficient. "We set the mixup coefficient γ to be 0.4", but also "the mixup coefficient γ comes
@@ -86,50 +92,63 @@ pub struct Lambda {
     pub at_least_half: bool,
 }
 
-/// Where λ comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LambdaSource {
-    /// One draw of Beta(α, α) for each kind of pair (released code).
-    BetaPerGroup(f64),
-    /// One draw of Beta(α, α) for each pair: lower variance of the gradient.
-    BetaPerSample(f64),
-    /// Always this value: "we set the mixup coefficient γ to be 0.4" read literally.
-    Fixed(f64),
+rule! {
+    /// Where λ comes from.
+    LambdaSource {
+        /// One draw of Beta(α, α) for each kind of pair: the released code.
+        BetaPerGroup(alpha: f64) = "beta-per-group",
+        /// One draw of Beta(α, α) for each pair.
+        ///
+        /// The gradient has a lower variance.
+        BetaPerSample(alpha: f64) = "beta-per-sample",
+        /// Always γ: "we set the mixup coefficient γ to be 0.4" read literally.
+        Fixed(gamma: f64) = "fixed",
+    }
+    LambdaKeys {
+        lambda: LambdaWord = BetaPerGroup;
+        /// α of the Beta distribution.
+        alpha: f64 = 0.4, from(0.0);
+        /// γ, where the coefficient is fixed.
+        gamma: f64 = 0.4, SHARE;
+    }
 }
 
-/// What a pseudo-labelled row contributes to the target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PseudoTarget {
-    /// Its hard label, as the paper's ŷ = argmax.
-    #[default]
-    Hard,
-    /// Its probabilities (beyond the paper).
-    Soft,
+choice! {
+    /// What a pseudo-labelled row contributes to the target.
+    PseudoTarget {
+        /// Its hard label, as the paper's argmax.
+        Hard = "hard",
+        /// Its probabilities.
+        ///
+        /// Beyond the paper.
+        Soft = "soft",
+    }
 }
 
-/// What a pair weighs in the mixup loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PairWeight {
-    /// One.
-    #[default]
-    One,
-    /// The base algorithm's weight of its pseudo-labelled rows (beyond the paper).
-    Base,
+choice! {
+    /// What a pair weighs in the mixup loss.
+    PairWeight {
+        /// One.
+        One = "one",
+        /// The base algorithm's weight of its pseudo-labelled images.
+        ///
+        /// Beyond the paper.
+        Base = "base",
+    }
 }
 
-/// How a mixture is compared with its target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MixLoss {
-    /// Soft cross-entropy, mean over D_M: the last line of Algorithm 1.
-    #[default]
-    CrossEntropy,
-    /// Binary cross-entropy with logits, mean over pairs and classes in each kind of pair, the kinds added:
-    /// the released code.
-    BinaryCrossEntropy,
+choice! {
+    /// How a mixture is compared with its target.
+    MixLoss {
+        /// Soft cross-entropy, mean over the mixtures: the paper.
+        ///
+        /// The last line of Algorithm 1.
+        CrossEntropy = "cross-entropy",
+        /// Binary cross-entropy, mean over pairs and classes: the released code.
+        ///
+        /// It takes logits; the mean is taken in each kind of pair, and the kinds are added.
+        BinaryCrossEntropy = "binary-cross-entropy",
+    }
 }
 
 /// A row of one of the two batches.
@@ -157,6 +176,23 @@ pub struct Mix {
     /// Its factor in the sum that is the mixup loss: 1/|D_M|, times what the pair and the start of the term
     /// weigh.
     pub weight: f32,
+}
+
+impl Mixup {
+    /// Checks every number of the term.
+    pub(crate) fn validate(&self) -> Result<(), OutOfRange> {
+        self.lambda.source.check("lambda", ANY)?;
+        SHARE.check("min_confidence", self.min_confidence.map_or(0.0, f64::from))?;
+        match self.start {
+            MixStart::At(_) => {}
+            MixStart::Ramp { from: first, to } => from(first as f64).check("start.to", to as f64)?,
+            MixStart::Utilisation { level, momentum, .. } => {
+                SHARE.check("start.level", level)?;
+                KEPT.check("start.momentum", momentum)?;
+            }
+        }
+        self.pairing.guidance().map_or(Ok(()), |guidance| guidance.check("guidance", ANY))
+    }
 }
 
 impl Lambda {

@@ -1,46 +1,57 @@
 //! With whom a sample is mixed: one of the k most dissimilar candidates, drawn at random (Algorithm 1,
 //! lines 9–10).
 
-use serde::{Deserialize, Serialize};
-
 use crate::cosine::cosine_similarities;
 use crate::rng::{Domain, Seed, occurrences};
+use crate::settings::limit::{SHARE, SOME};
+use crate::settings::{choice, rule};
 
-/// How many of the least similar candidates take part in the draw: the paper's k.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Dissimilar {
-    /// All of them: similarity plays no part (the ablation's k = 0).
-    Any,
-    /// A count (released code: 15).
-    Count(usize),
-    /// A share of the pool, at least one: the ablation's "5 %, 10 %, 15 % dissimilar samples" (12 of 224 at 5 %).
-    Fraction(f64),
+rule! {
+    /// How many of the least similar candidates take part in the draw: the paper's k.
+    Dissimilar {
+        /// As a share of the pool: the paper's "5 %".
+        ///
+        /// At least one: the ablation's "5 %, 10 %, 15 % dissimilar samples" (12 of 224 at 5 %).
+        Fraction(fraction: f64) = "fraction",
+        /// As a number: the released code's 15.
+        Count(count: u32) = "count",
+        /// All candidates: the ablation's k = 0.
+        ///
+        /// Similarity plays no part.
+        Any = "any",
+    }
+    DissimilarKeys {
+        dissimilar: DissimilarWord = Fraction;
+        /// k as a share of the pool of candidates.
+        fraction: f64 = 0.05, SHARE;
+        /// k as a number.
+        count: u32 = 15, SOME;
+    }
 }
 
-/// Where similarity is measured. The conclusion speaks of "difficulty and feature dissimilarity"; the released code compares
-/// pixels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Space {
-    /// The pooled features before the classifier, of the weak view.
-    #[default]
-    Feature,
-    /// The flattened normalised pixels of the weak view.
-    Pixel,
-    /// The logits of the weak view.
-    Logit,
+choice! {
+    /// Where similarity is measured. The conclusion speaks of "difficulty and feature dissimilarity"; the released code
+    /// compares pixels.
+    Space {
+        /// The pooled features of the weak view.
+        ///
+        /// Those before the classifier.
+        Feature = "feature",
+        /// The normalised pixels of the weak view: the released code.
+        Pixel = "pixel",
+        /// The logits of the weak view.
+        Logit = "logit",
+    }
 }
 
-/// Whether a labelled image may be mixed with its own occurrence in the unlabelled set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SameSource {
-    /// No: a mixture with itself teaches nothing.
-    #[default]
-    Excluded,
-    /// Yes, as in the released code.
-    Allowed,
+choice! {
+    /// Whether a labelled image may be mixed with its own occurrence in the unlabelled set.
+    SameSource {
+        /// No: a mixture with itself teaches nothing.
+        Excluded = "excluded",
+        /// Yes, as in the released code.
+        Allowed = "allowed",
+    }
 }
 
 /// A sample that can be one side of a pair.
@@ -66,7 +77,7 @@ impl Dissimilar {
     pub fn of(self, pool: usize) -> usize {
         let k = match self {
             Self::Any => pool,
-            Self::Count(k) => k,
+            Self::Count(k) => k as usize,
             Self::Fraction(share) => libm::ceil(share * pool as f64) as usize,
         };
         k.max(1).min(pool)
@@ -74,7 +85,7 @@ impl Dissimilar {
 }
 
 impl PairRule {
-    /// The partner of each anchor, as an index into `pool`; none when nobody in the pool is allowed.
+    /// The partner of each anchor, as an index into `pool`; none when no candidate of the pool is allowed.
     ///
     /// What an anchor draws depends on its id and on who is in the pool, not on the order of either: equal
     /// similarities are ordered by id, then by place.

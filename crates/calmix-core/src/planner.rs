@@ -1,7 +1,7 @@
 //! A method with all its state, for one process that runs each step as one group in one shard: visit, plan, take in.
 //!
-//! The trainer spreads the same calls over many processes. This is the whole of them, for whoever trains with the
-//! engine alone.
+//! The trainer spreads the same calls over many processes. This type makes all of them on one process, for
+//! training with the engine alone.
 
 use crate::feedback::Feedback;
 use crate::labelled_samples::LabelledSamples;

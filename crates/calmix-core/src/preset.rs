@@ -1,6 +1,5 @@
 //! The two readings of the paper as values: what it says, and what its authors released.
 
-use crate::margin::Averaging;
 use crate::method::{BaseLoss, Method};
 use crate::mixup::{
     ApmFrom, Guidance, Lambda, LambdaSource, MixLoss, Mixup, PairWeight, Pairing, PseudoTarget,
@@ -9,25 +8,15 @@ use crate::pair::{Dissimilar, SameSource, Space};
 use crate::pseudo::{Base, SoftMatch, Statistics};
 use crate::schedule::MixStart;
 use crate::smoothing::Smoothing;
-use crate::split::Split;
-
-/// α of Beta(α, α), in the paper and in the code.
-const ALPHA: f64 = 0.4;
 
 /// `paper`: CalibrateMix over `base` as the paper defines it, for a run of `total_steps`; where the paper is
-/// silent, the choice that its other sentences make likelier.
+/// silent, the choice that its other sentences make likelier. These are the defaults of all settings.
 pub fn paper(base: Base, total_steps: u64) -> Method {
     Method {
         base,
         mixup: Some(Mixup {
-            pairing: Pairing::CalibrateMix(Guidance {
-                averaging: Averaging::PAPER,
-                apm_from: ApmFrom::FirstStep,
-                split: Split::Rank,
-                space: Space::Feature,
-                dissimilar: Dissimilar::Fraction(0.05),
-            }),
-            lambda: Lambda { source: LambdaSource::BetaPerGroup(ALPHA), at_least_half: false },
+            pairing: Pairing::CalibrateMix(Guidance::default()),
+            lambda: Lambda { source: LambdaSource::default(), at_least_half: false },
             start: MixStart::paper(total_steps),
             same_source: SameSource::Excluded,
             pseudo_target: PseudoTarget::Hard,
@@ -48,13 +37,12 @@ pub fn released_code() -> Method {
         base: Base::SoftMatch(base),
         mixup: Some(Mixup {
             pairing: Pairing::CalibrateMix(Guidance {
-                averaging: Averaging::PAPER,
                 apm_from: ApmFrom::MixStart,
-                split: Split::Rank,
                 space: Space::Pixel,
                 dissimilar: Dissimilar::Count(15),
+                ..Guidance::default()
             }),
-            lambda: Lambda { source: LambdaSource::BetaPerGroup(ALPHA), at_least_half: false },
+            lambda: Lambda { source: LambdaSource::default(), at_least_half: false },
             // The base algorithm trains alone while `it <= 150000`.
             start: MixStart::At(150_001),
             same_source: SameSource::Allowed,

@@ -3,16 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 use crate::margin::Averaging;
+use crate::settings::choice;
 
-/// How the learning rate falls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LearningRate {
-    /// `lr·max(0, cos(7πk/16K))`: from lr to 0.195·lr (FixMatch and all its successors).
-    #[default]
-    Cosine,
-    /// lr at every step.
-    Constant,
+choice! {
+    /// How the learning rate falls.
+    LearningRate {
+        /// lr·cos(7πk/16K), from lr to 0.195·lr: FixMatch and its successors.
+        Cosine = "cosine",
+        /// The same at every step.
+        Constant = "constant",
+    }
 }
 
 impl LearningRate {

@@ -2,19 +2,28 @@
 //!
 //! Both forms are affine and keep the sum of a target, so smoothing and mixing can be done in either order.
 
-use serde::{Deserialize, Serialize};
+use crate::settings::limit::SHARE;
+use crate::settings::rule;
 
-/// How targets are smoothed. Nothing that decides (masks, weights, margins) is ever smoothed.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Smoothing {
-    /// Not at all.
-    #[default]
-    None,
-    /// `(1 − ε)·y + ε/C` (Müller et al. 2019; the paper's, with ε = 0.1): 0.91 and 0.01 at C = 10.
-    Uniform(f64),
-    /// `1 − ε` for the class itself, ε/(C − 1) for each other (USB's helper): 0.90 and 0.0111 at C = 10.
-    OtherClasses(f64),
+rule! {
+    /// How targets are smoothed. Nothing that decides (masks, weights, margins) is ever smoothed.
+    Smoothing {
+        /// Not at all.
+        None = "none",
+        /// (1 − ε)·y + ε/C: the paper's, after Müller et al.
+        ///
+        /// 0.91 and 0.01 at C = 10 and the paper's ε = 0.1.
+        Uniform(epsilon: f64) = "uniform",
+        /// 1 − ε for the class itself, ε/(C − 1) for each other: USB's.
+        ///
+        /// 0.90 and 0.0111 at C = 10 and ε = 0.1.
+        OtherClasses(epsilon: f64) = "other-classes",
+    }
+    SmoothingKeys {
+        smoothing: SmoothingWord = None;
+        /// ε: how much of a smoothed target is given away; the paper applies it "with a factor of γ = 0.1".
+        epsilon: f64 = 0.1, SHARE;
+    }
 }
 
 impl Smoothing {

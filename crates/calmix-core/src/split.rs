@@ -3,26 +3,35 @@
 use serde::{Deserialize, Serialize};
 
 use crate::mixup::Row;
+use crate::settings::limit::{KEPT, SHARE};
+use crate::settings::rule;
 
-/// Where the line between easy and hard is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Split {
-    /// By rank: the lower ⌊n/2⌋ are hard, the rest easy (released code). Equal values are ordered by sample id
-    /// and then by row, so halves are balanced and reproducible whatever the ties.
-    #[default]
-    Rank,
-    /// By the batch's median, as Algorithm 1 is written: easy if AUM(x, y) ≥ τ_L, hard if AUM(x, y) < τ_L. The median of an even number of
-    /// values is the mean of the middle two. With many ties the hard half may be small or empty.
-    Median,
-    /// By a running quantile instead of the batch's own median (beyond the paper): the line is absolute, so a
-    /// batch of easy samples is called easy.
-    Running {
-        /// Which quantile, in [0, 1]; ½ is the median.
-        quantile: f64,
-        /// How much of the running value each step keeps, in [0, 1); bias-corrected.
-        momentum: f64,
-    },
+rule! {
+    /// Where the line between easy and hard is drawn.
+    Split {
+        /// The lower half by rank is hard: the released code.
+        ///
+        /// The lower ⌊n/2⌋ are hard, the rest easy. Equal values are ordered by sample id and then by row, so halves
+        /// are balanced and reproducible whatever the ties.
+        Rank = "rank",
+        /// Below the batch's median is hard, as Algorithm 1 is written.
+        ///
+        /// Easy if AUM(x, y) ≥ τ_L, hard if AUM(x, y) < τ_L. The median of an even number of values is the mean of the
+        /// middle two. With many ties the hard half may be small or empty.
+        Median = "median",
+        /// Below a running quantile is hard.
+        ///
+        /// It stands in for the batch's own median (beyond the paper), bias-corrected: the line is absolute, so a batch
+        /// of easy samples is called easy.
+        Running { quantile: f64, momentum: f64 } = "running",
+    }
+    SplitKeys {
+        split: SplitWord = Rank;
+        /// Which running quantile that is.
+        quantile: f64 = 0.5, SHARE;
+        /// How much of the running quantile each step keeps.
+        momentum: f64 = 0.99, KEPT;
+    }
 }
 
 /// Rows of a batch by difficulty, each list ascending.

@@ -6,12 +6,13 @@ use std::num::NonZeroU16;
 
 use calmix_core::{
     calibration::{
-        Binning, BrierDecomposition, Edges, TopLabel, aurc, brier_score, class_wise_ece, coverage_curve,
-        debiased_rms, debiased_squared_error, ece, excess_aurc, mce, nll_from_logits, nll_from_probabilities,
-        reliability_bins, rms, smooth_ece,
+        Binned, Binning, BrierDecomposition, ClassWise, Counts, Edges, RiskCoverage, TopLabel, aurc,
+        brier_score, class_wise_ece, coverage_curve, debiased_rms, debiased_squared_error, ece, excess_aurc,
+        mce, nll_from_logits, nll_from_probabilities, reliability_bins, rms, smooth_ece,
     },
     matrix::Matrix,
     rng::{Domain, Seed},
+    stats::resample,
 };
 use proptest::{prelude::*, test_runner::RngSeed};
 
@@ -44,10 +45,21 @@ fn top_label() -> impl Strategy<Value = TopLabel> {
 }
 
 fn shuffled(said: &TopLabel, seed: u64) -> TopLabel {
-    let order = order(said.len(), seed);
-    let confidence = order.iter().map(|&i| said.confidence()[i]).collect();
-    let correct = order.iter().map(|&i| said.correct()[i]).collect();
+    taken(said, &order(said.len(), seed))
+}
+
+fn taken(said: &TopLabel, rows: &[usize]) -> TopLabel {
+    let confidence = rows.iter().map(|&i| said.confidence()[i]).collect();
+    let correct = rows.iter().map(|&i| said.correct()[i]).collect();
     TopLabel::new(confidence, correct).unwrap()
+}
+
+/// Rows drawn with repetitions, and how often each was.
+fn drawn(n: usize, seed: u64) -> (Vec<usize>, Counts) {
+    let (mut rows, mut counts) = (vec![0; n], Counts::once(n));
+    resample(Seed(seed), 0, &mut rows);
+    counts.draw(&rows);
+    (rows, counts)
 }
 
 fn order(n: usize, seed: u64) -> Vec<usize> {
@@ -91,12 +103,21 @@ impl Predictions {
         ]
     }
 
+    fn class_wise(&self, binning: Binning) -> ClassWise {
+        let (_, probabilities) = self.flat();
+        let p = Matrix::new(&probabilities, self.labels.len(), self.classes).unwrap();
+        ClassWise::new(p, &self.labels, binning).unwrap()
+    }
+
     fn shuffled(&self, seed: u64) -> Self {
-        let order = order(self.labels.len(), seed);
+        self.taken(&order(self.labels.len(), seed))
+    }
+
+    fn taken(&self, rows: &[usize]) -> Self {
         Self {
             classes: self.classes,
-            logits: order.iter().map(|&i| self.logits[i].clone()).collect(),
-            labels: order.iter().map(|&i| self.labels[i]).collect(),
+            logits: rows.iter().map(|&i| self.logits[i].clone()).collect(),
+            labels: rows.iter().map(|&i| self.labels[i]).collect(),
         }
     }
 }
@@ -159,6 +180,30 @@ proptest! {
             prop_assert!((here - there).abs() <= ROUNDING * here.abs().max(1.0), "{here} {there}");
             prop_assert!(here.is_finite() && *here >= 0.0);
         }
+    }
+
+    #[test]
+    fn a_row_that_counts_twice_is_a_row_that_is_there_twice(
+        said in top_label(), binning in binning(), seed in 0_u64..1000,
+    ) {
+        let (rows, counts) = drawn(said.len(), seed);
+        let there = taken(&said, &rows);
+        let (counted, repeated) = (Binned::new(&said, binning).bins(&counts), reliability_bins(&there, binning));
+        prop_assert_eq!(counted.len(), repeated.len());
+        for (a, b) in counted.iter().zip(&repeated) {
+            prop_assert_eq!((a.lower, a.upper, a.count, a.accuracy), (b.lower, b.upper, b.count, b.accuracy));
+            prop_assert!((a.confidence - b.confidence).abs() < ROUNDING);
+        }
+        prop_assert_eq!(RiskCoverage::new(&said).aurc(&counts), aurc(&there));
+    }
+
+    #[test]
+    fn a_row_that_counts_twice_is_there_twice_in_every_class(
+        given in predictions(), binning in binning(), seed in 0_u64..1000,
+    ) {
+        let (rows, counts) = drawn(given.labels.len(), seed);
+        let there = given.taken(&rows).measures(binning)[0];
+        prop_assert!((given.class_wise(binning).ece(&counts) - there).abs() < ROUNDING);
     }
 
     #[test]

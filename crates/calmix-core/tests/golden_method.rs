@@ -94,7 +94,7 @@ fn flexmatch_masks_counts_and_thresholds() {
         let (classes, samples) = (draw(s, 1, 5), draw(s, 4, 12));
         let (steps, batch) = (draw(s, 1, 8), draw(s, 1, 6));
         let mapping = mappings[draw(s, 0, 4)];
-        let (warmup, threshold) = (s.below(2) == 1, (0.5 + 0.45 * s.uniform()) as f32);
+        let (warmup, threshold) = (s.below(2) == 1, f64::from((0.5 + 0.45 * s.uniform()) as f32));
         let rule = FlexMatch { threshold, mapping, warmup };
         let method = Method { mixup: None, ..paper(Base::FlexMatch(rule), 10) };
         let mut planner = Planner::new(method, classes, &[], samples, Seed(0));
@@ -181,7 +181,7 @@ fn whole_plans() {
         mixup.start = MixStart::At(0);
         if let calmix_core::mixup::Pairing::CalibrateMix(guidance) = &mut mixup.pairing {
             guidance.dissimilar =
-                if by_fraction { Dissimilar::Fraction(share) } else { Dissimilar::Count(count) };
+                if by_fraction { Dissimilar::Fraction(share) } else { Dissimilar::Count(count as u32) };
         }
         let all: Vec<u64> = (0..samples as u64).collect();
         let seed = Seed(SEED + expected.case);

@@ -54,7 +54,7 @@ pub struct Augment {
     /// The strong view.
     pub strong: Strong,
     /// The view for evaluation.
-    pub evaluation: Evaluation,
+    pub evaluation: EvalView,
     /// How pictures are resized.
     pub filter: Filter,
 }
@@ -74,7 +74,7 @@ pub struct Strong {
 /// The view for evaluation: the shorter side is resized, then the middle is cut out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Evaluation {
+pub struct EvalView {
     /// Pixels of the shorter side before the cut; the size of the view where nothing is cut from a square.
     pub resize: u32,
 }
@@ -126,7 +126,7 @@ impl Augment {
             return wrong(format!("size is {}; it must be from 1 to {MAX_SIZE}", self.size));
         }
         if self.evaluation.resize < self.size || self.evaluation.resize > MAX_SIZE {
-            let Evaluation { resize } = self.evaluation;
+            let EvalView { resize } = self.evaluation;
             return wrong(format!(
                 "evaluation.resize is {resize}; it must be from {} to {MAX_SIZE}",
                 self.size

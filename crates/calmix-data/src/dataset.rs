@@ -13,13 +13,13 @@ mod verify;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use parts::Parts;
+use parts::PartTable;
 use read_at::ReadAt;
 pub use records::Records;
 
-use crate::decode::{Limits, decode};
-use crate::error::{DataError, Problem};
-use crate::manifest::{Encoding, Header, MAX_SAMPLE, NO_LABEL, Part, Record};
+use crate::decode::{DecodeLimits, decode};
+use crate::error::{DataError, DataProblem};
+use crate::manifest::{DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord};
 use crate::picture::Picture;
 
 /// Bytes of the longest `manifest.json`: a million classes with long names.
@@ -32,7 +32,7 @@ const AGAIN: &str = "prepare the dataset again";
 pub struct Dataset {
     header: Header,
     samples: ReadAt,
-    parts: Parts,
+    parts: PartTable,
 }
 
 impl Dataset {
@@ -46,11 +46,11 @@ impl Dataset {
         let (prepared, root) = (canonical(prepared)?, canonical(root)?);
         let header = read_header(&prepared)?;
         let samples = ReadAt::open(&prepared, "samples.bin")?;
-        match header.samples.checked_mul(Record::BYTES as u64) {
+        match header.samples.checked_mul(SampleRecord::BYTES as u64) {
             Some(expected) if expected == samples.length() => {}
             expected => return Err(wrong_length(&samples, expected.unwrap_or(u64::MAX))),
         }
-        let parts = Parts::open(prepared, root, header.parts)?;
+        let parts = PartTable::open(prepared, root, header.parts)?;
         Ok(Self { header, samples, parts })
     }
 
@@ -92,7 +92,7 @@ impl Dataset {
         let subset = self.header.subsets.iter().find(|subset| subset.name == name);
         let subset = subset.ok_or_else(|| {
             let known: Vec<&str> = self.header.subsets.iter().map(|subset| subset.name.as_str()).collect();
-            let problem = Problem::Content(format!("there is no subset `{name}`"));
+            let problem = DataProblem::Content(format!("there is no subset `{name}`"));
             DataError::new(self.folder(), problem).hint(format!("there is: {}", known.join(", ")))
         })?;
         Ok(subset.first..subset.first + subset.count)
@@ -102,15 +102,15 @@ impl Dataset {
     ///
     /// # Errors
     /// If there is no such sample, or its record cannot be read or contradicts the header.
-    pub fn record(&self, id: u64) -> Result<Record, DataError> {
+    pub fn record(&self, id: u64) -> Result<SampleRecord, DataError> {
         if id >= self.header.samples {
             let problem =
-                Problem::Content(format!("there is no sample {id}, there are {}", self.header.samples));
+                DataProblem::Content(format!("there is no sample {id}, there are {}", self.header.samples));
             return Err(DataError::new(self.samples.path(), problem));
         }
-        let mut bytes = [0; Record::BYTES];
+        let mut bytes = [0; SampleRecord::BYTES];
         self.read_records(id, &mut bytes)?;
-        self.checked(id, Record::from_bytes(bytes))
+        self.checked(id, SampleRecord::from_bytes(bytes))
     }
 
     /// The ids of a range, as far as they exist, with their records, in order.
@@ -130,14 +130,14 @@ impl Dataset {
     ///
     /// # Errors
     /// If there is no such part, or its entry cannot be read.
-    pub fn part(&self, index: u32) -> Result<Part, DataError> {
+    pub fn part(&self, index: u32) -> Result<DatasetPart, DataError> {
         self.parts.part(index)
     }
 
     /// Puts the bytes of a sample, as they were prepared, into `bytes`.
     ///
     /// # Errors
-    /// If they cannot be read, or are not the bytes that were prepared ([`Problem::Changed`]).
+    /// If they cannot be read, or are not the bytes that were prepared ([`DataProblem::Changed`]).
     pub fn bytes(&self, id: u64, bytes: &mut Vec<u8>) -> Result<(), DataError> {
         self.bytes_of(id, self.record(id)?, bytes)
     }
@@ -158,10 +158,12 @@ impl Dataset {
     /// If they are no picture.
     pub fn decode(&self, id: u64, bytes: &[u8]) -> Result<Picture, DataError> {
         let picture = match self.header.encoding {
-            Encoding::Raw { width, height, layout } => layout
-                .picture(width, height, bytes)
-                .ok_or_else(|| Problem::Format(format!("{} bytes for {width}×{height} pixels", bytes.len()))),
-            Encoding::File => decode(bytes, &Limits::default()).map_err(Problem::from),
+            Encoding::Raw { width, height, layout } => {
+                layout.picture(width, height, bytes).ok_or_else(|| {
+                    DataProblem::Format(format!("{} bytes for {width}×{height} pixels", bytes.len()))
+                })
+            }
+            Encoding::File => decode(bytes, &DecodeLimits::default()).map_err(DataProblem::from),
         };
         picture.map_err(|problem| match self.place(id) {
             Ok((path, place)) => DataError::new(path, problem).at(place),
@@ -169,7 +171,7 @@ impl Dataset {
         })
     }
 
-    fn bytes_of(&self, id: u64, record: Record, bytes: &mut Vec<u8>) -> Result<(), DataError> {
+    fn bytes_of(&self, id: u64, record: SampleRecord, bytes: &mut Vec<u8>) -> Result<(), DataError> {
         let part = self.parts.opened(record.part)?;
         let file = &part.file;
         let place = || format!("byte {}, sample {id}", record.offset);
@@ -177,7 +179,7 @@ impl Dataset {
         if end.is_none_or(|end| end > file.length()) {
             let problem =
                 format!("{} bytes are expected here, the file has {}", record.length, file.length());
-            return Err(DataError::new(file.path(), Problem::Changed(problem)).at(place()).hint(AGAIN));
+            return Err(DataError::new(file.path(), DataProblem::Changed(problem)).at(place()).hint(AGAIN));
         }
         // Bounded by `checked` and by what the file really has.
         bytes.resize(record.length as usize, 0);
@@ -186,7 +188,7 @@ impl Dataset {
         if checksum != record.checksum {
             let problem =
                 format!("checksum {checksum:08x}, but it was {:08x} when prepared", record.checksum);
-            return Err(DataError::new(file.path(), Problem::Changed(problem)).at(place()).hint(AGAIN));
+            return Err(DataError::new(file.path(), DataProblem::Changed(problem)).at(place()).hint(AGAIN));
         }
         Ok(())
     }
@@ -199,10 +201,10 @@ impl Dataset {
     }
 
     fn read_records(&self, first: u64, bytes: &mut [u8]) -> Result<(), DataError> {
-        self.samples.read(bytes, first * Record::BYTES as u64)
+        self.samples.read(bytes, first * SampleRecord::BYTES as u64)
     }
 
-    fn checked(&self, id: u64, record: Record) -> Result<Record, DataError> {
+    fn checked(&self, id: u64, record: SampleRecord) -> Result<SampleRecord, DataError> {
         let Header { parts, classes, encoding, .. } = &self.header;
         let raw = encoding.sample_bytes().ok().flatten();
         let problem = if record.part >= *parts {
@@ -214,7 +216,7 @@ impl Dataset {
         } else {
             return Ok(record);
         };
-        let error = DataError::new(self.samples.path(), Problem::Format(problem));
+        let error = DataError::new(self.samples.path(), DataProblem::Format(problem));
         Err(error.at(format!("sample {id}")).hint(AGAIN))
     }
 }
@@ -222,13 +224,13 @@ impl Dataset {
 fn read_header(prepared: &Path) -> Result<Header, DataError> {
     let file = ReadAt::open(prepared, "manifest.json")?;
     if file.length() > MAX_MANIFEST {
-        let problem = Problem::Limit(format!("{} bytes, more than {MAX_MANIFEST}", file.length()));
+        let problem = DataProblem::Limit(format!("{} bytes, more than {MAX_MANIFEST}", file.length()));
         return Err(DataError::new(file.path(), problem));
     }
     let mut bytes = vec![0; file.length() as usize];
     file.read(&mut bytes, 0)?;
     let header: Header = serde_json::from_slice(&bytes).map_err(|error| {
-        let error = DataError::new(file.path(), Problem::Format(error.to_string()));
+        let error = DataError::new(file.path(), DataProblem::Format(error.to_string()));
         error.hint("prepare the dataset again with this version of the program")
     })?;
     header.check().map_err(|problem| DataError::new(file.path(), problem).hint(AGAIN))?;
@@ -236,6 +238,6 @@ fn read_header(prepared: &Path) -> Result<Header, DataError> {
 }
 
 fn wrong_length(file: &ReadAt, expected: u64) -> DataError {
-    let problem = Problem::Format(format!("{} bytes, expected {expected}", file.length()));
+    let problem = DataProblem::Format(format!("{} bytes, expected {expected}", file.length()));
     DataError::new(file.path(), problem).hint(AGAIN)
 }

@@ -1,4 +1,4 @@
-//! Encoded images to pixels: JPEG, PNG and WebP, told by their first bytes and never by their names.
+//! Encoded images to pixels: JPEG, PNG and WebP, detected by their first bytes, never by their names.
 //!
 //! Every picture comes out as RGB, eight bits a channel, upright. The rules are those of Pillow's
 //! `ImageOps.exif_transpose(image).convert("RGB")`:
@@ -23,23 +23,23 @@
 //!
 //! Sizes are checked from the header, before a pixel is decoded or a buffer for one allocated.
 
+mod file_kind;
 mod jpeg;
-mod kind;
 mod orientation;
 mod png;
 #[cfg(feature = "turbo")]
 mod turbo;
 mod webp;
 
-use crate::error::Problem;
+use crate::error::DataProblem;
 use crate::picture::Picture;
 
-pub use kind::{Kind, kind};
+pub use file_kind::{FileKind, kind};
 use orientation::Orientation;
 
 /// How large an encoded image may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct DecodeLimits {
     /// Pixels along the longer side.
     pub side: u32,
     /// Pixels altogether.
@@ -48,7 +48,7 @@ pub struct Limits {
     pub bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for DecodeLimits {
     /// Sides to 16,384, 64 Mi pixels (192 MiB decoded), files to 256 MiB.
     fn default() -> Self {
         Self { side: 16_384, pixels: 64 << 20, bytes: 256 << 20 }
@@ -61,7 +61,7 @@ impl Default for Limits {
 pub enum DecodeError {
     /// No format that is read here.
     #[error("this is {0}, and only JPEG, PNG and WebP are read")]
-    Kind(Kind),
+    Kind(FileKind),
     /// A variant of a format that is not read here.
     #[error("{0}")]
     Variant(String),
@@ -73,7 +73,7 @@ pub enum DecodeError {
         /// Rows.
         height: u32,
         /// What was allowed.
-        limits: Limits,
+        limits: DecodeLimits,
     },
     /// A file of more bytes than the limits.
     #[error("{0} bytes, more than a picture may have")]
@@ -99,7 +99,7 @@ impl DecodeError {
     }
 }
 
-impl From<DecodeError> for Problem {
+impl From<DecodeError> for DataProblem {
     fn from(error: DecodeError) -> Self {
         match error {
             DecodeError::Size { .. } | DecodeError::Bytes(_) => Self::Limit(error.to_string()),
@@ -122,13 +122,13 @@ struct Head {
 /// If it is no JPEG, PNG or WebP, is larger than the limits, cut short or damaged.
 ///
 /// ```
-/// use calmix_data::decode::{DecodeError, Kind, Limits, decode};
+/// use calmix_data::decode::{DecodeError, DecodeLimits, FileKind, decode};
 ///
-/// let error = decode(b"GIF89a...", &Limits::default()).unwrap_err();
-/// assert_eq!(error, DecodeError::Kind(Kind::Gif));
+/// let error = decode(b"GIF89a...", &DecodeLimits::default()).unwrap_err();
+/// assert_eq!(error, DecodeError::Kind(FileKind::Gif));
 /// assert_eq!(error.to_string(), "this is a GIF, and only JPEG, PNG and WebP are read");
 /// ```
-pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Picture, DecodeError> {
+pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Picture, DecodeError> {
     decode_at_least(bytes, limits, u32::MAX)
 }
 
@@ -139,11 +139,11 @@ pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Picture, DecodeError> {
 ///
 /// # Errors
 /// As [`decode`].
-pub fn decode_at_least(bytes: &[u8], limits: &Limits, side: u32) -> Result<Picture, DecodeError> {
+pub fn decode_at_least(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result<Picture, DecodeError> {
     let (kind, head) = head(bytes, limits)?;
     let picture = match kind {
-        Kind::Jpeg => jpeg::pixels(bytes, head, side)?,
-        Kind::Png => png::pixels(bytes, head)?,
+        FileKind::Jpeg => jpeg::pixels(bytes, head, side)?,
+        FileKind::Png => png::pixels(bytes, head)?,
         _ => webp::pixels(bytes, head)?,
     };
     Ok(head.orientation.upright(picture))
@@ -154,20 +154,20 @@ pub fn decode_at_least(bytes: &[u8], limits: &Limits, side: u32) -> Result<Pictu
 ///
 /// # Errors
 /// As [`decode`], but for damage inside the compressed pixels.
-pub fn size(bytes: &[u8], limits: &Limits) -> Result<(u32, u32), DecodeError> {
+pub fn size(bytes: &[u8], limits: &DecodeLimits) -> Result<(u32, u32), DecodeError> {
     let (_, head) = head(bytes, limits)?;
     Ok(if head.orientation.swaps() { (head.height, head.width) } else { (head.width, head.height) })
 }
 
-fn head(bytes: &[u8], limits: &Limits) -> Result<(Kind, Head), DecodeError> {
+fn head(bytes: &[u8], limits: &DecodeLimits) -> Result<(FileKind, Head), DecodeError> {
     if bytes.len() as u64 > limits.bytes {
         return Err(DecodeError::Bytes(bytes.len() as u64));
     }
     let kind = kind(bytes);
     let head = match kind {
-        Kind::Jpeg => jpeg::head(bytes)?,
-        Kind::Png => png::head(bytes)?,
-        Kind::Webp => webp::head(bytes)?,
+        FileKind::Jpeg => jpeg::head(bytes)?,
+        FileKind::Png => png::head(bytes)?,
+        FileKind::Webp => webp::head(bytes)?,
         other => return Err(DecodeError::Kind(other)),
     };
     let Head { width, height, .. } = head;
@@ -181,7 +181,7 @@ fn head(bytes: &[u8], limits: &Limits) -> Result<(Kind, Head), DecodeError> {
     Ok((kind, head))
 }
 
-/// The picture of `pixels` decoded by somebody else's code: their number is checked, not believed.
+/// A picture from the `pixels` of an external decoder, whose number is checked.
 fn picture(kind: &'static str, width: u32, height: u32, pixels: Vec<u8>) -> Result<Picture, DecodeError> {
     Picture::new(width, height, pixels)
         .ok_or_else(|| DecodeError::Damaged(kind, "its pixels are not as many as its header says".into()))

@@ -15,7 +15,7 @@ pub struct DataError {
     pub place: Option<String>,
     /// What is wrong.
     #[source]
-    pub problem: Problem,
+    pub problem: DataProblem,
     /// What to try next.
     pub hint: Option<String>,
 }
@@ -23,7 +23,7 @@ pub struct DataError {
 /// What can be wrong.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum DataProblem {
     /// The system could not read or write.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -43,7 +43,7 @@ pub enum Problem {
 
 impl DataError {
     /// A problem with `path` as a whole.
-    pub fn new(path: impl AsRef<Path>, problem: impl Into<Problem>) -> Self {
+    pub fn new(path: impl AsRef<Path>, problem: impl Into<DataProblem>) -> Self {
         Self { path: path.as_ref().to_owned(), place: None, problem: problem.into(), hint: None }
     }
 
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_sentence_names_file_place_problem_and_next_step() {
-        let problem = Problem::Format("expected 3073 bytes, found 12".into());
+        let problem = DataProblem::Format("expected 3073 bytes, found 12".into());
         let error = DataError::new("train.bin", problem).at("byte 6146").hint("fetch the archive again");
         assert_eq!(
             error.to_string(),

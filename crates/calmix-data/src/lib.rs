@@ -1,13 +1,12 @@
 //! From bytes on disk to deterministic batches.
 //!
-//! What makes training irreproducible lives between a disk and a batch: generators that threads share, workers
-//! whose timing decides the order, loaders that forget where they were. Here every row of every batch is a pure
-//! function of the seed, the step and the row, so any number of workers gives the same bytes, and resuming needs
-//! the step number and nothing else.
+//! Every row of every batch is a pure function of the seed, the step and the row. Threads share no random generator
+//! and their timing decides nothing, so any number of workers gives the same bytes, and a resumed run needs only the
+//! step number.
 //!
-//! | step | room |
+//! | step | module |
 //! |---|---|
-//! | scan the files of a dataset once, list what is wrong with them | [`prepare`], one file per format in [`source`] |
+//! | scan the files of a dataset once and report what is wrong with them | [`prepare`], one file per format in [`source`] |
 //! | one table of all samples, read in place | [`manifest`], [`dataset`] |
 //! | which samples keep their labels | [`split`] |
 //! | which sample comes when | [`order`] |
@@ -15,9 +14,8 @@
 //! | pixels → weak and strong views, with Pillow's bytes | [`augment`] |
 //! | batches, made ahead by worker threads | [`loader`] |
 //!
-//! Whatever is read is hostile until checked: sizes before memory is taken, names before files are opened. What
-//! cannot be used is a [`DataError`](error::DataError), whose sentence names the file, the place and what to try
-//! next.
+//! All input is untrusted: sizes are checked before memory is allocated, names before files are opened. Input that
+//! cannot be used is a [`DataError`](error::DataError), which names the file, the place in it and what to try next.
 //!
 //! From published files to batches:
 //!
@@ -26,10 +24,10 @@
 //! use calmix_core::rng::Seed;
 //! use calmix_data::augment::Augment;
 //! use calmix_data::dataset::Dataset;
-//! use calmix_data::loader::{Loader, Supply, Training, Workers};
+//! use calmix_data::loader::{Loader, SampleStream, Training, Workers};
 //! use calmix_data::prepare::{SourceSpec, prepare};
 //! use calmix_data::source::idx::Classes;
-//! use calmix_data::split::{Plan, Rule, Split};
+//! use calmix_data::split::{LabelSplit, Rule, SplitPlan};
 //!
 //! # let root = tempfile::tempdir()?;
 //! # let idx = |kind, dims: &[u32], bytes: Vec<u8>| {
@@ -48,15 +46,15 @@
 //! assert_eq!(report.samples(), 120);
 //!
 //! let dataset = Dataset::open(prepared, root)?;
-//! let plan = Plan { rule: Rule::PerClass { labels: 4 }, ..Plan::new(Seed(0), "train") };
-//! let split = Split::draw(&dataset, plan)?;
+//! let plan = SplitPlan { rule: Rule::PerClass { labels: 4 }, ..SplitPlan::new(Seed(0), "train") };
+//! let split = LabelSplit::draw(&dataset, plan)?;
 //! let training = Training {
-//!     labelled: Supply { members: split.labelled().into(), batch: 8 },
-//!     unlabelled: Supply { members: split.unlabelled(&dataset)?.into(), batch: 56 },
+//!     labelled: SampleStream { ids: split.labelled().into(), batch: 8 },
+//!     unlabelled: SampleStream { ids: split.unlabelled(&dataset)?.into(), batch: 56 },
 //!     ..Training::new(Seed(0), 0..3)
 //! };
-//! let views = Arc::new(Augment::usb(4));
-//! for batch in Loader::new(Arc::new(dataset), views, training, Workers::default())? {
+//! let transform = Arc::new(Augment::usb(4));
+//! for batch in Loader::new(Arc::new(dataset), transform, training, Workers::default())? {
 //!     assert_eq!(batch?.unlabelled.strong.len(), 56 * 4 * 4 * 3);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -68,12 +66,12 @@ pub mod dataset;
 pub mod decode;
 pub mod error;
 mod expansion;
-mod inside;
 pub mod loader;
 pub mod manifest;
 pub mod mat;
 pub mod order;
 pub mod picture;
 pub mod prepare;
+mod safe_path;
 pub mod source;
 pub mod split;

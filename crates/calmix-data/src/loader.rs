@@ -1,20 +1,19 @@
-//! Batches, made ahead of time by worker threads, in step order, the same bytes whatever the workers do.
+//! Worker threads that prefetch batches and deliver them in step order, with the same bytes for any number of workers.
 //!
-//! What a row of a batch shows is a pure function of the recipe, the step and the row: [`order`](crate::order)
-//! says which sample, [`Views`] what is seen of it. Workers take a few rows at a time, in any order of
-//! completion; a batch is delivered when all its rows are there, and never before the one of the step before.
-//! At most [`Workers::prefetch`] batches are in the making or waiting; the memory of a batch that is dropped is
-//! used again.
+//! A row of a batch is a pure function of the recipe, the step and the row: [`order`](crate::order) chooses the
+//! sample, [`Transform`] makes its views. Each worker takes a few rows at a time, and rows may finish in any order.
+//! The loader delivers a batch once all its rows are complete and the batch of the step before was delivered. At most
+//! [`Workers::prefetch`] batches are being made or are waiting. Dropping a batch returns its memory to the loader.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use calmix_core::rng::Seed;
 //! use calmix_data::error::DataError;
-//! use calmix_data::loader::{AsIs, Loader, Members, Pictures, Supply, Training, Workers};
+//! use calmix_data::loader::{AsIs, ImageSource, Loader, SampleIds, SampleStream, Training, Workers};
 //! use calmix_data::picture::Picture;
 //!
 //! struct Grey;
-//! impl Pictures for Grey {
+//! impl ImageSource for Grey {
 //!     fn picture(&self, id: u64) -> Result<Picture, DataError> {
 //!         Ok(Picture::filled(2, 2, [id as u8; 3]))
 //!     }
@@ -24,8 +23,8 @@
 //! }
 //!
 //! let training = Training {
-//!     labelled: Supply { members: Members::from(0..40), batch: 4 },
-//!     unlabelled: Supply { members: Members::from(0..200), batch: 28 },
+//!     labelled: SampleStream { ids: SampleIds::from(0..40), batch: 4 },
+//!     unlabelled: SampleStream { ids: SampleIds::from(0..200), batch: 28 },
 //!     ..Training::new(Seed(1), 0..3)
 //! };
 //! let loader = Loader::new(Arc::new(Grey), Arc::new(AsIs { width: 2, height: 2 }), training, Workers::default())?;
@@ -39,52 +38,52 @@
 
 mod batch;
 mod corrupt;
-mod crew;
 mod error;
-mod evaluation;
+mod eval_loader;
 mod lane;
-mod loan;
-mod members;
 mod memory;
+mod pooled_batch;
+mod sample_ids;
 mod training;
-mod views;
+mod transform;
+mod worker_pool;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use batch::{Batch, Labelled, Unlabelled};
-pub use corrupt::{OnCorrupt, Skipped, Tally};
+pub use batch::{LabelledViews, TrainBatch, UnlabelledViews};
+pub use corrupt::{OnCorrupt, SkippedSample, Tally};
 pub use error::LoadError;
-pub use evaluation::{Evaluated, Evaluation};
-pub use loan::Loan;
-pub use members::Members;
+pub use eval_loader::{EvalBatch, EvalLoader};
 pub use memory::InMemory;
-pub use training::{Supply, Training, labelled_views};
-pub use views::{AsIs, Sighting, Views};
+pub use pooled_batch::PooledBatch;
+pub use sample_ids::SampleIds;
+pub use training::{SampleStream, Training, labelled_views};
+pub use transform::{AsIs, Transform, ViewKey};
 
 use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::picture::Picture;
-use crew::Crew;
 use training::TrainingJob;
+use worker_pool::WorkerPool;
 
-/// Where pictures come from: a prepared [`Dataset`], or [memory](InMemory).
-pub trait Pictures: Send + Sync {
-    /// A sample as a picture: the same for the same id, whenever it is asked for.
+/// A source of decoded images: a prepared [`Dataset`], or [memory](InMemory).
+pub trait ImageSource: Send + Sync {
+    /// Decodes a sample; the same id always gives the same picture.
     ///
     /// # Errors
-    /// If it cannot be read, or is no picture.
+    /// If the sample cannot be read or decoded.
     fn picture(&self, id: u64) -> Result<Picture, DataError>;
 
     /// A sample's class, if it has one.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the label cannot be read.
     fn label(&self, id: u64) -> Result<Option<u32>, DataError>;
 }
 
-impl Pictures for Dataset {
+impl ImageSource for Dataset {
     fn picture(&self, id: u64) -> Result<Picture, DataError> {
         Self::picture(self, id)
     }
@@ -94,19 +93,19 @@ impl Pictures for Dataset {
     }
 }
 
-/// Who makes the batches. Nothing of it changes a byte of them.
+/// Settings of the worker pool. They never change the bytes of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workers {
     /// Worker threads.
     pub threads: NonZeroUsize,
-    /// How many batches may be in the making or waiting.
+    /// How many batches may be in progress or waiting.
     pub prefetch: NonZeroUsize,
-    /// How long to wait for any worker to finish anything before giving up ([`LoadError::Stalled`]).
+    /// How long the loader waits for a worker to finish a row before it gives up ([`LoadError::Stalled`]).
     pub patience: Duration,
 }
 
 impl Default for Workers {
-    /// A thread per processor, two batches ahead, a minute of patience.
+    /// One thread per processor, two prefetched batches, a timeout of one minute.
     fn default() -> Self {
         Self {
             threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
@@ -116,7 +115,7 @@ impl Default for Workers {
     }
 }
 
-/// What a loader has done since it was started.
+/// Counters of a loader since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Images delivered; both views of an unlabelled sample are one image.
@@ -125,12 +124,12 @@ pub struct Counters {
     pub elapsed: Duration,
     /// Time that the consumer spent waiting for batches.
     pub waited: Duration,
-    /// Batches that were allocated, all others having been made in the memory of an earlier one.
+    /// Batches that were newly allocated; all others reused the memory of an earlier batch.
     pub allocated: u64,
 }
 
 impl Counters {
-    /// Images delivered a second since the start; zero at the start.
+    /// Images delivered per second since the start; zero at the start.
     pub fn images_per_second(&self) -> f64 {
         let seconds = self.elapsed.as_secs_f64();
         if seconds > 0.0 { self.images as f64 / seconds } else { 0.0 }
@@ -139,36 +138,36 @@ impl Counters {
 
 /// The batches of a training run, step by step.
 ///
-/// The iterator ends after the last step, or after the first error. Dropping it stops the workers and waits for
-/// them, each of which finishes the sample it has in hand.
+/// The iterator ends after the last step, or after the first error. Dropping it stops the workers: each finishes the
+/// sample it is working on, and the drop waits for that.
 #[derive(Debug)]
-pub struct Loader<V: Views + 'static> {
-    crew: Crew<TrainingJob<V>>,
+pub struct Loader<V: Transform + 'static> {
+    pool: WorkerPool<TrainingJob<V>>,
     corrupt: OnCorrupt,
     tally: Tally,
 }
 
-impl<V: Views + 'static> Loader<V> {
+impl<V: Transform + 'static> Loader<V> {
     /// Starts the workers on the first batches.
     ///
     /// # Errors
-    /// If a stream that takes rows has no samples, a batch cannot be cut into equal shards, there are fewer
+    /// If a stream that takes rows has no samples, a batch cannot be divided into equal shards, there are fewer
     /// unlabelled samples than shards, a shard does not exist, a batch does not fit into memory, or the system
     /// refuses a thread.
     pub fn new(
-        pictures: Arc<dyn Pictures>,
-        views: Arc<V>,
+        source: Arc<dyn ImageSource>,
+        transform: Arc<V>,
         training: Training,
         workers: Workers,
     ) -> Result<Self, LoadError> {
         let (corrupt, tally) = (training.corrupt, training.tally);
-        let job = TrainingJob::new(pictures, views, training)?;
-        Ok(Self { crew: Crew::start(job, workers)?, corrupt, tally })
+        let job = TrainingJob::new(source, transform, training)?;
+        Ok(Self { pool: WorkerPool::start(job, workers)?, corrupt, tally })
     }
 
-    /// What was done so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
-        self.crew.counters()
+        self.pool.counters()
     }
 
     /// How many samples were seen and skipped up to the last delivered batch.
@@ -177,18 +176,18 @@ impl<V: Views + 'static> Loader<V> {
     }
 }
 
-impl<V: Views + 'static> Iterator for Loader<V> {
-    type Item = Result<Loan<Batch>, LoadError>;
+impl<V: Transform + 'static> Iterator for Loader<V> {
+    type Item = Result<PooledBatch<TrainBatch>, LoadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = match self.crew.next()? {
+        let batch = match self.pool.next()? {
             Ok(batch) => batch,
             Err(error) => return Some(Err(error)),
         };
         let seen = batch.labelled.ids.len() + batch.unlabelled.ids.len();
-        self.crew.count_images(seen);
+        self.pool.count_images(seen);
         if let Err(error) = self.tally.add(seen, &batch.skipped, self.corrupt) {
-            self.crew.stop();
+            self.pool.stop();
             return Some(Err(error));
         }
         Some(Ok(batch))

@@ -10,22 +10,22 @@
 //! | file | what |
 //! |---|---|
 //! | `manifest.json` | the [`Header`]: format version, classes by name, subsets, how samples are stored, fingerprint |
-//! | `samples.bin` | one [`Record`] of 24 bytes per sample, little-endian |
+//! | `samples.bin` | one [`SampleRecord`] of 24 bytes per sample, little-endian |
 //! | `parts.bin`, `names.bin` | the files that hold samples: a record of 24 bytes each, and their names |
 //! | other files | parts that had to be unpacked for random access (from zlib or gzip) |
 
 mod builder;
 mod check;
 mod fingerprint;
-mod layout;
+mod pixel_layout;
 
 use serde::{Deserialize, Serialize};
 
-pub use builder::{Builder, Unpacked};
+pub use builder::{ManifestBuilder, Unpacked};
 pub use check::check_part_path;
 pub(crate) use fingerprint::Fingerprint;
 
-/// Marks a sample without a label in [`Record::label`].
+/// Marks a sample without a label in [`SampleRecord::label`].
 pub const NO_LABEL: u32 = u32::MAX;
 
 /// The format that this version writes.
@@ -39,7 +39,7 @@ pub const MAX_SUBSETS: usize = 64;
 
 /// Where one sample is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
+pub struct SampleRecord {
     /// Which part holds its bytes.
     pub part: u32,
     /// Where they begin.
@@ -52,7 +52,7 @@ pub struct Record {
     pub label: u32,
 }
 
-impl Record {
+impl SampleRecord {
     /// Bytes of a record in the table.
     pub const BYTES: usize = 24;
 
@@ -90,7 +90,7 @@ impl Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Encoding {
-    /// A JPEG, PNG or WebP file, told by its first bytes.
+    /// A JPEG, PNG or WebP file, detected by its first bytes.
     File,
     /// Raw bytes of a fixed size.
     Raw {
@@ -99,14 +99,14 @@ pub enum Encoding {
         /// Rows.
         height: u32,
         /// How they are laid out.
-        layout: Layout,
+        layout: PixelLayout,
     },
 }
 
 /// How raw pixels are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Layout {
+pub enum PixelLayout {
     /// One byte a pixel, row by row (idx).
     Grey,
     /// A red, a green and a blue plane, each row by row (CIFAR).
@@ -149,7 +149,7 @@ pub struct Subset {
 
 /// A file that holds samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct DatasetPart {
     /// Its path, with `/`, relative to the root of the source or, if unpacked, to the prepared folder.
     pub path: String,
     /// Whether it lies in the prepared folder.

@@ -24,9 +24,9 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::error::{DataError, Problem};
+use crate::error::{DataError, DataProblem};
 use body::Body;
-pub use variable::{Store, Variable};
+pub use variable::{MatType, Variable};
 
 const HEADER: u64 = 128;
 /// Types of elements.
@@ -40,17 +40,17 @@ const MOST_VARIABLES: u32 = 1_000;
 pub struct MatFile {
     path: PathBuf,
     length: u64,
-    order: Order,
+    order: ByteOrder,
 }
 
 /// Which byte of a number comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum ByteOrder {
     Little,
     Big,
 }
 
-impl Order {
+impl ByteOrder {
     fn u32(self, bytes: [u8; 4]) -> u32 {
         match self {
             Self::Little => u32::from_le_bytes(bytes),
@@ -71,7 +71,7 @@ impl MatFile {
         let mut header = Vec::new();
         file.take(HEADER).read_to_end(&mut header).map_err(failed)?;
         let refused = |problem: &str, hint: &str| {
-            Err(DataError::new(path, Problem::Format(problem.to_owned())).hint(hint))
+            Err(DataError::new(path, DataProblem::Format(problem.to_owned())).hint(hint))
         };
         if header.starts_with(b"\x89HDF\r\n\x1a\n") || header.starts_with(b"MATLAB 7.3 MAT-file") {
             return refused("a MATLAB 7.3 (HDF5) file", "save it again in MATLAB with save(…, '-v7')");
@@ -83,8 +83,8 @@ impl MatFile {
             return refused("shorter than a header of 128 bytes", "fetch the file again");
         }
         let (order, version) = match [e0, e1] {
-            [b'I', b'M'] => (Order::Little, u16::from_le_bytes([v0, v1])),
-            [b'M', b'I'] => (Order::Big, u16::from_be_bytes([v0, v1])),
+            [b'I', b'M'] => (ByteOrder::Little, u16::from_le_bytes([v0, v1])),
+            [b'M', b'I'] => (ByteOrder::Big, u16::from_be_bytes([v0, v1])),
             _ => return refused("not a MATLAB file of version 5", "save it in MATLAB with save(…, '-v7')"),
         };
         match version {
@@ -94,7 +94,7 @@ impl MatFile {
         }
     }
 
-    /// The variable of this name, ready to hand out its first value; none if the file has no such variable.
+    /// The variable of this name, positioned at its first value; none if the file has no such variable.
     ///
     /// # Errors
     /// If an element up to it is damaged, or it is not an array of real numbers.
@@ -109,7 +109,7 @@ impl MatFile {
             file.seek(SeekFrom::Start(position)).map_err(failed)?;
             let mut reader = BufReader::with_capacity(1 << 16, file);
             let refused = |problem: String| {
-                let error = DataError::new(&self.path, Problem::Format(problem));
+                let error = DataError::new(&self.path, DataProblem::Format(problem));
                 error.at(format!("byte {position}")).hint("fetch the file again")
             };
             let mut tag = [0; 8];
@@ -133,7 +133,7 @@ impl MatFile {
             }
             position += 8 + u64::from(bytes);
         }
-        let problem = Problem::Limit(format!("no {name:?} among the first {MOST_VARIABLES} variables"));
+        let problem = DataProblem::Limit(format!("no {name:?} among the first {MOST_VARIABLES} variables"));
         Err(DataError::new(&self.path, problem))
     }
 }

@@ -29,7 +29,7 @@ use std::num::NonZeroU64;
 
 use calmix_core::rng::{Domain, Seed};
 
-pub use feed::{Feed, Visits};
+pub use feed::{Feed, FeedVisits};
 pub use membership::Membership;
 use permutation::Permutation;
 pub use sharding::{Shard, Sharding};
@@ -47,7 +47,7 @@ pub struct Order {
     pub len: NonZeroU64,
 }
 
-/// One sample's turn.
+/// One visit of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Visit {
     /// How many times all samples were visited before.

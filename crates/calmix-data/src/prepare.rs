@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use report::{ClassCount, Report, SubsetReport};
-pub use warning::Warning;
+pub use warning::DataWarning;
 
 use crate::dataset::Dataset;
 use crate::error::DataError;
@@ -18,7 +18,7 @@ use crate::source::{
     Count, Inspection, cifar, folder, idx, imagenet, labels_csv, stl10, svhn, webdataset, webvision,
 };
 
-/// What a source hands back when it has been scanned.
+/// The result of scanning a source.
 #[derive(Debug)]
 pub struct Prepared {
     /// What was written.
@@ -104,14 +104,17 @@ fn scan(source: &SourceSpec, root: &Path, target: &Path) -> Result<Prepared, Dat
         SourceSpec::Svhn { extra } => svhn::prepare_with(root, target, Some(*extra)),
         SourceSpec::Stl10 => stl10::prepare(root, target, official),
         SourceSpec::Folder => folder::prepare(root, target, &inspection),
-        SourceSpec::LabelsCsv { unlisted } => {
-            labels_csv::prepare(root, target, &labels_csv::Options { inspection, unlisted: *unlisted })
-        }
+        SourceSpec::LabelsCsv { unlisted } => labels_csv::prepare(
+            root,
+            target,
+            &labels_csv::LabelsCsvOptions { inspection, unlisted: *unlisted },
+        ),
         SourceSpec::Webdataset { unlabelled } => {
-            let options = webdataset::Options { inspection, classes: None, unlabelled: *unlabelled };
+            let options =
+                webdataset::WebdatasetOptions { inspection, classes: None, unlabelled: *unlabelled };
             webdataset::prepare(root, target, &options)
         }
-        SourceSpec::Imagenet => imagenet::prepare(root, target, &imagenet::Options::default()),
+        SourceSpec::Imagenet => imagenet::prepare(root, target, &imagenet::ImagenetOptions::default()),
         SourceSpec::Webvision => webvision::prepare(root, target, &inspection),
     }
 }

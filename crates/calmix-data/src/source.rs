@@ -3,25 +3,25 @@
 //! Each source reads its files once, checks them, and writes the manifest. Samples stay where they are; only what
 //! is compressed as a whole is unpacked into the prepared folder, because nothing inside it can be reached
 //! otherwise. A published file that is not what it should be is an error; an image file that cannot be decoded is
-//! noted and left out, so one bad photograph never ends a run. A link that leads out of the folder, or a list that
+//! skipped and reported, so one bad photograph never ends a run. A link that leads out of the folder, or a list that
 //! contradicts the files, is an error.
 
-mod album;
 pub mod cifar;
 pub mod folder;
 pub mod idx;
+mod image_files;
 pub mod imagenet;
 pub mod labels_csv;
 mod lines;
 mod names;
-mod place;
+mod source_dir;
 pub mod stl10;
 pub mod svhn;
 pub mod tar;
 pub mod webdataset;
 pub mod webvision;
 
-use crate::decode::Limits;
+use crate::decode::DecodeLimits;
 
 /// How many samples the files of a format without a header must hold.
 ///
@@ -30,11 +30,11 @@ use crate::decode::Limits;
 pub enum Count {
     /// As many as the published dataset.
     Official,
-    /// Any whole number above zero, for a dataset of one's own in the same format.
+    /// Any whole number above zero, for another dataset in the same format.
     Any,
 }
 
-/// How thoroughly an image file is looked at while it is prepared.
+/// How thoroughly an image file is checked during preparation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
     /// Its header, its size and its end: finds files that are no image, cut short or too large.
@@ -43,14 +43,14 @@ pub enum Check {
     Full,
 }
 
-/// To this many images, sources decode every one of them unless told otherwise: a few minutes at most.
+/// Up to this many images, sources decode every image by default, which takes a few minutes at most.
 pub const FULL_UP_TO: u64 = 200_000;
 
-/// How image files are looked at while they are prepared.
+/// How image files are checked during preparation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Inspection {
     /// How large an image may be.
-    pub limits: Limits,
+    pub limits: DecodeLimits,
     /// How thoroughly; by default [`Check::Full`] up to [`FULL_UP_TO`] images and [`Check::Header`] beyond.
     pub check: Option<Check>,
 }

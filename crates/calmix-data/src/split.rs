@@ -7,16 +7,16 @@
 //! ```
 //! use calmix_core::rng::Seed;
 //! use calmix_data::dataset::Dataset;
-//! use calmix_data::manifest::{Builder, Encoding, Layout};
-//! use calmix_data::split::{Plan, Rule, Split};
+//! use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
+//! use calmix_data::split::{LabelSplit, Rule, SplitPlan};
 //!
 //! // Ten grey pictures of one pixel, in two classes.
 //! let root = tempfile::tempdir()?;
 //! let pixels: Vec<u8> = (0..10).collect();
 //! std::fs::write(root.path().join("pixels"), &pixels)?;
 //! let target = root.path().join("prepared");
-//! let encoding = Encoding::Raw { width: 1, height: 1, layout: Layout::Grey };
-//! let mut builder = Builder::new(&target, vec!["even".into(), "odd".into()], encoding)?;
+//! let encoding = Encoding::Raw { width: 1, height: 1, layout: PixelLayout::Grey };
+//! let mut builder = ManifestBuilder::new(&target, vec!["even".into(), "odd".into()], encoding)?;
 //! builder.subset("train");
 //! let part = builder.part("pixels", 10)?;
 //! for pixel in pixels {
@@ -25,14 +25,14 @@
 //! builder.finish()?;
 //!
 //! let dataset = Dataset::open(&target, root.path())?;
-//! let plan = Plan { rule: Rule::PerClass { labels: 2 }, ..Plan::new(Seed(1), "train") };
-//! let split = Split::draw(&dataset, plan)?;
+//! let plan = SplitPlan { rule: Rule::PerClass { labels: 2 }, ..SplitPlan::new(Seed(1), "train") };
+//! let split = LabelSplit::draw(&dataset, plan)?;
 //! let counts = split.counts(&dataset)?;
 //! assert_eq!((counts.labelled, counts.unlabelled), (4, 6));
 //!
 //! let path = root.path().join("split.json");
 //! split.write(&path)?;
-//! assert_eq!(Split::read(&path, &dataset)?, split);
+//! assert_eq!(LabelSplit::read(&path, &dataset)?, split);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -50,7 +50,7 @@ use draw::Candidates;
 pub use unlabelled::UnlabelledSet;
 
 use crate::dataset::Dataset;
-use crate::error::{DataError, Problem};
+use crate::error::{DataError, DataProblem};
 
 /// The format of `split.json` that this version writes.
 pub const VERSION: u32 = 1;
@@ -82,7 +82,7 @@ pub enum Rule {
 /// How a dataset is split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct SplitPlan {
     /// What the draw depends on besides the dataset.
     pub seed: Seed,
     /// How many labels are kept.
@@ -100,10 +100,10 @@ pub struct Plan {
 /// A split of one dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Split {
+pub struct LabelSplit {
     version: u32,
     dataset: String,
-    plan: Plan,
+    plan: SplitPlan,
     labelled: Vec<u64>,
     validation: Vec<u64>,
     short: Vec<Short>,
@@ -121,9 +121,9 @@ pub struct Short {
     pub given: u64,
 }
 
-/// How many samples a split has of each kind.
+/// The numbers of samples of a split.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counts {
+pub struct SplitCounts {
     /// Samples to learn from with their label.
     pub labelled: u64,
     /// Samples held out with their label.
@@ -136,7 +136,7 @@ pub struct Counts {
     pub per_class: Vec<u64>,
 }
 
-impl Plan {
+impl SplitPlan {
     /// Four labels a class of one subset, the rest of it unlabelled, nothing held out.
     pub fn new(seed: Seed, subset: &str) -> Self {
         Self {
@@ -149,33 +149,33 @@ impl Plan {
         }
     }
 
-    fn check(&self) -> Result<(), Problem> {
+    fn check(&self) -> Result<(), DataProblem> {
         let sensible = match self.rule {
             Rule::PerClass { labels } | Rule::Total { labels } => labels > 0,
             Rule::Fraction { share } => share > 0.0 && share <= 1.0,
             Rule::Given => true,
         };
         if !sensible {
-            return Err(Problem::Content(format!("a split cannot have {:?}", self.rule)));
+            return Err(DataProblem::Content(format!("a split cannot have {:?}", self.rule)));
         }
         if !(0.0..1.0).contains(&self.validation) {
             let problem = format!("a validation share of {}, expected one in [0, 1)", self.validation);
-            return Err(Problem::Content(problem));
+            return Err(DataProblem::Content(problem));
         }
         Ok(())
     }
 }
 
-impl Split {
+impl LabelSplit {
     /// Draws the labels that `plan` asks for.
     ///
     /// # Errors
     /// If the plan names subsets that do not exist, asks for no labels or for a given list, or if there are no
     /// labels to draw.
-    pub fn draw(dataset: &Dataset, plan: Plan) -> Result<Self, DataError> {
+    pub fn draw(dataset: &Dataset, plan: SplitPlan) -> Result<Self, DataError> {
         if plan.rule == Rule::Given {
-            let problem = Problem::Content("nothing to draw: the labels are a given list".into());
-            return Err(DataError::new(dataset.folder(), problem).hint("hand over the list"));
+            let problem = DataProblem::Content("nothing to draw: the labels are a given list".into());
+            return Err(DataError::new(dataset.folder(), problem).hint("pass the list of ids"));
         }
         let ranges = ranges(dataset, &plan.labelled)?;
         Self::from_candidates(dataset, plan, &Candidates::Ranges(&ranges))
@@ -186,15 +186,15 @@ impl Split {
     ///
     /// # Errors
     /// If an id comes twice, is in none of the plan's labelled subsets or has no label.
-    pub fn given(dataset: &Dataset, plan: Plan, mut ids: Vec<u64>) -> Result<Self, DataError> {
+    pub fn given(dataset: &Dataset, plan: SplitPlan, mut ids: Vec<u64>) -> Result<Self, DataError> {
         ids.sort_unstable();
-        let plan = Plan { rule: Rule::Given, ..plan };
+        let plan = SplitPlan { rule: Rule::Given, ..plan };
         check_ids(dataset, &plan, &ids).map_err(|problem| DataError::new(dataset.folder(), problem))?;
         Self::from_candidates(dataset, plan, &Candidates::Ids(&ids))
     }
 
     /// What the split was drawn by.
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &SplitPlan {
         &self.plan
     }
 
@@ -227,7 +227,7 @@ impl Split {
     ///
     /// # Errors
     /// If the dataset cannot be read.
-    pub fn counts(&self, dataset: &Dataset) -> Result<Counts, DataError> {
+    pub fn counts(&self, dataset: &Dataset) -> Result<SplitCounts, DataError> {
         let unlabelled = self.unlabelled(dataset)?;
         let mut per_class = vec![0; dataset.classes().len()];
         let mut in_both = 0;
@@ -238,7 +238,7 @@ impl Split {
             }
             in_both += u64::from(unlabelled.position(id).is_some());
         }
-        Ok(Counts {
+        Ok(SplitCounts {
             labelled: self.labelled.len() as u64,
             validation: self.validation.len() as u64,
             unlabelled: unlabelled.len(),
@@ -247,7 +247,7 @@ impl Split {
         })
     }
 
-    fn from_candidates(dataset: &Dataset, plan: Plan, from: &Candidates<'_>) -> Result<Self, DataError> {
+    fn from_candidates(dataset: &Dataset, plan: SplitPlan, from: &Candidates<'_>) -> Result<Self, DataError> {
         plan.check().map_err(|problem| DataError::new(dataset.folder(), problem))?;
         // The unlabelled subsets must exist now, not when training begins.
         ranges(dataset, &plan.unlabelled)?;
@@ -267,8 +267,8 @@ fn ranges(dataset: &Dataset, names: &[String]) -> Result<Vec<Range<u64>>, DataEr
 }
 
 /// Whether `ids` ascend without repetition, are in the plan's labelled subsets and have labels.
-fn check_ids(dataset: &Dataset, plan: &Plan, ids: &[u64]) -> Result<(), Problem> {
-    let content = |problem: String| Err(Problem::Content(problem));
+fn check_ids(dataset: &Dataset, plan: &SplitPlan, ids: &[u64]) -> Result<(), DataProblem> {
+    let content = |problem: String| Err(DataProblem::Content(problem));
     let mut pairs = ids.iter().zip(ids.iter().skip(1));
     if let Some((a, b)) = pairs.find(|(a, b)| a >= b) {
         return content(format!("samples {a} and {b} do not ascend"));

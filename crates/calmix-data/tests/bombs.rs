@@ -10,7 +10,7 @@ mod memory;
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
-use calmix_data::decode::{DecodeError, Limits, decode};
+use calmix_data::decode::{DecodeError, DecodeLimits, decode};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
@@ -67,14 +67,14 @@ fn bombs_are_refused_from_their_headers() {
         ("webp, lossless", webp(&[(b"VP8L", &[0x2f, 0xff, 0xff, 0xff, 0x0f, 0])])),
     ];
     for (name, bytes) in &bombs {
-        let (refused, time) = timed(|| decode(bytes, &Limits::default()));
+        let (refused, time) = timed(|| decode(bytes, &DecodeLimits::default()));
         let error = refused.unwrap_err();
         assert!(matches!(error, DecodeError::Size { .. }), "{name}: {error}");
         assert!(time < Duration::from_millis(100), "{name}: {time:?}");
     }
     // Its canvas is 1×1, its pixels 16,383×16,383: a decoder allocates for the second.
     let error =
-        decode(&webp(&[(b"VP8X", &small_canvas), (b"VP8 ", &lossy)]), &Limits::default()).unwrap_err();
+        decode(&webp(&[(b"VP8X", &small_canvas), (b"VP8 ", &lossy)]), &DecodeLimits::default()).unwrap_err();
     assert_eq!(error, DecodeError::Damaged("WebP", "two sizes in one file".into()));
     if let Some(peak) = memory::peak() {
         assert!(peak < 64 << 20, "{peak} bytes at most");
@@ -112,7 +112,7 @@ fn what_is_packed_beside_the_pixels_is_never_unpacked() {
     let before = memory::peak();
     for bomb in [(b"zTXt", &text), (b"iCCP", &profile), (b"iTXt", &international)] {
         let bytes = png_with(1, 1, &[(bomb.0, bomb.1), (b"IDAT", &pixel)]);
-        let (picture, time) = timed(|| decode(&bytes, &Limits::default()));
+        let (picture, time) = timed(|| decode(&bytes, &DecodeLimits::default()));
         assert_eq!(picture.unwrap().pixels(), [1, 2, 3]);
         assert!(time < Duration::from_millis(100), "{time:?}");
     }
@@ -126,7 +126,7 @@ fn more_pixels_than_the_header_says_are_not_unpacked() {
     let bytes = png_with(1, 1, &[(b"IDAT", &packed_zeros(b""))]);
     let before = memory::peak();
     // Accepted or refused, as the crate likes: the pixel is there.
-    let (_, time) = timed(|| decode(&bytes, &Limits::default()));
+    let (_, time) = timed(|| decode(&bytes, &DecodeLimits::default()));
     assert!(time < Duration::from_millis(500), "{time:?}");
     if let Some((before, after)) = before.zip(memory::peak()) {
         assert!(after - before < 64 << 20, "{} bytes more", after - before);
@@ -138,6 +138,6 @@ fn a_second_frame_cannot_change_the_size() {
     let mut bytes = jpeg(8, 8, 0xc0);
     let frame = jpeg(65_500, 65_500, 0xc0)[2..21].to_vec();
     bytes.splice(bytes.len() - 2..bytes.len() - 2, frame);
-    let error = decode(&bytes, &Limits::default()).unwrap_err();
+    let error = decode(&bytes, &DecodeLimits::default()).unwrap_err();
     assert_eq!(error, DecodeError::Damaged("JPEG", "two frames in one file".into()));
 }

@@ -6,11 +6,11 @@ mod golden;
 mod memory;
 
 use calmix_core::rng::{Domain, Seed, Stream};
-use calmix_data::decode::{Limits, decode};
+use calmix_data::decode::{DecodeLimits, decode};
 use golden::Golden;
 
 /// Small, so that a claim to be large shows as an error and not as minutes of decoding.
-const LIMITS: Limits = Limits { side: 4_096, pixels: 1 << 20, bytes: 1 << 20 };
+const LIMITS: DecodeLimits = DecodeLimits { side: 4_096, pixels: 1 << 20, bytes: 1 << 20 };
 
 #[test]
 fn damaged_images_never_panic() {
@@ -26,7 +26,7 @@ fn damaged_images_never_panic() {
             Err(_) => errors += 1,
         }
     }
-    // Damage inside compressed pixels often cannot be told; damage elsewhere must be.
+    // Damage inside compressed pixels often cannot be detected; damage elsewhere must be.
     assert!(errors > 2_000 && pictures > 500, "{errors} errors, {pictures} pictures");
     if let Some(peak) = memory::peak() {
         assert!(peak < 96 << 20, "{peak} bytes at most, of which the golden files are a few");

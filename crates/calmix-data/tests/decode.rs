@@ -5,7 +5,7 @@ mod golden;
 
 use std::collections::BTreeMap;
 
-use calmix_data::decode::{DecodeError, Kind, Limits, decode, decode_at_least, size};
+use calmix_data::decode::{DecodeError, DecodeLimits, FileKind, decode, decode_at_least, size};
 use golden::Golden;
 
 /// Largest and mean difference.
@@ -35,9 +35,9 @@ fn pixels_are_pillows() {
     for case in &golden.pictures {
         let bytes = golden.bytes(case.file);
         let picture =
-            decode(bytes, &Limits::default()).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+            decode(bytes, &DecodeLimits::default()).unwrap_or_else(|error| panic!("{}: {error}", case.name));
         assert_eq!((picture.width(), picture.height()), (case.width, case.height), "{}", case.name);
-        assert_eq!(size(bytes, &Limits::default()), Ok((case.width, case.height)), "{}", case.name);
+        assert_eq!(size(bytes, &DecodeLimits::default()), Ok((case.width, case.height)), "{}", case.name);
         let (largest, mean) = difference(picture.pixels(), golden.bytes(case.pixels));
         let turbo = cfg!(feature = "turbo");
         let (most, most_mean) = if turbo { (0, 0.0) } else { bounds[case.kind.as_str()] };
@@ -54,7 +54,7 @@ fn smaller_decoding_keeps_the_side_asked_for() {
     let golden = Golden::load();
     let jpeg = golden.picture("jpeg-444-64x48-q50-progressive");
     for (side, expected) in [(48, 48), (24, 24), (25, 48), (12, 12), (6, 6), (1, 6), (u32::MAX, 48)] {
-        let picture = decode_at_least(jpeg, &Limits::default(), side).unwrap();
+        let picture = decode_at_least(jpeg, &DecodeLimits::default(), side).unwrap();
         let expected = if cfg!(feature = "turbo") { expected } else { 48 };
         assert_eq!((picture.width(), picture.height()), (expected * 64 / 48, expected), "{side}");
     }
@@ -69,7 +69,7 @@ fn every_cut_is_refused() {
         let Some(case) = golden.pictures.iter().find(|case| case.name == name) else { panic!("no {name}") };
         let bytes = golden.bytes(case.file);
         for length in 0..bytes.len() {
-            assert!(decode(&bytes[..length], &Limits::default()).is_err(), "{name} cut to {length}");
+            assert!(decode(&bytes[..length], &DecodeLimits::default()).is_err(), "{name} cut to {length}");
         }
     }
 }
@@ -97,23 +97,26 @@ fn other_formats_are_named_with_a_way_out() {
         (b"", "this is an empty file, and only JPEG, PNG and WebP are read", "fetch it again"),
     ];
     for (bytes, sentence, hint) in cases {
-        let error = decode(bytes, &Limits::default()).unwrap_err();
+        let error = decode(bytes, &DecodeLimits::default()).unwrap_err();
         assert_eq!(error.to_string(), sentence);
         assert!(error.hint().starts_with(hint), "{}", error.hint());
     }
-    assert_eq!(decode(b"RIFF\0\0\0\0WAVE", &Limits::default()), Err(DecodeError::Kind(Kind::Unknown)));
+    assert_eq!(
+        decode(b"RIFF\0\0\0\0WAVE", &DecodeLimits::default()),
+        Err(DecodeError::Kind(FileKind::Unknown))
+    );
 }
 
 #[test]
 fn limits_hold_at_their_edges() {
     let golden = Golden::load();
     let bytes = golden.picture("png-rgb");
-    let limits = Limits { side: 23, pixels: 23 * 17, bytes: bytes.len() as u64 };
+    let limits = DecodeLimits { side: 23, pixels: 23 * 17, bytes: bytes.len() as u64 };
     assert!(decode(bytes, &limits).is_ok());
-    assert!(matches!(decode(bytes, &Limits { side: 22, ..limits }), Err(DecodeError::Size { .. })));
+    assert!(matches!(decode(bytes, &DecodeLimits { side: 22, ..limits }), Err(DecodeError::Size { .. })));
     assert!(matches!(
-        decode(bytes, &Limits { pixels: 23 * 17 - 1, ..limits }),
+        decode(bytes, &DecodeLimits { pixels: 23 * 17 - 1, ..limits }),
         Err(DecodeError::Size { .. })
     ));
-    assert!(matches!(decode(bytes, &Limits { bytes: 10, ..limits }), Err(DecodeError::Bytes(_))));
+    assert!(matches!(decode(bytes, &DecodeLimits { bytes: 10, ..limits }), Err(DecodeError::Bytes(_))));
 }

@@ -7,7 +7,7 @@ mod scene;
 
 use std::path::Path;
 
-use calmix_data::decode::Limits;
+use calmix_data::decode::DecodeLimits;
 use calmix_data::source::{Check, Inspection, folder};
 use scene::{Scene, subsets};
 
@@ -105,7 +105,7 @@ fn what_cannot_be_read_is_noted_and_left_out() {
     );
     assert_eq!(notes.len(), 6);
     std::fs::remove_dir_all(scene.target()).unwrap();
-    let header = Inspection { check: Some(Check::Header), limits: Limits::default() };
+    let header = Inspection { check: Some(Check::Header), limits: DecodeLimits::default() };
     let prepared = folder::prepare(&scene.root(), &scene.target(), &header).unwrap();
     // The header of the flipped one is fine: only decoding finds it.
     assert_eq!((prepared.header.samples, prepared.unreadable.len()), (2, 5));

@@ -7,11 +7,11 @@ mod scene;
 
 use calmix_data::error::DataError;
 use calmix_data::prepare::Prepared;
-use calmix_data::source::labels_csv::{self, Options, Unlisted};
+use calmix_data::source::labels_csv::{self, LabelsCsvOptions, Unlisted};
 use scene::{Scene, subsets};
 
 fn prepare(scene: &Scene) -> Result<Prepared, DataError> {
-    labels_csv::prepare(&scene.root(), &scene.target(), &Options::default())
+    labels_csv::prepare(&scene.root(), &scene.target(), &LabelsCsvOptions::default())
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn images_without_a_row_are_noted_or_taken() {
         "{note}"
     );
     std::fs::remove_dir_all(scene.target()).unwrap();
-    let options = Options { unlisted: Unlisted::Unlabelled, ..Options::default() };
+    let options = LabelsCsvOptions { unlisted: Unlisted::Unlabelled, ..LabelsCsvOptions::default() };
     let prepared = labels_csv::prepare(&scene.root(), &scene.target(), &options).unwrap();
     assert_eq!(subsets(&prepared), ["train 0 1", "unlabelled 1 2"]);
     assert!(prepared.unreadable.is_empty());

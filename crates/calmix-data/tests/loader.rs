@@ -16,20 +16,20 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use calmix_core::rng::Seed;
-use calmix_data::loader::{AsIs, Batch, InMemory, LoadError, Loader, Members, Supply, Training};
+use calmix_data::loader::{AsIs, InMemory, LoadError, Loader, SampleIds, SampleStream, TrainBatch, Training};
 use calmix_data::order::Shard;
-use fixtures::{Drawn, Fault, SIZE, Tinted, crew};
+use fixtures::{Drawn, Fault, SIZE, Tinted, workers};
 
 fn training(steps: std::ops::Range<u64>) -> Training {
     Training {
-        labelled: Supply { members: Members::from([3, 30, 31, 77, 150, 151, 152].as_slice()), batch: 5 },
-        unlabelled: Supply { members: Members::from(100..301), batch: 23 },
+        labelled: SampleStream { ids: SampleIds::from([3, 30, 31, 77, 150, 151, 152].as_slice()), batch: 5 },
+        unlabelled: SampleStream { ids: SampleIds::from(100..301), batch: 23 },
         ..Training::new(Seed(5), steps)
     }
 }
 
-fn load(source: Drawn, training: Training, threads: usize) -> Vec<Batch> {
-    let loader = Loader::new(Arc::new(source), Arc::new(Tinted), training, crew(threads, 3)).unwrap();
+fn load(source: Drawn, training: Training, threads: usize) -> Vec<TrainBatch> {
+    let loader = Loader::new(Arc::new(source), Arc::new(Tinted), training, workers(threads, 3)).unwrap();
     loader.map(|batch| batch.unwrap().keep()).collect()
 }
 
@@ -102,7 +102,7 @@ fn rows_show_what_their_ids_and_epochs_say() {
 fn both_views_are_decoded_once() {
     let source = Arc::new(Drawn::default());
     let loader =
-        Loader::new(Arc::clone(&source) as _, Arc::new(Tinted), training(0..10), crew(2, 2)).unwrap();
+        Loader::new(Arc::clone(&source) as _, Arc::new(Tinted), training(0..10), workers(2, 2)).unwrap();
     assert_eq!(loader.map(Result::unwrap).count(), 10);
     assert_eq!(source.read.load(Ordering::Relaxed), 10 * (5 + 23));
 }
@@ -113,7 +113,7 @@ fn pictures_in_memory_are_the_same_pictures() {
     // Room for about half of them.
     let memory = Arc::new(InMemory::new(Drawn::default(), 100 * (SIZE as u64 + 64)));
     let loader =
-        Loader::new(Arc::clone(&memory) as _, Arc::new(Tinted), training(0..30), crew(4, 2)).unwrap();
+        Loader::new(Arc::clone(&memory) as _, Arc::new(Tinted), training(0..30), workers(4, 2)).unwrap();
     assert_eq!(loader.map(|batch| batch.unwrap().keep()).collect::<Vec<_>>(), direct);
     assert_eq!(memory.used(), 100 * (SIZE as u64 + 64));
 }
@@ -122,11 +122,11 @@ fn pictures_in_memory_are_the_same_pictures() {
 fn a_slow_consumer_costs_no_memory() {
     let source = Arc::new(Drawn::default());
     let mut loader =
-        Loader::new(Arc::clone(&source) as _, Arc::new(Tinted), training(0..1000), crew(4, 3)).unwrap();
+        Loader::new(Arc::clone(&source) as _, Arc::new(Tinted), training(0..1000), workers(4, 3)).unwrap();
     let rows = 5 + 23;
     for taken in 1..=5 {
         let batch = loader.next().unwrap().unwrap();
-        // Given all the time in the world, workers make three batches ahead of the one taken, and no more.
+        // Without a time limit, workers make three batches ahead of the one taken, and no more.
         let ahead = (taken + 3) * rows;
         let deadline = Instant::now() + Duration::from_secs(30);
         while source.read.load(Ordering::Relaxed) < ahead && Instant::now() < deadline {
@@ -139,14 +139,14 @@ fn a_slow_consumer_costs_no_memory() {
     for _ in 0..100 {
         drop(loader.next().unwrap().unwrap());
     }
-    // Three slots, and one in the consumer's hands.
+    // Three slots, and the batch that the consumer holds.
     assert!(loader.counters().allocated <= 4, "{:?}", loader.counters());
 }
 
 #[test]
 fn a_consumer_that_keeps_batches_never_blocks() {
     let loader =
-        Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), training(0..20), crew(2, 2)).unwrap();
+        Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), training(0..20), workers(2, 2)).unwrap();
     let held: Vec<_> = loader.map(Result::unwrap).collect();
     assert!(held.iter().zip(0..).all(|(batch, step)| batch.step == step));
 }
@@ -155,12 +155,12 @@ fn a_consumer_that_keeps_batches_never_blocks() {
 fn a_panic_becomes_an_error_that_names_the_sample() {
     let start = Instant::now();
     let healthy = load(Drawn::default(), training(0..30), 1);
-    // The first step that meets sample 200, whoever gets there first.
+    // The first step with sample 200, for any timing of the workers.
     let first = healthy.iter().position(|batch| batch.unlabelled.ids.contains(&200)).unwrap();
     for threads in [1, 4] {
         let source = Drawn { fault: Some((200, Fault::Panic)), ..Drawn::default() };
         let mut loader =
-            Loader::new(Arc::new(source), Arc::new(Tinted), training(0..30), crew(threads, 3)).unwrap();
+            Loader::new(Arc::new(source), Arc::new(Tinted), training(0..30), workers(threads, 3)).unwrap();
         for batch in &healthy[..first] {
             assert_eq!(*loader.next().unwrap().unwrap(), *batch);
         }
@@ -178,7 +178,7 @@ fn a_panic_becomes_an_error_that_names_the_sample() {
 fn a_source_that_hangs_is_named_and_left_behind() {
     let start = Instant::now();
     let source = Drawn { fault: Some((200, Fault::Hang)), ..Drawn::default() };
-    let workers = calmix_data::loader::Workers { patience: Duration::from_millis(1_500), ..crew(2, 2) };
+    let workers = calmix_data::loader::Workers { patience: Duration::from_millis(1_500), ..workers(2, 2) };
     let mut loader = Loader::new(Arc::new(source), Arc::new(Tinted), training(0..30), workers).unwrap();
     let error = loader.find_map(Result::err).unwrap();
     assert!(matches!(&error, LoadError::Stalled { ids, .. } if ids == &[200]), "{error}");
@@ -191,41 +191,42 @@ fn dropping_midway_ends_the_workers_promptly() {
     for taken in [0, 1, 7] {
         let source = Arc::new(Drawn { sleeps: Some(1), ..Drawn::default() });
         let mut loader =
-            Loader::new(Arc::clone(&source) as _, Arc::new(Tinted), training(0..1000), crew(8, 4)).unwrap();
+            Loader::new(Arc::clone(&source) as _, Arc::new(Tinted), training(0..1000), workers(8, 4))
+                .unwrap();
         assert_eq!(loader.by_ref().take(taken).map(Result::unwrap).count(), taken);
         let start = Instant::now();
         drop(loader);
-        // A worker finishes the sample it has in hand, which takes 2 ms; all that was ordered would take a minute.
+        // A worker finishes the sample it is working on, which takes 2 ms; all that was ordered would take a minute.
         assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-        // They are gone: nobody else holds the source.
+        // The workers ended: no other reference to the source is left.
         assert_eq!(Arc::strong_count(&source), 1);
     }
 }
 
 #[test]
 fn mistakes_are_found_before_the_first_step() {
-    let start = |training| Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), training, crew(1, 1));
-    let empty = Supply { members: Members::default(), batch: 4 };
+    let start = |training| Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), training, workers(1, 1));
+    let empty = SampleStream { ids: SampleIds::default(), batch: 4 };
     let error = start(Training { labelled: empty, ..training(0..1) }).unwrap_err();
     assert_eq!(error.to_string(), "the labelled stream has no samples to take 4 rows a step from");
     let shards = vec![Shard { group: 0, index: 1 }];
     assert!(matches!(start(Training { shards, ..training(0..1) }).unwrap_err(), LoadError::NoSuchShard(_)));
-    let views = Arc::new(AsIs { width: u32::MAX, height: u32::MAX / 4 });
-    let vast = Loader::new(Arc::new(Drawn::default()), views, training(0..1), crew(1, 1));
+    let transform = Arc::new(AsIs { width: u32::MAX, height: u32::MAX / 4 });
+    let vast = Loader::new(Arc::new(Drawn::default()), transform, training(0..1), workers(1, 1));
     assert!(matches!(vast.unwrap_err(), LoadError::TooLarge { .. }));
 }
 
 #[test]
 fn a_labelled_sample_needs_a_label() {
     let source = Drawn { fault: Some((77, Fault::NoLabel)), ..Drawn::default() };
-    let mut loader = Loader::new(Arc::new(source), Arc::new(Tinted), training(0..30), crew(2, 2)).unwrap();
+    let mut loader = Loader::new(Arc::new(source), Arc::new(Tinted), training(0..30), workers(2, 2)).unwrap();
     assert!(matches!(loader.find_map(Result::err), Some(LoadError::NoLabel { id: 77 })));
 }
 
 #[test]
 fn counters_tell_what_was_done() {
     let source = Drawn { sleeps: Some(1), ..Drawn::default() };
-    let mut loader = Loader::new(Arc::new(source), Arc::new(Tinted), training(0..8), crew(2, 2)).unwrap();
+    let mut loader = Loader::new(Arc::new(source), Arc::new(Tinted), training(0..8), workers(2, 2)).unwrap();
     assert_eq!(loader.by_ref().map(Result::unwrap).count(), 8);
     let counters = loader.counters();
     assert_eq!(counters.images, 8 * 28);
@@ -235,7 +236,8 @@ fn counters_tell_what_was_done() {
 
 #[test]
 fn plain_supervision_needs_no_unlabelled_stream() {
-    let batches = load(Drawn::default(), Training { unlabelled: Supply::default(), ..training(0..5) }, 2);
+    let batches =
+        load(Drawn::default(), Training { unlabelled: SampleStream::default(), ..training(0..5) }, 2);
     assert_eq!(batches.len(), 5);
     assert!(batches.iter().all(|batch| batch.unlabelled.ids.is_empty() && batch.labelled.ids.len() == 5));
 }
@@ -243,14 +245,14 @@ fn plain_supervision_needs_no_unlabelled_stream() {
 #[test]
 fn eight_workers_under_stress_make_the_same_batches() {
     let stress = || Training {
-        labelled: Supply { members: Members::from(0..4_000), batch: 64 },
-        unlabelled: Supply { members: Members::from(0..50_000), batch: 448 },
+        labelled: SampleStream { ids: SampleIds::from(0..4_000), batch: 64 },
+        unlabelled: SampleStream { ids: SampleIds::from(0..50_000), batch: 448 },
         ..Training::new(Seed(5), 0..6)
     };
-    let expected: Vec<Batch> = load(Drawn::default(), stress(), 1);
+    let expected: Vec<TrainBatch> = load(Drawn::default(), stress(), 1);
     for round in 0..4 {
         let source = Drawn { sleeps: (round % 2 == 0).then_some(round), ..Drawn::default() };
-        let loader = Loader::new(Arc::new(source), Arc::new(Tinted), stress(), crew(8, 3)).unwrap();
+        let loader = Loader::new(Arc::new(source), Arc::new(Tinted), stress(), workers(8, 3)).unwrap();
         for (batch, expected) in loader.zip(&expected) {
             assert_eq!(*batch.unwrap(), *expected);
         }

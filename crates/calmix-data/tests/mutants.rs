@@ -58,7 +58,7 @@ fn damaged_files_are_accepted_or_refused_and_nothing_else() {
             eprintln!("{} KiB above the {} before", grown >> 10, start >> 10);
             assert!(grown <= 64 << 20, "{grown} bytes above the {start} before");
         }
-        None => eprintln!("skipped: this system does not tell how much memory a process has had"),
+        None => eprintln!("skipped: this system does not report the peak memory of a process"),
     }
 }
 

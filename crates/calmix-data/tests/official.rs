@@ -7,7 +7,7 @@ mod scene;
 
 use calmix_data::error::DataError;
 use calmix_data::prepare::Prepared;
-use calmix_data::source::imagenet::{self, Options};
+use calmix_data::source::imagenet::{self, ImagenetOptions};
 use calmix_data::source::{Inspection, webvision};
 use scene::{Scene, subsets};
 
@@ -15,7 +15,7 @@ const TENCH: &str = "n01440764";
 const CRANE: &str = "n02012849";
 
 fn imagenet(scene: &Scene) -> Result<Prepared, DataError> {
-    imagenet::prepare(&scene.root(), &scene.target(), &Options::default())
+    imagenet::prepare(&scene.root(), &scene.target(), &ImagenetOptions::default())
 }
 
 fn with_train(base: &str) -> Scene {
@@ -78,7 +78,8 @@ fn imagenet_mistakes() {
             .starts_with("val: images in no class, and no list of their classes; put")
     );
     scene.file("truth.txt", b"490\n");
-    let options = Options { truth: Some(scene.root().join("truth.txt")), ..Options::default() };
+    let options =
+        ImagenetOptions { truth: Some(scene.root().join("truth.txt")), ..ImagenetOptions::default() };
     assert_eq!(
         scene.refusal(imagenet::prepare(&scene.root(), &scene.target(), &options)),
         "truth.txt, line 1: a number of the development kit, which is not an alphabetical one; use \

@@ -7,7 +7,7 @@ mod scene;
 
 use calmix_data::error::DataError;
 use calmix_data::prepare::Prepared;
-use calmix_data::source::webdataset::{self, Options};
+use calmix_data::source::webdataset::{self, WebdatasetOptions};
 use golden::{Golden, crc32};
 use scene::{Scene, subsets};
 
@@ -35,7 +35,7 @@ fn tar(members: Members<'_>) -> Vec<u8> {
 }
 
 fn prepare(scene: &Scene) -> Result<Prepared, DataError> {
-    webdataset::prepare(&scene.root(), &scene.target(), &Options::default())
+    webdataset::prepare(&scene.root(), &scene.target(), &WebdatasetOptions::default())
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn names_in_json_need_classes() {
         "0.tar, 0: the label \"dog\" is no number; name the classes in their order"
     );
     let classes = Some(vec!["cat".to_owned(), "dog".to_owned()]);
-    let options = Options { classes, ..Options::default() };
+    let options = WebdatasetOptions { classes, ..WebdatasetOptions::default() };
     webdataset::prepare(&scene.root(), &scene.target(), &options).unwrap();
     assert_eq!(scene.samples(), [("0.tar".to_owned(), Some(1))]);
 }

@@ -28,42 +28,42 @@ struct CalmixStore {
 struct CalmixGroup {
   c10::intrusive_ptr<c10d::Backend> backend;
   Milliseconds timeout;
-  // Gloo ends an operation at its timeout by itself; NCCL's are asynchronous and have to be watched.
+  // Gloo ends an operation at its timeout; NCCL's operations are asynchronous, so `finish` polls them.
   bool polls;
 };
 
 namespace {
 
-void say(CalmixSaid said, const char* why) {
-  if (said.text == nullptr || said.room == 0) {
+void write_error(CalmixErrorBuffer error, const char* message) {
+  if (error.text == nullptr || error.capacity == 0) {
     return;
   }
-  size_t length = std::min(std::strlen(why), said.room - 1);
-  std::memcpy(said.text, why, length);
-  said.text[length] = '\0';
+  size_t length = std::min(std::strlen(message), error.capacity - 1);
+  std::memcpy(error.text, message, length);
+  error.text[length] = '\0';
 }
 
 template <typename Action>
-int guarded(CalmixSaid said, Action&& action) {
+int guarded(CalmixErrorBuffer error, Action&& action) {
   try {
     action();
     return CALMIX_DONE;
-  } catch (const c10::DistStoreError& error) {
-    say(said, error.what_without_backtrace());
+  } catch (const c10::DistStoreError& exception) {
+    write_error(error, exception.what_without_backtrace());
     return CALMIX_TIMED_OUT;
-  } catch (const c10::Error& error) {
-    say(said, error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    say(said, error.what());
+  } catch (const c10::Error& exception) {
+    write_error(error, exception.what_without_backtrace());
+  } catch (const std::exception& exception) {
+    write_error(error, exception.what());
   } catch (...) {
-    say(said, "an exception of an unknown kind");
+    write_error(error, "an exception of an unknown kind");
   }
   return CALMIX_FAILED;
 }
 
-// c10d writes to standard error whenever a connection ends. What matters comes back as an error; the rest is for those
-// who ask for it by the variable, which only Python's `import torch` would read otherwise.
-void be_quiet() {
+// c10d logs to standard error whenever a connection ends. Callers receive failures as errors, so the log is off unless
+// the user sets TORCH_CPP_LOG_LEVEL, which otherwise only Python's `import torch` reads.
+void set_log_level() {
   if (std::getenv("TORCH_CPP_LOG_LEVEL") != nullptr) {
     c10::initLogging();
   } else {
@@ -86,10 +86,10 @@ void finish(const CalmixGroup* group, const c10::intrusive_ptr<c10d::Work>& work
   }
   auto deadline = Clock::now() + group->timeout;
   while (!work->isCompleted()) {
-    bool told = __atomic_load_n(stop, __ATOMIC_ACQUIRE);
-    if (told || Clock::now() > deadline) {
+    bool stopped = __atomic_load_n(stop, __ATOMIC_ACQUIRE);
+    if (stopped || Clock::now() > deadline) {
       group->backend->abort();
-      throw std::runtime_error(told ? "another process saw a failure" : "timed out");
+      throw std::runtime_error(stopped ? "another process saw a failure" : "timed out");
     }
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
@@ -101,71 +101,76 @@ void finish(const CalmixGroup* group, const c10::intrusive_ptr<c10d::Work>& work
 extern "C" {
 
 int calmix_store_tcp(
-    const char* host, uint16_t port, bool serves, int64_t timeout_ms, CalmixStore** store, CalmixSaid said) {
-  return guarded(said, [&] {
-    be_quiet();
+    const char* host, uint16_t port, bool is_server, int64_t timeout_ms, CalmixStore** store,
+    CalmixErrorBuffer error) {
+  return guarded(error, [&] {
+    set_log_level();
     c10d::TCPStoreOptions options;
     options.port = port;
-    options.isServer = serves;
+    options.isServer = is_server;
     options.waitWorkers = false;
     options.timeout = Milliseconds(timeout_ms);
     *store = new CalmixStore{c10::make_intrusive<c10d::TCPStore>(host, options)};
   });
 }
 
-int calmix_store_file(const char* path, int size, int64_t timeout_ms, CalmixStore** store, CalmixSaid said) {
-  return guarded(said, [&] {
-    be_quiet();
+int calmix_store_file(
+    const char* path, int size, int64_t timeout_ms, CalmixStore** store, CalmixErrorBuffer error) {
+  return guarded(error, [&] {
+    set_log_level();
     auto made = c10::make_intrusive<c10d::FileStore>(path, size);
     made->setTimeout(Milliseconds(timeout_ms));
     *store = new CalmixStore{made};
   });
 }
 
-int calmix_store_prefix(const CalmixStore* inner, const char* prefix, CalmixStore** store, CalmixSaid said) {
-  return guarded(said, [&] {
+int calmix_store_prefix(
+    const CalmixStore* inner, const char* prefix, CalmixStore** store, CalmixErrorBuffer error) {
+  return guarded(error, [&] {
     *store = new CalmixStore{c10::make_intrusive<c10d::PrefixStore>(prefix, inner->store)};
   });
 }
 
-int calmix_store_clone(const CalmixStore* original, CalmixStore** store, CalmixSaid said) {
-  return guarded(said, [&] { *store = new CalmixStore{original->store->clone()}; });
+int calmix_store_clone(const CalmixStore* original, CalmixStore** store, CalmixErrorBuffer error) {
+  return guarded(error, [&] { *store = new CalmixStore{original->store->clone()}; });
 }
 
 void calmix_store_free(CalmixStore* store) {
   guarded({nullptr, 0}, [&] { delete store; });
 }
 
-int calmix_store_set(const CalmixStore* store, const char* key, const char* value, CalmixSaid said) {
-  return guarded(said, [&] {
+int calmix_store_set(const CalmixStore* store, const char* key, const char* value, CalmixErrorBuffer error) {
+  return guarded(error, [&] {
     store->store->set(key, std::vector<uint8_t>(value, value + std::strlen(value)));
   });
 }
 
-int calmix_store_add(const CalmixStore* store, const char* key, int64_t amount, int64_t* sum, CalmixSaid said) {
-  return guarded(said, [&] { *sum = store->store->add(key, amount); });
+int calmix_store_add(
+    const CalmixStore* store, const char* key, int64_t amount, int64_t* sum, CalmixErrorBuffer error) {
+  return guarded(error, [&] { *sum = store->store->add(key, amount); });
 }
 
-int calmix_store_get(const CalmixStore* store, const char* key, char* value, size_t room, CalmixSaid said) {
-  return guarded(said, [&] {
+int calmix_store_get(
+    const CalmixStore* store, const char* key, char* value, size_t capacity, CalmixErrorBuffer error) {
+  return guarded(error, [&] {
     std::vector<uint8_t> found = store->store->get(key);
-    if (found.size() >= room) {
-      throw std::length_error("the store has a longer value under this key than was ever written by us");
+    if (found.size() >= capacity) {
+      throw std::length_error("the store has a longer value under this key than calmix writes");
     }
     std::copy(found.begin(), found.end(), value);
     value[found.size()] = '\0';
   });
 }
 
-int calmix_store_wait(const CalmixStore* store, const char* key, int64_t timeout_ms, CalmixSaid said) {
+int calmix_store_wait(const CalmixStore* store, const char* key, int64_t timeout_ms, CalmixErrorBuffer error) {
   auto deadline = Clock::now() + Milliseconds(timeout_ms);
   bool timed_out = false;
-  int code = guarded(said, [&] {
+  int code = guarded(error, [&] {
     if (store->store->hasExtendedApi()) {
       store->store->wait({key}, Milliseconds(timeout_ms));
       return;
     }
-    // A store in a file asks the file again and again as well, but counts its time in whole seconds.
+    // FileStore::wait also polls the file, but counts its timeout in whole seconds.
     while (!timed_out && !store->store->check({key})) {
       timed_out = Clock::now() >= deadline;
       std::this_thread::sleep_for(Milliseconds(10));
@@ -175,14 +180,14 @@ int calmix_store_wait(const CalmixStore* store, const char* key, int64_t timeout
 }
 
 int calmix_store_has(
-    const CalmixStore* store, const char* const* keys, size_t count, bool* all, CalmixSaid said) {
-  return guarded(said, [&] { *all = store->store->check(std::vector<std::string>(keys, keys + count)); });
+    const CalmixStore* store, const char* const* keys, size_t count, bool* all, CalmixErrorBuffer error) {
+  return guarded(error, [&] { *all = store->store->check(std::vector<std::string>(keys, keys + count)); });
 }
 
 int calmix_group_gloo(
     const CalmixStore* store, int rank, int size, const char* host, const char* interface, int64_t timeout_ms,
-    CalmixGroup** group, CalmixSaid said) {
-  return guarded(said, [&] {
+    CalmixGroup** group, CalmixErrorBuffer error) {
+  return guarded(error, [&] {
     using Gloo = c10d::ProcessGroupGloo;
     auto timeout = Milliseconds(timeout_ms);
     auto options = Gloo::Options::create(timeout);
@@ -194,12 +199,13 @@ int calmix_group_gloo(
 }
 
 int calmix_group_nccl(
-    const CalmixStore* store, int rank, int size, int64_t timeout_ms, CalmixGroup** group, CalmixSaid said) {
-  return guarded(said, [&] {
+    const CalmixStore* store, int rank, int size, int64_t timeout_ms, CalmixGroup** group,
+    CalmixErrorBuffer error) {
+  return guarded(error, [&] {
 #ifdef USE_C10D_NCCL
     using Nccl = c10d::ProcessGroupNCCL;
     auto options = Nccl::Options::create();
-    // Its own watchdog ends the process; it comes second.
+    // NCCL's watchdog ends the process, so its timeout is the longer one.
     options->timeout = Milliseconds(2 * timeout_ms);
     auto made = c10::make_intrusive<Nccl>(store->store, rank, size, options);
     *group = new CalmixGroup{made, Milliseconds(timeout_ms), true};
@@ -213,15 +219,16 @@ void calmix_group_free(CalmixGroup* group) {
   guarded({nullptr, 0}, [&] { delete group; });
 }
 
-int calmix_all_reduce(const CalmixGroup* group, void* tensor, const bool* stop, CalmixSaid said) {
-  return guarded(said, [&] {
+int calmix_all_reduce(const CalmixGroup* group, void* tensor, const bool* stop, CalmixErrorBuffer error) {
+  return guarded(error, [&] {
     std::vector<at::Tensor> tensors{tensor_at(tensor)};
     finish(group, group->backend->allreduce(tensors), stop);
   });
 }
 
-int calmix_broadcast(const CalmixGroup* group, void* tensor, int root, const bool* stop, CalmixSaid said) {
-  return guarded(said, [&] {
+int calmix_broadcast(
+    const CalmixGroup* group, void* tensor, int root, const bool* stop, CalmixErrorBuffer error) {
+  return guarded(error, [&] {
     std::vector<at::Tensor> tensors{tensor_at(tensor)};
     c10d::BroadcastOptions options;
     options.rootRank = root;
@@ -230,8 +237,8 @@ int calmix_broadcast(const CalmixGroup* group, void* tensor, int root, const boo
 }
 
 int calmix_all_gather(
-    const CalmixGroup* group, void* output, const void* input, const bool* stop, CalmixSaid said) {
-  return guarded(said, [&] {
+    const CalmixGroup* group, void* output, const void* input, const bool* stop, CalmixErrorBuffer error) {
+  return guarded(error, [&] {
     at::Tensor sent = tensor_at(input);
     finish(group, group->backend->_allgather_base(tensor_at(output), sent), stop);
   });
@@ -239,16 +246,16 @@ int calmix_all_gather(
 
 int calmix_all_to_all(
     const CalmixGroup* group, void* output, const void* input, const int64_t* receive, const int64_t* send,
-    size_t size, const bool* stop, CalmixSaid said) {
-  return guarded(said, [&] {
+    size_t size, const bool* stop, CalmixErrorBuffer error) {
+  return guarded(error, [&] {
     at::Tensor sent = tensor_at(input);
     std::vector<int64_t> received(receive, receive + size), given(send, send + size);
     finish(group, group->backend->alltoall_base(tensor_at(output), sent, received, given), stop);
   });
 }
 
-int calmix_barrier(const CalmixGroup* group, const bool* stop, CalmixSaid said) {
-  return guarded(said, [&] { finish(group, group->backend->barrier(), stop); });
+int calmix_barrier(const CalmixGroup* group, const bool* stop, CalmixErrorBuffer error) {
+  return guarded(error, [&] { finish(group, group->backend->barrier(), stop); });
 }
 
 }

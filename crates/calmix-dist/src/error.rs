@@ -1,28 +1,28 @@
-//! Why processes could not do together what they were asked for.
+//! Why a collective failed.
 
 use std::fmt;
 use std::time::Duration;
 
 use tch::TchError;
 
-/// Why processes could not do together what they were asked for.
+/// Why a collective failed or was refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DistError {
-    /// An operation did not come to its end. What its tensors hold is undefined, and the group is of no more use.
+    /// An operation failed. Its tensors may hold anything, and the group refuses every further operation.
     #[error(transparent)]
     Failed(Box<Failure>),
-    /// An earlier operation of the group failed, so this one was not begun.
+    /// An earlier operation of the group failed, so the group did not start this one.
     #[error(
-        "rank {rank}: {operation} is refused, because an earlier operation of these processes failed; start all of them again"
+        "rank {rank}: {operation} is refused, because an earlier operation of its process group failed; start all processes again"
     )]
     Broken {
-        /// Who was asked.
+        /// The rank that called it.
         rank: usize,
-        /// For what.
+        /// The operation.
         operation: Operation,
     },
-    /// Two processes say that they are the same one.
+    /// Two processes claim the same rank.
     #[error(
         "rank {rank} of {size} has joined already: two processes have the same rank, or two jobs meet at {place}; give every \
          process its own RANK and every job its own MASTER_PORT"
@@ -30,22 +30,22 @@ pub enum DistError {
     Taken {
         /// The rank that two processes claim.
         rank: usize,
-        /// How many processes there are to be.
+        /// The number of processes of the group.
         size: usize,
-        /// Where they met.
+        /// Where the processes meet.
         place: String,
     },
-    /// What was given to an operation contradicts itself; nothing was sent.
+    /// The arguments of an operation contradict each other; nothing was sent.
     #[error("rank {rank}: {operation} cannot be done: {what}")]
     Argument {
-        /// Who was asked.
+        /// The rank that called it.
         rank: usize,
-        /// For what.
+        /// The operation.
         operation: Operation,
         /// The contradiction.
         what: String,
     },
-    /// Tensors of a GPU, without NCCL.
+    /// The tensors are on a GPU, and this build has no NCCL.
     #[error(
         "tensors of a GPU cannot be exchanged: this calmix was built without NCCL; build it with the feature `nccl`, or \
          train on the CPU"
@@ -56,26 +56,26 @@ pub enum DistError {
     Libtorch(#[from] TchError),
 }
 
-/// What is known of an operation that did not come to its end.
+/// An operation that failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// Who says it, counted over all processes of the job.
+    /// The rank that reports it, among all processes of the job.
     pub rank: usize,
-    /// How many processes there are in the group.
+    /// The number of processes in the group.
     pub size: usize,
-    /// What was being done.
+    /// The operation.
     pub operation: Operation,
-    /// For how long.
+    /// How long it ran.
     pub elapsed: Duration,
-    /// How long was allowed.
+    /// The time limit.
     pub timeout: Duration,
-    /// Who did not answer when asked after the failure, counted over all processes of the job.
+    /// The ranks that did not answer after the failure, among all processes of the job.
     pub missing: Vec<usize>,
-    /// Nobody could be asked: what keeps the store cannot be reached.
+    /// The host of the store cannot be reached, so no rank could be asked.
     pub store_lost: bool,
-    /// Who noticed first and in which operation, where it was another process.
+    /// The rank that noticed first and its operation, if it was another rank.
     pub noticed_by: Option<String>,
-    /// What c10d said.
+    /// The message of c10d.
     pub message: String,
 }
 
@@ -90,27 +90,27 @@ impl fmt::Display for Failure {
             self.rank, self.operation
         )?;
         match (&*self.missing, self.store_lost) {
-            ([keeper], true) if self.operation == Operation::Connect => {
+            ([host], true) if self.operation == Operation::Connect => {
                 write!(
                     f,
-                    "the process that keeps the store (rank {keeper}) cannot be reached; was it started?"
+                    "the process that hosts the store (rank {host}) cannot be reached; was it started?"
                 )?;
             }
-            ([keeper], true) => {
+            ([host], true) => {
                 write!(
                     f,
-                    "the process that keeps the store (rank {keeper}) cannot be reached; it died or is frozen"
+                    "the process that hosts the store (rank {host}) cannot be reached; it died or is frozen"
                 )?;
             }
             (_, true) => f.write_str("the store through which the processes met cannot be reached")?,
-            ([], false) if matches!(self.operation, Operation::Connect | Operation::Part) => {
+            ([], false) if matches!(self.operation, Operation::Connect | Operation::Subgroup) => {
                 f.write_str("the processes met, but could not be connected")?;
             }
             ([], false) => f.write_str("every process is alive")?,
             (late, false) if self.operation == Operation::Connect => {
                 write!(
                     f,
-                    "{} did not come; are all started, with the same MASTER_ADDR and MASTER_PORT?",
+                    "{} did not join; are all started, with the same MASTER_ADDR and MASTER_PORT?",
                     ranks(late)
                 )?;
             }
@@ -129,20 +129,20 @@ fn ranks(ranks: &[usize]) -> String {
     format!("rank{} {}", if ranks.len() == 1 { "" } else { "s" }, names.join(", "))
 }
 
-/// What processes do together.
+/// An operation of a process group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 #[allow(missing_docs)]
 pub enum Operation {
     Connect,
-    Part,
+    Subgroup,
     AllReduce,
     Broadcast,
     AllGather,
     AllToAll,
     TreeSum,
-    GatherBytes,
-    ExchangeBytes,
+    AllGatherBytes,
+    AllToAllBytes,
     BroadcastBytes,
     Barrier,
     Abort,
@@ -152,15 +152,15 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Connect => "connecting",
-            Self::Part => "connecting a part",
+            Self::Subgroup => "connecting a subgroup",
             Self::AllReduce => "all-reduce",
             Self::Broadcast => "broadcast",
             Self::AllGather => "all-gather",
             Self::AllToAll => "all-to-all",
-            Self::TreeSum => "the sum over parts",
-            Self::GatherBytes => "gathering bytes",
-            Self::ExchangeBytes => "exchanging bytes",
-            Self::BroadcastBytes => "broadcasting bytes",
+            Self::TreeSum => "tree sum",
+            Self::AllGatherBytes => "all-gather of bytes",
+            Self::AllToAllBytes => "all-to-all of bytes",
+            Self::BroadcastBytes => "broadcast of bytes",
             Self::Barrier => "barrier",
             Self::Abort => "abort",
         })

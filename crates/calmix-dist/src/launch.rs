@@ -1,101 +1,101 @@
-//! Who we are among the processes of a job, as the launcher says it in the environment.
+//! The rank of this process, as the launcher sets it in the environment.
 //!
-//! torchrun (which Kubeflow starts) and `calmix train --processes` set `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE`,
-//! `MASTER_ADDR` and `MASTER_PORT`; Slurm's `srun` sets variables of its own.
+//! torchrun (which Kubeflow starts) and `calmix train --processes` set `RANK`, `WORLD_SIZE`, `LOCAL_RANK`,
+//! `LOCAL_WORLD_SIZE`, `MASTER_ADDR` and `MASTER_PORT`; Slurm's `srun` sets variables of its own.
 
 mod slurm;
 
 use std::str::FromStr;
 
-/// A process among the processes of a job.
+/// The variables of a launcher: the rank of this process, and how it reaches its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// Which one this is, from 0.
+pub struct LaunchInfo {
+    /// The rank of this process, from 0.
     pub rank: usize,
-    /// How many there are.
+    /// The number of processes.
     pub world: usize,
-    /// Which one this is on its host; its GPU has the same number.
+    /// The rank of this process on its host; it uses the GPU of the same number.
     pub local_rank: usize,
-    /// How many there are on this host.
+    /// The number of processes on this host.
     pub local_world: usize,
-    /// Where the store is that they meet at.
+    /// The host and port of the store.
     pub master: (String, u16),
-    /// How often the job has been started again.
+    /// The number of restarts of the job so far.
     pub attempt: u32,
-    /// What the launcher calls the job: two jobs that were given the same port do not take each other's processes.
+    /// The launcher's name of the job. It keeps the processes of two jobs on the same port apart.
     pub job: String,
-    /// Who keeps the store.
-    pub keeper: Keeper,
-    /// Who said all that.
+    /// Which process hosts the store.
+    pub store_host: StoreHost,
+    /// The launcher that set the variables.
     pub launcher: Launcher,
 }
 
-/// Who keeps the store at which processes meet.
+/// Which process hosts the store at which processes meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keeper {
+pub enum StoreHost {
     /// Rank 0.
     FirstRank,
-    /// The launcher; nobody of us.
+    /// The launcher.
     Launcher,
 }
 
-impl Keeper {
-    /// The rank that keeps the store, where it is one.
+impl StoreHost {
+    /// The rank that hosts the store; `None` if the launcher does.
     pub fn rank(self) -> Option<usize> {
         (self == Self::FirstRank).then_some(0)
     }
 }
 
-/// Who started the processes.
+/// The program that started the processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Launcher {
     /// PyTorch's `torchrun`.
     Torchrun,
     /// Slurm's `srun`.
     Slurm,
-    /// Whoever set torchrun's variables: Kubeflow, `calmix train --processes`, a script.
+    /// Another program that sets torchrun's variables: Kubeflow, `calmix train --processes`, a script.
     Variables,
 }
 
-/// An environment that says half of who we are, or contradicts itself.
+/// An environment that is incomplete or contradicts itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// Others are set without it.
+    /// A variable is missing although another one is set.
     #[error("{set} is set, but {missing} is not: a launcher sets both; for a single process unset {set}")]
     Missing {
-        /// What lacks.
+        /// The missing variable.
         missing: &'static str,
-        /// What made us look for it.
+        /// The variable that is set.
         set: &'static str,
     },
-    /// A value that cannot be.
+    /// A value is invalid.
     #[error("{name}={value} cannot be: {why}")]
     Value {
         /// The variable.
         name: &'static str,
-        /// What it says.
+        /// Its value.
         value: String,
-        /// What is wrong with that.
+        /// What is wrong with it.
         why: String,
     },
 }
 
-impl Place {
-    /// Reads an environment; `None` where no launcher has set anything.
+impl LaunchInfo {
+    /// Reads the environment; `None` if no launcher has set it.
     ///
     /// # Errors
     ///
     /// When variables are missing, are no numbers, or contradict each other.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, LaunchError> {
-        let environment = Environment { variable: &|name| variable(name).filter(|value| !value.is_empty()) };
-        match environment.text("RANK").or_else(|| environment.text("WORLD_SIZE")) {
-            Some(_) => torchrun(&environment).map(Some),
-            None => slurm::place(&environment),
+        let variables = LaunchVariables { lookup: &|name| variable(name).filter(|value| !value.is_empty()) };
+        match variables.text("RANK").or_else(|| variables.text("WORLD_SIZE")) {
+            Some(_) => torchrun(&variables).map(Some),
+            None => slurm::launch_info(&variables),
         }
     }
 
-    /// The variables that say this to a process, as torchrun sets them.
+    /// The variables that pass this to a process, as torchrun sets them.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
         vec![
             ("RANK", self.rank.to_string()),
@@ -130,23 +130,23 @@ impl Place {
     }
 }
 
-fn torchrun(environment: &Environment) -> Result<Place, LaunchError> {
-    let set = if environment.text("RANK").is_some() { "RANK" } else { "WORLD_SIZE" };
-    let local_rank = environment.number("LOCAL_RANK")?;
-    let run = environment.text("TORCHELASTIC_RUN_ID");
-    let agent = environment.text("TORCHELASTIC_USE_AGENT_STORE");
-    Place {
-        rank: environment.needed("RANK", set)?,
-        world: environment.needed("WORLD_SIZE", set)?,
-        // Kubeflow starts one process a host and says neither.
+fn torchrun(variables: &LaunchVariables) -> Result<LaunchInfo, LaunchError> {
+    let set = if variables.text("RANK").is_some() { "RANK" } else { "WORLD_SIZE" };
+    let local_rank = variables.number("LOCAL_RANK")?;
+    let run = variables.text("TORCHELASTIC_RUN_ID");
+    let agent = variables.text("TORCHELASTIC_USE_AGENT_STORE");
+    LaunchInfo {
+        rank: variables.needed("RANK", set)?,
+        world: variables.needed("WORLD_SIZE", set)?,
+        // Kubeflow starts one process on each host and sets neither.
         local_rank: local_rank.unwrap_or(0),
-        local_world: environment.number("LOCAL_WORLD_SIZE")?.unwrap_or(local_rank.unwrap_or(0) + 1),
-        master: (environment.needed_text("MASTER_ADDR", set)?, environment.needed("MASTER_PORT", set)?),
-        attempt: environment.number("TORCHELASTIC_RESTART_COUNT")?.unwrap_or(0),
-        keeper: if agent.is_some_and(|agent| agent.eq_ignore_ascii_case("true")) {
-            Keeper::Launcher
+        local_world: variables.number("LOCAL_WORLD_SIZE")?.unwrap_or(local_rank.unwrap_or(0) + 1),
+        master: (variables.needed_text("MASTER_ADDR", set)?, variables.needed("MASTER_PORT", set)?),
+        attempt: variables.number("TORCHELASTIC_RESTART_COUNT")?.unwrap_or(0),
+        store_host: if agent.is_some_and(|agent| agent.eq_ignore_ascii_case("true")) {
+            StoreHost::Launcher
         } else {
-            Keeper::FirstRank
+            StoreHost::FirstRank
         },
         launcher: if run.is_some() { Launcher::Torchrun } else { Launcher::Variables },
         job: run.unwrap_or_default(),
@@ -154,14 +154,14 @@ fn torchrun(environment: &Environment) -> Result<Place, LaunchError> {
     .checked()
 }
 
-/// Variables by name, as texts and as numbers.
-struct Environment<'a> {
-    variable: &'a dyn Fn(&str) -> Option<String>,
+/// The variables of the environment, as texts and as numbers.
+struct LaunchVariables<'a> {
+    lookup: &'a dyn Fn(&str) -> Option<String>,
 }
 
-impl Environment<'_> {
+impl LaunchVariables<'_> {
     fn text(&self, name: &str) -> Option<String> {
-        (self.variable)(name)
+        (self.lookup)(name)
     }
 
     fn number<N: FromStr>(&self, name: &'static str) -> Result<Option<N>, LaunchError> {

@@ -1,31 +1,31 @@
-//! One order of adding for any number of processes.
+//! One order of addition for any number of processes.
 //!
-//! Floating-point addition depends on its order. N logical parts are therefore always added along the same binary tree:
-//! the left child of a node over `len` parts has the largest power of two below `len`, the right one the rest. With W
-//! processes, W dividing N, each holds N/W neighbouring parts. It adds up the largest subtrees among them; what is above
-//! those subtrees is added by whoever owns a stretch of the vector, again along the tree. No addition is ever made that
-//! the tree does not have, so the bits are the same for every W.
+//! Floating-point addition depends on its order. So N logical shards are always added along the same binary tree: the
+//! left child of a node over `len` shards has the largest power of two below `len`, the right child the rest. With W
+//! processes, W dividing N, each rank holds N/W neighbouring shards and adds the largest subtrees among them. Each rank
+//! then owns a stretch of the vector and adds the subtrees of all ranks there, again along the tree. Every addition is
+//! one of the tree's, so the bits are the same for every W.
 //!
-//! Where N and W are powers of two every process has one subtree, and a process sends 2·P·(W−1)/W numbers of a vector of
-//! P: as much as a ring all-reduce. Other divisors cost more: six parts on three processes need up to twice that.
+//! If N and W are powers of two, every rank has one subtree and sends 2·P·(W−1)/W numbers of a vector of
+//! P: as much as a ring all-reduce. Other divisors cost more: six shards on three processes need up to twice that.
 
 use std::ops::Range;
 
-/// How many of `len` > 1 parts are in the left subtree.
+/// How many of `len` > 1 shards are in the left subtree.
 fn left(len: usize) -> usize {
     len.next_power_of_two() / 2
 }
 
-/// The largest subtrees of the tree over `parts` parts that lie inside `held`, from left to right.
+/// The largest subtrees of the tree over `shards` shards that lie inside `held`, from left to right.
 ///
 /// ```
 /// // ((0 1) (2 3)) (4 5): of three processes the middle one has half of the left tree.
 /// assert_eq!(calmix_dist::tree::subtrees(6, &(2..4)), [2..4]);
 /// assert_eq!(calmix_dist::tree::subtrees(6, &(0..3)), [0..2, 2..3]);
 /// ```
-pub fn subtrees(parts: usize, held: &Range<usize>) -> Vec<Range<usize>> {
+pub fn subtrees(shards: usize, held: &Range<usize>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    collect(0..parts, held, &mut found);
+    collect(0..shards, held, &mut found);
     found
 }
 
@@ -42,28 +42,28 @@ fn collect(node: Range<usize>, held: &Range<usize>, found: &mut Vec<Range<usize>
     collect(middle..node.end, held, found);
 }
 
-/// Adds along the tree over `parts` parts, given the sums of subtrees that cover it, from left to right.
+/// Adds along the tree over `shards` shards, given the sums of subtrees that cover it, from left to right.
 ///
-/// `None` where the subtrees do not cover the tree, or there are no parts.
+/// `None` if the subtrees do not cover the tree, or if there are no shards.
 ///
 /// # Errors
 ///
 /// The first of `add`.
 pub fn fold<T, E>(
-    parts: usize,
+    shards: usize,
     leaves: Vec<(Range<usize>, T)>,
     mut add: impl FnMut(T, T) -> Result<T, E>,
 ) -> Result<Option<T>, E> {
     let mut leaves = leaves.into_iter().peekable();
-    let sum = node(0..parts, &mut leaves, &mut add)?;
+    let sum = node(0..shards, &mut leaves, &mut add)?;
     Ok(sum.filter(|_| leaves.peek().is_none()))
 }
 
-type Leaves<T> = std::iter::Peekable<std::vec::IntoIter<(Range<usize>, T)>>;
+type SubtreeSums<T> = std::iter::Peekable<std::vec::IntoIter<(Range<usize>, T)>>;
 
 fn node<T, E>(
     at: Range<usize>,
-    leaves: &mut Leaves<T>,
+    leaves: &mut SubtreeSums<T>,
     add: &mut impl FnMut(T, T) -> Result<T, E>,
 ) -> Result<Option<T>, E> {
     if let Some((_, sum)) = leaves.next_if(|(leaf, _)| *leaf == at) {
@@ -78,40 +78,39 @@ fn node<T, E>(
     add(first, second).map(Some)
 }
 
-/// Sums of neighbouring parts, added along the tree as the parts come. However many parts there are, it holds no more
-/// than the logarithm of their number.
+/// Sums of neighbouring shards, added along the tree as the shards come. It holds at most 1 + log₂ N sums of N shards.
 ///
 /// ```
 /// let mut sums = calmix_dist::tree::PartialSums::new(4, 0);
-/// for part in [0.1_f32, 0.2, 0.3, 0.4] {
-///     sums.push(part, |a, b| Ok::<_, std::convert::Infallible>(a + b))?;
+/// for shard in [0.1_f32, 0.2, 0.3, 0.4] {
+///     sums.push(shard, |a, b| Ok::<_, std::convert::Infallible>(a + b))?;
 /// }
 /// assert_eq!(sums.subtrees(), &[(0..4, (0.1 + 0.2) + (0.3 + 0.4))]);
 /// # Ok::<(), std::convert::Infallible>(())
 /// ```
 #[derive(Debug)]
 pub struct PartialSums<T> {
-    parts: usize,
+    shards: usize,
     next: usize,
     sums: Vec<(Range<usize>, T)>,
 }
 
 impl<T> PartialSums<T> {
-    /// Before the first part, which is part `first` of the `parts` parts of the tree.
-    pub fn new(parts: usize, first: usize) -> Self {
-        Self { parts, next: first, sums: Vec::new() }
+    /// Starts empty, before shard `first` of the tree's `shards` shards.
+    pub fn new(shards: usize, first: usize) -> Self {
+        Self { shards, next: first, sums: Vec::new() }
     }
 
-    /// Adds the next part to whatever the tree adds it to.
+    /// Adds the next shard along the tree.
     ///
     /// # Errors
     ///
     /// The first of `add`.
-    pub fn push<E>(&mut self, part: T, mut add: impl FnMut(T, T) -> Result<T, E>) -> Result<(), E> {
-        let (mut at, mut sum) = (self.next..self.next + 1, part);
+    pub fn push<E>(&mut self, shard: T, mut add: impl FnMut(T, T) -> Result<T, E>) -> Result<(), E> {
+        let (mut at, mut sum) = (self.next..self.next + 1, shard);
         self.next += 1;
         while let Some((left, first)) =
-            self.sums.pop_if(|(left, _)| is_node(0..self.parts, left.start, at.start, at.end))
+            self.sums.pop_if(|(left, _)| is_node(0..self.shards, left.start, at.start, at.end))
         {
             (at, sum) = (left.start..at.end, add(first, sum)?);
         }
@@ -119,17 +118,17 @@ impl<T> PartialSums<T> {
         Ok(())
     }
 
-    /// How many parts the tree has.
-    pub fn parts(&self) -> usize {
-        self.parts
+    /// The number of shards of the tree.
+    pub fn shards(&self) -> usize {
+        self.shards
     }
 
-    /// The sums of the largest subtrees among the parts so far, from left to right.
+    /// The sums of the largest subtrees among the shards so far, from left to right.
     pub fn subtrees(&self) -> &[(Range<usize>, T)] {
         &self.sums
     }
 
-    /// The same, to keep.
+    /// The same, by value.
     pub fn into_subtrees(self) -> Vec<(Range<usize>, T)> {
         self.sums
     }
@@ -147,13 +146,13 @@ fn is_node(node: Range<usize>, start: usize, middle: usize, end: usize) -> bool 
     is_node(node.start..split, start, middle, end) || is_node(split..node.end, start, middle, end)
 }
 
-/// Which parts a process holds: the same number each, neighbours.
-pub(crate) fn held(parts: usize, rank: usize, size: usize) -> Range<usize> {
-    let each = parts / size;
+/// The shards that a rank holds: neighbours, the same number on each rank.
+pub(crate) fn held(shards: usize, rank: usize, size: usize) -> Range<usize> {
+    let each = shards / size;
     rank * each..(rank + 1) * each
 }
 
-/// Which stretch of a vector a process adds up: equal ones, except at the end.
+/// The stretch of a vector that a rank adds: equal lengths, except at the end.
 pub(crate) fn stretch(length: i64, rank: usize, size: usize) -> Range<i64> {
     let each = length.unsigned_abs().div_ceil(size as u64) as i64;
     let start = (each * rank as i64).min(length);
@@ -169,59 +168,59 @@ mod tests {
     use super::*;
 
     /// The definition.
-    fn plain(parts: &[f32]) -> f32 {
-        if let [one] = parts {
+    fn plain(shards: &[f32]) -> f32 {
+        if let [one] = shards {
             return *one;
         }
-        let (first, second) = parts.split_at(left(parts.len()));
+        let (first, second) = shards.split_at(left(shards.len()));
         plain(first) + plain(second)
     }
 
-    fn along(parts: usize, leaves: Vec<(Range<usize>, f32)>) -> f32 {
-        fold::<_, Infallible>(parts, leaves, |a, b| Ok(a + b)).expect("infallible").expect("covered")
+    fn along(shards: usize, leaves: Vec<(Range<usize>, f32)>) -> f32 {
+        fold::<_, Infallible>(shards, leaves, |a, b| Ok(a + b)).expect("infallible").expect("covered")
     }
 
-    fn divisors(parts: usize) -> impl Iterator<Item = usize> {
-        (1..=parts).filter(move |size| parts.is_multiple_of(*size))
+    fn divisors(shards: usize) -> impl Iterator<Item = usize> {
+        (1..=shards).filter(move |size| shards.is_multiple_of(*size))
     }
 
     /// As `size` processes add: subtrees first, the rest by one of them.
-    fn together(parts: &[f32], size: usize) -> f32 {
+    fn together(shards: &[f32], size: usize) -> f32 {
         let whole = (0..size).flat_map(|rank| {
-            let held = held(parts.len(), rank, size);
-            let mut sums = PartialSums::new(parts.len(), held.start);
-            for part in &parts[held.clone()] {
-                sums.push(*part, |a, b| Ok::<_, Infallible>(a + b)).expect("infallible");
-                assert!(sums.subtrees().len() <= 1 + parts.len().ilog2() as usize);
+            let held = held(shards.len(), rank, size);
+            let mut sums = PartialSums::new(shards.len(), held.start);
+            for shard in &shards[held.clone()] {
+                sums.push(*shard, |a, b| Ok::<_, Infallible>(a + b)).expect("infallible");
+                assert!(sums.subtrees().len() <= 1 + shards.len().ilog2() as usize);
             }
             let ranges: Vec<_> = sums.subtrees().iter().map(|(range, _)| range.clone()).collect();
-            assert_eq!(ranges, subtrees(parts.len(), &held));
+            assert_eq!(ranges, subtrees(shards.len(), &held));
             sums.into_subtrees()
         });
-        along(parts.len(), whole.collect())
+        along(shards.len(), whole.collect())
     }
 
     proptest! {
         #[test]
         fn every_number_of_processes_gives_the_bits_of_the_definition(
-            parts in prop::collection::vec(-1e3_f32..1e3, 1..=16),
+            shards in prop::collection::vec(-1e3_f32..1e3, 1..=16),
         ) {
-            for size in divisors(parts.len()) {
-                prop_assert_eq!(together(&parts, size).to_bits(), plain(&parts).to_bits());
+            for size in divisors(shards.len()) {
+                prop_assert_eq!(together(&shards, size).to_bits(), plain(&shards).to_bits());
             }
         }
     }
 
     #[test]
     fn subtrees_cover_the_tree_without_overlap() {
-        for parts in 1..=16 {
-            for size in divisors(parts) {
+        for shards in 1..=16 {
+            for size in divisors(shards) {
                 let all: Vec<_> =
-                    (0..size).flat_map(|rank| subtrees(parts, &held(parts, rank, size))).collect();
+                    (0..size).flat_map(|rank| subtrees(shards, &held(shards, rank, size))).collect();
                 let covered: Vec<usize> = all.iter().cloned().flatten().collect();
-                assert_eq!(covered, (0..parts).collect::<Vec<_>>(), "{size} of {parts}");
-                if parts.is_power_of_two() {
-                    assert_eq!(all.len(), size, "one subtree each, {size} of {parts}");
+                assert_eq!(covered, (0..shards).collect::<Vec<_>>(), "{size} of {shards}");
+                if shards.is_power_of_two() {
+                    assert_eq!(all.len(), size, "one subtree each, {size} of {shards}");
                 }
             }
         }
@@ -230,8 +229,8 @@ mod tests {
     #[test]
     #[allow(clippy::single_range_in_vec_init)]
     fn awkward_divisors_have_the_subtrees_one_draws_on_paper() {
-        let of = |parts, size| -> Vec<_> {
-            (0..size).map(|rank| subtrees(parts, &held(parts, rank, size))).collect()
+        let of = |shards, size| -> Vec<_> {
+            (0..size).map(|rank| subtrees(shards, &held(shards, rank, size))).collect()
         };
         assert_eq!(of(6, 2), [vec![0..2, 2..3], vec![3..4, 4..6]]);
         assert_eq!(of(6, 3), [[0..2], [2..4], [4..6]]);
@@ -243,7 +242,7 @@ mod tests {
     #[test]
     fn what_does_not_cover_the_tree_has_no_sum() {
         let sum =
-            |parts, leaves| fold::<f32, Infallible>(parts, leaves, |a, b| Ok(a + b)).expect("infallible");
+            |shards, leaves| fold::<f32, Infallible>(shards, leaves, |a, b| Ok(a + b)).expect("infallible");
         assert_eq!(sum(0, vec![]), None);
         assert_eq!(sum(2, vec![(0..1, 1.0)]), None);
         assert_eq!(sum(2, vec![(0..2, 1.0), (2..3, 1.0)]), None);

@@ -1,4 +1,4 @@
-//! What a step is trained on, lent by whoever made it.
+//! The batch of a step, borrowed from the loader.
 
 use crate::error::EngineError;
 use crate::images::Size;
@@ -10,16 +10,16 @@ pub struct Batch<'a> {
     /// The step, for messages.
     pub step: u64,
     /// The labelled rows.
-    pub labelled: Labelled<'a>,
+    pub labelled: LabelledRows<'a>,
     /// The unlabelled rows; none in supervised training.
-    pub unlabelled: Unlabelled<'a>,
+    pub unlabelled: UnlabelledRows<'a>,
     /// Which rows are in which shard.
     pub partition: &'a Partition,
 }
 
 /// Labelled samples, weakly augmented.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Labelled<'a> {
+pub struct LabelledRows<'a> {
     /// Which samples.
     pub ids: &'a [u64],
     /// Their classes.
@@ -30,7 +30,7 @@ pub struct Labelled<'a> {
 
 /// Unlabelled samples in two views.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unlabelled<'a> {
+pub struct UnlabelledRows<'a> {
     /// Which samples.
     pub ids: &'a [u64],
     /// Their weak views.

@@ -68,7 +68,7 @@ pub struct Outputs {
 
 /// Everything of an engine that changes: what a checkpoint keeps. The first three are safetensors files.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Snapshot {
+pub struct EngineSnapshot {
     /// The live weights and BatchNorm's statistics.
     pub live: Vec<u8>,
     /// The average of the weights, with BatchNorm's statistics: a model to use.
@@ -194,9 +194,9 @@ impl Engine {
     ///
     /// # Errors
     /// If the device fails.
-    pub fn snapshot(&self) -> Result<Snapshot, EngineError> {
+    pub fn snapshot(&self) -> Result<EngineSnapshot, EngineError> {
         let (layout, statistics) = (self.layout(), &self.model.statistics);
-        Ok(Snapshot {
+        Ok(EngineSnapshot {
             live: weights::write(layout, &self.model.parameters, Some(statistics))?,
             ema: weights::write(layout, &self.average, Some(statistics))?,
             momentum: weights::write(layout, &self.velocity, None)?,
@@ -208,7 +208,7 @@ impl Engine {
     ///
     /// # Errors
     /// If one of its files is not of this network; nothing has changed then.
-    pub fn restore(&mut self, snapshot: &Snapshot) -> Result<(), EngineError> {
+    pub fn restore(&mut self, snapshot: &EngineSnapshot) -> Result<(), EngineError> {
         let (layout, device) = (self.layout(), self.model.device);
         let empty = || Flat::zeros(layout, device);
         let (mut live, mut average, mut velocity) = (empty()?, empty()?, empty()?);

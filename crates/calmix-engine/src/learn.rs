@@ -6,7 +6,7 @@
 
 use calmix_core::loss::LossTerm;
 use calmix_core::method::Method;
-use calmix_dist::Processes;
+use calmix_dist::ProcessGroup;
 use tch::{Kind, TchError, Tensor};
 
 use crate::engine::Engine;
@@ -41,7 +41,7 @@ impl Engine {
     /// finite: nothing has changed then, and the error names the step.
     pub fn learn(
         &mut self,
-        processes: &Processes,
+        processes: &ProcessGroup,
         method: &Method,
         mut observed: Observed,
         plan: &LocalPlan,
@@ -60,7 +60,7 @@ impl Engine {
         let mut sums = processes.begin_sum(plan.shards.len());
         for (n, shard_plan) in plan.shards.iter().enumerate() {
             let contribution = self.contribution(method, &terms, &mut observed, shard_plan, n)?;
-            processes.add_part(&mut sums, contribution)?;
+            processes.add_to_sum(&mut sums, contribution)?;
         }
         let _no_gradient = tch::no_grad_guard();
         let sum = processes.finish_sum(sums)?;

@@ -10,8 +10,8 @@
 //! use calmix_core::preset;
 //! use calmix_core::pseudo::{Base, FixMatch};
 //! use calmix_core::rng::Seed;
-//! use calmix_dist::Processes;
-//! use calmix_engine::batch::{Batch, Labelled, Unlabelled};
+//! use calmix_dist::ProcessGroup;
+//! use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 //! use calmix_engine::device::Device;
 //! use calmix_engine::engine::{Engine, Settings, Weights};
 //! use calmix_engine::images::{Normalisation, Size};
@@ -44,14 +44,14 @@
 //! let (x, weak, strong) = (pictures(3), pictures(4), pictures(4));
 //! let batch = Batch {
 //!     step: 0,
-//!     labelled: Labelled { ids: &ids, labels: &[0, 1, 2], pixels: &x },
-//!     unlabelled: Unlabelled { ids: &more, weak: &weak, strong: &strong },
+//!     labelled: LabelledRows { ids: &ids, labels: &[0, 1, 2], pixels: &x },
+//!     unlabelled: UnlabelledRows { ids: &more, weak: &weak, strong: &strong },
 //!     partition: &Partition::whole(3, 4),
 //! };
 //! let observed = engine.observe(&method, &batch, false)?;
 //! let planned = planner.plan(&observed.observation()?, &[0, 1, 2, 3], batch.step)?;
 //! let plan = planner.commit(planned);
-//! let output = engine.learn(&Processes::alone(), &method, observed, &plan.into(), 0.03)?;
+//! let output = engine.learn(&ProcessGroup::alone(), &method, observed, &plan.into(), 0.03)?;
 //! assert!(output.total > 0.0);
 //! assert_eq!(engine.predict(&x, Weights::Ema)?.logits.len(), 3 * 3);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -60,7 +60,7 @@
 //! # The same bits again
 //!
 //! On a processor a step is a pure function of the engine, the batch and the number of threads. A
-//! [`Snapshot`](engine::Snapshot) restores it bit for bit. On a GPU libtorch may sum in any order in some
+//! [`EngineSnapshot`](engine::EngineSnapshot) restores it bit for bit. On a GPU libtorch may sum in any order in some
 //! convolutions; nothing is promised there yet.
 #![forbid(unsafe_code)]
 // libtorch counts in i64; nothing that fits into memory is too large for it.

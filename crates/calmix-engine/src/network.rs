@@ -11,16 +11,17 @@ mod wide_resnet;
 use std::fmt;
 use std::str::FromStr;
 
+use calmix_core::settings::{self, Form, SettingType, choice};
 use serde::{Deserialize, Serialize};
 use tch::{TchError, Tensor};
 
-pub use layout::{Init, Layout, Parameter, Statistics};
-pub use wide_resnet::Shape;
+pub use layout::{Init, Layout, Parameter, StatisticsLayer};
+pub use wide_resnet::WideResNetShape;
 
 pub(crate) use layout::{ParameterId, Region, StatisticsId};
 
 use layer::Pass;
-use layout::Builder;
+use layout::LayoutBuilder;
 use resnet::ResNet50;
 use wide_resnet::WideResNet;
 
@@ -35,24 +36,27 @@ use wide_resnet::WideResNet;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Architecture(Kind);
+pub struct Architecture(ArchitectureKind);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum ArchitectureKind {
     /// Checked to have stages.
-    WideResNet(Shape),
+    WideResNet(WideResNetShape),
     ResNet50,
 }
 
-/// What the first block of the later stages of a Wide ResNet reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FirstBlock {
-    /// The activated input on the main path, the raw one on the shortcut, as Google's implementation has it.
-    #[default]
-    Google,
-    /// The raw input on both, as the ports to PyTorch have it: for weights from there.
-    Torch,
+choice! {
+    /// What the first block of the later stages of a Wide ResNet reads.
+    FirstBlock = Google {
+        /// The main path begins with the activated input, as in Google's code.
+        ///
+        /// The shortcut begins with the raw one.
+        Google = "google",
+        /// The main path begins with the raw input, as in every port to PyTorch.
+        ///
+        /// So does the shortcut: for weights from there.
+        Torch = "torch",
+    }
 }
 
 /// Not the name of a network.
@@ -75,22 +79,32 @@ pub(crate) struct Output {
 /// A network's layers.
 #[derive(Debug)]
 pub struct Network {
-    layers: Layers,
+    layers: NetworkLayers,
     layout: Layout,
 }
 
 #[derive(Debug)]
-enum Layers {
+enum NetworkLayers {
     WideResNet(WideResNet),
     ResNet50(ResNet50),
 }
 
+impl SettingType for Architecture {
+    fn shape() -> settings::Shape {
+        settings::Shape::Value(settings::Kind::Form(Form {
+            expected: "a network: wrn-10-1, wrn-10-2, wrn-16-2, wrn-28-2, wrn-28-8, wrn-37-2 or resnet-50",
+            pattern: "^(wrn-[0-9]+-[0-9]+|resnet-50)$",
+            has: |text| text.parse::<Architecture>().is_ok(),
+        }))
+    }
+}
+
 impl Architecture {
-    /// What the running statistics of its BatchNorm take of each batch by themselves.
+    /// What the running statistics of its BatchNormLayer take of each batch by themselves.
     pub fn norm_momentum(self) -> f64 {
         match self.0 {
-            Kind::WideResNet(_) => wide_resnet::MOMENTUM,
-            Kind::ResNet50 => resnet::MOMENTUM,
+            ArchitectureKind::WideResNet(_) => wide_resnet::MOMENTUM,
+            ArchitectureKind::ResNet50 => resnet::MOMENTUM,
         }
     }
 }
@@ -98,13 +112,15 @@ impl Architecture {
 impl Network {
     /// The network of that name for `classes` classes.
     pub fn new(architecture: Architecture, first: FirstBlock, classes: usize) -> Self {
-        let mut builder = Builder::default();
+        let mut builder = LayoutBuilder::default();
         let wide = match architecture.0 {
-            Kind::WideResNet(shape) => WideResNet::new(shape, first, classes, &mut builder),
-            Kind::ResNet50 => None,
+            ArchitectureKind::WideResNet(shape) => WideResNet::new(shape, first, classes, &mut builder),
+            ArchitectureKind::ResNet50 => None,
         };
-        let layers =
-            wide.map_or_else(|| Layers::ResNet50(ResNet50::new(classes, &mut builder)), Layers::WideResNet);
+        let layers = wide.map_or_else(
+            || NetworkLayers::ResNet50(ResNet50::new(classes, &mut builder)),
+            NetworkLayers::WideResNet,
+        );
         Self { layers, layout: builder.layout }
     }
 
@@ -116,8 +132,8 @@ impl Network {
     /// Images are (rows, 3, height, width), channels-last, in the precision of the pass.
     pub(crate) fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError> {
         match &self.layers {
-            Layers::WideResNet(layers) => layers.forward(images, pass),
-            Layers::ResNet50(layers) => layers.forward(images, pass),
+            NetworkLayers::WideResNet(layers) => layers.forward(images, pass),
+            NetworkLayers::ResNet50(layers) => layers.forward(images, pass),
         }
     }
 }
@@ -125,8 +141,10 @@ impl Network {
 impl fmt::Display for Architecture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Kind::WideResNet(Shape { depth, width }) => write!(f, "wrn-{depth}-{width}"),
-            Kind::ResNet50 => f.write_str("resnet-50"),
+            ArchitectureKind::WideResNet(WideResNetShape { depth, width }) => {
+                write!(f, "wrn-{depth}-{width}")
+            }
+            ArchitectureKind::ResNet50 => f.write_str("resnet-50"),
         }
     }
 }
@@ -137,12 +155,12 @@ impl FromStr for Architecture {
     fn from_str(name: &str) -> Result<Self, UnknownArchitecture> {
         let wide = || {
             let (depth, width) = name.strip_prefix("wrn-")?.split_once('-')?;
-            let shape = Shape { depth: depth.parse().ok()?, width: width.parse().ok()? };
+            let shape = WideResNetShape { depth: depth.parse().ok()?, width: width.parse().ok()? };
             // Deeper or wider than anything published is a typing error, and would take all memory.
             let sane = shape.depth <= 1_000 && (1..=100).contains(&shape.width);
-            (sane && shape.stages().is_some()).then_some(Kind::WideResNet(shape))
+            (sane && shape.stages().is_some()).then_some(ArchitectureKind::WideResNet(shape))
         };
-        let kind = if name == "resnet-50" { Some(Kind::ResNet50) } else { wide() };
+        let kind = if name == "resnet-50" { Some(ArchitectureKind::ResNet50) } else { wide() };
         kind.map(Self).ok_or_else(|| UnknownArchitecture(name.to_owned()))
     }
 }

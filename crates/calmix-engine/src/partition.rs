@@ -13,7 +13,7 @@ use crate::error::EngineError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
     /// The shards that this process runs, in order.
-    pub shards: Vec<Shard>,
+    pub shards: Vec<ShardRows>,
     /// Shards of the whole step.
     pub all: usize,
     /// Groups of the whole step.
@@ -26,7 +26,7 @@ pub struct Partition {
 
 /// The rows of a batch that make up one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shard {
+pub struct ShardRows {
     /// Of the labelled rows.
     pub labelled: Range<usize>,
     /// Of the unlabelled rows.
@@ -36,7 +36,7 @@ pub struct Shard {
 impl Partition {
     /// One group in one shard: all of a batch.
     pub fn whole(labelled: usize, unlabelled: usize) -> Self {
-        let shard = Shard { labelled: 0..labelled, unlabelled: 0..unlabelled };
+        let shard = ShardRows { labelled: 0..labelled, unlabelled: 0..unlabelled };
         Self { shards: vec![shard], all: 1, groups: 1, labelled, unlabelled }
     }
 
@@ -44,7 +44,7 @@ impl Partition {
     pub(crate) fn check(&self, batch: &Batch<'_>) -> Result<(), EngineError> {
         let misfit = |sentence: &str| Err(EngineError::Misfit(sentence.to_owned()));
         let mut at = (0, 0);
-        for Shard { labelled, unlabelled } in &self.shards {
+        for ShardRows { labelled, unlabelled } in &self.shards {
             if (labelled.start, unlabelled.start) != at || labelled.is_empty() {
                 return misfit("shards of a batch that do not follow each other, or have no labelled row");
             }
@@ -60,7 +60,7 @@ impl Partition {
     }
 }
 
-impl Shard {
+impl ShardRows {
     /// Images of its batch: one view of each labelled row, two of each unlabelled one.
     pub(crate) fn images(&self) -> usize {
         self.labelled.len() + 2 * self.unlabelled.len()

@@ -5,7 +5,7 @@ use calmix_core::plan::StepPlan;
 use calmix_core::pseudo::PseudoLabels;
 
 use crate::error::EngineError;
-use crate::partition::{Partition, Shard};
+use crate::partition::{Partition, ShardRows};
 
 /// What the shards of a batch have to learn.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -88,7 +88,7 @@ impl LocalPlan {
         if self.shards.len() != shards.len() {
             return misfit(format!("plans of {} shards for {}", self.shards.len(), shards.len()));
         }
-        let rows = |of: fn(&Shard) -> usize| shards.iter().map(of).max().unwrap_or(0);
+        let rows = |of: fn(&ShardRows) -> usize| shards.iter().map(of).max().unwrap_or(0);
         let (x, u) = (rows(|shard| shard.labelled.end), rows(|shard| shard.unlabelled.end));
         let partners = self.partners.len() / image.max(1);
         let exists = |image| match image {

@@ -52,7 +52,7 @@ impl RunningStatistics {
         Ok(())
     }
 
-    /// Statistics of their own to begin with, for a pass that may not count.
+    /// StatisticsLayer of their own to begin with, for a pass that may not count.
     pub(crate) fn copy(&self) -> Result<Self, TchError> {
         Self::over(self.buffer.f_detach_copy()?, self.channels.clone(), self.batches)
     }

@@ -13,7 +13,7 @@ mod run;
 use calmix_core::plan::StepPlan;
 use calmix_core::pseudo::Base;
 use calmix_core::rng::Seed;
-use calmix_dist::Processes;
+use calmix_dist::ProcessGroup;
 use calmix_engine::engine::{Engine, Settings};
 use calmix_engine::observe::StepKind;
 
@@ -56,7 +56,7 @@ fn kept_for_the_gradient() {
         let observed = engine.observe(&method, &views.batch(), false).expect("an observation");
         kept = measure::now().unwrap_or(0).saturating_sub(before) as f64;
         let plan = StepPlan::default().into();
-        engine.learn(&Processes::alone(), &method, observed, &plan, 0.01).expect("a step");
+        engine.learn(&ProcessGroup::alone(), &method, observed, &plan, 0.01).expect("a step");
     }
     let needed = (IMAGES * (9 * UNIT + IMAGE)) as f64;
     // Libtorch's own buffers add an eighth; the second copies would add a half.

@@ -8,7 +8,7 @@ mod run;
 
 use calmix_core::plan::StepPlan;
 use calmix_core::pseudo::Base;
-use calmix_engine::engine::{Settings, Snapshot, Weights};
+use calmix_engine::engine::{EngineSnapshot, Settings, Weights};
 use calmix_engine::images::Size;
 use calmix_engine::loss_scale::LossScale;
 use calmix_engine::optimiser::Sgd;
@@ -105,7 +105,7 @@ fn f16_leaves_out_the_steps_that_overflow_and_takes_the_others() {
     assert!((left_out.losses[0] / full.losses[0] - 1.0).abs() < off, "{left_out:?} {full:?}");
     let after = run.engine.snapshot().expect("a snapshot");
     assert_eq!(after.loss_scale, LossScale { factor: 32_768.0, held: 0, dynamic: true });
-    assert!(Snapshot { loss_scale: before.loss_scale, ..after.clone() } == before, "something moved");
+    assert!(EngineSnapshot { loss_scale: before.loss_scale, ..after.clone() } == before, "something moved");
 
     let taken = (0..16).map(|_| run.step().expect("a step").output).find(|output| output.moved);
     assert!(taken.as_ref().is_some_and(|output| output.gradient_norm.is_finite()), "{taken:?}");

@@ -8,7 +8,7 @@ mod run;
 
 use calmix_core::method::{BaseLoss, Method};
 use calmix_core::planner::Planner;
-use calmix_engine::engine::{Settings, Snapshot};
+use calmix_engine::engine::{EngineSnapshot, Settings};
 use calmix_engine::observe::StepKind;
 use calmix_engine::precision::Precision;
 
@@ -17,7 +17,7 @@ use run::{Rows, Run, settings};
 
 const ROWS: Rows = Rows { labelled: 4, unlabelled: 8 };
 
-fn end(run: &Run) -> (Snapshot, Planner, u64) {
+fn end(run: &Run) -> (EngineSnapshot, Planner, u64) {
     (run.engine.snapshot().expect("a snapshot"), run.planner.clone(), run.step)
 }
 
@@ -81,7 +81,8 @@ fn one_bit_of_a_weight_is_seen() {
     assert_ne!(other.engine.digest().expect("a digest"), digest);
     other.engine.restore(&snapshot).expect("a snapshot");
     assert_eq!(other.engine.digest().expect("a digest"), digest);
-    let parts: [fn(&mut Snapshot) -> &mut Vec<u8>; 2] = [|kept| &mut kept.live, |kept| &mut kept.momentum];
+    let parts: [fn(&mut EngineSnapshot) -> &mut Vec<u8>; 2] =
+        [|kept| &mut kept.live, |kept| &mut kept.momentum];
     for of in parts {
         let mut flipped = snapshot.clone();
         // The last bytes of a file are numbers.

@@ -12,12 +12,12 @@ use calmix_core::method::Method;
 use calmix_core::planner::Planner;
 use calmix_core::pseudo::{Base, PseudoLabels};
 use calmix_core::rng::Seed;
-use calmix_engine::batch::{Batch, Labelled, Unlabelled};
+use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 use calmix_engine::device::set_threads;
-use calmix_engine::engine::{Engine, Settings, Snapshot};
+use calmix_engine::engine::{Engine, EngineSnapshot, Settings};
 use calmix_engine::error::EngineError;
 use calmix_engine::observe::StepKind;
-use calmix_engine::partition::{Partition, Shard};
+use calmix_engine::partition::{Partition, ShardRows};
 use calmix_engine::shard_plan::{Image, LocalPlan, ShardPlan};
 
 use methods::{calibratemix, fixmatch, plain};
@@ -29,8 +29,8 @@ fn engine(settings: Settings) -> Engine {
     Engine::new(settings, Seed(11)).expect("an engine")
 }
 
-fn shard(labelled: Range<usize>, unlabelled: Range<usize>) -> Shard {
-    Shard { labelled, unlabelled }
+fn shard(labelled: Range<usize>, unlabelled: Range<usize>) -> ShardRows {
+    ShardRows { labelled, unlabelled }
 }
 
 /// The same rows twice.
@@ -45,17 +45,17 @@ fn doubled(views: &Views) -> Views {
     twice
 }
 
-fn half(batch: &Batch<'_>, n: usize, size: usize) -> Snapshot {
+fn half(batch: &Batch<'_>, n: usize, size: usize) -> EngineSnapshot {
     let (x, u) = (batch.labelled.ids.len() / 2, batch.unlabelled.ids.len() / 2);
     let at = |count: usize| n * count..(n + 1) * count;
     let half = Batch {
         step: batch.step,
-        labelled: Labelled {
+        labelled: LabelledRows {
             ids: &batch.labelled.ids[at(x)],
             labels: &batch.labelled.labels[at(x)],
             pixels: &batch.labelled.pixels[at(x * size)],
         },
-        unlabelled: Unlabelled {
+        unlabelled: UnlabelledRows {
             ids: &batch.unlabelled.ids[at(u)],
             weak: &batch.unlabelled.weak[at(u * size)],
             strong: &batch.unlabelled.strong[at(u * size)],
@@ -180,7 +180,10 @@ fn a_group_in_two_shards_learns_the_mean_of_its_halves() {
     let halves = [0, 1].map(|n| half(&batch, n, settings.size.bytes()));
     let whole = whole.snapshot().expect("a snapshot");
     for (name, of) in [
-        ("statistics and weights", (|snapshot: &Snapshot| snapshot.live.clone()) as fn(&Snapshot) -> Vec<u8>),
+        (
+            "statistics and weights",
+            (|snapshot: &EngineSnapshot| snapshot.live.clone()) as fn(&EngineSnapshot) -> Vec<u8>,
+        ),
         ("gradient", |snapshot| snapshot.momentum.clone()),
     ] {
         let (a, b) = (numbers(&of(&halves[0])), numbers(&of(&halves[1])));

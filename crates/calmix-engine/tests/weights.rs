@@ -7,7 +7,7 @@ mod methods;
 mod run;
 
 use calmix_core::pseudo::Base;
-use calmix_engine::engine::{Engine, Snapshot};
+use calmix_engine::engine::{Engine, EngineSnapshot};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
@@ -43,7 +43,7 @@ fn pack(tensors: &[Raw]) -> Vec<u8> {
 }
 
 /// An engine after some steps, and an earlier snapshot of it.
-fn engine() -> (Engine, Snapshot) {
+fn engine() -> (Engine, EngineSnapshot) {
     calmix_engine::device::set_threads(1);
     let mut run = Run::new(settings(4), plain(Base::Supervised), Rows { labelled: 4, unlabelled: 0 });
     run.steps(1);
@@ -53,7 +53,7 @@ fn engine() -> (Engine, Snapshot) {
 }
 
 /// What is said to a snapshot one of whose files was tampered with.
-fn refused(tamper: impl Fn(&mut Snapshot)) -> String {
+fn refused(tamper: impl Fn(&mut EngineSnapshot)) -> String {
     let (mut engine, mut snapshot) = engine();
     tamper(&mut snapshot);
     let before = engine.snapshot().expect("a snapshot");
@@ -154,6 +154,6 @@ fn a_good_file_is_taken_whatever_its_order() {
     let mut tensors = unpack(&snapshot.live);
     tensors.reverse();
     let live = pack(&tensors);
-    engine.restore(&Snapshot { live, ..snapshot.clone() }).expect("its own weights");
+    engine.restore(&EngineSnapshot { live, ..snapshot.clone() }).expect("its own weights");
     assert!(engine.snapshot().expect("a snapshot") == snapshot);
 }

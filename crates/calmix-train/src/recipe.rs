@@ -20,18 +20,14 @@
 //! The resolved recipe is stored with the run as TOML: read again, it is the same recipe, and enough to repeat the
 //! run. [`differences`] tells what a resumed run would change, and whether it may.
 
+mod aliases;
 mod augment;
 mod builtin;
 mod check;
-mod combination;
 mod data;
 pub mod engine;
-pub mod field;
-mod idle;
-mod known_elsewhere;
 mod layer;
 mod layers;
-pub mod limit;
 mod loader;
 pub mod method;
 mod nearest;
@@ -39,26 +35,29 @@ mod observe;
 mod origin;
 mod problem;
 mod resume;
+mod rules;
 mod schema;
 mod train;
+mod unused_keys;
 mod value;
 
 pub use augment::{Augment, Cutout, CutoutRule, Family, Frame, Geometry, RandAugment, RandAugmentRule};
 pub use builtin::{Builtin, builtin};
-pub(crate) use combination::uneven_rows;
-pub use data::{Data, Keep, Labels, Source};
+pub use calmix_core::settings::{self as field, UnknownWord};
+pub use data::{Data, Keep, Labels, SourceName};
 pub use layers::{Layers, Resolved};
-pub use loader::{Loader, OnCorrupt};
+pub use loader::{CorruptPolicy, LoaderSection};
 pub use method::Method;
-pub use observe::{Checkpoint, Evaluate, Log, OnFailure};
+pub use observe::{CheckpointSection, Evaluate, Log, OnFailure};
 pub use origin::Origin;
-pub use problem::{Problem, RecipeError, UnknownWord, Warning, What};
+pub use problem::{Problem, RecipeError, Warning, What};
 pub use resume::{Difference, differences, may_change};
+pub(crate) use rules::uneven_rows;
 pub use schema::schema;
-pub use train::{Ema, Network, NonFinite, Optimiser, Train};
+pub use train::{Ema, NetworkSection, NonFinite, Optimiser, Train};
 
-use crate::evaluate::Selection;
-use field::{Field, Shape, Shaped, choice, section};
+use calmix_run::evaluate::Selection;
+use field::{Field, SettingType, Shape, choice, section};
 
 section! {
     /// Everything that decides what a run learns.
@@ -70,29 +69,29 @@ section! {
         /// Which model is the result.
         fixed selection: Selection = Selection::Last;
         /// The dataset.
-        part dataset: Data = Data::default();
+        part dataset: Data;
         /// Which labels are kept.
-        part labels: Labels = Labels::default();
+        part labels: Labels;
         /// The network.
-        part network: Network = Network::default();
+        part network: NetworkSection;
         /// The method.
-        part method: Method = Method::default();
+        part method: Method;
         /// How long the run trains, on how much at a time, and where.
-        part train: Train = Train::default();
+        part train: Train;
         /// Stochastic gradient descent.
-        part optimiser: Optimiser = Optimiser::default();
+        part optimiser: Optimiser;
         /// The averaged copy of the network.
-        part ema: Ema = Ema::default();
+        part ema: Ema;
         /// What is seen of a picture.
-        part augment: Augment = Augment::default();
+        part augment: Augment;
         /// Who makes the batches.
-        part loader: Loader = Loader::default();
+        part loader: LoaderSection;
         /// When and how models are judged.
-        part evaluate: Evaluate = Evaluate::default();
+        part evaluate: Evaluate;
         /// When the state of the run is kept.
-        part checkpoint: Checkpoint = Checkpoint::default();
+        part checkpoint: CheckpointSection;
         /// What the run tells while it trains.
-        part log: Log = Log::default();
+        part log: Log;
     }
 }
 
@@ -122,8 +121,9 @@ impl Recipe {
 
     /// Unlabelled images of a batch: none where nothing is learnt from them, and nobody is mixed with them.
     pub fn unlabelled(&self) -> u32 {
-        use method::{Base, Pairing};
-        let unused = self.method.base == Base::Supervised && self.method.mixup.pairing == Pairing::None;
+        use method::{BaseName, PairingName};
+        let unused =
+            self.method.base == BaseName::Supervised && self.method.mixup.pairing == PairingName::None;
         if unused { 0 } else { self.train.batch.saturating_mul(self.train.ratio) }
     }
 }

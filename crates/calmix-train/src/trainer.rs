@@ -9,12 +9,12 @@
 //! use std::sync::atomic::AtomicBool;
 //!
 //! use calmix_train::recipe::Layers;
-//! use calmix_train::sink::{Look, Progress};
+//! use calmix_run::sink::{Look, Progress};
 //! use calmix_train::trainer::{Outcome, Trainer};
 //!
-//! let recipe = Layers::new().recipe("desk-cifar10").set("dataset.path=cifar-10-batches-bin").resolve()?;
+//! let recipe = Layers::new().recipe("cpu-cifar10").set("dataset.path=cifar-10-batches-bin").resolve()?;
 //! let run = Path::new("runs/first");
-//! // Set by whoever handles Ctrl-C: the run is kept at the end of the step.
+//! // A handler of Ctrl-C sets it: the run stops after the step and saves its state.
 //! let stop = AtomicBool::new(false);
 //! let terminal = Progress::new(std::io::stderr(), Look::Plain, recipe.recipe.train.steps);
 //! let mut outcome = Trainer::new(&stop).tell(terminal).start(&recipe, run)?;
@@ -25,27 +25,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod again;
 mod checkpoint_files;
+mod collect_results;
 mod engine_settings;
 mod error;
+mod evaluate;
+mod event_writer;
 mod exchange;
 mod find_checkpoint;
 mod finish;
-mod judge;
 mod layout;
-mod material;
-mod opening;
+mod open_run;
 mod partners;
-mod record;
+mod reevaluate;
 mod report;
-mod sample_files;
 mod save;
 mod step_phase;
 mod step_stats;
 mod step_traffic;
 mod sync;
-mod together;
+mod train_data;
 mod train_loop;
 mod visits;
 mod wire;
@@ -60,34 +59,31 @@ use std::time::Duration;
 use calmix_core::labelled_samples::LabelledSamples;
 use calmix_core::rng::Seed;
 use calmix_core::samples::Samples;
-use calmix_dist::{Place, Processes};
+use calmix_dist::{LaunchInfo, ProcessGroup};
 use calmix_engine::device::{Device, set_threads};
 use calmix_engine::engine::Engine;
-use serde::{Deserialize, Serialize};
 
-pub use again::evaluate_run;
 pub use error::{StateProblem, TrainError};
-pub use judge::Verdict;
-pub use layout::Collectives;
+pub use evaluate::EvalOutput;
+pub use reevaluate::evaluate_run;
 pub use step_phase::StepPhase;
 pub use step_traffic::StepTraffic;
 
-use crate::checkpoint::{Found, Identity};
-use crate::evaluate::{Scaling, Selection};
-use crate::events::{Finished, Note};
-use crate::inspect;
 use crate::recipe::{Recipe, Resolved};
-use crate::run::{Disk, Mark, Paths, RealDisk, Run};
-use crate::sink::Sink;
-use checkpoint_files::Progress;
+use calmix_run::checkpoint::{FoundCheckpoint, Identity};
+use calmix_run::events::{Finished, Note};
+use calmix_run::read;
+use calmix_run::run::{Disk, Mark, Paths, RealDisk, Run};
+use calmix_run::sink::Sink;
+use checkpoint_files::RunProgress;
+use collect_results::broadcast_result;
 use engine_settings::settings;
+use event_writer::EventWriter;
 use find_checkpoint::find_checkpoint;
 use layout::ParallelLayout;
-use opening::{Lead, Opened, Orders};
-use record::Record;
+use open_run::{Lead, OpenedRun, Orders};
 use step_phase::Watch;
 use sync::{RunFingerprint, StragglerDetector};
-use together::from_first;
 use train_loop::{TrainLoop, TrainState};
 
 /// Begins runs and continues them.
@@ -95,7 +91,7 @@ pub struct Trainer<'a> {
     sinks: Vec<Box<dyn Sink + 'a>>,
     stop: &'a AtomicBool,
     disk: Arc<dyn Disk>,
-    processes: Processes,
+    processes: ProcessGroup,
     local: Local,
     watch: Watch,
     /// What the processes compare of what was asked of them, where it is not the recipe itself.
@@ -125,33 +121,17 @@ pub enum Outcome {
     Finished(Finished),
     /// It had come to its end before; nothing was done.
     AlreadyFinished(Finished),
-    /// It was told to stop, and can be resumed.
+    /// It stopped on request, and can be resumed.
     Stopped {
         /// Steps that were done.
         step: u64,
     },
 }
 
-/// The result of a run, as `result.json` has it beside the weights in `model.safetensors`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RunResult {
-    /// After how many steps the model was what it is.
-    pub step: u64,
-    /// The rule that chose it.
-    pub selection: Selection,
-    /// The names of the classes, in the order of the logits.
-    pub classes: Vec<String>,
-    /// The temperature that its logits are divided by, where one could be fitted.
-    pub scaling: Option<Scaling>,
-    /// The figures by every rule.
-    pub finished: Finished,
-}
-
 impl<'a> Trainer<'a> {
-    /// One that tells nobody. A run stops at the end of the step in which `stop` becomes true, and is kept.
+    /// A trainer without sinks. A run stops after the step in which `stop` becomes true, and saves its state.
     pub fn new(stop: &'a AtomicBool) -> Self {
-        let processes = Processes::alone();
+        let processes = ProcessGroup::alone();
         Self {
             sinks: Vec::new(),
             stop,
@@ -174,13 +154,13 @@ impl<'a> Trainer<'a> {
     ///
     /// # Errors
     /// If they do not come within the recipe's timeout.
-    pub fn join(self, place: &Place, recipe: &Recipe) -> Result<Self, TrainError> {
+    pub fn join(self, launch: &LaunchInfo, recipe: &Recipe) -> Result<Self, TrainError> {
         let train = &recipe.train;
         let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
-        let device = if let Device::Cuda(_) = device { Device::Cuda(place.local_rank) } else { device };
+        let device = if let Device::Cuda(_) = device { Device::Cuda(launch.local_rank) } else { device };
         let timeout = Duration::from_secs_f64(train.timeout);
-        let processes = Processes::connect(place, device.torch(), timeout)?;
-        let local = Local { rank: place.local_rank, processes: place.local_world };
+        let processes = ProcessGroup::connect(launch, device.torch(), timeout)?;
+        let local = Local { rank: launch.local_rank, processes: launch.local_world };
         Ok(Self { processes, local, ..self })
     }
 
@@ -229,7 +209,7 @@ impl<'a> Trainer<'a> {
     /// As [`start`](Self::start) and [`resume`](Self::resume).
     pub fn start_or_resume(self, recipe: &Resolved, folder: &Path) -> Result<Outcome, TrainError> {
         let claimed = self.leads().then(|| {
-            if inspect::has_begun(folder) {
+            if read::has_begun(folder) {
                 self.lock(folder).map(Claimed::Begun)
             } else {
                 self.begin_new(recipe, folder)
@@ -264,7 +244,7 @@ impl<'a> Trainer<'a> {
     ) -> Result<Outcome, TrainError> {
         let processes = &self.processes;
         let resumes = said(claimed.as_ref(), |claimed| matches!(claimed, Claimed::Begun(_)));
-        let resumes = from_first(processes, resumes);
+        let resumes = broadcast_result(processes, resumes);
         let claimed = claimed.transpose()?;
         let mut found = None;
         if resumes? {
@@ -274,7 +254,7 @@ impl<'a> Trainer<'a> {
             Claimed::New(lead) => Ok(lead),
             Claimed::Begun(run) => self.open_again(run, found.take(), asked.cloned()),
         });
-        let orders = from_first(processes, said(lead.as_ref(), Orders::of));
+        let orders = broadcast_result(processes, said(lead.as_ref(), Orders::of));
         let lead = lead.transpose()?;
         let orders = orders?;
         let opened = match (lead, orders.finished) {
@@ -287,29 +267,29 @@ impl<'a> Trainer<'a> {
         self.begin(opened)?.run()
     }
 
-    fn begin(self, opened: Opened) -> Result<TrainLoop<'a>, TrainError> {
-        let Opened { recipe: resolved, material, found, run, mut notes } = opened;
+    fn begin(self, opened: OpenedRun) -> Result<TrainLoop<'a>, TrainError> {
+        let OpenedRun { recipe: resolved, data, found, run, mut notes } = opened;
         if run.is_some() {
-            RunFingerprint::check(Ok(self.fingerprint(&resolved, &material)), &self.processes)?;
+            RunFingerprint::check(Ok(self.fingerprint(&resolved, &data)), &self.processes)?;
         }
         let recipe = &resolved.recipe;
         set_threads(recipe.train.threads as usize);
-        let mut settings = settings(recipe, material.classes.len())?;
+        let mut settings = settings(recipe, data.classes.len())?;
         if let (Device::Cuda(_), true) = (settings.device, self.processes.size() > 1) {
             settings.device = Device::Cuda(self.local.rank);
         }
         let layout = ParallelLayout::new(self.processes, recipe)?;
-        let (method, classes) = (recipe.method(), material.classes.len());
-        let lengths = material.shard_lengths(recipe, &layout);
+        let (method, classes) = (recipe.method(), data.classes.len());
+        let lengths = data.shard_lengths(recipe, &layout);
         let mut state = TrainState {
             engine: Engine::new(settings, Seed(recipe.train.seed))?,
-            method: method.initial_state(classes, material.unlabelled()),
-            labelled: LabelledSamples::new(&method, material.split.labelled()),
+            method: method.initial_state(classes, data.unlabelled()),
+            labelled: LabelledSamples::new(&method, data.split.labelled()),
             samples: Samples::new(&method, classes, lengths),
             skips: 0,
         };
-        let (mut step, mut mark, mut progress) = (0, Mark::start(), Progress::default());
-        if let Some(Found { checkpoint, skipped }) = &found {
+        let (mut step, mut mark, mut progress) = (0, Mark::start(), RunProgress::default());
+        if let Some(FoundCheckpoint { checkpoint, skipped }) = &found {
             (step, mark) = (checkpoint.step(), checkpoint.manifest().journal.clone());
             progress = checkpoint_files::restore(checkpoint, &layout, &mut state)?;
             notes.extend(skipped.iter().map(|bad| Note {
@@ -320,28 +300,28 @@ impl<'a> Trainer<'a> {
         }
         let identity = Identity {
             recipe: resolved.hash(),
-            dataset: material.fingerprint.clone(),
+            dataset: data.fingerprint.clone(),
             groups: recipe.train.groups,
             shards: recipe.train.shards,
         };
         let checkpoints = run.as_ref().map(|run| run.checkpoints(recipe.checkpoint.keep as usize));
-        let mut record = match run {
-            Some(run) => Record::new(run, &mark, step, recipe, self.sinks)?,
-            None => Record::silent(recipe),
+        let mut events = match run {
+            Some(run) => EventWriter::new(run, &mark, step, recipe, self.sinks)?,
+            None => EventWriter::silent(recipe),
         };
         for note in notes {
-            record.aside(note)?;
+            events.aside(note)?;
         }
         Ok(TrainLoop {
             partition: layout.partition(),
             saved: found.map(|found| found.checkpoint.step()),
             resolved,
-            material,
+            data,
             layout,
             method,
             state,
             progress,
-            record,
+            events,
             checkpoints,
             disk: self.disk,
             identity,

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
-use calmix_train::inspect;
+use calmix_run::read;
 use calmix_train::trainer::Trainer;
 
 /// Every method with CalibrateMix, which is the recipe's default.
@@ -34,7 +34,7 @@ fn trains() {
     let method: usize = std::env::var("CALMIX_TEST_METHOD").unwrap().parse().unwrap();
     let (folder, stop) = (PathBuf::from(folder), AtomicBool::new(false));
     let trainer = Trainer::new(&stop);
-    if inspect::has_begun(&folder) {
+    if read::has_begun(&folder) {
         trainer.resume(&folder, None).unwrap();
     } else {
         trainer.start(&made::recipe(Path::new(&data), METHODS[method]), &folder).unwrap();

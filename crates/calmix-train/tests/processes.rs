@@ -70,8 +70,8 @@ fn same_bits(method: usize) {
         Crew { until: Some(67), ..changing.clone() }.train(2);
         changing.train(1);
         assert_eq!(made::differing(&one.run, &changing.run), Vec::<String>::new(), "{name}, {cut}, changing");
-        let mixed = calmix_train::inspect::events(&one.run).unwrap();
-        let mixes = |event: &calmix_train::events::Event| matches!(event, calmix_train::events::Event::Step(step) if step.mixes.is_some());
+        let mixed = calmix_run::read::events(&one.run).unwrap();
+        let mixes = |event: &calmix_run::events::Event| matches!(event, calmix_run::events::Event::Step(step) if step.mixes.is_some());
         assert!(mixed.iter().filter(|event| mixes(event)).count() > 50, "{name}: the mixup is on");
     }
 }
@@ -157,7 +157,7 @@ fn the_released_code_has_the_same_bits() {
     let two = Crew::new(&bench, "two", &settings);
     two.train(2);
     assert_eq!(made::differing(&one.run, &two.run), Vec::<String>::new());
-    let events = calmix_train::inspect::events(&one.run).unwrap();
-    let mixes = |event: &&calmix_train::events::Event| matches!(event, calmix_train::events::Event::Step(step) if step.mixes.is_some());
+    let events = calmix_run::read::events(&one.run).unwrap();
+    let mixes = |event: &&calmix_run::events::Event| matches!(event, calmix_run::events::Event::Step(step) if step.mixes.is_some());
     assert!(events.iter().filter(mixes).count() > 5, "the mixup is on");
 }

@@ -1,7 +1,7 @@
 //! Whole runs on a dataset of a few hundred tiny images.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // in the functions that the tests share
 
-#[path = "checkpoint/faulty.rs"]
+#[path = "../../calmix-run/tests/checkpoint/faulty.rs"]
 mod faulty;
 #[path = "training/left_out.rs"]
 mod left_out;

@@ -1,13 +1,13 @@
 //! The commands, one file each.
 
-mod changes;
 mod completions;
+mod data_args;
 mod doctor;
 mod evaluate;
 mod inspect;
-mod many;
-mod place;
 mod prepare;
+mod process_args;
+mod recipe_args;
 mod recipes;
 mod resume;
 mod train;
@@ -17,7 +17,7 @@ use clap::{Parser, Subcommand};
 
 use crate::exit::{self, Exit};
 
-/// Trains image classifiers from a few labels and many unlabelled images, and makes their confidence true
+/// Semi-supervised image classification with calibrated confidence
 #[derive(Debug, Parser)]
 #[command(
     name = "calmix",
@@ -35,27 +35,27 @@ pub(crate) struct Calmix {
 
 const START: &str = "\
 Start here:
-  calmix doctor                           does everything work on this machine?
-  calmix prepare photos                   what is in this folder, and what is wrong with it?
-  calmix train desk-folder --data photos  learn from it in minutes; Ctrl-C is safe
-  calmix train desk-cifar10 --data cifar-10-batches-bin
+  calmix doctor                          test this machine
+  calmix prepare photos                  scan a folder of images and list its problems
+  calmix train cpu-folder --data photos  train on it in minutes; Ctrl-C is safe
+  calmix train cpu-cifar10 --data cifar-10-batches-bin
 
-`calmix COMMAND --help` explains a command, `calmix --help` also the exit codes.";
+`calmix COMMAND --help` explains a command; `calmix --help` also lists the exit codes.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Prepare(prepare::Prepare),
-    Train(train::Train),
-    Resume(resume::Resume),
-    Evaluate(evaluate::Evaluate),
-    Inspect(inspect::Inspect),
-    Recipes(recipes::Recipes),
-    Doctor(doctor::Doctor),
-    Completions(completions::Completions),
+    Prepare(prepare::PrepareArgs),
+    Train(train::TrainArgs),
+    Resume(resume::ResumeArgs),
+    Evaluate(evaluate::EvaluateArgs),
+    Inspect(inspect::InspectArgs),
+    Recipes(recipes::RecipesArgs),
+    Doctor(doctor::DoctorArgs),
+    Completions(completions::CompletionsArgs),
 }
 
 impl Calmix {
-    /// Does what was asked for.
+    /// Runs the command.
     pub(crate) fn run(self) -> Result<Exit> {
         match self.command {
             Command::Prepare(command) => command.run(),

@@ -1,31 +1,31 @@
-//! How a command ends, for the shell and for schedulers.
+//! Exit codes, for shells and schedulers.
 
 use std::process::ExitCode;
 
 /// How a command ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// What was asked for is done.
+    /// The command succeeded.
     Done,
-    /// It failed on the way.
+    /// The command failed after it started.
     Failed,
-    /// What was asked for cannot be.
-    Mistake,
-    /// A run was told to stop (SIGTERM) and kept its state: `EX_TEMPFAIL`, which schedulers requeue on.
+    /// The arguments or the recipe are invalid.
+    Invalid,
+    /// SIGTERM stopped a run, and its state is saved: `EX_TEMPFAIL`, which schedulers requeue on.
     Requeue,
-    /// It was interrupted (Ctrl-C): 128 + SIGINT, as shells have it.
+    /// Ctrl-C interrupted the command: 128 + SIGINT, as in shells.
     Interrupted,
 }
 
-/// What `calmix --help` says about it; the README says the same.
+/// The codes as `calmix --help` shows them; docs/exit-codes.md explains them.
 pub(crate) const TABLE: &str = "\
 Exit codes:
-    0  done
-    1  failed on the way; what was kept before is intact
-    2  a mistake in the command, the recipe or a name: nothing was begun
-   75  a run was told to stop (SIGTERM) and its state is kept: requeue `calmix resume RUN`
-  130  interrupted (Ctrl-C): a run keeps its state, and a second Ctrl-C ends it at once; of a dataset
-       that was being prepared nothing is left";
+    0  success
+    1  failed; earlier checkpoints are intact
+    2  invalid arguments or recipe; nothing started
+   75  stopped by SIGTERM with its state saved; requeue `calmix resume RUN`
+  130  interrupted by Ctrl-C; a run saves its state, a partly prepared dataset is deleted;
+       a second Ctrl-C exits immediately";
 
 impl Exit {
     /// The number.
@@ -33,7 +33,7 @@ impl Exit {
         match self {
             Self::Done => 0,
             Self::Failed => 1,
-            Self::Mistake => 2,
+            Self::Invalid => 2,
             Self::Requeue => 75,
             Self::Interrupted => 130,
         }
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn every_code_is_documented() {
-        for exit in [Exit::Done, Exit::Failed, Exit::Mistake, Exit::Requeue, Exit::Interrupted] {
+        for exit in [Exit::Done, Exit::Failed, Exit::Invalid, Exit::Requeue, Exit::Interrupted] {
             let line = format!("{:>5}  ", exit.code());
             assert!(TABLE.lines().any(|documented| documented.starts_with(&line)), "{exit:?}");
         }

@@ -1,22 +1,22 @@
-//! Figures as tables: how good a model is, how true its confidence, and how sure that is.
+//! Tables of figures: error and calibration with intervals, before and after temperature scaling.
 
-use calmix::train::evaluate::{FittedOn, Limits, Selected};
-use calmix::train::events::{Evaluation, Event, Model, Split};
-use calmix::train::trainer::RunResult;
+use calmix::run::evaluate::{FittedOn, Limits, Selected};
+use calmix::run::events::{EvalModel, EvalSet, Evaluation, Event};
+use calmix::run::result::RunResult;
 
-use crate::number::{counted, percent, plain};
+use crate::format::{counted, decimal, percent};
 
-/// One figure as it is, and at the fitted temperature.
-type Row = (&'static str, String, Option<String>);
+/// The name of a figure, its value, and its value at the fitted temperature.
+type FigureRow = (&'static str, String, Option<String>);
 
-/// The figures of some evaluations, split by split; none where there are none. Final ones are more thorough.
+/// The figures of evaluations, split by split; `None` without evaluations.
 pub(crate) fn table(evaluations: &[&Evaluation], is_final: bool) -> Option<String> {
-    let judged = evaluations.iter().map(|seen| of_one(seen)).collect::<Vec<_>>();
+    let tables = evaluations.iter().map(|seen| of_one(seen)).collect::<Vec<_>>();
     let last = evaluations.last()?;
     let mut notes = Vec::new();
     if let Some(intervals) = &last.intervals {
         let resamples = counted(intervals.replicates, "resample");
-        notes.push(format!("in brackets: {:.0} % intervals from {resamples}", 100.0 * intervals.level));
+        notes.push(format!("in brackets: {:.0} % bootstrap intervals, {resamples}", 100.0 * intervals.level));
     }
     match &last.scaled {
         Some(scaled) => {
@@ -24,40 +24,45 @@ pub(crate) fn table(evaluations: &[&Evaluation], is_final: bool) -> Option<Strin
                 FittedOn::HeldOut => "held-out label",
                 FittedOn::LabelledCrossFit => "training label",
             };
-            notes.push(format!("the temperature was fitted on {}", counted(scaled.fitted_samples, on)));
+            notes.push(format!("temperature fitted on {}", counted(scaled.fitted_samples, on)));
         }
         None if is_final => {
-            notes.push("no temperature: the held-out labels are too few, and those it was trained on are learnt too well".to_owned());
+            notes.push(
+                "no temperature: too few held-out labels, and the model fits its training labels too well"
+                    .to_owned(),
+            );
         }
-        None => notes.push("intervals and a temperature come at the end of the run".to_owned()),
+        None => notes.push("the run computes intervals and a temperature at its end".to_owned()),
     }
-    Some(format!("{}({})\n", judged.join("\n"), notes.join("; ")))
+    Some(format!("{}({})\n", tables.join("\n"), notes.join("; ")))
 }
 
-/// Of a run that is finished, the evaluations of its result.
+/// The evaluations of the result of a finished run.
 pub(crate) fn of_result<'a>(result: &RunResult, events: &'a [Event]) -> Vec<&'a Evaluation> {
     latest(events, |seen| seen.step == result.step)
 }
 
-/// The latest evaluations of a run, one a split.
+/// The latest evaluation of each split.
 pub(crate) fn latest(events: &[Event], wanted: impl Fn(&Evaluation) -> bool) -> Vec<&Evaluation> {
     let of = |split| {
         events.iter().rev().find_map(|event| match event {
-            Event::Evaluation(seen) if seen.split == split && seen.model == Model::Ema && wanted(seen) => {
+            Event::Evaluation(seen)
+                if seen.split == split && seen.model == EvalModel::Ema && wanted(seen) =>
+            {
                 Some(seen.as_ref())
             }
             _ => None,
         })
     };
-    [Split::Validation, Split::Test].into_iter().filter_map(of).collect()
+    [EvalSet::Validation, EvalSet::Test].into_iter().filter_map(of).collect()
 }
 
-/// The results by the rules that were asked for, a line each.
+/// The result of each selection rule of the recipe, one per line.
 pub(crate) fn by_rule(result: &RunResult) -> String {
     let line = |(rule, selected): (&_, &Selected)| {
         let Selected { on, evaluations, chosen_on_test, figures, .. } = selected;
-        let rule: calmix::train::evaluate::Selection = *rule;
-        let mark = if *chosen_on_test { ", chosen on the test split: it flatters" } else { "" };
+        let rule: calmix::run::evaluate::Selection = *rule;
+        let mark = if *chosen_on_test { ", selected on the test split (optimistic)" } else { "" };
         let of = if *evaluations > 1 { format!(" of {evaluations} evaluations") } else { String::new() };
         format!(
             "{}{of}: {} error {}, ECE {}{mark}\n",
@@ -67,7 +72,7 @@ pub(crate) fn by_rule(result: &RunResult) -> String {
             percent(figures.ece_15, None)
         )
     };
-    // One rule says what the table says.
+    // The table already shows the result of a single rule.
     if result.finished.selected.len() < 2 {
         return String::new();
     }
@@ -76,26 +81,28 @@ pub(crate) fn by_rule(result: &RunResult) -> String {
 
 fn of_one(seen: &Evaluation) -> String {
     let (raw, scaled) = (&seen.figures, seen.scaled.as_ref());
-    let limits = |pick: fn(&calmix::train::evaluate::Intervals) -> Limits| {
-        let within = |of: Option<&calmix::train::evaluate::Intervals>| of.map(pick);
+    let limits = |pick: fn(&calmix::run::evaluate::Intervals) -> Limits| {
+        let within = |of: Option<&calmix::run::evaluate::Intervals>| of.map(pick);
         (within(seen.intervals.as_ref()), within(scaled.and_then(|scaled| scaled.intervals.as_ref())))
     };
-    let both =
-        |name, show: fn(f64, Option<Limits>) -> String, raw: f64, at: Option<f64>, limits: (_, _)| -> Row {
-            (name, show(raw, limits.0), at.map(|figure| show(figure, limits.1)))
-        };
+    let both = |name,
+                show: fn(f64, Option<Limits>) -> String,
+                raw: f64,
+                at: Option<f64>,
+                limits: (_, _)|
+     -> FigureRow { (name, show(raw, limits.0), at.map(|figure| show(figure, limits.1))) };
     let at = scaled.map(|scaled| &scaled.figures);
     let rows = [
         // A temperature never changes which class wins.
-        ("error", percent(raw.error, limits(|of| of.error).0), at.map(|_| "the same".to_owned())),
+        ("error", percent(raw.error, limits(|of| of.error).0), at.map(|_| "unchanged".to_owned())),
         both("ECE", percent, raw.ece_15, at.map(|at| at.ece_15), limits(|of| of.ece_15)),
-        both("NLL", plain, raw.nll, at.map(|at| at.nll), limits(|of| of.nll)),
-        both("Brier", plain, raw.brier, at.map(|at| at.brier), limits(|of| of.brier)),
+        both("NLL", decimal, raw.nll, at.map(|at| at.nll), limits(|of| of.nll)),
+        both("Brier", decimal, raw.brier, at.map(|at| at.brier), limits(|of| of.brier)),
     ];
     let title = format!("{}, {}", seen.split.name(), counted(seen.samples, "image"));
     let heading = scaled.map(|scaled| format!("at temperature {:.2}", scaled.temperature.value()));
     let rows = rows.into_iter().map(|(name, raw, at)| line(&format!("  {name}"), &raw, at.as_deref()));
-    line(&title, "as it is", heading.as_deref()) + &rows.collect::<String>()
+    line(&title, "uncalibrated", heading.as_deref()) + &rows.collect::<String>()
 }
 
 fn line(name: &str, raw: &str, at: Option<&str>) -> String {

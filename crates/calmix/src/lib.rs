@@ -1,19 +1,19 @@
-//! calmix trains image classifiers from a few labels and many unlabelled images, and makes the confidence they
-//! report true.
+//! Semi-supervised image classification with calibrated confidence.
 //!
-//! This crate is the binary `calmix` and, for programs, one name for the crates it is made of:
+//! This crate is the binary `calmix`, and re-exports the libraries it consists of:
 //!
-//! | here | is | what it does |
+//! | module | crate | what it does |
 //! |---|---|---|
 //! | [`core`] | `calmix-core` | the method and the measures of calibration, on plain slices |
 //! | [`data`] | `calmix-data` | bytes on disk → deterministic batches |
 //! | [`engine`] | `calmix-engine` | networks and the training step, on libtorch |
-//! | [`train`] | `calmix-train` | recipe, run, checkpoint, evaluation |
+//! | [`run`] | `calmix-run` | what a run leaves behind: folder, events, checkpoints, predictions, figures |
+//! | [`train`] | `calmix-train` | recipe and trainer |
 //!
 //! ```
 //! use calmix::train::recipe::Layers;
 //!
-//! let resolved = Layers::new().recipe("desk-cifar10").set("train.steps=100").resolve()?;
+//! let resolved = Layers::new().recipe("cpu-cifar10").set("train.steps=100").resolve()?;
 //! assert_eq!(resolved.recipe.train.steps, 100);
 //! # Ok::<(), calmix::train::recipe::RecipeError>(())
 //! ```
@@ -22,4 +22,5 @@
 pub use calmix_core as core;
 pub use calmix_data as data;
 pub use calmix_engine as engine;
+pub use calmix_run as run;
 pub use calmix_train as train;

@@ -1,22 +1,21 @@
-//! The command line: what is typed, what is shown, and how a command ends.
+//! The command line of calmix.
 #![forbid(unsafe_code)]
 
-mod claim;
 mod command;
 mod cores;
+mod error;
 mod exit;
-mod failure;
 mod figures;
-mod number;
-mod opening;
+mod format;
 mod preparing;
 mod progress;
+mod run_dir;
+mod run_files;
 mod source;
 mod stop;
+mod summary;
 mod supervise;
 mod terminal;
-mod unknown_option;
-mod written;
 
 use std::process::ExitCode;
 
@@ -31,9 +30,9 @@ use command::Calmix;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let asked = Calmix::try_parse().unwrap_or_else(|error| unknown_option::exit(&error));
-    match asked.run() {
+    let calmix = Calmix::try_parse().unwrap_or_else(|error| error::exit_unparsed(&error));
+    match calmix.run() {
         Ok(exit) => exit.into(),
-        Err(error) => failure::tell(&error).into(),
+        Err(error) => error::report(&error).into(),
     }
 }

@@ -1,4 +1,4 @@
-//! A dataset being prepared: Ctrl-C ends it at once, and nothing is left of it.
+//! Preparing a dataset, interruptibly: Ctrl-C ends it immediately and deletes the partial table.
 
 use std::fs;
 use std::path::Path;
@@ -11,28 +11,28 @@ use calmix::data::error::DataError;
 use calmix::data::prepare::{Report, SourceSpec, prepare};
 use tempfile::TempDir;
 
-use crate::stop::{SOON, Stop};
+use crate::stop::{POLL_INTERVAL, Stop};
 
-/// As calmix-data has it: a run that is begun again sweeps such folders away.
+/// As in calmix-data: a run that starts again deletes such folders.
 const PREFIX: &str = ".preparing-";
-/// How often removing is tried while a thread still writes; after the first time it finds no folder to write to.
+/// Attempts to delete the folder while the thread still writes; after the first, the thread has no folder to write to.
 const TRIES: usize = 10;
 
-/// It was interrupted.
+/// The user interrupted the preparation.
 #[derive(Debug)]
 pub(crate) struct Interrupted;
 
 impl std::fmt::Display for Interrupted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("interrupted; nothing is left of what was being prepared")
+        f.write_str("interrupted; the partly prepared dataset was deleted")
     }
 }
 
 impl std::error::Error for Interrupted {}
 
-/// Prepares the files below `root` to `target`, unless a signal comes first.
+/// Prepares the files below `root` into `target`, unless a signal comes first.
 ///
-/// A thread of its own does it, in a folder of its own: whatever it waits for (a disk, a network), this returns soon
+/// A thread does it in a temporary folder: even if the thread waits for a disk or a network, this function returns soon
 /// after a signal, and the end of the process ends the thread.
 pub(crate) fn prepare_or_stop(
     source: &SourceSpec,
@@ -49,11 +49,11 @@ pub(crate) fn prepare_or_stop(
     let (done, report) = channel();
     let (source, from, to) = (source.clone(), root.to_owned(), prepared.clone());
     let thread = thread::spawn(move || {
-        // Nobody listens any more if a signal came first.
+        // Fails if a signal came first and the receiver is gone.
         let _ = done.send(prepare(&source, &from, &to));
     });
     loop {
-        match report.recv_timeout(SOON) {
+        match report.recv_timeout(POLL_INTERVAL) {
             Ok(report) => {
                 let report = report?;
                 fs::rename(&prepared, target).map_err(|error| DataError::new(target, error))?;
@@ -65,9 +65,9 @@ pub(crate) fn prepare_or_stop(
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                // It panicked, and has said so.
+                // The thread panicked, and its message is on standard error.
                 let _ = thread.join();
-                anyhow::bail!("{}: it could not be prepared", root.display());
+                anyhow::bail!("{}: preparing the dataset failed", root.display());
             }
         }
     }

@@ -1,31 +1,31 @@
-//! What the files of a dataset are, told by their names.
+//! Detects the format of a dataset from its file names.
 
 use std::fs;
 use std::path::Path;
 
-use calmix::train::recipe::Source;
+use calmix::train::recipe::SourceName;
 
-/// Names that only one kind of dataset has; of several the first counts.
-const MARKS: &[(&str, Source)] = &[
-    ("data_batch_1.bin", Source::Cifar10),
-    ("cifar-10-batches-bin", Source::Cifar10),
-    ("fine_label_names.txt", Source::Cifar100),
-    ("cifar-100-binary", Source::Cifar100),
-    ("extra_32x32.mat", Source::Svhn),
-    ("train_32x32.mat", Source::SvhnNoExtra),
-    ("train_X.bin", Source::Stl10),
-    ("stl10_binary", Source::Stl10),
-    ("labels.csv", Source::LabelsCsv),
-    ("metadata.csv", Source::LabelsCsv),
+/// Names that only one format has; the first match wins.
+const MARKS: &[(&str, SourceName)] = &[
+    ("data_batch_1.bin", SourceName::Cifar10),
+    ("cifar-10-batches-bin", SourceName::Cifar10),
+    ("fine_label_names.txt", SourceName::Cifar100),
+    ("cifar-100-binary", SourceName::Cifar100),
+    ("extra_32x32.mat", SourceName::Svhn),
+    ("train_32x32.mat", SourceName::SvhnNoExtra),
+    ("train_X.bin", SourceName::Stl10),
+    ("stl10_binary", SourceName::Stl10),
+    ("labels.csv", SourceName::LabelsCsv),
+    ("metadata.csv", SourceName::LabelsCsv),
 ];
 
-/// Whether these are images of one's own, which no recipe knows the files of.
-pub(crate) fn is_own(source: Source) -> bool {
-    matches!(source, Source::Folder | Source::LabelsCsv | Source::Webdataset)
+/// Whether the format is for the user's own images, not that of a published dataset.
+pub(crate) fn is_own(source: SourceName) -> bool {
+    matches!(source, SourceName::Folder | SourceName::LabelsCsv | SourceName::Webdataset)
 }
 
-/// What the files in `folder` are. What has no mark of its own is a folder of images.
-pub(crate) fn guess(folder: &Path) -> Source {
+/// The format of the files in `folder`; a folder of images if nothing else matches.
+pub(crate) fn detect(folder: &Path) -> SourceName {
     let names: Vec<String> = fs::read_dir(folder)
         .map(|entries| {
             entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -36,14 +36,14 @@ pub(crate) fn guess(folder: &Path) -> Source {
         return *source;
     }
     if names.iter().any(|name| name.starts_with("train-images-idx3-ubyte")) {
-        // The files of both are alike and do not say.
+        // Both datasets have the same file names and formats.
         let fashion = folder.to_string_lossy().to_lowercase().contains("fashion");
-        return if fashion { Source::FashionMnist } else { Source::Mnist };
+        return if fashion { SourceName::FashionMnist } else { SourceName::Mnist };
     }
     if names.iter().any(|name| Path::new(name).extension().is_some_and(|extension| extension == "tar")) {
-        return Source::Webdataset;
+        return SourceName::Webdataset;
     }
-    Source::Folder
+    SourceName::Folder
 }
 
 #[cfg(test)]
@@ -51,20 +51,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_what_files_are() {
+    fn file_names_tell_the_format() {
         for (folder, file, expected) in [
-            ("a", "data_batch_1.bin", Source::Cifar10),
-            ("a", "train-images-idx3-ubyte.gz", Source::Mnist),
-            ("Fashion-MNIST", "train-images-idx3-ubyte", Source::FashionMnist),
-            ("a", "shard-000.tar", Source::Webdataset),
-            ("a", "labels.csv", Source::LabelsCsv),
-            ("a", "cats", Source::Folder),
+            ("a", "data_batch_1.bin", SourceName::Cifar10),
+            ("a", "train-images-idx3-ubyte.gz", SourceName::Mnist),
+            ("Fashion-MNIST", "train-images-idx3-ubyte", SourceName::FashionMnist),
+            ("a", "shard-000.tar", SourceName::Webdataset),
+            ("a", "labels.csv", SourceName::LabelsCsv),
+            ("a", "cats", SourceName::Folder),
         ] {
             let temp = tempfile::tempdir().unwrap();
             let folder = temp.path().join(folder);
             fs::create_dir(&folder).unwrap();
             fs::write(folder.join(file), "").unwrap();
-            assert_eq!(guess(&folder), expected, "{file}");
+            assert_eq!(detect(&folder), expected, "{file}");
         }
     }
 }

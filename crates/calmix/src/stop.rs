@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: the first one asks a run to keep its state and stop, the second one ends it at once. What is only
-//! being prepared has no state to keep, and ends at the first.
+//! Ctrl-C and SIGTERM: at the first one a run saves its state and stops, at the second one the process exits immediately.
+//! Preparing a dataset has no state to save, and stops at the first.
 
 use std::io;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
 
-use calmix::train::launch::Place;
+use calmix::train::launch::LaunchInfo;
 
 use crate::exit::Exit;
 use crate::terminal;
 
-/// How long a person waits at most to see that a signal has arrived.
-pub(crate) const SOON: Duration = Duration::from_millis(100);
+/// How often a thread looks for a signal.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What signals ask for.
+/// Which signals have arrived.
 #[derive(Debug)]
 pub(crate) struct Stop {
     asked: Arc<AtomicBool>,
@@ -28,14 +28,14 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// From now on signals are obeyed this way.
+    /// Installs the signal handlers.
     ///
     /// # Errors
     /// If the system refuses.
     pub(crate) fn listen() -> io::Result<Self> {
         let [asked, by_term, over] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
         for signal in [SIGINT, SIGTERM] {
-            // In this order: the signal that sets the flag does not yet see it.
+            // In this order: the signal that sets the flag does not see it yet.
             register_conditional_shutdown(signal, Exit::Interrupted.code().into(), Arc::clone(&asked))?;
             register(signal, Arc::clone(&asked))?;
         }
@@ -43,23 +43,23 @@ impl Stop {
         Ok(Self { asked, by_term, over, watcher: None })
     }
 
-    /// As [`announced`](Self::announced), in a process that does the telling.
-    pub(crate) fn announced_by(self, place: Option<&Place>) -> Self {
-        if place.is_none_or(|place| place.rank == 0) { self.announced() } else { self }
+    /// As [`announced`](Self::announced) on rank 0; the other ranks print nothing.
+    pub(crate) fn announced_by_first(self, launch: Option<&LaunchInfo>) -> Self {
+        if launch.is_none_or(|launch| launch.rank == 0) { self.announced() } else { self }
     }
 
-    /// From now on a run is trained, which stops at the end of a step: a signal is answered with a word.
+    /// From now on a message confirms the first signal, because a run stops only after its current step.
     pub(crate) fn announced(mut self) -> Self {
         let (seen, done) = (Arc::clone(&self.asked), Arc::clone(&self.over));
-        // A step is short but an evaluation is not: without a word, people press Ctrl-C again.
+        // A step is short but an evaluation is not: without a message, people press Ctrl-C again.
         self.watcher = Some(thread::spawn(move || {
             while !done.load(Ordering::Relaxed) {
                 if seen.load(Ordering::Relaxed) {
                     terminal::clear_line();
-                    terminal::tell("stopping at the end of this step; once more to stop at once");
+                    terminal::status("stopping after this step; press Ctrl-C again to exit immediately");
                     return;
                 }
-                thread::park_timeout(SOON);
+                thread::park_timeout(POLL_INTERVAL);
             }
         }));
         self
@@ -70,14 +70,14 @@ impl Stop {
         &self.asked
     }
 
-    /// Whether it is SIGTERM that asks.
+    /// Whether the signal is SIGTERM.
     pub(crate) fn is_by_term(&self) -> bool {
         self.by_term.load(Ordering::Relaxed)
     }
 
-    /// The run has stopped: nothing more is said, and the command ends like this.
+    /// Ends the announcements; returns how a stopped run exits.
     pub(crate) fn exit(self) -> Exit {
-        // Whoever was not asked itself stops with another process that was.
+        // A process without a signal of its own stopped because another process had one.
         let is_interrupted = self.asked.load(Ordering::Relaxed) && !self.is_by_term();
         self.over.store(true, Ordering::Relaxed);
         if let Some(watcher) = self.watcher {

@@ -1,7 +1,7 @@
-//! Several processes of one run on this machine: started together, and ended together.
+//! Starts the local processes of a run (`--processes N`), and ends them together.
 //!
-//! They are the same program with the variables that every launcher sets. Signals go to this one, which passes them on;
-//! if it is killed itself, the others notice by their standard input, which ends, and stop as if they had been told to.
+//! Each is the same program with the environment variables that a launcher sets. This process receives the signals and
+//! forwards them. If this process is killed, the standard input of the others closes, and they stop as on SIGTERM.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -14,37 +14,39 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use calmix::train::launch::{Keeper, Launcher, Place};
+use calmix::train::launch::{LaunchInfo, Launcher, StoreHost};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::error::CliError;
 use crate::exit::Exit;
-use crate::failure::Mistake;
-use crate::number::typed;
-use crate::stop::{SOON, Stop};
+use crate::format::shell_quoted;
+use crate::stop::{POLL_INTERVAL, Stop};
 
-/// Says to a process that its standard input ends when it should.
+/// The variable that makes a process stop when its standard input closes.
 const SUPERVISED: &str = "CALMIX_SUPERVISED";
-/// How long processes may take to notice that one of them is gone, before they are told.
-const NOTICE: Duration = Duration::from_secs(5);
-/// How long they may take to end once they were told, before they are killed.
-const END: Duration = Duration::from_mins(1);
+/// How long the other processes have to notice a failed one by themselves, before they get SIGTERM.
+const NOTICE_TIME: Duration = Duration::from_secs(5);
+/// How long they have to exit after SIGTERM, before they get SIGKILL.
+const EXIT_TIME: Duration = Duration::from_mins(1);
 
 /// A process of the run.
-struct Member {
+struct Worker {
     child: Child,
-    /// What it has said, where that is not shown at once.
-    said: Option<JoinHandle<String>>,
+    /// Collects the standard error of every rank but 0, which shows its own.
+    stderr: Option<JoinHandle<String>>,
     ended: Option<(Instant, ExitStatus)>,
 }
 
-/// Runs `calmix ARGUMENTS` in so many processes, and says how it ended.
+/// Runs `calmix ARGUMENTS` in `processes` local processes, and waits for them.
 pub(crate) fn supervise(arguments: &[OsString], processes: usize, run: &Path, stop: &Stop) -> Result<Exit> {
-    let program = std::env::current_exe().context("which program this is")?;
-    let port =
-        TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr()).context("a free port")?.port();
-    let mut members = Vec::with_capacity(processes);
+    let program = std::env::current_exe().context("cannot find the calmix executable")?;
+    let port = TcpListener::bind(("127.0.0.1", 0))
+        .and_then(|free| free.local_addr())
+        .context("cannot find a free port")?
+        .port();
+    let mut workers = Vec::with_capacity(processes);
     for rank in 0..processes {
-        let place = Place {
+        let launch = LaunchInfo {
             rank,
             world: processes,
             local_rank: rank,
@@ -52,131 +54,131 @@ pub(crate) fn supervise(arguments: &[OsString], processes: usize, run: &Path, st
             master: ("127.0.0.1".to_owned(), port),
             attempt: 0,
             job: String::new(),
-            keeper: Keeper::FirstRank,
+            store_host: StoreHost::FirstRank,
             launcher: Launcher::Variables,
         };
-        match Member::start(&program, arguments, &place) {
-            Ok(member) => members.push(member),
+        match Worker::start(&program, arguments, &launch) {
+            Ok(worker) => workers.push(worker),
             Err(error) => {
-                signal_all(&members, Signal::KILL);
-                return Err(error).context(format!("process {rank} could not be started"));
+                signal_all(&workers, Signal::KILL);
+                return Err(error).context(format!("cannot start process {rank}"));
             }
         }
     }
-    wait(&mut members, stop);
-    verdict(members, run, processes)
+    wait(&mut workers, stop);
+    outcome(workers, run, processes)
 }
 
-impl Member {
-    fn start(program: &Path, arguments: &[OsString], place: &Place) -> io::Result<Self> {
+impl Worker {
+    fn start(program: &Path, arguments: &[OsString], launch: &LaunchInfo) -> io::Result<Self> {
         let mut command = Command::new(program);
-        // In a group of its own: Ctrl-C reaches this process alone, which passes it on once.
+        // In a process group of its own: Ctrl-C reaches only the supervisor, which forwards it once.
         command
             .args(arguments)
-            .envs(place.variables())
+            .envs(launch.variables())
             .env(SUPERVISED, "1")
             .process_group(0)
             .stdin(Stdio::piped());
         if std::env::var_os("TORCH_CPP_LOG_LEVEL").is_none() {
-            // What c10d has to say about a lost connection is said better by whoever lost it.
+            // The worker that lost a connection reports it better than c10d does.
             command.env("TORCH_CPP_LOG_LEVEL", "FATAL");
         }
-        if place.rank > 0 {
+        if launch.rank > 0 {
             command.stdout(Stdio::null()).stderr(Stdio::piped());
         }
         let mut child = command.spawn()?;
-        let said = child.stderr.take().map(|mut stderr| {
+        let stderr = child.stderr.take().map(|mut stderr| {
             thread::spawn(move || {
-                let mut said = Vec::new();
-                // What cannot be read is not shown.
-                let _ = stderr.read_to_end(&mut said);
-                String::from_utf8_lossy(&said).into_owned()
+                let mut text = Vec::new();
+                // On an error, what was read before it is enough.
+                let _ = stderr.read_to_end(&mut text);
+                String::from_utf8_lossy(&text).into_owned()
             })
         });
-        Ok(Self { child, said, ended: None })
+        Ok(Self { child, stderr, ended: None })
     }
 
     fn signal(&self, signal: Signal) {
         if self.ended.is_none()
             && let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
         {
-            // It may have ended in between.
+            // Fails if the process has just exited.
             let _ = kill_process(pid, signal);
         }
     }
 }
 
-fn signal_all(members: &[Member], signal: Signal) {
-    for member in members {
-        member.signal(signal);
+fn signal_all(workers: &[Worker], signal: Signal) {
+    for worker in workers {
+        worker.signal(signal);
     }
 }
 
-/// Waits until all have ended. Signals are passed on; once one of them has failed, the others are ended too.
-fn wait(members: &mut [Member], stop: &Stop) {
-    let mut passed_on = false;
+/// Waits until all processes have exited. Forwards signals; after a failure of one process, ends the others.
+fn wait(workers: &mut [Worker], stop: &Stop) {
+    let mut forwarded = false;
     let mut failed: Option<Instant> = None;
-    let mut told = false;
+    let mut terminated = false;
     loop {
-        for member in members.iter_mut().filter(|member| member.ended.is_none()) {
-            if let Ok(Some(status)) = member.child.try_wait() {
-                member.ended = Some((Instant::now(), status));
+        for worker in workers.iter_mut().filter(|worker| worker.ended.is_none()) {
+            if let Ok(Some(status)) = worker.child.try_wait() {
+                worker.ended = Some((Instant::now(), status));
             }
         }
-        let ended = |member: &Member| member.ended.is_some();
-        if members.iter().all(ended) {
+        if workers.iter().all(|worker| worker.ended.is_some()) {
             return;
         }
-        if stop.flag().load(Ordering::Relaxed) && !passed_on {
+        if stop.flag().load(Ordering::Relaxed) && !forwarded {
             let signal = if stop.is_by_term() { Signal::TERM } else { Signal::INT };
-            signal_all(members, signal);
-            passed_on = true;
+            signal_all(workers, signal);
+            forwarded = true;
         }
-        let bad =
-            |member: &Member| member.ended.filter(|(_, status)| !status.success()).map(|(when, _)| when);
-        failed = failed.or_else(|| members.iter().filter_map(bad).min());
+        let failure =
+            |worker: &Worker| worker.ended.filter(|(_, status)| !status.success()).map(|(when, _)| when);
+        failed = failed.or_else(|| workers.iter().filter_map(failure).min());
         if let Some(since) = failed {
-            if since.elapsed() > NOTICE + END {
-                signal_all(members, Signal::KILL);
-            } else if since.elapsed() > NOTICE && !told {
-                signal_all(members, Signal::TERM);
-                told = true;
+            if since.elapsed() > NOTICE_TIME + EXIT_TIME {
+                signal_all(workers, Signal::KILL);
+            } else if since.elapsed() > NOTICE_TIME && !terminated {
+                signal_all(workers, Signal::TERM);
+                terminated = true;
             }
         }
-        thread::sleep(SOON / 5);
+        thread::sleep(POLL_INTERVAL / 5);
     }
 }
 
-/// How it ended, and if it ended badly, because of whom.
-fn verdict(members: Vec<Member>, run: &Path, processes: usize) -> Result<Exit> {
-    let ends: Vec<(usize, Instant, ExitStatus)> = members
+/// The exit of the run, or an error that names the process that failed first.
+fn outcome(workers: Vec<Worker>, run: &Path, processes: usize) -> Result<Exit> {
+    let ends: Vec<(usize, Instant, ExitStatus)> = workers
         .iter()
         .enumerate()
-        .filter_map(|(rank, member)| member.ended.map(|(when, status)| (rank, when, status)))
+        .filter_map(|(rank, worker)| worker.ended.map(|(when, status)| (rank, when, status)))
         .collect();
     let Some(&(rank, _, status)) =
         ends.iter().filter(|(_, _, status)| !status.success()).min_by_key(|end| end.1)
     else {
         return Ok(Exit::Done);
     };
-    let all = [Exit::Requeue, Exit::Interrupted, Exit::Mistake];
-    let alike = all.into_iter().find(|exit| ends.iter().all(|end| end.2.code() == Some(exit.code().into())));
-    if let Some(exit) = alike {
-        // All were told to stop, or all found the same mistake, which the first one has shown.
+    let common = [Exit::Requeue, Exit::Interrupted, Exit::Invalid];
+    let common =
+        common.into_iter().find(|exit| ends.iter().all(|end| end.2.code() == Some(exit.code().into())));
+    if let Some(exit) = common {
+        // A signal stopped all processes, or all found the same error, which rank 0 has shown.
         return Ok(exit);
     }
-    let said = members.into_iter().nth(rank).and_then(|member| member.said).and_then(|said| said.join().ok());
+    let stderr = workers.into_iter().nth(rank).and_then(|worker| worker.stderr?.join().ok());
     let how = match (status.signal(), status.code()) {
         (Some(signal), _) => format!("was killed by signal {signal}"),
-        (None, code) => format!("ended with code {}", code.unwrap_or(-1)),
+        (None, code) => format!("exited with code {}", code.unwrap_or(-1)),
     };
-    let said = said
-        .filter(|said| !said.trim().is_empty())
-        .map(|said| format!(":\n{}", said.trim()))
+    let stderr = stderr
+        .filter(|stderr| !stderr.trim().is_empty())
+        .map(|stderr| format!(":\n{}", stderr.trim()))
         .unwrap_or_default();
-    let what = format!("process {rank} of {processes} {how}; what was kept before is intact{said}");
-    let next = format!("calmix resume {} --processes {processes}", typed(run));
-    Err(Mistake::new(what).or_try(next).failed().into())
+    let message = format!("process {rank} of {processes} {how}; earlier checkpoints are intact{stderr}");
+    let hint = format!("calmix resume {} --processes {processes}", shell_quoted(run));
+    Err(CliError::failed(message).hint(hint).into())
 }
 
 /// The arguments of this process without `--processes`.
@@ -197,7 +199,7 @@ fn without(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     kept
 }
 
-/// In a process that is supervised: stops the run when nobody supervises it any more.
+/// In a worker: stops the run when the supervisor is gone.
 pub(crate) fn stop_when_orphaned() {
     if std::env::var_os(SUPERVISED).as_deref() != Some(OsStr::new("1")) {
         return;
@@ -205,7 +207,7 @@ pub(crate) fn stop_when_orphaned() {
     thread::spawn(|| {
         let mut nothing = Vec::new();
         let _ = io::stdin().read_to_end(&mut nothing);
-        // What a signal of the supervisor would have done.
+        // As if the supervisor had sent it.
         let _ = signal_hook::low_level::raise(signal_hook::consts::SIGTERM);
     });
 }

@@ -1,26 +1,26 @@
-//! The binary as a person meets it: whole commands, what they print, what they leave, how they end.
+//! The binary from outside: whole commands, what they print, which files they leave, how they exit.
 //!
-//! Texts are compared with the files in `tests/cli/golden`; `CALMIX_BLESS=1 cargo test -p calmix --test cli` writes
-//! them anew.
+//! Texts are compared with the files in `tests/cli/golden`; `CALMIX_BLESS=1 cargo test -p calmix --test cli` rewrites
+//! them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "cli/desk.rs"]
-mod desk;
-#[path = "cli/helps.rs"]
-mod helps;
-#[path = "cli/inspects.rs"]
-mod inspects;
+#[path = "cli/cluster_templates.rs"]
+mod cluster_templates;
+#[path = "cli/errors.rs"]
+mod errors;
+#[path = "cli/help.rs"]
+mod help;
+#[path = "cli/inspect.rs"]
+mod inspect;
 #[path = "cli/json.rs"]
 mod json;
-#[path = "cli/mistakes.rs"]
-mod mistakes;
-#[path = "cli/moves.rs"]
-mod moves;
+#[path = "cli/moved_dataset.rs"]
+mod moved_dataset;
 #[path = "cli/processes.rs"]
 mod processes;
 #[path = "cli/signals.rs"]
 mod signals;
-#[path = "cli/templates.rs"]
-mod templates;
-#[path = "cli/trains.rs"]
-mod trains;
+#[path = "cli/train.rs"]
+mod train;
+#[path = "cli/workspace.rs"]
+mod workspace;

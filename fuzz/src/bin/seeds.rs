@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use calmix_core::rng::Seed;
 use calmix_data::dataset::Dataset;
-use calmix_data::split::{Plan, Split};
+use calmix_data::split::{LabelSplit, SplitPlan};
 use calmix_fuzz::{Scene, tiny};
 use golden::Golden;
 use made::Mat;
@@ -69,9 +69,9 @@ fn main() -> std::io::Result<()> {
         put("manifest", name, &[vec![which as u8], fs::read(scene.target().join(name))?].concat())?;
     }
     let dataset = Dataset::open(&scene.target(), &scene.root()).map_err(std::io::Error::other)?;
-    let mut plan = Plan { validation: 0.25, ..Plan::new(Seed(1), "train") };
+    let mut plan = SplitPlan { validation: 0.25, ..SplitPlan::new(Seed(1), "train") };
     plan.unlabelled.push("extra".to_owned());
-    let split = Split::draw(&dataset, plan).map_err(std::io::Error::other)?;
+    let split = LabelSplit::draw(&dataset, plan).map_err(std::io::Error::other)?;
     let path = scene.root().join("split.json");
     split.write(&path).map_err(std::io::Error::other)?;
     put("split", "drawn", &fs::read(path)?)

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::house;
+use super::layout;
 use crate::setup::{CARGO_DENY, CARGO_NEXTEST, TYPOS, libtorch};
 use crate::workspace;
 
@@ -37,13 +37,13 @@ pub(crate) const STEPS: &[Step] = &[
         action: || Ok(Action::Command(TYPOS.command()?)),
     },
     Step {
-        name: "house",
-        what: "who may use whom, file sizes and the like",
-        action: || Ok(Action::Own { called: "xtask/src/check/house.rs", run: house::check }),
+        name: "layout",
+        what: "length of files, size of golden data, unique type names, dependencies of calmix-core",
+        action: || Ok(Action::Own { called: "xtask/src/check/layout.rs", run: layout::check }),
     },
     Step {
         name: "deny",
-        what: "versions, licences and sources of dependencies, see deny.toml",
+        what: "which crate may use which; versions, licences and sources of dependencies: deny.toml",
         action: || {
             let mut command = CARGO_DENY.command()?;
             command.args(["--locked", "check", "bans", "licenses", "sources"]);

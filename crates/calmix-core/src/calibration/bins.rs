@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 
 use serde::{Deserialize, Serialize};
 
-use super::TopLabel;
+use super::{Binned, Counts, TopLabel};
 
 /// How confidences are divided into bins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,88 +75,7 @@ impl ReliabilityBin {
 ///
 /// Bins of equal width are all there, the empty ones too.
 pub fn reliability_bins(predictions: &TopLabel, binning: Binning) -> Vec<ReliabilityBin> {
-    bins_of(predictions.confidence(), predictions.correct(), binning)
-}
-
-/// The same for any event: `happened[i]` was predicted with `probability[i]`.
-pub(super) fn bins_of(probability: &[f64], happened: &[bool], binning: Binning) -> Vec<ReliabilityBin> {
-    let Assignment { ranges, bin } = Assignment::new(probability, binning);
-    let mut bins: Vec<ReliabilityBin> = ranges
-        .iter()
-        .map(|&(lower, upper)| ReliabilityBin { lower, upper, count: 0, confidence: 0.0, accuracy: 0.0 })
-        .collect();
-    for ((&p, &happened), &bin) in probability.iter().zip(happened).zip(&bin) {
-        let bin = &mut bins[bin];
-        bin.count += 1;
-        bin.confidence += p;
-        bin.accuracy += f64::from(u8::from(happened));
-    }
-    for bin in bins.iter_mut().filter(|bin| bin.count > 0) {
-        bin.confidence /= bin.count as f64;
-        bin.accuracy /= bin.count as f64;
-    }
-    bins
-}
-
-/// Which bin every prediction falls in.
-pub(super) struct Assignment {
-    /// Where each bin begins and ends.
-    pub(super) ranges: Vec<(f64, f64)>,
-    /// The bin of every row.
-    pub(super) bin: Vec<usize>,
-}
-
-impl Assignment {
-    pub(super) fn new(confidence: &[f64], binning: Binning) -> Self {
-        match binning {
-            Binning::EqualWidth { bins, edges } => Self::equal_width(confidence, bins, edges),
-            Binning::EqualMass { bins } => Self::equal_mass(confidence, bins),
-        }
-    }
-
-    fn equal_width(confidence: &[f64], bins: NonZeroU16, edges: Edges) -> Self {
-        // The quotient is the f64 nearest to the edge. `np.linspace` and `torch.linspace` multiply a rounded
-        // step and may be off by one unit in the last place: 0.30000000000000004 for the third of ten.
-        let edge = |i: u16| f64::from(i) / f64::from(bins.get());
-        let inner: Vec<f64> = (1..bins.get()).map(edge).collect();
-        let mut ranges: Vec<(f64, f64)> = (0..bins.get()).map(|i| (edge(i), edge(i + 1))).collect();
-        let hidden = ranges.len();
-        if edges == Edges::Torchmetrics {
-            ranges.push((1.0, 1.0));
-        }
-        let bin_of = |&c: &f64| match edges {
-            Edges::RightClosed => inner.partition_point(|&edge| edge < c),
-            Edges::Torchmetrics if c == 1.0 => hidden,
-            Edges::LeftClosed | Edges::Torchmetrics => inner.partition_point(|&edge| edge <= c),
-        };
-        Self { bin: confidence.iter().map(bin_of).collect(), ranges }
-    }
-
-    fn equal_mass(confidence: &[f64], bins: NonZeroU16) -> Self {
-        let n = confidence.len();
-        let mut order: Vec<usize> = (0..n).collect();
-        order.sort_by(|&i, &j| confidence[i].total_cmp(&confidence[j]));
-        let mut ranges: Vec<(f64, f64)> = Vec::new();
-        let mut bin = vec![0; n];
-        let mut last_quantile = None;
-        let mut first = 0;
-        for ties in order.chunk_by(|&i, &j| confidence[i] == confidence[j]) {
-            let value = confidence[ties[0]];
-            let last = first + ties.len() - 1;
-            let quantile = (first + last) as u128 * u128::from(bins.get()) / (2 * n as u128);
-            if last_quantile != Some(quantile) {
-                ranges.push((value, value));
-                last_quantile = Some(quantile);
-            }
-            let current = ranges.len() - 1;
-            ranges[current].1 = value;
-            for &row in ties {
-                bin[row] = current;
-            }
-            first += ties.len();
-        }
-        Self { ranges, bin }
-    }
+    Binned::new(predictions, binning).bins(&Counts::once(predictions.len()))
 }
 
 #[cfg(test)]
@@ -167,9 +86,13 @@ mod tests {
         NonZeroU16::new(n).unwrap()
     }
 
+    fn all_right(confidence: &[f64], binning: Binning) -> Vec<ReliabilityBin> {
+        let said = TopLabel::new(confidence.to_vec(), vec![true; confidence.len()]).unwrap();
+        reliability_bins(&said, binning)
+    }
+
     fn counts(confidence: &[f64], binning: Binning) -> Vec<usize> {
-        let bins = bins_of(confidence, &vec![true; confidence.len()], binning);
-        bins.iter().map(|bin| bin.count).collect()
+        all_right(confidence, binning).iter().map(|bin| bin.count).collect()
     }
 
     #[test]
@@ -201,7 +124,7 @@ mod tests {
         assert_eq!(count(&[0.9; 5], 4), [5]);
         assert_eq!(count(&[0.3, 0.7], 15), [1, 1]);
         assert_eq!(count(&[], 3), [0; 0]);
-        let found = bins_of(&[0.4, 0.1, 0.3, 0.2], &[true; 4], Binning::EqualMass { bins: bins(2) });
+        let found = all_right(&[0.4, 0.1, 0.3, 0.2], Binning::EqualMass { bins: bins(2) });
         assert_eq!((found[0].lower, found[0].upper), (0.1, 0.2));
         assert_eq!((found[1].lower, found[1].upper), (0.3, 0.4));
     }

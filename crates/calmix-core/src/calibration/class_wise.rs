@@ -1,6 +1,10 @@
 //! The calibration of every class's probability, not only of the winner's.
 
-use super::{Binning, CalibrationError, bins::bins_of, checked, ece};
+mod cells;
+
+use cells::Cells;
+
+use super::{Binned, Binning, CalibrationError, Counts, assignment::EqualWidth, checked, ece};
 use crate::matrix::Matrix;
 
 /// Class-wise expected calibration error: the mean over classes of the binned error of that class's
@@ -17,16 +21,57 @@ pub fn class_wise_ece(
     labels: &[u32],
     binning: Binning,
 ) -> Result<f64, CalibrationError> {
-    checked::probabilities(probabilities, labels)?;
-    let classes = probabilities.width();
-    let sum: f64 = (0..classes)
-        .map(|class| {
-            let probability: Vec<f64> = probabilities.iter().map(|row| f64::from(row[class])).collect();
+    Ok(ClassWise::new(probabilities, labels, binning)?.ece(&Counts::once(labels.len())))
+}
+
+/// The probabilities of all classes, divided into bins once, for any counts of their rows.
+#[derive(Debug, Clone)]
+pub struct ClassWise {
+    classes: usize,
+    bins: Bins,
+}
+
+#[derive(Debug, Clone)]
+enum Bins {
+    EqualWidth(Cells),
+    /// Bins of equal mass move with the counts, in every class in another way.
+    EqualMass(Vec<Binned>),
+}
+
+impl ClassWise {
+    /// Prepares the probabilities of every class.
+    ///
+    /// # Errors
+    /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
+    pub fn new(
+        probabilities: Matrix<'_>,
+        labels: &[u32],
+        binning: Binning,
+    ) -> Result<Self, CalibrationError> {
+        checked::probabilities(probabilities, labels)?;
+        let of_class = |class| {
+            let probability = probabilities.iter().map(|row| f64::from(row[class])).collect();
             let happened: Vec<bool> = labels.iter().map(|&label| label as usize == class).collect();
-            ece(&bins_of(&probability, &happened, binning))
-        })
-        .sum();
-    Ok(sum / classes.max(1) as f64)
+            Binned::of_events(probability, &happened, binning)
+        };
+        let classes = probabilities.width();
+        let bins = match binning {
+            Binning::EqualWidth { bins, edges } => {
+                Bins::EqualWidth(Cells::new(probabilities, labels, EqualWidth::new(bins, edges)))
+            }
+            Binning::EqualMass { .. } => Bins::EqualMass((0..classes).map(of_class).collect()),
+        };
+        Ok(Self { classes, bins })
+    }
+
+    /// Class-wise expected calibration error; see [`class_wise_ece`].
+    pub fn ece(&self, counts: &Counts) -> f64 {
+        let sum: f64 = match &self.bins {
+            Bins::EqualWidth(cells) => cells.bins(counts).map(|bins| ece(&bins)).sum(),
+            Bins::EqualMass(classes) => classes.iter().map(|class| ece(&class.bins(counts))).sum(),
+        };
+        sum / self.classes.max(1) as f64
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! How wrong a classifier is when it answers only where it is confident.
 
-use super::TopLabel;
+use super::{Counts, TopLabel, ties::Ties};
 
 /// What happens when everything below one confidence is left to somebody else.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,22 +13,72 @@ pub struct CoveragePoint {
     pub risk: f64,
 }
 
+/// Predictions that are put in the order of confidence once, for any counts of their rows.
+///
+/// ```
+/// use calmix_core::calibration::{Counts, RiskCoverage, TopLabel};
+///
+/// let said = TopLabel::new(vec![0.9, 0.6], vec![true, false])?;
+/// let coverage = RiskCoverage::new(&said);
+/// let mut counts = Counts::once(2);
+/// assert_eq!(coverage.aurc(&counts), 0.25);
+/// counts.draw(&[1, 1]);
+/// assert_eq!(coverage.aurc(&counts), 1.0);
+/// # Ok::<(), calmix_core::calibration::CalibrationError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct RiskCoverage {
+    ties: Ties,
+    /// One where a row is wrong, otherwise zero.
+    wrong: Vec<f64>,
+}
+
+impl RiskCoverage {
+    /// Prepares the predictions.
+    pub fn new(predictions: &TopLabel) -> Self {
+        let wrong = predictions.correct().iter().map(|&right| f64::from(u8::from(!right))).collect();
+        Self { ties: Ties::new(predictions.confidence()), wrong }
+    }
+
+    /// Area under the risk-coverage curve; see [`aurc`].
+    pub fn aurc(&self, counts: &Counts) -> f64 {
+        let (mut kept, mut wrong, mut area) = (0.0, 0.0, 0.0);
+        for (_, count, wrong_here) in self.steps(counts) {
+            for taken in 1..=count as u64 {
+                let taken = taken as f64;
+                area += (wrong + wrong_here * (taken / count)) / (kept + taken);
+            }
+            kept += count;
+            wrong += wrong_here;
+        }
+        area / counts.total().max(1.0)
+    }
+
+    /// The rows of every confidence, the highest first, with how many count and how many of these are wrong.
+    fn steps(&self, counts: &Counts) -> impl Iterator<Item = (&[usize], f64, f64)> {
+        let counts = counts.of_row();
+        self.ties.runs().rev().map(move |run| {
+            let add =
+                |(count, wrong), &row: &usize| (count + counts[row], wrong + counts[row] * self.wrong[row]);
+            let (count, wrong) = run.iter().fold((0.0, 0.0), add);
+            (run, count, wrong)
+        })
+    }
+}
+
 /// The risk at every coverage that a threshold can reach, from the highest threshold down.
 ///
 /// One point per distinct confidence: equal confidences are kept or left together.
 pub fn coverage_curve(predictions: &TopLabel) -> Vec<CoveragePoint> {
     let n = predictions.len() as f64;
-    let (mut kept, mut wrong) = (0, 0);
-    let point = |ties: &Ties| {
-        kept += ties.count;
-        wrong += ties.wrong;
-        CoveragePoint {
-            threshold: ties.confidence,
-            coverage: kept as f64 / n,
-            risk: wrong as f64 / kept as f64,
-        }
+    let (mut kept, mut wrong) = (0.0, 0.0);
+    let point = |(rows, count, wrong_here): (&[usize], f64, f64)| {
+        kept += count;
+        wrong += wrong_here;
+        let threshold = rows.last().map_or(0.0, |&row| predictions.confidence()[row]);
+        CoveragePoint { threshold, coverage: kept / n, risk: wrong / kept }
     };
-    ties(predictions).iter().map(point).collect()
+    RiskCoverage::new(predictions).steps(&Counts::once(predictions.len())).map(point).collect()
 }
 
 /// Area under the risk-coverage curve (Geifman and El-Yaniv, 2017): the mean of the risk of the k most
@@ -37,17 +87,7 @@ pub fn coverage_curve(predictions: &TopLabel) -> Vec<CoveragePoint> {
 /// Where k falls among equal confidences, the risk is the expected one when ties are broken by chance, so the
 /// area does not depend on the order of the rows.
 pub fn aurc(predictions: &TopLabel) -> f64 {
-    let (mut kept, mut wrong, mut area) = (0.0, 0.0, 0.0);
-    for ties in ties(predictions) {
-        let (count, wrong_here) = (ties.count as f64, ties.wrong as f64);
-        for taken in 1..=ties.count {
-            let taken = taken as f64;
-            area += (wrong + wrong_here * (taken / count)) / (kept + taken);
-        }
-        kept += count;
-        wrong += wrong_here;
-    }
-    area / predictions.len().max(1) as f64
+    RiskCoverage::new(predictions).aurc(&Counts::once(predictions.len()))
 }
 
 /// [`aurc`] above that of the best ranking of the same predictions, all right ones first (E-AURC; Geifman,
@@ -59,27 +99,6 @@ pub fn excess_aurc(predictions: &TopLabel) -> f64 {
     let right = predictions.correct().iter().filter(|&&right| right).count();
     let best: f64 = (right + 1..=n).map(|k| (k - right) as f64 / k as f64).sum();
     aurc(predictions) - best / n.max(1) as f64
-}
-
-/// Predictions of one confidence.
-struct Ties {
-    confidence: f64,
-    count: usize,
-    wrong: usize,
-}
-
-/// The distinct confidences, the highest first.
-fn ties(predictions: &TopLabel) -> Vec<Ties> {
-    let rows = predictions.confidence().iter().zip(predictions.correct());
-    let mut rows: Vec<(f64, bool)> = rows.map(|(&confidence, &correct)| (confidence, correct)).collect();
-    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    rows.chunk_by(|a, b| a.0 == b.0)
-        .map(|equal| Ties {
-            confidence: equal[0].0,
-            count: equal.len(),
-            wrong: equal.iter().filter(|(_, correct)| !correct).count(),
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What the Brier score of the winning class is made of.
 
-use super::{Binning, TopLabel, bins::Assignment, reliability_bins};
+use super::{Binning, Counts, TopLabel, assignment::Assigner, reliability_bins};
 
 /// The Brier score of the event "the prediction is right", taken apart over bins.
 ///
@@ -30,7 +30,8 @@ impl BrierDecomposition {
         let n = predictions.len().max(1) as f64;
         let accuracy = predictions.accuracy();
         let bins = reliability_bins(predictions, binning);
-        let Assignment { bin: bin_of, .. } = Assignment::new(predictions.confidence(), binning);
+        let assigner = Assigner::new(predictions.confidence(), binning);
+        let assignment = assigner.assign(predictions.confidence(), &Counts::once(predictions.len()));
 
         let mut parts = Self { uncertainty: accuracy * (1.0 - accuracy), ..Self::default() };
         for bin in &bins {
@@ -39,7 +40,7 @@ impl BrierDecomposition {
             parts.resolution += weight * (bin.accuracy - accuracy) * (bin.accuracy - accuracy);
         }
         let rows = predictions.confidence().iter().zip(predictions.correct());
-        for ((&confidence, &correct), &bin) in rows.zip(&bin_of) {
+        for ((&confidence, &correct), &bin) in rows.zip(&assignment.bin) {
             let correct = f64::from(u8::from(correct));
             let (from_mean, surprise) = (confidence - bins[bin].confidence, correct - bins[bin].accuracy);
             parts.score += (confidence - correct) * (confidence - correct) / n;

@@ -24,7 +24,7 @@ use crate::softmax::argmax;
 
 /// A non-decreasing, piecewise linear map, given by its knots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[serde(try_from = "StoredIsotonic", into = "StoredIsotonic")]
 pub struct Isotonic {
     scores: Vec<f64>,
     values: Vec<f64>,
@@ -33,7 +33,7 @@ pub struct Isotonic {
 
 /// Samples or blocks of samples that share one value.
 #[derive(Clone, Copy)]
-struct Block {
+struct Pool {
     first: f64,
     last: f64,
     value: f64,
@@ -59,9 +59,9 @@ impl Isotonic {
             })?;
         }
         let weight = |i: usize| weights.map_or(1.0, |w| w[i]);
-        let mut samples: Vec<Block> = (0..scores.len())
+        let mut samples: Vec<Pool> = (0..scores.len())
             .filter(|&i| weight(i) > 0.0)
-            .map(|i| Block { first: scores[i], last: scores[i], value: targets[i], weight: weight(i) })
+            .map(|i| Pool { first: scores[i], last: scores[i], value: targets[i], weight: weight(i) })
             .collect();
         // Down to the weight, so that the order of the samples cannot change a bit of the result.
         samples.sort_by(|a, b| {
@@ -123,7 +123,7 @@ impl Isotonic {
     }
 
     /// Both ends of every block, or its one score.
-    fn from_blocks(blocks: &[Block], n: usize) -> Self {
+    fn from_blocks(blocks: &[Pool], n: usize) -> Self {
         let (mut scores, mut values) = (Vec::new(), Vec::new());
         for block in blocks {
             scores.push(block.first);
@@ -156,7 +156,7 @@ impl Isotonic {
 }
 
 /// Weighted means of sorted samples with equal scores.
-fn average_ties(samples: &[Block]) -> Vec<Block> {
+fn average_ties(samples: &[Pool]) -> Vec<Pool> {
     samples
         .chunk_by(|a, b| a.first == b.first)
         .filter_map(|ties| ties.iter().copied().reduce(merge))
@@ -164,8 +164,8 @@ fn average_ties(samples: &[Block]) -> Vec<Block> {
 }
 
 /// Pool adjacent violators: one pass with a stack, linear in the number of blocks.
-fn pool_violators(samples: Vec<Block>) -> Vec<Block> {
-    let mut stack: Vec<Block> = Vec::with_capacity(samples.len());
+fn pool_violators(samples: Vec<Pool>) -> Vec<Pool> {
+    let mut stack: Vec<Pool> = Vec::with_capacity(samples.len());
     for mut block in samples {
         // Blocks of equal value are one level too: fewer knots, the same map.
         while let Some(before) = stack.pop_if(|before| before.value >= block.value) {
@@ -177,9 +177,9 @@ fn pool_violators(samples: Vec<Block>) -> Vec<Block> {
 }
 
 /// The mean is moved, not recomputed from sums: equal values stay exactly equal.
-fn merge(a: Block, b: Block) -> Block {
+fn merge(a: Pool, b: Pool) -> Pool {
     let weight = a.weight + b.weight;
-    Block { first: a.first, last: b.last, value: a.value + (b.value - a.value) * (b.weight / weight), weight }
+    Pool { first: a.first, last: b.last, value: a.value + (b.value - a.value) * (b.weight / weight), weight }
 }
 
 fn top_probability(logits: &[f32]) -> f64 {
@@ -189,20 +189,20 @@ fn top_probability(logits: &[f32]) -> f64 {
 
 /// What is written beside a model.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredIsotonic {
     scores: Vec<f64>,
     values: Vec<f64>,
     n: usize,
 }
 
-impl TryFrom<Stored> for Isotonic {
+impl TryFrom<StoredIsotonic> for Isotonic {
     type Error = CalibrationError;
-    fn try_from(Stored { scores, values, n }: Stored) -> Result<Self, CalibrationError> {
+    fn try_from(StoredIsotonic { scores, values, n }: StoredIsotonic) -> Result<Self, CalibrationError> {
         Self { scores, values, n }.checked()
     }
 }
 
-impl From<Isotonic> for Stored {
+impl From<Isotonic> for StoredIsotonic {
     fn from(Isotonic { scores, values, n }: Isotonic) -> Self {
         Self { scores, values, n }
     }

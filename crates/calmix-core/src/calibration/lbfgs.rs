@@ -73,13 +73,13 @@ pub(super) fn minimise(
 }
 
 /// A step, the change of the gradient along it, and their product.
-struct Pair {
+struct CurvaturePair {
     step: Vec<f64>,
     change: Vec<f64>,
     product: f64,
 }
 
-fn remember(history: &mut VecDeque<Pair>, points: [&[f64]; 2], gradients: [&[f64]; 2]) {
+fn remember(history: &mut VecDeque<CurvaturePair>, points: [&[f64]; 2], gradients: [&[f64]; 2]) {
     let difference = |[a, b]: [&[f64]; 2]| -> Vec<f64> { b.iter().zip(a).map(|(b, a)| b - a).collect() };
     let (step, change) = (difference(points), difference(gradients));
     let product = dot(&step, &change);
@@ -88,12 +88,12 @@ fn remember(history: &mut VecDeque<Pair>, points: [&[f64]; 2], gradients: [&[f64
         if history.len() == MEMORY {
             history.pop_front();
         }
-        history.push_back(Pair { step, change, product });
+        history.push_back(CurvaturePair { step, change, product });
     }
 }
 
 /// −H·gradient by the two-loop recursion, H being the inverse Hessian that the history describes.
-fn direction(gradient: &[f64], history: &VecDeque<Pair>) -> Vec<f64> {
+fn direction(gradient: &[f64], history: &VecDeque<CurvaturePair>) -> Vec<f64> {
     let mut q: Vec<f64> = gradient.iter().map(|g| -g).collect();
     let mut along = Vec::with_capacity(history.len());
     for pair in history.iter().rev() {

@@ -1,6 +1,6 @@
 //! Proper scores: they are best, in expectation, only when the probabilities are the true ones.
 
-use super::{CalibrationError, checked};
+use super::{CalibrationError, Counts, checked};
 use crate::matrix::Matrix;
 use crate::softmax::negative_log_likelihood;
 
@@ -14,6 +14,14 @@ pub const PROBABILITY_FLOOR: f64 = f64::EPSILON;
 /// # Errors
 /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
 pub fn brier_score(probabilities: Matrix<'_>, labels: &[u32]) -> Result<f64, CalibrationError> {
+    Ok(mean(&brier_of_rows(probabilities, labels)?))
+}
+
+/// The Brier score of every row, of which [`brier_score`] is the mean.
+///
+/// # Errors
+/// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
+pub fn brier_of_rows(probabilities: Matrix<'_>, labels: &[u32]) -> Result<Vec<f64>, CalibrationError> {
     checked::probabilities(probabilities, labels)?;
     let of_row = |row: &[f32], label: usize| {
         row.iter()
@@ -24,7 +32,7 @@ pub fn brier_score(probabilities: Matrix<'_>, labels: &[u32]) -> Result<f64, Cal
             })
             .sum()
     };
-    Ok(mean_over_rows(probabilities, labels, of_row))
+    Ok(rows(probabilities, labels, of_row))
 }
 
 /// Negative log-likelihood: the mean of `−ln max(p_label, floor)` with [`PROBABILITY_FLOOR`].
@@ -36,7 +44,7 @@ pub fn brier_score(probabilities: Matrix<'_>, labels: &[u32]) -> Result<f64, Cal
 pub fn nll_from_probabilities(probabilities: Matrix<'_>, labels: &[u32]) -> Result<f64, CalibrationError> {
     checked::probabilities(probabilities, labels)?;
     let of_row = |row: &[f32], label: usize| -libm::log(f64::from(row[label]).max(PROBABILITY_FLOOR));
-    Ok(mean_over_rows(probabilities, labels, of_row))
+    Ok(mean(&rows(probabilities, labels, of_row)))
 }
 
 /// Negative log-likelihood of softmax(`logits` / `temperature`): the mean of `ln Σ exp(z/T) − z_label/T`.
@@ -51,17 +59,32 @@ pub fn nll_from_logits(
     labels: &[u32],
     temperature: f64,
 ) -> Result<f64, CalibrationError> {
+    Ok(mean(&nll_of_rows(logits, labels, temperature)?))
+}
+
+/// The negative log-likelihood of every row, of which [`nll_from_logits`] is the mean.
+///
+/// # Errors
+/// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature is
+/// not positive.
+pub fn nll_of_rows(
+    logits: Matrix<'_>,
+    labels: &[u32],
+    temperature: f64,
+) -> Result<Vec<f64>, CalibrationError> {
     checked::temperature(temperature)?;
     checked::logits(logits, labels)?;
     let of_row = |row: &[f32], label| negative_log_likelihood(row, label, temperature);
-    Ok(mean_over_rows(logits, labels, of_row))
+    Ok(rows(logits, labels, of_row))
 }
 
 /// Labels must have been checked.
-fn mean_over_rows(matrix: Matrix<'_>, labels: &[u32], of_row: impl Fn(&[f32], usize) -> f64) -> f64 {
-    let rows = matrix.iter().zip(labels);
-    let sum: f64 = rows.map(|(row, &label)| of_row(row, label as usize)).sum();
-    sum / labels.len().max(1) as f64
+fn rows(matrix: Matrix<'_>, labels: &[u32], of_row: impl Fn(&[f32], usize) -> f64) -> Vec<f64> {
+    matrix.iter().zip(labels).map(|(row, &label)| of_row(row, label as usize)).collect()
+}
+
+fn mean(of_rows: &[f64]) -> f64 {
+    Counts::once(of_rows.len()).mean(of_rows)
 }
 
 #[cfg(test)]

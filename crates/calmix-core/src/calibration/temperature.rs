@@ -112,14 +112,17 @@ impl From<Temperature> for f64 {
 }
 
 /// The logits and the label of one sample.
-pub(super) type Labelled<'a> = (&'a [f32], u32);
+pub(super) type LabelledLogits<'a> = (&'a [f32], u32);
 
-pub(super) fn pairs<'a>(logits: Matrix<'a>, labels: &'a [u32]) -> impl Iterator<Item = Labelled<'a>> + Clone {
+pub(super) fn pairs<'a>(
+    logits: Matrix<'a>,
+    labels: &'a [u32],
+) -> impl Iterator<Item = LabelledLogits<'a>> + Clone {
     logits.iter().zip(labels.iter().copied())
 }
 
 /// Fits on checked rows with their labels.
-pub(super) fn fit_rows<'a>(rows: impl Iterator<Item = Labelled<'a>> + Clone) -> Temperature {
+pub(super) fn fit_rows<'a>(rows: impl Iterator<Item = LabelledLogits<'a>> + Clone) -> Temperature {
     let best = Temperature(minimise(|beta| slope_and_curvature(rows.clone(), beta)));
     // What no rounding can break: nothing is returned that is not better than doing nothing.
     let better = nll_sum(rows.clone(), best) < nll_sum(rows, Temperature::IDENTITY);
@@ -127,7 +130,7 @@ pub(super) fn fit_rows<'a>(rows: impl Iterator<Item = Labelled<'a>> + Clone) -> 
 }
 
 /// The summed NLL of checked rows.
-pub(super) fn nll_sum<'a>(rows: impl Iterator<Item = Labelled<'a>>, temperature: Temperature) -> f64 {
+pub(super) fn nll_sum<'a>(rows: impl Iterator<Item = LabelledLogits<'a>>, temperature: Temperature) -> f64 {
     rows.map(|(row, label)| negative_log_likelihood(row, label as usize, temperature.0)).sum()
 }
 
@@ -174,7 +177,7 @@ fn minimise(derivatives: impl Fn(f64) -> (f64, f64)) -> f64 {
 }
 
 /// The first two derivatives in β of the summed NLL: Σ (E z − z of the label) and Σ Var z under softmax(β·z).
-fn slope_and_curvature<'a>(rows: impl Iterator<Item = Labelled<'a>>, beta: f64) -> (f64, f64) {
+fn slope_and_curvature<'a>(rows: impl Iterator<Item = LabelledLogits<'a>>, beta: f64) -> (f64, f64) {
     let (mut slope, mut curvature) = (0.0, 0.0);
     for (row, label) in rows {
         let top = f64::from(lanes::max(row));

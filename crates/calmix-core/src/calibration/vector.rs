@@ -32,7 +32,7 @@ const GRADIENT_TOLERANCE: f64 = 1e-9;
 
 /// A scale and a bias per class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[serde(try_from = "StoredVector", into = "StoredVector")]
 pub struct VectorScaling {
     scale: Vec<f64>,
     bias: Vec<f64>,
@@ -215,19 +215,19 @@ fn units(logits: Matrix, l2: f64) -> Vec<f64> {
 
 /// What is written beside a model.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredVector {
     scale: Vec<f64>,
     bias: Vec<f64>,
 }
 
-impl TryFrom<Stored> for VectorScaling {
+impl TryFrom<StoredVector> for VectorScaling {
     type Error = CalibrationError;
-    fn try_from(stored: Stored) -> Result<Self, CalibrationError> {
+    fn try_from(stored: StoredVector) -> Result<Self, CalibrationError> {
         Self::new(stored.scale, stored.bias)
     }
 }
 
-impl From<VectorScaling> for Stored {
+impl From<VectorScaling> for StoredVector {
     fn from(map: VectorScaling) -> Self {
         Self { scale: map.scale, bias: map.bias }
     }

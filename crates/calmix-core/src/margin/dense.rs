@@ -13,7 +13,7 @@ use crate::samples::StateError;
 /// ```
 /// use calmix_core::margin::{Averaging, MarginStore};
 ///
-/// let mut store = MarginStore::new(Averaging::PAPER, 10, 3);
+/// let mut store = MarginStore::new(Averaging::default(), 10, 3);
 /// store.visit(7, &[2.0, 1.0, -1.0])?;
 /// assert_eq!(store.apm(7, 0)?, 0.997);
 /// # Ok::<(), calmix_core::samples::StateError>(())
@@ -149,7 +149,7 @@ mod tests {
     /// A worked example, computed independently.
     #[test]
     fn apm_of_three_visits() {
-        let mut store = MarginStore::new(Averaging::PAPER, 1, 3);
+        let mut store = MarginStore::new(Averaging::default(), 1, 3);
         let visits: [([f32; 3], [f32; 3], u32, f32); 3] = [
             ([2.0, 1.0, -1.0], [0.997, -0.997, -2.991], 0, 0.997),
             ([1.5, 1.8, 0.0], [0.350_446, -0.350_446, -2.397_286], 1, -0.350_446),
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_sample_twice_in_a_batch_counts_twice() {
-        let mut store = MarginStore::new(Averaging::PAPER, 2, 2);
+        let mut store = MarginStore::new(Averaging::default(), 2, 2);
         for sample in [1, 0, 1] {
             store.visit(sample, &[1.0, 0.0]).unwrap();
         }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let mut store = MarginStore::new(Averaging::PAPER, 2, 2);
+        let mut store = MarginStore::new(Averaging::default(), 2, 2);
         assert!(store.visit(2, &[0.0, 0.0]).is_err());
         assert!(store.visit(u64::MAX, &[0.0, 0.0]).is_err());
         assert!(store.visit(0, &[0.0]).is_err());
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn one_class_has_no_margin() {
-        let mut store = MarginStore::new(Averaging::PAPER, 1, 1);
+        let mut store = MarginStore::new(Averaging::default(), 1, 1);
         store.visit(0, &[9.0]).unwrap();
         assert_eq!(store.apm(0, 0).unwrap(), 0.0);
     }

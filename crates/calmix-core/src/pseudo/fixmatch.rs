@@ -1,29 +1,25 @@
 //! FixMatch (Sohn et al. 2020): keep a pseudo-label when its confidence reaches a fixed threshold.
 
-use serde::{Deserialize, Serialize};
-
 use super::{PseudoLabels, hard_labels};
 use crate::matrix::Matrix;
+use crate::settings::limit::SHARE;
+use crate::settings::section;
 use crate::softmax::confidence;
 
-/// FixMatch's one number.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FixMatch {
-    /// ω in the paper's Algorithm 1, τ elsewhere: `max q ≥ threshold` counts.
-    pub threshold: f32,
-}
-
-impl Default for FixMatch {
-    fn default() -> Self {
-        Self { threshold: 0.95 }
+section! {
+    /// FixMatch's settings.
+    FixMatch {
+        /// ω in the paper, τ elsewhere: the confidence from which a pseudo-label counts.
+        fixed threshold: f64 = 0.95, SHARE;
     }
 }
+
+impl Copy for FixMatch {}
 
 impl FixMatch {
     /// Labels and weights (0 or 1) of an unlabelled batch.
     pub fn pseudo_label(&self, logits: Matrix<'_>) -> PseudoLabels {
-        let keep = |row: &[f32]| f32::from(confidence(row) >= self.threshold);
+        let keep = |row: &[f32]| f32::from(confidence(row) >= self.threshold as f32);
         PseudoLabels { labels: hard_labels(logits), weights: logits.iter().map(keep).collect() }
     }
 }

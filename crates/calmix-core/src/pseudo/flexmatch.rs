@@ -9,33 +9,36 @@ use serde::{Deserialize, Serialize};
 
 use super::{PseudoLabels, hard_labels};
 use crate::matrix::Matrix;
+use crate::settings::limit::SHARE;
+use crate::settings::{choice, section};
 use crate::softmax::{argmax, confidence};
 
-/// FlexMatch's settings.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct FlexMatch {
-    /// τ: the confidence at which a sample counts as learnt, and the highest threshold of a class.
-    pub threshold: f32,
-    /// M, from how well a class is learnt to its threshold.
-    pub mapping: Mapping,
-    /// Whether unselected samples count in the normaliser (`thresh_warmup`, on in the peers).
-    pub warmup: bool,
+section! {
+    /// FlexMatch's settings.
+    FlexMatch {
+        /// τ: the confidence from which a sample counts as learnt, and the highest threshold of a class.
+        fixed threshold: f64 = 0.95, SHARE;
+        /// From how well a class is learnt to its threshold.
+        fixed mapping: Mapping = Mapping::Convex;
+        /// Whether samples without a confident label count in the normaliser (`thresh_warmup` elsewhere).
+        fixed warmup: bool = true;
+    }
 }
 
-/// M(β): the share of τ that a class's threshold takes. All have M(1) = 1; only the convex one has M(0) = 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mapping {
-    /// β/(2 − β), the paper's.
-    #[default]
-    Convex,
-    /// (β + 1)/2.
-    Linear,
-    /// 1/(2 − β).
-    LowLimit,
-    /// (ln(β + 1) + ½)/(ln 2 + ½).
-    Concave,
+impl Copy for FlexMatch {}
+
+choice! {
+    /// M(β): the share of τ that a class's threshold takes. All have M(1) = 1; only the convex one has M(0) = 0.
+    Mapping {
+        /// β/(2 − β), FlexMatch's own.
+        Convex = "convex",
+        /// (β + 1)/2.
+        Linear = "linear",
+        /// 1/(2 − β).
+        LowLimit = "low-limit",
+        /// (ln(β + 1) + ½)/(ln 2 + ½).
+        Concave = "concave",
+    }
 }
 
 impl Mapping {
@@ -76,12 +79,6 @@ impl FlexState {
     }
 }
 
-impl Default for FlexMatch {
-    fn default() -> Self {
-        Self { threshold: 0.95, mapping: Mapping::Convex, warmup: true }
-    }
-}
-
 impl FlexMatch {
     /// β_c = σ_c / max(max σ, σ₋₁ with warm-up): how well each class is learnt; zero before any selection.
     pub fn learnt(&self, state: &FlexState) -> Vec<f64> {
@@ -92,12 +89,15 @@ impl FlexMatch {
 
     /// T_c = τ·M(β_c).
     pub fn thresholds(&self, state: &FlexState) -> Vec<f64> {
-        self.learnt(state).into_iter().map(|beta| f64::from(self.threshold) * self.mapping.of(beta)).collect()
+        self.learnt(state)
+            .into_iter()
+            .map(|beta| f64::from(self.threshold as f32) * self.mapping.of(beta))
+            .collect()
     }
 
     /// The class that a prediction selects its sample for: its label where its confidence reaches the fixed τ.
     pub fn selects(&self, logits: &[f32]) -> Option<u32> {
-        (confidence(logits) >= self.threshold).then(|| argmax(logits) as u32)
+        (confidence(logits) >= self.threshold as f32).then(|| argmax(logits) as u32)
     }
 
     /// Labels and weights (0 or 1) of an unlabelled batch, under the thresholds that earlier steps left. What

@@ -6,57 +6,58 @@ use super::sums::{BatchSums, Sums, probabilities};
 use super::{PseudoLabels, hard_labels};
 use crate::lanes;
 use crate::matrix::Matrix;
+use crate::settings::limit::{KEPT, from};
+use crate::settings::{choice, section};
 
 /// Keeps a class that was never predicted from dividing by zero in the alignment (USB's value).
 const ALIGNMENT_FLOOR: f64 = 1e-6;
 
-/// SoftMatch's settings.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SoftMatch {
-    /// n_σ: how many standard deviations wide the fall-off is.
-    pub n_sigma: f64,
-    /// m: how much of the running statistics each step keeps.
-    pub momentum: f64,
-    /// What the mean and the variance of the confidence are taken of.
-    pub statistics: Statistics,
-    /// What the predictions are aligned to.
-    pub target: AlignmentTarget,
+section! {
+    /// SoftMatch's settings.
+    SoftMatch {
+        /// n_σ: how many standard deviations wide the fall-off is.
+        fixed n_sigma: f64 = 2.0, from(0.0);
+        /// How much of the running statistics each step keeps.
+        fixed momentum: f64 = 0.999, KEPT;
+        /// What the mean and the variance of the confidence are taken of.
+        fixed statistics: Statistics = Statistics::Raw;
+        /// What the predictions are aligned to.
+        fixed target: AlignmentTarget = AlignmentTarget::Uniform;
+        /// Where the running class marginal starts.
+        fixed marginal_init: MarginalInit = MarginalInit::FirstBatch;
+    }
+}
+
+impl Copy for SoftMatch {}
+
+choice! {
+    /// What the running mean and variance are taken of.
+    Statistics {
+        /// The probabilities as predicted: SoftMatch's paper and TorchSSL.
+        Raw = "raw",
+        /// The aligned probabilities: USB, and so the released code.
+        Aligned = "aligned",
+    }
+}
+
+choice! {
+    /// The class marginal that predictions are aligned to.
+    AlignmentTarget {
+        /// 1/C each.
+        Uniform = "uniform",
+        /// The running marginal of the predictions on labelled samples.
+        Labelled = "labelled",
+    }
+}
+
+choice! {
     /// Where the running class marginal starts.
-    pub marginal_init: MarginalInit,
-}
-
-/// What the running mean and variance are taken of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Statistics {
-    /// The probabilities as predicted: SoftMatch's paper and TorchSSL.
-    #[default]
-    Raw,
-    /// The aligned probabilities: USB, and so the code released with CalibrateMix.
-    Aligned,
-}
-
-/// The class marginal that predictions are aligned to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AlignmentTarget {
-    /// 1/C each (uniform alignment).
-    #[default]
-    Uniform,
-    /// The running marginal of the predictions on labelled samples.
-    Labelled,
-}
-
-/// Where the running class marginal starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MarginalInit {
-    /// The first batch's mean (USB).
-    #[default]
-    FirstBatch,
-    /// 1/C each (TorchSSL).
-    Uniform,
+    MarginalInit {
+        /// The first batch's mean: USB.
+        FirstBatch = "first-batch",
+        /// 1/C each: TorchSSL.
+        Uniform = "uniform",
+    }
 }
 
 /// SoftMatch's running statistics.
@@ -78,18 +79,6 @@ impl SoftState {
     pub fn new(classes: usize) -> Self {
         let uniform = 1.0 / classes.max(1) as f64;
         Self { mean: uniform, variance: 1.0, marginal: None, labelled_marginal: vec![uniform; classes] }
-    }
-}
-
-impl Default for SoftMatch {
-    fn default() -> Self {
-        Self {
-            n_sigma: 2.0,
-            momentum: 0.999,
-            statistics: Statistics::Raw,
-            target: AlignmentTarget::Uniform,
-            marginal_init: MarginalInit::FirstBatch,
-        }
     }
 }
 

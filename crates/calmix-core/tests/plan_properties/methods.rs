@@ -27,7 +27,7 @@ pub(crate) fn bases() -> impl Strategy<Value = Base> {
         .prop_map(|warmup| Base::FlexMatch(FlexMatch { threshold: 0.6, warmup, ..FlexMatch::default() }));
     prop_oneof![
         Just(Base::Supervised),
-        (0.0..1.0_f32).prop_map(|threshold| Base::FixMatch(FixMatch { threshold })),
+        (0.0..1.0_f64).prop_map(|threshold| Base::FixMatch(FixMatch { threshold })),
         flex,
         soft
     ]
@@ -42,11 +42,11 @@ pub(crate) fn guidances() -> impl Strategy<Value = Guidance> {
     let spaces = prop_oneof![Just(Space::Feature), Just(Space::Pixel), Just(Space::Logit)];
     let dissimilar = prop_oneof![
         Just(Dissimilar::Any),
-        (1..20_usize).prop_map(Dissimilar::Count),
+        (1..20_u32).prop_map(Dissimilar::Count),
         (0.0..1.0).prop_map(Dissimilar::Fraction)
     ];
     (splits, spaces, dissimilar, any::<bool>()).prop_map(|(split, space, dissimilar, exponential)| Guidance {
-        averaging: if exponential { Averaging::Exponential { rho: 0.9 } } else { Averaging::PAPER },
+        averaging: if exponential { Averaging::Exponential { rho: 0.9 } } else { Averaging::default() },
         apm_from: ApmFrom::FirstStep,
         split,
         space,

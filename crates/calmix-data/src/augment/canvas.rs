@@ -6,7 +6,7 @@ use crate::picture::Picture;
 /// A pixel: red, green, blue.
 pub(super) type Rgb = [u8; 3];
 
-/// An RGB image in somebody else's buffer, to be changed in place.
+/// An RGB image in a borrowed buffer, changed in place.
 #[derive(Debug)]
 pub struct Canvas<'a> {
     pub(super) width: usize,

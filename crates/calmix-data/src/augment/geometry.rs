@@ -1,6 +1,7 @@
 //! The geometry of a training view: how its frame is drawn.
 
 use calmix_core::rng::Stream;
+use calmix_core::settings::choice;
 use serde::{Deserialize, Serialize};
 
 use super::frame::{Frame, Rect};
@@ -38,14 +39,14 @@ pub enum Geometry {
     },
 }
 
-/// What comes first in a weak view. Both give the same distribution of views, not the same view for a draw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum First {
-    /// USB.
-    Crop,
-    /// Google's FixMatch, TorchSSL.
-    Flip,
+choice! {
+    /// What comes first in a weak view. Both give the same distribution of views, not the same view for a draw.
+    First {
+        /// USB.
+        Crop = "crop",
+        /// Google's FixMatch and TorchSSL.
+        Flip = "flip",
+    }
 }
 
 /// How often a rectangle that fits is sought before the largest one in the middle is taken.

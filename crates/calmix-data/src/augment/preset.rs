@@ -1,6 +1,6 @@
 //! The augmentations of the published recipes as values.
 
-use super::{Augment, Cutout, Evaluation, Filter, First, Geometry, RandAugment, Strong};
+use super::{Augment, Cutout, EvalView, Filter, First, Geometry, RandAugment, Strong};
 
 /// USB fills its cutout with the mean colour of CIFAR-10.
 const USB_FILL: [u8; 3] = [125, 123, 114];
@@ -47,7 +47,7 @@ impl Augment {
                 rand_augment: RandAugment::Usb { operations: 3 },
                 cutout: Cutout::Random { share: 0.5, fill: USB_FILL },
             },
-            evaluation: Evaluation { resize: 256 },
+            evaluation: EvalView { resize: 256 },
             filter: Filter::Bilinear,
         }
     }
@@ -57,7 +57,7 @@ impl Augment {
             size,
             weak: geometry.clone(),
             strong: Strong { geometry, rand_augment, cutout },
-            evaluation: Evaluation { resize: size },
+            evaluation: EvalView { resize: size },
             filter: Filter::Bilinear,
         }
     }

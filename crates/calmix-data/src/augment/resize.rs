@@ -4,19 +4,20 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
+use calmix_core::settings::choice;
 
 use super::canvas::{ResizeScratch, Rgb};
 
-/// How pixels are weighted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Filter {
-    /// A triangle, one pixel to each side.
-    #[default]
-    Bilinear,
-    /// Keys' cubic with a = −½, two pixels to each side.
-    Bicubic,
+choice! {
+    /// How pixels are weighted.
+    Filter = Bilinear {
+        /// A triangle, one pixel to each side.
+        Bilinear = "bilinear",
+        /// Keys' cubic, two pixels to each side.
+        ///
+        /// With a = −½.
+        Bicubic = "bicubic",
+    }
 }
 
 impl Filter {

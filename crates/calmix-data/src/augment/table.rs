@@ -2,7 +2,7 @@
 
 use super::canvas::{Canvas, Rgb};
 
-type Table = [u8; 256];
+type LookupTable = [u8; 256];
 
 /// How often each value occurs in each channel.
 fn histograms(pixels: &[Rgb]) -> [[u32; 256]; 3] {
@@ -15,7 +15,7 @@ fn histograms(pixels: &[Rgb]) -> [[u32; 256]; 3] {
     counts
 }
 
-fn map_channels(pixels: &mut [Rgb], [reds, greens, blues]: &[Table; 3]) {
+fn map_channels(pixels: &mut [Rgb], [reds, greens, blues]: &[LookupTable; 3]) {
     for [red, green, blue] in pixels {
         *red = reds[usize::from(*red)];
         *green = greens[usize::from(*green)];
@@ -25,13 +25,13 @@ fn map_channels(pixels: &mut [Rgb], [reds, greens, blues]: &[Table; 3]) {
 
 /// Maps every channel of every pixel through the same table.
 pub(super) fn map_all(pixels: &mut [Rgb], value: impl Fn(u8) -> u8) {
-    let table: Table = std::array::from_fn(|old| value(old as u8));
+    let table: LookupTable = std::array::from_fn(|old| value(old as u8));
     for channel in pixels.as_flattened_mut() {
         *channel = table[usize::from(*channel)];
     }
 }
 
-fn unchanged() -> Table {
+fn unchanged() -> LookupTable {
     std::array::from_fn(|value| value as u8)
 }
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::read_at::ReadAt;
-use crate::error::{DataError, Problem};
-use crate::inside::LONGEST;
-use crate::manifest::{Part, check_part_path};
+use crate::error::{DataError, DataProblem};
+use crate::manifest::{DatasetPart, check_part_path};
+use crate::safe_path::LONGEST;
 
 /// How many parts are kept open: all of most sharded datasets, and few of what a process may open.
 const OPEN: usize = 64;
@@ -16,7 +16,7 @@ const BYTES: u64 = 24;
 
 /// The table of parts, and those that are open.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct PartTable {
     table: ReadAt,
     names: ReadAt,
     count: u32,
@@ -38,7 +38,7 @@ struct Open {
     parts: Vec<Arc<OpenPart>>,
 }
 
-impl Parts {
+impl PartTable {
     /// Opens the table in `prepared` and checks every path in it, in constant memory.
     pub(super) fn open(prepared: PathBuf, source: PathBuf, count: u32) -> Result<Self, DataError> {
         let table = ReadAt::open(&prepared, "parts.bin")?;
@@ -57,14 +57,14 @@ impl Parts {
     }
 
     /// The part with this index.
-    pub(super) fn part(&self, index: u32) -> Result<Part, DataError> {
+    pub(super) fn part(&self, index: u32) -> Result<DatasetPart, DataError> {
         if index >= self.count {
             let problem = format!("there is no part {index}, there are {}", self.count);
-            return Err(DataError::new(self.table.path(), Problem::Format(problem)));
+            return Err(DataError::new(self.table.path(), DataProblem::Format(problem)));
         }
         let mut record = [0; BYTES as usize];
         self.table.read(&mut record, u64::from(index) * BYTES)?;
-        let entry = Entry::from_bytes(record);
+        let entry = PartEntry::from_bytes(record);
         let mut name = vec![0; entry.checked_name_length().map_err(|problem| self.bad(index, problem))?];
         self.names.read(&mut name, entry.name)?;
         self.checked(index, entry, name)
@@ -80,7 +80,7 @@ impl Parts {
         let file = ReadAt::open(root, &part.path)?;
         if file.length() != part.length {
             let problem = format!("{} bytes, but it had {} when prepared", file.length(), part.length);
-            let error = DataError::new(file.path(), Problem::Changed(problem));
+            let error = DataError::new(file.path(), DataProblem::Changed(problem));
             return Err(error.hint("prepare the dataset again"));
         }
         let opened = Arc::new(OpenPart { file, index });
@@ -116,13 +116,13 @@ impl Parts {
             records.resize(count * BYTES as usize, 0);
             self.table.read(&mut records, u64::from(first) * BYTES)?;
             let (entries, _) = records.as_chunks();
-            let entries: Vec<Entry> = entries.iter().copied().map(Entry::from_bytes).collect();
+            let entries: Vec<PartEntry> = entries.iter().copied().map(PartEntry::from_bytes).collect();
             let begin = next;
             for (index, entry) in (first..).zip(&entries) {
                 let length = entry.checked_name_length().map_err(|problem| self.bad(index, problem))?;
                 if entry.name != next {
                     let problem = format!("its name begins at byte {}, expected {next}", entry.name);
-                    return Err(self.bad(index, Problem::Format(problem)));
+                    return Err(self.bad(index, DataProblem::Format(problem)));
                 }
                 next += length as u64;
             }
@@ -138,21 +138,23 @@ impl Parts {
         if next == self.names.length() { Ok(()) } else { Err(super::wrong_length(&self.names, next)) }
     }
 
-    fn checked(&self, index: u32, entry: Entry, name: Vec<u8>) -> Result<Part, DataError> {
+    fn checked(&self, index: u32, entry: PartEntry, name: Vec<u8>) -> Result<DatasetPart, DataError> {
         let unpacked = match entry.unpacked {
             0 => false,
             1 => true,
             other => {
-                return Err(self.bad(index, Problem::Format(format!("unpacked is {other}, neither 0 nor 1"))));
+                return Err(
+                    self.bad(index, DataProblem::Format(format!("unpacked is {other}, neither 0 nor 1")))
+                );
             }
         };
-        let not_text = |_| self.bad(index, Problem::Format("its path is not UTF-8".into()));
+        let not_text = |_| self.bad(index, DataProblem::Format("its path is not UTF-8".into()));
         let path = String::from_utf8(name).map_err(not_text)?;
         check_part_path(&path).map_err(|problem| self.bad(index, problem))?;
-        Ok(Part { path, unpacked, length: entry.length })
+        Ok(DatasetPart { path, unpacked, length: entry.length })
     }
 
-    fn bad(&self, index: u32, problem: Problem) -> DataError {
+    fn bad(&self, index: u32, problem: DataProblem) -> DataError {
         DataError::new(self.table.path(), problem)
             .at(format!("part {index}"))
             .hint("prepare the dataset again")
@@ -160,14 +162,14 @@ impl Parts {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct PartEntry {
     name: u64,
     name_length: u32,
     unpacked: u32,
     length: u64,
 }
 
-impl Entry {
+impl PartEntry {
     fn from_bytes(bytes: [u8; BYTES as usize]) -> Self {
         let number = |from: usize, count: usize| {
             bytes
@@ -185,8 +187,12 @@ impl Entry {
         }
     }
 
-    fn checked_name_length(self) -> Result<usize, Problem> {
+    fn checked_name_length(self) -> Result<usize, DataProblem> {
         let length = self.name_length as usize;
-        if length <= LONGEST { Ok(length) } else { Err(Problem::Limit(format!("a path of {length} bytes"))) }
+        if length <= LONGEST {
+            Ok(length)
+        } else {
+            Err(DataProblem::Limit(format!("a path of {length} bytes")))
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{DataError, Problem};
+use crate::error::{DataError, DataProblem};
 
 /// How often in a row a read that brings nothing is tried again.
 const RETRIES: u32 = 3;
@@ -23,13 +23,13 @@ impl ReadAt {
         let named = root.join(relative);
         let path = named.canonicalize().map_err(|error| DataError::new(&named, error))?;
         if !path.starts_with(root) {
-            let problem = Problem::Content(format!("a link that leads out of {}", root.display()));
+            let problem = DataProblem::Content(format!("a link that leads out of {}", root.display()));
             return Err(DataError::new(&named, problem).hint("copy the file, or name the folder it is in"));
         }
         // A pipe would block the open itself.
         let metadata = path.metadata().map_err(|error| DataError::new(&named, error))?;
         if !metadata.is_file() {
-            return Err(DataError::new(&named, Problem::Format("not a file".into())));
+            return Err(DataError::new(&named, DataProblem::Format("not a file".into())));
         }
         let file = File::open(&path).map_err(|error| DataError::new(&named, error))?;
         let length = file.metadata().map_err(|error| DataError::new(&named, error))?.len();
@@ -51,9 +51,9 @@ impl ReadAt {
         fill(buffer, offset, |buffer, offset| read_some(&self.file, buffer, offset)).map_err(|error| {
             let eof = error.kind() == io::ErrorKind::UnexpectedEof;
             let problem = if eof {
-                Problem::Changed("the file ends before the bytes that are expected here".into())
+                DataProblem::Changed("the file ends before the bytes that are expected here".into())
             } else {
-                Problem::Io(error)
+                DataProblem::Io(error)
             };
             let error = DataError::new(&self.path, problem).at(format!("byte {offset}"));
             error.hint(if eof { "prepare the dataset again" } else { "see whether the disk is well" })

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Dataset;
 use crate::error::DataError;
-use crate::manifest::Record;
+use crate::manifest::SampleRecord;
 
 const AT_ONCE: u64 = 1024;
 
@@ -13,7 +13,7 @@ const AT_ONCE: u64 = 1024;
 pub struct Records<'a> {
     dataset: &'a Dataset,
     ids: Range<u64>,
-    ready: std::vec::IntoIter<(u64, Record)>,
+    ready: std::vec::IntoIter<(u64, SampleRecord)>,
 }
 
 impl<'a> Records<'a> {
@@ -24,11 +24,11 @@ impl<'a> Records<'a> {
     fn refill(&mut self) -> Result<(), DataError> {
         let first = self.ids.start;
         let count = AT_ONCE.min(self.ids.end - first);
-        let mut bytes = vec![0; count as usize * Record::BYTES];
+        let mut bytes = vec![0; count as usize * SampleRecord::BYTES];
         self.dataset.read_records(first, &mut bytes)?;
         let (records, _) = bytes.as_chunks();
-        let checked = |(id, record): (u64, &[u8; Record::BYTES])| {
-            self.dataset.checked(id, Record::from_bytes(*record)).map(|record| (id, record))
+        let checked = |(id, record): (u64, &[u8; SampleRecord::BYTES])| {
+            self.dataset.checked(id, SampleRecord::from_bytes(*record)).map(|record| (id, record))
         };
         self.ready = (first..).zip(records).map(checked).collect::<Result<Vec<_>, _>>()?.into_iter();
         self.ids.start += count;
@@ -37,7 +37,7 @@ impl<'a> Records<'a> {
 }
 
 impl Iterator for Records<'_> {
-    type Item = Result<(u64, Record), DataError>;
+    type Item = Result<(u64, SampleRecord), DataError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ready.len() == 0

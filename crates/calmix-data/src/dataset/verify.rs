@@ -1,7 +1,7 @@
 //! Whether a dataset still is what was prepared.
 
 use super::{AGAIN, Dataset};
-use crate::error::{DataError, Problem};
+use crate::error::{DataError, DataProblem};
 use crate::manifest::Fingerprint;
 
 impl Dataset {
@@ -22,6 +22,6 @@ impl Dataset {
             return Ok(());
         }
         let problem = format!("the fingerprint is {now}, but it was {}", self.header.fingerprint);
-        Err(DataError::new(self.samples.path(), Problem::Changed(problem)).hint(AGAIN))
+        Err(DataError::new(self.samples.path(), DataProblem::Changed(problem)).hint(AGAIN))
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
     Ok(Head { width, height, orientation: orientation.unwrap_or(Orientation::UPRIGHT) })
 }
 
-/// The next marker at or after `at` and where its segment begins. Bytes that are no marker are passed over, as
+/// The next marker at or after `at` and where its segment begins. Bytes that are no marker are skipped, as
 /// every decoder does: they are compressed pixels or harmless padding.
 fn next_marker(bytes: &[u8], mut at: usize) -> Option<(u8, usize)> {
     loop {

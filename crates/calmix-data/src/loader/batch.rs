@@ -1,28 +1,30 @@
-//! What a step is trained on.
+//! The batch of one training step.
 
-use super::corrupt::Skipped;
+use super::corrupt::SkippedSample;
 
 /// One step's samples: pixels are u8, row by row of the batch, each R, G, B from the top left (NHWC).
 ///
-/// Where a process runs several shards of a step, their rows follow each other in the order the shards were named.
+/// If a process runs several shards of a step, their rows follow each other in the order of [`Training::shards`].
+///
+/// [`Training::shards`]: super::Training::shards
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Batch {
+pub struct TrainBatch {
     /// The step.
     pub step: u64,
     /// The labelled rows.
-    pub labelled: Labelled,
+    pub labelled: LabelledViews,
     /// The unlabelled rows.
-    pub unlabelled: Unlabelled,
-    /// Corrupt samples that others took the place of, by row.
-    pub skipped: Vec<Skipped>,
+    pub unlabelled: UnlabelledViews,
+    /// Corrupt samples that were replaced, by row.
+    pub skipped: Vec<SkippedSample>,
 }
 
 /// Labelled samples, weakly augmented.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Labelled {
+pub struct LabelledViews {
     /// Which samples.
     pub ids: Vec<u64>,
-    /// Which visit of each: with the id, it fixes the view.
+    /// The epoch of each visit; with the id, it determines the view.
     pub epochs: Vec<u64>,
     /// Their classes.
     pub labels: Vec<u32>,
@@ -32,12 +34,12 @@ pub struct Labelled {
 
 /// Unlabelled samples in two views.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Unlabelled {
+pub struct UnlabelledViews {
     /// Which samples.
     pub ids: Vec<u64>,
-    /// Which visit of each: with the id, it fixes the views.
+    /// The epoch of each visit; with the id, it determines the views.
     pub epochs: Vec<u64>,
-    /// The place of each within its shard ([`Membership`](crate::order::Membership)).
+    /// The slot of each within its shard ([`Membership`](crate::order::Membership)).
     pub slots: Vec<u64>,
     /// Their weak views.
     pub weak: Vec<u8>,

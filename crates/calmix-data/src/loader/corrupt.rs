@@ -1,14 +1,14 @@
-//! What happens when a sample turns out to be corrupt.
+//! The policy for corrupt samples.
 
 use std::io;
 
 use super::error::LoadError;
-use crate::error::Problem;
+use crate::error::DataProblem;
 
 /// What to do about a corrupt sample: one whose bytes are not what they should be.
 ///
-/// A file that cannot be read at all is no corrupt sample: the storage may be back in a minute, and a run that
-/// leaves out what is missing for a minute cannot be repeated. That always stops the loader.
+/// A file that cannot be read at all is not a corrupt sample and always stops the loader: the storage may come back in
+/// a minute, and a run that skipped the file meanwhile could not be repeated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OnCorrupt {
     /// Another sample takes its place, and it is counted.
@@ -38,8 +38,8 @@ const FEWEST_SEEN: u64 = 10_000;
 
 /// How many samples were seen, and how many of them were corrupt.
 ///
-/// The bytes of batches never depend on it, only whether a run gives up. A run that is resumed with the tally it
-/// was stopped at gives up where the uninterrupted run does.
+/// The tally decides only whether a run stops, never the bytes of a batch. A run that is resumed with its last tally
+/// stops at the same step as an uninterrupted run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Samples seen, with repetition.
@@ -48,9 +48,9 @@ pub struct Tally {
     pub skipped: u64,
 }
 
-/// A corrupt sample that was left out.
+/// A corrupt sample that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedSample {
     /// The row it would have had: labelled rows come first, unlabelled ones after them.
     pub row: usize,
     /// The sample.
@@ -63,8 +63,13 @@ impl Tally {
     /// Counts the samples of a step, of which some were skipped.
     ///
     /// # Errors
-    /// If that makes more than may be.
-    pub fn add(&mut self, seen: usize, skipped: &[Skipped], corrupt: OnCorrupt) -> Result<(), LoadError> {
+    /// If more samples are corrupt than `corrupt` allows.
+    pub fn add(
+        &mut self,
+        seen: usize,
+        skipped: &[SkippedSample],
+        corrupt: OnCorrupt,
+    ) -> Result<(), LoadError> {
         self.seen += seen as u64;
         self.skipped += skipped.len() as u64;
         match (corrupt, skipped.last()) {
@@ -78,7 +83,7 @@ impl Tally {
     }
 }
 
-/// Whether this is the fault of the sample's bytes.
+/// Whether the sample's bytes caused the error.
 pub(super) fn is_corrupt(error: &LoadError) -> bool {
     let problem = match error {
         LoadError::Sample { error, .. } => &error.problem,
@@ -86,10 +91,10 @@ pub(super) fn is_corrupt(error: &LoadError) -> bool {
         _ => return false,
     };
     match problem {
-        Problem::Format(_) | Problem::Limit(_) | Problem::Changed(_) => true,
-        Problem::Io(error) => {
+        DataProblem::Format(_) | DataProblem::Limit(_) | DataProblem::Changed(_) => true,
+        DataProblem::Io(error) => {
             matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
         }
-        Problem::Content(_) => false,
+        DataProblem::Content(_) => false,
     }
 }

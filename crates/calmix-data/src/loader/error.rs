@@ -1,14 +1,14 @@
-//! Why there is no next batch.
+//! Errors of the loader.
 
 use std::any::Any;
 use std::io;
 use std::time::Duration;
 
 use super::corrupt::Tally;
-use crate::error::{DataError, Problem};
+use crate::error::{DataError, DataProblem};
 use crate::order::Shard;
 
-/// Why a batch cannot be made. Where a sample is to blame, it is named.
+/// Why a batch cannot be made. The error names the sample that caused it, if one did.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -21,14 +21,14 @@ pub enum LoadError {
         #[source]
         error: Box<DataError>,
     },
-    /// A sample can be read, but not be shown.
+    /// A sample can be read, but a view of it cannot be made.
     #[error("sample {id}: {problem}")]
     View {
         /// The sample.
         id: u64,
         /// What is wrong with it.
         #[source]
-        problem: Problem,
+        problem: DataProblem,
     },
     /// A sample of the labelled stream has no label.
     #[error("sample {id} is in the labelled stream and has no label; check the split against the dataset")]
@@ -39,9 +39,9 @@ pub enum LoadError {
     /// A worker panicked: a defect of the program, not of the data.
     #[error("a worker panicked at sample {id}: {message}; please report this, with the sample")]
     Panicked {
-        /// The sample that it had in hand.
+        /// The sample that the worker was working on.
         id: u64,
-        /// What it said.
+        /// The message of the panic.
         message: String,
     },
     /// A sample is corrupt, and so is everything that could take its place.
@@ -66,20 +66,20 @@ pub enum LoadError {
         tally: Tally,
     },
     /// No worker finished anything for too long.
-    #[error("no sample was finished for {} s; in hand: {ids:?}; is the storage reachable?", .after.as_secs_f64())]
+    #[error("no sample was finished for {} s; in progress: {ids:?}; is the storage reachable?", .after.as_secs_f64())]
     Stalled {
-        /// The samples that the workers have in hand.
+        /// The samples that the workers are working on.
         ids: Vec<u64>,
         /// How long.
         after: Duration,
     },
-    /// All workers are gone without having said why.
+    /// All workers ended without an error.
     #[error("all workers ended before the batch of step {step} was complete")]
     NoWorkers {
         /// The step.
         step: u64,
     },
-    /// Rows are asked for from a stream without samples.
+    /// A stream without samples must give rows.
     #[error("the {stream} stream has no samples to take {rows} rows a step from")]
     NoSamples {
         /// Labelled or unlabelled.
@@ -128,7 +128,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// A panic that was caught while `id` was in hand.
+    /// A panic that was caught while a worker was working on `id`.
     pub(super) fn panicked(id: u64, panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -5,29 +5,29 @@ use std::num::NonZeroU64;
 use calmix_core::rng::{Domain, Seed};
 
 use super::error::LoadError;
-use super::members::Members;
-use super::training::{Supply, Training};
+use super::sample_ids::SampleIds;
+use super::training::{SampleStream, Training};
 use crate::order::{Cursor, Feed, Membership, Order, Visit};
 
-/// How many samples may take the place of a corrupt one. At one corrupt sample in ten, all fail once in 10⁸.
+/// How many replacements of a corrupt sample are tried. At one corrupt sample in ten, all fail once in 10⁸.
 pub(super) const REPLACEMENTS: u64 = 8;
 
-/// One stream, as far as this process runs it.
+/// One stream, restricted to the shards of this process.
 pub(super) struct Lane {
     pub(super) is_labelled: bool,
-    /// The seed of the views.
-    pub(super) views: Seed,
-    members: Members,
+    /// The seed of [`ViewKey`](super::transform::ViewKey).
+    pub(super) view_seed: Seed,
+    ids: SampleIds,
     /// Nothing for the labelled stream, whose shards take their rows from one order.
     membership: Option<Membership>,
     /// One for each shard that this process runs.
-    sources: Vec<Source>,
+    sources: Vec<LaneSource>,
     /// Rows that a shard takes in a step.
     each: usize,
 }
 
 /// Where a shard takes its rows from.
-struct Source {
+struct LaneSource {
     /// The number of the shard.
     shard: u64,
     feed: Feed,
@@ -35,32 +35,32 @@ struct Source {
     first: u64,
 }
 
-/// A sample that may be shown in a row.
-pub(super) struct Candidate {
+/// A sample that may fill a row.
+pub(super) struct RowCandidate {
     pub(super) id: u64,
-    /// Which visit of the sample.
+    /// The epoch of the visit.
     pub(super) epoch: u64,
-    /// The place of the sample within its shard; for a labelled one, within the stream.
+    /// The slot of the sample within its shard; of a labelled sample, within the stream.
     pub(super) slot: u64,
 }
 
 impl Lane {
     pub(super) fn new(
         training: &Training,
-        supply: &Supply,
+        samples: &SampleStream,
         domain: Domain,
-        views: Seed,
+        view_seed: Seed,
     ) -> Result<Self, LoadError> {
         let Training { seed, sharding, ref shards, .. } = *training;
-        let Supply { ref members, batch } = *supply;
+        let SampleStream { ref ids, batch } = *samples;
         let is_labelled = domain == Domain::LabelledOrder;
         let stream = if is_labelled { "labelled" } else { "unlabelled" };
         let uneven = LoadError::UnequalShards { stream, rows: batch, shards: sharding.shards.get() };
         let each = sharding.rows_per_shard(batch).ok_or(uneven)?;
         let mut lane = Self {
             is_labelled,
-            views,
-            members: members.clone(),
+            view_seed,
+            ids: ids.clone(),
             membership: None,
             sources: Vec::new(),
             each: each as usize,
@@ -68,12 +68,12 @@ impl Lane {
         if each == 0 {
             return Ok(lane);
         }
-        let len = NonZeroU64::new(members.len()).ok_or(LoadError::NoSamples { stream, rows: batch })?;
+        let len = NonZeroU64::new(ids.len()).ok_or(LoadError::NoSamples { stream, rows: batch })?;
         if is_labelled {
             let feed = Feed { order: Order { seed, domain, len }, rows: sharding.rows_per_step(batch) };
             let source = |&shard| {
                 let first = sharding.rows(batch, shard).start;
-                Source { shard: sharding.number(shard), feed, first }
+                LaneSource { shard: sharding.number(shard), feed, first }
             };
             lane.sources = shards.iter().map(source).collect();
             return Ok(lane);
@@ -84,13 +84,13 @@ impl Lane {
             let number = sharding.number(shard);
             let order = membership.order(number).ok_or(LoadError::NoSuchShard(shard))?;
             let feed = Feed { order, rows: each.into() };
-            lane.sources.push(Source { shard: number, feed, first: 0 });
+            lane.sources.push(LaneSource { shard: number, feed, first: 0 });
         }
         lane.membership = Some(membership);
         Ok(lane)
     }
 
-    /// Rows of a step that are made here.
+    /// Rows of a step that this process makes.
     pub(super) fn rows(&self) -> usize {
         self.sources.len() * self.each
     }
@@ -100,26 +100,26 @@ impl Lane {
         self.sources.iter().map(|source| source.feed.order.cursor()).collect()
     }
 
-    /// Samples that may be shown in a row that is made here: the one whose turn it is, then those at the same place
-    /// of the epochs after it. All belong to the shard of the row.
+    /// Samples that may fill a row of this process: first the one at the row's position, then those at the same
+    /// position of later epochs. All belong to the shard of the row.
     pub(super) fn candidates(
         &self,
         step: u64,
         row: usize,
         cursors: &mut [Cursor],
-    ) -> impl Iterator<Item = Candidate> {
+    ) -> impl Iterator<Item = RowCandidate> {
         let (nth, row) = (row / self.each, row % self.each);
-        let Source { shard, feed, first } = self.sources[nth];
+        let LaneSource { shard, feed, first } = self.sources[nth];
         let position = feed.position(step, first + row as u64);
         let length = feed.order.len.get();
         let later = move |n: u64| feed.order.at(position.wrapping_add(n.wrapping_mul(length)));
         let visits = std::iter::once(cursors[nth].at(position)).chain((1..=REPLACEMENTS).map(later));
-        visits.map(move |Visit { epoch, index: slot }| Candidate { id: self.id(shard, slot), epoch, slot })
+        visits.map(move |Visit { epoch, index: slot }| RowCandidate { id: self.id(shard, slot), epoch, slot })
     }
 
     fn id(&self, shard: u64, slot: u64) -> u64 {
         let index = self.membership.as_ref().map_or(Some(slot), |membership| membership.sample(shard, slot));
         // A slot is below the length that the order was made for.
-        index.and_then(|index| self.members.id(index)).unwrap_or_default()
+        index.and_then(|index| self.ids.id(index)).unwrap_or_default()
     }
 }

@@ -1,38 +1,38 @@
-//! Pictures that are decoded once.
+//! A cache of decoded pictures.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use super::Pictures;
+use super::ImageSource;
 use crate::error::DataError;
 use crate::picture::Picture;
 
 /// Keeps decoded pictures in memory, up to a limit; what does not fit is decoded every time.
 ///
-/// For small images: CIFAR-10 takes 184 MB. Which pictures are kept depends on who asked first; the pictures do
-/// not.
+/// For small images: CIFAR-10 takes 184 MB. Which pictures are cached depends on the timing of the workers; the
+/// pictures themselves do not.
 #[derive(Debug)]
 pub struct InMemory<P> {
     source: P,
     limit: u64,
     used: AtomicU64,
-    kept: [RwLock<BTreeMap<u64, Picture>>; SHELVES],
+    kept: [RwLock<BTreeMap<u64, Picture>>; LOCKS],
 }
 
-/// Workers that ask for different pictures seldom meet at the same lock.
-const SHELVES: usize = 64;
+/// One lock per group of ids, so that workers seldom wait for each other.
+const LOCKS: usize = 64;
 
-/// What the map and the picture take beside the pixels, about.
+/// Bytes that the map and the picture take beside the pixels, approximately.
 const OVERHEAD: u64 = 64;
 
-impl<P: Pictures> InMemory<P> {
-    /// Keeps up to `limit` bytes of what `source` has.
+impl<P: ImageSource> InMemory<P> {
+    /// Caches up to `limit` bytes of the pictures of `source`.
     pub fn new(source: P, limit: u64) -> Self {
         Self { source, limit, used: AtomicU64::new(0), kept: std::array::from_fn(|_| RwLock::default()) }
     }
 
-    /// Bytes that are kept.
+    /// Bytes in the cache.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
@@ -43,21 +43,21 @@ impl<P: Pictures> InMemory<P> {
         if self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
             return;
         }
-        let mut shelf = self.shelf(id).write().unwrap_or_else(PoisonError::into_inner);
-        if shelf.insert(id, picture.clone()).is_some() {
-            // Another worker kept it meanwhile.
+        let mut map = self.map(id).write().unwrap_or_else(PoisonError::into_inner);
+        if map.insert(id, picture.clone()).is_some() {
+            // Another worker cached the same picture meanwhile.
             self.used.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
 
-    fn shelf(&self, id: u64) -> &RwLock<BTreeMap<u64, Picture>> {
-        &self.kept[(id % SHELVES as u64) as usize]
+    fn map(&self, id: u64) -> &RwLock<BTreeMap<u64, Picture>> {
+        &self.kept[(id % LOCKS as u64) as usize]
     }
 }
 
-impl<P: Pictures> Pictures for InMemory<P> {
+impl<P: ImageSource> ImageSource for InMemory<P> {
     fn picture(&self, id: u64) -> Result<Picture, DataError> {
-        let kept = self.shelf(id).read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+        let kept = self.map(id).read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
         if let Some(picture) = kept {
             return Ok(picture);
         }
@@ -78,7 +78,7 @@ mod tests {
     #[derive(Default)]
     struct Counting(AtomicU64);
 
-    impl Pictures for Counting {
+    impl ImageSource for Counting {
         fn picture(&self, id: u64) -> Result<Picture, DataError> {
             self.0.fetch_add(1, Ordering::Relaxed);
             Ok(Picture::filled(4, 4, [id as u8; 3]))

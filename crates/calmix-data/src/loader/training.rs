@@ -6,48 +6,48 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use calmix_core::rng::{Domain, Seed};
 
-use super::Pictures;
-use super::batch::Batch;
-use super::corrupt::{OnCorrupt, Skipped, Tally, is_corrupt};
-use super::crew::{Job, check_size};
+use super::ImageSource;
+use super::batch::TrainBatch;
+use super::corrupt::{OnCorrupt, SkippedSample, Tally, is_corrupt};
 use super::error::LoadError;
-use super::lane::{Candidate, Lane, REPLACEMENTS};
-use super::members::Members;
-use super::views::{Sighting, Views};
+use super::lane::{Lane, REPLACEMENTS, RowCandidate};
+use super::sample_ids::SampleIds;
+use super::transform::{Transform, ViewKey};
+use super::worker_pool::{Job, check_size};
 use crate::order::{Cursor, Shard, Sharding};
 
-/// What a run is fed with. With the dataset and the views, it fixes every byte of every batch.
+/// What a training run reads. With the dataset and the transform, it determines every byte of every batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Training {
     /// The seed of the run.
     pub seed: Seed,
     /// The steps to deliver: from zero, or from where a run is resumed.
     pub steps: Range<u64>,
-    /// How a step is cut.
+    /// How a step is divided into shards.
     pub sharding: Sharding,
     /// The shards that this process runs.
     pub shards: Vec<Shard>,
     /// The labelled stream.
-    pub labelled: Supply,
+    pub labelled: SampleStream,
     /// The unlabelled stream; nothing for plain supervision.
-    pub unlabelled: Supply,
+    pub unlabelled: SampleStream,
     /// What to do about corrupt samples.
     pub corrupt: OnCorrupt,
-    /// Zero, or where a resumed run stood.
+    /// Zero, or the last tally of a resumed run.
     pub tally: Tally,
 }
 
-/// Samples, and how many of them a group takes in a step.
+/// The samples of a stream, and how many of them a group takes in a step.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Supply {
-    /// The samples of the stream.
-    pub members: Members,
+pub struct SampleStream {
+    /// The ids of the samples.
+    pub ids: SampleIds,
     /// Rows that a group takes in a step.
     pub batch: u32,
 }
 
 impl Training {
-    /// A run without rows, on one process: to be filled in.
+    /// A run without rows, on one process; set `labelled` and `unlabelled` next.
     pub fn new(seed: Seed, steps: Range<u64>) -> Self {
         let sharding = Sharding::default();
         Self {
@@ -55,8 +55,8 @@ impl Training {
             steps,
             sharding,
             shards: sharding.all().collect(),
-            labelled: Supply::default(),
-            unlabelled: Supply::default(),
+            labelled: SampleStream::default(),
+            unlabelled: SampleStream::default(),
             corrupt: OnCorrupt::default(),
             tally: Tally::default(),
         }
@@ -72,75 +72,75 @@ pub fn labelled_views(seed: Seed) -> Seed {
 }
 
 pub(super) struct TrainingJob<V> {
-    pictures: Arc<dyn Pictures>,
-    views: Arc<V>,
+    source: Arc<dyn ImageSource>,
+    transform: Arc<V>,
     steps: Range<u64>,
     labelled: Lane,
     unlabelled: Lane,
     corrupt: OnCorrupt,
 }
 
-/// What is known of a row.
-pub(super) struct Row {
-    shown: Candidate,
+/// A finished row, except its pixels.
+pub(super) struct MadeRow {
+    candidate: RowCandidate,
     label: u32,
     skipped: Vec<(u64, String)>,
 }
 
-/// What a worker keeps: the current epochs of both streams' shards, and the memory of the views.
-pub(super) struct Tools<S> {
+/// What a worker keeps from row to row: the current epochs of both streams' shards, and the transform's buffers.
+pub(super) struct TrainWorkerState<S> {
     labelled: Vec<Cursor>,
     unlabelled: Vec<Cursor>,
     scratch: S,
 }
 
-impl<V: Views> TrainingJob<V> {
+impl<V: Transform> TrainingJob<V> {
     pub(super) fn new(
-        pictures: Arc<dyn Pictures>,
-        views: Arc<V>,
+        source: Arc<dyn ImageSource>,
+        transform: Arc<V>,
         training: Training,
     ) -> Result<Self, LoadError> {
         if let Some(&shard) = training.shards.iter().find(|&&shard| !training.sharding.has(shard)) {
             return Err(LoadError::NoSuchShard(shard));
         }
         let seed = training.seed;
-        let lane = |supply, domain, views| Lane::new(&training, supply, domain, views);
+        let lane = |samples, domain, view_seed| Lane::new(&training, samples, domain, view_seed);
         let labelled = lane(&training.labelled, Domain::LabelledOrder, labelled_views(seed))?;
         let unlabelled = lane(&training.unlabelled, Domain::UnlabelledOrder, seed)?;
-        check_size((labelled.rows() + unlabelled.rows()) as u64, views.bytes().saturating_mul(2))?;
+        check_size((labelled.rows() + unlabelled.rows()) as u64, transform.bytes().saturating_mul(2))?;
         let (steps, corrupt) = (training.steps, training.corrupt);
-        Ok(Self { pictures, views, steps, labelled, unlabelled, corrupt })
+        Ok(Self { source, transform, steps, labelled, unlabelled, corrupt })
     }
 
-    /// The views of a sample, and its class if it is a labelled one.
-    fn show(
+    /// Makes the views of a sample; returns its class if it is labelled.
+    fn make_views(
         &self,
         lane: &Lane,
-        &Candidate { id, epoch, .. }: &Candidate,
+        &RowCandidate { id, epoch, .. }: &RowCandidate,
         scratch: &mut V::Scratch,
         pixels: &mut [u8],
     ) -> Result<u32, LoadError> {
         let unread = |error| LoadError::Sample { id, error: Box::new(error) };
-        let unseen = |problem| LoadError::View { id, problem };
+        let no_view = |problem| LoadError::View { id, problem };
         let mut label = 0;
         if lane.is_labelled {
-            label = self.pictures.label(id).map_err(unread)?.ok_or(LoadError::NoLabel { id })?;
+            label = self.source.label(id).map_err(unread)?.ok_or(LoadError::NoLabel { id })?;
         }
-        let picture = self.pictures.picture(id).map_err(unread)?;
-        let seen = Sighting { seed: lane.views, epoch, id };
-        let (weak, strong) = pixels.split_at_mut(self.views.bytes());
-        self.views.weak(&picture, seen, scratch, weak).map_err(unseen)?;
+        let picture = self.source.picture(id).map_err(unread)?;
+        let key = ViewKey { seed: lane.view_seed, epoch, id };
+        let (weak, strong) = pixels.split_at_mut(self.transform.bytes());
+        self.transform.weak(&picture, key, scratch, weak).map_err(no_view)?;
         if !lane.is_labelled {
-            self.views.strong(&picture, seen, scratch, strong).map_err(unseen)?;
+            self.transform.strong(&picture, key, scratch, strong).map_err(no_view)?;
         }
         Ok(label)
     }
 }
 
-impl<V: Views + 'static> Job for TrainingJob<V> {
-    type Batch = Batch;
-    type Row = Row;
-    type Tools = Tools<V::Scratch>;
+impl<V: Transform + 'static> Job for TrainingJob<V> {
+    type Batch = TrainBatch;
+    type Made = MadeRow;
+    type WorkerState = TrainWorkerState<V::Scratch>;
 
     fn steps(&self) -> Range<u64> {
         self.steps.clone()
@@ -151,20 +151,20 @@ impl<V: Views + 'static> Job for TrainingJob<V> {
     }
 
     fn bytes(&self) -> usize {
-        2 * self.views.bytes()
+        2 * self.transform.bytes()
     }
 
-    fn tools(&self) -> Self::Tools {
-        Tools {
+    fn worker_state(&self) -> Self::WorkerState {
+        TrainWorkerState {
             labelled: self.labelled.cursors(),
             unlabelled: self.unlabelled.cursors(),
             scratch: V::Scratch::default(),
         }
     }
 
-    fn open(&self, step: u64, batch: &mut Batch) {
-        let Batch { step: of, labelled, unlabelled, skipped } = batch;
-        let (rows, bytes) = (self.labelled.rows(), self.views.bytes());
+    fn open(&self, step: u64, batch: &mut TrainBatch) {
+        let TrainBatch { step: of, labelled, unlabelled, skipped } = batch;
+        let (rows, bytes) = (self.labelled.rows(), self.transform.bytes());
         *of = step;
         skipped.clear();
         labelled.ids.resize(rows, 0);
@@ -182,21 +182,21 @@ impl<V: Views + 'static> Job for TrainingJob<V> {
     fn make(
         &self,
         (step, row): (u64, usize),
-        tools: &mut Self::Tools,
-        hand: &AtomicU64,
+        local: &mut Self::WorkerState,
+        current: &AtomicU64,
         pixels: &mut [u8],
-    ) -> Result<Row, LoadError> {
+    ) -> Result<MadeRow, LoadError> {
         let (lane, row, cursors) = match row.checked_sub(self.labelled.rows()) {
-            None => (&self.labelled, row, &mut tools.labelled),
-            Some(row) => (&self.unlabelled, row, &mut tools.unlabelled),
+            None => (&self.labelled, row, &mut local.labelled),
+            Some(row) => (&self.unlabelled, row, &mut local.unlabelled),
         };
         let mut skipped = Vec::new();
-        for shown in lane.candidates(step, row, cursors) {
-            hand.store(shown.id, Ordering::Relaxed);
-            match self.show(lane, &shown, &mut tools.scratch, pixels) {
-                Ok(label) => return Ok(Row { shown, label, skipped }),
+        for candidate in lane.candidates(step, row, cursors) {
+            current.store(candidate.id, Ordering::Relaxed);
+            match self.make_views(lane, &candidate, &mut local.scratch, pixels) {
+                Ok(label) => return Ok(MadeRow { candidate, label, skipped }),
                 Err(error) if self.corrupt != OnCorrupt::Stop && is_corrupt(&error) => {
-                    skipped.push((shown.id, error.to_string()));
+                    skipped.push((candidate.id, error.to_string()));
                 }
                 Err(error) => return Err(error),
             }
@@ -204,25 +204,25 @@ impl<V: Views + 'static> Job for TrainingJob<V> {
         Err(LoadError::NoReplacement { id: skipped.first().map_or(0, |first| first.0), tried: REPLACEMENTS })
     }
 
-    fn store(&self, row: usize, made: Row, pixels: &[u8], batch: &mut Batch) {
-        let bytes = self.views.bytes();
+    fn store(&self, row: usize, made: MadeRow, pixels: &[u8], batch: &mut TrainBatch) {
+        let bytes = self.transform.bytes();
         let (weak, strong) = pixels.split_at(bytes);
-        let place = |row: usize| row * bytes..(row + 1) * bytes;
+        let range = |row: usize| row * bytes..(row + 1) * bytes;
         if let Some(row) = row.checked_sub(self.labelled.rows()) {
-            batch.unlabelled.ids[row] = made.shown.id;
-            batch.unlabelled.epochs[row] = made.shown.epoch;
-            batch.unlabelled.slots[row] = made.shown.slot;
-            batch.unlabelled.weak[place(row)].copy_from_slice(weak);
-            batch.unlabelled.strong[place(row)].copy_from_slice(strong);
+            batch.unlabelled.ids[row] = made.candidate.id;
+            batch.unlabelled.epochs[row] = made.candidate.epoch;
+            batch.unlabelled.slots[row] = made.candidate.slot;
+            batch.unlabelled.weak[range(row)].copy_from_slice(weak);
+            batch.unlabelled.strong[range(row)].copy_from_slice(strong);
         } else {
-            batch.labelled.ids[row] = made.shown.id;
-            batch.labelled.epochs[row] = made.shown.epoch;
+            batch.labelled.ids[row] = made.candidate.id;
+            batch.labelled.epochs[row] = made.candidate.epoch;
             batch.labelled.labels[row] = made.label;
-            batch.labelled.pixels[place(row)].copy_from_slice(weak);
+            batch.labelled.pixels[range(row)].copy_from_slice(weak);
         }
-        let skipped = made.skipped.into_iter().map(|(id, problem)| Skipped { row, id, problem });
+        let skipped = made.skipped.into_iter().map(|(id, problem)| SkippedSample { row, id, problem });
         batch.skipped.extend(skipped);
-        // Rows arrive in any order; the sort is stable, so a row's own stay in the order they were tried.
+        // Rows arrive in any order. The sort is stable, so the skipped samples of a row stay in their order.
         batch.skipped.sort_by_key(|skipped| skipped.row);
     }
 }

@@ -5,16 +5,18 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Encoding, Fingerprint, Header, MAX_SAMPLE, NO_LABEL, Record, Subset, VERSION, check_part_path};
-use crate::error::{DataError, Problem};
+use super::{
+    Encoding, Fingerprint, Header, MAX_SAMPLE, NO_LABEL, SampleRecord, Subset, VERSION, check_part_path,
+};
+use crate::error::{DataError, DataProblem};
 use crate::prepare::Prepared;
 
-/// A prepared dataset in the making.
+/// Writes a prepared dataset.
 ///
 /// Sources call [`subset`](Self::subset), then [`part`](Self::part) or [`unpack`](Self::unpack), then
 /// [`sample`](Self::sample) for each sample in the order of its id.
 #[derive(Debug)]
-pub struct Builder {
+pub struct ManifestBuilder {
     folder: tempfile::TempDir,
     target: PathBuf,
     header: Header,
@@ -36,14 +38,14 @@ pub struct Unpacked {
     length: u64,
 }
 
-impl Builder {
-    /// Begins a prepared dataset that will stand at `target`, with these classes in this order.
+impl ManifestBuilder {
+    /// Begins a prepared dataset at `target`, with these classes in this order.
     ///
     /// # Errors
     /// If something stands at `target` already, or nothing can be written beside it.
     pub fn new(target: &Path, classes: Vec<String>, encoding: Encoding) -> Result<Self, DataError> {
         if target.exists() {
-            let problem = Problem::Content("there is something here already".into());
+            let problem = DataProblem::Content("there is something here already".into());
             return Err(DataError::new(target, problem).hint("name another folder, or remove this one"));
         }
         let parent = match target.parent() {
@@ -53,7 +55,7 @@ impl Builder {
         };
         let mut folder = tempfile::Builder::new();
         folder.prefix(".preparing-");
-        // Prepared data is for everybody whom the user's umask allows, not a secret of this process.
+        // `tempfile` creates private folders; a prepared dataset follows the user's umask.
         #[cfg(unix)]
         folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
         let folder = folder.tempdir_in(parent).map_err(|error| DataError::new(parent, error))?;
@@ -134,16 +136,16 @@ impl Builder {
         let stray = label.filter(|&label| label as usize >= self.header.classes.len());
         if let Some(label) = stray {
             let classes = self.header.classes.len();
-            let problem = Problem::Content(format!("label {label}, but there are {classes} classes"));
+            let problem = DataProblem::Content(format!("label {label}, but there are {classes} classes"));
             return Err(DataError::new(&self.target, problem).at(format!("sample {id}")));
         }
         let length =
             u32::try_from(bytes.len()).ok().filter(|&length| length <= MAX_SAMPLE).ok_or_else(|| {
                 let problem = format!("a sample of {} bytes, more than {MAX_SAMPLE}", bytes.len());
-                DataError::new(&self.target, Problem::Limit(problem)).at(format!("sample {id}"))
+                DataError::new(&self.target, DataProblem::Limit(problem)).at(format!("sample {id}"))
             })?;
         let label = label.unwrap_or(NO_LABEL);
-        let record = Record { part, offset, length, checksum: crc32c::crc32c(bytes), label };
+        let record = SampleRecord { part, offset, length, checksum: crc32c::crc32c(bytes), label };
         self.samples.write_all(&record.to_bytes()).map_err(|error| self.cannot_write(error))?;
         self.content.sample(bytes, label);
         self.header.samples += 1;
@@ -166,8 +168,8 @@ impl Builder {
     /// Writes everything down and moves the folder to its place in one step.
     ///
     /// # Errors
-    /// If classes or subsets share a name, samples belong to no subset, anything cannot be written, or somebody
-    /// was first.
+    /// If classes or subsets share a name, samples belong to no subset, a file cannot be written, or another
+    /// process created `target` meanwhile.
     pub fn finish(mut self) -> Result<Prepared, DataError> {
         self.header.fingerprint = self.content.finish(&self.header);
         self.header.check().map_err(|problem| DataError::new(&self.target, problem))?;
@@ -196,7 +198,7 @@ impl Builder {
         check_part_path(path).map_err(|problem| DataError::new(&self.target, problem))?;
         let part = self.header.parts;
         self.header.parts = part.checked_add(1).ok_or_else(|| {
-            DataError::new(&self.target, Problem::Limit(format!("more than {} files", u32::MAX)))
+            DataError::new(&self.target, DataProblem::Limit(format!("more than {} files", u32::MAX)))
         })?;
         let mut record = [0; 24];
         record[..8].copy_from_slice(&self.name_bytes.to_le_bytes());

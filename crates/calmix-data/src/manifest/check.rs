@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{Encoding, Header, MAX_SAMPLE, MAX_SUBSETS, NO_LABEL, VERSION};
-use crate::error::Problem;
-use crate::inside::trick;
+use crate::error::DataProblem;
+use crate::safe_path::why_unsafe;
 
 impl Header {
     /// Whether the header agrees with itself.
@@ -12,17 +12,17 @@ impl Header {
     /// # Errors
     /// If the version is another one, classes or subsets share a name or have none, subsets do not follow each
     /// other from the first sample to the last, pictures have no pixels or too many, or the fingerprint is none.
-    pub fn check(&self) -> Result<(), Problem> {
+    pub fn check(&self) -> Result<(), DataProblem> {
         if self.version != VERSION {
             let problem = format!("format {}, but this program reads format {VERSION}", self.version);
-            return Err(Problem::Format(problem));
+            return Err(DataProblem::Format(problem));
         }
         if self.classes.len() >= NO_LABEL as usize {
-            return Err(Problem::Limit(format!("{} classes", self.classes.len())));
+            return Err(DataProblem::Limit(format!("{} classes", self.classes.len())));
         }
         if self.subsets.len() > MAX_SUBSETS {
             let problem = format!("{} subsets, more than {MAX_SUBSETS}", self.subsets.len());
-            return Err(Problem::Limit(problem));
+            return Err(DataProblem::Limit(problem));
         }
         distinct("class", self.classes.iter())?;
         distinct("subset", self.subsets.iter().map(|subset| &subset.name))?;
@@ -33,20 +33,20 @@ impl Header {
                 let (name, first, count) = (&subset.name, subset.first, subset.count);
                 let problem =
                     format!("subset `{name}` has {count} samples from {first}, expected from {next}");
-                return Err(Problem::Format(format!("{problem} and within {}", self.samples)));
+                return Err(DataProblem::Format(format!("{problem} and within {}", self.samples)));
             };
             next = end;
         }
         if next != self.samples {
             let problem = format!("{} samples, but the subsets have {next}", self.samples);
-            return Err(Problem::Format(problem));
+            return Err(DataProblem::Format(problem));
         }
         if self.encoding.sample_bytes()?.is_some_and(|bytes| bytes == 0) {
-            return Err(Problem::Format("pictures without pixels".into()));
+            return Err(DataProblem::Format("pictures without pixels".into()));
         }
         let digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
         if self.fingerprint.len() != 64 || !self.fingerprint.bytes().all(digit) {
-            return Err(Problem::Format("the fingerprint is not 64 hexadecimal digits".into()));
+            return Err(DataProblem::Format("the fingerprint is not 64 hexadecimal digits".into()));
         }
         Ok(())
     }
@@ -57,12 +57,12 @@ impl Encoding {
     ///
     /// # Errors
     /// If that is more than a sample may have.
-    pub fn sample_bytes(self) -> Result<Option<u32>, Problem> {
+    pub fn sample_bytes(self) -> Result<Option<u32>, DataProblem> {
         let Self::Raw { width, height, layout } = self else { return Ok(None) };
         let bytes = layout.bytes(width, height).and_then(|bytes| u32::try_from(bytes).ok());
         match bytes.filter(|&bytes| bytes <= MAX_SAMPLE) {
             Some(bytes) => Ok(Some(bytes)),
-            None => Err(Problem::Limit(format!("pictures of {width}×{height} pixels"))),
+            None => Err(DataProblem::Limit(format!("pictures of {width}×{height} pixels"))),
         }
     }
 }
@@ -71,21 +71,21 @@ impl Encoding {
 ///
 /// # Errors
 /// With what is wrong about it.
-pub fn check_part_path(path: &str) -> Result<(), Problem> {
-    match trick(path) {
-        Some(why) => Err(Problem::Format(format!("the path {:?} {why}", shortened(path)))),
+pub fn check_part_path(path: &str) -> Result<(), DataProblem> {
+    match why_unsafe(path) {
+        Some(why) => Err(DataProblem::Format(format!("the path {:?} {why}", shortened(path)))),
         None => Ok(()),
     }
 }
 
-fn distinct<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(), Problem> {
+fn distinct<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(), DataProblem> {
     let mut seen = BTreeSet::new();
     for name in names {
         if name.is_empty() {
-            return Err(Problem::Format(format!("a {what} without a name")));
+            return Err(DataProblem::Format(format!("a {what} without a name")));
         }
         if !seen.insert(name) {
-            return Err(Problem::Format(format!("the {what} `{}` comes twice", shortened(name))));
+            return Err(DataProblem::Format(format!("the {what} `{}` comes twice", shortened(name))));
         }
     }
     Ok(())
@@ -98,7 +98,7 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inside::LONGEST;
+    use crate::safe_path::LONGEST;
 
     #[test]
     fn paths_stay_below_their_root() {

@@ -1,6 +1,6 @@
 //! What a dataset is, in 32 bytes.
 
-use super::{Encoding, Header, Layout, VERSION};
+use super::{Encoding, Header, PixelLayout, VERSION};
 
 /// A fingerprint in the making: samples in the order of their ids, then the header.
 ///
@@ -49,9 +49,9 @@ fn text(hasher: &mut blake3::Hasher, text: &str) {
 fn encoding(encoding: Encoding) -> [u32; 3] {
     match encoding {
         Encoding::File => [0, 0, 0],
-        Encoding::Raw { width, height, layout: Layout::Grey } => [1, width, height],
-        Encoding::Raw { width, height, layout: Layout::Planes } => [2, width, height],
-        Encoding::Raw { width, height, layout: Layout::PlanesByColumn } => [3, width, height],
+        Encoding::Raw { width, height, layout: PixelLayout::Grey } => [1, width, height],
+        Encoding::Raw { width, height, layout: PixelLayout::Planes } => [2, width, height],
+        Encoding::Raw { width, height, layout: PixelLayout::PlanesByColumn } => [3, width, height],
     }
 }
 
@@ -96,9 +96,9 @@ mod tests {
             of(&Header { classes: renamed, ..header() }, &samples),
             of(&Header { classes: moved, ..header() }, &samples),
             of(&Header { subsets, ..header() }, &samples),
-            of(&Header { encoding: raw(Layout::Grey), ..header() }, &samples),
-            of(&Header { encoding: raw(Layout::Planes), ..header() }, &samples),
-            of(&Header { encoding: raw(Layout::PlanesByColumn), ..header() }, &samples),
+            of(&Header { encoding: raw(PixelLayout::Grey), ..header() }, &samples),
+            of(&Header { encoding: raw(PixelLayout::Planes), ..header() }, &samples),
+            of(&Header { encoding: raw(PixelLayout::PlanesByColumn), ..header() }, &samples),
         ];
         let all: std::collections::BTreeSet<_> = others.iter().chain([&base]).collect();
         assert_eq!(all.len(), others.len() + 1);

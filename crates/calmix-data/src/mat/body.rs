@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::ZlibDecoder;
 
-use super::{COMPRESSED, MATRIX, Order};
-use crate::error::{DataError, Problem};
+use super::{ByteOrder, COMPRESSED, MATRIX};
+use crate::error::{DataError, DataProblem};
 use crate::expansion;
 
 /// What is left of a variable's bytes.
 #[derive(Debug)]
 pub(super) struct Body {
     pub(super) path: PathBuf,
-    pub(super) order: Order,
-    stream: Stream,
+    pub(super) order: ByteOrder,
+    stream: MatStream,
     /// Where its element begins in the file, if compressed; how errors name it.
     element: Option<u64>,
     /// The position of the next byte: in the file if plain, else in the unpacked element.
@@ -26,7 +26,7 @@ pub(super) struct Body {
 }
 
 #[derive(Debug)]
-enum Stream {
+enum MatStream {
     Plain(BufReader<File>),
     Packed(ZlibDecoder<Take<BufReader<File>>>),
 }
@@ -43,24 +43,24 @@ pub(super) struct Element {
 impl Body {
     pub(super) fn plain(
         path: &Path,
-        order: Order,
+        order: ByteOrder,
         reader: BufReader<File>,
         position: u64,
         bytes: u32,
     ) -> Self {
-        let (path, stream) = (path.to_owned(), Stream::Plain(reader));
+        let (path, stream) = (path.to_owned(), MatStream::Plain(reader));
         Self { path, order, stream, element: None, position, left: u64::from(bytes), inline: ([0; 4], 0) }
     }
 
     /// A matrix under zlib: refuses anything else in it, and a matrix far larger than its bytes.
     pub(super) fn packed(
         path: &Path,
-        order: Order,
+        order: ByteOrder,
         reader: BufReader<File>,
         element: u64,
         bytes: u32,
     ) -> Result<Self, DataError> {
-        let stream = Stream::Packed(ZlibDecoder::new(reader.take(u64::from(bytes))));
+        let stream = MatStream::Packed(ZlibDecoder::new(reader.take(u64::from(bytes))));
         let (path, element, inline) = (path.to_owned(), Some(element), ([0; 4], 0));
         let mut body = Self { path, order, stream, element, position: 0, left: 8, inline };
         let head = body.element()?;
@@ -70,7 +70,7 @@ impl Body {
             other => return Err(body.refused(format!("an element of type {other}, expected a matrix (14)"))),
         }
         if !expansion::is_plausible(u64::from(bytes), u64::from(head.bytes)) {
-            let problem = Problem::Limit(format!("{bytes} bytes that claim to unpack to {}", head.bytes));
+            let problem = DataProblem::Limit(format!("{bytes} bytes that claim to unpack to {}", head.bytes));
             let hint = "if the file is what it should be, save it uncompressed with save(…, '-v6')";
             return Err(DataError::new(&body.path, problem).at(body.place()).hint(hint));
         }
@@ -108,8 +108,8 @@ impl Body {
             )));
         }
         let read = match &mut self.stream {
-            Stream::Plain(plain) => plain.read_exact(rest),
-            Stream::Packed(packed) => packed.read_exact(rest),
+            MatStream::Plain(plain) => plain.read_exact(rest),
+            MatStream::Packed(packed) => packed.read_exact(rest),
         };
         read.map_err(|error| self.unreadable(error))?;
         self.left -= rest.len() as u64;
@@ -151,7 +151,7 @@ impl Body {
         if self.left != 0 {
             return Err(self.refused(format!("{} bytes after the last value", self.left)));
         }
-        let Stream::Packed(packed) = &mut self.stream else {
+        let MatStream::Packed(packed) = &mut self.stream else {
             return Ok(());
         };
         match packed.read(&mut [0]) {
@@ -170,7 +170,7 @@ impl Body {
     }
 
     pub(super) fn refused(&self, problem: impl Into<String>) -> DataError {
-        let error = DataError::new(&self.path, Problem::Format(problem.into()));
+        let error = DataError::new(&self.path, DataProblem::Format(problem.into()));
         error.at(self.place()).hint("fetch the file again")
     }
 

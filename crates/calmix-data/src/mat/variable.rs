@@ -1,10 +1,10 @@
-//! One variable: an array of real numbers, handed out in the order of the file (column by column).
+//! One variable: an array of real numbers, read in the order of the file (column by column).
 
 use std::path::Path;
 
-use super::Order;
+use super::ByteOrder;
 use super::body::{Body, Element};
-use crate::error::{DataError, Problem};
+use crate::error::{DataError, DataProblem};
 
 /// Types of elements inside a variable.
 const INT8: u32 = 1;
@@ -20,7 +20,7 @@ const MOST_DIMENSIONS: u32 = 32;
 /// How numbers are stored, which may be narrower than their class: MATLAB stores whole doubles as bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the meaning")]
-pub enum Store {
+pub enum MatType {
     I8,
     U8,
     I16,
@@ -33,7 +33,7 @@ pub enum Store {
     U64,
 }
 
-impl Store {
+impl MatType {
     fn of(kind: u32) -> Option<Self> {
         Some(match kind {
             1 => Self::I8,
@@ -83,7 +83,7 @@ impl Store {
 pub struct Variable {
     name: String,
     dims: Vec<u64>,
-    store: Store,
+    mat_type: MatType,
     values: u64,
     left: u64,
     data: Element,
@@ -136,13 +136,13 @@ impl Variable {
 
         let data = body.element()?;
         let values = dims.iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim));
-        let Some(store) = Store::of(data.kind) else {
+        let Some(mat_type) = MatType::of(data.kind) else {
             return Err(body.refused(format!("{wanted:?} holds elements of type {}, not numbers", data.kind)));
         };
-        let expected = values.and_then(|values| values.checked_mul(u64::from(store.bytes())));
+        let expected = values.and_then(|values| values.checked_mul(u64::from(mat_type.bytes())));
         if expected != Some(u64::from(data.bytes)) {
             let found = data.bytes;
-            return Err(body.refused(format!("{wanted:?} is {dims:?} of {store:?} but has {found} bytes")));
+            return Err(body.refused(format!("{wanted:?} is {dims:?} of {mat_type:?} but has {found} bytes")));
         }
         if !data.inline && u64::from(data.bytes) > body.left() {
             let (expected, found) = (data.bytes, body.left());
@@ -150,7 +150,7 @@ impl Variable {
         }
         let values = values.unwrap_or_default();
         let name = wanted.to_owned();
-        Ok(Some(Self { name, dims, store, values, left: values, data, body }))
+        Ok(Some(Self { name, dims, mat_type, values, left: values, data, body }))
     }
 
     /// The file that it stands in.
@@ -169,8 +169,8 @@ impl Variable {
     }
 
     /// How they are stored.
-    pub fn store(&self) -> Store {
-        self.store
+    pub fn mat_type(&self) -> MatType {
+        self.mat_type
     }
 
     /// Where the next value is in the file, if it lies there uncompressed.
@@ -190,13 +190,13 @@ impl Variable {
     pub fn number(&mut self) -> Result<f64, DataError> {
         self.take(1)?;
         let mut bytes = [0; 8];
-        let width = usize::from(self.store.bytes());
+        let width = usize::from(self.mat_type.bytes());
         let used = bytes.get_mut(..width).unwrap_or_default();
         self.body.read(used)?;
-        if self.body.order == Order::Big {
+        if self.body.order == ByteOrder::Big {
             used.reverse();
         }
-        Ok(self.store.number(bytes))
+        Ok(self.mat_type.number(bytes))
     }
 
     /// The next bytes of an array of bytes, as many as `into` holds.
@@ -204,8 +204,8 @@ impl Variable {
     /// # Errors
     /// If it is not stored as bytes, has fewer left, or the file is damaged.
     pub fn bytes(&mut self, into: &mut [u8]) -> Result<(), DataError> {
-        if self.store != Store::U8 {
-            let problem = Problem::Content(format!("{} holds {:?}, not bytes", self.name, self.store));
+        if self.mat_type != MatType::U8 {
+            let problem = DataProblem::Content(format!("{} holds {:?}, not bytes", self.name, self.mat_type));
             return Err(DataError::new(&self.body.path, problem).at(self.place()));
         }
         self.take(into.len() as u64)?;

@@ -15,13 +15,13 @@ pub struct Feed {
 
 impl Feed {
     /// All visits of a step, row by row.
-    pub fn step(self, step: u64) -> Visits {
+    pub fn step(self, step: u64) -> FeedVisits {
         self.visits(step, 0..self.rows)
     }
 
     /// The visits of some rows of a step.
-    pub fn visits(self, step: u64, rows: Range<u64>) -> Visits {
-        Visits { feed: self, cursor: self.order.cursor(), step, rows }
+    pub fn visits(self, step: u64, rows: Range<u64>) -> FeedVisits {
+        FeedVisits { feed: self, cursor: self.order.cursor(), step, rows }
     }
 
     /// The position in the order of a row of a step.
@@ -34,14 +34,14 @@ impl Feed {
 
 /// The visits of consecutive rows.
 #[derive(Debug, Clone)]
-pub struct Visits {
+pub struct FeedVisits {
     feed: Feed,
     cursor: Cursor,
     step: u64,
     rows: Range<u64>,
 }
 
-impl Iterator for Visits {
+impl Iterator for FeedVisits {
     type Item = Visit;
 
     fn next(&mut self) -> Option<Visit> {

@@ -14,21 +14,21 @@ use calmix_core::rng::Stream;
 /// The longest stream that is shuffled whole.
 pub(super) const TABLE: u64 = 4096;
 
-/// Five rounds and more are proven against anybody who asks for fewer than √len values (Patarin, 2004). An epoch
-/// asks for all of them, which no proof covers: the tests of uniformity fail at two rounds and pass from four.
+/// Five rounds are proven secure for fewer than √len queries (Patarin, 2004). An epoch queries all values, which no
+/// proof covers: the tests of uniformity fail at two rounds and pass from four.
 const ROUNDS: usize = 8;
 
 #[derive(Debug, Clone)]
 pub(super) enum Permutation {
     Table(Box<[u16]>),
-    Network(Network),
+    Feistel(Feistel),
 }
 
 impl Permutation {
     /// A random permutation of `len` values.
     pub(super) fn draw(len: NonZeroU64, stream: &mut Stream) -> Self {
         if len.get() > TABLE {
-            return Self::Network(Network::draw(len, stream));
+            return Self::Feistel(Feistel::draw(len, stream));
         }
         let mut table: Box<[u16]> = (0..len.get() as u16).collect();
         stream.shuffle(&mut table);
@@ -39,20 +39,20 @@ impl Permutation {
     pub(super) fn at(&self, place: u64) -> u64 {
         match self {
             Self::Table(table) => u64::from(table[place as usize]),
-            Self::Network(network) => network.at(place),
+            Self::Feistel(network) => network.at(place),
         }
     }
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Network {
+pub(super) struct Feistel {
     len: u64,
     rows: u64,
     columns: u64,
     keys: [u64; ROUNDS],
 }
 
-impl Network {
+impl Feistel {
     fn draw(len: NonZeroU64, stream: &mut Stream) -> Self {
         let len = len.get();
         let root = len.isqrt();
@@ -113,7 +113,7 @@ mod tests {
     fn a_network_is_a_permutation_of_any_length() {
         for len in (1..300).chain([4095, 4096, 4097, 5000, 10_007]) {
             let mut stream = Seed(3).stream(Domain::UnlabelledOrder, 0, len);
-            let network = Network::draw(NonZeroU64::new(len).unwrap(), &mut stream);
+            let network = Feistel::draw(NonZeroU64::new(len).unwrap(), &mut stream);
             let mut seen = vec![false; len as usize];
             for place in 0..len {
                 let value = network.at(place) as usize;
@@ -127,7 +127,7 @@ mod tests {
     fn a_network_covers_the_whole_range_of_positions() {
         for len in [1 << 40, (1 << 40) + 1, u64::MAX - 1, u64::MAX] {
             let mut stream = Seed(3).stream(Domain::UnlabelledOrder, 0, len);
-            let network = Network::draw(NonZeroU64::new(len).unwrap(), &mut stream);
+            let network = Feistel::draw(NonZeroU64::new(len).unwrap(), &mut stream);
             let mut values: Vec<u64> =
                 (0..500).flat_map(|i| [i, len / 2 + i, len - 1 - i]).map(|place| network.at(place)).collect();
             values.sort_unstable();

@@ -3,7 +3,7 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 
-/// How a step is cut, written into a run at its first launch and the same ever after.
+/// How a step is divided into shards. A run stores it at its first launch and never changes it.
 ///
 /// A step has `groups` batches with plans of their own; each is cut into `shards` shards. Processes run one
 /// or more shards; nothing else depends on their number.
@@ -25,7 +25,7 @@ pub struct Shard {
 }
 
 impl Default for Sharding {
-    /// One group, not cut.
+    /// One group of one shard.
     fn default() -> Self {
         Self { groups: NonZeroU32::MIN, shards: NonZeroU32::MIN }
     }

@@ -2,7 +2,7 @@
 
 use crate::dataset::Dataset;
 use crate::error::DataError;
-use crate::prepare::Warning;
+use crate::prepare::DataWarning;
 
 /// The largest dataset that is searched: 12 bytes a sample are held, so this many need 192 MiB.
 pub(super) const MAX_SAMPLES: u64 = 1 << 24;
@@ -12,7 +12,7 @@ pub(super) const EXAMPLES: usize = 5;
 
 /// Content that occurs more than once in a way that matters.
 #[derive(Debug, Default)]
-struct Found {
+struct Duplicates {
     contents: u64,
     examples: Vec<(u64, u64)>,
 }
@@ -28,9 +28,9 @@ struct Copy {
 ///
 /// Candidates are found by sorting (checksum, length, id); a 32-bit checksum has chance collisions from some
 /// tens of thousands of samples on, so candidates are read again and compared by their BLAKE3.
-pub(super) fn find(dataset: &Dataset) -> Result<Vec<Warning>, DataError> {
+pub(super) fn find(dataset: &Dataset) -> Result<Vec<DataWarning>, DataError> {
     if dataset.len() > MAX_SAMPLES {
-        return Ok(vec![Warning::DuplicatesNotSought { samples: dataset.len(), limit: MAX_SAMPLES }]);
+        return Ok(vec![DataWarning::DuplicatesNotSought { samples: dataset.len(), limit: MAX_SAMPLES }]);
     }
     let mut keys = Vec::with_capacity(dataset.len() as usize);
     for record in dataset.records(0..dataset.len()) {
@@ -39,7 +39,7 @@ pub(super) fn find(dataset: &Dataset) -> Result<Vec<Warning>, DataError> {
         keys.push([record.checksum, record.length, id as u32]);
     }
     keys.sort_unstable();
-    let (mut subsets, mut labels) = (Found::default(), Found::default());
+    let (mut subsets, mut labels) = (Duplicates::default(), Duplicates::default());
     let mut bytes = Vec::new();
     for alike in keys.chunk_by(|a, b| a[..2] == b[..2]).filter(|alike| alike.len() > 1) {
         let mut copies = Vec::with_capacity(alike.len());
@@ -59,16 +59,16 @@ pub(super) fn find(dataset: &Dataset) -> Result<Vec<Warning>, DataError> {
     let mut warnings = Vec::new();
     if subsets.contents > 0 {
         let (contents, examples) = subsets.finish();
-        warnings.push(Warning::SameInTwoSubsets { contents, examples });
+        warnings.push(DataWarning::SameInTwoSubsets { contents, examples });
     }
     if labels.contents > 0 {
         let (contents, examples) = labels.finish();
-        warnings.push(Warning::SameUnderTwoLabels { contents, examples });
+        warnings.push(DataWarning::SameUnderTwoLabels { contents, examples });
     }
     Ok(warnings)
 }
 
-impl Found {
+impl Duplicates {
     /// Notes a content if its copies differ in their mark.
     fn take_in<M: PartialEq>(&mut self, mut copies: impl Iterator<Item = (u64, M)>) {
         let Some((first, mark)) = copies.next() else { return };

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::{Serialize, Serializer};
 
-use super::Warning;
+use super::DataWarning;
 use super::duplicates::{self, EXAMPLES};
 use crate::dataset::Dataset;
 use crate::error::DataError;
@@ -27,7 +27,7 @@ pub struct Report {
     pub unreadable: Vec<DataError>,
     /// Probable mistakes.
     #[serde(serialize_with = "sentences")]
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<DataWarning>,
 }
 
 /// Counts of a subset.
@@ -89,7 +89,7 @@ impl Report {
             subsets.push(counted);
         }
         if !classes.is_empty() && classes.iter().all(|class| class.labelled == 0) {
-            warnings.push(Warning::NoLabels);
+            warnings.push(DataWarning::NoLabels);
         }
         let fingerprint = dataset.fingerprint().to_owned();
         Ok(Self { fingerprint, subsets, classes, unreadable: Vec::new(), warnings })
@@ -141,27 +141,35 @@ fn sentences<S: Serializer>(of: &[impl Display], to: S) -> Result<S::Ok, S::Erro
     to.collect_seq(of.iter().map(ToString::to_string))
 }
 
-fn few_images(subset: &SubsetReport, classes: &[ClassCount], counts: &[u64]) -> Option<Warning> {
+fn few_images(subset: &SubsetReport, classes: &[ClassCount], counts: &[u64]) -> Option<DataWarning> {
     let few = || classes.iter().zip(counts).filter(|(_, count)| **count < 3);
     if subset.labelled == 0 || few().next().is_none() {
         return None;
     }
-    Some(Warning::FewImages {
+    Some(DataWarning::FewImages {
         subset: subset.name.clone(),
         classes: few().count() as u64,
         examples: few().map(|(class, count)| (class.name.clone(), *count)).take(EXAMPLES).collect(),
     })
 }
 
-fn some_unlabelled(subset: &SubsetReport) -> Option<Warning> {
+fn some_unlabelled(subset: &SubsetReport) -> Option<DataWarning> {
     let &SubsetReport { labelled: with, unlabelled: without, .. } = subset;
-    (with > 0 && without > 0).then(|| Warning::SomeUnlabelled { subset: subset.name.clone(), without, with })
+    (with > 0 && without > 0).then(|| DataWarning::SomeUnlabelled {
+        subset: subset.name.clone(),
+        without,
+        with,
+    })
 }
 
-fn alike_names(classes: &[String]) -> Vec<Warning> {
+fn alike_names(classes: &[String]) -> Vec<DataWarning> {
     let mut alike: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for class in classes {
         alike.entry(class.trim().to_lowercase()).or_default().push(class.clone());
     }
-    alike.into_values().filter(|names| names.len() > 1).map(|names| Warning::AlikeNames { names }).collect()
+    alike
+        .into_values()
+        .filter(|names| names.len() > 1)
+        .map(|names| DataWarning::AlikeNames { names })
+        .collect()
 }

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 /// Something that is allowed and probably not meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Warning {
+pub enum DataWarning {
     /// Classes with one or two images in a subset that has labels; a class with none is among them.
     FewImages {
         /// The subset.
@@ -54,7 +54,7 @@ pub enum Warning {
     NoLabels,
 }
 
-impl Display for Warning {
+impl Display for DataWarning {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::FewImages { subset, classes, examples } => {

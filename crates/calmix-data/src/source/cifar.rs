@@ -7,9 +7,9 @@ use std::path::Path;
 
 use super::Count;
 use super::names::{self, CIFAR10, CIFAR100_COARSE, CIFAR100_FINE};
-use super::place::{Opened, Place};
+use super::source_dir::{SourceDir, SourceFile};
 use crate::error::DataError;
-use crate::manifest::{Builder, Encoding, Layout};
+use crate::manifest::{Encoding, ManifestBuilder, PixelLayout};
 use crate::prepare::Prepared;
 
 const PIXELS: usize = 32 * 32 * 3;
@@ -25,14 +25,14 @@ pub enum Variant {
     Cifar100Coarse,
 }
 
-/// What a variant's files are.
-struct Files {
+/// The files of a variant.
+struct CifarFiles {
     folder: &'static str,
     train: &'static [&'static str],
     test: &'static str,
     /// Samples in each training file and in the test file.
     official: (u64, u64),
-    /// How many classes each label byte tells apart.
+    /// How many classes each label byte distinguishes.
     labels: &'static [usize],
     /// Which label byte is the sample's class.
     chosen: usize,
@@ -41,8 +41,8 @@ struct Files {
 }
 
 impl Variant {
-    fn files(self) -> Files {
-        let ten = Files {
+    fn files(self) -> CifarFiles {
+        let ten = CifarFiles {
             folder: "cifar-10-batches-bin",
             train: &[
                 "data_batch_1.bin",
@@ -58,7 +58,7 @@ impl Variant {
             names: "batches.meta.txt",
             published: &CIFAR10,
         };
-        let hundred = Files {
+        let hundred = CifarFiles {
             folder: "cifar-100-binary",
             train: &["train.bin"],
             test: "test.bin",
@@ -71,9 +71,12 @@ impl Variant {
         match self {
             Self::Cifar10 => ten,
             Self::Cifar100Fine => hundred,
-            Self::Cifar100Coarse => {
-                Files { chosen: 0, names: "coarse_label_names.txt", published: &CIFAR100_COARSE, ..hundred }
-            }
+            Self::Cifar100Coarse => CifarFiles {
+                chosen: 0,
+                names: "coarse_label_names.txt",
+                published: &CIFAR100_COARSE,
+                ..hundred
+            },
         }
     }
 }
@@ -85,12 +88,12 @@ impl Variant {
 pub fn prepare(root: &Path, target: &Path, variant: Variant, count: Count) -> Result<Prepared, DataError> {
     let files = variant.files();
     let all: Vec<&str> = files.train.iter().copied().chain([files.test]).collect();
-    let place = Place::find(root, &[files.folder], &all)?;
-    place.require(&all)?;
-    let classes = names::classes(&place, files.names, files.published)?;
+    let dir = SourceDir::find(root, &[files.folder], &all)?;
+    dir.require(&all)?;
+    let classes = names::classes(&dir, files.names, files.published)?;
     let record = (files.labels.len() + PIXELS) as u64;
     let open = |name: &str, official: u64| {
-        let opened = place.open(name)?;
+        let opened = dir.open(name)?;
         let samples = opened.records(record, count, official)?;
         Ok((opened, samples))
     };
@@ -98,8 +101,8 @@ pub fn prepare(root: &Path, target: &Path, variant: Variant, count: Count) -> Re
     let train = files.train.iter().map(|name| open(name, files.official.0)).collect::<Result<Vec<_>, _>>()?;
     let test = open(files.test, files.official.1)?;
 
-    let encoding = Encoding::Raw { width: 32, height: 32, layout: Layout::Planes };
-    let mut builder = Builder::new(target, classes, encoding)?;
+    let encoding = Encoding::Raw { width: 32, height: 32, layout: PixelLayout::Planes };
+    let mut builder = ManifestBuilder::new(target, classes, encoding)?;
     builder.subset("train");
     for (opened, samples) in train {
         add(&mut builder, opened, samples, &files)?;
@@ -109,7 +112,12 @@ pub fn prepare(root: &Path, target: &Path, variant: Variant, count: Count) -> Re
     builder.finish()
 }
 
-fn add(builder: &mut Builder, mut opened: Opened, samples: u64, files: &Files) -> Result<(), DataError> {
+fn add(
+    builder: &mut ManifestBuilder,
+    mut opened: SourceFile,
+    samples: u64,
+    files: &CifarFiles,
+) -> Result<(), DataError> {
     let part = builder.part(&opened.relative, opened.length)?;
     let mut pixels = [0; PIXELS];
     for _ in 0..samples {

@@ -16,16 +16,16 @@
 //! unlabelled; in each class by class; in a class through its files and then its folders, by name: neither the
 //! order in which a system lists files nor its language matters.
 //!
-//! Hidden files, `Thumbs.db` and the like are passed over, as is every file that neither is an image nor is named
-//! like one. Images that cannot be read, or lie outside any class, are left out and noted.
+//! Hidden files, `Thumbs.db` and the like are skipped, as is every file that neither is an image nor is named
+//! like one. Images that cannot be read, or lie outside any class, are skipped and reported.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::Inspection;
-use super::album::{Album, contents, is_named_like_an_image, walk};
-use crate::error::{DataError, Problem};
-use crate::manifest::{Builder, Encoding};
+use super::image_files::{ImageFiles, contents, is_named_like_an_image, walk};
+use crate::error::{DataError, DataProblem};
+use crate::manifest::{Encoding, ManifestBuilder};
 use crate::prepare::Prepared;
 
 /// What splits are called, and what they may be called in a folder.
@@ -41,13 +41,13 @@ pub(super) const UNLABELLED: &str = "unlabelled";
 
 /// A folder whose files all have one class, or none.
 #[derive(Debug)]
-struct Group {
+struct ClassFolder {
     subset: &'static str,
     folder: String,
     class: Option<String>,
 }
 
-/// Prepares the folder `root` as a dataset that will stand at `target`.
+/// Prepares the folder `root` and writes the dataset to `target`.
 ///
 /// # Errors
 /// If there is no class, none of the images can be read, a link leads out of the root, or `target` cannot be
@@ -64,8 +64,8 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
             Ok(())
         })?;
     }
-    let mut album = Album::open(root, inspection, images)?;
-    let mut builder = Builder::new(target, classes.clone(), Encoding::File)?;
+    let mut image_files = ImageFiles::open(root, inspection, images)?;
+    let mut builder = ManifestBuilder::new(target, classes.clone(), Encoding::File)?;
     for stray in strays {
         builder.unreadable(stray);
     }
@@ -77,12 +77,12 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
         }
         let class = group.class.as_ref();
         let label = class.and_then(|class| classes.binary_search(class).ok()).map(|label| label as u32);
-        walk(root, &group.folder, &mut |file| album.found(&mut builder, file, label))?;
+        walk(root, &group.folder, &mut |file| image_files.found(&mut builder, file, label))?;
     }
-    album.finish(builder)
+    image_files.finish(builder)
 }
 
-fn find_groups(root: &Path, strays: &mut Vec<DataError>) -> Result<Vec<Group>, DataError> {
+fn find_groups(root: &Path, strays: &mut Vec<DataError>) -> Result<Vec<ClassFolder>, DataError> {
     let top = contents(root, "")?;
     let splits = top.folders.iter().filter(|&folder| split(folder).is_some()).count();
     let is_split = splits == top.folders.len() && top.folders.iter().any(|folder| folder == "train");
@@ -91,7 +91,7 @@ fn find_groups(root: &Path, strays: &mut Vec<DataError>) -> Result<Vec<Group>, D
         for folder in &top.folders {
             let subset = split(folder).unwrap_or(UNLABELLED);
             if subset == UNLABELLED {
-                groups.push(Group { subset, folder: folder.clone(), class: None });
+                groups.push(ClassFolder { subset, folder: folder.clone(), class: None });
             } else {
                 find_classes(root, folder, subset, &mut groups, strays)?;
             }
@@ -103,7 +103,7 @@ fn find_groups(root: &Path, strays: &mut Vec<DataError>) -> Result<Vec<Group>, D
     // Stable: classes stay in their order within a subset.
     groups.sort_by_key(|group| SPLITS.iter().position(|(name, _)| *name == group.subset));
     if groups.iter().all(|group| group.class.is_none()) {
-        let problem = Problem::Content("no folder of a class in it".into());
+        let problem = DataProblem::Content("no folder of a class in it".into());
         let has_list =
             ["labels.csv", "metadata.csv"].iter().any(|name| top.files.iter().any(|file| file == name));
         return Err(DataError::new(root, problem).hint(if has_list {
@@ -122,7 +122,8 @@ fn refuse_mixture(root: &Path, folders: &[String]) -> Result<(), DataError> {
     if !has_train || contents(root, "train")?.folders.is_empty() {
         return Ok(());
     }
-    let problem = Problem::Content(format!("{other} stands beside train, which holds folders of its own"));
+    let problem =
+        DataProblem::Content(format!("{other} stands beside train, which holds folders of its own"));
     Err(DataError::new(root, problem).hint("move everything but train, val, test and unlabelled away"))
 }
 
@@ -130,14 +131,14 @@ fn find_classes(
     root: &Path,
     folder: &str,
     subset: &'static str,
-    groups: &mut Vec<Group>,
+    groups: &mut Vec<ClassFolder>,
     strays: &mut Vec<DataError>,
 ) -> Result<(), DataError> {
     let contents = contents(root, folder)?;
     let path = root.join(folder);
     let images = contents.files.iter().filter(|file| is_named_like_an_image(file)).count();
     if images > 0 {
-        let problem = Problem::Content(format!("images outside any class were left out: {images}"));
+        let problem = DataProblem::Content(format!("images outside any class were left out: {images}"));
         strays.push(
             DataError::new(&path, problem).hint("put them into the folder of their class, or unlabelled"),
         );
@@ -146,14 +147,14 @@ fn find_classes(
         let below = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
         match split(&name) {
             Some(UNLABELLED) if subset == "train" => {
-                groups.push(Group { subset: UNLABELLED, folder: below, class: None });
+                groups.push(ClassFolder { subset: UNLABELLED, folder: below, class: None });
             }
             Some(UNLABELLED) => {
-                let problem = Problem::Content(format!("images without labels in {subset}"));
+                let problem = DataProblem::Content(format!("images without labels in {subset}"));
                 return Err(DataError::new(root.join(below), problem)
                     .hint("move the folder beside train: val and test need labels"));
             }
-            _ => groups.push(Group { subset, folder: below, class: Some(name) }),
+            _ => groups.push(ClassFolder { subset, folder: below, class: Some(name) }),
         }
     }
     Ok(())

@@ -12,10 +12,10 @@ use flate2::bufread::MultiGzDecoder;
 use serde::{Deserialize, Serialize};
 
 use super::names::{self, DIGITS, FASHION};
-use super::place::Place;
-use crate::error::{DataError, Problem};
+use super::source_dir::SourceDir;
+use crate::error::{DataError, DataProblem};
 use crate::expansion;
-use crate::manifest::{Builder, Encoding, Layout};
+use crate::manifest::{Encoding, ManifestBuilder, PixelLayout};
 use crate::prepare::Prepared;
 
 /// The longest side of an image: one image is held in memory, and the published ones are 28.
@@ -57,12 +57,12 @@ pub fn prepare(root: &Path, target: &Path, classes: Classes) -> Result<Prepared,
     let plain: Vec<String> = subsets.iter().flat_map(|(_, stem)| [images(stem), labels(stem)]).collect();
     let packed: Vec<String> = plain.iter().map(|name| format!("{name}.gz")).collect();
     let all: Vec<&str> = plain.iter().chain(&packed).map(String::as_str).collect();
-    let place = Place::find(root, classes.folders(), &all)?;
+    let dir = SourceDir::find(root, classes.folders(), &all)?;
     let open = |plain: &str| {
         let packed = format!("{plain}.gz");
-        let name = if place.has(plain) || !place.has(&packed) { plain } else { &packed };
-        place.require(&[name]).map_err(|error| error.hint(format!("put {plain} or {plain}.gz here")))?;
-        Idx::open(&place, name)
+        let name = if dir.has(plain) || !dir.has(&packed) { plain } else { &packed };
+        dir.require(&[name]).map_err(|error| error.hint(format!("put {plain} or {plain}.gz here")))?;
+        Idx::open(&dir, name)
     };
     let mut files = Vec::new();
     for (subset, stem) in subsets {
@@ -74,8 +74,8 @@ pub fn prepare(root: &Path, target: &Path, classes: Classes) -> Result<Prepared,
         size = Some(images.check_against(labels, size)?);
     }
     let (width, height) = size.unwrap_or_default();
-    let encoding = Encoding::Raw { width, height, layout: Layout::Grey };
-    let mut builder = Builder::new(target, names::owned(classes.names()), encoding)?;
+    let encoding = Encoding::Raw { width, height, layout: PixelLayout::Grey };
+    let mut builder = ManifestBuilder::new(target, names::owned(classes.names()), encoding)?;
     for (subset, images, labels) in files {
         builder.subset(subset);
         add(&mut builder, images, labels, classes.names().len())?;
@@ -91,7 +91,12 @@ fn labels(stem: &str) -> String {
     format!("{stem}-labels-idx1-ubyte")
 }
 
-fn add(builder: &mut Builder, mut images: Idx, mut labels: Idx, classes: usize) -> Result<(), DataError> {
+fn add(
+    builder: &mut ManifestBuilder,
+    mut images: Idx,
+    mut labels: Idx,
+    classes: usize,
+) -> Result<(), DataError> {
     let mut unpacked = None;
     let part = if images.packed {
         let name = images.relative.rsplit('/').next().unwrap_or_default().trim_end_matches(".gz").to_owned();
@@ -109,7 +114,7 @@ fn add(builder: &mut Builder, mut images: Idx, mut labels: Idx, classes: usize) 
         labels.read(&mut label)?;
         let [label] = label;
         if usize::from(label) >= classes {
-            let problem = Problem::Content(format!("label {label}, expected 0 to {}", classes - 1));
+            let problem = DataProblem::Content(format!("label {label}, expected 0 to {}", classes - 1));
             let place = labels.place(labels.position - 1);
             return Err(DataError::new(&labels.path, problem).at(place).hint("fetch the file again"));
         }
@@ -135,22 +140,22 @@ struct Idx {
     values: u64,
     /// How many bytes have been read, after unpacking.
     position: u64,
-    stream: Stream,
+    stream: IdxStream,
 }
 
-enum Stream {
+enum IdxStream {
     Plain(BufReader<File>),
     Packed(MultiGzDecoder<BufReader<File>>),
 }
 
 impl Idx {
-    fn open(place: &Place, name: &str) -> Result<Self, DataError> {
-        let opened = place.open(name)?;
+    fn open(dir: &SourceDir, name: &str) -> Result<Self, DataError> {
+        let opened = dir.open(name)?;
         let packed = Path::new(name).extension().is_some_and(|extension| extension == "gz");
         let stream = if packed {
-            Stream::Packed(MultiGzDecoder::new(opened.reader))
+            IdxStream::Packed(MultiGzDecoder::new(opened.reader))
         } else {
-            Stream::Plain(opened.reader)
+            IdxStream::Plain(opened.reader)
         };
         let (path, relative) = (opened.path, opened.relative);
         let mut idx = Self { path, relative, packed, dims: Vec::new(), values: 0, position: 0, stream };
@@ -180,7 +185,7 @@ impl Idx {
         }
         if packed && !expansion::is_plausible(opened.length, total) {
             let problem = format!("{} bytes that claim to unpack to {total}", opened.length);
-            let error = DataError::new(&idx.path, Problem::Limit(problem));
+            let error = DataError::new(&idx.path, DataProblem::Limit(problem));
             return Err(error.hint("if the file is what it should be, unpack it with gunzip first"));
         }
         Ok(idx)
@@ -192,7 +197,7 @@ impl Idx {
             return Err(self.refused("expected three dimensions, and one of its labels"));
         };
         let content = |path: &Path, problem: String| {
-            let error = DataError::new(path, Problem::Content(problem));
+            let error = DataError::new(path, DataProblem::Content(problem));
             error.hint("fetch images and labels again, together")
         };
         if samples == 0 {
@@ -203,7 +208,7 @@ impl Idx {
         }
         if !(1..=LONGEST_SIDE).contains(&width) || !(1..=LONGEST_SIDE).contains(&height) {
             let problem = format!("images of {width}×{height}, sides from 1 to {LONGEST_SIDE} expected");
-            return Err(DataError::new(&self.path, Problem::Limit(problem)));
+            return Err(DataError::new(&self.path, DataProblem::Limit(problem)));
         }
         match size {
             Some((w, h)) if (w, h) != (width, height) => {
@@ -215,8 +220,8 @@ impl Idx {
 
     fn read(&mut self, into: &mut [u8]) -> Result<(), DataError> {
         let read = match &mut self.stream {
-            Stream::Plain(plain) => plain.read_exact(into),
-            Stream::Packed(packed) => packed.read_exact(into),
+            IdxStream::Plain(plain) => plain.read_exact(into),
+            IdxStream::Packed(packed) => packed.read_exact(into),
         };
         read.map_err(|error| self.unreadable(error))?;
         self.position += into.len() as u64;
@@ -227,8 +232,8 @@ impl Idx {
     fn finish(mut self) -> Result<(), DataError> {
         let mut byte = [0];
         let rest = match &mut self.stream {
-            Stream::Plain(plain) => plain.read(&mut byte),
-            Stream::Packed(packed) => packed.read(&mut byte),
+            IdxStream::Plain(plain) => plain.read(&mut byte),
+            IdxStream::Packed(packed) => packed.read(&mut byte),
         };
         match rest {
             Ok(0) => Ok(()),
@@ -252,7 +257,7 @@ impl Idx {
     }
 
     fn refused(&self, problem: &str) -> DataError {
-        let error = DataError::new(&self.path, Problem::Format(problem.to_owned()));
+        let error = DataError::new(&self.path, DataProblem::Format(problem.to_owned()));
         error.at(self.place(self.position)).hint("fetch the file again")
     }
 }

@@ -14,17 +14,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::album::{Album, contents, walk};
+use super::image_files::{ImageFiles, contents, walk};
 use super::{Inspection, lines};
-use crate::error::{DataError, Problem};
-use crate::inside;
-use crate::manifest::{Builder, Encoding};
+use crate::error::{DataError, DataProblem};
+use crate::manifest::{Encoding, ManifestBuilder};
 use crate::prepare::Prepared;
+use crate::safe_path;
 
 /// How ImageNet is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
-    /// How images are looked at.
+pub struct ImagenetOptions {
+    /// How images are checked.
     pub inspection: Inspection,
     /// The classes of a flat `val`, if they are not in the root under one of the usual names.
     pub truth: Option<PathBuf>,
@@ -32,15 +32,15 @@ pub struct Options {
 
 const TRUTHS: [&str; 2] = ["LOC_val_solution.csv", "imagenet_2012_validation_synset_labels.txt"];
 
-/// Prepares ImageNet at `root` as a dataset that will stand at `target`, with the subsets `train` and `val`.
+/// Prepares ImageNet at `root` and writes the dataset to `target`, with the subsets `train` and `val`.
 ///
 /// # Errors
 /// If the layout is another, the lists contradict the files, none of the images can be read, or `target` cannot
 /// be written.
-pub fn prepare(root: &Path, target: &Path, options: &Options) -> Result<Prepared, DataError> {
+pub fn prepare(root: &Path, target: &Path, options: &ImagenetOptions) -> Result<Prepared, DataError> {
     let base = ["", "ILSVRC/Data/CLS-LOC/"].into_iter().find(|base| root.join(base).join("train").is_dir());
     let base = base.ok_or_else(|| {
-        let problem = Problem::Content("no folder train in it".into());
+        let problem = DataProblem::Content("no folder train in it".into());
         DataError::new(root, problem).hint("name the folder that holds train and val")
     })?;
     let train = format!("{base}train");
@@ -51,21 +51,21 @@ pub fn prepare(root: &Path, target: &Path, options: &Options) -> Result<Prepared
         images += 1;
         Ok(())
     })?;
-    let mut album = Album::open(root, &options.inspection, images)?;
-    let mut builder = Builder::new(target, classes.clone(), Encoding::File)?;
+    let mut image_files = ImageFiles::open(root, &options.inspection, images)?;
+    let mut builder = ManifestBuilder::new(target, classes.clone(), Encoding::File)?;
     builder.subset("train");
-    add_folders(root, &train, &folders, &classes, &mut album, &mut builder)?;
+    add_folders(root, &train, &folders, &classes, &mut image_files, &mut builder)?;
     let val = format!("{base}val");
     if root.join(&val).is_dir() {
         builder.subset("val");
         let folders = class_folders(root, &val)?;
         if folders.is_empty() {
-            add_flat(root, &val, options, &classes, &mut album, &mut builder)?;
+            add_flat(root, &val, options, &classes, &mut image_files, &mut builder)?;
         } else {
-            add_folders(root, &val, &folders, &classes, &mut album, &mut builder)?;
+            add_folders(root, &val, &folders, &classes, &mut image_files, &mut builder)?;
         }
     }
-    album.finish(builder)
+    image_files.finish(builder)
 }
 
 fn add_folders(
@@ -73,16 +73,16 @@ fn add_folders(
     split: &str,
     folders: &[String],
     classes: &[String],
-    album: &mut Album,
-    builder: &mut Builder,
+    image_files: &mut ImageFiles,
+    builder: &mut ManifestBuilder,
 ) -> Result<(), DataError> {
     for wnid in folders {
         let name = format!("{split}/{wnid}");
         let label = classes.binary_search(wnid).map_err(|_| {
-            let problem = Problem::Content("a folder of a class that is not listed".into());
+            let problem = DataProblem::Content("a folder of a class that is not listed".into());
             DataError::new(root.join(&name), problem).hint("remove it, or add it to LOC_synset_mapping.txt")
         })?;
-        walk(root, &name, &mut |file| album.found(builder, file, Some(label as u32)))?;
+        walk(root, &name, &mut |file| image_files.found(builder, file, Some(label as u32)))?;
     }
     Ok(())
 }
@@ -90,49 +90,49 @@ fn add_folders(
 fn add_flat(
     root: &Path,
     val: &str,
-    options: &Options,
+    options: &ImagenetOptions,
     classes: &[String],
-    album: &mut Album,
-    builder: &mut Builder,
+    image_files: &mut ImageFiles,
+    builder: &mut ManifestBuilder,
 ) -> Result<(), DataError> {
     let files = contents(root, val)?.files;
     if files.is_empty() {
         return Ok(());
     }
     let usual = TRUTHS.iter().map(|name| root.join(name)).find(|path| path.is_file());
-    usual.iter().try_for_each(|path| inside::check(root, path))?;
+    usual.iter().try_for_each(|path| safe_path::check(root, path))?;
     let Some(truth) = options.truth.clone().or(usual) else {
-        let problem = Problem::Content("images in no class, and no list of their classes".into());
+        let problem = DataProblem::Content("images in no class, and no list of their classes".into());
         let hint =
             format!("put {} into the dataset's folder, or sort the images into classes", TRUTHS.join(" or "));
         return Err(DataError::new(root.join(val), problem).hint(hint));
     };
-    let truth = Truth::read(&truth)?;
+    let truth = ValClasses::read(&truth)?;
     truth.refuse_other_count(files.len())?;
     for (row, file) in files.iter().enumerate() {
         let wnid = truth.of(file, row)?;
         let label = classes.binary_search(wnid).map_err(|_| {
-            let problem = Problem::Content(format!("{wnid}, the class of {file}, is not in train"));
+            let problem = DataProblem::Content(format!("{wnid}, the class of {file}, is not in train"));
             DataError::new(&truth.path, problem).hint("give all of train, or a val of the same classes")
         })?;
-        album.listed(builder, &format!("{val}/{file}"), Some(label as u32))?;
+        image_files.listed(builder, &format!("{val}/{file}"), Some(label as u32))?;
     }
     Ok(())
 }
 
 /// The classes of a flat `val`.
-struct Truth {
+struct ValClasses {
     path: PathBuf,
     by_name: BTreeMap<String, String>,
     in_order: Vec<String>,
 }
 
-impl Truth {
+impl ValClasses {
     fn read(path: &Path) -> Result<Self, DataError> {
         let mut truth = Self { path: path.to_owned(), by_name: BTreeMap::new(), in_order: Vec::new() };
         lines::for_each(path, |number, line| {
             let wrong =
-                |what: String| DataError::new(path, Problem::Content(what)).at(format!("line {number}"));
+                |what: String| DataError::new(path, DataProblem::Content(what)).at(format!("line {number}"));
             if number == 1 && line == "ImageId,PredictionString" {
                 return Ok(());
             }
@@ -163,7 +163,7 @@ impl Truth {
     fn refuse_other_count(&self, files: usize) -> Result<(), DataError> {
         let lines = self.in_order.len();
         if self.by_name.is_empty() && lines != files {
-            let problem = Problem::Content(format!("classes: {lines}, but images: {files}"));
+            let problem = DataProblem::Content(format!("classes: {lines}, but images: {files}"));
             return Err(
                 DataError::new(&self.path, problem).hint("complete val: its images go by their order")
             );
@@ -175,7 +175,7 @@ impl Truth {
         let stem = file.split('.').next().unwrap_or(file);
         let wnid = if self.by_name.is_empty() { self.in_order.get(row) } else { self.by_name.get(stem) };
         wnid.ok_or_else(|| {
-            let problem = Problem::Content(format!("no line for {file}"));
+            let problem = DataProblem::Content(format!("no line for {file}"));
             DataError::new(&self.path, problem).hint("fetch the list again")
         })
     }
@@ -184,13 +184,13 @@ impl Truth {
 fn class_folders(root: &Path, split: &str) -> Result<Vec<String>, DataError> {
     let contents = contents(root, split)?;
     if let Some(other) = contents.folders.iter().find(|folder| !is_wnid(folder)) {
-        let problem = Problem::Content("a folder that is not named like n01440764".into());
+        let problem = DataProblem::Content("a folder that is not named like n01440764".into());
         return Err(DataError::new(root.join(split).join(other), problem)
             .hint("move it away, or prepare the root as a folder of images"));
     }
     let packed = |file: &&String| Path::new(file).extension().is_some_and(|ending| ending == "tar");
     if let Some(packed) = contents.files.iter().find(packed) {
-        let problem = Problem::Content("an archive of a class that was not unpacked".into());
+        let problem = DataProblem::Content("an archive of a class that was not unpacked".into());
         return Err(DataError::new(root.join(split).join(packed), problem)
             .hint("unpack it into a folder of its name"));
     }
@@ -202,19 +202,19 @@ fn find_classes(root: &Path, train: &str, folders: &[String]) -> Result<Vec<Stri
     let mapping = root.join("LOC_synset_mapping.txt");
     if !mapping.is_file() {
         if folders.is_empty() {
-            let problem = Problem::Content("no folder of a class in it".into());
+            let problem = DataProblem::Content("no folder of a class in it".into());
             return Err(
                 DataError::new(root.join(train), problem).hint("unpack the archives of the classes into it")
             );
         }
         return Ok(folders.to_vec());
     }
-    inside::check(root, &mapping)?;
+    safe_path::check(root, &mapping)?;
     let mut classes = BTreeSet::new();
     lines::for_each(&mapping, |number, line| {
         let wnid = line.split_whitespace().next().filter(|wnid| is_wnid(wnid));
         if !wnid.is_some_and(|wnid| classes.insert(wnid.to_owned())) {
-            let problem = Problem::Content(format!("no new WordNet id in {line:?}"));
+            let problem = DataProblem::Content(format!("no new WordNet id in {line:?}"));
             return Err(DataError::new(&mapping, problem)
                 .at(format!("line {number}"))
                 .hint("fetch it again"));

@@ -16,7 +16,7 @@
 //! [folder a class](super::folder) have the same classes.
 //!
 //! A list that contradicts itself or the files is an error with the line it stands in. An image that cannot be
-//! decoded is left out and noted.
+//! decoded is skipped and reported.
 
 mod table;
 
@@ -26,18 +26,18 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Inspection;
-use super::album::{Album, contents, is_named_like_an_image, walk};
 use super::folder::{SPLITS, UNLABELLED, split};
-use crate::error::{DataError, Problem};
-use crate::manifest::{Builder, Encoding};
+use super::image_files::{ImageFiles, contents, is_named_like_an_image, walk};
+use crate::error::{DataError, DataProblem};
+use crate::manifest::{Encoding, ManifestBuilder};
 use crate::prepare::Prepared;
-use table::{Row, Table};
+use table::{LabelRow, LabelTable};
 
 /// What becomes of images that no row names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unlisted {
-    /// They are left out and noted.
+    /// They are skipped and reported.
     #[default]
     LeaveOut,
     /// They are images without labels.
@@ -46,8 +46,8 @@ pub enum Unlisted {
 
 /// How a list is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Options {
-    /// How images are looked at.
+pub struct LabelsCsvOptions {
+    /// How images are checked.
     pub inspection: Inspection,
     /// What becomes of images that no row names.
     pub unlisted: Unlisted,
@@ -55,48 +55,48 @@ pub struct Options {
 
 const LISTS: [&str; 2] = ["labels.csv", "metadata.csv"];
 
-/// Prepares the folder `root` with its list as a dataset that will stand at `target`.
+/// Prepares the folder `root` with its list and writes the dataset to `target`.
 ///
 /// # Errors
 /// If the list contradicts itself or the files, none of the images can be read, a link leads out of the root, or
 /// `target` cannot be written.
-pub fn prepare(root: &Path, target: &Path, options: &Options) -> Result<Prepared, DataError> {
+pub fn prepare(root: &Path, target: &Path, options: &LabelsCsvOptions) -> Result<Prepared, DataError> {
     let lists = find_lists(root)?;
     let mut tables = Vec::with_capacity(lists.len());
     for (subset, folder, list) in lists {
-        tables.push((subset, Table::read(root, &folder, list)?));
+        tables.push((subset, LabelTable::read(root, &folder, list)?));
     }
     let labels = tables.iter().flat_map(|(_, table)| &table.rows).filter_map(|row| row.label.as_deref());
     let classes: Vec<String> = labels.collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect();
     if classes.is_empty() {
         let list = tables.first().map_or(root.to_owned(), |(_, table)| table.path.clone());
-        let problem = Problem::Content("not one row has a label".into());
+        let problem = DataProblem::Content("not one row has a label".into());
         return Err(
             DataError::new(list, problem).hint("fill in the column label for some images of each class")
         );
     }
     let rows: usize = tables.iter().map(|(_, table)| table.rows.len()).sum();
-    let mut album = Album::open(root, &options.inspection, rows as u64)?;
-    let mut builder = Builder::new(target, classes.clone(), Encoding::File)?;
+    let mut image_files = ImageFiles::open(root, &options.inspection, rows as u64)?;
+    let mut builder = ManifestBuilder::new(target, classes.clone(), Encoding::File)?;
     for (subset, table) in &tables {
         builder.subset(subset);
-        for Row { file, label } in &table.rows {
+        for LabelRow { file, label } in &table.rows {
             let label = label.as_ref().and_then(|label| classes.binary_search(label).ok());
             if let Some(label) = label {
-                album.listed(&mut builder, file, Some(label as u32))?;
+                image_files.listed(&mut builder, file, Some(label as u32))?;
             }
         }
     }
-    add_unlabelled(root, &tables, options, &mut album, &mut builder)?;
-    album.finish(builder)
+    add_unlabelled(root, &tables, options, &mut image_files, &mut builder)?;
+    image_files.finish(builder)
 }
 
 fn add_unlabelled(
     root: &Path,
-    tables: &[(&str, Table)],
-    options: &Options,
-    album: &mut Album,
-    builder: &mut Builder,
+    tables: &[(&str, LabelTable)],
+    options: &LabelsCsvOptions,
+    image_files: &mut ImageFiles,
+    builder: &mut ManifestBuilder,
 ) -> Result<(), DataError> {
     let has_rows = tables.iter().flat_map(|(_, table)| &table.rows).any(|row| row.label.is_none());
     let mut unlisted = Vec::new();
@@ -113,17 +113,17 @@ fn add_unlabelled(
         builder.subset(UNLABELLED);
     }
     for row in tables.iter().flat_map(|(_, table)| &table.rows).filter(|row| row.label.is_none()) {
-        album.listed(builder, &row.file, None)?;
+        image_files.listed(builder, &row.file, None)?;
     }
     if take {
-        return unlisted.iter().try_for_each(|file| album.found(builder, file, None));
+        return unlisted.iter().try_for_each(|file| image_files.found(builder, file, None));
     }
     if let Some(first) = unlisted.first() {
         let count = unlisted.len();
         let names = unlisted.iter().skip(1).take(4).fold(first.clone(), |names, name| names + ", " + name);
         let more = if count > 5 { ", …" } else { "" };
         let problem =
-            Problem::Content(format!("images without a row were left out ({count}): {names}{more}"));
+            DataProblem::Content(format!("images without a row were left out ({count}): {names}{more}"));
         builder.unreadable(
             DataError::new(root, problem).hint("add rows with an empty label, or ask for them as unlabelled"),
         );
@@ -146,7 +146,7 @@ fn find_lists(root: &Path) -> Result<Vec<(&'static str, String, &'static str)>, 
     }
     lists.sort_by_key(|(subset, ..)| SPLITS.iter().position(|(name, _)| name == subset));
     if lists.is_empty() {
-        let problem = Problem::Content("no labels.csv and no metadata.csv in it".into());
+        let problem = DataProblem::Content("no labels.csv and no metadata.csv in it".into());
         return Err(DataError::new(root, problem).hint("write one with the columns file and label"));
     }
     Ok(lists)
@@ -157,7 +157,7 @@ fn list_in(root: &Path, folder: &str) -> Result<Option<&'static str>, DataError>
     let mut found = LISTS.into_iter().filter(|list| contents.files.iter().any(|file| file == list));
     let list = found.next();
     if found.next().is_some() {
-        let problem = Problem::Content("both labels.csv and metadata.csv in it".into());
+        let problem = DataProblem::Content("both labels.csv and metadata.csv in it".into());
         return Err(DataError::new(root.join(folder), problem).hint("keep one of them"));
     }
     Ok(list)

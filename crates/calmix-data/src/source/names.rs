@@ -1,22 +1,22 @@
 //! The names of classes: as the dataset's own list says, or as they were published.
 
-use super::place::Place;
-use crate::error::{DataError, Problem};
+use super::source_dir::SourceDir;
+use crate::error::{DataError, DataProblem};
 
 /// More than any of the lists: the longest published one has a thousand bytes.
 const LIMIT: u64 = 1 << 16;
 
 /// The classes in the order of their numbers, from `file` if it is there.
-pub(super) fn classes(place: &Place, file: &str, official: &[&str]) -> Result<Vec<String>, DataError> {
-    if !place.has(file) {
+pub(super) fn classes(dir: &SourceDir, file: &str, official: &[&str]) -> Result<Vec<String>, DataError> {
+    if !dir.has(file) {
         return Ok(owned(official));
     }
-    let text = place.text(file, LIMIT)?;
+    let text = dir.text(file, LIMIT)?;
     let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
     let names: Vec<String> = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
     let refused = |problem: String| {
         let hint = "fetch the archive again, or remove the file to use the published names";
-        Err(DataError::new(place.path(file), Problem::Content(problem)).hint(hint))
+        Err(DataError::new(dir.path(file), DataProblem::Content(problem)).hint(hint))
     };
     if names.len() != official.len() {
         return refused(format!("expected {} names, found {}", official.len(), names.len()));
@@ -32,7 +32,7 @@ pub(super) fn classes(place: &Place, file: &str, official: &[&str]) -> Result<Ve
     Ok(names)
 }
 
-/// Published names as a list of one's own.
+/// Copies published names into a list.
 pub(super) fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use super::Count;
 use super::names::{self, STL10};
-use super::place::{Opened, Place};
-use crate::error::{DataError, Problem};
-use crate::manifest::{Builder, Encoding, Layout};
+use super::source_dir::{SourceDir, SourceFile};
+use crate::error::{DataError, DataProblem};
+use crate::manifest::{Encoding, ManifestBuilder, PixelLayout};
 use crate::prepare::Prepared;
 
 const PIXELS: usize = 96 * 96 * 3;
@@ -28,26 +28,26 @@ const OFFICIAL_FOLDS: (usize, usize) = (10, 1_000);
 /// # Errors
 /// If a file is missing or not as long as it should be, a label is no class, or `target` cannot be written.
 pub fn prepare(root: &Path, target: &Path, count: Count) -> Result<Prepared, DataError> {
-    let place = Place::find(root, &[FOLDER], &REQUIRED)?;
-    place.require(&REQUIRED)?;
-    let classes = names::classes(&place, "class_names.txt", &STL10)?;
+    let dir = SourceDir::find(root, &[FOLDER], &REQUIRED)?;
+    dir.require(&REQUIRED)?;
+    let classes = names::classes(&dir, "class_names.txt", &STL10)?;
     let open = |name: &str, official: u64| {
-        let opened = place.open(name)?;
+        let opened = dir.open(name)?;
         let samples = opened.records(PIXELS as u64, count, official)?;
         Ok::<_, DataError>((opened, samples))
     };
     let labelled = |images: &str, labels: &str, official: u64| {
         let (images, samples) = open(images, official)?;
-        let labels = place.open(labels)?;
+        let labels = dir.open(labels)?;
         labels.records(1, Count::Official, samples)?;
         Ok::<_, DataError>((images, samples, labels))
     };
     let train = labelled("train_X.bin", "train_y.bin", OFFICIAL_TRAIN)?;
     let test = labelled("test_X.bin", "test_y.bin", 8_000)?;
-    let unlabelled = place.has(UNLABELLED).then(|| open(UNLABELLED, 100_000)).transpose()?;
+    let unlabelled = dir.has(UNLABELLED).then(|| open(UNLABELLED, 100_000)).transpose()?;
 
-    let encoding = Encoding::Raw { width: 96, height: 96, layout: Layout::PlanesByColumn };
-    let mut builder = Builder::new(target, classes, encoding)?;
+    let encoding = Encoding::Raw { width: 96, height: 96, layout: PixelLayout::PlanesByColumn };
+    let mut builder = ManifestBuilder::new(target, classes, encoding)?;
     for (subset, (images, samples, labels)) in [("train", train), ("test", test)] {
         builder.subset(subset);
         add(&mut builder, images, samples, Some(labels))?;
@@ -60,10 +60,10 @@ pub fn prepare(root: &Path, target: &Path, count: Count) -> Result<Prepared, Dat
 }
 
 fn add(
-    builder: &mut Builder,
-    mut images: Opened,
+    builder: &mut ManifestBuilder,
+    mut images: SourceFile,
     samples: u64,
-    mut labels: Option<Opened>,
+    mut labels: Option<SourceFile>,
 ) -> Result<(), DataError> {
     let part = builder.part(&images.relative, images.length)?;
     let mut pixels = vec![0; PIXELS];
@@ -86,13 +86,13 @@ fn add(
 /// # Errors
 /// If the list is missing, a line holds anything but different ids of `train`, or lines differ in length.
 pub fn folds(root: &Path) -> Result<Vec<Vec<u64>>, DataError> {
-    let place = Place::find(root, &[FOLDER], &[FOLDS])?;
-    place.require(&[FOLDS, "train_y.bin"])?;
-    let train = place.open("train_y.bin")?.length;
+    let dir = SourceDir::find(root, &[FOLDER], &[FOLDS])?;
+    dir.require(&[FOLDS, "train_y.bin"])?;
+    let train = dir.open("train_y.bin")?.length;
     // Ten lines of a thousand numbers of four digits and a space are 50 kB.
-    let text = place.text(FOLDS, 1 << 20)?;
+    let text = dir.text(FOLDS, 1 << 20)?;
     let refused = |line: usize, problem: String| {
-        let error = DataError::new(place.path(FOLDS), Problem::Content(problem));
+        let error = DataError::new(dir.path(FOLDS), DataProblem::Content(problem));
         error.at(format!("line {line}")).hint("fetch the archive again")
     };
     let mut folds: Vec<Vec<u64>> = Vec::new();

@@ -7,10 +7,10 @@ use std::io::Write;
 use std::path::Path;
 
 use super::names::{self, DIGITS};
-use super::place::Place;
-use crate::error::{DataError, Problem};
-use crate::manifest::{Builder, Encoding, Layout};
-use crate::mat::{MatFile, Store, Variable};
+use super::source_dir::SourceDir;
+use crate::error::{DataError, DataProblem};
+use crate::manifest::{Encoding, ManifestBuilder, PixelLayout};
+use crate::mat::{MatFile, MatType, Variable};
 use crate::prepare::Prepared;
 
 const PIXELS: usize = 32 * 32 * 3;
@@ -34,16 +34,16 @@ pub fn prepare(root: &Path, target: &Path) -> Result<Prepared, DataError> {
 /// As [`prepare`].
 pub fn prepare_with(root: &Path, target: &Path, extra: Option<bool>) -> Result<Prepared, DataError> {
     let all = SUBSETS.map(|(_, file)| file);
-    let place = Place::find(root, &["svhn"], &all)?;
-    place.require(if extra == Some(true) { &all } else { &all[..2] })?;
+    let dir = SourceDir::find(root, &["svhn"], &all)?;
+    dir.require(if extra == Some(true) { &all } else { &all[..2] })?;
     let wanted = |subset: &str| subset != "extra" || extra != Some(false);
     let mut files = Vec::new();
-    for (subset, name) in SUBSETS.into_iter().filter(|(subset, name)| wanted(subset) && place.has(name)) {
-        let opened = place.open(name)?;
-        files.push((subset, name, opened.relative, opened.length, Pair::open(&opened.path)?));
+    for (subset, name) in SUBSETS.into_iter().filter(|(subset, name)| wanted(subset) && dir.has(name)) {
+        let opened = dir.open(name)?;
+        files.push((subset, name, opened.relative, opened.length, SvhnFile::open(&opened.path)?));
     }
-    let encoding = Encoding::Raw { width: 32, height: 32, layout: Layout::PlanesByColumn };
-    let mut builder = Builder::new(target, names::owned(&DIGITS), encoding)?;
+    let encoding = Encoding::Raw { width: 32, height: 32, layout: PixelLayout::PlanesByColumn };
+    let mut builder = ManifestBuilder::new(target, names::owned(&DIGITS), encoding)?;
     for (subset, name, relative, length, pair) in files {
         builder.subset(subset);
         if let Some(offset) = pair.images.offset() {
@@ -64,32 +64,32 @@ pub fn prepare_with(root: &Path, target: &Path, extra: Option<bool>) -> Result<P
 }
 
 /// Images and labels of one file, each at its first.
-struct Pair {
+struct SvhnFile {
     images: Variable,
     labels: Variable,
     samples: u64,
 }
 
-impl Pair {
+impl SvhnFile {
     fn open(path: &Path) -> Result<Self, DataError> {
         let file = MatFile::open(path)?;
         let variable = |name: &str| {
             file.variable(name)?.ok_or_else(|| {
-                let problem = Problem::Content(format!("no variable {name:?}; looked for X and y"));
+                let problem = DataProblem::Content(format!("no variable {name:?}; looked for X and y"));
                 DataError::new(path, problem).hint("fetch format 2 (cropped digits) of SVHN")
             })
         };
         let (images, labels) = (variable("X")?, variable("y")?);
         let refused = |problem: String| {
-            Err(DataError::new(path, Problem::Content(problem))
+            Err(DataError::new(path, DataProblem::Content(problem))
                 .hint("fetch format 2 (cropped digits) of SVHN"))
         };
-        let samples = match (images.store(), images.dims()) {
+        let samples = match (images.mat_type(), images.dims()) {
             // MATLAB drops a last dimension of one.
-            (Store::U8, [32, 32, 3]) => 1,
-            (Store::U8, &[32, 32, 3, samples]) if samples > 0 => samples,
-            (store, dims) => {
-                return refused(format!("X is {dims:?} of {store:?}, expected [32, 32, 3, N] of U8"));
+            (MatType::U8, [32, 32, 3]) => 1,
+            (MatType::U8, &[32, 32, 3, samples]) if samples > 0 => samples,
+            (mat_type, dims) => {
+                return refused(format!("X is {dims:?} of {mat_type:?}, expected [32, 32, 3, N] of U8"));
             }
         };
         match labels.dims() {
@@ -109,7 +109,7 @@ impl Pair {
             let number = self.labels.number()?;
             self.images.bytes(&mut pixels)?;
             let label = digit(number).ok_or_else(|| {
-                let problem = Problem::Content(format!("label {number}, expected 1 to 10"));
+                let problem = DataProblem::Content(format!("label {number}, expected 1 to 10"));
                 let error = DataError::new(self.labels.path(), problem).at(place);
                 error.hint("fetch the file again")
             })?;

@@ -9,12 +9,12 @@ mod block;
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use crate::inside;
-use block::{BLOCK, Block};
+use crate::safe_path;
+use block::{BLOCK, TarBlock};
 
 /// A regular member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
+pub struct TarMember {
     /// Its name, as it stands in the archive.
     pub name: String,
     /// Where its bytes begin.
@@ -50,7 +50,7 @@ pub enum Refusal {
 
 /// Reads an archive member by member.
 #[derive(Debug)]
-pub struct Members<R> {
+pub struct TarMembers<R> {
     reader: R,
     length: u64,
     at: u64,
@@ -68,11 +68,11 @@ struct Extended {
 /// Extended headers hold names; more than this is an attack.
 const LONGEST_EXTENDED: u64 = 64 << 10;
 
-impl<R: Read + Seek> Members<R> {
+impl<R: Read + Seek> TarMembers<R> {
     /// An archive from its beginning.
     ///
     /// # Errors
-    /// If its length cannot be told.
+    /// If its length cannot be determined.
     pub fn new(mut reader: R) -> io::Result<Self> {
         let length = reader.seek(SeekFrom::End(0))?;
         reader.seek(SeekFrom::Start(0))?;
@@ -83,7 +83,7 @@ impl<R: Read + Seek> Members<R> {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn read(&mut self, member: &Member) -> io::Result<Vec<u8>> {
+    pub fn read(&mut self, member: &TarMember) -> io::Result<Vec<u8>> {
         if member.offset.checked_add(member.length).is_none_or(|end| end > self.length) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -93,7 +93,7 @@ impl<R: Read + Seek> Members<R> {
         Ok(bytes)
     }
 
-    fn advance(&mut self) -> Result<Option<Member>, Refusal> {
+    fn advance(&mut self) -> Result<Option<TarMember>, Refusal> {
         let mut extended = Extended::default();
         loop {
             let Some(block) = self.block()? else {
@@ -133,17 +133,17 @@ impl<R: Read + Seek> Members<R> {
     }
 
     /// The next block, or none at the end mark.
-    fn block(&mut self) -> Result<Option<Block>, Refusal> {
+    fn block(&mut self) -> Result<Option<TarBlock>, Refusal> {
         if self.length.saturating_sub(self.at) < BLOCK {
             return Err(Refusal::Short);
         }
         self.reader.seek(SeekFrom::Start(self.at))?;
         let mut bytes = [0; BLOCK as usize];
         self.reader.read_exact(&mut bytes)?;
-        Ok((bytes != [0; BLOCK as usize]).then_some(Block(bytes)))
+        Ok((bytes != [0; BLOCK as usize]).then_some(TarBlock(bytes)))
     }
 
-    fn regular(&mut self, block: &Block, size: u64, extended: Extended) -> Result<Member, Refusal> {
+    fn regular(&mut self, block: &TarBlock, size: u64, extended: Extended) -> Result<TarMember, Refusal> {
         if extended.size.is_some_and(|pax| pax != size) {
             return Err(Refusal::Header("two sizes for one member".into()));
         }
@@ -151,12 +151,12 @@ impl<R: Read + Seek> Members<R> {
             Some(name) => name,
             None => block.name()?,
         };
-        if let Some(why) = inside::trick(name.trim_start_matches("./")) {
+        if let Some(why) = safe_path::why_unsafe(name.trim_start_matches("./")) {
             return Err(Refusal::Header(format!("the name {name:?} {why}")));
         }
         let offset = self.at + BLOCK;
         self.at = self.end_of(offset, size)?;
-        Ok(Member { name, offset, length: size })
+        Ok(TarMember { name, offset, length: size })
     }
 
     /// Bytes of an extended header, to the end of its last block.
@@ -179,8 +179,8 @@ impl<R: Read + Seek> Members<R> {
     }
 }
 
-impl<R: Read + Seek> Iterator for Members<R> {
-    type Item = Result<Member, TarError>;
+impl<R: Read + Seek> Iterator for TarMembers<R> {
+    type Item = Result<TarMember, TarError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended {

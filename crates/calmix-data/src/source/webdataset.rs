@@ -2,7 +2,7 @@
 //!
 //! A member's name up to the first dot of its last part is its key; members of one key in a row are one sample:
 //! an image (`.jpg`, `.jpeg`, `.png`, `.webp`) and its class, as a number in `.cls` or as `label` or `cls` in
-//! `.json`. Other members are passed over, pickles among them; so are names without an ending, hidden ones, and
+//! `.json`. Other members are skipped, pickles among them; so are names without an ending, hidden ones, and
 //! the format's own `__notes__`, as in the package webdataset.
 //!
 //! Samples stay in place: a part is a shard, a record an offset into it. That gives random access to a format made
@@ -18,22 +18,22 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use super::album::{look, walk};
 use super::folder::{SPLITS, UNLABELLED, split};
+use super::image_files::{check_image, walk};
 use super::{Check, Inspection};
-use crate::error::{DataError, Problem};
-use crate::inside;
-use crate::manifest::{Builder, Encoding};
+use crate::error::{DataError, DataProblem};
+use crate::manifest::{Encoding, ManifestBuilder};
 use crate::prepare::Prepared;
-use sample::{Label, Sample, Samples};
+use crate::safe_path;
+use sample::{Label, Sample, TarSamples};
 
 /// More classes than this are a mistake in a label.
 const MOST_CLASSES: u64 = 1 << 20;
 
 /// How shards are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
-    /// How images are looked at; without a choice by their header, as shards are usually many.
+pub struct WebdatasetOptions {
+    /// How images are checked; without a choice by their header, as shards are usually many.
     pub inspection: Inspection,
     /// The classes in the order of their numbers; without them as many as there are, named by their numbers.
     pub classes: Option<Vec<String>>,
@@ -41,26 +41,26 @@ pub struct Options {
     pub unlabelled: bool,
 }
 
-struct Shard {
+struct TarShard {
     subset: &'static str,
     name: String,
     path: PathBuf,
 }
 
-/// Prepares the shards below `root` as a dataset that will stand at `target`.
+/// Prepares the shards below `root` and writes the dataset to `target`.
 ///
 /// Without `classes` the shards are read twice: the first time for their labels only.
 ///
 /// # Errors
 /// If a shard is no sound archive, members of a sample are missing, doubled or contradict each other, none of the
 /// images can be read, or `target` cannot be written.
-pub fn prepare(root: &Path, target: &Path, options: &Options) -> Result<Prepared, DataError> {
+pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Result<Prepared, DataError> {
     let shards = find_shards(root)?;
     let classes = match &options.classes {
         Some(classes) => classes.clone(),
         None => count_classes(&shards)?,
     };
-    let mut builder = Builder::new(target, classes.clone(), Encoding::File)?;
+    let mut builder = ManifestBuilder::new(target, classes.clone(), Encoding::File)?;
     let check = options.inspection.check.unwrap_or(Check::Header);
     let limits = &options.inspection.limits;
     let (mut subset, mut added) = ("", 0_u64);
@@ -74,23 +74,23 @@ pub fn prepare(root: &Path, target: &Path, options: &Options) -> Result<Prepared
         while let Some(Sample { key, image, label }) = samples.next()? {
             let at = |error: DataError| error.at(key.clone());
             let Some(image) = image else {
-                let problem = Problem::Content("a class without an image".into());
+                let problem = DataProblem::Content("a class without an image".into());
                 return Err(at(DataError::new(&shard.path, problem)).hint("write the shard again"));
             };
             let label =
                 number(label, &classes).map_err(|problem| at(DataError::new(&shard.path, problem)))?;
             if label.is_none() && !options.unlabelled && subset != UNLABELLED {
-                let problem = Problem::Content("an image without a class".into());
+                let problem = DataProblem::Content("an image without a class".into());
                 return Err(at(DataError::new(&shard.path, problem))
                     .hint("add a .cls member, or ask for such images as unlabelled"));
             }
             if image.length > limits.bytes {
-                let problem = Problem::Limit(format!("an image of {} bytes", image.length));
+                let problem = DataProblem::Limit(format!("an image of {} bytes", image.length));
                 builder.unreadable(at(DataError::new(&shard.path, problem)));
                 continue;
             }
             let bytes = samples.read(&image)?;
-            if let Err(error) = look(&bytes, limits, check) {
+            if let Err(error) = check_image(&bytes, limits, check) {
                 let hint = error.hint();
                 builder.unreadable(at(DataError::new(&shard.path, error)).hint(hint));
                 continue;
@@ -104,7 +104,7 @@ pub fn prepare(root: &Path, target: &Path, options: &Options) -> Result<Prepared
         }
     }
     if added == 0 {
-        let problem = Problem::Content("no image in its shards could be read".into());
+        let problem = DataProblem::Content("no image in its shards could be read".into());
         let first = builder.first_unreadable().map(|first| format!("the first is {first}"));
         return Err(DataError::new(root, problem)
             .hint(first.unwrap_or_else(|| "images end in .jpg, .jpeg, .png or .webp".into())));
@@ -112,14 +112,14 @@ pub fn prepare(root: &Path, target: &Path, options: &Options) -> Result<Prepared
     builder.finish()
 }
 
-fn open(shard: &Shard) -> Result<Samples<BufReader<File>>, DataError> {
+fn open(shard: &TarShard) -> Result<TarSamples<BufReader<File>>, DataError> {
     let file = File::open(&shard.path).map_err(|error| DataError::new(&shard.path, error))?;
-    Samples::new(BufReader::new(file), &shard.path)
+    TarSamples::new(BufReader::new(file), &shard.path)
 }
 
 /// The number of a label among the classes.
-fn number(label: Option<Label>, classes: &[String]) -> Result<Option<u32>, Problem> {
-    let stray = |label: String| Problem::Content(format!("the label {label} is no class"));
+fn number(label: Option<Label>, classes: &[String]) -> Result<Option<u32>, DataProblem> {
+    let stray = |label: String| DataProblem::Content(format!("the label {label} is no class"));
     match label {
         None => Ok(None),
         Some(Label::Number(label)) if label < classes.len() as u64 => Ok(Some(label as u32)),
@@ -131,7 +131,7 @@ fn number(label: Option<Label>, classes: &[String]) -> Result<Option<u32>, Probl
     }
 }
 
-fn count_classes(shards: &[Shard]) -> Result<Vec<String>, DataError> {
+fn count_classes(shards: &[TarShard]) -> Result<Vec<String>, DataError> {
     let mut classes = 0;
     for shard in shards {
         let mut samples = open(shard)?;
@@ -139,11 +139,11 @@ fn count_classes(shards: &[Shard]) -> Result<Vec<String>, DataError> {
             let error = |problem| DataError::new(&shard.path, problem).at(sample.key.clone());
             match sample.label {
                 Some(Label::Number(label)) if label >= MOST_CLASSES => {
-                    return Err(error(Problem::Limit(format!("the label {label}"))));
+                    return Err(error(DataProblem::Limit(format!("the label {label}"))));
                 }
                 Some(Label::Number(label)) => classes = classes.max(label + 1),
                 Some(Label::Name(label)) => {
-                    let problem = Problem::Content(format!("the label {label:?} is no number"));
+                    let problem = DataProblem::Content(format!("the label {label:?} is no number"));
                     return Err(error(problem).hint("name the classes in their order"));
                 }
                 None => {}
@@ -153,25 +153,25 @@ fn count_classes(shards: &[Shard]) -> Result<Vec<String>, DataError> {
     Ok((0..classes).map(|class| class.to_string()).collect())
 }
 
-fn find_shards(root: &Path) -> Result<Vec<Shard>, DataError> {
+fn find_shards(root: &Path) -> Result<Vec<TarShard>, DataError> {
     let mut shards = Vec::new();
     walk(root, "", &mut |name| {
         let path = root.join(name);
         let lower = name.to_ascii_lowercase();
         if [".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"].iter().any(|end| lower.ends_with(end)) {
-            let problem = Problem::Content("a compressed shard has no random access".into());
+            let problem = DataProblem::Content("a compressed shard has no random access".into());
             return Err(DataError::new(path, problem).hint("unpack it to .tar: images hardly compress"));
         }
         if Path::new(&lower).extension().is_some_and(|ending| ending == "tar") {
             let mut words = name.split(['/', '-', '_', '.']);
             let subset = words.find_map(split).unwrap_or("train");
-            inside::check(root, &path)?;
-            shards.push(Shard { subset, name: name.to_owned(), path });
+            safe_path::check(root, &path)?;
+            shards.push(TarShard { subset, name: name.to_owned(), path });
         }
         Ok(())
     })?;
     if shards.is_empty() {
-        let problem = Problem::Content("no .tar in it".into());
+        let problem = DataProblem::Content("no .tar in it".into());
         return Err(DataError::new(root, problem).hint("name the folder that holds the shards"));
     }
     shards.sort_by_key(|shard| SPLITS.iter().position(|(name, _)| *name == shard.subset));

@@ -13,18 +13,18 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::album::Album;
+use super::image_files::ImageFiles;
 use super::{Inspection, lines};
-use crate::error::{DataError, Problem};
-use crate::inside;
-use crate::manifest::{Builder, Encoding};
+use crate::error::{DataError, DataProblem};
+use crate::manifest::{Encoding, ManifestBuilder};
 use crate::prepare::Prepared;
+use crate::safe_path;
 
 const TRAIN: [&str; 2] = ["train_filelist_google.txt", "train_filelist_flickr.txt"];
 const VAL: &str = "val_filelist.txt";
 const VAL_FOLDERS: [&str; 3] = ["val_images_256", "val_images", "val"];
 
-/// Prepares WebVision at `root` as a dataset that will stand at `target`.
+/// Prepares WebVision at `root` and writes the dataset to `target`.
 ///
 /// # Errors
 /// If a list is missing, contradicts the classes or names a file that is not there, none of the images can be
@@ -32,39 +32,39 @@ const VAL_FOLDERS: [&str; 3] = ["val_images_256", "val_images", "val"];
 pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Prepared, DataError> {
     let info = root.join("info");
     let classes = info.join("synsets.txt");
-    inside::check(root, &classes)?;
+    safe_path::check(root, &classes)?;
     let classes = read_classes(&classes)?;
     let train: Vec<_> = TRAIN.iter().map(|list| info.join(list)).filter(|list| list.is_file()).collect();
     if train.is_empty() {
-        let problem = Problem::Content(format!("neither {} nor {} in it", TRAIN[0], TRAIN[1]));
+        let problem = DataProblem::Content(format!("neither {} nor {} in it", TRAIN[0], TRAIN[1]));
         return Err(DataError::new(info, problem).hint("unpack info.tar into the dataset's folder"));
     }
     let mut images = 0;
     for list in &train {
-        inside::check(root, list)?;
+        safe_path::check(root, list)?;
         lines::for_each(list, |_, _| {
             images += 1;
             Ok(())
         })?;
     }
-    let mut album = Album::open(root, inspection, images)?;
-    let mut builder = Builder::new(target, classes.clone(), Encoding::File)?;
+    let mut image_files = ImageFiles::open(root, inspection, images)?;
+    let mut builder = ManifestBuilder::new(target, classes.clone(), Encoding::File)?;
     builder.subset("train");
     for list in &train {
-        add_list(root, list, "", classes.len(), &mut album, &mut builder)?;
+        add_list(root, list, "", classes.len(), &mut image_files, &mut builder)?;
     }
     let val = info.join(VAL);
     if val.is_file() {
-        inside::check(root, &val)?;
+        safe_path::check(root, &val)?;
         builder.subset("val");
         let folder = VAL_FOLDERS.into_iter().find(|folder| root.join(folder).is_dir());
         let folder = folder.ok_or_else(|| {
-            let problem = Problem::Content(format!("no folder {} in it", VAL_FOLDERS.join(", ")));
+            let problem = DataProblem::Content(format!("no folder {} in it", VAL_FOLDERS.join(", ")));
             DataError::new(root, problem).hint(format!("unpack the validation images, or remove info/{VAL}"))
         })?;
-        add_list(root, &val, &format!("{folder}/"), classes.len(), &mut album, &mut builder)?;
+        add_list(root, &val, &format!("{folder}/"), classes.len(), &mut image_files, &mut builder)?;
     }
-    album.finish(builder)
+    image_files.finish(builder)
 }
 
 fn read_classes(path: &Path) -> Result<Vec<String>, DataError> {
@@ -72,7 +72,7 @@ fn read_classes(path: &Path) -> Result<Vec<String>, DataError> {
     lines::for_each(path, |number, line| {
         let wnid = line.split_whitespace().next().unwrap_or(line);
         if !seen.insert(wnid.to_owned()) {
-            let problem = Problem::Content(format!("{wnid} is a class already"));
+            let problem = DataProblem::Content(format!("{wnid} is a class already"));
             return Err(DataError::new(path, problem)
                 .at(format!("line {number}"))
                 .hint("fetch the list again"));
@@ -88,17 +88,18 @@ fn add_list(
     list: &Path,
     folder: &str,
     classes: usize,
-    album: &mut Album,
-    builder: &mut Builder,
+    image_files: &mut ImageFiles,
+    builder: &mut ManifestBuilder,
 ) -> Result<(), DataError> {
     lines::for_each(list, |number, line| {
-        let wrong = |what: String| DataError::new(list, Problem::Content(what)).at(format!("line {number}"));
+        let wrong =
+            |what: String| DataError::new(list, DataProblem::Content(what)).at(format!("line {number}"));
         let Some((file, label)) = line.rsplit_once(char::is_whitespace) else {
             return Err(wrong(format!("no label in {line:?}"))
                 .hint("each line is a file and the number of its class"));
         };
         let file = file.trim_end();
-        if let Some(why) = inside::trick(file) {
+        if let Some(why) = safe_path::why_unsafe(file) {
             return Err(wrong(format!("the file name {file:?} {why}")).hint("fetch the list again"));
         }
         let label =
@@ -110,6 +111,6 @@ fn add_list(
         if !root.join(&name).is_file() {
             return Err(wrong(format!("there is no file {name}")).hint("unpack all archives of images"));
         }
-        album.listed(builder, &name, Some(label))
+        image_files.listed(builder, &name, Some(label))
     })
 }

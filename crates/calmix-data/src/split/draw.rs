@@ -5,9 +5,9 @@ use std::ops::Range;
 use calmix_core::rng::Domain;
 
 use super::quota::{self, Purpose, class_key};
-use super::{Plan, Rule, Short};
+use super::{Rule, Short, SplitPlan};
 use crate::dataset::Dataset;
-use crate::error::{DataError, Problem};
+use crate::error::{DataError, DataProblem};
 
 /// Where labelled samples may come from.
 pub(super) enum Candidates<'a> {
@@ -34,7 +34,7 @@ struct Chosen {
 
 /// Draws class by class in two passes over the candidates: one counts, one collects. Memory is for what is
 /// drawn, whatever the size of the dataset.
-pub(super) fn draw(dataset: &Dataset, plan: &Plan, from: &Candidates<'_>) -> Result<Drawn, DataError> {
+pub(super) fn draw(dataset: &Dataset, plan: &SplitPlan, from: &Candidates<'_>) -> Result<Drawn, DataError> {
     let classes = dataset.classes();
     let mut available = vec![0_u64; classes.len()];
     from.visit(dataset, |_, label| {
@@ -69,7 +69,7 @@ pub(super) fn draw(dataset: &Dataset, plan: &Plan, from: &Candidates<'_>) -> Res
         class.seen += 1;
     })?;
     if labelled.is_empty() {
-        let problem = Problem::Content(format!("no sample of {} has a label", plan.labelled.join(", ")));
+        let problem = DataProblem::Content(format!("no sample of {} has a label", plan.labelled.join(", ")));
         return Err(DataError::new(dataset.folder(), problem).hint("name a subset that has labels"));
     }
     Ok(Drawn { labelled, validation, short })

@@ -4,15 +4,15 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use super::{Split, VERSION, check_ids, ranges};
+use super::{LabelSplit, VERSION, check_ids, ranges};
 use crate::dataset::Dataset;
-use crate::error::{DataError, Problem};
+use crate::error::{DataError, DataProblem};
 
 /// Bytes of the longest `split.json`: the ids of more than ten million labelled samples.
 const MAX_BYTES: u64 = 256 << 20;
 
-impl Split {
-    /// Writes the split; whoever reads `path` meanwhile finds what stood there before, or all of it.
+impl LabelSplit {
+    /// Writes the split atomically: a concurrent reader of `path` sees the old file or the new one.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -41,24 +41,24 @@ impl Split {
         let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
         read.map_err(|error| DataError::new(path, error))?;
         if bytes.len() as u64 > MAX_BYTES {
-            return Err(DataError::new(path, Problem::Limit(format!("more than {MAX_BYTES} bytes"))));
+            return Err(DataError::new(path, DataProblem::Limit(format!("more than {MAX_BYTES} bytes"))));
         }
         let split: Self = serde_json::from_slice(&bytes).map_err(|error| {
-            DataError::new(path, Problem::Format(error.to_string())).hint("draw the split again")
+            DataError::new(path, DataProblem::Format(error.to_string())).hint("draw the split again")
         })?;
         split.check(dataset).map_err(|problem| DataError::new(path, problem).hint("draw the split again"))?;
         Ok(split)
     }
 
-    fn check(&self, dataset: &Dataset) -> Result<(), Problem> {
+    fn check(&self, dataset: &Dataset) -> Result<(), DataProblem> {
         if self.version != VERSION {
             let problem = format!("format {}, but this program reads format {VERSION}", self.version);
-            return Err(Problem::Format(problem));
+            return Err(DataProblem::Format(problem));
         }
         if self.dataset != dataset.fingerprint() {
             let short = |fingerprint: &str| fingerprint.chars().take(12).collect::<String>();
             let (theirs, ours) = (short(&self.dataset), short(dataset.fingerprint()));
-            return Err(Problem::Changed(format!("a split of the data {theirs}, but this is {ours}")));
+            return Err(DataProblem::Changed(format!("a split of the data {theirs}, but this is {ours}")));
         }
         self.plan.check()?;
         ranges(dataset, &self.plan.unlabelled).map_err(|error| error.problem)?;
@@ -66,7 +66,7 @@ impl Split {
         check_ids(dataset, &self.plan, &self.validation)?;
         let both = self.validation.iter().find(|id| self.labelled.binary_search(id).is_ok());
         match both {
-            Some(id) => Err(Problem::Content(format!("sample {id} is both labelled and held out"))),
+            Some(id) => Err(DataProblem::Content(format!("sample {id} is both labelled and held out"))),
             None => Ok(()),
         }
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use calmix_data::manifest::Layout;
+use calmix_data::manifest::PixelLayout;
 use calmix_data::source::cifar::Variant;
 use calmix_data::source::idx::Classes;
 use calmix_data::source::{Count, cifar, idx, stl10, svhn};
@@ -196,8 +196,8 @@ fn readers_of_the_same_images_agree() {
 #[test]
 fn the_golden_images_tell_layouts_apart() {
     let planes = made::planes(0, 32);
-    assert_ne!(Layout::PlanesByColumn.picture(32, 32, &planes), Some(expected(0, 32)));
+    assert_ne!(PixelLayout::PlanesByColumn.picture(32, 32, &planes), Some(expected(0, 32)));
     let exchanged = [&planes[2048..], &planes[1024..2048], &planes[..1024]].concat();
-    assert_ne!(Layout::Planes.picture(32, 32, &exchanged), Some(expected(0, 32)));
+    assert_ne!(PixelLayout::Planes.picture(32, 32, &exchanged), Some(expected(0, 32)));
     assert_ne!(expected(0, 32), expected(1, 32));
 }

@@ -4,13 +4,13 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use calmix_data::manifest::{Encoding, Header, NO_LABEL, Part, Record};
+use calmix_data::manifest::{DatasetPart, Encoding, Header, NO_LABEL, SampleRecord};
 use calmix_data::picture::Picture;
 
 pub(crate) struct ReadBack {
     pub(crate) header: Header,
-    pub(crate) parts: Vec<Part>,
-    records: Vec<Record>,
+    pub(crate) parts: Vec<DatasetPart>,
+    records: Vec<SampleRecord>,
     files: Vec<File>,
 }
 
@@ -19,22 +19,22 @@ impl ReadBack {
         let header: Header =
             serde_json::from_slice(&fs::read(target.join("manifest.json")).unwrap()).unwrap();
         let samples = fs::read(target.join("samples.bin")).unwrap();
-        let records: Vec<Record> = samples
-            .chunks_exact(Record::BYTES)
-            .map(|bytes| Record::from_bytes(bytes.try_into().unwrap()))
+        let records: Vec<SampleRecord> = samples
+            .chunks_exact(SampleRecord::BYTES)
+            .map(|bytes| SampleRecord::from_bytes(bytes.try_into().unwrap()))
             .collect();
         assert_eq!(records.len() as u64, header.samples);
         let names = fs::read(target.join("names.bin")).unwrap();
         let table = fs::read(target.join("parts.bin")).unwrap();
         let u64_at = |row: &[u8], at: usize| u64::from_le_bytes(row[at..at + 8].try_into().unwrap());
         let u32_at = |row: &[u8], at: usize| u32::from_le_bytes(row[at..at + 4].try_into().unwrap());
-        let parts: Vec<Part> = table
+        let parts: Vec<DatasetPart> = table
             .chunks_exact(24)
             .map(|row| {
                 let start = u64_at(row, 0) as usize;
                 let path = names[start..start + u32_at(row, 8) as usize].to_vec();
                 let path = String::from_utf8(path).unwrap();
-                Part { path, unpacked: u32_at(row, 12) == 1, length: u64_at(row, 16) }
+                DatasetPart { path, unpacked: u32_at(row, 12) == 1, length: u64_at(row, 16) }
             })
             .collect();
         assert_eq!(parts.len(), header.parts as usize);

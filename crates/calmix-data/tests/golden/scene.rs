@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use calmix_data::error::DataError;
-use calmix_data::manifest::{NO_LABEL, Record};
+use calmix_data::manifest::{NO_LABEL, SampleRecord};
 use calmix_data::prepare::Prepared;
 
 use super::golden::Golden;
@@ -65,9 +65,9 @@ impl Scene {
         self.records().iter().map(|record| (part(record.part), label(record.label))).collect()
     }
 
-    pub fn records(&self) -> Vec<Record> {
+    pub fn records(&self) -> Vec<SampleRecord> {
         let samples = fs::read(self.target().join("samples.bin")).unwrap();
-        samples.as_chunks::<24>().0.iter().map(|record| Record::from_bytes(*record)).collect()
+        samples.as_chunks::<24>().0.iter().map(|record| SampleRecord::from_bytes(*record)).collect()
     }
 
     /// The sentence, without the path of the temporary folder.

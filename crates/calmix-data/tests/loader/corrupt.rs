@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use crate::fixtures::{Drawn, Fault, SIZE, Tinted, crew, drawn};
+use crate::fixtures::{Drawn, Fault, SIZE, Tinted, drawn, workers};
 use calmix_core::rng::Seed;
 use calmix_data::loader::{
-    Batch, Evaluated, Evaluation, LoadError, Loader, Members, OnCorrupt, Supply, Tally, Training,
+    EvalBatch, EvalLoader, LoadError, Loader, OnCorrupt, SampleIds, SampleStream, Tally, TrainBatch, Training,
 };
 
 fn training(steps: std::ops::Range<u64>) -> Training {
     Training {
-        labelled: Supply { members: Members::from(0..50), batch: 4 },
-        unlabelled: Supply { members: Members::from(0..500), batch: 28 },
+        labelled: SampleStream { ids: SampleIds::from(0..50), batch: 4 },
+        unlabelled: SampleStream { ids: SampleIds::from(0..500), batch: 28 },
         ..Training::new(Seed(5), steps)
     }
 }
 
 fn start(source: Drawn, training: Training, threads: usize) -> Loader<Tinted> {
-    Loader::new(Arc::new(source), Arc::new(Tinted), training, crew(threads, 3)).unwrap()
+    Loader::new(Arc::new(source), Arc::new(Tinted), training, workers(threads, 3)).unwrap()
 }
 
-fn load(source: Drawn, training: Training, threads: usize) -> Vec<Batch> {
+fn load(source: Drawn, training: Training, threads: usize) -> Vec<TrainBatch> {
     start(source, training, threads).map(|batch| batch.unwrap().keep()).collect()
 }
 
@@ -37,7 +37,7 @@ fn tolerant(steps: std::ops::Range<u64>) -> Training {
 fn corrupt_samples_are_replaced_by_the_same_place_of_the_next_epoch() {
     let healthy = load(Drawn::default(), tolerant(0..80), 2);
     let skipping = load(corrupt(), tolerant(0..60), 2);
-    let visits = |batches: &[Batch]| -> Vec<(u64, u64)> {
+    let visits = |batches: &[TrainBatch]| -> Vec<(u64, u64)> {
         let unlabelled = batches.iter().map(|batch| &batch.unlabelled);
         unlabelled.flat_map(|rows| rows.ids.iter().copied().zip(rows.epochs.iter().copied())).collect()
     };
@@ -117,10 +117,11 @@ fn a_stream_of_corrupt_samples_ends() {
     assert!(matches!(error, LoadError::NoReplacement { .. }), "{error}");
 }
 
-fn evaluate(source: Drawn, corrupt: OnCorrupt, threads: usize) -> Result<Vec<Evaluated>, LoadError> {
-    let supply = Supply { members: Members::from(20..165), batch: 32 };
-    let evaluation = Evaluation::new(Arc::new(source), Arc::new(Tinted), supply, corrupt, crew(threads, 2))?;
-    evaluation.map(|batch| batch.map(calmix_data::loader::Loan::keep)).collect()
+fn evaluate(source: Drawn, corrupt: OnCorrupt, threads: usize) -> Result<Vec<EvalBatch>, LoadError> {
+    let stream = SampleStream { ids: SampleIds::from(20..165), batch: 32 };
+    let evaluation =
+        EvalLoader::new(Arc::new(source), Arc::new(Tinted), stream, corrupt, workers(threads, 2))?;
+    evaluation.map(|batch| batch.map(calmix_data::loader::PooledBatch::keep)).collect()
 }
 
 #[test]
@@ -154,8 +155,8 @@ fn evaluation_leaves_out_corrupt_samples_or_stops() {
     assert_eq!(skipped, [50, 100, 150]);
     assert!(matches!(evaluate(faulty(), OnCorrupt::Stop, 3), Err(LoadError::Sample { id: 50, .. })));
     // Without samples there are no batches.
-    let none = Supply { members: Members::default(), batch: 8 };
+    let none = SampleStream { ids: SampleIds::default(), batch: 8 };
     let corrupt = OnCorrupt::default();
-    let empty = Evaluation::new(Arc::new(faulty()), Arc::new(Tinted), none, corrupt, crew(2, 2)).unwrap();
+    let empty = EvalLoader::new(Arc::new(faulty()), Arc::new(Tinted), none, corrupt, workers(2, 2)).unwrap();
     assert_eq!(empty.count(), 0);
 }

@@ -7,13 +7,14 @@ use calmix_core::rng::Seed;
 use calmix_data::augment::{Augment, Scratch};
 use calmix_data::dataset::Dataset;
 use calmix_data::loader::{
-    Batch, Evaluation, InMemory, LoadError, Loader, OnCorrupt, Pictures, Supply, Training, labelled_views,
+    EvalLoader, ImageSource, InMemory, LoadError, Loader, OnCorrupt, SampleStream, TrainBatch, Training,
+    labelled_views,
 };
-use calmix_data::manifest::{Builder, Encoding, Layout};
-use calmix_data::split::{Plan, Rule, Split};
+use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
+use calmix_data::split::{LabelSplit, Rule, SplitPlan};
 use tempfile::TempDir;
 
-use crate::fixtures::{SIDE, SIZE, crew, drawn};
+use crate::fixtures::{SIDE, SIZE, drawn, workers};
 
 const SAMPLES: u64 = 120;
 
@@ -22,10 +23,10 @@ fn prepared() -> (TempDir, Dataset) {
     let folder = tempfile::tempdir().unwrap();
     let bytes: Vec<u8> = (0..SAMPLES).flat_map(drawn).collect();
     fs::write(folder.path().join("all.bin"), &bytes).unwrap();
-    let encoding = Encoding::Raw { width: SIDE, height: SIDE, layout: Layout::Planes };
+    let encoding = Encoding::Raw { width: SIDE, height: SIDE, layout: PixelLayout::Planes };
     let classes = ["ant", "bee", "cat", "dog"].map(str::to_owned).to_vec();
     let target = folder.path().join("prepared");
-    let mut builder = Builder::new(&target, classes, encoding).unwrap();
+    let mut builder = ManifestBuilder::new(&target, classes, encoding).unwrap();
     let part = builder.part("all.bin", bytes.len() as u64).unwrap();
     for (id, sample) in (0..).zip(bytes.chunks(SIZE)) {
         match id {
@@ -41,18 +42,22 @@ fn prepared() -> (TempDir, Dataset) {
 }
 
 fn training(dataset: &Dataset, steps: std::ops::Range<u64>) -> Training {
-    let plan = Plan { rule: Rule::PerClass { labels: 5 }, ..Plan::new(Seed(1), "train") };
-    let split = Split::draw(dataset, plan).unwrap();
+    let plan = SplitPlan { rule: Rule::PerClass { labels: 5 }, ..SplitPlan::new(Seed(1), "train") };
+    let split = LabelSplit::draw(dataset, plan).unwrap();
     Training {
-        labelled: Supply { members: split.labelled().into(), batch: 4 },
-        unlabelled: Supply { members: split.unlabelled(dataset).unwrap().into(), batch: 28 },
+        labelled: SampleStream { ids: split.labelled().into(), batch: 4 },
+        unlabelled: SampleStream { ids: split.unlabelled(dataset).unwrap().into(), batch: 28 },
         ..Training::new(Seed(2), steps)
     }
 }
 
-fn load(pictures: Arc<dyn Pictures>, training: Training, threads: usize) -> Result<Vec<Batch>, LoadError> {
-    let loader = Loader::new(pictures, Arc::new(Augment::usb(SIDE)), training, crew(threads, 2))?;
-    loader.map(|batch| batch.map(calmix_data::loader::Loan::keep)).collect()
+fn load(
+    source: Arc<dyn ImageSource>,
+    training: Training,
+    threads: usize,
+) -> Result<Vec<TrainBatch>, LoadError> {
+    let loader = Loader::new(source, Arc::new(Augment::usb(SIDE)), training, workers(threads, 2))?;
+    loader.map(|batch| batch.map(calmix_data::loader::PooledBatch::keep)).collect()
 }
 
 #[test]
@@ -95,11 +100,11 @@ fn a_dataset_in_memory_makes_the_same_batches() {
 #[test]
 fn evaluation_reads_the_test_set_in_order() {
     let (_folder, dataset) = prepared();
-    let supply = Supply { members: dataset.subset("test").unwrap().into(), batch: 8 };
+    let stream = SampleStream { ids: dataset.subset("test").unwrap().into(), batch: 8 };
     let dataset = Arc::new(dataset);
     let views = Arc::new(Augment::usb(SIDE));
     let evaluation =
-        Evaluation::new(Arc::clone(&dataset) as _, views, supply, OnCorrupt::Stop, crew(2, 2)).unwrap();
+        EvalLoader::new(Arc::clone(&dataset) as _, views, stream, OnCorrupt::Stop, workers(2, 2)).unwrap();
     let mut ids = 100..120;
     for batch in evaluation.map(Result::unwrap) {
         for (row, pixels) in batch.pixels.chunks(SIZE).enumerate() {

@@ -1,18 +1,18 @@
-//! A source and views whose every byte can be told from the sample, the seed and the epoch.
+//! A source and a transform whose every byte follows from the sample, the seed and the epoch.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use calmix_core::rng::{Domain, Seed};
-use calmix_data::error::{DataError, Problem};
-use calmix_data::loader::{Pictures, Sighting, Views, Workers};
+use calmix_data::error::{DataError, DataProblem};
+use calmix_data::loader::{ImageSource, Transform, ViewKey, Workers};
 use calmix_data::picture::Picture;
 
 pub(crate) const SIDE: u32 = 32;
 pub(crate) const SIZE: usize = (3 * SIDE * SIDE) as usize;
 
-pub(crate) fn crew(threads: usize, prefetch: usize) -> Workers {
+pub(crate) fn workers(threads: usize, prefetch: usize) -> Workers {
     Workers {
         threads: NonZeroUsize::new(threads).unwrap(),
         prefetch: NonZeroUsize::new(prefetch).unwrap(),
@@ -52,7 +52,7 @@ pub(crate) fn drawn(id: u64) -> Vec<u8> {
     (0..SIZE as u64).map(|n| (id.wrapping_mul(167) + n * (id % 13 + 1)) as u8).collect()
 }
 
-impl Pictures for Drawn {
+impl ImageSource for Drawn {
     fn picture(&self, id: u64) -> Result<Picture, DataError> {
         self.read.fetch_add(1, Ordering::Relaxed);
         if let Some(seed) = self.sleeps {
@@ -68,7 +68,7 @@ impl Pictures for Drawn {
             _ => {}
         }
         if self.is_corrupt(id) {
-            return Err(DataError::new("train.bin", Problem::Format("not a JPEG".into())));
+            return Err(DataError::new("train.bin", DataProblem::Format("not a JPEG".into())));
         }
         Ok(Picture::new(SIDE, SIDE, drawn(id)).unwrap())
     }
@@ -84,38 +84,38 @@ pub(crate) struct Tinted;
 
 impl Tinted {
     pub(crate) fn expected(id: u64, seed: Seed, epoch: u64, kind: u64) -> Vec<u8> {
-        let tint = tint(Sighting { seed, epoch, id }, kind);
+        let tint = tint(ViewKey { seed, epoch, id }, kind);
         drawn(id).into_iter().map(|byte| byte.wrapping_add(tint)).collect()
     }
 }
 
-fn tint(seen: Sighting, kind: u64) -> u8 {
+fn tint(key: ViewKey, kind: u64) -> u8 {
     let domain = if kind == 1 { Domain::Weak } else { Domain::Strong };
-    seen.seed.stream(domain, seen.epoch, seen.id).below(256) as u8
+    key.seed.stream(domain, key.epoch, key.id).below(256) as u8
 }
 
 fn show(picture: &Picture, tint: u8, out: &mut [u8]) {
     out.iter_mut().zip(picture.pixels()).for_each(|(out, byte)| *out = byte.wrapping_add(tint));
 }
 
-impl Views for Tinted {
+impl Transform for Tinted {
     type Scratch = Vec<u8>;
 
     fn bytes(&self) -> usize {
         SIZE
     }
 
-    fn weak(&self, p: &Picture, seen: Sighting, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), Problem> {
-        show(p, tint(seen, 1), out);
+    fn weak(&self, p: &Picture, key: ViewKey, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), DataProblem> {
+        show(p, tint(key, 1), out);
         Ok(())
     }
 
-    fn strong(&self, p: &Picture, seen: Sighting, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), Problem> {
-        show(p, tint(seen, 2), out);
+    fn strong(&self, p: &Picture, key: ViewKey, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), DataProblem> {
+        show(p, tint(key, 2), out);
         Ok(())
     }
 
-    fn evaluation(&self, p: &Picture, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), Problem> {
+    fn evaluation(&self, p: &Picture, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), DataProblem> {
         show(p, 0, out);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A step in several shards: each draws from its own samples, whoever runs it.
+//! A step in several shards: each draws from its own samples, on any process.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use calmix_core::rng::{Domain, Seed};
-use calmix_data::loader::{Batch, LoadError, Loader, Members, OnCorrupt, Supply, Training};
+use calmix_data::loader::{LoadError, Loader, OnCorrupt, SampleIds, SampleStream, TrainBatch, Training};
 use calmix_data::order::{Membership, Order, Shard, Sharding};
 
-use crate::fixtures::{Drawn, SIZE, Tinted, crew};
+use crate::fixtures::{Drawn, SIZE, Tinted, workers};
 use crate::load;
 
 const SHARDS: usize = 6;
@@ -27,8 +27,8 @@ fn training(steps: Range<u64>) -> Training {
     Training {
         sharding,
         shards: sharding.all().collect(),
-        labelled: Supply { members: Members::from([3, 30, 31, 77, 150, 151, 152].as_slice()), batch: 6 },
-        unlabelled: Supply { members: Members::from(SAMPLES), batch: 24 },
+        labelled: SampleStream { ids: SampleIds::from([3, 30, 31, 77, 150, 151, 152].as_slice()), batch: 6 },
+        unlabelled: SampleStream { ids: SampleIds::from(SAMPLES), batch: 24 },
         ..Training::new(Seed(5), steps)
     }
 }
@@ -41,7 +41,7 @@ fn membership() -> Membership {
 /// What an unlabelled row is: sample, epoch, slot, and both views.
 type Row = (u64, u64, u64, Vec<u8>, Vec<u8>);
 
-fn unlabelled(batch: &Batch) -> Vec<Row> {
+fn unlabelled(batch: &TrainBatch) -> Vec<Row> {
     let rows = &batch.unlabelled;
     let views = rows.weak.chunks(SIZE).zip(rows.strong.chunks(SIZE));
     let all = rows.ids.iter().zip(&rows.epochs).zip(&rows.slots).zip(views);
@@ -49,7 +49,7 @@ fn unlabelled(batch: &Batch) -> Vec<Row> {
         .collect()
 }
 
-fn labelled(batch: &Batch) -> Vec<(u64, u64, u32, Vec<u8>)> {
+fn labelled(batch: &TrainBatch) -> Vec<(u64, u64, u32, Vec<u8>)> {
     let rows = &batch.labelled;
     let all = rows.ids.iter().zip(&rows.epochs).zip(&rows.labels).zip(rows.pixels.chunks(SIZE));
     all.map(|(((&id, &epoch), &label), pixels)| (id, epoch, label, pixels.to_vec())).collect()
@@ -63,7 +63,7 @@ fn processes_that_run_shards_make_the_rows_of_the_whole() {
     let whole = of(&shards);
     assert_eq!((whole[0].labelled.ids.len(), whole[0].unlabelled.ids.len()), (12, 48));
     for processes in [2, 3, SHARDS] {
-        let shares: Vec<Vec<Batch>> = shards.chunks(SHARDS / processes).map(of).collect();
+        let shares: Vec<Vec<TrainBatch>> = shards.chunks(SHARDS / processes).map(of).collect();
         for (step, batch) in whole.iter().enumerate() {
             let rows = || shares.iter().map(|share| &share[step]);
             assert_eq!(rows().flat_map(unlabelled).collect::<Vec<_>>(), unlabelled(batch));
@@ -173,31 +173,31 @@ fn a_corrupt_sample_is_replaced_by_one_of_its_shard() {
 }
 
 fn refused(training: Training) -> String {
-    let started = Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), training, crew(1, 1));
+    let started = Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), training, workers(1, 1));
     started.unwrap_err().to_string()
 }
 
 #[test]
 fn batches_that_cannot_be_cut_equally_are_refused() {
-    let supply = |batch| Supply { members: Members::from(SAMPLES), batch };
+    let stream = |batch| SampleStream { ids: SampleIds::from(SAMPLES), batch };
     assert_eq!(
-        refused(Training { labelled: supply(5), ..training(0..1) }),
+        refused(Training { labelled: stream(5), ..training(0..1) }),
         "the labelled batch of 5 rows cannot be cut into 3 equal shards; choose train.batch and train.ratio so that \
          train.shards divides both batches"
     );
-    let error = refused(Training { unlabelled: supply(23), ..training(0..1) });
+    let error = refused(Training { unlabelled: stream(23), ..training(0..1) });
     assert!(
         error.starts_with("the unlabelled batch of 23 rows cannot be cut into 3 equal shards; "),
         "{error}"
     );
-    // Whoever runs the shards.
+    // For any choice of shards.
     let shards = vec![Shard { group: 1, index: 0 }];
-    assert!(refused(Training { shards, labelled: supply(5), ..training(0..1) }).contains("5 rows"));
+    assert!(refused(Training { shards, labelled: stream(5), ..training(0..1) }).contains("5 rows"));
 }
 
 #[test]
 fn every_shard_needs_a_sample() {
-    let few = |n: u64| Supply { members: Members::from(0..n), batch: 24 };
+    let few = |n: u64| SampleStream { ids: SampleIds::from(0..n), batch: 24 };
     assert_eq!(load(Drawn::default(), Training { unlabelled: few(6), ..training(0..3) }, 2).len(), 3);
     let first = vec![Shard { group: 0, index: 0 }];
     assert_eq!(
@@ -207,10 +207,10 @@ fn every_shard_needs_a_sample() {
     );
     let missing = vec![Shard { group: 2, index: 0 }];
     let started = Training { shards: missing, unlabelled: few(5), ..training(0..1) };
-    let started = Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), started, crew(1, 1));
+    let started = Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), started, workers(1, 1));
     assert!(matches!(started.unwrap_err(), LoadError::NoSuchShard(Shard { group: 2, index: 0 })));
     // Where nothing is drawn, nothing is needed.
-    let none = Supply { members: Members::from(0..5), batch: 0 };
+    let none = SampleStream { ids: SampleIds::from(0..5), batch: 0 };
     let batches = load(Drawn::default(), Training { unlabelled: none, ..training(0..3) }, 2);
     assert!(batches.iter().all(|batch| batch.unlabelled.ids.is_empty() && batch.labelled.ids.len() == 12));
 }

@@ -1,4 +1,4 @@
-//! How much memory this process has, where the system tells.
+//! The memory of this process, if the system reports it.
 #![allow(dead_code, reason = "not every test asks for both")]
 
 /// Bytes now.

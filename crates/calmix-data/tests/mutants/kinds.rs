@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use calmix_core::rng::Stream;
-use calmix_data::decode::Limits;
+use calmix_data::decode::DecodeLimits;
 use calmix_data::error::DataError;
 use calmix_data::prepare::Prepared;
 use calmix_data::source::cifar::Variant;
@@ -15,9 +15,9 @@ use crate::made::{self, Mat};
 use crate::mutate::mutate;
 use crate::repair;
 
-/// Every image decoded whole, within the limits that hold for everybody.
+/// Every image decoded whole, within the default limits.
 const INSPECTION: Inspection = Inspection {
-    limits: Limits { side: 16_384, pixels: 64 << 20, bytes: 256 << 20 },
+    limits: DecodeLimits { side: 16_384, pixels: 64 << 20, bytes: 256 << 20 },
     check: Some(Check::Full),
 };
 
@@ -238,7 +238,8 @@ fn tar(golden: &Golden) -> Kind {
             bytes
         },
         prepare: |root, target| {
-            let options = webdataset::Options { inspection: INSPECTION, classes: None, unlabelled: true };
+            let options =
+                webdataset::WebdatasetOptions { inspection: INSPECTION, classes: None, unlabelled: true };
             webdataset::prepare(root, target, &options)
         },
     }
@@ -351,7 +352,10 @@ fn csv(golden: &Golden) -> Kind {
         ],
         finish: |bytes, _| bytes,
         prepare: |root, target| {
-            let options = labels_csv::Options { inspection: INSPECTION, ..labels_csv::Options::default() };
+            let options = labels_csv::LabelsCsvOptions {
+                inspection: INSPECTION,
+                ..labels_csv::LabelsCsvOptions::default()
+            };
             labels_csv::prepare(root, target, &options)
         },
     }

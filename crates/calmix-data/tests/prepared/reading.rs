@@ -4,8 +4,8 @@ use std::fs;
 use std::io::Write;
 
 use calmix_data::dataset::Dataset;
-use calmix_data::error::Problem;
-use calmix_data::manifest::{Builder, Encoding, Layout};
+use calmix_data::error::DataProblem;
+use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
 use proptest::prelude::*;
 
 use crate::tiny::{PIXEL, Tiny};
@@ -46,8 +46,9 @@ fn records_labels_bytes_and_pictures_come_back() {
 #[test]
 fn unpacked_parts_are_read_from_the_prepared_folder_and_planes_become_pixels() {
     let root = tempfile::tempdir().unwrap();
-    let encoding = Encoding::Raw { width: 2, height: 1, layout: Layout::Planes };
-    let mut builder = Builder::new(&root.path().join("prepared"), vec!["a".into()], encoding).unwrap();
+    let encoding = Encoding::Raw { width: 2, height: 1, layout: PixelLayout::Planes };
+    let mut builder =
+        ManifestBuilder::new(&root.path().join("prepared"), vec!["a".into()], encoding).unwrap();
     builder.subset("train");
     let mut unpacked = builder.unpack("train.raw").unwrap();
     unpacked.write_all(&[9, 9, 1, 2, 3, 4, 5, 6]).unwrap();
@@ -70,7 +71,7 @@ fn a_changed_byte_is_named_with_part_offset_and_sample() {
     bytes[4] ^= 1;
     fs::write(&path, &bytes).unwrap();
     for error in [dataset.picture(4).unwrap_err(), dataset.verify().unwrap_err()] {
-        assert!(matches!(error.problem, Problem::Changed(_)), "{error}");
+        assert!(matches!(error.problem, DataProblem::Changed(_)), "{error}");
         let sentence = error.to_string();
         assert!(sentence.contains("train, byte 4, sample 4: checksum"), "{sentence}");
         assert!(sentence.ends_with("prepare the dataset again"), "{sentence}");
@@ -79,9 +80,9 @@ fn a_changed_byte_is_named_with_part_offset_and_sample() {
     // Shorter than prepared: while it is open, and when it is opened.
     fs::write(&path, &bytes[..5]).unwrap();
     let errors = [dataset.picture(5).unwrap_err(), tiny.open().picture(0).unwrap_err()];
-    assert!(errors.iter().all(|error| matches!(error.problem, Problem::Changed(_))), "{errors:?}");
+    assert!(errors.iter().all(|error| matches!(error.problem, DataProblem::Changed(_))), "{errors:?}");
     fs::remove_file(&path).unwrap();
-    assert!(matches!(tiny.open().picture(0).unwrap_err().problem, Problem::Io(_)));
+    assert!(matches!(tiny.open().picture(0).unwrap_err().problem, DataProblem::Io(_)));
 }
 
 #[test]
@@ -93,13 +94,13 @@ fn verify_sees_a_label_that_no_checksum_covers() {
     let dataset = tiny.open();
     assert_eq!(dataset.label(0).unwrap(), Some(1));
     let error = dataset.verify().unwrap_err();
-    assert!(matches!(error.problem, Problem::Changed(_)), "{error}");
+    assert!(matches!(error.problem, DataProblem::Changed(_)), "{error}");
 }
 
 #[test]
 fn many_threads_read_more_parts_than_are_kept_open() {
     let root = tempfile::tempdir().unwrap();
-    let mut builder = Builder::new(&root.path().join("prepared"), vec!["a".into()], PIXEL).unwrap();
+    let mut builder = ManifestBuilder::new(&root.path().join("prepared"), vec!["a".into()], PIXEL).unwrap();
     builder.subset("train");
     fs::create_dir(root.path().join("many")).unwrap();
     for id in 0..200_u8 {
@@ -172,7 +173,7 @@ fn a_builder_refuses_what_a_dataset_could_not_be_opened_with() {
     let root = tempfile::tempdir().unwrap();
     let target = root.path().join("prepared");
     let builder = |classes: &[&str]| {
-        Builder::new(&target, classes.iter().map(ToString::to_string).collect(), PIXEL).unwrap()
+        ManifestBuilder::new(&target, classes.iter().map(ToString::to_string).collect(), PIXEL).unwrap()
     };
     assert!(builder(&[]).part("../outside", 1).is_err());
     let mut without_subset = builder(&["a"]);

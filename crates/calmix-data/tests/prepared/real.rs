@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use calmix_core::rng::Seed;
 use calmix_data::dataset::Dataset;
 use calmix_data::prepare::{Report, SourceSpec, prepare};
-use calmix_data::split::{Plan, Rule, Split};
+use calmix_data::split::{LabelSplit, Rule, SplitPlan};
 use tempfile::TempDir;
 
 /// Prepares a dataset and opens it; none, with the reason printed, where it is not at hand.
@@ -30,9 +30,12 @@ fn cifar10_is_sixty_thousand_and_its_usual_split_is_balanced() {
     assert!(text.contains("60000 samples: train 50000, test 10000\n10 classes, 6000 labelled"), "{text}");
     assert_eq!(report.labelled_per_class(), Some((6000, 6000)));
     dataset.verify().unwrap();
-    let plan =
-        Plan { rule: Rule::Total { labels: 40 }, include_labelled: true, ..Plan::new(Seed(1), "train") };
-    let split = Split::draw(&dataset, plan).unwrap();
+    let plan = SplitPlan {
+        rule: Rule::Total { labels: 40 },
+        include_labelled: true,
+        ..SplitPlan::new(Seed(1), "train")
+    };
+    let split = LabelSplit::draw(&dataset, plan).unwrap();
     let counts = split.counts(&dataset).unwrap();
     assert_eq!((counts.labelled, counts.unlabelled, counts.in_both), (40, 50_000, 40));
     assert_eq!(counts.per_class, [4; 10]);

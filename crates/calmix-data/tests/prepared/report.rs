@@ -1,9 +1,9 @@
-//! What the person who prepared a dataset is told.
+//! The report of a prepared dataset.
 
 use calmix_data::dataset::Dataset;
-use calmix_data::error::{DataError, Problem};
-use calmix_data::manifest::{Builder, Encoding};
-use calmix_data::prepare::{Report, SourceSpec, Warning};
+use calmix_data::error::{DataError, DataProblem};
+use calmix_data::manifest::{Encoding, ManifestBuilder};
+use calmix_data::prepare::{DataWarning, Report, SourceSpec};
 
 use crate::tiny::Tiny;
 
@@ -48,7 +48,7 @@ fn mistakes_are_seen() {
     let train = [(1, Some(0)), (2, Some(0)), (3, Some(0)), (4, Some(1)), (4, Some(2)), (5, None), (5, None)];
     let test = [(2, Some(0)), (3, Some(0)), (9, Some(0))];
     let tiny = Tiny::new(&["Cat", "cat ", "dog"], &[("train", &train), ("test", &test)]);
-    let few = |subset: &str, examples: &[(&str, u64)]| Warning::FewImages {
+    let few = |subset: &str, examples: &[(&str, u64)]| DataWarning::FewImages {
         subset: subset.into(),
         classes: examples.len() as u64,
         examples: examples.iter().map(|(class, images)| ((*class).to_owned(), *images)).collect(),
@@ -56,16 +56,16 @@ fn mistakes_are_seen() {
     assert_eq!(
         report(&tiny).warnings,
         [
-            Warning::AlikeNames { names: vec!["Cat".into(), "cat ".into()] },
+            DataWarning::AlikeNames { names: vec!["Cat".into(), "cat ".into()] },
             few("train", &[("cat ", 1), ("dog", 1)]),
-            Warning::SomeUnlabelled { subset: "train".into(), without: 2, with: 5 },
+            DataWarning::SomeUnlabelled { subset: "train".into(), without: 2, with: 5 },
             few("test", &[("cat ", 0), ("dog", 0)]),
-            Warning::SameInTwoSubsets { contents: 2, examples: vec![(1, 7), (2, 8)] },
-            Warning::SameUnderTwoLabels { contents: 1, examples: vec![(3, 4)] },
+            DataWarning::SameInTwoSubsets { contents: 2, examples: vec![(1, 7), (2, 8)] },
+            DataWarning::SameUnderTwoLabels { contents: 1, examples: vec![(3, 4)] },
         ]
     );
     let unlabelled = Tiny::new(&["a"], &[("train", &[(1, None), (1, None)])]);
-    assert_eq!(report(&unlabelled).warnings, [Warning::NoLabels]);
+    assert_eq!(report(&unlabelled).warnings, [DataWarning::NoLabels]);
 }
 
 #[test]
@@ -74,7 +74,8 @@ fn the_same_checksum_is_not_the_same_content() {
     let (a, b) = collision();
     assert_ne!(a, b);
     let root = tempfile::tempdir().unwrap();
-    let mut builder = Builder::new(&root.path().join("prepared"), vec!["x".into()], Encoding::File).unwrap();
+    let mut builder =
+        ManifestBuilder::new(&root.path().join("prepared"), vec!["x".into()], Encoding::File).unwrap();
     for (name, bytes) in [("train", a), ("test", b)] {
         std::fs::write(root.path().join(name), bytes).unwrap();
         builder.subset(name);
@@ -84,7 +85,7 @@ fn the_same_checksum_is_not_the_same_content() {
     builder.finish().unwrap();
     let dataset = Dataset::open(&root.path().join("prepared"), root.path()).unwrap();
     assert_eq!(dataset.record(0).unwrap().checksum, dataset.record(1).unwrap().checksum);
-    assert_eq!(Report::new(&dataset, Vec::new()).unwrap().warnings, [Warning::NoLabels]);
+    assert_eq!(Report::new(&dataset, Vec::new()).unwrap().warnings, [DataWarning::NoLabels]);
 }
 
 /// Two different messages of five bytes with one CRC-32C: the generator, bits reflected, as a message.
@@ -105,7 +106,7 @@ fn collision() -> ([u8; 5], [u8; 5]) {
 #[test]
 fn unreadable_files_are_listed_and_not_all_printed() {
     let tiny = Tiny::with_counts(&["a"], &[3]);
-    let broken = |n| DataError::new(format!("{n}.jpg"), Problem::Format("no JPEG".into()));
+    let broken = |n| DataError::new(format!("{n}.jpg"), DataProblem::Format("no JPEG".into()));
     let report = Report::new(&tiny.open(), (0..12).map(broken).collect()).unwrap();
     let text = report.to_string();
     assert!(

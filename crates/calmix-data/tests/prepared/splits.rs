@@ -5,14 +5,14 @@ use std::fs;
 
 use calmix_core::rng::Seed;
 use calmix_data::dataset::Dataset;
-use calmix_data::split::{Plan, Rule, Short, Split};
+use calmix_data::split::{LabelSplit, Rule, Short, SplitPlan};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::tiny::Tiny;
 
-fn plan(seed: u64, rule: Rule) -> Plan {
-    Plan { rule, ..Plan::new(Seed(seed), "train") }
+fn plan(seed: u64, rule: Rule) -> SplitPlan {
+    SplitPlan { rule, ..SplitPlan::new(Seed(seed), "train") }
 }
 
 fn per_class(labels: u64) -> Rule {
@@ -27,9 +27,9 @@ fn names_of(dataset: &Dataset, ids: &[u64]) -> Vec<String> {
 fn a_seed_gives_the_same_split_for_ever() {
     let tiny = Tiny::with_counts(&["a", "b", "c"], &[20, 20, 20]);
     let dataset = tiny.open();
-    let split = Split::draw(&dataset, Plan { validation: 0.25, ..plan(7, per_class(4)) }).unwrap();
+    let split = LabelSplit::draw(&dataset, SplitPlan { validation: 0.25, ..plan(7, per_class(4)) }).unwrap();
     assert_eq!((split.labelled(), split.validation()), (PINNED.0.as_slice(), PINNED.1.as_slice()));
-    let other = Split::draw(&dataset, plan(8, per_class(4))).unwrap();
+    let other = LabelSplit::draw(&dataset, plan(8, per_class(4))).unwrap();
     assert_ne!(other.labelled(), split.labelled());
 }
 
@@ -42,7 +42,7 @@ fn a_class_draws_by_its_name_whatever_its_place_and_its_neighbours() {
     let second = Tiny::with_counts(&["b", "c", "a"], &[10, 4, 10]);
     let ranks = |tiny: &Tiny, name: &str| {
         let dataset = tiny.open();
-        let split = Split::draw(&dataset, plan(3, per_class(3))).unwrap();
+        let split = LabelSplit::draw(&dataset, plan(3, per_class(3))).unwrap();
         let of_class = |id: &u64| names_of(&dataset, &[*id])[0] == name;
         let members: Vec<u64> = (0..dataset.len()).filter(of_class).collect();
         let rank = |id: &u64| members.iter().position(|member| member == id);
@@ -58,16 +58,17 @@ fn a_class_draws_by_its_name_whatever_its_place_and_its_neighbours() {
 fn small_classes_give_all_they_have_and_are_reported() {
     let tiny = Tiny::with_counts(&["one", "two", "none", "many"], &[1, 2, 0, 30]);
     let dataset = tiny.open();
-    let split = Split::draw(&dataset, plan(0, per_class(3))).unwrap();
+    let split = LabelSplit::draw(&dataset, plan(0, per_class(3))).unwrap();
     let counts = split.counts(&dataset).unwrap();
     assert_eq!(counts.per_class, [1, 2, 0, 3]);
     let short = |class: &str, given| Short { class: class.into(), wanted: 3, given };
     assert_eq!(split.short(), [short("one", 1), short("two", 2), short("none", 0)]);
-    let all = Split::draw(&dataset, plan(0, per_class(u64::MAX))).unwrap();
+    let all = LabelSplit::draw(&dataset, plan(0, per_class(u64::MAX))).unwrap();
     assert_eq!(all.labelled().len(), 33);
     assert!(all.unlabelled(&dataset).unwrap().is_empty());
     let single = Tiny::with_counts(&["only"], &[1]);
-    let split = Split::draw(&single.open(), Plan { validation: 0.9, ..plan(0, per_class(1)) }).unwrap();
+    let split =
+        LabelSplit::draw(&single.open(), SplitPlan { validation: 0.9, ..plan(0, per_class(1)) }).unwrap();
     assert_eq!((split.labelled(), split.validation()), ([0].as_slice(), [].as_slice()));
 }
 
@@ -76,8 +77,8 @@ fn labelled_samples_are_in_the_unlabelled_set_only_when_asked_and_held_out_ones_
     let tiny = Tiny::with_counts(&["a", "b"], &[10, 10]);
     let dataset = tiny.open();
     for include_labelled in [false, true] {
-        let plan = Plan { include_labelled, validation: 0.5, ..plan(5, per_class(4)) };
-        let split = Split::draw(&dataset, plan).unwrap();
+        let plan = SplitPlan { include_labelled, validation: 0.5, ..plan(5, per_class(4)) };
+        let split = LabelSplit::draw(&dataset, plan).unwrap();
         let set = split.unlabelled(&dataset).unwrap();
         let counts = split.counts(&dataset).unwrap();
         let expected = if include_labelled { (16, 4) } else { (12, 0) };
@@ -97,18 +98,24 @@ fn unlabelled_samples_come_from_other_subsets_as_well() {
     let tiny = Tiny::new(&["a", "b"], &subsets);
     let dataset = tiny.open();
     let both = vec!["unlabelled".into(), "train".into(), "train".into()];
-    let split = Split::draw(&dataset, Plan { unlabelled: both, ..plan(0, per_class(1)) }).unwrap();
+    let split = LabelSplit::draw(&dataset, SplitPlan { unlabelled: both, ..plan(0, per_class(1)) }).unwrap();
     let set = split.unlabelled(&dataset).unwrap();
     let ids: BTreeSet<u64> = (0..set.len()).map(|position| set.id(position).unwrap()).collect();
     let expected: BTreeSet<u64> = (0..6).chain(8..12).filter(|id| !split.labelled().contains(id)).collect();
     assert_eq!((ids, set.len()), (expected, 8));
     for wrong in [vec!["nowhere".to_owned()], vec![String::new()]] {
-        assert!(Split::draw(&dataset, Plan { unlabelled: wrong.clone(), ..plan(0, per_class(1)) }).is_err());
-        assert!(Split::draw(&dataset, Plan { labelled: wrong, ..plan(0, per_class(1)) }).is_err());
+        assert!(
+            LabelSplit::draw(&dataset, SplitPlan { unlabelled: wrong.clone(), ..plan(0, per_class(1)) })
+                .is_err()
+        );
+        assert!(LabelSplit::draw(&dataset, SplitPlan { labelled: wrong, ..plan(0, per_class(1)) }).is_err());
     }
-    let none = Plan { labelled: vec!["unlabelled".into()], ..plan(0, per_class(1)) };
+    let none = SplitPlan { labelled: vec!["unlabelled".into()], ..plan(0, per_class(1)) };
     assert!(
-        Split::draw(&dataset, none).unwrap_err().to_string().contains("no sample of unlabelled has a label")
+        LabelSplit::draw(&dataset, none)
+            .unwrap_err()
+            .to_string()
+            .contains("no sample of unlabelled has a label")
     );
 }
 
@@ -120,7 +127,7 @@ fn a_given_list_is_kept_to_the_letter_or_refused() {
     );
     let dataset = tiny.open();
     let given = |ids: &[u64], validation| {
-        Split::given(&dataset, Plan { validation, ..plan(1, per_class(9)) }, ids.to_vec())
+        LabelSplit::given(&dataset, SplitPlan { validation, ..plan(1, per_class(9)) }, ids.to_vec())
     };
     let split = given(&[3, 0, 1], 0.0).unwrap();
     assert_eq!((split.labelled(), split.plan().rule), ([0, 1, 3].as_slice(), Rule::Given));
@@ -130,7 +137,7 @@ fn a_given_list_is_kept_to_the_letter_or_refused() {
     for wrong in [vec![0, 0], vec![2], vec![4], vec![99], vec![]] {
         assert!(given(&wrong, 0.0).is_err(), "{wrong:?}");
     }
-    assert!(Split::draw(&dataset, plan(0, Rule::Given)).is_err());
+    assert!(LabelSplit::draw(&dataset, plan(0, Rule::Given)).is_err());
 }
 
 #[test]
@@ -139,10 +146,10 @@ fn plans_without_sense_are_refused() {
     let dataset = tiny.open();
     let shares = [0.0, -0.5, 1.5, f64::NAN, f64::INFINITY].map(|share| Rule::Fraction { share });
     for rule in shares.into_iter().chain([per_class(0), Rule::Total { labels: 0 }]) {
-        assert!(Split::draw(&dataset, plan(0, rule)).is_err(), "{rule:?}");
+        assert!(LabelSplit::draw(&dataset, plan(0, rule)).is_err(), "{rule:?}");
     }
     for validation in [1.0, -0.1, f64::NAN] {
-        assert!(Split::draw(&dataset, Plan { validation, ..plan(0, per_class(1)) }).is_err());
+        assert!(LabelSplit::draw(&dataset, SplitPlan { validation, ..plan(0, per_class(1)) }).is_err());
     }
 }
 
@@ -153,12 +160,12 @@ fn a_split_file_is_read_strictly() {
         &[("train", &[(0, Some(0)), (1, Some(1)), (2, None), (3, Some(0))]), ("test", &[(4, Some(0))])],
     );
     let dataset = tiny.open();
-    let split = Split::draw(&dataset, Plan { validation: 0.4, ..plan(1, per_class(2)) }).unwrap();
+    let split = LabelSplit::draw(&dataset, SplitPlan { validation: 0.4, ..plan(1, per_class(2)) }).unwrap();
     assert_eq!((split.labelled().len(), split.validation().len()), (2, 1));
     let path = tiny.root.path().join("split.json");
     split.write(&path).unwrap();
     split.write(&path).unwrap();
-    assert_eq!(Split::read(&path, &dataset).unwrap(), split);
+    assert_eq!(LabelSplit::read(&path, &dataset).unwrap(), split);
     let left: Vec<_> =
         fs::read_dir(tiny.root.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 4, "no temporary file is left: {left:?}");
@@ -166,7 +173,7 @@ fn a_split_file_is_read_strictly() {
     let whole = fs::read(&path).unwrap();
     for length in 0..whole.len() - 1 {
         fs::write(&path, &whole[..length]).unwrap();
-        assert!(Split::read(&path, &dataset).is_err(), "cut to {length} bytes");
+        assert!(LabelSplit::read(&path, &dataset).is_err(), "cut to {length} bytes");
     }
     let value: Value = serde_json::from_slice(&whole).unwrap();
     for (place, wrong) in [
@@ -191,15 +198,15 @@ fn a_split_file_is_read_strictly() {
         let mut changed = value.clone();
         *changed.pointer_mut(place).unwrap() = wrong.clone();
         fs::write(&path, changed.to_string()).unwrap();
-        assert!(Split::read(&path, &dataset).is_err(), "{place} = {wrong}");
+        assert!(LabelSplit::read(&path, &dataset).is_err(), "{place} = {wrong}");
     }
     let mut unknown = value.clone();
     unknown["more"] = json!(1);
     fs::write(&path, unknown.to_string()).unwrap();
-    assert!(Split::read(&path, &dataset).is_err());
+    assert!(LabelSplit::read(&path, &dataset).is_err());
     fs::write(&path, &whole).unwrap();
     let other = Tiny::with_counts(&["a", "b"], &[3, 3]);
-    let error = Split::read(&path, &other.open()).unwrap_err().to_string();
+    let error = LabelSplit::read(&path, &other.open()).unwrap_err().to_string();
     assert!(error.contains("a split of the data"), "{error}");
 }
 
@@ -224,15 +231,15 @@ proptest! {
         let names = ["a", "b", "c", "d", "e"];
         let tiny = Tiny::with_counts(&names[..counts.len()], &counts);
         let dataset = tiny.open();
-        let plan = Plan { validation, include_labelled, ..plan(seed, rule) };
-        let Ok(split) = Split::draw(&dataset, plan.clone()) else {
+        let plan = SplitPlan { validation, include_labelled, ..plan(seed, rule) };
+        let Ok(split) = LabelSplit::draw(&dataset, plan.clone()) else {
             // Nothing to draw from, or a share that rounds to nothing.
             let total: usize = counts.iter().sum();
             let nothing = matches!(rule, Rule::Fraction { share } if (share * total as f64).round() == 0.0);
             prop_assert!(total == 0 || nothing);
             return Ok(());
         };
-        prop_assert_eq!(&Split::draw(&dataset, plan).unwrap(), &split);
+        prop_assert_eq!(&LabelSplit::draw(&dataset, plan).unwrap(), &split);
         let set = split.unlabelled(&dataset).unwrap();
         for id in 0..dataset.len() {
             let labelled = split.labelled().binary_search(&id).is_ok();
@@ -266,6 +273,6 @@ proptest! {
         }
         let path = tiny.root.path().join("split.json");
         split.write(&path).unwrap();
-        prop_assert_eq!(Split::read(&path, &dataset).unwrap(), split);
+        prop_assert_eq!(LabelSplit::read(&path, &dataset).unwrap(), split);
     }
 }

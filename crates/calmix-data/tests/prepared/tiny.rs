@@ -4,11 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use calmix_data::dataset::Dataset;
-use calmix_data::manifest::{Builder, Encoding, Layout};
+use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
 use tempfile::TempDir;
 
 /// Pictures of one grey pixel.
-pub(crate) const PIXEL: Encoding = Encoding::Raw { width: 1, height: 1, layout: Layout::Grey };
+pub(crate) const PIXEL: Encoding = Encoding::Raw { width: 1, height: 1, layout: PixelLayout::Grey };
 
 /// A subset by name, with the content and the label of each sample.
 pub(crate) type Subset<'a> = (&'a str, &'a [(u8, Option<u32>)]);
@@ -23,7 +23,7 @@ impl Tiny {
     pub(crate) fn new(classes: &[&str], subsets: &[Subset]) -> Self {
         let root = tempfile::tempdir().unwrap();
         let classes = classes.iter().map(ToString::to_string).collect();
-        let mut builder = Builder::new(&root.path().join("prepared"), classes, PIXEL).unwrap();
+        let mut builder = ManifestBuilder::new(&root.path().join("prepared"), classes, PIXEL).unwrap();
         for (name, samples) in subsets {
             let bytes: Vec<u8> = samples.iter().map(|(byte, _)| *byte).collect();
             fs::write(root.path().join(name), &bytes).unwrap();

@@ -1,4 +1,4 @@
-//! A process group: connections to all peers, and operations that all of them carry out together.
+//! A process group of c10d: connections to all peers, and collectives.
 
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use tch::Tensor;
 
-use super::foreign::{self, CalmixGroup, Said};
-use super::{Store, Thrown, c_string, call, milliseconds};
+use super::ffi::{self, CalmixGroup, ErrorBuffer};
+use super::{C10dError, Store, c_string, call, milliseconds};
 
 /// Connections to all peers. Dropping it closes them, which makes the peers' operations fail.
-pub(crate) struct Group(NonNull<CalmixGroup>);
+pub(crate) struct C10dGroup(NonNull<CalmixGroup>);
 
-// SAFETY: c10d's groups belong to no thread; operations are carried out by threads of their own.
-unsafe impl Send for Group {}
+// SAFETY: c10d's groups belong to no thread; c10d runs operations on its own threads.
+unsafe impl Send for C10dGroup {}
 
-impl Group {
-    /// Gloo: tensors of the host, over the network interface with this address, or of this name where there is one.
+impl C10dGroup {
+    /// Gloo, for tensors of the host. `interface` names the network interface; if it is empty, the address `host`
+    /// selects it.
     pub(crate) fn gloo(
         store: &Store,
         rank: usize,
@@ -25,69 +26,75 @@ impl Group {
         host: &str,
         interface: &str,
         timeout: Duration,
-    ) -> Result<Self, Thrown> {
+    ) -> Result<Self, C10dError> {
         let (host, interface) = (c_string(host)?, c_string(interface)?);
         let (rank, size, timeout) = (c_int(rank)?, c_int(size)?, milliseconds(timeout));
-        // SAFETY: `store` is alive and shared by counting references; the strings end with a zero and are copied; the
-        // last two are places to write.
-        Self::made(|group, said| unsafe {
+        // SAFETY: `store` is alive, and c10d counts references to it; the strings end with a zero, and the shim copies
+        // them; the last two pointers are valid for writes.
+        Self::made(|group, error| unsafe {
             let (host, interface) = (host.as_ptr(), interface.as_ptr());
-            foreign::calmix_group_gloo(store.as_ptr(), rank, size, host, interface, timeout, group, said)
+            ffi::calmix_group_gloo(store.as_ptr(), rank, size, host, interface, timeout, group, error)
         })
     }
 
-    /// NCCL: tensors of the process's current GPU.
-    pub(crate) fn nccl(store: &Store, rank: usize, size: usize, timeout: Duration) -> Result<Self, Thrown> {
+    /// NCCL, for tensors of the process's current GPU.
+    pub(crate) fn nccl(
+        store: &Store,
+        rank: usize,
+        size: usize,
+        timeout: Duration,
+    ) -> Result<Self, C10dError> {
         let (rank, size, timeout) = (c_int(rank)?, c_int(size)?, milliseconds(timeout));
         // SAFETY: as above.
-        Self::made(|group, said| unsafe {
-            foreign::calmix_group_nccl(store.as_ptr(), rank, size, timeout, group, said)
+        Self::made(|group, error| unsafe {
+            ffi::calmix_group_nccl(store.as_ptr(), rank, size, timeout, group, error)
         })
     }
 
-    fn made(make: impl FnOnce(*mut *mut CalmixGroup, Said) -> std::ffi::c_int) -> Result<Self, Thrown> {
+    fn made(
+        make: impl FnOnce(*mut *mut CalmixGroup, ErrorBuffer) -> std::ffi::c_int,
+    ) -> Result<Self, C10dError> {
         let mut group = ptr::null_mut();
-        call(|said| make(&raw mut group, said))?;
-        NonNull::new(group).map(Self).ok_or_else(|| Thrown::new("c10d made no group"))
+        call(|error| make(&raw mut group, error))?;
+        NonNull::new(group).map(Self).ok_or_else(|| C10dError::new("c10d made no group"))
     }
 
-    /// The sum over all processes, in place, in no order that is promised.
-    pub(crate) fn all_reduce(&self, tensor: &mut Tensor, stop: &AtomicBool) -> Result<(), Thrown> {
+    /// All-reduces the sum over all ranks, in place; the order of addition is unspecified.
+    pub(crate) fn all_reduce(&self, tensor: &mut Tensor, stop: &AtomicBool) -> Result<(), C10dError> {
         // SAFETY: a tensor of tch is a pointer to an `at::Tensor`, alive during the call, which returns only when c10d
-        // is done with it; `stop` outlives the call and is only read, atomically.
-        call(|said| unsafe {
-            foreign::calmix_all_reduce(self.0.as_ptr(), place(tensor), stop.as_ptr(), said)
-        })
+        // has finished with it; `stop` outlives the call, and the shim only reads it, atomically.
+        call(|error| unsafe { ffi::calmix_all_reduce(self.0.as_ptr(), as_mut(tensor), stop.as_ptr(), error) })
     }
 
-    /// The values of one process, to all, in place.
+    /// Broadcasts the tensor of rank `from`, in place.
     pub(crate) fn broadcast(
         &self,
         from: usize,
         tensor: &mut Tensor,
         stop: &AtomicBool,
-    ) -> Result<(), Thrown> {
+    ) -> Result<(), C10dError> {
         let from = c_int(from)?;
         // SAFETY: as in `all_reduce`.
-        call(|said| unsafe {
-            foreign::calmix_broadcast(self.0.as_ptr(), place(tensor), from, stop.as_ptr(), said)
+        call(|error| unsafe {
+            ffi::calmix_broadcast(self.0.as_ptr(), as_mut(tensor), from, stop.as_ptr(), error)
         })
     }
 
-    /// The values of all processes, one after the other in `output`.
+    /// All-gathers the tensors of all ranks into `output`, in order of rank.
     pub(crate) fn all_gather(
         &self,
         output: &mut Tensor,
         input: &Tensor,
         stop: &AtomicBool,
-    ) -> Result<(), Thrown> {
-        // SAFETY: as in `all_reduce`; that the sizes fit is checked by c10d.
-        call(|said| unsafe {
-            foreign::calmix_all_gather(self.0.as_ptr(), place(output), value(input), stop.as_ptr(), said)
+    ) -> Result<(), C10dError> {
+        // SAFETY: as in `all_reduce`; c10d checks the sizes.
+        call(|error| unsafe {
+            ffi::calmix_all_gather(self.0.as_ptr(), as_mut(output), as_const(input), stop.as_ptr(), error)
         })
     }
 
-    /// A piece of `input` for each process, and one from each into `output`; lengths along the first dimension.
+    /// Sends each rank its piece of `input` and receives one from each into `output`; lengths along the first
+    /// dimension.
     pub(crate) fn all_to_all(
         &self,
         output: &mut Tensor,
@@ -95,40 +102,40 @@ impl Group {
         receive: &[i64],
         send: &[i64],
         stop: &AtomicBool,
-    ) -> Result<(), Thrown> {
+    ) -> Result<(), C10dError> {
         if receive.len() != send.len() {
-            return Err(Thrown::new("as many pieces are sent as are received"));
+            return Err(C10dError::new("as many pieces are sent as are received"));
         }
-        // SAFETY: as in `all_reduce`; the counts are as many as is said and are copied.
-        call(|said| unsafe {
+        // SAFETY: as in `all_reduce`; both slices have `size` counts, and the shim copies them.
+        call(|error| unsafe {
             let (group, size) = (self.0.as_ptr(), send.len());
             let (receive, send, stop) = (receive.as_ptr(), send.as_ptr(), stop.as_ptr());
-            foreign::calmix_all_to_all(group, place(output), value(input), receive, send, size, stop, said)
+            ffi::calmix_all_to_all(group, as_mut(output), as_const(input), receive, send, size, stop, error)
         })
     }
 
-    /// Returns when all processes are here.
-    pub(crate) fn barrier(&self, stop: &AtomicBool) -> Result<(), Thrown> {
+    /// Returns when all ranks have called it.
+    pub(crate) fn barrier(&self, stop: &AtomicBool) -> Result<(), C10dError> {
         // SAFETY: the group is alive; `stop` as in `all_reduce`.
-        call(|said| unsafe { foreign::calmix_barrier(self.0.as_ptr(), stop.as_ptr(), said) })
+        call(|error| unsafe { ffi::calmix_barrier(self.0.as_ptr(), stop.as_ptr(), error) })
     }
 }
 
-impl Drop for Group {
+impl Drop for C10dGroup {
     fn drop(&mut self) {
-        // SAFETY: made by `new` in the shim, freed once; no operation runs, for each has returned before.
-        unsafe { foreign::calmix_group_free(self.0.as_ptr()) }
+        // SAFETY: the shim made it with `new`, and it is freed once; no operation runs, because each has returned.
+        unsafe { ffi::calmix_group_free(self.0.as_ptr()) }
     }
 }
 
-fn place(tensor: &mut Tensor) -> *mut c_void {
+fn as_mut(tensor: &mut Tensor) -> *mut c_void {
     tensor.as_mut_ptr().cast()
 }
 
-fn value(tensor: &Tensor) -> *const c_void {
+fn as_const(tensor: &Tensor) -> *const c_void {
     tensor.as_ptr().cast()
 }
 
-pub(super) fn c_int(number: usize) -> Result<std::ffi::c_int, Thrown> {
-    std::ffi::c_int::try_from(number).map_err(|_| Thrown::new("there cannot be that many processes"))
+pub(super) fn c_int(number: usize) -> Result<std::ffi::c_int, C10dError> {
+    std::ffi::c_int::try_from(number).map_err(|_| C10dError::new("there cannot be that many processes"))
 }

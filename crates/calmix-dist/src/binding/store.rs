@@ -1,107 +1,108 @@
-//! A store: a few keys that all processes see.
+//! A store of c10d: keys and values that all processes share.
 
 use std::ffi::c_char;
 use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::time::Duration;
 
-use super::foreign::{self, CalmixStore};
-use super::{Thrown, c_string, call, milliseconds, text_of};
+use super::ffi::{self, CalmixStore};
+use super::{C10dError, c_string, call, milliseconds, text_of};
 
-/// A few keys that all processes see.
+/// Keys and values that all processes share.
 pub(crate) struct Store(NonNull<CalmixStore>);
 
 // SAFETY: c10d's stores belong to no thread: they own sockets or a path, and lock around each use.
 unsafe impl Send for Store {}
 
 impl Store {
-    /// The store at an address; one process serves it, inside its own.
-    pub(crate) fn tcp(host: &str, port: u16, serves: bool, timeout: Duration) -> Result<Self, Thrown> {
+    /// The store at an address; the process with `is_server` hosts it.
+    pub(crate) fn tcp(host: &str, port: u16, is_server: bool, timeout: Duration) -> Result<Self, C10dError> {
         let (host, timeout) = (c_string(host)?, milliseconds(timeout));
-        // SAFETY: `host` ends with a zero and outlives the call, which copies it; the other two are places to write.
-        Self::made(|store, said| unsafe {
-            foreign::calmix_store_tcp(host.as_ptr(), port, serves, timeout, store, said)
+        // SAFETY: `host` ends with a zero and outlives the call, which copies it; the other two pointers are valid for
+        // writes.
+        Self::made(|store, error| unsafe {
+            ffi::calmix_store_tcp(host.as_ptr(), port, is_server, timeout, store, error)
         })
     }
 
     /// A store in a file, for processes of one machine.
-    pub(crate) fn file(path: &Path, size: usize, timeout: Duration) -> Result<Self, Thrown> {
-        let path = path.to_str().ok_or_else(|| Thrown::new("the path of the store is not UTF-8"))?;
+    pub(crate) fn file(path: &Path, size: usize, timeout: Duration) -> Result<Self, C10dError> {
+        let path = path.to_str().ok_or_else(|| C10dError::new("the path of the store is not UTF-8"))?;
         let (path, size, timeout) = (c_string(path)?, super::group::c_int(size)?, milliseconds(timeout));
         // SAFETY: as above.
-        Self::made(|store, said| unsafe {
-            foreign::calmix_store_file(path.as_ptr(), size, timeout, store, said)
+        Self::made(|store, error| unsafe {
+            ffi::calmix_store_file(path.as_ptr(), size, timeout, store, error)
         })
     }
 
     /// The same store with every key behind a prefix.
-    pub(crate) fn prefixed(&self, prefix: &str) -> Result<Self, Thrown> {
+    pub(crate) fn prefixed(&self, prefix: &str) -> Result<Self, C10dError> {
         let prefix = c_string(prefix)?;
-        // SAFETY: as above; `self` is alive, and the new store shares the inner one by counting references.
-        Self::made(|store, said| unsafe {
-            foreign::calmix_store_prefix(self.0.as_ptr(), prefix.as_ptr(), store, said)
+        // SAFETY: as above; `self` is alive, and c10d counts references to the inner store.
+        Self::made(|store, error| unsafe {
+            ffi::calmix_store_prefix(self.0.as_ptr(), prefix.as_ptr(), store, error)
         })
     }
 
-    /// A second connection to the same store, so that one thread may wait while another writes.
-    pub(crate) fn connect_again(&self) -> Result<Self, Thrown> {
-        // SAFETY: `self` is alive; the other two are places to write.
-        Self::made(|store, said| unsafe { foreign::calmix_store_clone(self.0.as_ptr(), store, said) })
+    /// A second connection to the same store: one thread can wait while another writes.
+    pub(crate) fn connect_again(&self) -> Result<Self, C10dError> {
+        // SAFETY: `self` is alive; the other two pointers are valid for writes.
+        Self::made(|store, error| unsafe { ffi::calmix_store_clone(self.0.as_ptr(), store, error) })
     }
 
     fn made(
-        make: impl FnOnce(*mut *mut CalmixStore, foreign::Said) -> std::ffi::c_int,
-    ) -> Result<Self, Thrown> {
+        make: impl FnOnce(*mut *mut CalmixStore, ffi::ErrorBuffer) -> std::ffi::c_int,
+    ) -> Result<Self, C10dError> {
         let mut store = ptr::null_mut();
-        call(|said| make(&raw mut store, said))?;
-        NonNull::new(store).map(Self).ok_or_else(|| Thrown::new("c10d made no store"))
+        call(|error| make(&raw mut store, error))?;
+        NonNull::new(store).map(Self).ok_or_else(|| C10dError::new("c10d made no store"))
     }
 
-    pub(crate) fn set(&self, key: &str, value: &str) -> Result<(), Thrown> {
+    pub(crate) fn set(&self, key: &str, value: &str) -> Result<(), C10dError> {
         let (key, value) = (c_string(key)?, c_string(value)?);
         // SAFETY: `self` is alive; both strings end with a zero and outlive the call, which copies them.
-        call(|said| unsafe { foreign::calmix_store_set(self.0.as_ptr(), key.as_ptr(), value.as_ptr(), said) })
+        call(|error| unsafe { ffi::calmix_store_set(self.0.as_ptr(), key.as_ptr(), value.as_ptr(), error) })
     }
 
-    /// Adds to a counter that begins at zero, and tells its sum.
-    pub(crate) fn add(&self, key: &str, amount: i64) -> Result<i64, Thrown> {
+    /// Adds to a counter that starts at zero, and returns the sum.
+    pub(crate) fn add(&self, key: &str, amount: i64) -> Result<i64, C10dError> {
         let (key, mut sum) = (c_string(key)?, 0);
-        // SAFETY: as above; `sum` is a place to write that outlives the call.
-        call(|said| unsafe {
-            foreign::calmix_store_add(self.0.as_ptr(), key.as_ptr(), amount, &raw mut sum, said)
+        // SAFETY: as above; `sum` is valid for writes and outlives the call.
+        call(|error| unsafe {
+            ffi::calmix_store_add(self.0.as_ptr(), key.as_ptr(), amount, &raw mut sum, error)
         })?;
         Ok(sum)
     }
 
-    /// A short value; waits until it is there.
-    pub(crate) fn get(&self, key: &str) -> Result<String, Thrown> {
+    /// Waits for a key, and returns its value, which is short.
+    pub(crate) fn get(&self, key: &str) -> Result<String, C10dError> {
         let (key, mut value) = (c_string(key)?, [0_u8; 256]);
-        // SAFETY: as above; at most `value.len()` bytes are written into `value`.
-        call(|said| unsafe {
-            let place = value.as_mut_ptr().cast::<c_char>();
-            foreign::calmix_store_get(self.0.as_ptr(), key.as_ptr(), place, value.len(), said)
+        // SAFETY: as above; the shim writes at most `value.len()` bytes into `value`.
+        call(|error| unsafe {
+            let buffer = value.as_mut_ptr().cast::<c_char>();
+            ffi::calmix_store_get(self.0.as_ptr(), key.as_ptr(), buffer, value.len(), error)
         })?;
         Ok(text_of(&value))
     }
 
-    /// Waits until a key is there.
-    pub(crate) fn wait(&self, key: &str, timeout: Duration) -> Result<(), Thrown> {
+    /// Waits until a key is set.
+    pub(crate) fn wait(&self, key: &str, timeout: Duration) -> Result<(), C10dError> {
         let key = c_string(key)?;
         // SAFETY: as above.
-        call(|said| unsafe {
-            foreign::calmix_store_wait(self.0.as_ptr(), key.as_ptr(), milliseconds(timeout), said)
+        call(|error| unsafe {
+            ffi::calmix_store_wait(self.0.as_ptr(), key.as_ptr(), milliseconds(timeout), error)
         })
     }
 
-    /// Whether all keys are there, at once.
-    pub(crate) fn has(&self, keys: &[String]) -> Result<bool, Thrown> {
+    /// Whether all keys are set, in one request.
+    pub(crate) fn has(&self, keys: &[String]) -> Result<bool, C10dError> {
         let keys = keys.iter().map(|key| c_string(key)).collect::<Result<Vec<_>, _>>()?;
         let pointers: Vec<_> = keys.iter().map(|key| key.as_ptr()).collect();
         let mut all = false;
-        // SAFETY: as above; `pointers` are as many as is said, and each outlives the call.
-        call(|said| unsafe {
+        // SAFETY: as above; `pointers` has `pointers.len()` strings, and each outlives the call.
+        call(|error| unsafe {
             let (store, keys) = (self.0.as_ptr(), pointers.as_ptr());
-            foreign::calmix_store_has(store, keys, pointers.len(), &raw mut all, said)
+            ffi::calmix_store_has(store, keys, pointers.len(), &raw mut all, error)
         })?;
         Ok(all)
     }
@@ -113,7 +114,7 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // SAFETY: made by `new` in the shim, freed once, and nothing uses it afterwards.
-        unsafe { foreign::calmix_store_free(self.0.as_ptr()) }
+        // SAFETY: the shim made it with `new`; it is freed once, and nothing uses it afterwards.
+        unsafe { ffi::calmix_store_free(self.0.as_ptr()) }
     }
 }

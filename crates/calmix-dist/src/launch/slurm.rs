@@ -1,51 +1,52 @@
 //! The variables that Slurm's `srun` gives to every task of a step.
 
-use super::{Environment, Keeper, LaunchError, Launcher, Place};
+use super::{LaunchError, LaunchInfo, LaunchVariables, Launcher, StoreHost};
 
-/// A task of a step with more than one. The shell of `sbatch` or `salloc` has `SLURM_PROCID` too, but is no step.
-pub(super) fn place(environment: &Environment) -> Result<Option<Place>, LaunchError> {
-    let Some(step) = environment.text("SLURM_STEP_ID").or_else(|| environment.text("SLURM_STEPID")) else {
+/// Reads the variables of a step with more than one task. The shell of `sbatch` or `salloc` has `SLURM_PROCID` too, but
+/// is no step.
+pub(super) fn launch_info(variables: &LaunchVariables) -> Result<Option<LaunchInfo>, LaunchError> {
+    let Some(step) = variables.text("SLURM_STEP_ID").or_else(|| variables.text("SLURM_STEPID")) else {
         return Ok(None);
     };
-    let Some(rank) = environment.number("SLURM_PROCID")? else { return Ok(None) };
-    let tasks = match environment.number("SLURM_STEP_NUM_TASKS")? {
+    let Some(rank) = variables.number("SLURM_PROCID")? else { return Ok(None) };
+    let tasks = match variables.number("SLURM_STEP_NUM_TASKS")? {
         Some(tasks) => tasks,
-        None => environment.needed("SLURM_NTASKS", "SLURM_PROCID")?,
+        None => variables.needed("SLURM_NTASKS", "SLURM_PROCID")?,
     };
     if tasks == 1 {
         return Ok(None);
     }
-    let local_rank = environment.needed("SLURM_LOCALID", "SLURM_PROCID")?;
-    let job: u64 = environment.needed("SLURM_JOB_ID", "SLURM_PROCID")?;
-    let place = Place {
+    let local_rank = variables.needed("SLURM_LOCALID", "SLURM_PROCID")?;
+    let job: u64 = variables.needed("SLURM_JOB_ID", "SLURM_PROCID")?;
+    let launch = LaunchInfo {
         rank,
         world: tasks,
         local_rank,
-        local_world: tasks_here(environment)?.unwrap_or(local_rank + 1),
+        local_world: tasks_here(variables)?.unwrap_or(local_rank + 1),
         master: (
-            match environment.text("MASTER_ADDR") {
+            match variables.text("MASTER_ADDR") {
                 Some(host) => host,
-                None => first_host(environment)?,
+                None => first_host(variables)?,
             },
-            environment.number("MASTER_PORT")?.unwrap_or_else(|| port(job, &step)),
+            variables.number("MASTER_PORT")?.unwrap_or_else(|| port(job, &step)),
         ),
-        attempt: environment.number("SLURM_RESTART_COUNT")?.unwrap_or(0),
+        attempt: variables.number("SLURM_RESTART_COUNT")?.unwrap_or(0),
         job: format!("{job}.{step}"),
-        keeper: Keeper::FirstRank,
+        store_host: StoreHost::FirstRank,
         launcher: Launcher::Slurm,
     };
-    place.checked().map(Some)
+    launch.checked().map(Some)
 }
 
-/// Another one for neighbouring jobs and steps, below those that systems hand out by themselves.
+/// A port that differs between neighbouring jobs and steps, below the ephemeral ports of the system.
 fn port(job: u64, step: &str) -> u16 {
     let step = step.parse().unwrap_or(0_u64);
     20_000 + (job.wrapping_add(step.wrapping_mul(7919)) % 12_000) as u16
 }
 
-fn first_host(environment: &Environment) -> Result<String, LaunchError> {
+fn first_host(variables: &LaunchVariables) -> Result<String, LaunchError> {
     let names = ["SLURM_STEP_NODELIST", "SLURM_NODELIST", "SLURM_JOB_NODELIST"];
-    let Some((name, list)) = names.iter().find_map(|name| Some((*name, environment.text(name)?))) else {
+    let Some((name, list)) = names.iter().find_map(|name| Some((*name, variables.text(name)?))) else {
         return Err(LaunchError::Missing { missing: "SLURM_STEP_NODELIST", set: "SLURM_PROCID" });
     };
     let why = "it does not begin with a host, such as node03 or node[03-05,9]; MASTER_ADDR can name one";
@@ -67,13 +68,13 @@ fn first_of(list: &str) -> Option<String> {
     Some(host).filter(|host| !host.is_empty() && !host.contains([']', ' ']))
 }
 
-/// How many tasks are on this node: entry `SLURM_NODEID` of a list such as `4(x2),3`.
-fn tasks_here(environment: &Environment) -> Result<Option<usize>, LaunchError> {
+/// The number of tasks on this node: entry `SLURM_NODEID` of a list such as `4(x2),3`.
+fn tasks_here(variables: &LaunchVariables) -> Result<Option<usize>, LaunchError> {
     let names = ["SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"];
-    let Some((name, list)) = names.iter().find_map(|name| Some((*name, environment.text(name)?))) else {
+    let Some((name, list)) = names.iter().find_map(|name| Some((*name, variables.text(name)?))) else {
         return Ok(None);
     };
-    let Some(node) = environment.number::<usize>("SLURM_NODEID")? else { return Ok(None) };
+    let Some(node) = variables.number::<usize>("SLURM_NODEID")? else { return Ok(None) };
     let why = || format!("it does not say how many tasks node {node} has, as 4(x2),3 does");
     let tasks = tasks_of(&list, node);
     tasks.map(Some).ok_or_else(|| LaunchError::Value { name, why: why(), value: list })

@@ -1,7 +1,7 @@
 use super::*;
 
-fn read(variables: &[(&str, &str)]) -> Result<Option<Place>, LaunchError> {
-    Place::from_environment(|asked| {
+fn read(variables: &[(&str, &str)]) -> Result<Option<LaunchInfo>, LaunchError> {
+    LaunchInfo::from_environment(|asked| {
         variables.iter().find(|(name, _)| *name == asked).map(|(_, value)| (*value).to_owned())
     })
 }
@@ -49,7 +49,7 @@ fn nothing_set_is_no_launch() {
 
 #[test]
 fn torchrun_says_everything() {
-    let place = Place {
+    let launch = LaunchInfo {
         rank: 3,
         world: 4,
         local_rank: 1,
@@ -57,14 +57,14 @@ fn torchrun_says_everything() {
         master: ("first".into(), 29400),
         attempt: 2,
         job: "run".into(),
-        keeper: Keeper::Launcher,
+        store_host: StoreHost::Launcher,
         launcher: Launcher::Torchrun,
     };
-    assert_eq!(read(TORCHRUN), Ok(Some(place.clone())));
+    assert_eq!(read(TORCHRUN), Ok(Some(launch.clone())));
     // Inside a step of Slurm too.
-    assert_eq!(read(&[TORCHRUN, SLURM].concat()), Ok(Some(place)));
+    assert_eq!(read(&[TORCHRUN, SLURM].concat()), Ok(Some(launch)));
     let static_store = read(&with(TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE", "False"));
-    assert_eq!(static_store.expect("valid").expect("launched").keeper.rank(), Some(0));
+    assert_eq!(static_store.expect("valid").expect("launched").store_host.rank(), Some(0));
 }
 
 #[test]
@@ -73,32 +73,33 @@ fn kubeflow_leaves_out_what_is_local() {
         .iter()
         .copied()
         .filter(|(name, _)| ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"].contains(name));
-    let place = read(&four.collect::<Vec<_>>()).expect("valid").expect("launched");
-    assert_eq!((place.local_rank, place.local_world, place.attempt), (0, 1, 0));
-    assert_eq!((place.keeper, place.launcher), (Keeper::FirstRank, Launcher::Variables));
+    let launch = read(&four.collect::<Vec<_>>()).expect("valid").expect("launched");
+    assert_eq!((launch.local_rank, launch.local_world, launch.attempt), (0, 1, 0));
+    assert_eq!((launch.store_host, launch.launcher), (StoreHost::FirstRank, Launcher::Variables));
 }
 
 #[test]
-fn what_we_tell_a_process_is_what_it_reads() {
-    let place = Place {
+fn the_variables_of_a_launch_are_read_back() {
+    let launch = LaunchInfo {
         attempt: 0,
         job: String::new(),
-        keeper: Keeper::FirstRank,
+        store_host: StoreHost::FirstRank,
         launcher: Launcher::Variables,
         ..read(TORCHRUN).expect("valid").expect("launched")
     };
-    let told = place.variables();
-    let told: Vec<(&str, &str)> = told.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    assert_eq!(read(&told), Ok(Some(place)));
+    let variables = launch.variables();
+    let variables: Vec<(&str, &str)> =
+        variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    assert_eq!(read(&variables), Ok(Some(launch)));
 }
 
 #[test]
 fn slurm_says_the_same_in_its_own_words() {
-    let place = read(SLURM).expect("valid").expect("launched");
-    assert_eq!((place.rank, place.world, place.local_rank, place.local_world), (5, 6, 1, 2));
-    assert_eq!(place.master, ("node03".into(), 20_000 + (123_456 % 12_000) as u16));
-    assert_eq!((place.job.as_str(), place.attempt), ("123456.0", 0));
-    assert_eq!((place.keeper.rank(), place.launcher), (Some(0), Launcher::Slurm));
+    let launch = read(SLURM).expect("valid").expect("launched");
+    assert_eq!((launch.rank, launch.world, launch.local_rank, launch.local_world), (5, 6, 1, 2));
+    assert_eq!(launch.master, ("node03".into(), 20_000 + (123_456 % 12_000) as u16));
+    assert_eq!((launch.job.as_str(), launch.attempt), ("123456.0", 0));
+    assert_eq!((launch.store_host.rank(), launch.launcher), (Some(0), Launcher::Slurm));
     let chosen = [SLURM, &[("MASTER_PORT", "4000"), ("MASTER_ADDR", "other")]].concat();
     assert_eq!(read(&chosen).expect("valid").expect("launched").master, ("other".into(), 4000));
     let restarted = read(&with(SLURM, "SLURM_RESTART_COUNT", "1"));
@@ -122,8 +123,8 @@ fn half_of_it_is_refused_by_name() {
         (without(SLURM, "SLURM_LOCALID"), "SLURM_LOCALID"),
         (without(SLURM, "SLURM_STEP_NODELIST"), "SLURM_STEP_NODELIST"),
     ] {
-        let said = read(&given).expect_err(name).to_string();
-        assert!(said.contains(&format!("{name} is not")), "{name}: {said}");
+        let message = read(&given).expect_err(name).to_string();
+        assert!(message.contains(&format!("{name} is not")), "{name}: {message}");
     }
 }
 
@@ -141,7 +142,7 @@ fn contradictions_are_refused_by_name() {
         (with(SLURM, "SLURM_STEP_NODELIST", "node["), "SLURM_STEP_NODELIST=node[ "),
         (with(SLURM, "SLURM_NODEID", "3"), "SLURM_STEP_TASKS_PER_NODE=2(x3) "),
     ] {
-        let said = read(&given).expect_err(start).to_string();
-        assert!(said.starts_with(start), "{start}: {said}");
+        let message = read(&given).expect_err(start).to_string();
+        assert!(message.starts_with(start), "{start}: {message}");
     }
 }

@@ -38,7 +38,7 @@ fn a_dead_process_is_noticed_within_a_second_and_named() {
                 assert!(after < 1.0, "{after} s: {noticed:?}");
                 assert_eq!(noticed.missing, format!("[{victim}]"), "{noticed:?}");
                 let names = noticed.sentence.contains(&format!("rank {victim} does not answer"))
-                    || noticed.sentence.contains("keeps the store (rank 0) cannot be reached");
+                    || noticed.sentence.contains("hosts the store (rank 0) cannot be reached");
                 assert!(names && noticed.sentence.contains("all-reduce"), "{noticed:?}");
             }
         }
@@ -48,7 +48,7 @@ fn a_dead_process_is_noticed_within_a_second_and_named() {
 #[test]
 fn a_frozen_process_is_noticed_at_the_timeout_and_named() {
     let timeout = 5.0;
-    // Rank 0 keeps the store: nobody can be asked.
+    // Rank 0 hosts the store, so no rank can be asked.
     for victim in [2, 0] {
         let crew = Crew::new(3, Through::Tcp, Duration::from_secs_f64(timeout));
         for (noticed, after) in struck(&crew, victim, |member| member.freeze()) {
@@ -119,7 +119,7 @@ fn who_comes_twice_is_refused() {
     let crew = Crew::new(2, Through::Tcp, Duration::from_mins(1));
     let mut members = crew.start_all("loop");
     all_going(&mut members);
-    // The port is taken; the seat is taken.
+    // The port is in use; the rank is taken.
     let at = now();
     let again = [crew.start("connect", 0).noticed(), crew.start("connect", 1).noticed()];
     assert!(again.iter().all(|noticed| noticed.at - at < 30.0), "{again:?}");
@@ -138,8 +138,8 @@ fn two_jobs_on_one_port_do_not_take_each_others_processes() {
         command.env("TORCHELASTIC_RUN_ID", job);
         Member::start(rank, command)
     };
-    let (first, stranger) = (of_job("a", 0), of_job("b", 1));
+    let (first, other) = (of_job("a", 0), of_job("b", 1));
     assert_eq!(first.noticed().missing, "[1]");
-    let noticed = stranger.noticed();
+    let noticed = other.noticed();
     assert_eq!(noticed.missing, "[0]", "{noticed:?}");
 }

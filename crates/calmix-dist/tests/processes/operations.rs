@@ -22,8 +22,8 @@ fn every_operation_does_what_it_says() {
 }
 
 /// The bits of a sum, and the most that a process sent for it.
-fn sum(parts: usize, length: u64, size: usize) -> (String, u64) {
-    let results = Crew::new(size, Through::File, PATIENT).results(&format!("sum {parts} {length}"));
+fn sum(shards: usize, length: u64, size: usize) -> (String, u64) {
+    let results = Crew::new(size, Through::File, PATIENT).results(&format!("sum {shards} {length}"));
     let told: Vec<(&str, u64)> = results
         .iter()
         .map(|result| result.split_once(' ').map(|(bits, sent)| (bits, sent.parse().unwrap())).unwrap())
@@ -34,13 +34,13 @@ fn sum(parts: usize, length: u64, size: usize) -> (String, u64) {
 
 #[test]
 fn a_sum_has_the_same_bits_on_any_number_of_processes_at_the_price_of_a_ring() {
-    for parts in [4, 8] {
-        let (alone, nothing) = sum(parts, 1000, 1);
+    for shards in [4, 8] {
+        let (alone, nothing) = sum(shards, 1000, 1);
         assert_eq!(nothing, 0);
         for size in [2, 4] {
-            let (bits, sent) = sum(parts, 1000, size);
-            assert_eq!(bits, alone, "{parts} parts on {size}");
-            assert_eq!(sent, 2 * 4 * 1000 * (size as u64 - 1) / size as u64, "{parts} parts on {size}");
+            let (bits, sent) = sum(shards, 1000, size);
+            assert_eq!(bits, alone, "{shards} shards on {size}");
+            assert_eq!(sent, 2 * 4 * 1000 * (size as u64 - 1) / size as u64, "{shards} shards on {size}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use calmix_dist::{DistError, Place, Processes};
+use calmix_dist::{DistError, LaunchInfo, ProcessGroup};
 use tch::{Device, Kind, Tensor};
 
 use crate::crew::now;
@@ -36,44 +36,41 @@ fn say(line: &str) {
     println!("@ {line}");
 }
 
-fn connect() -> Result<Processes, DistError> {
+fn connect() -> Result<ProcessGroup, DistError> {
     let timeout = Duration::from_millis(std::env::var("CALMIX_TIMEOUT_MS").unwrap().parse().unwrap());
     let variable = |name: &str| std::env::var(name).ok();
     if let Some(file) = variable("CALMIX_FILE") {
         let number = |name| variable(name).unwrap().parse().unwrap();
-        return Processes::through_file(Path::new(&file), number("RANK"), number("WORLD_SIZE"), timeout);
+        return ProcessGroup::through_file(Path::new(&file), number("RANK"), number("WORLD_SIZE"), timeout);
     }
-    let place = Place::from_environment(variable).unwrap().unwrap();
-    Processes::connect(&place, Device::Cpu, timeout)
+    let launch = LaunchInfo::from_environment(variable).unwrap().unwrap();
+    ProcessGroup::connect(&launch, Device::Cpu, timeout)
 }
 
 /// Every operation once, against what it says.
-fn every_operation(processes: &Processes) -> String {
-    let (rank, size) = (processes.rank() as i64, processes.size() as i64);
+fn every_operation(group: &ProcessGroup) -> String {
+    let (rank, size) = (group.rank() as i64, group.size() as i64);
     let floats = |tensor: &Tensor| Vec::<f32>::try_from(tensor.reshape([-1])).unwrap();
 
     let mut tensor = Tensor::from_slice(&[rank as f32, 1.0, 2.0, 3.0, 4.0, 5.0]).reshape([2, 3]);
-    processes.all_reduce_sum(&mut tensor).unwrap();
+    group.all_reduce_sum(&mut tensor).unwrap();
     let n = size as f32;
     let sum = (0..size).sum::<i64>() as f32;
     assert_eq!(floats(&tensor), [sum, n, 2.0 * n, 3.0 * n, 4.0 * n, 5.0 * n]);
     // A view with gaps: only what is seen through it changes.
     let whole = Tensor::ones([2, 3], (Kind::Float, Device::Cpu));
-    processes.all_reduce_sum(&mut whole.slice(1, 0, 2, 1)).unwrap();
+    group.all_reduce_sum(&mut whole.slice(1, 0, 2, 1)).unwrap();
     assert_eq!(floats(&whole), [n, n, 1.0, n, n, 1.0]);
 
     for from in 0..size {
         let mut tensor = Tensor::from_slice(&[rank, 7 * rank]);
-        processes.broadcast(from as usize, &mut tensor).unwrap();
+        group.broadcast(from as usize, &mut tensor).unwrap();
         assert_eq!(Vec::<i64>::try_from(tensor).unwrap(), [from, 7 * from]);
         let bytes = vec![rank as u8; rank as usize];
-        assert_eq!(
-            processes.broadcast_bytes(from as usize, &bytes).unwrap(),
-            vec![from as u8; from as usize]
-        );
+        assert_eq!(group.broadcast_bytes(from as usize, &bytes).unwrap(), vec![from as u8; from as usize]);
     }
 
-    let all = processes.all_gather(&Tensor::from_slice(&[rank as f32, 0.5]).reshape([1, 2])).unwrap();
+    let all = group.all_gather(&Tensor::from_slice(&[rank as f32, 0.5]).reshape([1, 2])).unwrap();
     assert!(all.iter().all(|tensor| tensor.size() == [1, 2]));
     assert_eq!(
         all.iter().map(&floats).collect::<Vec<_>>(),
@@ -83,90 +80,90 @@ fn every_operation(processes: &Processes) -> String {
     // Rank a sends b numbers 10·a + b to rank b, so nothing to rank 0.
     let send: Vec<f64> = (0..size).flat_map(|to| vec![(10 * rank + to) as f64; to as usize]).collect();
     let counts: Vec<i64> = (0..size).collect();
-    let received =
-        processes.all_to_all(&Tensor::from_slice(&send), &counts, &vec![rank; size as usize]).unwrap();
+    let received = group.all_to_all(&Tensor::from_slice(&send), &counts, &vec![rank; size as usize]).unwrap();
     let expected: Vec<f64> =
         (0..size).flat_map(|from| vec![(10 * from + rank) as f64; rank as usize]).collect();
     assert_eq!(Vec::<f64>::try_from(received).unwrap(), expected);
 
     let long = |rank: i64| vec![rank as u8; (rank * 1000) as usize];
-    assert_eq!(processes.gather_bytes(&long(rank)).unwrap(), (0..size).map(long).collect::<Vec<_>>());
-    assert_eq!(processes.gather_bytes(&[]).unwrap(), vec![Vec::<u8>::new(); size as usize]);
+    assert_eq!(group.all_gather_bytes(&long(rank)).unwrap(), (0..size).map(long).collect::<Vec<_>>());
+    assert_eq!(group.all_gather_bytes(&[]).unwrap(), vec![Vec::<u8>::new(); size as usize]);
     let message = |from: i64, to: i64| vec![from as u8; (3 * to + from) as usize];
     let to: Vec<Vec<u8>> = (0..size).map(|to| message(rank, to)).collect();
     assert_eq!(
-        processes.exchange_bytes(&to).unwrap(),
+        group.all_to_all_bytes(&to).unwrap(),
         (0..size).map(|from| message(from, rank)).collect::<Vec<_>>()
     );
 
-    parts(processes);
-    refusals(processes);
-    processes.barrier().unwrap();
-    format!("done, {} bytes", processes.sent())
+    subgroups(group);
+    refusals(group);
+    group.barrier().unwrap();
+    format!("done, {} bytes", group.sent())
 }
 
-/// Halves and single processes, at the same time.
-fn parts(processes: &Processes) {
-    let (rank, size) = (processes.rank(), processes.size());
+/// Subgroups of half the ranks and of a single rank, at the same time.
+fn subgroups(group: &ProcessGroup) {
+    let (rank, size) = (group.rank(), group.size());
     let middle = size / 2;
     let halves = [0..middle, middle..size];
     let mut mine = 0;
     for half in halves.into_iter().filter(|half| !half.is_empty()) {
-        let Some(part) = processes.part("half", half.clone()).unwrap() else { continue };
+        let Some(subgroup) = group.subgroup("half", half.clone()).unwrap() else { continue };
         mine += 1;
-        assert_eq!((part.rank(), part.size()), (rank - half.start, half.len()));
+        assert_eq!((subgroup.rank(), subgroup.size()), (rank - half.start, half.len()));
         let mut tensor = Tensor::from_slice(&[rank as i64]);
-        part.all_reduce_sum(&mut tensor).unwrap();
+        subgroup.all_reduce_sum(&mut tensor).unwrap();
         assert_eq!(tensor.int64_value(&[0]), half.sum::<usize>() as i64);
     }
     assert_eq!(mine, 1);
-    let own = processes.part("own", rank..rank + 1).unwrap().unwrap();
-    assert_eq!((own.rank(), own.size(), own.sent()), (0, 1, processes.sent()));
+    let own = group.subgroup("own", rank..rank + 1).unwrap().unwrap();
+    assert_eq!((own.rank(), own.size(), own.sent()), (0, 1, group.sent()));
 }
 
 /// What contradicts itself is refused before anything is sent, so that the group goes on.
-fn refusals(processes: &Processes) {
-    let size = processes.size();
+fn refusals(group: &ProcessGroup) {
+    let size = group.size();
     let refused = |outcome: Result<(), DistError>| {
         assert!(matches!(outcome, Err(DistError::Argument { .. })), "{outcome:?}");
     };
     let (two, ones) = (Tensor::from_slice(&[1.0_f32, 2.0]), vec![1_i64; size]);
-    refused(processes.broadcast(size, &mut two.copy()));
-    refused(processes.all_to_all(&two.reshape([1, 2]), &ones, &ones).map(drop));
-    refused(processes.all_to_all(&two, &[1], &[]).map(drop));
-    refused(processes.exchange_bytes(&vec![vec![]; size + 1]).map(drop));
-    refused(processes.tree_sum(vec![]).map(drop));
-    refused(processes.tree_sum(vec![two.copy(), two.reshape([2, 1])]).map(drop));
-    refused(processes.part("none", 0..0).map(drop));
-    refused(processes.part("many", 0..size + 1).map(drop));
+    refused(group.broadcast(size, &mut two.copy()));
+    refused(group.all_to_all(&two.reshape([1, 2]), &ones, &ones).map(drop));
+    refused(group.all_to_all(&two, &[1], &[]).map(drop));
+    refused(group.all_to_all_bytes(&vec![vec![]; size + 1]).map(drop));
+    refused(group.tree_sum(vec![]).map(drop));
+    refused(group.tree_sum(vec![two.copy(), two.reshape([2, 1])]).map(drop));
+    refused(group.subgroup("none", 0..0).map(drop));
+    refused(group.subgroup("many", 0..size + 1).map(drop));
 }
 
-/// A sum over parts whose bits depend on the order; tells those of the sum, and what was sent for it.
-fn sum(processes: &Processes, parts: usize, length: i64) -> String {
-    let each = parts / processes.size();
-    let held = processes.rank() * each..(processes.rank() + 1) * each;
-    let part = |part: usize| {
+/// A sum over shards whose bits depend on the order; returns a hash of its bits, and the bytes that this rank sent for
+/// it.
+fn sum(group: &ProcessGroup, shards: usize, length: i64) -> String {
+    let each = shards / group.size();
+    let held = group.rank() * each..(group.rank() + 1) * each;
+    let shard = |shard: usize| {
         let at: Vec<f32> = (0..length).map(|at| at as f32).collect();
-        (Tensor::from_slice(&at) * (part as f64 + 0.7)).sin() * 10_f64.powi(part as i32 % 5 - 2)
+        (Tensor::from_slice(&at) * (shard as f64 + 0.7)).sin() * 10_f64.powi(shard as i32 % 5 - 2)
     };
-    let before = processes.sent();
-    let sum = processes.tree_sum(held.map(part).collect()).unwrap();
+    let before = group.sent();
+    let sum = group.tree_sum(held.map(shard).collect()).unwrap();
     assert_eq!(sum.size(), [length]);
-    let sent = processes.sent() - before;
+    let sent = group.sent() - before;
     let bits = Vec::<f32>::try_from(sum).unwrap();
     let mixed =
         bits.iter().fold(0_u64, |mixed, x| (mixed ^ u64::from(x.to_bits())).wrapping_mul(0x0100_0000_01b3));
-    processes.barrier().unwrap();
+    group.barrier().unwrap();
     format!("{mixed:x} {sent}")
 }
 
 /// Adds up until something happens.
-fn forever(processes: &Processes) {
+fn forever(group: &ProcessGroup) {
     let mut tensor = Tensor::ones([100_000], (Kind::Float, Device::Cpu));
     for turn in 0.. {
         let began = Instant::now();
-        if let Err(error) = processes.all_reduce_sum(&mut tensor) {
-            end(processes, &error, began);
+        if let Err(error) = group.all_reduce_sum(&mut tensor) {
+            end(group, &error, began);
             return;
         }
         if turn == 3 {
@@ -176,50 +173,50 @@ fn forever(processes: &Processes) {
 }
 
 /// Rank `busy` computes for so many milliseconds while the others wait for it.
-fn busy(processes: &Processes, busy: usize, milliseconds: usize) {
-    processes.barrier().unwrap();
+fn busy(group: &ProcessGroup, busy: usize, milliseconds: usize) {
+    group.barrier().unwrap();
     say("going");
-    if processes.rank() == busy {
+    if group.rank() == busy {
         std::thread::sleep(Duration::from_millis(milliseconds as u64));
     }
     let began = Instant::now();
-    let error = processes.barrier().expect_err("somebody is killed");
-    end(processes, &error, began);
+    let error = group.barrier().expect_err("somebody is killed");
+    end(group, &error, began);
 }
 
-fn abort(processes: &Processes, who: usize) {
-    processes.barrier().unwrap();
-    if processes.rank() == who {
+fn abort(group: &ProcessGroup, who: usize) {
+    group.barrier().unwrap();
+    if group.rank() == who {
         say("going");
-        processes.abort();
-        assert!(matches!(processes.barrier(), Err(DistError::Broken { .. })));
+        group.abort();
+        assert!(matches!(group.barrier(), Err(DistError::Broken { .. })));
         say("gave up");
         // Alive, as a process is that still writes what it has.
         std::thread::sleep(Duration::from_secs(2));
         return;
     }
     let began = Instant::now();
-    let error = processes.gather_bytes(b"never").expect_err("somebody gives up");
-    end(processes, &error, began);
+    let error = group.all_gather_bytes(b"never").expect_err("somebody gives up");
+    end(group, &error, began);
 }
 
 /// Dies at the first attempt.
-fn again(processes: &Processes) {
+fn again(group: &ProcessGroup) {
     if std::env::var("TORCHELASTIC_RESTART_COUNT").unwrap() == "0" {
         say("first");
-        processes.barrier().unwrap();
-        assert_ne!(processes.rank(), 1, "on purpose");
-        processes.barrier().expect_err("rank 1 is no more");
+        group.barrier().unwrap();
+        assert_ne!(group.rank(), 1, "on purpose");
+        group.barrier().expect_err("rank 1 is no more");
         panic!("on purpose");
     }
-    say(&every_operation(processes));
+    say(&every_operation(group));
 }
 
 /// Tells a failure, and sees that nothing goes on after it.
-fn end(processes: &Processes, error: &DistError, began: Instant) {
+fn end(group: &ProcessGroup, error: &DistError, began: Instant) {
     let took = began.elapsed().as_secs_f64();
-    assert!(matches!(processes.barrier(), Err(DistError::Broken { .. })));
-    assert!(matches!(processes.part("late", 0..2), Err(DistError::Broken { .. }) | Ok(None)));
+    assert!(matches!(group.barrier(), Err(DistError::Broken { .. })));
+    assert!(matches!(group.subgroup("late", 0..2), Err(DistError::Broken { .. }) | Ok(None)));
     tell(error, took);
 }
 
@@ -232,12 +229,12 @@ fn tell(error: &DistError, took: f64) {
 }
 
 /// Milliseconds of the median turn.
-fn pace(processes: &Processes, length: i64) -> String {
+fn pace(group: &ProcessGroup, length: i64) -> String {
     let tensor = || Tensor::ones([length], (Kind::Float, Device::Cpu));
     let median = |action: &dyn Fn()| {
         let mut times: Vec<f64> = (0..15)
             .map(|_| {
-                processes.barrier().unwrap();
+                group.barrier().unwrap();
                 let began = Instant::now();
                 action();
                 began.elapsed().as_secs_f64() * 1e3
@@ -246,7 +243,7 @@ fn pace(processes: &Processes, length: i64) -> String {
         times.sort_by(f64::total_cmp);
         times[7]
     };
-    let ring = median(&|| processes.all_reduce_sum(&mut tensor()).unwrap());
-    let tree = median(&|| drop(processes.tree_sum(vec![tensor()]).unwrap()));
-    format!("{length} numbers, {} processes: all-reduce {ring:.2} ms, tree {tree:.2} ms", processes.size())
+    let ring = median(&|| group.all_reduce_sum(&mut tensor()).unwrap());
+    let tree = median(&|| drop(group.tree_sum(vec![tensor()]).unwrap()));
+    format!("{length} numbers, {} processes: all-reduce {ring:.2} ms, tree {tree:.2} ms", group.size())
 }

@@ -23,7 +23,7 @@ fn torchrun(task: &str, options: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn torchrun_starts_us_whoever_keeps_the_store() {
+fn torchrun_starts_ranks_whether_it_hosts_the_store_or_not() {
     let port = free_port().to_string();
     for options in [&["--standalone"][..], &["--master-port", &port]] {
         let Some(said) = torchrun("operations", options) else { return };

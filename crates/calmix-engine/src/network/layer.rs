@@ -13,13 +13,13 @@ pub(crate) struct Pass<'a> {
     pub(crate) weights: &'a PassWeights,
     /// Running means and variances.
     pub(crate) statistics: &'a RunningStatistics,
-    /// What BatchNorm normalises by, and what it remembers.
+    /// What BatchNormLayer normalises by, and what it remembers.
     pub(crate) norm: BatchNormMode,
     /// What the running statistics take of the batch, where it is not the network's own share.
     pub(crate) momentum: Option<f64>,
 }
 
-/// What BatchNorm normalises by, and what it remembers.
+/// What BatchNormLayer normalises by, and what it remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchNormMode {
     /// By the batch, moving the running statistics on.
@@ -39,9 +39,9 @@ pub(crate) struct Conv {
     pub(crate) padding: i64,
 }
 
-/// BatchNorm; parameters and statistics are f32 whatever its input is.
+/// BatchNormLayer; parameters and statistics are f32 whatever its input is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct BatchNorm {
+pub(crate) struct BatchNormLayer {
     pub(crate) weight: ParameterId,
     pub(crate) bias: ParameterId,
     pub(crate) statistics: StatisticsId,
@@ -65,7 +65,7 @@ impl Conv {
     }
 }
 
-impl BatchNorm {
+impl BatchNormLayer {
     pub(crate) fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
         let (mean, variance) = pass.statistics.at(self.statistics);
         let (running, training) = match pass.norm {
@@ -81,7 +81,7 @@ impl BatchNorm {
             training,
             pass.momentum.unwrap_or(self.momentum),
             self.epsilon,
-            // cuDNN may choose; its sums are deterministic for BatchNorm.
+            // cuDNN may choose; its sums are deterministic for BatchNormLayer.
             true,
         )
     }
@@ -101,7 +101,7 @@ pub(crate) fn pool(x: &Tensor) -> Result<Tensor, TchError> {
 /// The slope below zero in all Wide ResNets of this field.
 const SLOPE: f64 = 0.1;
 
-/// Leaky ReLU of the output of BatchNorm, which it takes over: only the result stays in memory.
+/// Leaky ReLU of the output of BatchNormLayer, which it takes over: only the result stays in memory.
 ///
 /// The binding's `leaky_relu_` has the slope 0.01 and no other. Its derivative takes one, and is the same
 /// function: `x` where `x > 0`, else `slope·x`. The derivative of that derivative is what the backward pass needs,

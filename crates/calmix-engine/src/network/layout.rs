@@ -5,7 +5,7 @@
 //! and the sum over processes are then operations on whole buffers. Convolution weights stand there as (out,
 //! height, width, in), which is channels-last of the (out, in, height, width) that files have.
 
-use super::layer::{BatchNorm, Conv, Linear};
+use super::layer::{BatchNormLayer, Conv, Linear};
 
 /// The name, shape and start of one parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,9 +30,9 @@ pub enum Init {
 // Deviations are never NaN.
 impl Eq for Init {}
 
-/// The running statistics of one BatchNorm: a mean and a variance a channel.
+/// The running statistics of one BatchNormLayer: a mean and a variance a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Statistics {
+pub struct StatisticsLayer {
     /// The layer's.
     pub name: String,
     /// How many channels.
@@ -53,7 +53,7 @@ pub struct Layout {
     /// In the order the network names them.
     pub parameters: Vec<Parameter>,
     /// In the order the network meets them.
-    pub statistics: Vec<Statistics>,
+    pub statistics: Vec<StatisticsLayer>,
 }
 
 /// Where a parameter stands in the flat buffer: the first of these, then the next.
@@ -112,7 +112,7 @@ impl Layout {
 
 /// Writes down the layers of a network as it is described.
 #[derive(Debug, Default)]
-pub(crate) struct Builder {
+pub(crate) struct LayoutBuilder {
     pub(crate) layout: Layout,
 }
 
@@ -125,7 +125,7 @@ pub(crate) struct ConvShape {
     pub(crate) stride: usize,
 }
 
-impl Builder {
+impl LayoutBuilder {
     /// A convolution, Kaiming normal by fan-out (He et al. 2015; the slope is not counted, as in the peers).
     pub(crate) fn conv(&mut self, name: &str, shape: ConvShape, bias: bool) -> Conv {
         let ConvShape { from, to, side, stride } = shape;
@@ -142,12 +142,12 @@ impl Builder {
         channels: usize,
         momentum: f64,
         epsilon: f64,
-    ) -> BatchNorm {
+    ) -> BatchNormLayer {
         let weight = self.parameter(format!("{name}.weight"), &[channels], Init::Constant(1.0));
         let bias = self.parameter(format!("{name}.bias"), &[channels], Init::Constant(0.0));
-        self.layout.statistics.push(Statistics { name: name.to_owned(), channels });
+        self.layout.statistics.push(StatisticsLayer { name: name.to_owned(), channels });
         let statistics = StatisticsId(self.layout.statistics.len() - 1);
-        BatchNorm { weight, bias, statistics, momentum, epsilon }
+        BatchNormLayer { weight, bias, statistics, momentum, epsilon }
     }
 
     /// A linear layer, Xavier normal (Glorot and Bengio 2010).

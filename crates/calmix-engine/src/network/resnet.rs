@@ -3,8 +3,8 @@
 use tch::{TchError, Tensor};
 
 use super::Output;
-use super::layer::{BatchNorm, Conv, Linear, Pass, pool};
-use super::layout::{Builder, ConvShape};
+use super::layer::{BatchNormLayer, Conv, Linear, Pass, pool};
+use super::layout::{ConvShape, LayoutBuilder};
 
 /// PyTorch's defaults, which torchvision's weights were made with.
 pub(super) const MOMENTUM: f64 = 0.1;
@@ -16,19 +16,19 @@ const EXPANSION: usize = 4;
 #[derive(Debug)]
 pub(super) struct ResNet50 {
     stem: Conv,
-    norm: BatchNorm,
+    norm: BatchNormLayer,
     blocks: Vec<Bottleneck>,
     classifier: Linear,
 }
 
 #[derive(Debug)]
 struct Bottleneck {
-    layers: [(Conv, BatchNorm); 3],
-    shortcut: Option<(Conv, BatchNorm)>,
+    layers: [(Conv, BatchNormLayer); 3],
+    shortcut: Option<(Conv, BatchNormLayer)>,
 }
 
 impl ResNet50 {
-    pub(super) fn new(classes: usize, builder: &mut Builder) -> Self {
+    pub(super) fn new(classes: usize, builder: &mut LayoutBuilder) -> Self {
         let stem = builder.conv("conv1", ConvShape { from: 3, to: 64, side: 7, stride: 2 }, false);
         let norm = builder.batch_norm("bn1", 64, MOMENTUM, EPSILON);
         let mut from = 64;
@@ -59,7 +59,7 @@ impl ResNet50 {
 }
 
 impl Bottleneck {
-    fn new(name: &str, from: usize, inner: usize, stride: usize, builder: &mut Builder) -> Self {
+    fn new(name: &str, from: usize, inner: usize, stride: usize, builder: &mut LayoutBuilder) -> Self {
         let to = inner * EXPANSION;
         let shapes = [
             ConvShape { from, to: inner, side: 1, stride: 1 },
@@ -81,7 +81,8 @@ impl Bottleneck {
     }
 
     fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
-        let norm = |layer: &(Conv, BatchNorm), x: &Tensor| layer.1.forward(&layer.0.forward(x, pass)?, pass);
+        let norm =
+            |layer: &(Conv, BatchNormLayer), x: &Tensor| layer.1.forward(&layer.0.forward(x, pass)?, pass);
         let [first, second, third] = &self.layers;
         let inner = norm(first, x)?.f_relu_()?;
         let inner = norm(second, &inner)?.f_relu_()?;

@@ -1,10 +1,10 @@
 //! Wide ResNets (Zagoruyko and Komodakis 2016), as the semi-supervised literature uses them: pre-activation
-//! blocks, leaky ReLU, BatchNorm with a long memory.
+//! blocks, leaky ReLU, BatchNormLayer with a long memory.
 
 use tch::{TchError, Tensor};
 
-use super::layer::{BatchNorm, Conv, Linear, Pass, leaky_relu, pool};
-use super::layout::{Builder, ConvShape};
+use super::layer::{BatchNormLayer, Conv, Linear, Pass, leaky_relu, pool};
+use super::layout::{ConvShape, LayoutBuilder};
 use super::{FirstBlock, Output};
 
 /// running = 0.999·running + 0.001·batch.
@@ -19,14 +19,14 @@ const STEM: usize = 16;
 /// The depth counts the stem, the convolutions of the blocks and the shortcuts: `d = 1 + s·(2n + 1)`, so that
 /// WRN-28 has three stages of four blocks and WRN-37 four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Shape {
+pub struct WideResNetShape {
     /// d.
     pub depth: usize,
     /// k: the first stage has 16k channels, each next one twice as many.
     pub width: usize,
 }
 
-impl Shape {
+impl WideResNetShape {
     /// How many stages, and how many blocks in each; nothing where no such network exists.
     pub(super) fn stages(self) -> Option<(usize, usize)> {
         let convolutions = self.depth.checked_sub(1)?;
@@ -41,16 +41,16 @@ impl Shape {
 #[derive(Debug)]
 pub(super) struct WideResNet {
     stem: Conv,
-    blocks: Vec<Block>,
-    norm: BatchNorm,
+    blocks: Vec<ResidualBlock>,
+    norm: BatchNormLayer,
     classifier: Linear,
 }
 
 #[derive(Debug)]
-struct Block {
-    norm1: BatchNorm,
+struct ResidualBlock {
+    norm1: BatchNormLayer,
     conv1: Conv,
-    norm2: BatchNorm,
+    norm2: BatchNormLayer,
     conv2: Conv,
     shortcut: Option<Conv>,
     reads: Reads,
@@ -71,10 +71,10 @@ enum Reads {
 
 impl WideResNet {
     pub(super) fn new(
-        shape: Shape,
+        shape: WideResNetShape,
         first: FirstBlock,
         classes: usize,
-        builder: &mut Builder,
+        builder: &mut LayoutBuilder,
     ) -> Option<Self> {
         let (stages, blocks_a_stage) = shape.stages()?;
         let mut from = STEM;
@@ -92,7 +92,12 @@ impl WideResNet {
                     FirstBlock::Torch => Reads::RawBoth,
                 };
                 let name = format!("block{}.layer.{n}", stage + 1);
-                blocks.push(Block::new(&name, ConvShape { from, to, side: 3, stride }, reads, builder));
+                blocks.push(ResidualBlock::new(
+                    &name,
+                    ConvShape { from, to, side: 3, stride },
+                    reads,
+                    builder,
+                ));
                 from = to;
             }
         }
@@ -112,8 +117,8 @@ impl WideResNet {
     }
 }
 
-impl Block {
-    fn new(name: &str, shape: ConvShape, reads: Reads, builder: &mut Builder) -> Self {
+impl ResidualBlock {
+    fn new(name: &str, shape: ConvShape, reads: Reads, builder: &mut LayoutBuilder) -> Self {
         let ConvShape { from, to, stride, .. } = shape;
         let inner = ConvShape { from: to, stride: 1, ..shape };
         Self {
@@ -148,7 +153,7 @@ mod tests {
 
     #[test]
     fn depths_are_read_as_in_the_literature() {
-        let stages = |depth| Shape { depth, width: 2 }.stages();
+        let stages = |depth| WideResNetShape { depth, width: 2 }.stages();
         assert_eq!(stages(10), Some((3, 1)));
         assert_eq!(stages(16), Some((3, 2)));
         assert_eq!(stages(28), Some((3, 4)));

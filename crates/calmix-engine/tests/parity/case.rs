@@ -8,7 +8,7 @@ use calmix_core::method::{BaseLoss, Method};
 use calmix_core::mixup::{Mix, MixLoss, Row};
 use calmix_core::pseudo::{Base, PseudoLabels};
 use calmix_core::smoothing::Smoothing;
-use calmix_engine::engine::{Settings, Snapshot, Weights};
+use calmix_engine::engine::{EngineSnapshot, Settings, Weights};
 use calmix_engine::learn::StepOutput;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
@@ -103,7 +103,7 @@ impl Case {
 
         let read = |name: &str| fs::read(folder.join(name)).expect("what replay.py wrote");
         let ours = run.engine.snapshot().expect("a snapshot");
-        let theirs = Snapshot {
+        let theirs = EngineSnapshot {
             live: read("live.safetensors"),
             ema: read("ema.safetensors"),
             momentum: read("momentum.safetensors"),

@@ -8,8 +8,8 @@ use calmix_core::planner::Planner;
 use calmix_core::pseudo::PseudoLabels;
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::schedule::LearningRate;
-use calmix_dist::Processes;
-use calmix_engine::batch::{Batch, Labelled, Unlabelled};
+use calmix_dist::ProcessGroup;
+use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 use calmix_engine::device::Device;
 use calmix_engine::engine::{Engine, Settings};
 use calmix_engine::error::EngineError;
@@ -110,8 +110,8 @@ impl Views {
     pub(crate) fn batch(&self) -> Batch<'_> {
         Batch {
             step: self.step,
-            labelled: Labelled { ids: &self.ids, labels: &self.labels, pixels: &self.x },
-            unlabelled: Unlabelled { ids: &self.unlabelled_ids, weak: &self.weak, strong: &self.strong },
+            labelled: LabelledRows { ids: &self.ids, labels: &self.labels, pixels: &self.x },
+            unlabelled: UnlabelledRows { ids: &self.unlabelled_ids, weak: &self.weak, strong: &self.strong },
             partition: self.partition.as_ref().expect("a partition"),
         }
     }
@@ -183,7 +183,7 @@ impl Run {
             again = Some(second.pseudo);
             local.shards[0].second.clone_from(&again);
         }
-        let output = engine.learn(&Processes::alone(), &method, observed, &local, rate)?;
+        let output = engine.learn(&ProcessGroup::alone(), &method, observed, &local, rate)?;
         planner.commit(planned);
         Ok(Told { views, rate, plan, again, logits, output })
     }
@@ -202,7 +202,7 @@ pub(crate) fn learn(
     rate: f64,
 ) -> Result<StepOutput, EngineError> {
     let observed = engine.observe(method, batch, plan.shards.iter().any(|shard| !shard.mixes.is_empty()))?;
-    engine.learn(&Processes::alone(), method, observed, plan, rate)
+    engine.learn(&ProcessGroup::alone(), method, observed, plan, rate)
 }
 
 fn flat(matrix: Matrix<'_>) -> Vec<f32> {

@@ -1,9 +1,9 @@
 //! What is seen of a picture.
 
-use calmix_data::augment::{self as data_augment, Evaluation, Filter, First, Strong};
+use calmix_data::augment::{self as data_augment, EvalView, Filter, First, Strong};
 
-use super::field::{choice, section, words};
-use super::limit::{SHARE, SOME, SOME_SHARE, above, from};
+use super::field::limit::{SHARE, SOME, SOME_SHARE, above, from};
+use super::field::{choice, section};
 
 /// The largest side of a view or of a picture before it is cut.
 const LARGEST: f64 = 16_384.0;
@@ -20,13 +20,13 @@ section! {
         /// Pixels of the shorter side before the middle is cut out for evaluation; 0 for `size`.
         fixed evaluation_resize: u32 = 0, from(0.0).to(LARGEST);
         /// The weak view.
-        part weak: Geometry = Geometry::default();
+        part weak: Geometry;
         /// The strong view, before the operations.
-        part strong: Geometry = Geometry::default();
+        part strong: Geometry;
         /// The operations of the strong view.
-        part rand_augment: RandAugment = RandAugment::default();
+        part rand_augment: RandAugment;
         /// The square that is cut out of the strong view.
-        part cutout: Cutout = Cutout::default();
+        part cutout: Cutout;
     }
 }
 
@@ -48,16 +48,22 @@ section! {
         /// How.
         fixed frame: Frame = Frame::Shift;
         /// The widest shift, as a share of the side: reflected padding of so much is cut away again.
+        #[when(frame is Frame::Shift)]
         fixed shift: f64 = 0.125, SHARE;
         /// Whether half of the views are mirrored.
         fixed flip: bool = true;
         /// Whether a shifted view is cut or mirrored first.
+        #[when(frame is Frame::Shift)]
+        #[when(flip is true)]
         fixed first: First = First::Crop;
         /// Pixels a side before a crop.
+        #[when(frame is Frame::Crop)]
         fixed resize: u32 = 256, SOME.to(LARGEST);
         /// Least and greatest share of the picture's area in a resized crop.
+        #[when(frame is Frame::ResizedCrop)]
         fixed area: [f64; 2] = [0.08, 1.0], SOME_SHARE;
         /// Least and greatest ratio of width to height in a resized crop.
+        #[when(frame is Frame::ResizedCrop)]
         fixed ratio: [f64; 2] = [3.0 / 4.0, 4.0 / 3.0], above(0.0);
     }
 }
@@ -100,10 +106,13 @@ section! {
         /// How it is drawn.
         fixed rule: CutoutRule = CutoutRule::Random;
         /// The greatest side of a random square, as a share of the width.
+        #[when(rule is CutoutRule::Random)]
         fixed share: f64 = 0.5, SHARE;
         /// The side of a fixed square, in pixels.
+        #[when(rule is CutoutRule::Fixed)]
         fixed side: u32 = 16, from(0.0).to(LARGEST);
         /// Its colour.
+        #[when(rule is not CutoutRule::None)]
         fixed fill: [u8; 3] = [125, 123, 114];
     }
 }
@@ -117,17 +126,6 @@ choice! {
         Random = "random",
         /// A side of `side` pixels.
         Fixed = "fixed",
-    }
-}
-
-words! {
-    Filter {
-        Bilinear = "bilinear": "A triangle, one pixel to each side.",
-        Bicubic = "bicubic": "Keys' cubic, two pixels to each side.",
-    }
-    First {
-        Crop = "crop": "USB.",
-        Flip = "flip": "Google's FixMatch and TorchSSL.",
     }
 }
 
@@ -151,7 +149,7 @@ impl Augment {
                     CutoutRule::Fixed => data_augment::Cutout::Fixed { side: self.cutout.side, fill },
                 },
             },
-            evaluation: Evaluation {
+            evaluation: EvalView {
                 resize: if self.evaluation_resize == 0 { self.size } else { self.evaluation_resize },
             },
             filter: self.filter,

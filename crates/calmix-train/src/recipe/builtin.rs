@@ -24,7 +24,7 @@ macro_rules! texts {
 
 const RECIPES: &[Builtin] = texts!("":
     "cifar10" "cifar10-released-code" "cifar100" "svhn" "stl10" "imagenet" "webvision"
-    "fashion-mnist" "folder" "desk-fashion-mnist" "desk-cifar10" "desk-folder");
+    "fashion-mnist" "folder" "cpu-fashion-mnist" "cpu-cifar10" "cpu-folder");
 const PRESETS: &[Builtin] = texts!("presets/": "released-code");
 const FAMILIES: &[Builtin] = texts!("augmentations/": "google" "imagenet");
 
@@ -48,7 +48,12 @@ pub(super) fn family(name: &str) -> Option<Layer> {
 /// What was perhaps meant by a name that no recipe has.
 pub(super) fn hint(name: &str) -> String {
     let names = RECIPES.iter().map(|recipe| recipe.name);
-    match nearest(name, names.clone()) {
+    // Or the same name with another prefix, as in `desk-folder` and `cpu-folder`.
+    let other_prefix = |known: &&str| {
+        let name = name.split_once('-').map(|(_, name)| name);
+        name.is_some() && name == known.split_once('-').map(|(_, known)| known)
+    };
+    match nearest(name, names.clone()).or_else(|| names.clone().find(other_prefix)) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
     }

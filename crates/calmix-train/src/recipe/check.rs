@@ -2,8 +2,8 @@
 
 use toml::Value;
 
+use super::field::limit::Limit;
 use super::field::{Field, Kind, Shape};
-use super::limit::Limit;
 use super::nearest::nearest;
 use super::problem::What;
 

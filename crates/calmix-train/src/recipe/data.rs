@@ -3,22 +3,23 @@
 use calmix_core::rng::Seed;
 use calmix_data::prepare::{Cifar100Labels, SourceSpec};
 use calmix_data::source::{idx, labels_csv};
-use calmix_data::split::{Plan, Rule};
+use calmix_data::split::{Rule, SplitPlan};
 
+use super::field::limit::{KEPT, SHARE, SOME, SOME_SHARE, above};
 use super::field::{choice, section};
-use super::limit::{KEPT, SHARE, SOME, SOME_SHARE, above};
 
 section! {
     /// The dataset.
     Data {
         /// What the files are.
-        fixed source: Source = Source::Folder;
+        fixed source: SourceName = SourceName::Folder;
         /// The folder that holds them. No recipe knows it: it is given by a file, the environment or `--set`.
         free path: String = String::new();
         /// The folder that `prepare` wrote; empty for one of the run's own, which is then prepared first.
         free prepared: String = String::new();
         /// Whether images without a label are learnt from: in `labels-csv` those that no row names (otherwise left
         /// out), in `webdataset` those without a class (otherwise an error).
+        #[when(source is SourceName::LabelsCsv | SourceName::Webdataset)]
         fixed unlabelled: bool = true;
         /// The subset that models are judged by; empty if there is none.
         fixed test: String = "test".into();
@@ -31,7 +32,7 @@ section! {
 
 choice! {
     /// What the files of a dataset are.
-    Source {
+    SourceName {
         /// CIFAR-10, binary version.
         Cifar10 = "cifar10",
         /// CIFAR-100, binary version, 100 classes.
@@ -67,10 +68,13 @@ section! {
         /// How the number of labels is given.
         fixed keep: Keep = Keep::PerClass;
         /// How many, of each class or in all.
+        #[when(keep is Keep::PerClass | Keep::Total)]
         fixed count: u64 = 4, SOME;
         /// Which share, where a share is kept.
+        #[when(keep is Keep::Share)]
         fixed share: f64 = 0.1, SOME_SHARE;
         /// The split whose labels are kept, where they are given: a `split.json`.
+        #[when(keep is Keep::Given)]
         free file: String = String::new();
         /// What the draw depends on besides the dataset: the same labels in every run with this number.
         fixed seed: u64 = 0;
@@ -105,34 +109,34 @@ impl Data {
     /// What the files are, as `prepare` takes it.
     pub fn source_spec(&self) -> SourceSpec {
         match self.source {
-            Source::Cifar10 => SourceSpec::Cifar10,
-            Source::Cifar100 => SourceSpec::Cifar100 { labels: Cifar100Labels::Fine },
-            Source::Cifar100Coarse => SourceSpec::Cifar100 { labels: Cifar100Labels::Coarse },
-            Source::Mnist => SourceSpec::Idx { classes: idx::Classes::Digits },
-            Source::FashionMnist => SourceSpec::Idx { classes: idx::Classes::Fashion },
-            Source::Svhn => SourceSpec::Svhn { extra: true },
-            Source::SvhnNoExtra => SourceSpec::Svhn { extra: false },
-            Source::Stl10 => SourceSpec::Stl10,
-            Source::Folder => SourceSpec::Folder,
-            Source::LabelsCsv => SourceSpec::LabelsCsv {
+            SourceName::Cifar10 => SourceSpec::Cifar10,
+            SourceName::Cifar100 => SourceSpec::Cifar100 { labels: Cifar100Labels::Fine },
+            SourceName::Cifar100Coarse => SourceSpec::Cifar100 { labels: Cifar100Labels::Coarse },
+            SourceName::Mnist => SourceSpec::Idx { classes: idx::Classes::Digits },
+            SourceName::FashionMnist => SourceSpec::Idx { classes: idx::Classes::Fashion },
+            SourceName::Svhn => SourceSpec::Svhn { extra: true },
+            SourceName::SvhnNoExtra => SourceSpec::Svhn { extra: false },
+            SourceName::Stl10 => SourceSpec::Stl10,
+            SourceName::Folder => SourceSpec::Folder,
+            SourceName::LabelsCsv => SourceSpec::LabelsCsv {
                 unlisted: if self.unlabelled {
                     labels_csv::Unlisted::Unlabelled
                 } else {
                     labels_csv::Unlisted::LeaveOut
                 },
             },
-            Source::Webdataset => SourceSpec::Webdataset { unlabelled: self.unlabelled },
-            Source::Imagenet => SourceSpec::Imagenet,
-            Source::Webvision => SourceSpec::Webvision,
+            SourceName::Webdataset => SourceSpec::Webdataset { unlabelled: self.unlabelled },
+            SourceName::Imagenet => SourceSpec::Imagenet,
+            SourceName::Webvision => SourceSpec::Webvision,
         }
     }
 }
 
 impl Labels {
     /// How the dataset is split.
-    pub fn plan(&self) -> Plan {
+    pub fn plan(&self) -> SplitPlan {
         let labels = self.count;
-        Plan {
+        SplitPlan {
             seed: Seed(self.seed),
             rule: match self.keep {
                 Keep::PerClass => Rule::PerClass { labels },

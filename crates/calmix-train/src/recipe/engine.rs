@@ -3,12 +3,11 @@
 use std::fmt;
 
 use calmix_engine::device::Device;
-use calmix_engine::network::{Architecture, FirstBlock};
-use calmix_engine::observe::StepKind;
+use calmix_engine::network::Architecture;
 use calmix_engine::precision::Precision;
 use serde::{Deserialize, Serialize};
 
-use super::field::{Form, Kind, Shape, Shaped, Word, choice, words};
+use super::field::{Form, Kind, SettingType, Shape, Word, choice};
 
 /// A value, or `auto`: then it is chosen at the first launch and written into the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,19 +59,7 @@ choice! {
     }
 }
 
-words! {
-    FirstBlock {
-        Google = "google": "The main path begins with the activated input, as in Google's code.",
-        Torch = "torch": "The main path begins with the raw input, as in every port to PyTorch.",
-    }
-    StepKind {
-        Concat = "concat": "A plan from a pass without gradient, then one pass over labelled, mixed, weak and strong rows: \"The final model input includes labeled, unlabeled, and mixup-augmented data\". 17 % more arithmetic than joint, whose step it is while nothing is mixed.",
-        Joint = "joint": "One pass over labelled, weak and strong rows, then one over the mixtures alone.",
-        Lean = "lean": "A plan from a pass without gradient, then one pass over labelled, mixed and strong rows: 0.73 of the arithmetic of joint, 0.63 of that of concat.",
-    }
-}
-
-impl Shaped for OrAuto<Precision> {
+impl SettingType for OrAuto<Precision> {
     fn shape() -> Shape {
         const _: fn(Precision) = |every| match every {
             Precision::F32 | Precision::Bf16 | Precision::F16 => (),
@@ -86,22 +73,12 @@ impl Shaped for OrAuto<Precision> {
     }
 }
 
-impl Shaped for OrAuto<Device> {
+impl SettingType for OrAuto<Device> {
     fn shape() -> Shape {
         Shape::Value(Kind::Form(Form {
             expected: "auto, cpu, cuda, cuda:N (N a number) or mps",
             pattern: "^(auto|cpu|cuda(:[0-9]+)?|mps)$",
             has: |text| text == "auto" || text.parse::<Device>().is_ok(),
-        }))
-    }
-}
-
-impl Shaped for Architecture {
-    fn shape() -> Shape {
-        Shape::Value(Kind::Form(Form {
-            expected: "a network: wrn-10-1, wrn-10-2, wrn-16-2, wrn-28-2, wrn-28-8, wrn-37-2 or resnet-50",
-            pattern: "^(wrn-[0-9]+-[0-9]+|resnet-50)$",
-            has: |text| text.parse::<Architecture>().is_ok(),
         }))
     }
 }

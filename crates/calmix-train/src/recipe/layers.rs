@@ -11,12 +11,12 @@ use toml::Value;
 
 use super::builtin::{self, builtin};
 use super::check::check;
-use super::combination::{Found, combinations};
 use super::engine::OrAuto;
-use super::idle::idle;
 use super::layer::{Layer, Setting};
 use super::origin::{Origin, Place};
 use super::problem::{Problem, RecipeError, Warning, What};
+use super::rules::{RuleViolation, check_rules};
+use super::unused_keys::unused_keys;
 use super::value::{self, Leaves, find};
 use super::{Recipe, resume};
 
@@ -121,8 +121,8 @@ impl Layers {
         }
         let recipe = value::recipe(&leaves).map_err(|error| unexpected(&error))?;
         let mut resolved = Resolved { recipe, warnings: Vec::new(), leaves, origins };
-        resolved.drop_idle(&defaults)?;
-        resolved.combine()?;
+        resolved.reset_unused(&defaults)?;
+        resolved.check_rules()?;
         Ok(resolved)
     }
 
@@ -178,7 +178,12 @@ impl Resolved {
         value::document(&self.leaves, &|_| None)
     }
 
-    /// The same, with a comment after each value that says where it came from.
+    /// The same as JSON, with an object for each section.
+    pub fn to_json(&self) -> serde_json::Value {
+        value::json(&self.leaves)
+    }
+
+    /// As TOML, with a comment after each value that says where it came from.
     pub fn to_toml_with_origins(&self) -> String {
         value::document(&self.leaves, &|path| Some(self.origin(path).to_string()))
     }
@@ -219,8 +224,8 @@ impl Resolved {
     }
 
     /// Resets what has no effect, so that recipes that do the same are the same.
-    fn drop_idle(&mut self, defaults: &Leaves) -> Result<(), RecipeError> {
-        for (path, why) in idle(&self.recipe) {
+    fn reset_unused(&mut self, defaults: &Leaves) -> Result<(), RecipeError> {
+        for (path, why) in unused_keys(&self.recipe, &self.leaves) {
             let (Some(value), Some(default)) = (self.leaves.get_mut(&path), defaults.get(&path)) else {
                 continue;
             };
@@ -235,18 +240,18 @@ impl Resolved {
         Ok(())
     }
 
-    fn combine(&mut self) -> Result<(), RecipeError> {
+    fn check_rules(&mut self) -> Result<(), RecipeError> {
         let mut problems = Vec::new();
-        for found in combinations(&self.recipe) {
-            let (Found::Wrong(path, why) | Found::Odd(path, why)) = &found;
+        for violation in check_rules(&self.recipe) {
+            let (RuleViolation::Error(path, why) | RuleViolation::Warning(path, why)) = &violation;
             let (path, why) = ((*path).to_owned(), why.clone());
             let (origin, value) = (self.origin(&path), self.leaves.get(&path));
             let value = value.map(Value::to_string).unwrap_or_default();
-            match found {
-                Found::Wrong(..) => {
+            match violation {
+                RuleViolation::Error(..) => {
                     problems.push(Problem { path, origin, what: What::Rule { value, rule: why } });
                 }
-                Found::Odd(..) => self.warnings.push(Warning { path, value, origin, why }),
+                RuleViolation::Warning(..) => self.warnings.push(Warning { path, value, origin, why }),
             }
         }
         if problems.is_empty() { Ok(()) } else { Err(RecipeError { problems }) }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use calmix_data::loader::{self as data_loader, Workers};
 
+use super::field::limit::{SHARE, SOME, from};
 use super::field::{choice, section};
-use super::limit::{SHARE, SOME, from};
 
 section! {
     /// Who makes the batches. None of it changes a byte of them.
-    Loader {
+    LoaderSection {
         /// Worker threads of a process; 0 for one per core, shared among the processes of a machine.
         free workers: u32 = 0, from(0.0).to(4096.0);
         /// How many batches may be in the making or waiting.
@@ -20,15 +20,16 @@ section! {
         /// Megabytes of decoded pictures to keep in memory, shared among the processes of a machine; 0 for none.
         free memory: u64 = 1024;
         /// What becomes of a corrupt sample.
-        free on_corrupt: OnCorrupt = OnCorrupt::Skip;
+        free on_corrupt: CorruptPolicy = CorruptPolicy::Skip;
         /// The largest share of the samples seen that may be skipped.
+        #[when(on_corrupt is CorruptPolicy::Skip)]
         free corrupt_share: f64 = 0.001, SHARE;
     }
 }
 
 choice! {
     /// What becomes of a corrupt sample.
-    OnCorrupt {
+    CorruptPolicy {
         /// Another takes its place by a fixed rule, and it is counted.
         Skip = "skip",
         /// The run stops and names it.
@@ -36,7 +37,7 @@ choice! {
     }
 }
 
-impl Loader {
+impl LoaderSection {
     /// The workers of one of so many processes of a machine.
     pub fn workers(&self, processes: usize) -> Workers {
         let some = |number: u32, otherwise| NonZeroUsize::new(number as usize).unwrap_or(otherwise);
@@ -52,8 +53,8 @@ impl Loader {
     /// What becomes of a corrupt sample.
     pub fn corrupt(&self) -> data_loader::OnCorrupt {
         match self.on_corrupt {
-            OnCorrupt::Skip => data_loader::OnCorrupt::Skip { share: self.corrupt_share },
-            OnCorrupt::Stop => data_loader::OnCorrupt::Stop,
+            CorruptPolicy::Skip => data_loader::OnCorrupt::Skip { share: self.corrupt_share },
+            CorruptPolicy::Stop => data_loader::OnCorrupt::Stop,
         }
     }
 }

@@ -1,17 +1,7 @@
 //! How a run is watched and kept: evaluation, checkpoints, log, and which model is the result.
 
-use super::field::{choice, section, words};
-use super::limit::{SOME, from};
-use crate::evaluate::Selection;
-
-words! {
-    Selection {
-        Last = "last": "The averaged model of the last step.",
-        Median = "median": "The median figure of the last evaluations (20 unless `evaluate.window` says otherwise), as in Google's code.",
-        BestValidation = "best-validation": "The best one on the labels held out for validation.",
-        BestTest = "best-test": "The best one on the test subset, as in USB, TorchSSL and the released code: every table then says so.",
-    }
-}
+use super::field::limit::{SOME, from};
+use super::field::{choice, section};
 
 section! {
     /// When and how models are judged.
@@ -31,7 +21,7 @@ section! {
 
 section! {
     /// When the state of a run is kept.
-    Checkpoint {
+    CheckpointSection {
         /// Steps from one checkpoint to the next.
         free every: u64 = 1024, SOME;
         /// How many are kept.

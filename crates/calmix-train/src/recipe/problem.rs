@@ -76,16 +76,6 @@ pub struct Warning {
     pub why: String,
 }
 
-/// A word that means nothing here.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is not known; expected {expected}")]
-pub struct UnknownWord {
-    /// The word.
-    pub found: String,
-    /// What it should have been.
-    pub expected: &'static str,
-}
-
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, origin, what } = self;

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::Recipe;
 use super::builtin::builtin;
+use super::field::limit::Limit;
 use super::field::{Field, Kind, Shape};
-use super::limit::Limit;
 use super::value;
 
 /// The schema of a recipe file, draft 2020-12, with every description and default.

@@ -7,12 +7,12 @@ use calmix_engine::observe::StepKind;
 use calmix_engine::precision::Precision;
 
 use super::engine::{BatchNorm, OrAuto, network};
-use super::field::{choice, section, words};
-use super::limit::{KEPT, SOME, above, from};
+use super::field::limit::{KEPT, SOME, above, from};
+use super::field::{choice, section};
 
 section! {
     /// The network.
-    Network {
+    NetworkSection {
         /// Which one.
         fixed name: Architecture = network("wrn-28-2");
         /// The first block of the later stages of a wide residual network; `resnet-50` has only one form.
@@ -50,12 +50,14 @@ section! {
         /// written into the run.
         fixed shards: u32 = 0, from(0.0).to(65_536.0);
         /// Over which rows batch normalisation takes its statistics.
+        #[when(shards is not 1)]
         fixed batch_norm: BatchNorm = BatchNorm::Shard;
         /// Seconds that processes wait for each other before they give up.
         free timeout: f64 = 600.0, above(0.0).to(1e6);
         /// What happens when a loss or a gradient is not finite.
         free non_finite: NonFinite = NonFinite::Stop;
         /// How many such steps may be skipped before the run stops after all.
+        #[when(non_finite is NonFinite::Skip)]
         free non_finite_skips: u32 = 10, SOME;
     }
 }
@@ -93,12 +95,5 @@ section! {
     Ema {
         /// How much of the average each step keeps.
         fixed decay: f64 = 0.999, KEPT;
-    }
-}
-
-words! {
-    LearningRate {
-        Cosine = "cosine": "lr·cos(7πk/16K), from lr to 0.195·lr: FixMatch and its successors.",
-        Constant = "constant": "The same at every step.",
     }
 }

@@ -30,18 +30,23 @@ pub(super) fn find(path: &str) -> Option<&'static Field> {
 /// The values of a recipe.
 pub(super) fn of(recipe: &Recipe) -> Result<Leaves, toml::ser::Error> {
     let mut leaves = Leaves::new();
-    flatten(Table::try_from(recipe)?, "", &mut leaves);
+    flatten(Recipe::fields(), "", &Table::try_from(recipe)?, &mut leaves);
     Ok(leaves)
 }
 
-fn flatten(table: Table, prefix: &str, leaves: &mut Leaves) {
-    for (name, value) in table {
-        let path = format!("{prefix}{name}");
-        match value {
-            Value::Table(inner) => flatten(inner, &format!("{path}."), leaves),
-            value => {
-                leaves.insert(path, value);
+fn flatten(fields: &'static [Field], prefix: &str, table: &Table, leaves: &mut Leaves) {
+    for field in fields {
+        let path = format!("{prefix}{}", field.name);
+        // The keys of a rule are inside its value.
+        let table = field.rule.map_or(Some(table), |rule| table.get(rule)?.as_table());
+        match (table.and_then(|table| table.get(field.name)), (field.shape)()) {
+            (Some(Value::Table(table)), Shape::Section(inner)) => {
+                flatten(inner, &format!("{path}."), table, leaves);
             }
+            (Some(value), Shape::Value(_)) => {
+                leaves.insert(path, value.clone());
+            }
+            _ => {}
         }
     }
 }
@@ -59,9 +64,32 @@ fn nested(fields: &'static [Field], prefix: &str, leaves: &Leaves) -> Table {
             Shape::Section(inner) => Some(Value::Table(nested(inner, &format!("{path}."), leaves))),
             Shape::Value(_) => leaves.get(&path).cloned(),
         };
-        table.extend(value.map(|value| (field.name.to_owned(), value)));
+        let Some(value) = value else { continue };
+        let mut table = &mut table;
+        if let Some(rule) = field.rule {
+            let keys = table.entry(rule).or_insert_with(|| Value::Table(Table::new()));
+            let Value::Table(keys) = keys else { continue };
+            table = keys;
+        }
+        table.insert(field.name.to_owned(), value);
     }
     table
+}
+
+/// The values as a JSON document with an object for each section.
+pub(super) fn json(leaves: &Leaves) -> serde_json::Value {
+    let mut document = serde_json::Map::new();
+    for (path, value) in leaves {
+        let (sections, key) = path.rsplit_once('.').unwrap_or(("", path));
+        let mut object = &mut document;
+        for section in sections.split('.').filter(|section| !section.is_empty()) {
+            let inner = object.entry(section).or_insert_with(|| serde_json::Map::new().into());
+            let Some(inner) = inner.as_object_mut() else { return serde_json::Value::Null };
+            object = inner;
+        }
+        object.insert(key.to_owned(), serde_json::to_value(value).unwrap_or_default());
+    }
+    document.into()
 }
 
 /// The values as a TOML document, in the order in which keys are declared; `note` becomes a comment after a value.

@@ -7,7 +7,7 @@
 //! | `samples-0.safetensors` and so on | margins and FlexMatch's labels of the unlabelled samples of each shard |
 //! | `state.json` | the method's statistics, counters, the history of evaluations |
 //! | `best.safetensors` | the best model so far, where the best one is the result |
-//! | `recipe.toml` | the recipe, so that a change can be told key by key |
+//! | `recipe.toml` | the recipe, so that a resumed run can name each key that changed |
 
 use calmix_core::method::MethodState;
 use calmix_data::loader::Tally;
@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{StateProblem, TrainError};
 use super::layout::{ParallelLayout, local_shards};
-use super::sample_files::{read_labelled, read_shard, write_labelled, write_shard};
 use super::train_loop::TrainState;
-use crate::checkpoint::Checkpoint;
-use crate::events::{Evaluation, Finished, Starvation};
+use calmix_run::checkpoint::Checkpoint;
+use calmix_run::events::{Evaluation, Finished, Starvation};
+use calmix_run::sample_files::{SampleFileError, read_labelled, read_shard, write_labelled, write_shard};
 
 const LIVE: &str = "live.safetensors";
 const EMA: &str = "ema.safetensors";
@@ -32,7 +32,7 @@ pub(super) const RECIPE: &str = "recipe.toml";
 
 /// What a run knows besides its network and its samples.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Progress {
+pub(super) struct RunProgress {
     pub(super) starvation: Starvation,
     pub(super) tally: Tally,
     pub(super) history: Vec<Evaluation>,
@@ -50,7 +50,7 @@ pub(super) struct Best {
 /// `state.json`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct State {
+struct StateFile {
     method: MethodState,
     loss_scale: LossScale,
     non_finite_skips: u32,
@@ -63,7 +63,7 @@ struct State {
 }
 
 /// The files of a checkpoint by name.
-pub(super) type Files = Vec<(String, Vec<u8>)>;
+pub(super) type NamedFiles = Vec<(String, Vec<u8>)>;
 
 /// The file with the samples of a shard.
 fn samples_of(shard: usize) -> String {
@@ -82,7 +82,7 @@ pub(super) fn sample_files(
     step: u64,
     layout: &ParallelLayout,
     state: &TrainState,
-) -> Result<Files, TrainError> {
+) -> Result<NamedFiles, TrainError> {
     let bad = |problem: StateProblem| TrainError::State { step, problem };
     let shards = layout.local().zip(&state.samples.shards);
     shards
@@ -96,12 +96,12 @@ pub(super) fn sample_files(
 pub(super) fn files(
     step: u64,
     train: &TrainState,
-    progress: &Progress,
+    progress: &RunProgress,
     recipe: &str,
-) -> Result<Files, TrainError> {
+) -> Result<NamedFiles, TrainError> {
     let bad = |problem: StateProblem| TrainError::State { step, problem };
-    let engine_state::Snapshot { live, ema, momentum, loss_scale } = train.engine.snapshot()?;
-    let state = State {
+    let engine_state::EngineSnapshot { live, ema, momentum, loss_scale } = train.engine.snapshot()?;
+    let state = StateFile {
         method: train.method.clone(),
         loss_scale,
         non_finite_skips: train.skips,
@@ -131,11 +131,11 @@ pub(super) fn restore(
     checkpoint: &Checkpoint,
     layout: &ParallelLayout,
     train: &mut TrainState,
-) -> Result<Progress, TrainError> {
+) -> Result<RunProgress, TrainError> {
     let step = checkpoint.step();
-    let bad = |problem: StateProblem| TrainError::State { step, problem };
+    let bad = |error: SampleFileError| TrainError::State { step, problem: error.into() };
     let state = state(checkpoint)?;
-    train.engine.restore(&engine_state::Snapshot {
+    train.engine.restore(&engine_state::EngineSnapshot {
         live: checkpoint.bytes(LIVE)?,
         ema: checkpoint.bytes(EMA)?,
         momentum: checkpoint.bytes(MOMENTUM)?,
@@ -151,7 +151,7 @@ pub(super) fn restore(
     train.skips = state.non_finite_skips;
     let best =
         state.best_step.map(|step| Ok::<_, TrainError>(Best { step, weights: checkpoint.bytes(BEST)? }));
-    Ok(Progress {
+    Ok(RunProgress {
         starvation: state.starvation,
         tally: Tally { seen: state.samples_seen, skipped: state.samples_skipped },
         history: state.history,
@@ -166,8 +166,8 @@ pub(super) fn finished(checkpoint: &Checkpoint) -> Result<Option<Finished>, Trai
 }
 
 /// The weights of a checkpoint: the trained ones, their average.
-pub(super) fn weights(checkpoint: &Checkpoint) -> Result<engine_state::Snapshot, TrainError> {
-    Ok(engine_state::Snapshot {
+pub(super) fn weights(checkpoint: &Checkpoint) -> Result<engine_state::EngineSnapshot, TrainError> {
+    Ok(engine_state::EngineSnapshot {
         live: checkpoint.bytes(LIVE)?,
         ema: checkpoint.bytes(EMA)?,
         momentum: checkpoint.bytes(MOMENTUM)?,
@@ -175,7 +175,7 @@ pub(super) fn weights(checkpoint: &Checkpoint) -> Result<engine_state::Snapshot,
     })
 }
 
-fn state(checkpoint: &Checkpoint) -> Result<State, TrainError> {
+fn state(checkpoint: &Checkpoint) -> Result<StateFile, TrainError> {
     let step = checkpoint.step();
     serde_json::from_slice(&checkpoint.bytes(STATE)?)
         .map_err(|error| TrainError::State { step, problem: error.into() })

@@ -9,12 +9,14 @@ use calmix_data::error::DataError;
 use calmix_data::loader::LoadError;
 use calmix_dist::DistError;
 use calmix_engine::error::EngineError;
+use calmix_run::error::FileError;
+use calmix_run::sample_files::SampleFileError;
 
-use crate::checkpoint::CheckpointError;
-use crate::evaluate::{PredictionsError, TensorsError};
 use crate::recipe::{Difference, RecipeError};
-use crate::run::RunError;
-use crate::sink::SinkError;
+use calmix_run::checkpoint::CheckpointError;
+use calmix_run::evaluate::{PredictionsError, TensorsError};
+use calmix_run::run::RunError;
+use calmix_run::sink::SinkError;
 
 /// Why a run stopped, or did not begin. What was kept before stays as it is.
 #[derive(Debug, thiserror::Error)]
@@ -26,9 +28,12 @@ pub enum TrainError {
     /// The folder of the run.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// A file of the dataset or of the run.
+    /// A file of the dataset.
     #[error(transparent)]
-    File(#[from] DataError),
+    Data(#[from] DataError),
+    /// A file of the run.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// Its checkpoints.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -44,7 +49,7 @@ pub enum TrainError {
     /// The engine; also a loss that is not finite.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// Somebody who is told what happens.
+    /// A sink.
     #[error(transparent)]
     Sink(#[from] SinkError),
     /// Predictions.
@@ -63,9 +68,9 @@ pub enum TrainError {
         /// What is wrong.
         problem: StateProblem,
     },
-    /// The run was stopped before its recipe was written.
+    /// The run stopped before it wrote its recipe.
     #[error("{}: this run was stopped before it began; begin it again with its recipe", .path.display())]
-    Unborn {
+    NotBegun {
         /// Its folder.
         path: PathBuf,
     },
@@ -102,46 +107,46 @@ pub enum TrainError {
         /// How many steps were skipped.
         skips: u32,
     },
-    /// Another process, or the way to it.
+    /// A process group failed: another process, or the connection to it.
     #[error(transparent)]
     Processes(#[from] DistError),
-    /// Another process failed at something that all do together, and says so.
+    /// Another process failed and sent its error as text.
     #[error("process {process}: {problem}")]
-    Elsewhere {
-        /// Which one.
+    RemoteError {
+        /// Its rank.
         process: usize,
-        /// What it says.
+        /// Its error.
         problem: String,
     },
-    /// What another process sent cannot be read.
-    #[error("another process of this run sent what is no message{}; do all run the same calmix?", because(.0.as_ref()))]
-    Garbled(Option<serde_json::Error>),
-    /// A process that would train something else.
+    /// Another process sent a message that this one cannot read.
+    #[error("another process of this run sent an unreadable message{}; do all run the same calmix?", because(.0.as_ref()))]
+    UnreadableMessage(Option<serde_json::Error>),
+    /// A process would train another run than process 0.
     #[error(
         "process {process} has another {what} than process 0: {there} instead of {here}; start all processes with the same \
          calmix, the same arguments and the same data"
     )]
-    Stranger {
-        /// Which one.
+    DifferentRun {
+        /// Its rank.
         process: usize,
         /// What differs.
         what: &'static str,
-        /// With process 0.
+        /// The value of process 0.
         here: String,
-        /// With the other.
+        /// The value of the other process.
         there: String,
     },
-    /// Processes that no longer do the same thing.
+    /// Processes no longer have the same step or the same weights.
     #[error(
         "step {step}: {} of {of} processes another {what} than the others; its memory or its arithmetic may be at fault: \
          resume the run from its last checkpoint, on another machine if it happens again", have(.processes)
     )]
-    Astray {
+    Diverged {
         /// The step.
         step: u64,
         /// What differs.
         what: &'static str,
-        /// Who is in the minority; all but the first where there is none.
+        /// The processes in the minority; all but the first if there is no majority.
         processes: Vec<usize>,
         /// How many there are.
         of: usize,
@@ -173,7 +178,7 @@ pub enum StateProblem {
     Tensors(#[from] TensorsError),
     /// Its samples.
     #[error(transparent)]
-    Samples(#[from] StateError),
+    Samples(#[from] SampleFileError),
     /// Its JSON.
     #[error("its state cannot be read: {0}")]
     Json(#[from] serde_json::Error),

@@ -14,7 +14,7 @@ use calmix_core::pseudo::{Base, BaseState, PseudoLabels, Sums};
 use super::error::TrainError;
 use super::layout::{GroupMembership, ParallelLayout};
 use super::sync::{BatchStatus, Heartbeat};
-use super::visits::Visits;
+use super::visits::ShardVisits;
 use super::wire::{Decoder, Encoder};
 
 /// What a process knows after it has heard the others.
@@ -53,7 +53,7 @@ pub(super) struct BatchRows<'a> {
 pub(super) fn gather<'a>(
     layout: &ParallelLayout,
     seen: Observation<'a>,
-    visits: &'a Visits,
+    visits: &'a ShardVisits,
     heartbeat: Heartbeat,
     status: &BatchStatus,
 ) -> Result<Gathered<'a>, TrainError> {
@@ -81,11 +81,11 @@ pub(super) fn gather<'a>(
     let (mut heartbeats, mut statuses, mut sums) = (Vec::new(), Vec::new(), Vec::new());
     let (mut labelled_ids, mut margins) = (Vec::new(), Vec::new());
     let mut rows = GroupRows::like(&seen, visits);
-    for message in layout.processes.gather_equal(&message.bytes())? {
+    for message in layout.processes.all_gather_fixed(&message.bytes())? {
         let mut message = Decoder::new(&message);
-        let garbled = || TrainError::Garbled(None);
-        heartbeats.push(Heartbeat::read(&message.list::<u8>()?).ok_or_else(garbled)?);
-        statuses.push(<[u64; 3]>::try_from(message.list()?).map_err(|_| garbled())?);
+        let unreadable = || TrainError::UnreadableMessage(None);
+        heartbeats.push(Heartbeat::read(&message.list::<u8>()?).ok_or_else(unreadable)?);
+        statuses.push(<[u64; 3]>::try_from(message.list()?).map_err(|_| unreadable())?);
         message.read(&mut labelled_ids)?;
         message.read(&mut margins)?;
         for _ in layout.local() {
@@ -116,7 +116,7 @@ pub(super) fn gather<'a>(
 fn gather_group<'a>(
     group: &GroupMembership,
     seen: &Observation<'a>,
-    visits: &'a Visits,
+    visits: &'a ShardVisits,
 ) -> Result<GroupRows<'a>, TrainError> {
     if group.processes.size() == 1 {
         return Ok(GroupRows::lent(seen, visits, group));
@@ -138,14 +138,14 @@ fn gather_shards(group: &GroupMembership, mut message: Vec<u8>) -> Result<Vec<Ve
     let most = group.members().iter().map(Range::len).max().unwrap_or(0);
     let own = group.shards().len().max(1);
     message.resize(message.len() / own * most, 0);
-    Ok(group.processes.gather_equal(&message)?)
+    Ok(group.processes.all_gather_fixed(&message)?)
 }
 
 /// The rows of some of this process's shards, shard by shard.
 fn encode_rows(
     message: &mut Encoder,
     seen: &Observation<'_>,
-    visits: &Visits,
+    visits: &ShardVisits,
     shards: Range<usize>,
     group: &GroupMembership,
 ) {
@@ -167,7 +167,7 @@ fn encode_side(message: &mut Encoder, rows: &Rows<'_>) {
 
 impl<'a> GroupRows<'a> {
     /// The rows of a group that this process runs alone.
-    fn lent(seen: &Observation<'a>, visits: &Visits, group: &GroupMembership) -> Self {
+    fn lent(seen: &Observation<'a>, visits: &ShardVisits, group: &GroupMembership) -> Self {
         let [x, u] = group.local_rows();
         let visits = visits.shards.get(group.local.clone()).unwrap_or_default();
         let apm: Option<Vec<&[f32]>> = visits.iter().map(|visit| visit.apm.as_deref()).collect();
@@ -186,7 +186,7 @@ impl<'a> GroupRows<'a> {
     }
 
     /// No rows yet, of the same kind as these.
-    fn like(seen: &Observation<'_>, visits: &Visits) -> Self {
+    fn like(seen: &Observation<'_>, visits: &ShardVisits) -> Self {
         let averages = visits.shards.first().is_some_and(|visit| visit.apm.is_some());
         Self { apm: averages.then(Vec::new), widths: widths(seen), ..Self::default() }
     }
@@ -228,7 +228,7 @@ impl BatchRows<'_> {
 
     fn rows(&self, [classes, features]: [usize; 2]) -> Result<Rows<'_>, TrainError> {
         let matrix = |numbers, width| {
-            Matrix::new(numbers, self.ids.len(), width).map_err(|_| TrainError::Garbled(None))
+            Matrix::new(numbers, self.ids.len(), width).map_err(|_| TrainError::UnreadableMessage(None))
         };
         Ok(Rows {
             ids: &self.ids,
@@ -253,7 +253,7 @@ pub(super) fn gather_again(
     }
     let (classes, mut sums, mut logits) = (seen.classes(), Vec::new(), Vec::new());
     let mut is_finite = true;
-    for message in layout.processes.gather_equal(&message.bytes())? {
+    for message in layout.processes.all_gather_fixed(&message.bytes())? {
         let mut message = Decoder::new(&message);
         for _ in layout.local() {
             let (x, u): (Vec<f32>, Vec<f32>) = (message.list()?, message.list()?);
@@ -269,7 +269,7 @@ pub(super) fn gather_again(
 }
 
 fn matrix(numbers: &[f32], width: usize) -> Result<Matrix<'_>, TrainError> {
-    Matrix::new(numbers, numbers.len() / width.max(1), width).map_err(|_| TrainError::Garbled(None))
+    Matrix::new(numbers, numbers.len() / width.max(1), width).map_err(|_| TrainError::UnreadableMessage(None))
 }
 
 fn widths(seen: &Observation<'_>) -> [usize; 2] {

@@ -3,23 +3,28 @@
 
 use std::path::Path;
 
-use calmix_data::error::{DataError, Problem};
-use calmix_dist::Processes;
+use calmix_dist::ProcessGroup;
+use calmix_run::error::{FileError, FileProblem};
 
 use super::checkpoint_files::is_read_by;
+use super::collect_results::{all_gather_results, broadcast_result};
 use super::error::TrainError;
-use super::together::{from_all, from_first};
-use crate::checkpoint::{Checkpoint, CheckpointError, Fault, Found, Skipped, newest, steps};
+use calmix_run::checkpoint::{
+    Checkpoint, CheckpointError, Fault, FoundCheckpoint, SkippedCheckpoint, newest, steps,
+};
 
 /// Finds the newest checkpoint in a folder of checkpoints that every process can use; none if there are no checkpoints.
-pub(super) fn find_checkpoint(processes: &Processes, folder: &Path) -> Result<Option<Found>, TrainError> {
+pub(super) fn find_checkpoint(
+    processes: &ProcessGroup,
+    folder: &Path,
+) -> Result<Option<FoundCheckpoint>, TrainError> {
     let (rank, size) = (processes.rank(), processes.size());
     if size == 1 {
         return Ok(newest(folder)?);
     }
     let listed = (rank == 0).then(|| steps(folder).map(|steps| steps.into_iter().collect::<Vec<u64>>()));
     let mut skipped = Vec::new();
-    for step in from_first(processes, listed)?.into_iter().rev() {
+    for step in broadcast_result(processes, listed)?.into_iter().rev() {
         let own = Checkpoint::of_files(folder, step, |name, identity| {
             let shards = identity.groups as usize * identity.shards as usize;
             is_read_by(name, shards, rank, size)
@@ -31,13 +36,13 @@ pub(super) fn find_checkpoint(processes: &Processes, folder: &Path) -> Result<Op
                 Err(CheckpointError::OtherFormat { path: path.clone(), format: *format })
             }
         };
-        let damage = from_all(processes, said)?.into_iter().flatten().next();
+        let damage = all_gather_results(processes, said)?.into_iter().flatten().next();
         match (own, damage) {
-            (Ok(checkpoint), None) => return Ok(Some(Found { checkpoint, skipped })),
-            (Err(Fault::Damaged(reason)), _) => skipped.push(Skipped { step, reason }),
+            (Ok(checkpoint), None) => return Ok(Some(FoundCheckpoint { checkpoint, skipped })),
+            (Err(Fault::Damaged(reason)), _) => skipped.push(SkippedCheckpoint { step, reason }),
             (_, damage) => {
-                let problem = Problem::Content(damage.unwrap_or_default());
-                skipped.push(Skipped { step, reason: DataError::new(folder, problem) });
+                let problem = FileProblem::Content(damage.unwrap_or_default());
+                skipped.push(SkippedCheckpoint { step, reason: FileError::new(folder, problem) });
             }
         }
     }

@@ -2,37 +2,40 @@
 
 use std::collections::BTreeMap;
 
-use calmix_data::error::{DataError, Problem};
-use calmix_engine::engine::Snapshot as EngineSnapshot;
+use calmix_engine::engine::EngineSnapshot;
+use calmix_run::error::{FileError, FileProblem};
 
+use super::Outcome;
 use super::checkpoint_files::Best;
+use super::collect_results::broadcast_result;
 use super::error::TrainError;
-use super::judge::{Care, judge};
-use super::together::from_first;
+use super::evaluate::{EvalMode, evaluate_model};
 use super::train_loop::TrainLoop;
-use super::{Outcome, RunResult};
-use crate::evaluate::{Scaling, Selection, select};
-use crate::events::{Event, Finished, Model};
-use crate::run::RunFile;
+use calmix_run::evaluate::{Scaling, Selection, select};
+use calmix_run::events::{EvalModel, Event, Finished};
+use calmix_run::result::RunResult;
+use calmix_run::run::RunFile;
 
 impl TrainLoop<'_> {
-    /// Judges the network as it is; the temperature of its average, if one was fitted.
-    pub(super) fn evaluate(&mut self, care: Care) -> Result<Option<Scaling>, TrainError> {
+    /// Evaluates the network as it is; the temperature of its average, if one was fitted.
+    pub(super) fn evaluate(&mut self, mode: EvalMode) -> Result<Option<Scaling>, TrainError> {
         let recipe = &self.resolved.recipe;
-        let models = if recipe.evaluate.online { &[Model::Ema, Model::Live][..] } else { &[Model::Ema] };
+        let models =
+            if recipe.evaluate.online { &[EvalModel::Ema, EvalModel::Live][..] } else { &[EvalModel::Ema] };
         let mut scaling = None;
         for &model in models {
             let (engine, step) = (&self.state.engine, self.step);
-            let verdict = judge(engine, &self.layout.processes, recipe, &self.material, (step, model), care)?;
-            for seen in &verdict.predictions {
-                self.record.predictions(seen)?;
+            let output =
+                evaluate_model(engine, &self.layout.processes, recipe, &self.data, (step, model), mode)?;
+            for seen in &output.predictions {
+                self.events.predictions(seen)?;
             }
-            for evaluation in verdict.evaluations {
-                self.record.event(&Event::Evaluation(Box::new(evaluation.clone())))?;
+            for evaluation in output.evaluations {
+                self.events.event(&Event::Evaluation(Box::new(evaluation.clone())))?;
                 self.progress.history.push(evaluation);
             }
-            if model == Model::Ema {
-                scaling = verdict.scaling;
+            if model == EvalModel::Ema {
+                scaling = output.scaling;
             }
         }
         let best = select(recipe.selection, recipe.evaluate.window as usize, &self.progress.history);
@@ -47,11 +50,11 @@ impl TrainLoop<'_> {
     /// The last evaluation, the resulting model and its figures.
     pub(super) fn finish(mut self) -> Result<Outcome, TrainError> {
         let rule = self.resolved.recipe.selection;
-        let care = if keeps_best(rule) { Care::Passing } else { Care::Final };
-        let scaling = self.evaluate(care)?;
+        let mode = if keeps_best(rule) { EvalMode::Quick } else { EvalMode::Final };
+        let scaling = self.evaluate(mode)?;
         let (step, weights, scaling) = match self.best_of_all()? {
             Some(best) => {
-                let scaling = self.judge_best(&best)?;
+                let scaling = self.evaluate_best(&best)?;
                 (best.step, best.weights, scaling)
             }
             None => (self.step, self.state.engine.snapshot()?.ema, scaling),
@@ -65,23 +68,23 @@ impl TrainLoop<'_> {
         let result = RunResult {
             step,
             selection: rule,
-            classes: self.material.classes.clone(),
+            classes: self.data.classes.clone(),
             scaling,
             finished: finished.clone(),
         };
         let result = serde_json::to_vec_pretty(&result)
-            .map_err(|error| DataError::new("result.json", Problem::Format(error.to_string())))?;
+            .map_err(|error| FileError::new("result.json", FileProblem::Format(error.to_string())))?;
         let mut write = || -> Result<Finished, TrainError> {
-            self.record.last(RunFile::Model, &weights)?;
-            self.record.last(RunFile::Result, &result)?;
-            self.record.event(&Event::Finished(finished.clone()))?;
+            self.events.last(RunFile::Model, &weights)?;
+            self.events.last(RunFile::Result, &result)?;
+            self.events.event(&Event::Finished(finished.clone()))?;
             Ok(finished.clone())
         };
         let own = self.layout.leads().then(&mut write);
-        let finished = from_first(&self.layout.processes, own)?;
+        let finished = broadcast_result(&self.layout.processes, own)?;
         self.progress.finished = Some(finished.clone());
         self.save()?;
-        self.record.flush()?;
+        self.events.flush()?;
         Ok(Outcome::Finished(finished))
     }
 
@@ -91,7 +94,7 @@ impl TrainLoop<'_> {
         if processes.size() == 1 || !keeps_best(self.resolved.recipe.selection) {
             return Ok(self.progress.best.clone());
         }
-        let step = from_first(
+        let step = broadcast_result(
             processes,
             processes
                 .rank()
@@ -103,8 +106,8 @@ impl TrainLoop<'_> {
         Ok(step.map(|step| Best { step, weights }))
     }
 
-    /// Judges the best model in the place of the last one, which then comes back.
-    fn judge_best(&mut self, best: &Best) -> Result<Option<Scaling>, TrainError> {
+    /// Evaluates the best model in the place of the last one, which then comes back.
+    fn evaluate_best(&mut self, best: &Best) -> Result<Option<Scaling>, TrainError> {
         let engine = &mut self.state.engine;
         let last = engine.snapshot()?;
         engine.restore(&EngineSnapshot {
@@ -115,16 +118,23 @@ impl TrainLoop<'_> {
         })?;
         let recipe = &self.resolved.recipe;
         let processes = &self.layout.processes;
-        let verdict = judge(engine, processes, recipe, &self.material, (best.step, Model::Ema), Care::Final);
+        let output = evaluate_model(
+            engine,
+            processes,
+            recipe,
+            &self.data,
+            (best.step, EvalModel::Ema),
+            EvalMode::Final,
+        );
         engine.restore(&last)?;
-        let verdict = verdict?;
-        for seen in &verdict.predictions {
-            self.record.predictions(seen)?;
+        let output = output?;
+        for seen in &output.predictions {
+            self.events.predictions(seen)?;
         }
-        for evaluation in verdict.evaluations {
-            self.record.event(&Event::Evaluation(Box::new(evaluation)))?;
+        for evaluation in output.evaluations {
+            self.events.event(&Event::Evaluation(Box::new(evaluation)))?;
         }
-        Ok(verdict.scaling)
+        Ok(output.scaling)
     }
 }
 

@@ -8,15 +8,16 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 
 use calmix_data::order::{Shard, Sharding};
-use calmix_dist::{DistError, Operation, Processes};
+use calmix_dist::{DistError, Operation, ProcessGroup};
 use calmix_engine::partition::{self, Partition};
+use calmix_run::collectives::Collectives;
 
 use super::error::TrainError;
 use crate::recipe::Recipe;
 
 /// The processes of a run, and what this one runs.
 pub(super) struct ParallelLayout {
-    pub(super) processes: Processes,
+    pub(super) processes: ProcessGroup,
     sharding: Sharding,
     memberships: Vec<GroupMembership>,
     /// Labelled and unlabelled rows of a shard.
@@ -27,7 +28,7 @@ pub(super) struct ParallelLayout {
 pub(super) struct GroupMembership {
     pub(super) group: usize,
     /// The processes that run shards of the group.
-    pub(super) processes: Processes,
+    pub(super) processes: ProcessGroup,
     /// The shards of the group that each of them runs, in order of rank.
     members: Vec<Range<usize>>,
     /// Labelled and unlabelled rows of a shard.
@@ -38,7 +39,7 @@ pub(super) struct GroupMembership {
 
 impl ParallelLayout {
     /// Shares out the shards of a recipe's steps.
-    pub(super) fn new(processes: Processes, recipe: &Recipe) -> Result<Self, TrainError> {
+    pub(super) fn new(processes: ProcessGroup, recipe: &Recipe) -> Result<Self, TrainError> {
         let train = &recipe.train;
         let some = |number: u32| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
         let sharding = Sharding { groups: some(train.groups), shards: some(train.shards) };
@@ -93,7 +94,7 @@ impl ParallelLayout {
     pub(super) fn partition(&self) -> Partition {
         let shard = |n: usize| {
             let [labelled, unlabelled] = self.rows.map(|rows| n * rows..(n + 1) * rows);
-            partition::Shard { labelled, unlabelled }
+            partition::ShardRows { labelled, unlabelled }
         };
         let shards = self.sharding.shards.get() as usize;
         let [labelled, unlabelled] = self.rows.map(|rows| rows * shards);
@@ -115,33 +116,6 @@ impl ParallelLayout {
             sums: self.processes.calls(Operation::TreeSum) / 2,
             group_gathers: in_groups(Operation::AllGather),
             exchanges: in_groups(Operation::AllToAll),
-        }
-    }
-}
-
-/// Collectives of training steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Collectives {
-    /// All-gathers over all processes.
-    pub world_gathers: u64,
-    /// Sums over all processes, each a scatter and a gather.
-    pub sums: u64,
-    /// All-gathers in the groups of this process.
-    pub group_gathers: u64,
-    /// Calls of all-to-all in the groups of this process.
-    pub exchanges: u64,
-}
-
-impl Collectives {
-    /// Those since an earlier count.
-    #[must_use]
-    pub fn since(self, before: Self) -> Self {
-        Self {
-            world_gathers: self.world_gathers.saturating_sub(before.world_gathers),
-            sums: self.sums.saturating_sub(before.sums),
-            group_gathers: self.group_gathers.saturating_sub(before.group_gathers),
-            exchanges: self.exchanges.saturating_sub(before.exchanges),
         }
     }
 }
@@ -186,7 +160,7 @@ pub(super) fn local_shards(all: usize, rank: usize, size: usize) -> Range<usize>
 
 /// Every process has to come here, also for groups of others.
 fn memberships(
-    processes: &Processes,
+    processes: &ProcessGroup,
     sharding: Sharding,
     rows: [usize; 2],
 ) -> Result<Vec<GroupMembership>, DistError> {
@@ -197,7 +171,7 @@ fn memberships(
     for group in 0..sharding.groups.get() as usize {
         let (first, end) = (group * shards, (group + 1) * shards);
         let ranks = first / each..(end - 1) / each + 1;
-        let Some(subgroup) = processes.part(&format!("group-{group}"), ranks.clone())? else { continue };
+        let Some(subgroup) = processes.subgroup(&format!("group-{group}"), ranks.clone())? else { continue };
         let held = |rank| {
             let held = local_shards(all, rank, processes.size());
             held.start.max(first) - first..held.end.min(end) - first

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use calmix_core::mixup::{Mix, Row};
 use calmix_core::plan::StepPlan;
 use calmix_core::pseudo::PseudoLabels;
-use calmix_data::loader::Batch;
+use calmix_data::loader::TrainBatch;
 use calmix_engine::shard_plan::{Image, LocalPlan, Mixture, ShardPlan};
 
 use super::error::TrainError;
@@ -17,7 +17,7 @@ use super::layout::{GroupMembership, ParallelLayout};
 pub(super) fn local_plan(
     layout: &ParallelLayout,
     plans: &[StepPlan],
-    batch: &Batch,
+    batch: &TrainBatch,
     classes: usize,
 ) -> Result<LocalPlan, TrainError> {
     let mut local = LocalPlan::default();
@@ -71,7 +71,7 @@ pub(super) fn labels_of(pseudo: &PseudoLabels, rows: &std::ops::Range<usize>) ->
 fn fetch(
     group: &GroupMembership,
     plan: &StepPlan,
-    batch: &Batch,
+    batch: &TrainBatch,
     pixels: &mut Vec<u8>,
 ) -> Result<BTreeMap<Row, usize>, TrainError> {
     if group.processes.size() == 1 || plan.mixes.is_empty() {
@@ -106,7 +106,7 @@ fn fetch(
             places.insert(row, next);
         }
     }
-    pixels.extend(group.processes.exchange_known(&send, &send_lengths, &receive_lengths)?);
+    pixels.extend(group.processes.all_to_all_known(&send, &send_lengths, &receive_lengths)?);
     Ok(places)
 }
 
@@ -124,6 +124,6 @@ fn split(row: Row) -> (usize, usize) {
 }
 
 /// Bytes of an image.
-fn image_bytes(batch: &Batch) -> usize {
+fn image_bytes(batch: &TrainBatch) -> usize {
     batch.labelled.pixels.len() / batch.labelled.ids.len().max(1)
 }

@@ -3,15 +3,16 @@
 use std::time::{Duration, Instant};
 
 use calmix_core::loss::LossKind;
-use calmix_data::loader::{Counters, Skipped};
+use calmix_data::loader::{Counters, SkippedSample};
 use calmix_engine::learn::StepOutput;
+use calmix_run::collectives::Collectives;
 
 use super::error::TrainError;
-use super::layout::{Collectives, ParallelLayout};
+use super::layout::ParallelLayout;
 use super::step_stats::StepStats;
 use super::sync::BatchStatus;
 use super::train_loop::TrainLoop;
-use crate::events::{Event, Loss, Note, Pace, Pacer, Reading, Step};
+use calmix_run::events::{Event, Loss, Note, Pace, Pacer, Reading, Step};
 
 /// What became of a batch.
 pub(super) enum StepResult {
@@ -25,8 +26,9 @@ impl TrainLoop<'_> {
     /// Reports a step; in full where it `logs`.
     pub(super) fn report(&mut self, result: StepResult, logs: bool) -> Result<(), TrainError> {
         let (StepResult::Learnt { status, .. } | StepResult::Undone { status, .. }) = &result;
-        let skip = |(id, problem): &(u64, String)| Skipped { row: 0, id: *id, problem: problem.clone() };
-        let skipped: Vec<Skipped> = status.skipped.iter().map(skip).collect();
+        let skip =
+            |(id, problem): &(u64, String)| SkippedSample { row: 0, id: *id, problem: problem.clone() };
+        let skipped: Vec<SkippedSample> = status.skipped.iter().map(skip).collect();
         let first = self.progress.tally.skipped == 0;
         // A batch has as many rows as fit into memory.
         let corrupt = self.resolved.recipe.loader.corrupt();
@@ -35,22 +37,22 @@ impl TrainLoop<'_> {
             StepResult::Undone { problem, .. } => {
                 let hint = "if it happens again, lower the learning rate, clip the gradient or take f32";
                 let note = Note { step: self.step, text: problem, hint: hint.to_owned() };
-                self.record.event(&Event::Note(note))?;
+                self.events.event(&Event::Note(note))?;
             }
             StepResult::Learnt { rate, output, stats, .. } => {
                 let step = self.step_event(rate, &output, &stats, skipped.len() as u64);
                 let note = self.progress.starvation.see(&step);
                 if logs {
-                    self.record.event(&Event::Step(step))?;
+                    self.events.event(&Event::Step(step))?;
                 }
                 if let Some(note) = note {
-                    self.record.event(&Event::Note(note))?;
+                    self.events.event(&Event::Note(note))?;
                 }
             }
         }
         if let Some(skipped) = skipped.first().filter(|_| first) {
             let note = corrupt_note(self.step, skipped);
-            self.record.event(&Event::Note(note))?;
+            self.events.event(&Event::Note(note))?;
         }
         Ok(())
     }
@@ -83,7 +85,7 @@ impl TrainLoop<'_> {
 }
 
 /// The first corrupt sample of a run; from then on they are only counted.
-fn corrupt_note(step: u64, first: &Skipped) -> Note {
+fn corrupt_note(step: u64, first: &SkippedSample) -> Note {
     Note {
         step,
         text: format!("sample {} is corrupt ({}), and another took its place", first.id, first.problem),

@@ -3,24 +3,24 @@
 use std::sync::Arc;
 
 use super::checkpoint_files;
+use super::collect_results::{all_gather_results, broadcast_result};
 use super::error::TrainError;
 use super::step_phase::StepPhase;
-use super::together::{from_all, from_first};
 use super::train_loop::TrainLoop;
-use crate::checkpoint::{Parts, Writer, Written};
-use crate::events::Note;
-use crate::run::Mark;
+use calmix_run::checkpoint::{CheckpointFiles, Writer, Written};
+use calmix_run::events::Note;
+use calmix_run::run::Mark;
 
 impl TrainLoop<'_> {
     /// Saves a checkpoint while the run goes on; the recipe says whether a failure ends it.
     pub(super) fn try_save(&mut self) -> Result<(), TrainError> {
         match self.save() {
             Ok(()) => {
-                self.record.recovered();
+                self.events.recovered();
                 Ok(())
             }
             Err(error @ TrainError::Processes(_)) => Err(error),
-            Err(error) => self.record.failed(error),
+            Err(error) => self.events.failed(error),
         }
     }
 
@@ -31,7 +31,7 @@ impl TrainLoop<'_> {
         }
         let step = self.step;
         let processes = &self.layout.processes;
-        let journal = self.record.mark();
+        let journal = self.events.mark();
         let begun = self.checkpoints.as_mut().map(|checkpoints| -> Result<_, TrainError> {
             let journal = journal?;
             Ok((checkpoints.begin(step)?, journal))
@@ -40,12 +40,12 @@ impl TrainLoop<'_> {
             Ok((writer, _)) => Ok(writer.parts().folder().to_owned()),
             Err(error) => Err(TrainError::Unsupported(error.to_string())),
         };
-        let folder = from_first(processes, begun.as_ref().map(folder));
+        let folder = broadcast_result(processes, begun.as_ref().map(folder));
         let begun = begun.transpose()?;
         let folder = folder?;
         let parts = match &begun {
             Some((writer, _)) => writer.parts().clone(),
-            None => Parts::new(folder, Arc::clone(&self.disk)),
+            None => CheckpointFiles::new(folder, Arc::clone(&self.disk)),
         };
         let write = || -> Result<Vec<Written>, TrainError> {
             let mut files = checkpoint_files::sample_files(step, &self.layout, &self.state)?;
@@ -57,17 +57,17 @@ impl TrainLoop<'_> {
         };
         let own = write();
         self.watch.tell(StepPhase::Save, step);
-        let written = from_all(processes, own)?.concat();
+        let written = all_gather_results(processes, own)?.concat();
         let identity = self.identity.clone();
         let committed = begun.map(|(writer, journal)| writer.commit(identity, journal, written));
         let trouble = committed
             .map(|committed| committed.map(|committed| committed.trouble.map(|error| error.to_string())));
-        let trouble = from_first(processes, trouble)?;
+        let trouble = broadcast_result(processes, trouble)?;
         self.saved = Some(self.step);
         if let Some(trouble) = trouble {
             let text = format!("an old checkpoint could not be removed: {trouble}");
             let hint = "the new one is whole; remove the old one by hand".to_owned();
-            self.record.aside(Note { step: self.step, text, hint })?;
+            self.events.aside(Note { step: self.step, text, hint })?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What a process is about to do, for whoever watches it: a debugger, a profiler, a test of what a fault does there.
+//! What a process is about to do, for a debugger, a profiler, or a test that injects a fault there.
 
 use std::sync::Arc;
 

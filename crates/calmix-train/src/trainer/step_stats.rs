@@ -8,11 +8,11 @@ use calmix_core::pseudo::PseudoLabels;
 use super::error::TrainError;
 use super::exchange::GroupRows;
 use super::layout::ParallelLayout;
-use super::visits::Visits;
-use crate::events::{EasyHard, Margins, impurity};
+use super::visits::ShardVisits;
+use calmix_run::events::{EasyHard, Margins, impurity};
 
 /// The class of a sample, where it is known.
-pub(super) type Truth<'a> = &'a (dyn Fn(u64) -> Option<u32> + 'a);
+pub(super) type TrueClass<'a> = &'a (dyn Fn(u64) -> Option<u32> + 'a);
 
 /// The figures of a step.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -34,7 +34,7 @@ struct GroupSums {
 impl GroupSums {
     const WIDTH: usize = 11;
 
-    fn of(plan: &StepPlan, rows: &GroupRows<'_>, truth: Option<Truth<'_>>) -> Self {
+    fn of(plan: &StepPlan, rows: &GroupRows<'_>, truth: Option<TrueClass<'_>>) -> Self {
         let PseudoLabels { labels, weights } = &plan.pseudo;
         let truth = truth.map(|truth| rows.unlabelled.ids.iter().map(|&id| truth(id)).collect::<Vec<_>>());
         let total = |value: Option<f64>| value.map(Total::one).unwrap_or_default();
@@ -58,10 +58,10 @@ impl GroupSums {
 pub(super) fn tallies(
     layout: &ParallelLayout,
     method: &Method,
-    visits: &Visits,
+    visits: &ShardVisits,
     (plans, groups): (&[StepPlan], &[GroupRows<'_>]),
     classes: usize,
-    truth: Option<Truth<'_>>,
+    truth: Option<TrueClass<'_>>,
 ) -> Vec<Vec<f32>> {
     let mut tallies = Vec::new();
     for (membership, (plan, rows)) in layout.memberships().iter().zip(plans.iter().zip(groups)) {
@@ -90,16 +90,16 @@ pub(super) fn tally_width(method: &Method, classes: usize) -> usize {
 impl StepStats {
     /// From the sum of all tallies.
     pub(super) fn read(sum: &[f32]) -> Result<Self, TrainError> {
-        let garbled = || TrainError::Garbled(None);
+        let unreadable = || TrainError::UnreadableMessage(None);
         let (feedback, rest) =
-            sum.split_at_checked(sum.len().wrapping_sub(GroupSums::WIDTH)).ok_or_else(garbled)?;
-        let (&[impurity, le, lh, ue, uh], &[mixes]) = rest.as_chunks::<2>() else { return Err(garbled()) };
+            sum.split_at_checked(sum.len().wrapping_sub(GroupSums::WIDTH)).ok_or_else(unreadable)?;
+        let (&[impurity, le, lh, ue, uh], &[mixes]) = rest.as_chunks::<2>() else { return Err(unreadable()) };
         let mean = |pair: [f32; 2]| Total::from(pair).mean();
         let half = |easy, hard| EasyHard { easy: mean(easy), hard: mean(hard) };
         let margin = Margins { labelled: half(le, lh), unlabelled: half(ue, uh) };
         let known = |half: EasyHard| half.easy.is_some() || half.hard.is_some();
         Ok(Self {
-            feedback: Feedback::read(feedback).ok_or_else(garbled)?,
+            feedback: Feedback::read(feedback).ok_or_else(unreadable)?,
             impurity: mean(impurity),
             margin: Some(margin).filter(|margin| known(margin.labelled) || known(margin.unlabelled)),
             mixes: mixes as u64,

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use calmix_data::loader::{Batch, Skipped};
-use calmix_dist::Processes;
+use calmix_data::loader::{SkippedSample, TrainBatch};
+use calmix_dist::ProcessGroup;
 use serde::{Deserialize, Serialize};
 
+use super::collect_results::{all_gather_results, unreadable};
 use super::error::TrainError;
-use super::together::{from_all, garbled};
-use crate::events::Note;
+use calmix_run::events::Note;
 
 /// What every process has to have in common with the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,8 +26,8 @@ pub(super) struct RunFingerprint {
 
 impl RunFingerprint {
     /// Refuses processes that would train something else, or that cannot even open what they should train.
-    pub(super) fn check(own: Result<Self, TrainError>, processes: &Processes) -> Result<(), TrainError> {
-        same_run(&from_all(processes, own)?)
+    pub(super) fn check(own: Result<Self, TrainError>, processes: &ProcessGroup) -> Result<(), TrainError> {
+        same_run(&all_gather_results(processes, own)?)
     }
 }
 
@@ -43,7 +43,7 @@ fn same_run(all: &[RunFingerprint]) -> Result<(), TrainError> {
         ];
         if let Some((what, here, there)) = pairs.into_iter().find(|(_, here, there)| here != there) {
             let (here, there) = (here.clone(), there.clone());
-            return Err(TrainError::Stranger { process, what, here, there });
+            return Err(TrainError::DifferentRun { process, what, here, there });
         }
     }
     Ok(())
@@ -54,7 +54,7 @@ fn same_run(all: &[RunFingerprint]) -> Result<(), TrainError> {
 pub(super) struct Heartbeat {
     /// The step that it is about to make.
     pub(super) step: u64,
-    /// Whether it was told to stop.
+    /// Whether it received a request to stop.
     pub(super) stop: bool,
     /// How long it worked on the step before, waiting for others not counted.
     pub(super) busy: Duration,
@@ -92,7 +92,7 @@ pub(super) fn check_divergence(heartbeats: &[Heartbeat]) -> Result<(), TrainErro
             (0..values.len()).filter(|&process| values.get(process).copied() != usual).collect();
         if !odd.is_empty() {
             let step = heartbeats.first().map_or(0, |beat| beat.step);
-            return Err(TrainError::Astray { step, what, processes: odd, of: heartbeats.len() });
+            return Err(TrainError::Diverged { step, what, processes: odd, of: heartbeats.len() });
         }
     }
     Ok(())
@@ -161,11 +161,15 @@ pub(super) struct BatchStatus {
 }
 
 impl BatchStatus {
-    pub(super) fn of(batch: &Batch, is_finite: bool) -> Self {
+    pub(super) fn of(batch: &TrainBatch, is_finite: bool) -> Self {
         Self {
             seen: (batch.labelled.ids.len() + batch.unlabelled.ids.len()) as u64,
             not_finite: !is_finite,
-            skipped: batch.skipped.iter().map(|Skipped { id, problem, .. }| (*id, problem.clone())).collect(),
+            skipped: batch
+                .skipped
+                .iter()
+                .map(|SkippedSample { id, problem, .. }| (*id, problem.clone()))
+                .collect(),
         }
     }
 
@@ -177,7 +181,7 @@ impl BatchStatus {
 
     /// Adds up what all processes said. Where one has corrupt samples to tell of, which hardly ever happens, all exchange
     /// the details: one collective more.
-    pub(super) fn add_up(&self, all: &[[u64; 3]], processes: &Processes) -> Result<Self, TrainError> {
+    pub(super) fn add_up(&self, all: &[[u64; 3]], processes: &ProcessGroup) -> Result<Self, TrainError> {
         let mut sum = Self::default();
         for [seen, not_finite, _] in all {
             sum.seen += seen;
@@ -186,9 +190,9 @@ impl BatchStatus {
         if all.iter().all(|[.., skipped]| *skipped == 0) {
             return Ok(sum);
         }
-        let details = serde_json::to_vec(&self.skipped).map_err(garbled)?;
-        for details in processes.gather_bytes(&details)? {
-            sum.skipped.extend(serde_json::from_slice::<Vec<_>>(&details).map_err(garbled)?);
+        let details = serde_json::to_vec(&self.skipped).map_err(unreadable)?;
+        for details in processes.all_gather_bytes(&details)? {
+            sum.skipped.extend(serde_json::from_slice::<Vec<_>>(&details).map_err(unreadable)?);
         }
         Ok(sum)
     }
@@ -239,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_refused_by_what_differs() {
+    fn a_process_of_another_run_is_refused_by_what_differs() {
         let own = RunFingerprint {
             version: "1".into(),
             recipe: "a".into(),

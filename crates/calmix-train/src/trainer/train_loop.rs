@@ -14,7 +14,7 @@ use calmix_core::method::{BaseLoss, Method, MethodState};
 use calmix_core::plan::{StepPlan, plan_step};
 use calmix_core::rng::Seed;
 use calmix_core::samples::Samples;
-use calmix_data::loader::Batch;
+use calmix_data::loader::TrainBatch;
 use calmix_engine::batch as engine_batch;
 use calmix_engine::engine::Engine;
 use calmix_engine::error::EngineError;
@@ -23,32 +23,32 @@ use calmix_engine::partition::Partition;
 use calmix_engine::shard_plan::LocalPlan;
 
 use super::Outcome;
-use super::checkpoint_files::Progress;
+use super::checkpoint_files::RunProgress;
 use super::error::TrainError;
+use super::evaluate::EvalMode;
+use super::event_writer::EventWriter;
 use super::exchange::{Gathered, gather, gather_again};
-use super::judge::Care;
 use super::layout::ParallelLayout;
-use super::material::Material;
 use super::partners::{labels_of, local_plan};
-use super::record::Record;
 use super::report::{StepResult, Timer};
 use super::step_phase::{StepPhase, Watch};
-use super::step_stats::{StepStats, Truth, tallies};
+use super::step_stats::{StepStats, TrueClass, tallies};
 use super::sync::{BatchStatus, Heartbeat, StragglerDetector, check_divergence};
-use super::visits::Visits;
-use crate::checkpoint::{Checkpoints, Identity};
+use super::train_data::TrainData;
+use super::visits::ShardVisits;
 use crate::recipe::{NonFinite, Resolved};
-use crate::run::Disk;
+use calmix_run::checkpoint::{Checkpoints, Identity};
+use calmix_run::run::Disk;
 
 pub(super) struct TrainLoop<'a> {
     pub(super) resolved: Resolved,
-    pub(super) material: Material,
+    pub(super) data: TrainData,
     pub(super) layout: ParallelLayout,
     pub(super) partition: Partition,
     pub(super) method: Method,
     pub(super) state: TrainState,
-    pub(super) progress: Progress,
-    pub(super) record: Record<'a>,
+    pub(super) progress: RunProgress,
+    pub(super) events: EventWriter<'a>,
     /// With the process that writes.
     pub(super) checkpoints: Option<Checkpoints>,
     /// The disk of the others.
@@ -59,7 +59,7 @@ pub(super) struct TrainLoop<'a> {
     /// The step of the newest checkpoint.
     pub(super) saved: Option<u64>,
     pub(super) stop: &'a AtomicBool,
-    /// Whether a process was told to stop, as all have heard in the last step.
+    /// Whether a process received a request to stop, as all know since the last step.
     pub(super) stop_heard: bool,
     /// How long the last step took, waiting for other processes not counted.
     pub(super) busy: Duration,
@@ -81,16 +81,16 @@ pub(super) struct TrainState {
 const COMPARE_WEIGHTS: u64 = 100;
 
 impl TrainLoop<'_> {
-    /// Trains to the end, or until it is told to stop.
+    /// Trains to the end, or until a request to stop.
     pub(super) fn run(mut self) -> Result<Outcome, TrainError> {
         let recipe = self.resolved.recipe.clone();
         let total = recipe.train.steps;
-        let mut batches = self.material.batches(&recipe, &self.layout, self.step..total)?;
+        let mut batches = self.data.batches(&recipe, &self.layout, self.step..total)?;
         let mut timer = Timer::new(&self.layout, self.step, total);
         while self.step < total {
             if self.stop_requested() {
                 self.save()?;
-                self.record.flush()?;
+                self.events.flush()?;
                 return Ok(Outcome::Stopped { step: self.step });
             }
             let (start, waited) = (Instant::now(), self.layout.processes.waited());
@@ -103,11 +103,11 @@ impl TrainLoop<'_> {
             let waited = self.layout.processes.waited().saturating_sub(waited);
             self.busy = start.elapsed().saturating_sub(waited);
             if logs {
-                self.record.pace(&timer.pace(self.step, &self.layout, batches.counters()))?;
+                self.events.pace(&timer.pace(self.step, &self.layout, batches.counters()))?;
             }
             // The last step has an end of its own.
             if self.step < total && self.step.is_multiple_of(recipe.evaluate.every) {
-                self.evaluate(Care::Passing)?;
+                self.evaluate(EvalMode::Quick)?;
             }
             if self.step < total && self.step.is_multiple_of(recipe.checkpoint.every) {
                 self.try_save()?;
@@ -118,13 +118,13 @@ impl TrainLoop<'_> {
     }
 
     /// One step: observe, visit, gather, plan, learn, commit.
-    fn step(&mut self, batch: &Batch, logs: bool) -> Result<StepResult, TrainError> {
-        let (step, method, classes) = (batch.step, self.method, self.material.classes.len());
+    fn step(&mut self, batch: &TrainBatch, logs: bool) -> Result<StepResult, TrainError> {
+        let (step, method, classes) = (batch.step, self.method, self.data.classes.len());
         let mixing = method.mix_weight(step, &self.state.method) > 0.0;
         self.watch.tell(StepPhase::Observe, step);
         let observed = self.state.engine.observe(&method, &lent(batch, &self.partition), mixing)?;
         let TrainState { method: state, samples, .. } = &mut self.state;
-        let visits = Visits::make(samples, &method, state, batch, &observed)?;
+        let visits = ShardVisits::make(samples, &method, state, batch, &observed)?;
 
         self.watch.tell(StepPhase::Plan, step);
         let (heartbeat, status) = (self.heartbeat(step)?, BatchStatus::of(batch, observed.is_finite()));
@@ -138,9 +138,9 @@ impl TrainLoop<'_> {
         self.state.labelled.visit(&known.labelled_ids, &known.margins)?;
         let (plans, mut state) = self.plan(&known, step)?;
         let mut plan = local_plan(&self.layout, &plans, batch, classes)?;
-        let pictures = &self.material.pictures;
+        let pictures = &self.data.pictures;
         let truth = |id| pictures.label(id).ok().flatten();
-        let truth: Option<Truth<'_>> = if logs { Some(&truth) } else { None };
+        let truth: Option<TrueClass<'_>> = if logs { Some(&truth) } else { None };
         let tallies = tallies(&self.layout, &method, &visits, (&plans, &known.groups), classes, truth);
         plan.shards.iter_mut().zip(tallies).for_each(|(shard, tally)| shard.tally = tally);
         drop(known);
@@ -230,12 +230,12 @@ impl TrainLoop<'_> {
         })
     }
 
-    /// Hears the other processes: whether one was told to stop, whether all do the same, and who is late.
+    /// Reads the heartbeats of all processes: a request to stop, a divergence, a straggler.
     fn hear(&mut self, heartbeats: &[Heartbeat]) -> Result<(), TrainError> {
         check_divergence(heartbeats)?;
         self.stop_heard |= heartbeats.iter().any(|beat| beat.stop);
         let straggler = self.stragglers.hear(heartbeats);
-        straggler.map_or(Ok(()), |note| self.record.aside(note))
+        straggler.map_or(Ok(()), |note| self.events.aside(note))
     }
 
     /// Several processes stop where all have heard of it.
@@ -250,15 +250,15 @@ impl TrainLoop<'_> {
 }
 
 /// A batch as the engine takes it.
-fn lent<'a>(batch: &'a Batch, partition: &'a Partition) -> engine_batch::Batch<'a> {
+fn lent<'a>(batch: &'a TrainBatch, partition: &'a Partition) -> engine_batch::Batch<'a> {
     engine_batch::Batch {
         step: batch.step,
-        labelled: engine_batch::Labelled {
+        labelled: engine_batch::LabelledRows {
             ids: &batch.labelled.ids,
             labels: &batch.labelled.labels,
             pixels: &batch.labelled.pixels,
         },
-        unlabelled: engine_batch::Unlabelled {
+        unlabelled: engine_batch::UnlabelledRows {
             ids: &batch.unlabelled.ids,
             weak: &batch.unlabelled.weak,
             strong: &batch.unlabelled.strong,

@@ -3,15 +3,15 @@
 use calmix_core::method::{Method, MethodState};
 use calmix_core::pseudo::Sums;
 use calmix_core::samples::{Samples, ShardVisit, StateError};
-use calmix_data::loader::Batch;
+use calmix_data::loader::TrainBatch;
 use calmix_engine::observe::Observed;
-use calmix_engine::partition::Shard;
+use calmix_engine::partition::ShardRows;
 
 use super::error::TrainError;
 
 /// What this process knows of its rows before it hears the others.
 #[derive(Debug)]
-pub(super) struct Visits {
+pub(super) struct ShardVisits {
     /// The unlabelled rows of each shard.
     pub(super) shards: Vec<ShardVisit>,
     /// Sums over the rows of each shard.
@@ -20,20 +20,20 @@ pub(super) struct Visits {
     pub(super) margins: Vec<f64>,
 }
 
-impl Visits {
+impl ShardVisits {
     /// Takes a batch into the state of its unlabelled samples, which live where they are drawn. Labelled samples wait for
     /// the margins of all groups. Numbers that are not finite are not taken in: all processes undo the step then.
     pub(super) fn make(
         samples: &mut Samples,
         method: &Method,
         state: &MethodState,
-        batch: &Batch,
+        batch: &TrainBatch,
         observed: &Observed,
     ) -> Result<Self, TrainError> {
         let seen = observed.observation()?;
         let averages = method.averages_margins(batch.step, state);
         let mut visits = Self { shards: Vec::new(), sums: Vec::new(), margins: seen.margins() };
-        for (n, Shard { labelled, unlabelled }) in observed.partition().shards.iter().enumerate() {
+        for (n, ShardRows { labelled, unlabelled }) in observed.partition().shards.iter().enumerate() {
             let (x, u) = (seen.labelled.range(labelled.clone()), seen.unlabelled.range(unlabelled.clone()));
             let slots = batch.unlabelled.slots.get(unlabelled.clone());
             let slots = slots.ok_or(StateError::Damaged { what: "a batch without slots" })?;

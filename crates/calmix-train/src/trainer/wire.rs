@@ -11,7 +11,7 @@ pub(super) struct Encoder(Vec<u8>);
 pub(super) struct Decoder<'a>(&'a [u8]);
 
 /// A number of a fixed length.
-pub(super) trait Number: Copy {
+pub(super) trait WireNumber: Copy {
     /// Appends its bytes.
     fn write(self, to: &mut Vec<u8>);
 
@@ -23,7 +23,7 @@ pub(super) trait Number: Copy {
 
 macro_rules! numbers {
     ($($number:ty),*) => {$(
-        impl Number for $number {
+        impl WireNumber for $number {
             fn write(self, to: &mut Vec<u8>) {
                 to.extend_from_slice(&self.to_le_bytes());
             }
@@ -41,7 +41,7 @@ numbers!(u8, u32, u64, f32, f64);
 
 impl Encoder {
     /// Adds a list.
-    pub(super) fn add<T: Number>(&mut self, list: &[T]) {
+    pub(super) fn add<T: WireNumber>(&mut self, list: &[T]) {
         self.0.extend_from_slice(&(list.len() as u64).to_le_bytes());
         for number in list {
             number.write(&mut self.0);
@@ -59,18 +59,18 @@ impl<'a> Decoder<'a> {
     }
 
     /// Reads the next list, behind what is there.
-    pub(super) fn read<T: Number>(&mut self, to: &mut Vec<T>) -> Result<(), TrainError> {
-        let (length, rest) = self.0.split_first_chunk().ok_or(TrainError::Garbled(None))?;
+    pub(super) fn read<T: WireNumber>(&mut self, to: &mut Vec<T>) -> Result<(), TrainError> {
+        let (length, rest) = self.0.split_first_chunk().ok_or(TrainError::UnreadableMessage(None))?;
         let bytes = usize::try_from(u64::from_le_bytes(*length)).ok().and_then(|n| n.checked_mul(T::BYTES));
         let list = bytes.and_then(|bytes| rest.split_at_checked(bytes));
-        let (list, rest) = list.ok_or(TrainError::Garbled(None))?;
+        let (list, rest) = list.ok_or(TrainError::UnreadableMessage(None))?;
         T::read(list, to);
         self.0 = rest;
         Ok(())
     }
 
     /// The next list.
-    pub(super) fn list<T: Number>(&mut self) -> Result<Vec<T>, TrainError> {
+    pub(super) fn list<T: WireNumber>(&mut self) -> Result<Vec<T>, TrainError> {
         let mut list = Vec::new();
         self.read(&mut list)?;
         Ok(list)

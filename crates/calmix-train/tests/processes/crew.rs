@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use calmix_dist::Place;
+use calmix_dist::LaunchInfo;
 use calmix_train::recipe::Resolved;
 use calmix_train::trainer::{Outcome, StepPhase, TrainError, Trainer};
 
@@ -188,6 +188,6 @@ fn go_wrong(fault: &str, moment: StepPhase, step: u64) {
 }
 
 fn train(trainer: Trainer<'_>, recipe: &Resolved, folder: &Path) -> Result<Outcome, TrainError> {
-    let place = Place::from_environment(|name| std::env::var(name).ok()).unwrap().unwrap();
-    trainer.join(&place, &recipe.recipe)?.start_or_resume(recipe, folder)
+    let launch = LaunchInfo::from_environment(|name| std::env::var(name).ok()).unwrap().unwrap();
+    trainer.join(&launch, &recipe.recipe)?.start_or_resume(recipe, folder)
 }

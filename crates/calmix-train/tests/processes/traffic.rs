@@ -5,9 +5,10 @@ use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use calmix_train::events::{Exchange, Pace};
-use calmix_train::run::Paths;
-use calmix_train::trainer::{Collectives, StepTraffic};
+use calmix_run::collectives::Collectives;
+use calmix_run::events::{Exchange, Pace};
+use calmix_run::run::Paths;
+use calmix_train::trainer::StepTraffic;
 
 use crate::crew::Crew;
 use crate::made;

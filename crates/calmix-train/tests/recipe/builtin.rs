@@ -10,7 +10,7 @@ use calmix_data::split::Rule;
 use calmix_engine::network::FirstBlock;
 use calmix_engine::observe::StepKind;
 use calmix_engine::precision::Precision;
-use calmix_train::evaluate::Selection;
+use calmix_run::evaluate::Selection;
 use calmix_train::recipe::engine::OrAuto;
 use calmix_train::recipe::{Keep, Layers, Recipe, builtin};
 
@@ -154,14 +154,14 @@ fn the_families_are_those_of_data() {
 }
 
 #[test]
-fn recipes_for_a_desk() {
-    let fashion = recipe("desk-fashion-mnist");
+fn recipes_for_a_cpu() {
+    let fashion = recipe("cpu-fashion-mnist");
     assert_eq!((&*fashion.network.name.to_string(), fashion.labels.count), ("wrn-10-1", 25));
     assert_eq!((fashion.train.batch, fashion.train.ratio, fashion.train.steps), (32, 4, 2000));
-    let cifar = recipe("desk-cifar10");
+    let cifar = recipe("cpu-cifar10");
     assert_eq!((&*cifar.network.name.to_string(), cifar.labels.count), ("wrn-10-2", 25));
     assert_eq!(cifar.train.steps, 2500);
-    let folder = recipe("desk-folder");
+    let folder = recipe("cpu-folder");
     assert_eq!((&*folder.network.name.to_string(), folder.augment.size), ("wrn-10-2", 32));
     assert_eq!((folder.train.batch, folder.train.ratio, folder.train.steps), (16, 4, 1500));
     assert_eq!((folder.labels.keep, folder.labels.validation), (Keep::All, 0.2));

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use calmix_core::pair::Dissimilar;
 use calmix_train::recipe::{Layers, Resolved};
 
 use super::{file, set};
@@ -79,7 +80,7 @@ fn the_environment_is_read_by_name() {
         ("PATH", "/bin"),
     ])
     .unwrap();
-    assert_eq!(resolved.recipe.method.mixup.guidance.fraction, 0.1);
+    assert_eq!(resolved.recipe.method.mixup.guidance.dissimilar, Dissimilar::Fraction(0.1));
     assert_eq!(resolved.recipe.selection.name(), "median");
     assert_eq!(resolved.recipe.labels.from, ["train", "extra"]);
     let error = read(&[("CALMIX_TRAIN__STPES", "1")]).unwrap_err().to_string();

@@ -12,7 +12,7 @@ use calmix_data::loader::OnCorrupt;
 use calmix_data::prepare::{Cifar100Labels, SourceSpec};
 use calmix_data::source::{idx::Classes, labels_csv::Unlisted};
 use calmix_data::split::Rule;
-use calmix_train::recipe::{Layers, Source};
+use calmix_train::recipe::{Layers, SourceName};
 use proptest::prelude::*;
 
 use super::set;
@@ -36,7 +36,7 @@ fn sources() {
     ];
     let all = |unlabelled: bool| {
         let unlabelled = format!("dataset.unlabelled={unlabelled}");
-        Source::ALL.iter().map(move |source| {
+        SourceName::ALL.iter().map(move |source| {
             let source = format!("dataset.source={source}");
             set(&[&source, &unlabelled]).unwrap().recipe.dataset.source_spec()
         })

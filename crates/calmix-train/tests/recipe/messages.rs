@@ -101,11 +101,15 @@ fn no_value_at_all() {
 fn no_such_recipe() {
     let error = |name: &str| Layers::new().recipe(name).resolve().unwrap_err().to_string();
     assert_eq!(error("cifar-10"), "there is no recipe `cifar-10`; did you mean `cifar10`?");
+    for name in ["fashion-mnist", "cifar10", "folder"] {
+        let expected = format!("there is no recipe `desk-{name}`; did you mean `cpu-{name}`?");
+        assert_eq!(error(&format!("desk-{name}")), expected);
+    }
     assert_eq!(
         refused("extends = \"mnist-fashion\""),
         "mine.toml, line 1: there is no recipe `mnist-fashion`; there are cifar10, cifar10-released-code, \
-         cifar100, svhn, stl10, imagenet, webvision, fashion-mnist, folder, desk-fashion-mnist, desk-cifar10, \
-         desk-folder"
+         cifar100, svhn, stl10, imagenet, webvision, fashion-mnist, folder, cpu-fashion-mnist, cpu-cifar10, \
+         cpu-folder"
     );
 }
 

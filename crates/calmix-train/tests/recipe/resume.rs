@@ -144,8 +144,8 @@ fn the_hash_is_of_what_must_match() {
 /// A value without effect is no difference.
 #[test]
 fn what_has_no_effect_has_no_part_in_the_hash() {
-    let [plain, idle] = [&[][..], &["method.softmatch.n_sigma=3"]].map(|settings| set(settings).unwrap());
-    assert_eq!(plain.hash(), idle.hash());
+    let [plain, unused] = [&[][..], &["method.softmatch.n_sigma=3"]].map(|settings| set(settings).unwrap());
+    assert_eq!(plain.hash(), unused.hash());
     assert_eq!(plain.hash().len(), 64);
-    assert!(differences(&plain, &idle).is_empty());
+    assert!(differences(&plain, &unused).is_empty());
 }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use calmix_train::checkpoint::{Identity, Snapshot, newest};
-use calmix_train::run::Run;
+use calmix_run::checkpoint::{CheckpointContents, Identity, newest};
+use calmix_run::run::Run;
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
 use serde_json::Value;
@@ -14,24 +14,24 @@ use crate::made::{Bench, checkpoint, differing, resume};
 /// The step that the run was stopped after.
 const STOPPED: u64 = 7;
 
-type Parts = Vec<(String, Vec<u8>)>;
+type CheckpointFiles = Vec<(String, Vec<u8>)>;
 
 /// Makes the newest checkpoint again with other parts, through the same functions that made it.
-fn rewrite(folder: &Path, step: u64, change: impl FnOnce(&mut Parts)) {
+fn rewrite(folder: &Path, step: u64, change: impl FnOnce(&mut CheckpointFiles)) {
     let run = Run::open(folder).unwrap();
     let found = newest(&run.paths().checkpoints()).unwrap().unwrap().checkpoint;
     let manifest = found.manifest().clone();
-    let mut parts: Parts =
+    let mut parts: CheckpointFiles =
         manifest.files.iter().map(|file| (file.name.clone(), found.bytes(&file.name).unwrap())).collect();
     change(&mut parts);
     fs::remove_dir_all(checkpoint(folder, STOPPED)).unwrap();
     let identity: Identity = manifest.identity;
     let parts = parts.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
-    let snapshot = Snapshot { step, identity, journal: manifest.journal, parts };
+    let snapshot = CheckpointContents { step, identity, journal: manifest.journal, parts };
     run.checkpoints(2).save(&snapshot).unwrap();
 }
 
-fn part<'a>(parts: &'a mut Parts, name: &str) -> &'a mut Vec<u8> {
+fn part<'a>(parts: &'a mut CheckpointFiles, name: &str) -> &'a mut Vec<u8> {
     &mut parts.iter_mut().find(|(part, _)| part == name).unwrap().1
 }
 
@@ -63,7 +63,7 @@ fn reset(file: &mut Vec<u8>, value: impl Fn(&str) -> Option<u8>) {
     *file = safetensors::serialize(views.collect::<Vec<_>>(), None).unwrap();
 }
 
-fn edit(parts: &mut Parts, change: impl FnOnce(&mut Value)) {
+fn edit(parts: &mut CheckpointFiles, change: impl FnOnce(&mut Value)) {
     let state = part(parts, "state.json");
     let mut value: Value = serde_json::from_slice(state).unwrap();
     change(&mut value);
@@ -81,7 +81,7 @@ impl Case {
     }
 
     /// Files that differ from those of the uninterrupted run.
-    fn differing(&self, name: &str, step: u64, change: impl FnOnce(&mut Parts)) -> Vec<String> {
+    fn differing(&self, name: &str, step: u64, change: impl FnOnce(&mut CheckpointFiles)) -> Vec<String> {
         let whole = self.bench.folder("whole");
         if !whole.exists() {
             self.bench.train("whole", &self.settings);
@@ -109,7 +109,7 @@ fn whatever_is_left_out_is_seen() {
 
     // Live weights and their average are networks before training, of which a zero head is one.
     let weights = |name: &str| (name == "fc.weight").then_some(0);
-    let seen = |name: &str, change: &dyn Fn(&mut Parts)| {
+    let seen = |name: &str, change: &dyn Fn(&mut CheckpointFiles)| {
         let differing = case.differing(name, STOPPED, |parts| change(parts));
         assert!(differing.iter().any(|file| file.starts_with("checkpoints/")), "{name}: {differing:?}");
         differing

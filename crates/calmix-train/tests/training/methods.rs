@@ -1,12 +1,12 @@
 //! Every method trains, and the same seed gives the same bytes.
 
-use calmix_train::events::{Event, Step};
-use calmix_train::inspect;
+use calmix_run::events::{Event, Step};
+use calmix_run::read;
 
 use crate::made::{Bench, differing};
 
 fn steps(folder: &std::path::Path) -> Vec<Step> {
-    let events = inspect::events(folder).unwrap();
+    let events = read::events(folder).unwrap();
     events
         .into_iter()
         .filter_map(|event| if let Event::Step(step) = event { Some(step) } else { None })
@@ -81,6 +81,6 @@ fn supervision_without_mixup_takes_no_unlabelled_batch() {
     let steps = steps(&asked);
     assert!(steps.iter().all(|step| step.loss.unlabelled.is_none() && step.utilisation.is_none()));
     assert!(!differing(&asked, &none).contains(&"model.safetensors".to_owned()));
-    let notes = inspect::events(&asked).unwrap();
+    let notes = read::events(&asked).unwrap();
     assert!(!notes.iter().any(|event| matches!(event, Event::Note(_))), "nobody starves");
 }

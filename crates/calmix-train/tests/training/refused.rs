@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::atomic::AtomicBool;
 
-use calmix_train::run::RunError;
+use calmix_run::run::RunError;
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
 use crate::made::{Bench, bytes, dataset, differing, resume};
@@ -92,7 +92,7 @@ fn folders_that_are_no_runs_or_in_use() {
 fn a_run_that_was_killed_before_it_began_can_be_begun_again() {
     let bench = Bench::new();
     let (whole, folder) = (bench.train("whole", &[]), bench.folder("run"));
-    drop(calmix_train::run::Run::create(&folder).unwrap());
+    drop(calmix_run::run::Run::create(&folder).unwrap());
     // As a kill while the dataset was prepared leaves it.
     fs::create_dir(folder.join(".preparing-x1")).unwrap();
     fs::copy(whole.join("split.json"), folder.join("split.json")).unwrap();

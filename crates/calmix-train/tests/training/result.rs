@@ -1,14 +1,15 @@
 //! What a run leaves behind.
 
-use calmix_train::evaluate::{FittedOn, Selection};
-use calmix_train::events::{Evaluation, Event, Model, Split};
+use calmix_run::evaluate::{FittedOn, Selection};
+use calmix_run::events::{EvalModel, EvalSet, Evaluation, Event};
+use calmix_run::read;
 use calmix_train::inspect;
 use calmix_train::trainer::evaluate_run;
 
 use crate::made::{Bench, bytes};
 
 fn evaluations(folder: &std::path::Path) -> Vec<Evaluation> {
-    let events = inspect::events(folder).unwrap();
+    let events = read::events(folder).unwrap();
     let found = events
         .into_iter()
         .filter_map(|event| if let Event::Evaluation(seen) = event { Some(*seen) } else { None });
@@ -24,17 +25,17 @@ fn evaluations_predictions_and_the_result() {
         seen.iter().filter(|seen| seen.step == step).map(|seen| (seen.split, seen.model)).collect::<Vec<_>>()
     };
     let all = [
-        (Split::Validation, Model::Ema),
-        (Split::Test, Model::Ema),
-        (Split::Validation, Model::Live),
-        (Split::Test, Model::Live),
+        (EvalSet::Validation, EvalModel::Ema),
+        (EvalSet::Test, EvalModel::Ema),
+        (EvalSet::Validation, EvalModel::Live),
+        (EvalSet::Test, EvalModel::Live),
     ];
     for step in [5, 10, 12] {
         assert_eq!(of(step), all);
     }
     for seen in &seen {
         assert_eq!(seen.intervals.is_some(), seen.step == 12);
-        assert_eq!(seen.samples, if seen.split == Split::Test { 40 } else { 10 });
+        assert_eq!(seen.samples, if seen.split == EvalSet::Test { 40 } else { 10 });
     }
     // Ten held-out labels are too few to fit a temperature on.
     let scaled = seen.last().unwrap().scaled.as_ref();
@@ -44,7 +45,10 @@ fn evaluations_predictions_and_the_result() {
     let result = inspected.result.unwrap();
     assert_eq!((inspected.step, result.step, result.classes.len()), (Some(12), 12, 10));
     let last = &result.finished.selected[&Selection::Last];
-    assert_eq!((last.on, last.at_step, last.figures), (Split::Test, Some(12), seen[seen.len() - 3].figures));
+    assert_eq!(
+        (last.on, last.at_step, last.figures),
+        (EvalSet::Test, Some(12), seen[seen.len() - 3].figures)
+    );
     let files = bytes(&folder);
     for name in [
         "model.safetensors",
@@ -60,7 +64,8 @@ fn evaluations_predictions_and_the_result() {
 
     // Whoever asks the weights again hears the same.
     let verdict = evaluate_run(&folder, None, None).unwrap();
-    let ema: Vec<_> = seen.into_iter().filter(|seen| seen.step == 12 && seen.model == Model::Ema).collect();
+    let ema: Vec<_> =
+        seen.into_iter().filter(|seen| seen.step == 12 && seen.model == EvalModel::Ema).collect();
     assert_eq!((verdict.evaluations, verdict.scaling), (ema, result.scaling));
 }
 
@@ -70,11 +75,12 @@ fn the_best_model_is_the_result_where_that_is_the_rule() {
     // A learning rate that ruins what was learnt, so that the last model is not the best.
     let settings = ["selection=best-test", "optimiser.lr=0.6", "evaluate.every=2", "train.steps=16"];
     let folder = bench.train("run", &settings);
-    let result = inspect::result(&folder).unwrap().unwrap();
+    let result = read::result(&folder).unwrap().unwrap();
     let best = &result.finished.selected[&Selection::BestTest];
     assert!(best.chosen_on_test);
     assert_eq!(best.at_step, Some(result.step));
-    let errors: Vec<_> = evaluations(&folder).into_iter().filter(|seen| seen.split == Split::Test).collect();
+    let errors: Vec<_> =
+        evaluations(&folder).into_iter().filter(|seen| seen.split == EvalSet::Test).collect();
     let least = errors.iter().map(|seen| seen.figures.error).fold(1.0, f64::min);
     assert_eq!(best.figures.error, least);
     // Judged twice: in passing, and at the end with intervals.
@@ -109,7 +115,6 @@ fn auto_is_written_down_and_timing_is_kept_apart() {
     let timing = std::fs::read_to_string(folder.join("timing.jsonl")).unwrap();
     assert_eq!(timing.lines().count(), 3);
     assert_eq!(std::fs::read_dir(folder.join("tensorboard")).unwrap().count(), 1);
-    let steps =
-        inspect::events(&folder).unwrap().iter().filter(|event| matches!(event, Event::Step(_))).count();
+    let steps = read::events(&folder).unwrap().iter().filter(|event| matches!(event, Event::Step(_))).count();
     assert_eq!(steps, 3);
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calmix_engine::error::EngineError;
-use calmix_train::events::Event;
+use calmix_run::events::Event;
+use calmix_run::read;
 use calmix_train::inspect;
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
@@ -25,8 +26,7 @@ fn a_loss_that_is_not_finite_stops_the_run_before_it_is_kept() {
     let error = Trainer::new(&stop).start(&bench.recipe(&settings), &folder).unwrap_err();
     assert!(matches!(error, TrainError::Engine(EngineError::NotFinite { .. })), "{error}");
     let told =
-        inspect::events(&folder).unwrap().iter().filter(|event| matches!(event, Event::Step(_))).count()
-            as u64;
+        read::events(&folder).unwrap().iter().filter(|event| matches!(event, Event::Step(_))).count() as u64;
     assert_eq!(
         inspect::inspect(&folder).unwrap().step,
         Some(told),
@@ -45,7 +45,7 @@ fn steps_that_are_not_finite_may_be_skipped_and_are_counted() {
     let stop = AtomicBool::new(false);
     let error = Trainer::new(&stop).start(&bench.recipe(&settings), &folder).unwrap_err();
     assert!(matches!(error, TrainError::TooManySkips { skips: 4, .. }), "{error}");
-    let notes: Vec<_> = inspect::events(&folder)
+    let notes: Vec<_> = read::events(&folder)
         .unwrap()
         .into_iter()
         .filter_map(|event| if let Event::Note(note) = event { Some(note.text) } else { None })
@@ -74,7 +74,7 @@ fn a_skipped_step_is_undone_whole() {
     let stop = AtomicBool::new(false);
     let error = Trainer::new(&stop).start(&bench.recipe(&settings), &folder).unwrap_err();
     assert!(matches!(error, TrainError::TooManySkips { .. }), "{error}");
-    let events = inspect::events(&folder).unwrap();
+    let events = read::events(&folder).unwrap();
     let skipped: Vec<u64> = events
         .iter()
         .filter_map(|event| match event {
@@ -158,7 +158,7 @@ fn a_kill_at_any_write_changes_nothing() {
         let folder = bench.folder(&format!("killed-{at}"));
         Trainer::new(&stop).on_disk(disk.clone()).start(&bench.recipe(&settings), &folder).unwrap_err();
         let again = Trainer::new(&stop).on_disk(FaultyDisk::sound());
-        let outcome = if inspect::has_begun(&folder) {
+        let outcome = if read::has_begun(&folder) {
             again.resume(&folder, None)
         } else {
             again.start(&bench.recipe(&settings), &folder)

@@ -1,4 +1,4 @@
-//! `calmix completions`: what makes a shell complete commands and options.
+//! `calmix completions`: shell completion scripts.
 
 use std::io;
 
@@ -8,26 +8,26 @@ use clap_complete::{Shell, generate};
 
 use super::Calmix;
 use crate::exit::Exit;
-use crate::terminal::say;
+use crate::terminal::print;
 
-/// Print a script that makes your shell complete commands and options
+/// Print a shell completion script
 ///
 /// bash:  calmix completions bash > ~/.local/share/bash-completion/completions/calmix
 /// zsh:   calmix completions zsh > ~/.zfunc/_calmix        (a folder in $fpath)
 /// fish:  calmix completions fish > ~/.config/fish/completions/calmix.fish
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(crate) struct Completions {
-    /// Which shell
+pub(crate) struct CompletionsArgs {
+    /// Your shell
     shell: Shell,
 }
 
-impl Completions {
+impl CompletionsArgs {
     pub(crate) fn run(self) -> Result<Exit> {
         let mut script = Vec::new();
         generate(self.shell, &mut Calmix::command(), "calmix", &mut script);
         let script = String::from_utf8(script).map_err(io::Error::other)?;
-        say(&script)?;
+        print(&script)?;
         Ok(Exit::Done)
     }
 }

@@ -1,86 +1,86 @@
-//! `calmix evaluate`: how good a model is, from its weights.
+//! `calmix evaluate`: evaluates the model of a run.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use calmix::engine::device::Device;
+use calmix::run::run::{Paths, RunFile};
 use calmix::train::inspect;
 use calmix::train::recipe::Layers;
-use calmix::train::run::{Paths, RunFile};
 use calmix::train::trainer::evaluate_run;
 use clap::Args;
 use serde_json::json;
 
-use super::place::{Place, or_moved};
+use super::data_args::{DataArgs, explain_moved};
+use crate::error::CliError;
 use crate::exit::Exit;
-use crate::failure::Mistake;
-use crate::number::{counted, typed};
-use crate::terminal::{say, say_json, tell};
-use crate::{figures, written};
+use crate::format::{counted, shell_quoted};
+use crate::terminal::{print, print_json, status};
+use crate::{figures, run_files};
 
-/// Judge a run once more: show validation and test to its model and measure what it says
+/// Evaluate the model of a run on its validation and test splits
 ///
-/// The model is the result of the run, or where it is not finished the average of its newest checkpoint. Shown are the
-/// error, and how far the confidence is from the truth (ECE, 15 bins; NLL; Brier score), as it is and at the fitted
-/// temperature. Nothing is written. If the dataset has moved, --data says where it is.
+/// The model is the result of the run or, before the run is finished, the EMA weights of its newest checkpoint. Prints
+/// error, ECE (15 bins), NLL and Brier score, uncalibrated and at the fitted temperature. Writes no files. If the dataset
+/// has moved, name its new folder with --data.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
-pub(crate) struct Evaluate {
-    /// The folder of the run
+pub(crate) struct EvaluateArgs {
+    /// Folder of the run
     #[arg(value_name = "RUN")]
     run: PathBuf,
     #[command(flatten)]
-    place: Place,
-    /// Where to compute: cpu, cuda, cuda:1, mps [default: as the run did]
+    data: DataArgs,
+    /// Device: cpu, cuda, cuda:1, mps [default: that of the run]
     #[arg(long)]
     device: Option<Device>,
-    /// Print one JSON document instead, for programs
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
 
 const FIELDS: &str = "\
 Fields of --json:
-  run          the folder
-  step         after how many steps the model was what it is
-  scaling      temperature, fitted_on and samples, where one could be fitted; otherwise null
-  evaluations  for each split, as in events.jsonl: step, split, model, samples, edges, figures,
-               intervals and, at the temperature, scaled";
+  run          folder of the run
+  step         training steps of the model
+  scaling      temperature, fitted_on and samples; null if no temperature could be fitted
+  evaluations  one per split, as in events.jsonl: step, split, model, samples, edges, figures,
+               intervals, and scaled (the figures at the fitted temperature)";
 
-impl Evaluate {
+impl EvaluateArgs {
     pub(crate) fn run(self) -> Result<Exit> {
         let mut resolved = inspect::recipe(&self.run)?;
         let mut changed = None;
-        if !self.place.is_none() {
+        if !self.data.is_empty() {
             let layers = Layers::new().file(&Paths::new(&self.run).file(RunFile::Recipe)?);
-            let settings = self.place.settings()?;
+            let settings = self.data.settings()?;
             resolved = settings.iter().fold(layers, |layers, setting| layers.set(setting)).resolve()?;
             changed = Some(resolved.clone());
         }
-        tell(&format!("judging {} …", self.run.display()));
-        let command = format!("calmix evaluate {}", typed(&self.run));
-        let verdict = evaluate_run(&self.run, changed, self.device)
-            .map_err(|error| or_moved(error, &resolved.recipe, &command))?;
-        let evaluations: Vec<_> = verdict.evaluations.iter().collect();
+        status(&format!("evaluating {} …", self.run.display()));
+        let command = format!("calmix evaluate {}", shell_quoted(&self.run));
+        let output = evaluate_run(&self.run, changed, self.device)
+            .map_err(|error| explain_moved(error, &resolved.recipe, &command))?;
+        let evaluations: Vec<_> = output.evaluations.iter().collect();
         let Some(first) = evaluations.first() else {
-            let what =
-                "this run has neither a test subset nor labels that were held out: nothing to judge it by";
-            return Err(Mistake::new(what).into());
+            let message =
+                "this run has no test subset and no held-out labels, so there is nothing to evaluate on";
+            return Err(CliError::invalid(message).into());
         };
         if self.json {
-            say_json(&json!({
+            print_json(&json!({
                 "run": self.run.display().to_string(),
                 "step": first.step,
-                "scaling": verdict.scaling,
+                "scaling": output.scaling,
                 "evaluations": evaluations,
             }))?;
             return Ok(Exit::Done);
         }
         let table = figures::table(&evaluations, true).unwrap_or_default();
-        say(&format!(
-            "the model after {}\n\n{table}\n{}",
+        print(&format!(
+            "model after {}\n\n{table}\n{}",
             counted(first.step, "step"),
-            written::next("inspect", &self.run)
+            run_files::next("inspect", &self.run)
         ))?;
         Ok(Exit::Done)
     }

@@ -1,4 +1,4 @@
-//! `calmix inspect`: what is this?
+//! `calmix inspect`: shows a run, a checkpoint, a recipe or a dataset.
 
 mod checkpoint;
 mod dataset;
@@ -11,49 +11,49 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
 
+use crate::error::CliError;
 use crate::exit::Exit;
-use crate::failure::Mistake;
-use crate::terminal::{say, say_json};
+use crate::terminal::{print, print_json};
 
-/// Show what something is: a run, a checkpoint, a recipe or a dataset
+/// Show a run, a checkpoint, a recipe or a dataset
 ///
-/// A run: how far it is and what came of it. A checkpoint: what it holds, and whether every byte is as it was written. A
-/// recipe, by name or as a file: every key with its value and where that came from. A dataset, prepared or not: counts,
-/// classes and probable mistakes. Nothing is changed.
+/// Of a run: its progress and its result. Of a checkpoint: its files, after verifying their checksums. Of a recipe, by
+/// name or as a file: every key with its value and the origin of the value. Of a dataset, prepared or not: counts,
+/// classes and likely problems. Changes no files.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
-pub(crate) struct Inspect {
-    /// A folder, a file, or the name of a recipe
+pub(crate) struct InspectArgs {
+    /// Folder, file, or name of a recipe
     what: PathBuf,
-    /// Print one JSON document instead, for programs
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
 
 const FIELDS: &str = "\
-Fields of --json, by its kind:
-  run         folder, finished, step (kept; null before the first), steps (in all), recipe,
-              recipe_hash, environment, evaluations (the latest, as in events.jsonl), result (as in
-              result.json; null before the end), damaged (checkpoints: step and reason)
+Fields of --json, by kind:
+  run         folder, finished, step (of the newest checkpoint, or null), steps (total), recipe,
+              recipe_hash, environment, evaluations (the latest, as in events.jsonl), result
+              (as in result.json; null before the end), damaged (checkpoints: step and reason)
   checkpoint  folder, hash, manifest (as in its MANIFEST)
   recipe      name or file, hash, recipe (every key), origins (of each value), warnings
   dataset     folder, source (null if prepared), fingerprint, subsets (name, labelled, unlabelled),
               classes (name, labelled), unreadable (null if prepared), warnings";
 
-/// What something is, for people and for programs.
-struct Shown {
+/// What to print, as text and as JSON.
+struct InspectOutput {
     text: String,
     json: Value,
 }
 
-impl Inspect {
+impl InspectArgs {
     pub(crate) fn run(self) -> Result<Exit> {
         let what = self.what.as_path();
         let has = |name: &str| what.join(name).exists();
-        let shown = if has("run.json") {
-            run::shown(what)?
+        let inspection = if has("run.json") {
+            run::inspect(what)?
         } else if has("MANIFEST") {
-            checkpoint::shown(what)?
+            checkpoint::inspect(what)?
         } else if has("manifest.json") && has("samples.bin") {
             dataset::prepared(what)?
         } else if what.is_dir() {
@@ -64,19 +64,19 @@ impl Inspect {
             named(what)?
         };
         if self.json {
-            say_json(&shown.json)?;
+            print_json(&inspection.json)?;
         } else {
-            say(&shown.text)?;
+            print(&inspection.text)?;
         }
         Ok(Exit::Done)
     }
 }
 
-/// What is neither a file nor a folder can only be the name of a recipe.
-fn named(what: &Path) -> Result<Shown> {
+/// Neither a file nor a folder: the name of a recipe, or an error.
+fn named(what: &Path) -> Result<InspectOutput> {
     let name = what.to_string_lossy();
     recipe::named(&name).map_err(|error| {
-        let what = format!("{name}: there is no such file or folder, and {error}");
-        Mistake::new(what).or_try("`calmix recipes` lists the recipes, `ls runs` the runs").into()
+        let message = format!("{name}: no such file or folder, and {error}");
+        CliError::invalid(message).hint("`calmix recipes` lists the recipes, `ls runs` your runs").into()
     })
 }

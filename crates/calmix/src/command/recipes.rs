@@ -1,4 +1,4 @@
-//! `calmix recipes`: what there is to train with.
+//! `calmix recipes`: the built-in recipes.
 
 use anyhow::Result;
 use calmix::train::recipe::{Layers, builtin};
@@ -6,26 +6,26 @@ use clap::Args;
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::terminal::{say, say_json};
+use crate::terminal::{print, print_json};
 
-/// List the recipes that come with calmix, a line each
+/// List the built-in recipes
 ///
-/// A recipe is everything that decides what a run learns: dataset, labels, network, method, steps. `calmix inspect
-/// RECIPE` prints one with every key; `--set KEY=VALUE` and `--file FILE` change it; a file that begins with `extends =
-/// "RECIPE"` is a recipe of your own.
+/// A recipe has all settings that affect what a run learns: dataset, labels, network, method, steps. `calmix inspect
+/// RECIPE` prints every key. `calmix train` overrides keys with `--set KEY=VALUE` or `--file FILE`. For a recipe of your
+/// own, start a file with `extends = "RECIPE"`.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
-pub(crate) struct Recipes {
-    /// Print one JSON document instead, for programs
+pub(crate) struct RecipesArgs {
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
 
 const FIELDS: &str = "\
 Fields of --json:
-  recipes  name and description of each";
+  recipes  list of name and description";
 
-impl Recipes {
+impl RecipesArgs {
     pub(crate) fn run(self) -> Result<Exit> {
         let mut recipes = Vec::new();
         for recipe in builtin() {
@@ -34,12 +34,12 @@ impl Recipes {
         }
         if self.json {
             let recipe = |(name, about): &(_, _)| json!({ "name": name, "description": about });
-            say_json(&json!({ "recipes": recipes.iter().map(recipe).collect::<Vec<_>>() }))?;
+            print_json(&json!({ "recipes": recipes.iter().map(recipe).collect::<Vec<_>>() }))?;
             return Ok(Exit::Done);
         }
         let longest = recipes.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         let line = |(name, about): &(_, _)| format!("{name:<longest$}  {about}\n");
-        say(&format!(
+        print(&format!(
             "{}\nnext: calmix inspect RECIPE, or calmix train RECIPE --data FOLDER",
             recipes.iter().map(line).collect::<Vec<_>>().concat()
         ))?;

@@ -1,102 +1,107 @@
-//! `calmix resume`: on from where a run was stopped.
+//! `calmix resume`: continues a run from its newest checkpoint.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use calmix::run::read;
+use calmix::run::run::{Paths, RunFile};
 use calmix::train::inspect;
 use calmix::train::recipe::Layers;
-use calmix::train::run::{Paths, RunFile};
 use calmix::train::trainer::{Outcome, TrainError, Trainer};
 use clap::Args;
 
-use super::changes::Changes;
-use super::many::Many;
-use super::place::or_moved;
+use super::data_args::explain_moved;
+use super::process_args::ProcessArgs;
+use super::recipe_args::RecipeArgs;
 use crate::exit::Exit;
-use crate::number::{counted, grouped, typed};
-use crate::progress::Shown;
+use crate::format::{counted, grouped, shell_quoted};
+use crate::progress::ProgressSink;
 use crate::stop::Stop;
 use crate::supervise::{own_arguments, stop_when_orphaned, supervise};
-use crate::terminal::{clear_line, say, tell};
-use crate::{figures, written};
+use crate::terminal::{clear_line, print, status};
+use crate::{figures, run_files};
 
-/// Continue a run that was stopped or killed, to the same bits as if it had not been
+/// Resume a stopped or killed run; bit-identical to an uninterrupted run
 ///
-/// What a run learns cannot change on the way; what can, such as --threads, --data for a dataset that has moved, or
-/// --set checkpoint.every=100, may be given here. The environment is not asked: the run's own recipe counts.
+/// Settings that affect what the run learns cannot change. Others can: --threads, --data if the dataset has moved, --set
+/// checkpoint.every=100. The run uses the recipe in its folder and ignores variables such as CALMIX_TRAIN__STEPS.
 #[derive(Debug, Args)]
-pub(crate) struct Resume {
-    /// The folder of the run
+pub(crate) struct ResumeArgs {
+    /// Folder of the run
     #[arg(value_name = "RUN")]
     run: PathBuf,
     #[command(flatten)]
-    many: Many,
+    processes: ProcessArgs,
     #[command(flatten)]
-    changes: Changes,
+    recipe: RecipeArgs,
 }
 
-impl Resume {
+impl ResumeArgs {
     pub(crate) fn run(self) -> Result<Exit> {
         let mut resolved = inspect::recipe(&self.run)?;
-        let mut changed = None;
-        if !self.changes.are_none() {
+        let mut overridden = None;
+        if !self.recipe.is_empty() {
             let layers = Layers::new().file(&Paths::new(&self.run).file(RunFile::Recipe)?);
-            resolved = self.changes.over(layers)?.resolve()?;
-            changed = Some(resolved.clone());
+            resolved = self.recipe.apply(layers)?.resolve()?;
+            overridden = Some(resolved.clone());
         }
         let steps = resolved.recipe.train.steps;
-        let place = self.many.place()?;
-        if !self.changes.quiet && place.is_none() {
-            tell(&format!("resuming {}, a run of {}", self.run.display(), counted(steps, "step")));
+        let launch = self.processes.launch_info()?;
+        if !self.recipe.quiet && launch.is_none() {
+            status(&format!("resuming {}, {} in total", self.run.display(), counted(steps, "step")));
         }
-        if let Some(processes) = self.many.to_start() {
+        if let Some(processes) = self.processes.to_start() {
             return supervise(&own_arguments(), processes, &self.run, &Stop::listen()?);
         }
-        let stop = Stop::listen()?.announced_by(place.as_ref());
-        let mut trainer = Trainer::new(stop.flag()).tell(Shown::new(steps, self.changes.quiet));
-        if let Some(place) = &place {
+        let stop = Stop::listen()?.announced_by_first(launch.as_ref());
+        let mut trainer = Trainer::new(stop.flag()).tell(ProgressSink::new(steps, self.recipe.quiet));
+        if let Some(launch) = &launch {
             stop_when_orphaned();
-            trainer = trainer.join(place, &resolved.recipe)?;
+            trainer = trainer.join(launch, &resolved.recipe)?;
         }
-        let outcome = trainer.resume(&self.run, changed.as_ref());
-        if place.is_some_and(|place| place.rank > 0) {
-            return ended_elsewhere(outcome, stop);
+        let outcome = trainer.resume(&self.run, overridden.as_ref());
+        if launch.is_some_and(|launch| launch.rank > 0) {
+            return silent_exit(outcome, stop);
         }
-        let command = format!("calmix resume {}", typed(&self.run));
-        ended(outcome.map_err(|error| or_moved(error, &resolved.recipe, &command)), &self.run, stop)
+        let command = format!("calmix resume {}", shell_quoted(&self.run));
+        show_outcome(
+            outcome.map_err(|error| explain_moved(error, &resolved.recipe, &command)),
+            &self.run,
+            stop,
+        )
     }
 }
 
-/// How a run ended in a process that leaves the telling to another.
-pub(super) fn ended_elsewhere(outcome: Result<Outcome, TrainError>, stop: Stop) -> Result<Exit> {
+/// The exit of a process that is not rank 0 and prints nothing.
+pub(super) fn silent_exit(outcome: Result<Outcome, TrainError>, stop: Stop) -> Result<Exit> {
     let stopped = stop.exit();
     Ok(if let Outcome::Stopped { .. } = outcome? { stopped } else { Exit::Done })
 }
 
-/// Shows how a run ended.
-pub(super) fn ended(outcome: Result<Outcome>, run: &Path, stop: Stop) -> Result<Exit> {
+/// Shows how a run ended, on rank 0.
+pub(super) fn show_outcome(outcome: Result<Outcome>, run: &Path, stop: Stop) -> Result<Exit> {
     clear_line();
-    // Whatever came of it: from here on nothing is said about stopping.
+    // Before anything is printed: ends the announcements about stopping.
     let stopped = stop.exit();
     match outcome? {
         Outcome::Stopped { step } => {
             let steps = inspect::recipe(run)?.recipe.train.steps;
-            let kept = if step == 0 { "nothing was learnt yet" } else { "everything up to there is kept" };
-            say(&format!(
-                "stopped after {} of {} in {}: {kept}\n{}",
+            let saved = if step == 0 { "no step completed" } else { "state saved" };
+            print(&format!(
+                "stopped after {} of {} in {}: {saved}\n{}",
                 grouped(step),
                 counted(steps, "step"),
                 run.display(),
-                written::next("resume", run)
+                run_files::next("resume", run)
             ))?;
             Ok(stopped)
         }
         Outcome::AlreadyFinished(_) => {
-            say(&format!("{}: this run was finished before\n\n{}", run.display(), result(run)?))?;
+            print(&format!("{}: this run is already finished\n\n{}", run.display(), result(run)?))?;
             Ok(Exit::Done)
         }
         Outcome::Finished(_) => {
-            say(&result(run)?)?;
+            print(&result(run)?)?;
             Ok(Exit::Done)
         }
     }
@@ -104,11 +109,13 @@ pub(super) fn ended(outcome: Result<Outcome>, run: &Path, stop: Stop) -> Result<
 
 /// The result of a finished run, with its files.
 fn result(run: &Path) -> Result<String> {
-    let (result, events) = (inspect::result(run)?, inspect::events(run)?);
+    let (result, events) = (read::result(run)?, read::events(run)?);
     let figures = result.as_ref().map(|result| {
         let table = figures::table(&figures::of_result(result, &events), true);
-        let table = table.unwrap_or("no labels were held out, so there are no figures\n".to_owned());
-        format!("the model after {}\n\n{table}{}\n", counted(result.step, "step"), figures::by_rule(result))
+        let table =
+            table.unwrap_or("no test subset and no held-out labels, so there are no figures\n".to_owned());
+        format!("model after {}\n\n{table}{}\n", counted(result.step, "step"), figures::by_rule(result))
     });
-    Ok(figures.unwrap_or_default() + &written::run(run) + &written::next("inspect", run))
+    let files = format!("written to {}:\n{}", run.display(), run_files::list(run));
+    Ok(figures.unwrap_or_default() + &files + &run_files::next("inspect", run))
 }

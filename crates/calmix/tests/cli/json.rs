@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::desk::{Desk, Said, golden};
+use crate::workspace::{CommandOutput, Workspace, golden};
 
-fn document(said: &Said) -> Value {
-    serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}:\n{}", said.stdout))
+fn document(output: &CommandOutput) -> Value {
+    serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}:\n{}", output.stdout))
 }
 
 /// Every field with the type of its value; of a list, the fields of all its items.
@@ -35,8 +35,10 @@ fn fields(value: &Value, path: &str, found: &mut BTreeMap<String, &'static str>)
 
 #[test]
 fn fields_keep_their_names() {
-    let desk = Desk::new().with_garments();
-    desk.end(desk.training(8, &["--into", "first", "--set", "labels.validation=0.5"])).with_code(0);
+    let workspace = Workspace::new().with_garments();
+    workspace
+        .end(workspace.training(8, &["--run-dir", "first", "--set", "labels.validation=0.5"]))
+        .with_code(0);
     let mut transcript = Vec::new();
     for line in [
         "evaluate first",
@@ -46,7 +48,7 @@ fn fields_keep_their_names() {
         "doctor --threads 1 --seconds 1",
     ] {
         let arguments: Vec<_> = line.split(' ').chain(["--json"]).collect();
-        let mut document = document(&desk.run(&arguments).with_code(0));
+        let mut document = document(&workspace.run(&arguments).with_code(0));
         // A run's recipe is shown below, by itself.
         if document.pointer("/recipe/train/steps").is_some() {
             document["recipe"] = "[RECIPE]".into();
@@ -61,33 +63,33 @@ fn fields_keep_their_names() {
 
 #[test]
 fn documents_that_are_the_same_everywhere() {
-    let desk = Desk::new().with_garments();
+    let workspace = Workspace::new().with_garments();
     for (name, line) in [
         ("json-recipes.txt", "recipes --json"),
-        ("json-recipe.txt", "inspect desk-fashion-mnist --json"),
+        ("json-recipe.txt", "inspect cpu-fashion-mnist --json"),
         ("json-dataset.txt", "inspect garments --json"),
     ] {
-        let said = desk.run(&line.split(' ').collect::<Vec<_>>()).with_code(0);
-        document(&said);
-        golden(name, &said.stdout);
+        let output = workspace.run(&line.split(' ').collect::<Vec<_>>()).with_code(0);
+        document(&output);
+        golden(name, &output.stdout);
     }
 }
 
 /// The figures are those of the files, to the last digit.
 #[test]
 fn no_second_set_of_numbers() {
-    let desk = Desk::new().with_garments();
-    desk.end(desk.training(8, &["--into", "first"])).with_code(0);
-    let shown = document(&desk.run(&["inspect", "first", "--json"]).with_code(0));
-    let judged = document(&desk.run(&["evaluate", "first", "--json"]).with_code(0));
-    let result = std::fs::read_to_string(desk.path("first/result.json")).unwrap();
+    let workspace = Workspace::new().with_garments();
+    workspace.end(workspace.training(8, &["--run-dir", "first"])).with_code(0);
+    let shown = document(&workspace.run(&["inspect", "first", "--json"]).with_code(0));
+    let judged = document(&workspace.run(&["evaluate", "first", "--json"]).with_code(0));
+    let result = std::fs::read_to_string(workspace.path("first/result.json")).unwrap();
     assert_eq!(shown["result"], serde_json::from_str::<Value>(&result).unwrap());
     assert_eq!(shown["evaluations"], judged["evaluations"]);
     assert_eq!(
         (&shown["finished"], &shown["step"], &shown["kind"]),
         (&true.into(), &8.into(), &"run".into())
     );
-    let events = std::fs::read_to_string(desk.path("first/events.jsonl")).unwrap();
+    let events = std::fs::read_to_string(workspace.path("first/events.jsonl")).unwrap();
     let last = events.lines().rfind(|line| line.contains(r#""event":"evaluation""#)).unwrap();
     let mut last: Value = serde_json::from_str(last).unwrap();
     last.as_object_mut().unwrap().remove("event");

@@ -1,4 +1,4 @@
-//! One run in several processes of this machine, with real signals.
+//! One run in several local processes, with real signals.
 #![cfg(unix)]
 
 use std::fs;
@@ -6,22 +6,22 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::desk::Desk;
-use crate::signals::Going;
+use crate::signals::Running;
+use crate::workspace::Workspace;
 
-const PARTS: [&str; 2] = ["--set", "train.shards=4"];
+const SHARDS: [&str; 2] = ["--set", "train.shards=4"];
 
-/// The results of two runs, which have to be the same bytes.
+/// Fails unless two runs have the same bytes.
 #[track_caller]
-fn same(desk: &Desk, a: &str, b: &str) {
+fn same(workspace: &Workspace, a: &str, b: &str) {
     for file in ["events.jsonl", "model.safetensors", "result.json", "recipe.toml", "split.json"] {
-        let read = |run: &str| fs::read(desk.path(run).join(file)).unwrap();
+        let read = |run: &str| fs::read(workspace.path(run).join(file)).unwrap();
         assert!(read(a) == read(b), "{file} of {a} and {b} differ");
     }
 }
 
-/// The processes of a run, which have it in their arguments.
-fn members(run: &Path) -> Vec<u32> {
+/// The processes of a run, found by their arguments.
+fn workers(run: &Path) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -43,74 +43,78 @@ fn kill(pid: u32) {
 
 #[test]
 fn two_and_four_processes_train_what_one_trains() {
-    let desk = Desk::new().with_garments();
-    desk.end(desk.training(8, &[&PARTS[..], &["--into", "one"]].concat())).with_code(0);
+    let workspace = Workspace::new().with_garments();
+    workspace.end(workspace.training(8, &[&SHARDS[..], &["--run-dir", "one"]].concat())).with_code(0);
     for processes in ["2", "4"] {
-        let more = [&PARTS[..], &["--into", processes, "--processes", processes]].concat();
-        let said = desk.end(desk.training(8, &more)).with_code(0);
-        said.tells(&[&format!("1 thread in each of {processes} processes")]);
-        said.says(&["the model after 8 steps\n", &format!("next: calmix inspect {processes}\n")]);
-        assert_eq!(said.stdout.matches("the model after").count(), 1, "one of them tells");
-        same(&desk, "one", processes);
+        let more = [&SHARDS[..], &["--run-dir", processes, "--processes", processes]].concat();
+        let output = workspace.end(workspace.training(8, &more)).with_code(0);
+        output.reports(&[&format!("1 thread in each of {processes} processes")]);
+        output.prints(&["model after 8 steps\n", &format!("next: calmix inspect {processes}\n")]);
+        assert_eq!(output.stdout.matches("model after").count(), 1, "only rank 0 prints");
+        same(&workspace, "one", processes);
     }
 }
 
 #[test]
 fn a_process_that_is_killed_ends_the_others_and_the_run_goes_on() {
-    let desk = Desk::new().with_garments();
-    desk.end(desk.training(60, &[&PARTS[..], &["--into", "whole"]].concat())).with_code(0);
-    let more = [&PARTS[..], &["--into", "run", "--processes", "2"]].concat();
-    let mut going = Going::new(desk.training(60, &more));
-    going.until("step 10/60");
-    let here = desk.path("run").canonicalize().unwrap();
-    kill(*members(&here).last().unwrap());
-    let (told, code) = going.told();
-    assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("process 1 of 2 was killed by signal 9; what was kept before is intact"), "{told}");
-    assert!(told.contains("try: calmix resume run --processes 2"), "{told}");
-    // On another number of processes, told to stop on the way.
-    let mut going = Going::new(desk.command(&["resume", "run", "--processes", "4"]));
-    going.until("/60  loss ");
-    going.signal("TERM");
-    let (stdout, code) = going.end();
+    let workspace = Workspace::new().with_garments();
+    workspace.end(workspace.training(60, &[&SHARDS[..], &["--run-dir", "whole"]].concat())).with_code(0);
+    let more = [&SHARDS[..], &["--run-dir", "run", "--processes", "2"]].concat();
+    let mut running = Running::new(workspace.training(60, &more));
+    running.until("step 10/60");
+    let here = workspace.path("run").canonicalize().unwrap();
+    kill(*workers(&here).last().unwrap());
+    let (stderr, code) = running.stderr();
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(
+        stderr.contains("process 1 of 2 was killed by signal 9; earlier checkpoints are intact"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("try: calmix resume run --processes 2"), "{stderr}");
+    // With another number of processes, and stopped by SIGTERM.
+    let mut running = Running::new(workspace.command(&["resume", "run", "--processes", "4"]));
+    running.until("/60  loss ");
+    running.signal("TERM");
+    let (stdout, code) = running.end();
     assert_eq!(code, Some(75), "{stdout}");
-    desk.run(&["resume", "run", "--processes", "2", "--quiet"]).with_code(0);
-    same(&desk, "whole", "run");
+    workspace.run(&["resume", "run", "--processes", "2", "--quiet"]).with_code(0);
+    same(&workspace, "whole", "run");
 }
 
 #[test]
-fn nobody_is_left_behind() {
-    let desk = Desk::new().with_garments();
-    let more = [&PARTS[..], &["--into", "run", "--processes", "2"]].concat();
-    let mut going = Going::new(desk.training(4_000, &more));
-    going.until("step     6/4,000");
-    let here = desk.path("run").canonicalize().unwrap();
-    assert_eq!(members(&here).len(), 2);
-    going.signal("KILL");
+fn workers_stop_without_their_supervisor() {
+    let workspace = Workspace::new().with_garments();
+    let more = [&SHARDS[..], &["--run-dir", "run", "--processes", "2"]].concat();
+    let mut running = Running::new(workspace.training(4_000, &more));
+    running.until("step     6/4,000");
+    let here = workspace.path("run").canonicalize().unwrap();
+    assert_eq!(workers(&here).len(), 2);
+    running.signal("KILL");
     let began = Instant::now();
-    while !members(&here).is_empty() {
-        assert!(began.elapsed() < Duration::from_secs(30), "they go on without anybody");
+    while !workers(&here).is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(30), "the workers still run");
         std::thread::sleep(Duration::from_millis(20));
     }
-    // They had time to keep what they had learnt.
-    desk.run(&["inspect", "run"]).with_code(0).says(&[" of 4,000 steps are kept\n"]);
+    // The workers saved the state.
+    workspace.run(&["inspect", "run"]).with_code(0).prints(&[" of 4,000 steps saved\n"]);
 }
 
 #[test]
-fn what_a_launcher_says_has_to_make_sense() {
-    let desk = Desk::new().with_garments();
+fn variables_of_a_launcher_are_checked() {
+    let workspace = Workspace::new().with_garments();
     let with = |variables: &[(&str, &str)], more: &[&str]| {
-        let mut command = desk.training(2, more);
+        let mut command = workspace.training(2, more);
         command.envs(variables.iter().copied());
-        desk.end(command).with_code(2)
+        workspace.end(command).with_code(2)
     };
-    let place = [("RANK", "0"), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500")];
-    with(&place, &[]).tells(&["it has to know the folder of the run", "try: --into FOLDER"]);
-    with(&place, &["--into", "run", "--processes", "2"])
-        .tells(&["already process 0 of 2", "leave --processes out"]);
-    with(&[("RANK", "0")], &[]).tells(&["RANK is set, but WORLD_SIZE is not"]);
-    with(&[("RANK", "two"), ("WORLD_SIZE", "2")], &[]).tells(&["RANK=two cannot be"]);
-    desk.end(desk.training(2, &["--into", "run", "--set", "train.shards=2", "--processes", "3"]))
+    let launch = [("RANK", "0"), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500")];
+    with(&launch, &[]).reports(&["so it needs --run-dir", "try: --run-dir FOLDER"]);
+    with(&launch, &["--run-dir", "run", "--processes", "2"])
+        .reports(&["as rank 0 of 2", "remove --processes"]);
+    with(&[("RANK", "0")], &[]).reports(&["RANK is set, but WORLD_SIZE is not"]);
+    with(&[("RANK", "two"), ("WORLD_SIZE", "2")], &[]).reports(&["RANK=two cannot be"]);
+    workspace
+        .end(workspace.training(2, &["--run-dir", "run", "--set", "train.shards=2", "--processes", "3"]))
         .with_code(1)
-        .tells(&["3 processes cannot share 2 shards evenly"]);
+        .reports(&["3 processes cannot share 2 shards evenly"]);
 }

@@ -7,39 +7,40 @@ use std::path::{Path, PathBuf};
 
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 
-use crate::error::{DataError, Problem};
-use crate::inside;
+use crate::error::{DataError, DataProblem};
+use crate::safe_path;
 
 const FILE: [&str; 2] = ["file", "file_name"];
 const LABEL: [&str; 2] = ["label", "labels"];
 
 /// A list of labels.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct LabelTable {
     /// The list itself.
     pub(super) path: PathBuf,
     /// Its rows, in its order.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<LabelRow>,
 }
 
 /// One row.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct LabelRow {
     /// The image, relative to the root.
     pub(super) file: String,
     /// Its class, if it has one.
     pub(super) label: Option<String>,
 }
 
-impl Table {
+impl LabelTable {
     /// Reads the list `list` in the folder `folder` below `root`; `folder` is empty for the root itself.
     pub(super) fn read(root: &Path, folder: &str, list: &str) -> Result<Self, DataError> {
         let path = root.join(folder).join(list);
-        inside::check(root, &path)?;
+        safe_path::check(root, &path)?;
         let file = File::open(&path).map_err(|error| DataError::new(&path, error))?;
         let mut rows = Vec::new();
         read_rows(file, &path, |line, file, label| {
-            let at = |text: String| DataError::new(&path, Problem::Content(text)).at(format!("line {line}"));
+            let at =
+                |text: String| DataError::new(&path, DataProblem::Content(text)).at(format!("line {line}"));
             let name = if folder.is_empty() { file.to_owned() } else { format!("{folder}/{file}") };
             let full = root.join(&name);
             if full.is_dir() {
@@ -49,7 +50,7 @@ impl Table {
                 let error = at(format!("there is no file {file}"));
                 return Err(error.hint(suggest(&full)));
             }
-            rows.push(Row { file: name, label });
+            rows.push(LabelRow { file: name, label });
             Ok(())
         })?;
         Ok(Self { path, rows })
@@ -68,7 +69,7 @@ fn read_rows(
     let mut seen: BTreeMap<String, u64> = BTreeMap::new();
     while read_record(&mut reader, &mut record, path)? {
         let line = record.position().map_or(0, csv::Position::line);
-        let at = |text: String| DataError::new(path, Problem::Content(text)).at(format!("line {line}"));
+        let at = |text: String| DataError::new(path, DataProblem::Content(text)).at(format!("line {line}"));
         let Some((file, label)) = columns else {
             columns = Some(read_header(&record, &at)?);
             continue;
@@ -79,7 +80,7 @@ fn read_rows(
             return Err(error.hint("put names with a comma in them between double quotes"));
         }
         let (file, label) = (&record[file], &record[label]);
-        if let Some(why) = inside::trick(file.strip_prefix("./").unwrap_or(file)) {
+        if let Some(why) = safe_path::why_unsafe(file.strip_prefix("./").unwrap_or(file)) {
             return Err(at(format!("the file name {file:?} {why}")).hint("name files relative to this list"));
         }
         let file = file.strip_prefix("./").unwrap_or(file);
@@ -93,7 +94,7 @@ fn read_rows(
         visit(line, file, (!label.is_empty()).then(|| label.to_owned()))?;
     }
     if seen.is_empty() {
-        let problem = Problem::Content("no rows".into());
+        let problem = DataProblem::Content("no rows".into());
         return Err(
             DataError::new(path, problem).hint("write a line `file,label` and one line for each image")
         );
@@ -110,7 +111,7 @@ fn read_record(
         let line = error.position().map(csv::Position::line);
         let failed = match error.into_kind() {
             ErrorKind::Utf8 { .. } => {
-                let problem = Problem::Format("not UTF-8".into());
+                let problem = DataProblem::Format("not UTF-8".into());
                 DataError::new(path, problem).hint("save the list as \"CSV UTF-8\"")
             }
             ErrorKind::Io(error) => DataError::new(path, error),

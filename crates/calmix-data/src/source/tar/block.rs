@@ -7,9 +7,9 @@ pub(super) const BLOCK: u64 = 512;
 
 /// A header.
 #[derive(Debug)]
-pub(super) struct Block(pub(super) [u8; BLOCK as usize]);
+pub(super) struct TarBlock(pub(super) [u8; BLOCK as usize]);
 
-impl Block {
+impl TarBlock {
     /// The kind of member.
     pub(super) fn kind(&self) -> u8 {
         self.0[156]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::error::{DataError, Problem};
-use crate::source::tar::{Member, Members, Refusal, TarError};
+use crate::error::{DataError, DataProblem};
+use crate::source::tar::{Refusal, TarError, TarMember, TarMembers};
 
 /// A label is a few digits, and metadata a few kilobytes.
 const LONGEST_LABEL: u64 = 1 << 20;
@@ -23,28 +23,28 @@ pub(super) enum Label {
 #[derive(Debug)]
 pub(super) struct Sample {
     pub(super) key: String,
-    pub(super) image: Option<Member>,
+    pub(super) image: Option<TarMember>,
     pub(super) label: Option<Label>,
 }
 
 /// Reads a shard sample by sample.
 #[derive(Debug)]
-pub(super) struct Samples<R> {
+pub(super) struct TarSamples<R> {
     path: PathBuf,
-    members: Members<R>,
+    members: TarMembers<R>,
     /// The first member of the next sample, by key and ending.
-    waiting: Option<(String, String, Member)>,
+    waiting: Option<(String, String, TarMember)>,
     /// Hashes of the keys so far, only ever asked for membership; 64 bits are enough for a shard.
     seen: HashSet<u64>,
 }
 
-impl<R: Read + Seek> Samples<R> {
+impl<R: Read + Seek> TarSamples<R> {
     pub(super) fn new(reader: R, path: &Path) -> Result<Self, DataError> {
-        let members = Members::new(reader).map_err(|error| DataError::new(path, error))?;
+        let members = TarMembers::new(reader).map_err(|error| DataError::new(path, error))?;
         Ok(Self { path: path.to_owned(), members, waiting: None, seen: HashSet::new() })
     }
 
-    pub(super) fn read(&mut self, member: &Member) -> Result<Vec<u8>, DataError> {
+    pub(super) fn read(&mut self, member: &TarMember) -> Result<Vec<u8>, DataError> {
         self.members.read(member).map_err(|error| DataError::new(&self.path, error).at(member.name.clone()))
     }
 
@@ -83,7 +83,7 @@ impl<R: Read + Seek> Samples<R> {
         }
     }
 
-    fn next_member(&mut self) -> Result<Option<(String, String, Member)>, DataError> {
+    fn next_member(&mut self) -> Result<Option<(String, String, TarMember)>, DataError> {
         if let Some(waiting) = self.waiting.take() {
             return Ok(Some(waiting));
         }
@@ -96,7 +96,7 @@ impl<R: Read + Seek> Samples<R> {
         }
     }
 
-    fn take(&mut self, sample: &mut Sample, ending: &str, member: Member) -> Result<(), DataError> {
+    fn take(&mut self, sample: &mut Sample, ending: &str, member: TarMember) -> Result<(), DataError> {
         let label = match ending {
             "jpg" | "jpeg" | "png" | "webp" => {
                 if sample.image.replace(member).is_some() {
@@ -122,7 +122,7 @@ impl<R: Read + Seek> Samples<R> {
     }
 
     fn wrong(&self, place: &str, what: &str) -> DataError {
-        let problem = Problem::Content(what.to_owned());
+        let problem = DataProblem::Content(what.to_owned());
         DataError::new(&self.path, problem).at(place).hint("write the shard again")
     }
 }
@@ -134,7 +134,7 @@ fn refused(path: &Path, TarError { at, problem }: TarError) -> DataError {
     };
     let problem = match problem {
         Refusal::Io(error) => error.into(),
-        other => Problem::Format(other.to_string()),
+        other => DataProblem::Format(other.to_string()),
     };
     DataError::new(path, problem).at(format!("byte {at}")).hint(hint)
 }

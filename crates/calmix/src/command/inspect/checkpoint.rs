@@ -1,16 +1,16 @@
-//! A checkpoint: what it holds, and whether it is whole.
+//! A checkpoint: its files, verified.
 
 use std::path::Path;
 
 use anyhow::{Error, Result};
-use calmix::train::checkpoint::{Checkpoint, CheckpointError};
+use calmix::run::checkpoint::{Checkpoint, CheckpointError};
 use serde_json::json;
 
-use super::Shown;
-use crate::number::{bytes, counted, typed};
+use super::InspectOutput;
+use crate::format::{bytes, counted, shell_quoted};
 
-/// The checkpoint in `folder`, whether or not there are newer ones.
-pub(super) fn shown(folder: &Path) -> Result<Shown> {
+/// Verifies and shows the checkpoint in `folder`, also if there are newer ones.
+pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     let folder = folder.canonicalize()?;
     let checkpoint = Checkpoint::open(&folder).map_err(|error| match error {
         CheckpointError::File(_) => Error::from(error).context(format!("{}: damaged", folder.display())),
@@ -22,13 +22,13 @@ pub(super) fn shown(folder: &Path) -> Result<Shown> {
     let short = |hash: &str| hash.chars().take(12).collect::<String>();
     let run = folder.parent().and_then(Path::parent).unwrap_or(&folder);
     let text = format!(
-        "checkpoint after {}, every byte as it was written\n\
+        "checkpoint after {}; checksums match\n\
          hash      {}\nrecipe    {}\ndata      {}\n\nfiles\n{files}\nnext: calmix resume {}\n",
         counted(checkpoint.step(), "step"),
         short(checkpoint.hash()),
         short(&manifest.identity.recipe),
         short(&manifest.identity.dataset),
-        typed(run),
+        shell_quoted(run),
     );
     let json = json!({
         "kind": "checkpoint",
@@ -36,5 +36,5 @@ pub(super) fn shown(folder: &Path) -> Result<Shown> {
         "hash": checkpoint.hash(),
         "manifest": manifest,
     });
-    Ok(Shown { text, json })
+    Ok(InspectOutput { text, json })
 }

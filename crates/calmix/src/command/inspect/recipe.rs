@@ -1,4 +1,4 @@
-//! A recipe: every key, its value, and where that came from.
+//! A recipe: every key with its value and the origin of the value.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,41 +7,43 @@ use anyhow::Result;
 use calmix::train::recipe::{Layers, RecipeError, Resolved};
 use serde_json::json;
 
-use super::Shown;
-use crate::number::typed;
+use super::InspectOutput;
+use crate::format::shell_quoted;
 
-/// A recipe that comes with calmix.
-pub(super) fn named(name: &str) -> Result<Shown, RecipeError> {
+/// A built-in recipe.
+pub(super) fn named(name: &str) -> Result<InspectOutput, RecipeError> {
     let resolved = Layers::new().recipe(name).resolve()?;
     let next = format!("calmix train {name} --data FOLDER");
-    Ok(shown(&format!("recipe {name}"), ("name", name), &resolved, &next))
+    Ok(inspection(&format!("recipe {name}"), ("name", name), &resolved, &next))
 }
 
 /// A recipe in a file.
-pub(super) fn file(path: &Path) -> Result<Shown> {
+pub(super) fn file(path: &Path) -> Result<InspectOutput> {
     let resolved = Layers::new().file(path).resolve()?;
-    let next = format!("calmix train --file {}", typed(path));
+    let next = format!("calmix train --file {}", shell_quoted(path));
     let file = path.display().to_string();
-    Ok(shown(&format!("recipe in {file}"), ("file", &file), &resolved, &next))
+    Ok(inspection(&format!("recipe in {file}"), ("file", &file), &resolved, &next))
 }
 
-/// As TOML, whose comments the rest is: the whole can be kept as a file.
-fn shown(title: &str, (key, named): (&str, &str), resolved: &Resolved, next: &str) -> Shown {
+/// As TOML with everything else in comments, so that the output is a valid recipe file.
+fn inspection(title: &str, (key, named): (&str, &str), resolved: &Resolved, next: &str) -> InspectOutput {
     let warnings: Vec<String> = resolved.warnings.iter().map(ToString::to_string).collect();
-    let odd = warnings.iter().map(|odd| format!("# warning: {odd}\n")).collect::<Vec<_>>().concat();
+    let commented =
+        warnings.iter().map(|warning| format!("# warning: {warning}\n")).collect::<Vec<_>>().concat();
     let hash = resolved.hash();
     let short: String = hash.chars().take(12).collect();
     let keys = resolved.to_toml_with_origins();
-    let text =
-        format!("# {title} ({short}): each value, and where it came from\n{odd}\n{keys}\n# next: {next}\n");
+    let text = format!(
+        "# {title} ({short}): every key with its value and origin\n{commented}\n{keys}\n# next: {next}\n"
+    );
     let origins = resolved.origins().into_iter().map(|(path, origin)| (path, origin.to_string()));
     let json = json!({
         "kind": "recipe",
         key: named,
         "hash": hash,
-        "recipe": resolved.recipe,
+        "recipe": resolved.to_json(),
         "origins": origins.collect::<BTreeMap<_, _>>(),
         "warnings": warnings,
     });
-    Shown { text, json }
+    InspectOutput { text, json }
 }

@@ -1,28 +1,30 @@
-//! A run: how far it is, what it was made with, what came of it.
+//! A run: progress, environment and result.
 
 use std::path::Path;
 
 use anyhow::Result;
-use calmix::train::checkpoint::Skipped;
-use calmix::train::inspect::{Inspected, events, has_begun, inspect};
+use calmix::run::checkpoint::SkippedCheckpoint;
+use calmix::run::read::{events, has_begun};
+use calmix::train::inspect::{self, Inspected};
 use calmix::train::trainer::TrainError;
 use serde_json::json;
 
-use super::Shown;
-use crate::number::{counted, grouped};
-use crate::{figures, written};
+use super::InspectOutput;
+use crate::format::{counted, grouped};
+use crate::{figures, run_files};
 
-pub(super) fn shown(folder: &Path) -> Result<Shown> {
+/// Shows the run in `folder`.
+pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     if !has_begun(folder) {
-        return Err(TrainError::Unborn { path: folder.to_owned() }.into());
+        return Err(TrainError::NotBegun { path: folder.to_owned() }.into());
     }
-    let Inspected { recipe, environment, step, skipped, result } = inspect(folder)?;
+    let Inspected { recipe, environment, step, skipped, result } = inspect::inspect(folder)?;
     let events = events(folder)?;
     let steps = recipe.recipe.train.steps;
     let state = match (&result, step) {
         (Some(_), _) => format!("finished after {}", counted(steps, "step")),
-        (None, Some(step)) => format!("{} of {} are kept", grouped(step), counted(steps, "step")),
-        (None, None) => format!("no checkpoint yet, of {}", counted(steps, "step")),
+        (None, Some(step)) => format!("{} of {} saved", grouped(step), counted(steps, "step")),
+        (None, None) => format!("no checkpoint yet, {} in total", counted(steps, "step")),
     };
     let short = |hash: &str| hash.chars().take(12).collect::<String>();
     let about = format!(
@@ -53,17 +55,17 @@ pub(super) fn shown(folder: &Path) -> Result<Shown> {
     let figures = seen
         .first()
         .zip(figures::table(&seen, result.is_some()))
-        .map(|(first, table)| format!("the model after {}\n\n{table}\n", counted(first.step, "step")));
-    let files = written::run(folder).replacen("written to", "in", 1);
-    let next = written::next(if result.is_some() { "evaluate" } else { "resume" }, folder);
-    let damage = |bad: &Skipped| json!({ "step": bad.step, "reason": bad.reason.to_string() });
+        .map(|(first, table)| format!("model after {}\n\n{table}\n", counted(first.step, "step")));
+    let files = format!("files:\n{}", run_files::list(folder));
+    let next = run_files::next(if result.is_some() { "evaluate" } else { "resume" }, folder);
+    let damage = |bad: &SkippedCheckpoint| json!({ "step": bad.step, "reason": bad.reason.to_string() });
     let json = json!({
         "kind": "run",
         "folder": folder.display().to_string(),
         "finished": result.is_some(),
         "step": step,
         "steps": steps,
-        "recipe": recipe.recipe,
+        "recipe": recipe.to_json(),
         "recipe_hash": recipe.hash(),
         "environment": environment,
         "evaluations": seen,
@@ -71,5 +73,5 @@ pub(super) fn shown(folder: &Path) -> Result<Shown> {
         "damaged": skipped.iter().map(damage).collect::<Vec<_>>(),
     });
     let text = [about, damaged, figures.unwrap_or_default(), files, next].concat();
-    Ok(Shown { text, json })
+    Ok(InspectOutput { text, json })
 }

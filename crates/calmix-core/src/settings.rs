@@ -1,0 +1,287 @@
+//! Settings, each declared once.
+//!
+//! [`section!`](crate::section) declares settings as a struct: each line gives a key its description, its type, its
+//! default, its limits, whether a resumed run may change it, and when it has an effect.
+//! [`choice!`](crate::choice) declares words to choose from, and [`rule!`](crate::rule) words of which some bring
+//! numbers of their own. The structs and enums, the check of every number, and the list of keys that a recipe reads
+//! all come from these lines, so none of them can lag behind another.
+//!
+//! ```
+//! use calmix_core::pseudo::FixMatch;
+//! use calmix_core::settings::limit::ANY;
+//! use calmix_core::settings::{SettingType, Shape};
+//!
+//! let Shape::Section(fields) = FixMatch::shape() else { unreachable!() };
+//! assert_eq!((fields[0].name, fields[0].limit.to_string()), ("threshold", " from 0 to 1".to_owned()));
+//! let error = FixMatch { threshold: 1.5 }.check("base", ANY).unwrap_err();
+//! assert_eq!(error.to_string(), "base.threshold = 1.5 is out of range: expected a number from 0 to 1");
+//! ```
+
+mod choice;
+pub mod limit;
+mod rule;
+mod section;
+
+use std::{error, fmt};
+
+pub use crate::{choice, rule, section};
+use limit::Limit;
+
+/// One key.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// Its name within its section.
+    pub name: &'static str,
+    /// What it may hold.
+    pub shape: fn() -> Shape,
+    /// Between what its numbers lie.
+    pub limit: Limit,
+    /// Whether a resumed run may change it.
+    pub resume: Resume,
+    /// What has to hold for it to have an effect. For a section: for all keys in it, except those that decide.
+    pub when: &'static [When],
+    /// The rule that it belongs to: serialised, its value is inside that of the rule.
+    pub rule: Option<&'static str>,
+    /// Its documentation, line by line.
+    pub doc: &'static [&'static str],
+}
+
+/// A condition on another key.
+#[derive(Debug, Clone, Copy)]
+pub struct When {
+    /// The key that decides, by its path from the section of the key that depends on it.
+    pub key: &'static str,
+    /// Whether a value of it, as a text, meets the condition.
+    pub holds: fn(&str) -> bool,
+}
+
+/// What is behind a key.
+#[derive(Debug, Clone, Copy)]
+pub enum Shape {
+    /// More keys.
+    Section(&'static [Field]),
+    /// A value.
+    Value(Kind),
+}
+
+/// The kinds of values.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// True or false.
+    Flag,
+    /// A whole number from zero to this.
+    Whole(i64),
+    /// Any finite number.
+    Number,
+    /// Any text.
+    Text,
+    /// One of these words.
+    Word(&'static [Word]),
+    /// A word of a form.
+    Form(Form),
+    /// Several values of one kind; exactly so many, if a number is given.
+    List(&'static Kind, Option<usize>),
+}
+
+/// A word that a key may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word {
+    /// The word.
+    pub word: &'static str,
+    /// Its documentation, line by line.
+    pub doc: &'static [&'static str],
+}
+
+/// Words that cannot be listed.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    /// The form in words.
+    pub expected: &'static str,
+    /// The form as a regular expression, for a schema.
+    pub pattern: &'static str,
+    /// Whether a text has it.
+    pub has: fn(&str) -> bool,
+}
+
+/// Whether a resumed run may change a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resume {
+    /// No: the run would be another one.
+    MustMatch,
+    /// Yes: what the run learns does not depend on it.
+    MayChange,
+}
+
+/// A type that a setting can have.
+pub trait SettingType {
+    /// What values of the type look like.
+    fn shape() -> Shape;
+
+    /// Adds the keys of a setting of this type to those of its section: one key, and for a rule also its numbers.
+    fn declare(field: Field, fields: &mut Vec<Field>) {
+        fields.push(field);
+    }
+
+    /// Checks the numbers of a setting: its own against `limit`, those of a section against theirs.
+    ///
+    /// # Errors
+    /// Names the first number that is out of range.
+    fn check(&self, name: &str, limit: Limit) -> Result<(), OutOfRange> {
+        let _ = (name, limit);
+        Ok(())
+    }
+}
+
+/// A setting outside its range.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutOfRange {
+    /// The setting, by its path.
+    pub setting: String,
+    /// Its value.
+    pub value: f64,
+    /// Between what it may lie.
+    pub limit: Limit,
+}
+
+/// A text that is none of the words of a choice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownWord {
+    /// The text.
+    pub found: String,
+    /// The words.
+    pub expected: &'static str,
+}
+
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { setting, value, limit } = self;
+        write!(f, "{setting} = {value} is out of range: expected a number{limit}")
+    }
+}
+
+impl fmt::Display for UnknownWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { found, expected } = self;
+        write!(f, "`{found}` is not known; expected {expected}")
+    }
+}
+
+impl error::Error for OutOfRange {}
+impl error::Error for UnknownWord {}
+
+impl OutOfRange {
+    /// The same, with the path of the section before the setting; an empty path adds nothing.
+    #[must_use]
+    pub fn within(self, section: &str) -> Self {
+        let setting = if section.is_empty() { self.setting } else { format!("{section}.{}", self.setting) };
+        Self { setting, ..self }
+    }
+}
+
+impl Field {
+    /// The description: the first paragraph of the documentation, in one line.
+    pub fn description(&self) -> String {
+        first_paragraph(self.doc)
+    }
+}
+
+impl Word {
+    /// The description: the first paragraph of the documentation, in one line.
+    pub fn description(&self) -> String {
+        first_paragraph(self.doc)
+    }
+}
+
+fn first_paragraph(doc: &[&str]) -> String {
+    let lines = doc.iter().map(|line| line.trim());
+    lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Every key below `fields` that holds a value, with its path, in the order of declaration.
+pub fn leaves(fields: &'static [Field]) -> Vec<(String, &'static Field)> {
+    fields
+        .iter()
+        .flat_map(|field| match (field.shape)() {
+            Shape::Value(_) => vec![(field.name.to_owned(), field)],
+            Shape::Section(inner) => leaves(inner)
+                .into_iter()
+                .map(|(path, leaf)| (format!("{}.{path}", field.name), leaf))
+                .collect(),
+        })
+        .collect()
+}
+
+macro_rules! values {
+    ($($type:ty => $kind:expr $(, $number:expr)?;)+) => {
+        $(impl SettingType for $type {
+            fn shape() -> Shape {
+                Shape::Value($kind)
+            }
+
+            $(fn check(&self, name: &str, limit: Limit) -> Result<(), OutOfRange> {
+                let number: fn(&$type) -> f64 = $number;
+                limit.check(name, number(self))
+            })?
+        })+
+    };
+}
+
+values! {
+    bool => Kind::Flag;
+    u32 => Kind::Whole(4_294_967_295), |&number| f64::from(number);
+    // TOML's whole numbers end here.
+    u64 => Kind::Whole(i64::MAX), |&number| number as f64;
+    f64 => Kind::Number, |&number| number;
+    String => Kind::Text;
+    Vec<String> => Kind::List(&Kind::Text, None);
+    [f64; 2] => Kind::List(&Kind::Number, Some(2));
+    [f64; 3] => Kind::List(&Kind::Number, Some(3));
+    [u8; 3] => Kind::List(&Kind::Whole(255), Some(3));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::margin::Averaging;
+    use crate::mixup::Guidance;
+    use crate::pair::Dissimilar;
+
+    fn guidance() -> &'static [Field] {
+        match Guidance::shape() {
+            Shape::Section(fields) => fields,
+            Shape::Value(_) => &[],
+        }
+    }
+
+    #[test]
+    fn a_rule_is_flat_among_the_keys_of_its_section() {
+        let names: Vec<_> = guidance().iter().map(|field| field.name).collect();
+        let [averaging, split] = [["averaging", "delta", "rho"], ["split", "quantile", "momentum"]];
+        let dissimilar = ["dissimilar", "fraction", "count"];
+        assert_eq!(names, [&averaging[..], &["apm_from"], &split, &["space"], &dissimilar].concat());
+    }
+
+    #[test]
+    fn a_number_applies_with_the_words_that_bring_it() {
+        let applies = |name: &str, word: &str| {
+            let field = guidance().iter().find(|field| field.name == name).unwrap();
+            field.when.iter().all(|when| (when.holds)(word))
+        };
+        assert!(applies("delta", "cumulative") && !applies("delta", "exponential"));
+        assert!(applies("momentum", "running") && !applies("momentum", "rank"));
+        assert!(applies("space", "count") && !applies("space", "any"));
+        assert!(applies("split", "any word"));
+    }
+
+    #[test]
+    fn a_number_out_of_range_is_named_by_its_key() {
+        let wrong = [
+            (Guidance { averaging: Averaging::Cumulative { delta: 0.0 }, ..Guidance::default() }, "g.delta"),
+            (Guidance { dissimilar: Dissimilar::Count(0), ..Guidance::default() }, "g.count"),
+        ];
+        for (guidance, key) in wrong {
+            assert_eq!(guidance.check("g", limit::ANY).unwrap_err().setting, key);
+        }
+        assert_eq!(Guidance::default().check("g", limit::ANY), Ok(()));
+    }
+}

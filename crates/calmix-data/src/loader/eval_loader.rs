@@ -1,0 +1,187 @@
+//! The loader for evaluation: every sample once, in order, without augmentation.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::corrupt::{OnCorrupt, SkippedSample, Tally, is_corrupt};
+use super::error::LoadError;
+use super::pooled_batch::PooledBatch;
+use super::sample_ids::SampleIds;
+use super::training::SampleStream;
+use super::transform::Transform;
+use super::worker_pool::{Job, WorkerPool, check_size};
+use super::{Counters, ImageSource, Workers};
+
+/// A batch for evaluation: ids, labels if there are any, and views without randomness (u8, NHWC).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EvalBatch {
+    /// Which samples.
+    pub ids: Vec<u64>,
+    /// Their classes.
+    pub labels: Vec<Option<u32>>,
+    /// Their views.
+    pub pixels: Vec<u8>,
+    /// Corrupt samples that were left out.
+    pub skipped: Vec<SkippedSample>,
+}
+
+/// Delivers samples in the given order, without randomness; the last batch may be short.
+///
+/// The iterator ends after the last sample, or after the first error.
+#[derive(Debug)]
+pub struct EvalLoader<V: Transform + 'static> {
+    pool: WorkerPool<EvalJob<V>>,
+    corrupt: OnCorrupt,
+    tally: Tally,
+    bytes: usize,
+}
+
+impl<V: Transform + 'static> EvalLoader<V> {
+    /// Starts the workers on the first batches; a batch of zero counts as one.
+    ///
+    /// # Errors
+    /// If a batch does not fit into memory, or the system refuses a thread.
+    pub fn new(
+        source: Arc<dyn ImageSource>,
+        transform: Arc<V>,
+        SampleStream { ids, batch }: SampleStream,
+        corrupt: OnCorrupt,
+        workers: Workers,
+    ) -> Result<Self, LoadError> {
+        let (batch, bytes) = (u64::from(batch.max(1)), transform.bytes());
+        check_size(batch, bytes)?;
+        let job = EvalJob { source, transform, ids, batch, corrupt };
+        Ok(Self { pool: WorkerPool::start(job, workers)?, corrupt, tally: Tally::default(), bytes })
+    }
+
+    /// The counters so far.
+    pub fn counters(&self) -> Counters {
+        self.pool.counters()
+    }
+}
+
+impl<V: Transform + 'static> Iterator for EvalLoader<V> {
+    type Item = Result<PooledBatch<EvalBatch>, LoadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut batch = match self.pool.next()? {
+            Ok(batch) => batch,
+            Err(error) => return Some(Err(error)),
+        };
+        self.pool.count_images(batch.ids.len());
+        if let Err(error) = self.tally.add(batch.ids.len(), &batch.skipped, self.corrupt) {
+            self.pool.stop();
+            return Some(Err(error));
+        }
+        batch.close_gaps(self.bytes);
+        Some(Ok(batch))
+    }
+}
+
+impl EvalBatch {
+    /// Removes the rows that were skipped.
+    fn close_gaps(&mut self, bytes: usize) {
+        if self.skipped.is_empty() {
+            return;
+        }
+        let mut kept = 0;
+        for row in 0..self.ids.len() {
+            if self.skipped.iter().all(|skipped| skipped.row != row) {
+                self.ids[kept] = self.ids[row];
+                self.labels[kept] = self.labels[row];
+                self.pixels.copy_within(row * bytes..(row + 1) * bytes, kept * bytes);
+                kept += 1;
+            }
+        }
+        self.ids.truncate(kept);
+        self.labels.truncate(kept);
+        self.pixels.truncate(kept * bytes);
+    }
+}
+
+struct EvalJob<V> {
+    source: Arc<dyn ImageSource>,
+    transform: Arc<V>,
+    ids: SampleIds,
+    batch: u64,
+    corrupt: OnCorrupt,
+}
+
+impl<V: Transform> EvalJob<V> {
+    fn make_views(
+        &self,
+        id: u64,
+        scratch: &mut V::Scratch,
+        pixels: &mut [u8],
+    ) -> Result<Option<u32>, LoadError> {
+        let unread = |error| LoadError::Sample { id, error: Box::new(error) };
+        let label = self.source.label(id).map_err(unread)?;
+        let picture = self.source.picture(id).map_err(unread)?;
+        let made = self.transform.evaluation(&picture, scratch, pixels);
+        made.map_err(|problem| LoadError::View { id, problem })?;
+        Ok(label)
+    }
+}
+
+impl<V: Transform + 'static> Job for EvalJob<V> {
+    type Batch = EvalBatch;
+    type Made = (u64, Result<Option<u32>, String>);
+    type WorkerState = V::Scratch;
+
+    fn steps(&self) -> Range<u64> {
+        0..self.ids.len().div_ceil(self.batch)
+    }
+
+    fn rows(&self, step: u64) -> usize {
+        (self.ids.len() - step * self.batch).min(self.batch) as usize
+    }
+
+    fn bytes(&self) -> usize {
+        self.transform.bytes()
+    }
+
+    fn worker_state(&self) -> V::Scratch {
+        V::Scratch::default()
+    }
+
+    fn open(&self, step: u64, batch: &mut EvalBatch) {
+        let rows = self.rows(step);
+        batch.skipped.clear();
+        batch.ids.resize(rows, 0);
+        batch.labels.resize(rows, None);
+        batch.pixels.resize(rows * self.transform.bytes(), 0);
+    }
+
+    fn make(
+        &self,
+        (step, row): (u64, usize),
+        scratch: &mut V::Scratch,
+        current: &AtomicU64,
+        pixels: &mut [u8],
+    ) -> Result<Self::Made, LoadError> {
+        // A row is below the number of samples that are left.
+        let id = self.ids.id(step * self.batch + row as u64).unwrap_or_default();
+        current.store(id, Ordering::Relaxed);
+        match self.make_views(id, scratch, pixels) {
+            Ok(label) => Ok((id, Ok(label))),
+            Err(error) if self.corrupt != OnCorrupt::Stop && is_corrupt(&error) => {
+                Ok((id, Err(error.to_string())))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn store(&self, row: usize, (id, label): Self::Made, pixels: &[u8], batch: &mut EvalBatch) {
+        let bytes = self.transform.bytes();
+        batch.ids[row] = id;
+        batch.pixels[row * bytes..(row + 1) * bytes].copy_from_slice(pixels);
+        match label {
+            Ok(label) => batch.labels[row] = label,
+            Err(problem) => {
+                batch.skipped.push(SkippedSample { row, id, problem });
+                batch.skipped.sort_by_key(|skipped| skipped.row);
+            }
+        }
+    }
+}

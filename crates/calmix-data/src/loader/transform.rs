@@ -1,0 +1,161 @@
+//! The transforms that make views of a picture.
+
+use calmix_core::rng::Seed;
+
+use crate::augment::{Augment, AugmentError, Scratch};
+use crate::error::DataProblem;
+use crate::picture::Picture;
+
+/// The key of a view: it determines everything random about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ViewKey {
+    /// The seed of the views.
+    pub seed: Seed,
+    /// The epoch of the visit.
+    pub epoch: u64,
+    /// The sample.
+    pub id: u64,
+}
+
+/// How the views of a sample are made: by [`Augment`], or without change ([`AsIs`]).
+///
+/// A view is `bytes()` bytes, R, G, B, row by row, and a pure function of its arguments.
+pub trait Transform: Send + Sync {
+    /// Buffers that a worker keeps from sample to sample; they never change a view.
+    type Scratch: Default + Send;
+
+    /// Bytes of a view.
+    fn bytes(&self) -> usize;
+
+    /// The weak view.
+    ///
+    /// # Errors
+    /// If the picture has no such view.
+    fn weak(
+        &self,
+        picture: &Picture,
+        key: ViewKey,
+        scratch: &mut Self::Scratch,
+        out: &mut [u8],
+    ) -> Result<(), DataProblem>;
+
+    /// The strong view.
+    ///
+    /// # Errors
+    /// If the picture has no such view.
+    fn strong(
+        &self,
+        picture: &Picture,
+        key: ViewKey,
+        scratch: &mut Self::Scratch,
+        out: &mut [u8],
+    ) -> Result<(), DataProblem>;
+
+    /// The view for evaluation, without randomness.
+    ///
+    /// # Errors
+    /// If the picture has no such view.
+    fn evaluation(
+        &self,
+        picture: &Picture,
+        scratch: &mut Self::Scratch,
+        out: &mut [u8],
+    ) -> Result<(), DataProblem>;
+}
+
+impl Transform for Augment {
+    type Scratch = Scratch;
+
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+
+    fn weak(
+        &self,
+        picture: &Picture,
+        key: ViewKey,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<(), DataProblem> {
+        let ViewKey { seed, epoch, id } = key;
+        Self::weak(self, picture, seed, epoch, id, scratch, out).map_err(|error| problem(&error))
+    }
+
+    fn strong(
+        &self,
+        picture: &Picture,
+        key: ViewKey,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<(), DataProblem> {
+        let ViewKey { seed, epoch, id } = key;
+        Self::strong(self, picture, seed, epoch, id, scratch, out).map_err(|error| problem(&error))
+    }
+
+    fn evaluation(
+        &self,
+        picture: &Picture,
+        scratch: &mut Scratch,
+        out: &mut [u8],
+    ) -> Result<(), DataProblem> {
+        Self::evaluation(self, picture, scratch, out).map_err(|error| problem(&error))
+    }
+}
+
+/// An empty picture is a corrupt sample; any other error is a wrong setting.
+fn problem(error: &AugmentError) -> DataProblem {
+    match error {
+        AugmentError::Empty { .. } => DataProblem::Format(error.to_string()),
+        _ => DataProblem::Content(error.to_string()),
+    }
+}
+
+/// No augmentation: every view is the picture itself, which must have this size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AsIs {
+    /// Pixels in a row.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+}
+
+impl Transform for AsIs {
+    type Scratch = ();
+
+    fn bytes(&self) -> usize {
+        (self.width as usize).saturating_mul(self.height as usize).saturating_mul(3)
+    }
+
+    fn weak(
+        &self,
+        picture: &Picture,
+        _: ViewKey,
+        scratch: &mut (),
+        out: &mut [u8],
+    ) -> Result<(), DataProblem> {
+        self.evaluation(picture, scratch, out)
+    }
+
+    fn strong(
+        &self,
+        picture: &Picture,
+        _: ViewKey,
+        scratch: &mut (),
+        out: &mut [u8],
+    ) -> Result<(), DataProblem> {
+        self.evaluation(picture, scratch, out)
+    }
+
+    fn evaluation(&self, picture: &Picture, (): &mut (), out: &mut [u8]) -> Result<(), DataProblem> {
+        let Self { width, height } = *self;
+        if (picture.width(), picture.height()) != (width, height) || out.len() != picture.pixels().len() {
+            let found = (picture.width(), picture.height());
+            return Err(DataProblem::Content(format!(
+                "a picture of {} × {} pixels where all have {width} × {height}",
+                found.0, found.1
+            )));
+        }
+        out.copy_from_slice(picture.pixels());
+        Ok(())
+    }
+}

@@ -1,0 +1,303 @@
+//! Worker threads that make batches, and the state they share.
+//!
+//! A slot holds a batch in progress. A worker claims a few rows of the newest slot, makes them in its own buffer, and
+//! copies them into the batch under the slot's lock. The pool delivers the first slot once it is complete.
+
+mod state;
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::error::LoadError;
+use super::pooled_batch::{BatchPool, PooledBatch};
+use super::{Counters, Workers};
+use state::{PoolState, Task};
+
+/// How batches are made. Each row is a pure function of the step and the row number.
+pub(super) trait Job: Send + Sync + 'static {
+    /// The batch that is delivered.
+    type Batch: Default + Send + 'static;
+    /// A finished row, except its pixels.
+    type Made;
+    /// What a worker keeps from row to row.
+    type WorkerState: Send + 'static;
+
+    fn steps(&self) -> Range<u64>;
+    fn rows(&self, step: u64) -> usize;
+    /// The most bytes that the views of one row take.
+    fn bytes(&self) -> usize;
+    fn worker_state(&self) -> Self::WorkerState;
+    /// Prepares `batch`, which may hold an earlier step, for the rows of `step`.
+    fn open(&self, step: u64, batch: &mut Self::Batch);
+    /// Makes the row at `(step, row)`; stores the id of the sample it is working on in `current`.
+    fn make(
+        &self,
+        place: (u64, usize),
+        local: &mut Self::WorkerState,
+        current: &AtomicU64,
+        pixels: &mut [u8],
+    ) -> Result<Self::Made, LoadError>;
+    fn store(&self, row: usize, made: Self::Made, pixels: &[u8], batch: &mut Self::Batch);
+}
+
+/// Rows that a worker claims at a time: enough that locking costs little, few enough that all workers share a batch.
+const ROWS: usize = 8;
+
+/// The largest batch that is accepted: 64 GiB.
+const LARGEST: u128 = 1 << 36;
+
+/// Checks that a batch of `rows` rows, and a worker's buffer, stay below the limit.
+pub(super) fn check_size(rows: u64, bytes: usize) -> Result<(), LoadError> {
+    let fits = u128::from(rows.max(ROWS as u64)) * bytes as u128 <= LARGEST;
+    fits.then_some(()).ok_or(LoadError::TooLarge { rows, bytes })
+}
+
+/// The worker is not working on any sample.
+const IDLE: u64 = u64::MAX;
+
+pub(super) struct WorkerPool<J: Job> {
+    shared: Arc<PoolShared<J>>,
+    threads: Vec<JoinHandle<()>>,
+    patience: Duration,
+    started: Instant,
+    waited: Duration,
+    images: u64,
+}
+
+struct PoolShared<J: Job> {
+    job: J,
+    state: Mutex<PoolState<J::Batch>>,
+    /// A slot was freed, or the pool was stopped.
+    work: Condvar,
+    /// Rows were finished, or a worker ended.
+    done: Condvar,
+    stopped: AtomicBool,
+    /// Rows made since the start, by which the consumer distinguishes slow workers from stuck ones.
+    made: AtomicU64,
+    /// The sample that each worker is working on, or [`IDLE`].
+    current: Vec<AtomicU64>,
+    free: Arc<BatchPool<J::Batch>>,
+}
+
+impl<J: Job> std::fmt::Debug for WorkerPool<J> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkerPool").field("counters", &self.counters()).finish_non_exhaustive()
+    }
+}
+
+impl<J: Job> WorkerPool<J> {
+    pub(super) fn start(job: J, workers: Workers) -> Result<Self, LoadError> {
+        let threads = workers.threads.get();
+        let prefetch = workers.prefetch.get();
+        let shared = Arc::new(PoolShared {
+            state: Mutex::new(PoolState::new(job.steps(), prefetch)),
+            job,
+            work: Condvar::new(),
+            done: Condvar::new(),
+            stopped: AtomicBool::new(false),
+            made: AtomicU64::new(0),
+            current: (0..threads).map(|_| AtomicU64::new(IDLE)).collect(),
+            // All slots, and the batch that the consumer holds: a consumer that is faster than the workers returns
+            // every batch before the next slot is opened.
+            free: Arc::new(BatchPool::new(prefetch.saturating_add(1))),
+        });
+        let mut pool = Self {
+            shared,
+            threads: Vec::with_capacity(threads),
+            patience: workers.patience,
+            started: Instant::now(),
+            waited: Duration::ZERO,
+            images: 0,
+        };
+        for worker in 0..threads {
+            let shared = Arc::clone(&pool.shared);
+            let local = shared.job.worker_state();
+            pool.shared.state().working += 1;
+            let thread = Builder::new().name(format!("loader-{worker}")).spawn(move || {
+                let guard = WorkerGuard(&shared);
+                shared.work_on(worker, local);
+                drop(guard);
+            });
+            match thread {
+                Ok(thread) => pool.threads.push(thread),
+                Err(error) => {
+                    pool.shared.state().working -= 1;
+                    return Err(LoadError::Thread(error));
+                }
+            }
+        }
+        Ok(pool)
+    }
+
+    /// The next batch; none after the last one, and none after an error.
+    pub(super) fn next(&mut self) -> Option<Result<PooledBatch<J::Batch>, LoadError>> {
+        let asked = Instant::now();
+        let outcome = self.wait();
+        self.waited += asked.elapsed();
+        if !matches!(outcome, Some(Ok(_))) {
+            self.stop();
+        }
+        outcome
+    }
+
+    fn wait(&self) -> Option<Result<PooledBatch<J::Batch>, LoadError>> {
+        let mut state = self.shared.state();
+        let (mut made, mut since) = (self.shared.made(), Instant::now());
+        loop {
+            if state.stopped {
+                return None;
+            }
+            if let Some(slot) = state.complete() {
+                drop(state);
+                self.shared.work.notify_all();
+                return Some(slot.map(|batch| PooledBatch::new(batch, Arc::clone(&self.shared.free))));
+            }
+            let step = state.awaited()?;
+            if state.working == 0 {
+                return Some(Err(LoadError::NoWorkers { step }));
+            }
+            if self.shared.made() != made {
+                (made, since) = (self.shared.made(), Instant::now());
+            }
+            let Some(left) = self.patience.checked_sub(since.elapsed()).filter(|left| !left.is_zero()) else {
+                state.stalled = true;
+                return Some(Err(LoadError::Stalled {
+                    ids: self.shared.in_progress(),
+                    after: since.elapsed(),
+                }));
+            };
+            state = self.shared.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Stops the workers; unfinished batches are discarded.
+    pub(super) fn stop(&self) {
+        self.shared.stopped.store(true, Ordering::Relaxed);
+        self.shared.state().stopped = true;
+        self.shared.work.notify_all();
+    }
+
+    pub(super) fn count_images(&mut self, images: usize) {
+        self.images += images as u64;
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        let allocated = self.shared.state().allocated;
+        Counters { images: self.images, elapsed: self.started.elapsed(), waited: self.waited, allocated }
+    }
+}
+
+impl<J: Job> Drop for WorkerPool<J> {
+    fn drop(&mut self) {
+        self.stop();
+        let state = self.shared.state();
+        // A thread cannot be ended from outside: a hanging thread is detached, not waited for.
+        let patience = if state.stalled { Duration::ZERO } else { self.patience };
+        let gone = self.shared.done.wait_timeout_while(state, patience, |state| state.working > 0);
+        let all_gone = gone.unwrap_or_else(PoisonError::into_inner).0.working == 0;
+        for thread in self.threads.drain(..) {
+            if all_gone || thread.is_finished() {
+                // A panic was caught and reported where it happened.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// Reports the end of a worker to the consumer, also after a panic.
+struct WorkerGuard<'a, J: Job>(&'a PoolShared<J>);
+
+impl<J: Job> Drop for WorkerGuard<'_, J> {
+    fn drop(&mut self) {
+        self.0.state().working -= 1;
+        self.0.done.notify_all();
+    }
+}
+
+impl<J: Job> PoolShared<J> {
+    fn state(&self) -> MutexGuard<'_, PoolState<J::Batch>> {
+        // Nothing that can panic runs under this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn made(&self) -> u64 {
+        self.made.load(Ordering::Relaxed)
+    }
+
+    fn in_progress(&self) -> Vec<u64> {
+        self.current.iter().map(|id| id.load(Ordering::Relaxed)).filter(|&id| id != IDLE).collect()
+    }
+
+    fn work_on(&self, worker: usize, mut local: J::WorkerState) {
+        let current = &self.current[worker];
+        let mut pixels = vec![0; ROWS * self.job.bytes()];
+        while let Some(task) = self.claim() {
+            let mut row = task.rows.start;
+            let work = AssertUnwindSafe(|| self.make(&task, &mut row, &mut local, current, &mut pixels));
+            let outcome = catch_unwind(work).unwrap_or_else(|panic| {
+                // The panic may have left the state half changed: it is not used again.
+                local = self.job.worker_state();
+                let id = current.load(Ordering::Relaxed);
+                Err(LoadError::panicked(id, panic.as_ref()))
+            });
+            current.store(IDLE, Ordering::Relaxed);
+            let Task { step, rows, batch } = task;
+            // Before the report: `complete` needs the only reference to the batch.
+            drop(batch);
+            self.state().report(step, &rows, outcome.map_err(|error| (row, error)));
+            self.done.notify_all();
+        }
+    }
+
+    fn claim(&self) -> Option<Task<J::Batch>> {
+        let mut state = self.state();
+        loop {
+            if state.stopped {
+                return None;
+            }
+            if let Some(task) = state.claim(ROWS) {
+                return Some(task);
+            }
+            if state.may_open() {
+                let (mut batch, step) = (self.free.take(), state.next_step());
+                state.allocated += u64::from(batch.is_none());
+                self.job.open(step, batch.get_or_insert_default());
+                state.open(batch.unwrap_or_default(), self.job.rows(step));
+                self.done.notify_all();
+                self.work.notify_all();
+                continue;
+            }
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn make(
+        &self,
+        task: &Task<J::Batch>,
+        row: &mut usize,
+        local: &mut J::WorkerState,
+        current: &AtomicU64,
+        pixels: &mut [u8],
+    ) -> Result<(), LoadError> {
+        let bytes = self.job.bytes();
+        let range = |n: usize| n * bytes..(n + 1) * bytes;
+        let mut made = Vec::with_capacity(task.rows.len());
+        for (n, at) in task.rows.clone().enumerate() {
+            if self.stopped.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            *row = at;
+            made.push(self.job.make((task.step, at), local, current, &mut pixels[range(n)])?);
+            self.made.fetch_add(1, Ordering::Relaxed);
+        }
+        let mut batch = task.batch.lock().unwrap_or_else(PoisonError::into_inner);
+        for (n, (row, made)) in task.rows.clone().zip(made).enumerate() {
+            self.job.store(row, made, &pixels[range(n)], &mut batch);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! From raw bytes to a picture.
+
+use super::PixelLayout;
+use crate::picture::Picture;
+
+impl PixelLayout {
+    /// How many bytes a sample of this size has; none if that is more than can be counted.
+    pub fn bytes(self, width: u32, height: u32) -> Option<u64> {
+        let pixels = u64::from(width).checked_mul(u64::from(height))?;
+        match self {
+            Self::Grey => Some(pixels),
+            Self::Planes | Self::PlanesByColumn => pixels.checked_mul(3),
+        }
+    }
+
+    /// The picture that `bytes` are; none if they are not as many as its size needs. Grey becomes RGB with
+    /// three equal channels.
+    ///
+    /// ```
+    /// use calmix_data::manifest::PixelLayout;
+    ///
+    /// // Two pixels side by side: a red plane, a green plane, a blue plane.
+    /// let picture = PixelLayout::Planes.picture(2, 1, &[1, 2, 3, 4, 5, 6]).unwrap();
+    /// assert_eq!(picture.pixels(), [1, 3, 5, 2, 4, 6]);
+    /// ```
+    pub fn picture(self, width: u32, height: u32, bytes: &[u8]) -> Option<Picture> {
+        if self.bytes(width, height)? != bytes.len() as u64 {
+            return None;
+        }
+        let pixels = match self {
+            Self::Grey => bytes.iter().flat_map(|&grey| [grey; 3]).collect(),
+            Self::Planes => interleaved(bytes),
+            Self::PlanesByColumn => interleaved(&by_row(bytes, width as usize, height as usize)),
+        };
+        Picture::new(width, height, pixels)
+    }
+}
+
+/// R, G, B, R, … from three planes.
+fn interleaved(planes: &[u8]) -> Vec<u8> {
+    let (red, rest) = planes.split_at(planes.len() / 3);
+    let (green, blue) = rest.split_at(red.len());
+    red.iter().zip(green).zip(blue).flat_map(|((&r, &g), &b)| [r, g, b]).collect()
+}
+
+/// Planes row by row from planes column by column.
+fn by_row(planes: &[u8], width: usize, height: usize) -> Vec<u8> {
+    let mut turned = Vec::with_capacity(planes.len());
+    for plane in planes.chunks_exact((width * height).max(1)) {
+        for row in 0..height {
+            turned.extend(plane.iter().skip(row).step_by(height));
+        }
+    }
+    turned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_layout_puts_every_byte_in_its_place() {
+        // Three columns, two rows; pixel (x, y) of channel c is 100·c + 10·y + x.
+        let expected: Vec<u8> = [0, 1, 2, 10, 11, 12].iter().flat_map(|&p| [p, 100 + p, 200 + p]).collect();
+        let rows = [0, 1, 2, 10, 11, 12, 100, 101, 102, 110, 111, 112, 200, 201, 202, 210, 211, 212];
+        let columns = [0, 10, 1, 11, 2, 12, 100, 110, 101, 111, 102, 112, 200, 210, 201, 211, 202, 212];
+        assert_eq!(PixelLayout::Planes.picture(3, 2, &rows).unwrap().pixels(), expected);
+        assert_eq!(PixelLayout::PlanesByColumn.picture(3, 2, &columns).unwrap().pixels(), expected);
+        assert_eq!(PixelLayout::Grey.picture(2, 1, &[7, 9]).unwrap().pixels(), [7, 7, 7, 9, 9, 9]);
+    }
+
+    #[test]
+    fn bytes_of_another_size_are_no_picture() {
+        for layout in [PixelLayout::Grey, PixelLayout::Planes, PixelLayout::PlanesByColumn] {
+            assert!(layout.picture(3, 2, &[0; 17]).is_none());
+            assert!(layout.picture(u32::MAX, u32::MAX, &[0; 6]).is_none());
+            assert!(layout.picture(0, 5, &[]).is_some_and(|picture| picture.pixels().is_empty()));
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Checks that names and files from outside stay below their folder.
+
+use std::fs;
+use std::path::Path;
+
+use crate::error::{DataError, DataProblem};
+
+/// Checks that `path` is a plain file below `root` after links are resolved.
+///
+/// # Errors
+/// If it is not: a link could expose files outside the dataset, and reading a pipe could block forever.
+pub(super) fn check(root: &Path, path: &Path) -> Result<(), DataError> {
+    let real = |path: &Path| fs::canonicalize(path).map_err(|error| DataError::new(path, error));
+    let found = real(path)?;
+    if !found.starts_with(real(root)?) {
+        let problem = DataProblem::Content("a link that leads out of the dataset's folder".into());
+        return Err(DataError::new(path, problem).hint("copy what it points to into the folder"));
+    }
+    if !fs::metadata(&found).map_err(|error| DataError::new(path, error))?.is_file() {
+        return Err(DataError::new(path, DataProblem::Content("not a plain file".into())));
+    }
+    Ok(())
+}
+
+/// Bytes of the longest path.
+pub(crate) const LONGEST: usize = 4_096;
+
+/// Why `name` is not safe as a path below a folder; none if it is safe.
+///
+/// A safe path is relative and joins plain names by `/`. The rule is the same on every system: a drive on one system
+/// must not be a file name on another.
+pub(crate) fn why_unsafe(name: &str) -> Option<&'static str> {
+    if name.is_empty() {
+        Some("is empty")
+    } else if name.len() > LONGEST {
+        Some("is longer than 4,096 bytes")
+    } else if name.contains('\0') {
+        Some("contains a NUL")
+    } else if name.contains('\\') {
+        Some("contains a backslash where / is meant")
+    } else if name.starts_with('/') {
+        Some("is absolute")
+    } else if name.as_bytes().get(1) == Some(&b':') {
+        Some("begins with a drive")
+    } else if name.split('/').any(|part| part == "..") {
+        Some("leads out of the folder")
+    } else if name.split('/').any(|part| part.is_empty() || part == ".") {
+        Some("has an empty part")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_relative_names_pass() {
+        for fine in ["a.jpg", "cat/a.jpg", "cat/.../a.jpg", "ä/ö.png", "a..b.jpg"] {
+            assert_eq!(why_unsafe(fine), None, "{fine}");
+        }
+        let long = "a/".repeat(3_000);
+        for bad in [
+            "",
+            "../a",
+            "a/../../b",
+            "/etc/passwd",
+            "C:/a",
+            "C:\\a",
+            "a\\b",
+            "a\0b",
+            "a//b",
+            "./a",
+            "a/",
+            &long,
+        ] {
+            assert!(why_unsafe(bad).is_some(), "{bad}");
+        }
+    }
+}

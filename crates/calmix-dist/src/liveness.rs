@@ -1,0 +1,201 @@
+//! Which ranks are alive after a failure.
+//!
+//! c10d reports that an operation failed, not which rank caused it: the peers of a dead process close their connections
+//! in turn, and every rank sees another one vanish. So every process runs a thread that waits for one key in the store.
+//! A process that sees a failure sets that key for every rank. The threads answer at once, even if their process is
+//! busy computing, and check which other ranks answered. A process that is dead, frozen or gone does not answer.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::binding::{C10dError, Store};
+
+/// The result of the check that follows a failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LivenessReport {
+    /// These ranks did not answer. `noticed_by` is what the rank that saw the failure first wrote.
+    Missing { ranks: Vec<usize>, noticed_by: String },
+    /// The store cannot be reached.
+    StoreLost,
+}
+
+/// What the thread and the group share.
+#[derive(Default)]
+struct LivenessState {
+    failed: AtomicBool,
+    report: Mutex<Option<LivenessReport>>,
+    reported: Condvar,
+}
+
+/// A thread that answers for this process.
+pub(crate) struct Liveness {
+    state: Arc<LivenessState>,
+    store: Store,
+    member: GroupMember,
+}
+
+/// This process in its group.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GroupMember {
+    pub(crate) rank: usize,
+    pub(crate) size: usize,
+    /// Whether the store runs inside this process.
+    pub(crate) hosts_store: bool,
+    /// The share of an operation's timeout that is reserved for finding the missing ranks.
+    pub(crate) patience: Duration,
+}
+
+/// The value that a process writes to its own key when it leaves the group without a failure.
+const LEAVE: &str = "leave";
+
+impl Liveness {
+    /// Starts the thread, with its own connection to the store.
+    pub(crate) fn listen(store: Store, member: GroupMember) -> Result<Self, C10dError> {
+        let state = Arc::new(LivenessState::default());
+        let (own_store, shared) = (store.connect_again()?, Arc::clone(&state));
+        let spawned = std::thread::Builder::new().name("calmix-liveness".into()).spawn(move || {
+            if let Some(report) = answer(&own_store, member, &shared.failed) {
+                *shared.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+                shared.reported.notify_all();
+            }
+        });
+        spawned.map_err(|error| C10dError::new(format!("a thread cannot be started: {error}")))?;
+        Ok(Self { state, store, member })
+    }
+
+    /// Set when a rank has seen a failure.
+    pub(crate) fn failed(&self) -> &AtomicBool {
+        &self.state.failed
+    }
+
+    /// Reports a failure that this process saw to all ranks.
+    pub(crate) fn report_failure(&self, why: &str) {
+        if !self.state.failed.load(Ordering::Acquire) {
+            // If the store is lost, the thread notices it as well.
+            let _ = (0..self.member.size).try_for_each(|rank| self.store.set(&failure_key(rank), why));
+        }
+    }
+
+    /// Waits for the thread's report.
+    pub(crate) fn wait_for_report(&self) -> LivenessReport {
+        let deadline = Instant::now() + self.member.patience;
+        let mut report = self.state.report.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(found) = &*report {
+                return found.clone();
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                // The key has not reached the thread: the host of the store is frozen.
+                return LivenessReport::StoreLost;
+            }
+            let woken = self.state.reported.wait_timeout(report, left);
+            report = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for Liveness {
+    fn drop(&mut self) {
+        // The thread ends by itself. Nothing joins it, because the store may be frozen.
+        if !self.state.failed.load(Ordering::Acquire) {
+            let _ = self.store.set(&failure_key(self.member.rank), LEAVE);
+        }
+    }
+}
+
+fn failure_key(rank: usize) -> String {
+    format!("failure/{rank}")
+}
+
+fn alive_key(rank: usize) -> String {
+    format!("alive/{rank}")
+}
+
+/// The thread: waits for a failure, answers, and checks which other ranks did. `None` if the process leaves without a
+/// failure.
+fn answer(store: &Store, member: GroupMember, failed: &AtomicBool) -> Option<LivenessReport> {
+    let (key, hour) = (failure_key(member.rank), Duration::from_hours(1));
+    loop {
+        match store.wait(&key, hour) {
+            Ok(()) => break,
+            Err(error) if error.timed_out => {}
+            Err(_) => return Some(LivenessReport::StoreLost),
+        }
+    }
+    let noticed_by = match store.get(&key) {
+        Ok(why) if why == LEAVE => return None,
+        Ok(why) => why,
+        Err(_) => return Some(LivenessReport::StoreLost),
+    };
+    failed.store(true, Ordering::Release);
+    match unanswered(store, member) {
+        Ok(ranks) => Some(LivenessReport::Missing { ranks, noticed_by }),
+        Err(_) => Some(LivenessReport::StoreLost),
+    }
+}
+
+fn unanswered(store: &Store, member: GroupMember) -> Result<Vec<usize>, C10dError> {
+    store.set(&alive_key(member.rank), "")?;
+    let ranks = if arrive(store, "alive", member.size, member.patience * 5 / 8)? {
+        Vec::new()
+    } else {
+        missing_ranks(store, &alive_key, 0, member.size)?
+    };
+    acknowledge(store, member.size - ranks.len(), member.hosts_store, member.patience / 4)?;
+    Ok(ranks)
+}
+
+/// Counts this rank, and waits until all `size` ranks are counted; false if they are not in time.
+///
+/// The first rank whose time is up ends the wait for the others, which may have started later.
+pub(crate) fn arrive(store: &Store, name: &str, size: usize, timeout: Duration) -> Result<bool, C10dError> {
+    let (outcome, all, not_all) = (format!("{name}/outcome"), "all", "not all");
+    if store.add(&format!("{name}/count"), 1)? >= size as i64 {
+        store.set(&outcome, all)?;
+        return Ok(true);
+    }
+    match store.wait(&outcome, timeout) {
+        Ok(()) => Ok(store.get(&outcome)? == all),
+        Err(error) if error.timed_out => store.set(&outcome, not_all).map(|()| false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Counts this rank as one that knows the missing ranks. The host of the store waits until all others are counted, or
+/// they would take it for the missing one.
+pub(crate) fn acknowledge(
+    store: &Store,
+    others: usize,
+    hosts_store: bool,
+    patience: Duration,
+) -> Result<(), C10dError> {
+    let began = Instant::now();
+    let mut count = store.add("acknowledged", 1)?;
+    while hosts_store && count < others as i64 && began.elapsed() < patience {
+        std::thread::sleep(Duration::from_millis(2));
+        count = store.add("acknowledged", 0)?;
+    }
+    Ok(())
+}
+
+/// The ranks from `low` to `high` whose key is not in the store. Bisects: few requests if few are missing.
+pub(crate) fn missing_ranks(
+    store: &Store,
+    key: &impl Fn(usize) -> String,
+    low: usize,
+    high: usize,
+) -> Result<Vec<usize>, C10dError> {
+    let keys: Vec<String> = (low..high).map(key).collect();
+    if store.has(&keys)? {
+        return Ok(Vec::new());
+    }
+    if high - low == 1 {
+        return Ok(vec![low]);
+    }
+    let middle = low.midpoint(high);
+    let mut ranks = missing_ranks(store, key, low, middle)?;
+    ranks.extend(missing_ranks(store, key, middle, high)?);
+    Ok(ranks)
+}

@@ -1,0 +1,120 @@
+//! Collectives on bytes. Where lengths differ, the processes exchange them first.
+
+use tch::{Device, Kind, Tensor};
+
+use super::ProcessGroup;
+use crate::error::{DistError, Operation};
+
+impl ProcessGroup {
+    /// All-gathers one message from every rank, in order of rank. The messages may differ in length.
+    ///
+    /// # Errors
+    ///
+    /// When a process is missing.
+    pub fn all_gather_bytes(&self, own: &[u8]) -> Result<Vec<Vec<u8>>, DistError> {
+        let copies = vec![own; self.size];
+        self.exchange(Operation::AllGatherBytes, &copies)
+    }
+
+    /// All-gathers one message from every rank, in order of rank, where all messages have the same length: one
+    /// collective, for messages of every step.
+    ///
+    /// # Errors
+    ///
+    /// When a process is missing, or sends another length.
+    pub fn all_gather_fixed(&self, own: &[u8]) -> Result<Vec<Vec<u8>>, DistError> {
+        if self.size == 1 {
+            return Ok(vec![own.to_vec()]);
+        }
+        let gathered = self.all_gather(&Tensor::f_from_slice(own)?)?;
+        gathered.iter().map(|bytes| Ok(Vec::try_from(bytes)?)).collect()
+    }
+
+    /// Sends each rank its piece of `send` and receives one piece from each, both in order of rank. Sender and receiver
+    /// know the lengths: one collective.
+    ///
+    /// # Errors
+    ///
+    /// When the lengths do not fit `send`, or when a process is missing.
+    pub fn all_to_all_known(
+        &self,
+        send: &[u8],
+        send_lengths: &[usize],
+        receive_lengths: &[usize],
+    ) -> Result<Vec<u8>, DistError> {
+        let counts = |lengths: &[usize]| lengths.iter().map(|&length| length as i64).collect::<Vec<_>>();
+        let send = Tensor::f_from_slice(send)?;
+        let received = self.all_to_all(&send, &counts(send_lengths), &counts(receive_lengths))?;
+        Ok(Vec::try_from(&received)?)
+    }
+
+    /// Gathers one message from every rank, in order of rank, on rank `to`. The other ranks receive an empty list.
+    ///
+    /// # Errors
+    ///
+    /// When a process is missing.
+    pub fn gather_bytes(&self, to: usize, own: Vec<u8>) -> Result<Vec<Vec<u8>>, DistError> {
+        let mut messages = vec![Vec::new(); self.size];
+        if let Some(message) = messages.get_mut(to) {
+            *message = own;
+        }
+        let received = self.all_to_all_bytes(&messages)?;
+        Ok(if self.rank == to { received } else { Vec::new() })
+    }
+
+    /// Sends one message to each rank and receives one from each, both in order of rank. The messages may differ in
+    /// length.
+    ///
+    /// # Errors
+    ///
+    /// When there is not one message for each rank, or when a process is missing.
+    pub fn all_to_all_bytes(&self, to: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, DistError> {
+        if to.len() != self.size {
+            let what = format!("there are {} messages for {} ranks", to.len(), self.size);
+            return Err(self.argument(Operation::AllToAllBytes, what));
+        }
+        let messages: Vec<&[u8]> = to.iter().map(Vec::as_slice).collect();
+        self.exchange(Operation::AllToAllBytes, &messages)
+    }
+
+    fn exchange(&self, operation: Operation, to: &[&[u8]]) -> Result<Vec<Vec<u8>>, DistError> {
+        if self.size == 1 {
+            return Ok(to.iter().map(|message| message.to_vec()).collect());
+        }
+        let (ones, lengths) = (vec![1; self.size], to.iter().map(|m| m.len() as i64).collect::<Vec<_>>());
+        let announced = self.all_to_all_as(operation, &Tensor::f_from_slice(&lengths)?, &ones, &ones)?;
+        let expected = Vec::<i64>::try_from(&announced)?;
+        let send = Tensor::f_from_slice(&to.concat())?;
+        let received = Vec::<u8>::try_from(&self.all_to_all_as(operation, &send, &lengths, &expected)?)?;
+        let mut rest = received.as_slice();
+        let pieces = expected.iter().map(|length| {
+            let (piece, after) = rest.split_at_checked(usize::try_from(*length).ok()?)?;
+            rest = after;
+            Some(piece.to_vec())
+        });
+        // `all_to_all_as` refuses negative lengths and returns a tensor as long as their sum.
+        Ok(pieces.map(Option::unwrap_or_default).collect())
+    }
+
+    /// Broadcasts the bytes of rank `from`. The group ignores `own` on the other ranks.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such rank, or when a process is missing.
+    pub fn broadcast_bytes(&self, from: usize, own: &[u8]) -> Result<Vec<u8>, DistError> {
+        let operation = Operation::BroadcastBytes;
+        let mut length = Tensor::f_from_slice(&[own.len() as i64])?;
+        self.broadcast_as(operation, from, &mut length)?;
+        if self.rank == from {
+            self.broadcast_as(operation, from, &mut Tensor::f_from_slice(own)?)?;
+            return Ok(own.to_vec());
+        }
+        let length = length.f_int64_value(&[0])?;
+        if length < 0 {
+            return Err(self.argument(operation, format!("rank {from} announces {length} bytes")));
+        }
+        let mut bytes = Tensor::f_zeros([length], (Kind::Uint8, Device::Cpu))?;
+        self.broadcast_as(operation, from, &mut bytes)?;
+        Ok(Vec::<u8>::try_from(&bytes)?)
+    }
+}

@@ -1,0 +1,72 @@
+//! The way to the master: its store, and which of our addresses leads there.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::time::{Duration, Instant};
+
+use crate::binding::{C10dError, Store};
+use crate::error::{DistError, Failure, Operation};
+use crate::launch::LaunchInfo;
+
+/// Opens the store of a job: the rank that hosts it listens, the other ranks connect.
+pub(super) fn open(launch: &LaunchInfo, timeout: Duration) -> Result<Store, DistError> {
+    let ((host, port), began, operation) = (&launch.master, Instant::now(), Operation::Connect);
+    if launch.store_host.rank() == Some(launch.rank) {
+        return Store::tcp(host, *port, true, timeout).map_err(|error| {
+            let what =
+                format!("port {port} cannot be opened; choose another MASTER_PORT ({})", error.message);
+            DistError::Argument { rank: launch.rank, operation, what }
+        });
+    }
+    let left = || timeout.saturating_sub(began.elapsed());
+    let store = wait_for_port(host, *port, left).and_then(|()| Store::tcp(host, *port, false, left()));
+    store.map_err(|error| {
+        DistError::Failed(Box::new(Failure {
+            rank: launch.rank,
+            size: launch.world,
+            operation,
+            elapsed: began.elapsed(),
+            timeout,
+            missing: launch.store_host.rank().into_iter().collect(),
+            store_lost: true,
+            noticed_by: None,
+            message: error.message,
+        }))
+    })
+}
+
+/// Waits until a process listens on the port. c10d would try each address of a host for the whole timeout.
+fn wait_for_port(host: &str, port: u16, left: impl Fn() -> Duration) -> Result<(), C10dError> {
+    let mut pause = Duration::from_millis(10);
+    loop {
+        // In a cluster that is still starting, the name may not resolve yet.
+        let mut last = None;
+        for address in (host, port).to_socket_addrs().into_iter().flatten() {
+            let patience = left().clamp(Duration::from_millis(1), Duration::from_secs(5));
+            match TcpStream::connect_timeout(&address, patience) {
+                Ok(_) => return Ok(()),
+                Err(error) => last = Some(error),
+            }
+        }
+        if left() <= pause {
+            let why = last.map_or_else(|| "the name is not known".to_owned(), |error| error.to_string());
+            return Err(C10dError::new(format!("{host}:{port}: {why}")));
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(500));
+    }
+}
+
+/// Our address on the way to the master, and the master's address as this host resolves it. Sends nothing.
+pub(super) fn route(host: &str, port: u16) -> (IpAddr, IpAddr) {
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let mut masters: Vec<_> = (host, port).to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+    // All processes have to use the same version of IP.
+    masters.sort_by_key(SocketAddr::is_ipv6);
+    let reached = masters.iter().find_map(|master| {
+        let any = if master.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" };
+        let socket = UdpSocket::bind(any).ok()?;
+        socket.connect(master).ok()?;
+        Some((socket.local_addr().ok()?.ip(), master.ip()))
+    });
+    reached.unwrap_or((loopback, loopback))
+}

@@ -1,0 +1,118 @@
+//! The sum over the logical shards of a batch, with the same bits on any number of processes: see [`tree`].
+
+use std::ops::Range;
+
+use tch::Tensor;
+
+use super::ProcessGroup;
+use crate::error::{DistError, Operation};
+use crate::tree::{self, PartialSums, held, stretch};
+
+const SUM: Operation = Operation::TreeSum;
+
+impl ProcessGroup {
+    /// Adds the shards of all ranks along the tree of [`tree`]; every rank receives the sum.
+    ///
+    /// # Errors
+    ///
+    /// As [`finish_sum`](Self::finish_sum).
+    pub fn tree_sum(&self, shards: Vec<Tensor>) -> Result<Tensor, DistError> {
+        let mut sums = self.begin_sum(shards.len());
+        for shard in shards {
+            self.add_to_sum(&mut sums, shard)?;
+        }
+        self.finish_sum(sums)
+    }
+
+    /// Begins a sum to which every rank adds `shards` consecutive shards: of N shards on W processes, rank r has N/W
+    /// from r·N/W on.
+    pub fn begin_sum(&self, shards: usize) -> PartialSums<Tensor> {
+        PartialSums::new(shards * self.size, shards * self.rank)
+    }
+
+    /// Adds the next shard of this rank, a vector, and consumes it: a sum reuses the memory of its first shard.
+    ///
+    /// # Errors
+    ///
+    /// When the shard is not a vector, or differs in length from the shards before it.
+    pub fn add_to_sum(&self, sums: &mut PartialSums<Tensor>, shard: Tensor) -> Result<(), DistError> {
+        let _guard = tch::no_grad_guard();
+        let shape = shard.size();
+        let [length] = *shape else {
+            return Err(self.argument(SUM, format!("a shard has the shape {shape:?} and is no vector")));
+        };
+        if let Some(other) = sums.subtrees().first().map(|(_, sum)| sum.size()).filter(|size| *size != shape)
+        {
+            let what = format!("one shard has {length} numbers and another the shape {other:?}");
+            return Err(self.argument(SUM, what));
+        }
+        Ok(sums.push(shard, |mut a, b| a.f_add_(&b))?)
+    }
+
+    /// Adds the partial sums of all ranks; every rank receives the sum.
+    ///
+    /// # Errors
+    ///
+    /// When there are no shards, or when a process is missing.
+    pub fn finish_sum(&self, sums: PartialSums<Tensor>) -> Result<Tensor, DistError> {
+        let _guard = tch::no_grad_guard();
+        let (total, sums) = (sums.shards(), sums.into_subtrees());
+        let mut sums: Vec<Tensor> = sums.into_iter().map(|(_, sum)| sum).collect();
+        let Some(length) = sums.first().map(|sum| sum.numel() as i64) else {
+            return Err(self.argument(SUM, "there are no shards to add up"));
+        };
+        if self.size == 1 {
+            return sums.pop().ok_or_else(|| self.argument(SUM, "the tree has no root"));
+        }
+        let copies = self.scatter(total, length, &sums)?;
+        let lengths: Vec<i64> =
+            (0..self.size).map(|rank| length_of(&stretch(length, rank, self.size))).collect();
+        let own = vec![lengths.get(self.rank).copied().unwrap_or_default(); self.size];
+        // The sums that were sent are not needed any more: the result reuses their memory.
+        let mut whole = match sums.into_iter().next() {
+            Some(sum) if sum.is_contiguous() => sum,
+            _ => Tensor::f_empty([length], (copies.kind(), copies.device()))?,
+        };
+        self.all_to_all_into(SUM, &mut whole, &copies, &own, &lengths)?;
+        Ok(whole)
+    }
+
+    /// Sends each rank its stretch of our sums, and adds our own stretch of all ranks' sums. Returns one copy of it for
+    /// each rank.
+    fn scatter(&self, total: usize, length: i64, sums: &[Tensor]) -> Result<Tensor, DistError> {
+        let subtrees: Vec<_> =
+            (0..self.size).map(|rank| tree::subtrees(total, &held(total, rank, self.size))).collect();
+        let stretches: Vec<Range<i64>> =
+            (0..self.size).map(|rank| stretch(length, rank, self.size)).collect();
+        let own = length_of(&stretch(length, self.rank, self.size));
+        let send_counts: Vec<i64> = stretches.iter().map(|s| length_of(s) * sums.len() as i64).collect();
+        let receive_counts: Vec<i64> = subtrees.iter().map(|theirs| own * theirs.len() as i64).collect();
+        // A single sum already has the stretches in order of rank.
+        let send = if let [sum] = sums {
+            sum.shallow_clone()
+        } else {
+            let pieces = stretches.iter().flat_map(|s| sums.iter().map(move |sum| (s, sum)));
+            let pieces = pieces.map(|(s, sum)| sum.f_narrow(0, s.start, length_of(s)));
+            Tensor::f_cat(&pieces.collect::<Result<Vec<_>, _>>()?, 0)?
+        };
+        let received = self.all_to_all_as(SUM, &send, &send_counts, &receive_counts)?;
+        let leaves = (subtrees.into_iter().flatten().enumerate())
+            .map(|(at, subtree)| Ok((subtree, received.f_narrow(0, at as i64 * own, own)?)));
+        let sum = self.add_up(total, leaves.collect::<Result<_, DistError>>()?)?;
+        // The sum lies at the start of `received`, which is at least as long as the copies.
+        let size = self.size as i64;
+        let copies = received.f_narrow(0, 0, size * own)?;
+        let others = copies.f_narrow(0, own, (size - 1) * own)?.f_view([size - 1, own])?;
+        others.shallow_clone().f_copy_(&sum)?;
+        Ok(copies)
+    }
+
+    fn add_up(&self, shards: usize, leaves: Vec<(Range<usize>, Tensor)>) -> Result<Tensor, DistError> {
+        let sum = tree::fold(shards, leaves, |mut a, b| a.f_add_(&b))?;
+        sum.ok_or_else(|| self.argument(SUM, "the shards do not cover the tree"))
+    }
+}
+
+fn length_of(stretch: &Range<i64>) -> i64 {
+    stretch.end - stretch.start
+}

@@ -1,0 +1,169 @@
+//! Checkpoints: everything that decides how a run goes on, at one step, whole or not at all.
+//!
+//! A checkpoint is a folder `step-000000120` with files and a `MANIFEST` that has the length and the hash of each. It is written under a scratch name, every file is synchronised, then the folder;
+//! then it is renamed, and the folder above is synchronised. There is no pointer to the latest one that could be
+//! wrong: the newest step whose every byte is as its manifest says is the one, and a clock has no say.
+//!
+//! [`newest`] tells which newer ones it passed over and why. If there are checkpoints and none can be used, that is
+//! an error: a run never begins again from nothing by itself.
+//!
+//! ```
+//! use calmix_run::checkpoint::{Checkpoint, Identity, CheckpointContents, newest};
+//! use calmix_run::run::{Mark, Run};
+//!
+//! # let temp = tempfile::tempdir()?;
+//! # let folder = temp.path().join("run");
+//! let run = Run::create(&folder)?;
+//! let mut checkpoints = run.checkpoints(2);
+//! assert!(newest(checkpoints.folder())?.is_none());
+//! let identity = Identity { recipe: "4f1c".into(), dataset: "90ab".into(), groups: 1, shards: 1 };
+//! for step in [10, 20, 30] {
+//!     checkpoints.save(&CheckpointContents {
+//!         step,
+//!         identity: identity.clone(),
+//!         journal: Mark::start(),
+//!         parts: vec![("live.safetensors", &[step as u8; 6]), ("method.json", b"{}")],
+//!     })?;
+//! }
+//!
+//! // A byte is lost: `newest` returns the checkpoint before, and the reason.
+//! std::fs::write(folder.join("checkpoints/step-000000030/method.json"), "{")?;
+//! let found = newest(checkpoints.folder())?.ok_or("no checkpoint")?;
+//! assert_eq!((found.checkpoint.step(), found.skipped[0].step), (20, 30));
+//! assert!(found.skipped[0].reason.to_string().contains("method.json, byte 1: 1 bytes, but 2 were written"));
+//! assert_eq!(found.checkpoint.bytes("live.safetensors")?, [20; 6]);
+//!
+//! // A single one can be looked at.
+//! assert_eq!(Checkpoint::open(&folder.join("checkpoints/step-000000020"))?.hash(), found.checkpoint.hash());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod found;
+mod manifest;
+mod read;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::FileError;
+
+pub use error::{CheckpointError, SkippedCheckpoint};
+pub(crate) use found::is_step;
+pub use found::{Checkpoint, FoundCheckpoint, newest, steps};
+pub use manifest::{FORMAT, Identity, Manifest};
+pub use read::Fault;
+pub use writer::{CheckpointFiles, Committed, Writer, Written};
+
+use crate::run::{Disk, Lock, Mark, atomic};
+
+/// The fewest usable checkpoints that are kept.
+const FEWEST: usize = 2;
+
+/// What a checkpoint is made of, where one process has it all.
+#[derive(Debug)]
+pub struct CheckpointContents<'a> {
+    /// Steps that were done.
+    pub step: u64,
+    /// What it belongs to.
+    pub identity: Identity,
+    /// Where the file of events ends.
+    pub journal: Mark,
+    /// Its files by name, of lower-case letters, digits, `.`, `-` and `_`.
+    pub parts: Vec<(&'a str, &'a [u8])>,
+}
+
+/// The checkpoints of a run that this process writes to. It holds the run's lock.
+#[derive(Debug)]
+pub struct Checkpoints {
+    folder: PathBuf,
+    keep: usize,
+    disk: Arc<dyn Disk>,
+    /// What is known of older checkpoints, so that each is read at most once to decide what to remove.
+    usable: BTreeMap<u64, bool>,
+    _lock: Arc<Lock>,
+}
+
+impl Checkpoints {
+    pub(crate) fn new(folder: PathBuf, keep: usize, disk: Arc<dyn Disk>, lock: Arc<Lock>) -> Self {
+        Self { folder, keep: keep.max(FEWEST), disk, usable: BTreeMap::new(), _lock: lock }
+    }
+
+    /// The folder that they are in.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Makes a checkpoint of what one process has.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin), [`CheckpointFiles`] and [`Writer::commit`]. Older checkpoints are untouched then.
+    pub fn save(&mut self, snapshot: &CheckpointContents<'_>) -> Result<Committed, CheckpointError> {
+        let writer = self.begin(snapshot.step)?;
+        let mut files = Vec::with_capacity(snapshot.parts.len());
+        for (name, bytes) in &snapshot.parts {
+            files.push(writer.parts().write(name, bytes)?);
+        }
+        writer.commit(snapshot.identity.clone(), snapshot.journal.clone(), files)
+    }
+
+    /// Begins a checkpoint, for several processes to write their parts of.
+    ///
+    /// A damaged checkpoint of the same step, which the run passed over when it was resumed, is removed.
+    ///
+    /// # Errors
+    /// If there is one of this step that can be used, if there are only damaged ones, or if the disk fails.
+    pub fn begin(&mut self, step: u64) -> Result<Writer<'_>, CheckpointError> {
+        let path = self.path(step);
+        if path.symlink_metadata().is_ok() {
+            match Checkpoint::of_step(&path, step) {
+                Ok(_) => return Err(CheckpointError::Exists { path }),
+                Err(Fault::Damaged(_)) => {}
+                Err(fault) => return Err(fault.into()),
+            }
+            // An error if this is damaged and no other is whole: then it is for a person to decide.
+            newest(&self.folder)?;
+            self.remove(step)?;
+        }
+        Ok(Writer::new(step, self)?)
+    }
+
+    fn path(&self, step: u64) -> PathBuf {
+        self.folder.join(found::name(step))
+    }
+
+    /// Removes checkpoints up to `step`, except the newest that are to be kept and can be used.
+    fn collect(&mut self, step: u64) -> (Vec<u64>, Option<FileError>) {
+        let steps = match steps(&self.folder) {
+            Ok(steps) => steps,
+            Err(error) => return (Vec::new(), Some(error)),
+        };
+        let (mut kept, mut removed) = (0, Vec::new());
+        for step in steps.into_iter().rev().filter(|&other| other <= step) {
+            if kept == self.keep {
+                match self.remove(step) {
+                    Ok(()) => removed.push(step),
+                    Err(error) => return (removed, Some(error)),
+                }
+            } else {
+                let path = self.path(step);
+                let usable =
+                    self.usable.entry(step).or_insert_with(|| Checkpoint::of_step(&path, step).is_ok());
+                kept += usize::from(*usable);
+            }
+        }
+        (removed, None)
+    }
+
+    /// Removes a checkpoint: first its name, so that no reader takes a half-removed one for damaged.
+    fn remove(&mut self, step: u64) -> Result<(), FileError> {
+        let path = self.path(step);
+        let scratch = atomic::scratch(&path);
+        let removed = self.disk.rename(&path, &scratch).and_then(|()| self.disk.remove_folder(&scratch));
+        removed.map_err(|error| FileError::new(path, error))?;
+        self.usable.remove(&step);
+        Ok(())
+    }
+}

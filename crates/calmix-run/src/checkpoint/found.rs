@@ -1,0 +1,148 @@
+//! Which checkpoint to continue from.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{FileError, FileProblem};
+
+use super::manifest::{Identity, MANIFEST, Manifest};
+use super::read::{Fault, read_written, verify};
+use super::{CheckpointError, SkippedCheckpoint};
+use crate::run::atomic;
+
+/// The newest checkpoint that can be used.
+#[derive(Debug)]
+pub struct FoundCheckpoint {
+    /// The checkpoint.
+    pub checkpoint: Checkpoint,
+    /// Newer ones that cannot be used, newest first.
+    pub skipped: Vec<SkippedCheckpoint>,
+}
+
+/// A checkpoint whose files were found to be as they were written.
+#[derive(Debug)]
+pub struct Checkpoint {
+    folder: PathBuf,
+    manifest: Manifest,
+    hash: String,
+}
+
+/// The newest checkpoint in a folder of checkpoints whose every byte is as it was written; none if there are no
+/// checkpoints. Nothing is changed, so this needs no lock.
+///
+/// # Errors
+/// If there are checkpoints and none can be used, or the newest whole one is in another format.
+pub fn newest(folder: &Path) -> Result<Option<FoundCheckpoint>, CheckpointError> {
+    let mut skipped = Vec::new();
+    for step in steps(folder)?.into_iter().rev() {
+        match Checkpoint::of_step(&folder.join(name(step)), step) {
+            Ok(checkpoint) => return Ok(Some(FoundCheckpoint { checkpoint, skipped })),
+            Err(Fault::Damaged(reason)) => skipped.push(SkippedCheckpoint { step, reason }),
+            Err(fault) => return Err(fault.into()),
+        }
+    }
+    if skipped.is_empty() {
+        return Ok(None);
+    }
+    Err(CheckpointError::NoneUsable { folder: folder.to_owned(), skipped })
+}
+
+impl Checkpoint {
+    /// The checkpoint in a folder called `step-000000120` or alike, whether or not there are newer ones. Nothing is
+    /// changed, so this needs no lock.
+    ///
+    /// # Errors
+    /// If the folder is not called so, a byte is not as it was written, or it is in another format.
+    pub fn open(folder: &Path) -> Result<Self, CheckpointError> {
+        let step = folder.file_name().and_then(|name| step_of(&name.to_string_lossy()));
+        let step = step.ok_or_else(|| CheckpointError::Name { path: folder.to_owned() })?;
+        Ok(Self::of_step(folder, step)?)
+    }
+
+    /// Reads the manifest, then every file once.
+    pub(super) fn of_step(folder: &Path, step: u64) -> Result<Self, Fault> {
+        Self::verified(folder, step, |_, _| true)
+    }
+
+    /// The checkpoint of a step in a folder of checkpoints, of which only the files that are `needed` are verified.
+    ///
+    /// # Errors
+    /// If a byte of these is not as it was written, or it is in another format.
+    pub fn of_files(
+        folder: &Path,
+        step: u64,
+        needed: impl Fn(&str, &Identity) -> bool,
+    ) -> Result<Self, Fault> {
+        Self::verified(&folder.join(name(step)), step, needed)
+    }
+
+    fn verified(folder: &Path, step: u64, needed: impl Fn(&str, &Identity) -> bool) -> Result<Self, Fault> {
+        let damaged = |problem: &str| FileError::new(folder, FileProblem::Content(problem.to_owned()));
+        let kind = fs::symlink_metadata(folder).map_err(|error| FileError::new(folder, error))?;
+        if !kind.is_dir() {
+            return Err(damaged("not a folder").into());
+        }
+        let (manifest, hash) = Manifest::read(folder, step)?;
+        for (name, path) in atomic::names(folder)? {
+            if name != MANIFEST && manifest.file(&name).is_none() {
+                let problem = FileProblem::Content("a file that is not in the manifest".into());
+                return Err(FileError::new(path, problem).into());
+            }
+        }
+        for file in manifest.files.iter().filter(|file| needed(&file.name, &manifest.identity)) {
+            verify(folder, file)?;
+        }
+        Ok(Self { folder: folder.to_owned(), manifest, hash })
+    }
+
+    /// Steps that were done.
+    pub fn step(&self) -> u64 {
+        self.manifest.step
+    }
+
+    /// What it holds and what it belongs to.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The hash of its manifest, which covers every byte.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// Reads a file, and checks it again.
+    ///
+    /// # Errors
+    /// If there is none of this name, or it has changed since.
+    pub fn bytes(&self, name: &str) -> Result<Vec<u8>, FileError> {
+        let written = self.manifest.file(name).ok_or_else(|| {
+            let problem = FileProblem::Content(format!("there is no part {name:?}"));
+            FileError::new(&self.folder, problem).hint("is this a checkpoint of the same method?")
+        })?;
+        read_written(&self.folder, written)
+    }
+}
+
+/// The name of the checkpoint of a step.
+pub(super) fn name(step: u64) -> String {
+    format!("step-{step:09}")
+}
+
+/// Whether this is the name of a checkpoint.
+pub(crate) fn is_step(name: &str) -> bool {
+    step_of(name).is_some()
+}
+
+fn step_of(text: &str) -> Option<u64> {
+    let step = text.strip_prefix("step-")?.parse().ok()?;
+    (name(step) == text).then_some(step)
+}
+
+/// The steps of all checkpoints in a folder, whole or not. They order them; times of files are never asked for.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn steps(folder: &Path) -> Result<BTreeSet<u64>, FileError> {
+    Ok(atomic::names(folder)?.iter().filter_map(|(name, _)| step_of(name)).collect())
+}

@@ -1,0 +1,123 @@
+//! `MANIFEST`: what a checkpoint holds, by which its every byte is checked.
+//!
+//! One line of JSON, the hash of that line, and nothing else: what is read must be the very bytes that would be
+//! written for what it says. Each file has its length and its blake3. Tensors have no checksums of their own: a file
+//! with one wrong byte is not used in part, so they would cost a pass over the data and decide nothing.
+
+use std::path::Path;
+
+use crate::error::{FileError, FileProblem};
+use serde::{Deserialize, Serialize};
+
+use super::read::{Fault, read};
+use super::writer::Written;
+use crate::run::{Mark, is_plain};
+
+/// The format of checkpoints that this version writes and reads.
+pub const FORMAT: u32 = 1;
+
+/// The name of the manifest, which no part can have: theirs are in lower case.
+pub(super) const MANIFEST: &str = "MANIFEST";
+/// Bytes of the longest manifest: some twenty thousand files.
+const LONGEST: u64 = 4 << 20;
+
+/// What a checkpoint belongs to: what has to be the same for a run to continue from it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// The hash of the recipe.
+    pub recipe: String,
+    /// The fingerprint of the dataset.
+    pub dataset: String,
+    /// Groups, which are batches with a plan of their own.
+    pub groups: u32,
+    /// Logical shards of a group. With `groups` this lays out the state, whatever the number of processes.
+    pub shards: u32,
+}
+
+/// What a checkpoint holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The format it is in.
+    pub format: u32,
+    /// Steps that were done.
+    pub step: u64,
+    /// What it belongs to.
+    pub identity: Identity,
+    /// Where the file of events ended.
+    pub journal: Mark,
+    /// Its files, sorted by name.
+    pub files: Vec<Written>,
+}
+
+/// The one thing that every format says.
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+impl Manifest {
+    pub(super) fn new(step: u64, identity: Identity, journal: Mark, mut files: Vec<Written>) -> Self {
+        files.sort_by(|a, b| a.name.cmp(&b.name));
+        Self { format: FORMAT, step, identity, journal, files }
+    }
+
+    /// The bytes of the file, and the hash in them, which names this checkpoint among all others.
+    pub(super) fn to_bytes(&self) -> Result<(Vec<u8>, String), FileProblem> {
+        let mut bytes = serde_json::to_vec(self).map_err(|error| FileProblem::Format(error.to_string()))?;
+        let hash = blake3::hash(&bytes).to_hex().to_string();
+        bytes.push(b'\n');
+        bytes.extend_from_slice(hash.as_bytes());
+        bytes.push(b'\n');
+        match bytes.len() as u64 {
+            ..=LONGEST => Ok((bytes, hash)),
+            length => Err(FileProblem::Limit(format!("a manifest of {length} bytes, more than {LONGEST}"))),
+        }
+    }
+
+    /// Reads the manifest of the checkpoint in `folder`, and its hash.
+    pub(super) fn read(folder: &Path, step: u64) -> Result<(Self, String), Fault> {
+        let path = folder.join(MANIFEST);
+        let bytes = read(&path, LONGEST)?;
+        let bad = |problem| FileError::new(&path, problem);
+        let changed = |what: &str| bad(FileProblem::Changed(what.to_owned()));
+        let json = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let hash = blake3::hash(json).to_hex();
+        let end = [b"\n", hash.as_bytes(), b"\n"].concat();
+        if bytes.get(json.len()..) != Some(&end) {
+            let problem = format!("not the bytes that were written, or not all of them ({})", bytes.len());
+            return Err(changed(&problem).into());
+        }
+        let parse = |error: serde_json::Error| bad(FileProblem::Format(error.to_string()));
+        let Format { format } = serde_json::from_slice(json).map_err(parse)?;
+        if format != FORMAT {
+            return Err(Fault::OtherFormat { path, format });
+        }
+        let manifest: Self = serde_json::from_slice(json).map_err(parse)?;
+        if manifest.step != step {
+            return Err(changed(&format!("of step {}, in the folder of step {step}", manifest.step)).into());
+        }
+        manifest.check().map_err(bad)?;
+        if manifest.to_bytes().map_err(bad)?.0 != bytes {
+            return Err(changed("not in the form in which it is written").into());
+        }
+        Ok((manifest, hash.to_string()))
+    }
+
+    /// Whether the names of its files are plain and ascend.
+    pub(super) fn check(&self) -> Result<(), FileProblem> {
+        if let Some(file) = self.files.iter().find(|file| !is_plain(&file.name)) {
+            return Err(FileProblem::Content(format!("{:?} is no name for a part", file.name)));
+        }
+        match self.files.array_windows().find(|[a, b]| a.name >= b.name) {
+            Some([a, b]) => Err(FileProblem::Content(format!("{:?} before {:?}", a.name, b.name))),
+            None => Ok(()),
+        }
+    }
+
+    /// What it says of the part `name`.
+    pub fn file(&self, name: &str) -> Option<&Written> {
+        self.files.iter().find(|file| file.name == name)
+    }
+}

@@ -1,0 +1,111 @@
+//! Reading what may have been torn, swapped or made up: sizes before memory is taken, hashes before use.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::error::{FileError, FileProblem};
+
+use super::CheckpointError;
+use super::writer::Written;
+
+/// Why a checkpoint cannot be used.
+#[derive(Debug)]
+pub enum Fault {
+    /// It is damaged.
+    Damaged(FileError),
+    /// It is of another version.
+    OtherFormat {
+        /// Its folder.
+        path: PathBuf,
+        /// The version.
+        format: u32,
+    },
+}
+
+impl From<FileError> for Fault {
+    fn from(error: FileError) -> Self {
+        Self::Damaged(error)
+    }
+}
+
+impl From<Fault> for CheckpointError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Damaged(error) => error.into(),
+            Fault::OtherFormat { path, format } => Self::OtherFormat { path, format },
+        }
+    }
+}
+
+/// Reads a plain file of at most `longest` bytes.
+pub(super) fn read(path: &Path, longest: u64) -> Result<Vec<u8>, FileError> {
+    let (file, length) = open(path)?;
+    if length > longest {
+        return Err(FileError::new(path, FileProblem::Limit(format!("{length} bytes, more than {longest}"))));
+    }
+    let mut bytes = Vec::new();
+    // A sparse file can be longer than any memory.
+    bytes.try_reserve_exact(length as usize).map_err(|error| FileError::new(path, io::Error::from(error)))?;
+    file.take(length).read_to_end(&mut bytes).map_err(|error| FileError::new(path, error))?;
+    Ok(bytes)
+}
+
+/// Reads a file that must be exactly what was written.
+pub(super) fn read_written(folder: &Path, written: &Written) -> Result<Vec<u8>, FileError> {
+    let path = folder.join(&written.name);
+    check_length(&path, open(&path)?.1, written)?;
+    let bytes = read(&path, written.length)?;
+    check_length(&path, bytes.len() as u64, written)?;
+    check_hash(&path, blake3::hash(&bytes), written)?;
+    Ok(bytes)
+}
+
+/// Whether a file is exactly what was written, in a fixed amount of memory.
+pub(super) fn verify(folder: &Path, written: &Written) -> Result<(), FileError> {
+    /// Long enough for the hash to use whole vectors, short enough for a cache.
+    const PIECE: usize = 256 << 10;
+    let path = folder.join(&written.name);
+    let (mut file, length) = open(&path)?;
+    check_length(&path, length, written)?;
+    let (mut hasher, mut piece) = (blake3::Hasher::new(), vec![0; PIECE]);
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => break,
+            Ok(count) => _ = hasher.update(piece.get(..count).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                return Err(FileError::new(path, error).at(format!("byte {}", hasher.count())));
+            }
+        }
+    }
+    check_length(&path, hasher.count(), written)?;
+    check_hash(&path, hasher.finalize(), written)
+}
+
+/// Opens a plain file: a link could lead anywhere, and a pipe would be waited for without end.
+fn open(path: &Path) -> Result<(File, u64), FileError> {
+    let cannot = |error| FileError::new(path, error);
+    let kind = fs::symlink_metadata(path).map_err(cannot)?;
+    if !kind.is_file() {
+        return Err(FileError::new(path, FileProblem::Content("not a plain file".into())));
+    }
+    Ok((File::open(path).map_err(cannot)?, kind.len()))
+}
+
+fn check_length(path: &Path, length: u64, written: &Written) -> Result<(), FileError> {
+    if length == written.length {
+        return Ok(());
+    }
+    let problem = format!("{length} bytes, but {} were written", written.length);
+    let place = format!("byte {}", length.min(written.length));
+    Err(FileError::new(path, FileProblem::Changed(problem)).at(place))
+}
+
+fn check_hash(path: &Path, hash: blake3::Hash, written: &Written) -> Result<(), FileError> {
+    if hash.to_hex().as_str() == written.blake3 {
+        return Ok(());
+    }
+    let problem = format!("not the {} bytes that were written: their hash differs", written.length);
+    Err(FileError::new(path, FileProblem::Changed(problem)))
+}

@@ -1,0 +1,137 @@
+//! What a network said about a split, and the file it is kept in.
+//!
+//! The file is safetensors: `logits` (f32, samples × classes), `labels` (u32) and `ids` (u64), and under the key
+//! `calmix` of its metadata the rest as JSON. NumPy, PyTorch and JAX read it without any code of ours.
+
+use calmix_core::calibration::CalibrationError;
+use calmix_core::matrix::Matrix;
+use calmix_core::rng::Seed;
+use safetensors::SafeTensors;
+use serde::{Deserialize, Serialize};
+
+use crate::events::{EvalModel, EvalSet};
+use crate::tensors::{self, Tensors, TensorsError, tensor};
+
+/// Logits and labels of every sample of a split.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Predictions {
+    /// How many updates the network had seen.
+    pub step: u64,
+    /// Of which split.
+    pub split: EvalSet,
+    /// Of which weights.
+    pub model: EvalModel,
+    /// The names of the classes, in the order of the logits.
+    pub classes: Vec<String>,
+    /// The samples.
+    pub ids: Vec<u64>,
+    /// Their true classes.
+    pub labels: Vec<u32>,
+    /// One row of logits per sample.
+    pub logits: Vec<f32>,
+}
+
+/// Why predictions cannot be kept or read back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PredictionsError {
+    /// Not safetensors, or not these tensors.
+    #[error("these are no predictions: {0}; the file may be cut short, evaluate the checkpoint again")]
+    Format(#[from] TensorsError),
+    /// Not our metadata.
+    #[error(
+        "the metadata of these predictions cannot be read: {0}; they may come from another version of calmix"
+    )]
+    Metadata(#[from] serde_json::Error),
+    /// Parts that contradict each other.
+    #[error("these predictions contradict themselves: {0}")]
+    Content(String),
+}
+
+/// What does not fit into a tensor. One key, since the order of several would not be fixed.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct About {
+    step: u64,
+    split: EvalSet,
+    model: EvalModel,
+    classes: Vec<String>,
+}
+
+const KEY: &str = "calmix";
+
+impl Predictions {
+    /// The logits as a matrix.
+    ///
+    /// # Errors
+    /// If there is not one row of as many logits as classes for every label.
+    pub fn matrix(&self) -> Result<Matrix<'_>, CalibrationError> {
+        let (rows, width) = (self.labels.len(), self.classes.len());
+        Matrix::new(&self.logits, rows, width).map_err(|shape| CalibrationError::Length {
+            what: "logits",
+            expected: rows.saturating_mul(width),
+            got: shape.got,
+        })
+    }
+
+    /// The bytes of the file: the same for the same predictions.
+    ///
+    /// # Errors
+    /// If ids, labels, logits and classes are not equally many.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, PredictionsError> {
+        self.check()?;
+        let (n, classes) = (self.labels.len(), self.classes.len());
+        let tensors = [
+            tensor("ids", &[n], &self.ids),
+            tensor("labels", &[n], &self.labels),
+            tensor("logits", &[n, classes], &self.logits),
+        ];
+        let about =
+            About { step: self.step, split: self.split, model: self.model, classes: self.classes.clone() };
+        Ok(tensors::write(&tensors, Some((KEY, serde_json::to_string(&about)?)))?)
+    }
+
+    /// Reads the bytes of a file.
+    ///
+    /// # Errors
+    /// If they are not what [`to_bytes`](Self::to_bytes) writes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, PredictionsError> {
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(TensorsError::from)?;
+        let about = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
+        let no_metadata = || PredictionsError::Content(format!("there is no `{KEY}` in the metadata"));
+        let About { step, split, model, classes } = serde_json::from_str(about.ok_or_else(no_metadata)?)?;
+        let tensors = Tensors::read(bytes)?;
+        let n = tensors.rows("labels")?;
+        let predictions = Self {
+            step,
+            split,
+            model,
+            ids: tensors.numbers("ids", &[n])?,
+            labels: tensors.numbers("labels", &[n])?,
+            logits: tensors.numbers("logits", &[n, classes.len()])?,
+            classes,
+        };
+        predictions.check()?;
+        Ok(predictions)
+    }
+
+    /// The seed of the replicates of these samples at this step, whichever the model.
+    pub(super) fn seed(&self, of_run: Seed) -> Seed {
+        of_run.child(self.step).child(self.split as u64)
+    }
+
+    fn check(&self) -> Result<(), PredictionsError> {
+        let content = |what: String| Err(PredictionsError::Content(what));
+        let (ids, labels, classes) = (self.ids.len(), self.labels.len(), self.classes.len());
+        if ids != labels {
+            return content(format!("{ids} ids and {labels} labels"));
+        }
+        if let Err(error) = self.matrix() {
+            return content(format!("{labels} samples of {classes} classes, but {error}"));
+        }
+        match self.labels.iter().position(|&label| label as usize >= classes) {
+            Some(row) => content(format!("row {row} has label {}, of {classes} classes", self.labels[row])),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What happened in a run, as plain data.
+//!
+//! Two kinds of facts are kept apart. An [`Event`] is a function of the recipe, the data and the seed: losses,
+//! figures, warnings. A [`Pace`] depends on the clock and on the machine: images per second, time left. Events go
+//! into `events.jsonl`, the pace into `timing.jsonl`; so a run that was killed and resumed leaves the same
+//! `events.jsonl`, byte for byte, as one that ran through.
+//!
+//! # Format
+//!
+//! One JSON object a line, `event` says its kind. What was not measured is absent. JSON has no number that is not
+//! finite: a loss that is infinite or not a number is written as `null` and read back as NaN. Whether such a loss
+//! ends the run is the run's decision, not the log's. Numbers have as many digits as their type needs to be read
+//! back to the same bits: what the engine computes in f32 stays f32 here, so that 0.1 is not written as
+//! 0.10000000149011612.
+//!
+//! ```
+//! use calmix_run::events::{Event, Loss, Step};
+//!
+//! let loss = Loss { total: 0.75, labelled: 0.5, unlabelled: Some(f32::INFINITY), mix: None };
+//! let event = Event::Step(Step { learning_rate: 0.03, ..Step::new(7, loss) });
+//! let line = r#"{"event":"step","step":7,"learning_rate":0.03,"loss":{"total":0.75,"labelled":0.5,"unlabelled":null}}"#;
+//! assert_eq!(event.to_line()?, line);
+//! let Event::Step(back) = Event::from_line(line)? else { panic!() };
+//! assert!(back.loss.unlabelled.is_some_and(f32::is_nan) && back.loss.mix.is_none());
+//! # Ok::<(), calmix_run::events::EventError>(())
+//! ```
+
+mod evaluation;
+mod number;
+mod pace;
+mod starvation;
+mod step;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use evaluation::{EvalModel, EvalSet, Evaluation, Scaled};
+pub use pace::{Exchange, Pace, Pacer, Reading};
+pub use starvation::Starvation;
+pub use step::{EasyHard, Loss, Margins, Step, impurity, utilisation};
+
+use crate::evaluate::{Selected, Selection};
+
+/// Something that happened, the same in every repetition of the run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// The network was updated.
+    Step(Step),
+    /// The network was measured.
+    Evaluation(Box<Evaluation>),
+    /// Something a person should know.
+    Note(Note),
+    /// The run came to its end.
+    Finished(Finished),
+}
+
+/// A warning, with what to try next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// How many updates had been made.
+    pub step: u64,
+    /// What is the matter.
+    pub text: String,
+    /// What to try next.
+    pub hint: String,
+}
+
+/// The end of a run that was not cut short: one that was interrupted goes on, and has no end yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    /// How many updates were made.
+    pub step: u64,
+    /// The result by every rule that was asked for.
+    pub selected: BTreeMap<Selection, Selected>,
+}
+
+/// Why a line is not an event.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EventError {
+    /// Not JSON, or not the fields of its kind.
+    #[error("this is not an event: {0}; it may have been written by another version of calmix")]
+    Json(#[from] serde_json::Error),
+    /// A kind that does not exist.
+    #[error("there is no event `{0}`; it may have been written by another version of calmix")]
+    EventKind(String),
+}
+
+impl Event {
+    /// How many updates had been made when it happened.
+    pub fn step(&self) -> u64 {
+        match self {
+            Self::Step(step) => step.step,
+            Self::Evaluation(evaluation) => evaluation.step,
+            Self::Note(note) => note.step,
+            Self::Finished(finished) => finished.step,
+        }
+    }
+
+    /// The line of `events.jsonl`, without its end.
+    ///
+    /// # Errors
+    /// None that is known: there are no maps with odd keys here, which is what JSON refuses.
+    pub fn to_line(&self) -> Result<String, EventError> {
+        Ok(serde_json::to_string(self)?)
+    }
+
+    /// Reads a line of `events.jsonl`.
+    ///
+    /// # Errors
+    /// If it is not JSON, not of a known kind, or lacks a field of its kind. Fields of a later version are
+    /// passed over.
+    //
+    // Not serde's own reader of tagged enums: it reads numbers as f64 before it knows the type, and a number of
+    // f32 that is rounded twice may come back one unit off.
+    pub fn from_line(line: &str) -> Result<Self, EventError> {
+        let EventKind { event } = serde_json::from_str(line)?;
+        Ok(match event.as_str() {
+            "step" => Self::Step(fields(line)?),
+            "evaluation" => Self::Evaluation(fields(line)?),
+            "note" => Self::Note(fields(line)?),
+            "finished" => Self::Finished(fields(line)?),
+            _ => return Err(EventError::EventKind(event)),
+        })
+    }
+}
+
+/// What every event says first.
+#[derive(Deserialize)]
+struct EventKind {
+    event: String,
+}
+
+fn fields<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, EventError> {
+    Ok(serde_json::from_str(line)?)
+}

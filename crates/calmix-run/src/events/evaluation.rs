@@ -1,0 +1,91 @@
+//! How good the network was on one split at one step.
+
+use calmix_core::calibration::Edges;
+use calmix_core::calibration::temperature::Temperature;
+use serde::{Deserialize, Serialize};
+
+use crate::evaluate::{Figures, FittedOn, Intervals};
+
+/// A part of the data whose labels are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EvalSet {
+    /// Held-out labels: they may choose a model or fit a temperature.
+    Validation,
+    /// Labels that choose nothing.
+    Test,
+    /// The labels that training sees. Their figures say nothing about other samples; where no labels can be held
+    /// out, a temperature is fitted here.
+    Labelled,
+}
+
+/// Which weights were measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EvalModel {
+    /// The exponential moving average of the weights.
+    Ema,
+    /// The weights as they are trained.
+    Live,
+}
+
+/// The figures of one model on one split.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// How many updates had been made.
+    pub step: u64,
+    /// On what.
+    pub split: EvalSet,
+    /// Of what.
+    pub model: EvalModel,
+    /// On how many samples.
+    pub samples: u64,
+    /// To which bin a confidence on an edge belongs, in every figure that bins by width.
+    pub edges: Edges,
+    /// What the network's own confidence is worth.
+    pub figures: Figures,
+    /// How sure that is; only at the end of a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<Intervals>,
+    /// The same after temperature scaling, where a temperature could be fitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaled: Option<Scaled>,
+}
+
+/// Figures at a fitted temperature.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scaled {
+    /// The temperature.
+    pub temperature: Temperature,
+    /// On what it was fitted. Figures of that same split flatter it.
+    pub fitted_on: FittedOn,
+    /// On how many samples it was fitted.
+    pub fitted_samples: u64,
+    /// What the scaled confidence is worth.
+    pub figures: Figures,
+    /// How sure that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<Intervals>,
+}
+
+impl EvalSet {
+    /// Its name in files and tags.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Validation => "validation",
+            Self::Test => "test",
+            Self::Labelled => "labelled",
+        }
+    }
+}
+
+impl EvalModel {
+    /// Its name in files and tags.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ema => "ema",
+            Self::Live => "live",
+        }
+    }
+}

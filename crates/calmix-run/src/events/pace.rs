@@ -1,0 +1,133 @@
+//! How fast a run is: what depends on the clock, and therefore never enters `events.jsonl`.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::collectives::Collectives;
+
+/// How fast the run has been since it was last asked. A line of `timing.jsonl`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pace {
+    /// How many updates have been made.
+    pub step: u64,
+    /// Samples learnt from in a second; both views of an unlabelled sample count as one.
+    pub images_per_second: f64,
+    /// The share of the time in which the engine waited for data.
+    pub waiting: f64,
+    /// Seconds since this process began to train.
+    pub elapsed_seconds: f64,
+    /// Seconds to the last step at the mean pace of this process; none before it has made a step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_seconds: Option<f64>,
+    /// What the other processes of the run cost, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<Exchange>,
+}
+
+/// What this process had to do with the others of its run since it was last asked.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exchange {
+    /// Bytes that it sent them; `StepTraffic` of calmix-train has the formula.
+    pub sent_bytes: u64,
+    /// The share of the time that it spent on sending and waiting for them.
+    pub waiting: f64,
+    /// The collectives of its training steps.
+    pub collectives: Collectives,
+}
+
+/// What the clocks and counters of this process say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// How many updates have been made, before this process too.
+    pub step: u64,
+    /// How many samples this process has learnt from.
+    pub images: u64,
+    /// How long it has been training.
+    pub elapsed: Duration,
+    /// How much of that it waited for data.
+    pub waited: Duration,
+    /// What it sent to the other processes of its run, where there are any, how long that took, and in how many
+    /// collectives.
+    pub exchanged: Option<(u64, Duration, Collectives)>,
+}
+
+/// Turns readings into a pace. The clock stays outside.
+#[derive(Debug, Clone)]
+pub struct Pacer {
+    first_step: u64,
+    last_step: u64,
+    before: Reading,
+}
+
+impl Pacer {
+    /// For a process that has made `first_step` updates when it begins and ends after `last_step`.
+    pub fn new(first_step: u64, last_step: u64) -> Self {
+        Self { first_step, last_step, before: Reading { step: first_step, ..Reading::default() } }
+    }
+
+    /// The pace since the reading before. Zero where no time has passed.
+    pub fn pace(&mut self, now: Reading) -> Pace {
+        let seconds = now.elapsed.saturating_sub(self.before.elapsed).as_secs_f64();
+        let waited = now.waited.saturating_sub(self.before.waited).as_secs_f64();
+        let images = now.images.saturating_sub(self.before.images) as f64;
+        let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
+        let processes = now.exchanged.map(|(sent, took, collectives)| {
+            let before = self.before.exchanged.unwrap_or_default();
+            let waited = took.saturating_sub(before.1).as_secs_f64();
+            Exchange {
+                sent_bytes: sent.saturating_sub(before.0),
+                waiting: per_second(waited).min(1.0),
+                collectives: collectives.since(before.2),
+            }
+        });
+        self.before = now;
+        let made = now.step.saturating_sub(self.first_step) as f64;
+        let left = self.last_step.saturating_sub(now.step) as f64;
+        Pace {
+            step: now.step,
+            images_per_second: per_second(images),
+            waiting: per_second(waited).min(1.0),
+            elapsed_seconds: now.elapsed.as_secs_f64(),
+            left_seconds: (made > 0.0).then(|| left * now.elapsed.as_secs_f64() / made),
+            processes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_of_the_interval_and_the_rest_is_of_the_whole() {
+        let mut pacer = Pacer::new(100, 400);
+        let seconds = Duration::from_secs;
+        let gathers = |count| Collectives { world_gathers: count, ..Collectives::default() };
+        let idle = pacer.pace(Reading { step: 100, ..Reading::default() });
+        assert_eq!((idle.images_per_second, idle.waiting, idle.left_seconds), (0.0, 0.0, None));
+        pacer.pace(Reading {
+            step: 150,
+            images: 500,
+            elapsed: seconds(50),
+            waited: seconds(40),
+            exchanged: Some((700, seconds(5), gathers(50))),
+        });
+        let pace = pacer.pace(Reading {
+            step: 200,
+            images: 2500,
+            elapsed: seconds(70),
+            waited: seconds(45),
+            exchanged: Some((1000, seconds(10), gathers(100))),
+        });
+        assert_eq!((pace.images_per_second, pace.waiting), (100.0, 0.25));
+        assert_eq!(
+            pace.processes,
+            Some(Exchange { sent_bytes: 300, waiting: 0.25, collectives: gathers(50) })
+        );
+        assert_eq!(idle.processes, None);
+        assert_eq!((pace.elapsed_seconds, pace.left_seconds), (70.0, Some(140.0)));
+    }
+}

@@ -1,0 +1,27 @@
+//! What a run leaves behind: its folder, and every file in it. Reads and writes files; knows neither libtorch nor the
+//! trainer.
+//!
+//! | question | module |
+//! |---|---|
+//! | what is in a run's folder, and who may write there? | [`run`] |
+//! | how does a run survive a kill, a full disk, a torn file? | [`checkpoint`], with the state of samples in [`sample_files`] |
+//! | what happened, step by step? | [`events`] |
+//! | where do events go, and in which format? | [`sink`]: JSON lines, TensorBoard, a terminal |
+//! | how good is a network, and how true its confidence? | [`evaluate`]: figures from predictions |
+//! | what is a run, and what is its result? | [`read`], [`summary`], [`result`] |
+//!
+//! Libraries never print: a sink writes to whatever writer it is given.
+#![forbid(unsafe_code)]
+
+pub mod checkpoint;
+pub mod collectives;
+pub mod error;
+pub mod evaluate;
+pub mod events;
+pub mod read;
+pub mod result;
+pub mod run;
+pub mod sample_files;
+pub mod sink;
+pub mod summary;
+mod tensors;

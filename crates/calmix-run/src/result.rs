@@ -1,0 +1,22 @@
+//! What came of a run: `result.json`, beside the weights in `model.safetensors`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::evaluate::{Scaling, Selection};
+use crate::events::Finished;
+
+/// The result of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunResult {
+    /// After how many steps the model was what it is.
+    pub step: u64,
+    /// The rule that chose it.
+    pub selection: Selection,
+    /// The names of the classes, in the order of the logits.
+    pub classes: Vec<String>,
+    /// The temperature that its logits are divided by, where one could be fitted.
+    pub scaling: Option<Scaling>,
+    /// The figures by every rule.
+    pub finished: Finished,
+}

@@ -1,0 +1,222 @@
+//! A run is a folder: everything needed to repeat, evaluate and resume it.
+//!
+//! | name | what it is |
+//! |---|---|
+//! | `run.json` | that this is a run, and in which format |
+//! | `recipe.toml` | the recipe with every default written out |
+//! | `environment.json` | versions, device, fingerprint of the dataset ([`RunEnvironment`]) |
+//! | `split.json` | which samples kept their labels |
+//! | `events.jsonl` | what happened, a line each ([`Journal`]) |
+//! | `timing.jsonl`, `tensorboard/` | how fast it was, and everything for TensorBoard: what depends on the clock |
+//! | `predictions/` | what the network said at each evaluation |
+//! | `checkpoints/` | where to continue from ([`crate::checkpoint`]) |
+//! | `model.safetensors`, `result.json` | the resulting model, its temperature and its figures, at the end |
+//! | `prepared/` | the prepared dataset, unless it was prepared elsewhere |
+//! | `calmix.lock` | who is writing here |
+//!
+//! Every file but the journal, the lock and what depends on the clock appears as a whole or not at all. A folder that has anything else in
+//! it is refused, and what a run removes later are only names of its own making. One process at a time may have a
+//! [`Run`]; reading needs none, only [`Paths`].
+//!
+//! ```
+//! use calmix_run::run::{Mark, Paths, Run, RunError, RunFile};
+//!
+//! # let temp = tempfile::tempdir()?;
+//! # let folder = &temp.path().join("first");
+//! let run = Run::create(folder)?;
+//! run.write(RunFile::Recipe, b"seed = 1\n")?;
+//! let mut journal = run.journal(&Mark::start())?;
+//! journal.append(r#"{"step":1,"loss":2.3}"#)?;
+//!
+//! assert!(matches!(Run::open(folder), Err(RunError::Locked { .. })));
+//! drop((run, journal));
+//! assert!(matches!(Run::create(folder), Err(RunError::Exists { .. })));
+//! let run = Run::open(folder)?;
+//! assert_eq!(std::fs::read(Paths::new(folder).file(RunFile::Recipe)?)?, b"seed = 1\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub(crate) mod atomic;
+mod disk;
+mod environment;
+mod error;
+mod journal;
+mod lock;
+mod paths;
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{FileError, FileProblem};
+use serde::{Deserialize, Serialize};
+
+pub use disk::{Disk, RealDisk};
+pub use environment::RunEnvironment;
+pub use error::RunError;
+pub use journal::{Journal, Mark};
+pub(crate) use lock::Lock;
+pub(crate) use paths::is_plain;
+pub use paths::{Paths, RunFile};
+
+use crate::checkpoint::{Checkpoints, is_step};
+
+/// The format of a run's folder that this version writes and reads.
+pub const FORMAT: u32 = 1;
+
+/// Bytes of the longest `run.json`.
+const LONGEST: u64 = 4_096;
+
+/// What `run.json` says.
+#[derive(Debug, Serialize, Deserialize)]
+struct Marker {
+    format: u32,
+}
+
+/// A run that this process, and no other, writes to.
+#[derive(Debug)]
+pub struct Run {
+    paths: Paths,
+    lock: Arc<Lock>,
+    disk: Arc<dyn Disk>,
+}
+
+impl Run {
+    /// Begins a run in a folder that is empty or does not exist.
+    ///
+    /// # Errors
+    /// If there is anything in the folder, another process is beginning a run there, or nothing can be written.
+    pub fn create(folder: impl Into<PathBuf>) -> Result<Self, RunError> {
+        Self::create_on(folder, Arc::new(RealDisk))
+    }
+
+    /// Continues a run, and removes what a process that was killed left half-written.
+    ///
+    /// # Errors
+    /// If there is no run, another process has it, or it is in another format.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, RunError> {
+        Self::open_on(folder, Arc::new(RealDisk))
+    }
+
+    /// [`create`](Self::create), on a disk of the caller's.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_on(folder: impl Into<PathBuf>, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
+        let paths = Paths::new(folder);
+        let folder = paths.folder();
+        fs::create_dir_all(folder).map_err(|error| FileError::new(folder, error))?;
+        refuse_content(&paths)?;
+        let lock = Lock::take(&paths.lock())?;
+        // Again, now that no other process can write.
+        refuse_content(&paths)?;
+        let run = Self { paths, lock: Arc::new(lock), disk };
+        run.sweep()?;
+        for folder in [run.paths.checkpoints(), run.paths.predictions()] {
+            match run.disk.create_folder(&folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(FileError::new(folder, error).into());
+                }
+                _ => {}
+            }
+        }
+        // Last, so that what has a marker is complete.
+        let marker = serde_json::to_vec(&Marker { format: FORMAT }).map_err(io::Error::from);
+        let marker = marker.map_err(|error| FileError::new(run.paths.marker(), error))?;
+        atomic::write(&*run.disk, &run.paths.marker(), &marker)?;
+        let parent = atomic::parent(run.paths.folder());
+        run.disk.sync_folder(parent).map_err(|error| FileError::new(parent, error))?;
+        Ok(run)
+    }
+
+    /// [`open`](Self::open), on a disk of the caller's.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_on(folder: impl Into<PathBuf>, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
+        let paths = Paths::new(folder);
+        check_marker(&paths)?;
+        let lock = Arc::new(Lock::take(&paths.lock())?);
+        let run = Self { paths, lock, disk };
+        run.sweep()?;
+        Ok(run)
+    }
+
+    /// Where its files are.
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// Writes a file atomically: a reader finds the old content or the new.
+    ///
+    /// # Errors
+    /// If the name of predictions is not a plain one, or the file cannot be written.
+    pub fn write(&self, file: RunFile<'_>, bytes: &[u8]) -> Result<(), FileError> {
+        atomic::write(&*self.disk, &self.paths.file(file)?, bytes)
+    }
+
+    /// The file of events, cut at `mark`: the one in the checkpoint that the run continues from, or
+    /// [`Mark::start`] if there is none.
+    ///
+    /// # Errors
+    /// If what is before the mark is not what the checkpoint knew. Then nothing is cut.
+    pub fn journal(&self, mark: &Mark) -> Result<Journal, FileError> {
+        Journal::resume(self.paths.events(), mark, Arc::clone(&self.disk), Arc::clone(&self.lock))
+    }
+
+    /// The checkpoints of the run, of which the newest `keep` that can be used are kept, and at least two: one
+    /// that turns out damaged must not be the last.
+    pub fn checkpoints(&self, keep: usize) -> Checkpoints {
+        Checkpoints::new(self.paths.checkpoints(), keep, Arc::clone(&self.disk), Arc::clone(&self.lock))
+    }
+
+    /// Removes what dead processes left under scratch names of ours.
+    fn sweep(&self) -> Result<(), FileError> {
+        let sweep = |folder: &Path, ours: &dyn Fn(&str) -> bool| {
+            if folder.exists() { atomic::sweep(&*self.disk, folder, ours) } else { Ok(()) }
+        };
+        sweep(self.paths.folder(), &Paths::is_own)?;
+        sweep(&self.paths.predictions(), &is_plain)?;
+        sweep(&self.paths.checkpoints(), &is_step)
+    }
+}
+
+/// Refuses a folder that has anything in it but what a process that was killed while it began a run left.
+fn refuse_content(paths: &Paths) -> Result<(), RunError> {
+    let path = paths.folder().to_owned();
+    if paths.marker().exists() {
+        return Err(RunError::Exists { path });
+    }
+    for (name, place) in atomic::names(&path)? {
+        let left = match name.as_str() {
+            Paths::LOCK => true,
+            Paths::CHECKPOINTS | Paths::PREDICTIONS => {
+                atomic::names(&place).is_ok_and(|names| names.is_empty())
+            }
+            scratch => atomic::stands_for(scratch).is_some_and(Paths::is_own),
+        };
+        if !left {
+            return Err(RunError::NotEmpty { path, found: name });
+        }
+    }
+    Ok(())
+}
+
+fn check_marker(paths: &Paths) -> Result<(), RunError> {
+    let path = paths.marker();
+    let mut bytes = Vec::new();
+    match File::open(&path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(RunError::NoRun { path: paths.folder().to_owned() });
+        }
+        Err(error) => return Err(FileError::new(path, error).into()),
+        Ok(_) => {}
+    }
+    let problem = match serde_json::from_slice::<Marker>(&bytes) {
+        Ok(Marker { format: FORMAT }) => return Ok(()),
+        Ok(Marker { format }) => format!("format {format}, but this program reads format {FORMAT}"),
+        Err(error) => error.to_string(),
+    };
+    Err(FileError::new(path, FileProblem::Format(problem)).hint("use the version that made the run").into())
+}

@@ -1,0 +1,133 @@
+//! The file of events: lines are added, and a resumed run continues it byte for byte.
+//!
+//! A checkpoint keeps a [`Mark`]: how long the file was and the hash of what was in it. Resuming cuts the file
+//! there, which removes the lines of steps that will be run again and a line torn by a kill, so that the file of
+//! a run that was interrupted is the file of one that was not. If the bytes before the mark are not the ones the
+//! checkpoint knew, somebody else changed the file, and nothing is cut.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{FileError, FileProblem};
+use serde::{Deserialize, Serialize};
+
+use super::atomic::parent;
+use super::disk::Disk;
+use super::lock::Lock;
+
+/// A place in the file of events, and what is before it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mark {
+    /// Bytes before the place.
+    pub length: u64,
+    /// The blake3 of those bytes, in hexadecimal digits.
+    pub blake3: String,
+}
+
+impl Mark {
+    /// The beginning of the file: where a run without a checkpoint resumes.
+    pub fn start() -> Self {
+        Self { length: 0, blake3: blake3::Hasher::new().finalize().to_hex().to_string() }
+    }
+}
+
+/// The file of events of a run that this process may write to.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    content: blake3::Hasher,
+    torn: bool,
+    disk: Arc<dyn Disk>,
+    _lock: Arc<Lock>,
+}
+
+impl Journal {
+    pub(super) fn resume(
+        path: PathBuf,
+        mark: &Mark,
+        disk: Arc<dyn Disk>,
+        lock: Arc<Lock>,
+    ) -> Result<Self, FileError> {
+        // Not in append mode, in which some systems refuse to cut a file.
+        let mut options = File::options();
+        let opened = options.read(true).write(true).create(true).truncate(false).open(&path);
+        let file = opened.map_err(|error| FileError::new(&path, error))?;
+        let content = read(&path, &file, mark)?;
+        // A checkpoint relies on the file, so its name must be as durable as its bytes.
+        disk.sync_folder(parent(&path)).map_err(|error| FileError::new(parent(&path), error))?;
+        let mut journal = Self { path, file, length: mark.length, content, torn: true, disk, _lock: lock };
+        journal.mend()?;
+        Ok(journal)
+    }
+
+    /// Adds a line, which comes without its end.
+    ///
+    /// # Errors
+    /// If it has an end of line in it, or cannot be written. In the second case nothing of it stays.
+    pub fn append(&mut self, line: &str) -> Result<(), FileError> {
+        if line.contains('\n') {
+            let problem = FileProblem::Content("a line with an end of line in it".into());
+            return Err(FileError::new(&self.path, problem).at(format!("byte {}", self.length)));
+        }
+        self.mend()?;
+        let bytes = [line.as_bytes(), b"\n"].concat();
+        self.torn = true;
+        self.disk.write(&mut self.file, &bytes).map_err(|error| {
+            // If this fails too, the next line tries it again before it writes.
+            let _ = self.mend();
+            FileError::new(&self.path, error).hint("is the disk full?")
+        })?;
+        self.torn = false;
+        self.length += bytes.len() as u64;
+        self.content.update(&bytes);
+        Ok(())
+    }
+
+    /// Where the file ends now, for a checkpoint; returns when everything before it is on the disk.
+    ///
+    /// # Errors
+    /// If the disk does not take it.
+    pub fn mark(&mut self) -> Result<Mark, FileError> {
+        self.mend()?;
+        self.disk.sync(&self.file).map_err(|error| FileError::new(&self.path, error))?;
+        Ok(Mark { length: self.length, blake3: self.content.finalize().to_hex().to_string() })
+    }
+
+    /// Removes whatever is behind the last whole line.
+    fn mend(&mut self) -> Result<(), FileError> {
+        if self.torn {
+            let cut = self.disk.truncate(&self.file, self.length);
+            let cut = cut.and_then(|()| self.file.seek(SeekFrom::Start(self.length)));
+            cut.map_err(|error| FileError::new(&self.path, error))?;
+            self.torn = false;
+        }
+        Ok(())
+    }
+}
+
+/// The hash of what is before `mark`, which must be the bytes that it knows.
+fn read(path: &Path, mut file: &File, mark: &Mark) -> Result<blake3::Hasher, FileError> {
+    let cannot = |error: io::Error| FileError::new(path, error);
+    let changed = |problem: String, place: u64| {
+        let hint = "put back the file as the run left it, or begin a new run";
+        FileError::new(path, FileProblem::Changed(problem)).at(format!("byte {place}")).hint(hint)
+    };
+    let mut content = blake3::Hasher::new();
+    file.seek(SeekFrom::Start(0)).map_err(cannot)?;
+    io::copy(&mut file.take(mark.length), &mut content).map_err(cannot)?;
+    let found = content.count();
+    if found < mark.length {
+        let problem = format!("ends here, but had {} bytes when the checkpoint was made", mark.length);
+        return Err(changed(problem, found));
+    }
+    if content.finalize().to_hex().as_str() != mark.blake3 {
+        let problem = "what is before this place is not what the checkpoint knew".to_owned();
+        return Err(changed(problem, mark.length));
+    }
+    Ok(content)
+}

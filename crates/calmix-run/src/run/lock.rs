@@ -1,0 +1,85 @@
+//! One process at a time in a run.
+//!
+//! The lock is the kernel's (`flock`): it ends with the process, however that ends, so there is nothing to
+//! clean up after a kill and no age to guess. The file's text only tells others who holds it. The file stays when
+//! the lock is given back, since removing it would let two processes lock two files of one name.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process;
+
+use crate::error::FileError;
+
+use super::RunError;
+
+/// Bytes of the longest text that is read from a lock.
+const LONGEST: u64 = 256;
+
+/// The right to write into a run, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+}
+
+impl Lock {
+    /// Takes the lock in the file `path`, or says at once who has it.
+    pub(crate) fn take(path: &Path) -> Result<Self, RunError> {
+        let cannot = |error| FileError::new(path, error);
+        let mut options = File::options();
+        let mut file =
+            options.read(true).write(true).create(true).truncate(false).open(path).map_err(cannot)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(RunError::Locked { path: path.to_owned(), holder: holder(file) });
+            }
+            Err(TryLockError::Error(error)) => return Err(cannot(error).into()),
+        }
+        // In place, against the rule for all other files: renaming a new file here would leave the lock behind.
+        file.set_len(0).map_err(cannot)?;
+        file.write_all(format!("process {} on {}\n", process::id(), host()).as_bytes()).map_err(cannot)?;
+        Ok(Self { file })
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child between its fork and its exec has it open, too.
+        let _ = self.file.unlock();
+    }
+}
+
+/// What the holder wrote, if it could be read: it may be about to write it.
+fn holder(file: File) -> String {
+    let mut text = Vec::new();
+    // On some systems a locked file cannot be read; the refusal stands without the name.
+    let _ = file.take(LONGEST).read_to_end(&mut text);
+    let text: String = String::from_utf8_lossy(&text).chars().filter(|c| !c.is_control()).collect();
+    if text.is_empty() { "another process".to_owned() } else { text }
+}
+
+fn host() -> String {
+    let files = ["/proc/sys/kernel/hostname", "/etc/hostname"];
+    let named = files.iter().find_map(|path| fs::read_to_string(path).ok());
+    let named = named.or_else(|| std::env::var("HOSTNAME").or_else(|_| std::env::var("COMPUTERNAME")).ok());
+    named.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).unwrap_or("this host".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_was_given_back_is_free_although_a_child_inherited_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("lock");
+        let lock = Lock::take(&path).unwrap();
+        // What a fork does: another handle of the same open file.
+        let inherited = lock.file.try_clone().unwrap();
+        assert!(matches!(Lock::take(&path), Err(RunError::Locked { .. })));
+        drop(lock);
+        Lock::take(&path).unwrap();
+        drop(inherited);
+    }
+}

@@ -1,0 +1,165 @@
+//! Where what is in a run's folder.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{FileError, FileProblem};
+
+use super::atomic::stands_for;
+
+/// A file of a run that is written as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunFile<'a> {
+    /// The recipe with every default written out.
+    Recipe,
+    /// Versions, device, dataset.
+    Environment,
+    /// What the run is, in a few typed lines.
+    Summary,
+    /// Which samples kept their labels.
+    Split,
+    /// The weights of the resulting model.
+    Model,
+    /// The result: which model, its temperature, its figures.
+    Result,
+    /// What the network said at an evaluation, by a name of lower-case letters, digits, `.`, `-` and `_`.
+    Predictions(&'a str),
+}
+
+/// Where the files of a run are. Reading needs no lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paths {
+    folder: PathBuf,
+}
+
+impl Paths {
+    pub(super) const LOCK: &str = "calmix.lock";
+    pub(super) const CHECKPOINTS: &str = "checkpoints";
+    pub(super) const PREDICTIONS: &str = "predictions";
+    const MARKER: &str = "run.json";
+    const EVENTS: &str = "events.jsonl";
+    const RECIPE: &str = "recipe.toml";
+    const ENVIRONMENT: &str = "environment.json";
+    const SUMMARY: &str = "summary.json";
+    const SPLIT: &str = "split.json";
+    const MODEL: &str = "model.safetensors";
+    const RESULT: &str = "result.json";
+    const TIMING: &str = "timing.jsonl";
+    const TENSORBOARD: &str = "tensorboard";
+    const PREPARED: &str = "prepared";
+
+    /// Of the run in `folder`, which need not exist.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// The run's folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// One of its files.
+    ///
+    /// # Errors
+    /// If the name of predictions is not a plain one.
+    pub fn file(&self, file: RunFile<'_>) -> Result<PathBuf, FileError> {
+        Ok(match file {
+            RunFile::Recipe => self.folder.join(Self::RECIPE),
+            RunFile::Environment => self.folder.join(Self::ENVIRONMENT),
+            RunFile::Summary => self.folder.join(Self::SUMMARY),
+            RunFile::Split => self.folder.join(Self::SPLIT),
+            RunFile::Model => self.folder.join(Self::MODEL),
+            RunFile::Result => self.folder.join(Self::RESULT),
+            RunFile::Predictions(name) if is_plain(name) => self.predictions().join(name),
+            RunFile::Predictions(name) => {
+                let problem = format!("{name:?} is no name for predictions");
+                let hint = "use lower-case letters, digits, '.', '-' and '_'";
+                return Err(FileError::new(self.predictions(), FileProblem::Content(problem)).hint(hint));
+            }
+        })
+    }
+
+    /// The file of events.
+    pub fn events(&self) -> PathBuf {
+        self.folder.join(Self::EVENTS)
+    }
+
+    /// How fast the run was: the only file that depends on the clock.
+    pub fn timing(&self) -> PathBuf {
+        self.folder.join(Self::TIMING)
+    }
+
+    /// The folder of TensorBoard's files.
+    pub fn tensorboard(&self) -> PathBuf {
+        self.folder.join(Self::TENSORBOARD)
+    }
+
+    /// The prepared dataset, where the run prepared it itself.
+    pub fn prepared(&self) -> PathBuf {
+        self.folder.join(Self::PREPARED)
+    }
+
+    /// The folder of predictions.
+    pub fn predictions(&self) -> PathBuf {
+        self.folder.join(Self::PREDICTIONS)
+    }
+
+    /// The folder of checkpoints.
+    pub fn checkpoints(&self) -> PathBuf {
+        self.folder.join(Self::CHECKPOINTS)
+    }
+
+    pub(super) fn lock(&self) -> PathBuf {
+        self.folder.join(Self::LOCK)
+    }
+
+    pub(super) fn marker(&self) -> PathBuf {
+        self.folder.join(Self::MARKER)
+    }
+
+    /// Whether a file of this name is written as a whole into the folder itself.
+    pub(super) fn is_own(name: &str) -> bool {
+        [Self::MARKER, Self::RECIPE, Self::ENVIRONMENT, Self::SUMMARY, Self::SPLIT, Self::MODEL, Self::RESULT]
+            .contains(&name)
+    }
+}
+
+/// Whether `name` is a plain name of a file, the same on every system: lower-case letters, digits, `.`, `-` and
+/// `_`, not more than 64 of them, no dot in front, and not a scratch name.
+pub(crate) fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-_".contains(&byte);
+    let plain = name.bytes().all(plain) && !name.starts_with('.');
+    plain && (1..=64).contains(&name.len()) && stands_for(name).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_in_their_folder() {
+        for fine in ["step-000000010.bin", "test.safetensors", "a", "a..b"] {
+            assert!(is_plain(fine), "{fine}");
+        }
+        let long = "a".repeat(65);
+        for bad in [
+            "",
+            ".",
+            "..",
+            ".a",
+            "a/b",
+            "../a",
+            "/a",
+            "a\\b",
+            "C:a",
+            "A",
+            "a\0",
+            "ä",
+            "a b",
+            "a.tmp-1-2",
+            &long,
+        ] {
+            assert!(!is_plain(bad), "{bad}");
+            assert!(Paths::new("run").file(RunFile::Predictions(bad)).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The state of samples as files of a checkpoint: one for the labelled samples, one for each shard of the others.
+
+use calmix_core::margin::{LabelledMargins, LabelledParts, MarginParts};
+use calmix_core::samples::{ShardSamples, StateError};
+
+use crate::evaluate::TensorsError;
+use crate::tensors::{self, Tensors, tensor};
+
+/// Why the state of samples cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SampleFileError {
+    /// Its tensors.
+    #[error(transparent)]
+    Tensors(#[from] TensorsError),
+    /// Its samples.
+    #[error(transparent)]
+    Samples(#[from] StateError),
+}
+
+/// The file of the labelled samples.
+///
+/// # Errors
+/// If it cannot be encoded.
+pub fn write_labelled(store: Option<&LabelledMargins>) -> Result<Vec<u8>, TensorsError> {
+    let mut named = Vec::new();
+    if let Some(LabelledParts { ids, sums, visits }) = store.map(LabelledMargins::parts) {
+        let n = [ids.len()];
+        named.extend([
+            tensor("aum.ids", &n, ids),
+            tensor("aum.sums", &n, sums),
+            tensor("aum.visits", &n, visits),
+        ]);
+    }
+    tensors::write(&named, None)
+}
+
+/// What a checkpoint has of the labelled samples of `fresh`, a state before the first step.
+///
+/// # Errors
+/// If the file is damaged, or of other samples.
+pub fn read_labelled(
+    bytes: &[u8],
+    fresh: Option<LabelledMargins>,
+) -> Result<Option<LabelledMargins>, SampleFileError> {
+    let file = Tensors::read(bytes)?;
+    let read = |store: LabelledMargins| -> Result<LabelledMargins, SampleFileError> {
+        let ids = LabelledParts::from(store).ids;
+        let n = [ids.len()];
+        if file.numbers::<u64>("aum.ids", &n)? != ids {
+            return Err(StateError::Damaged { what: "margins of other labelled samples" }.into());
+        }
+        let (sums, visits) = (file.numbers("aum.sums", &n)?, file.numbers("aum.visits", &n)?);
+        Ok(LabelledParts { ids, sums, visits }.try_into()?)
+    };
+    fresh.map(read).transpose()
+}
+
+/// The file of a shard's unlabelled samples.
+///
+/// # Errors
+/// If it cannot be encoded.
+pub fn write_shard(samples: &ShardSamples) -> Result<Vec<u8>, TensorsError> {
+    let mut named = Vec::new();
+    if let Some(store) = &samples.margins {
+        let MarginParts { classes, visits, values, .. } = store.parts();
+        let n = visits.len();
+        named.extend([tensor("apm.visits", &[n], visits), tensor("apm.values", &[n, *classes], values)]);
+    }
+    if let Some(selected) = &samples.selected {
+        named.push(tensor("selected", &[selected.len()], selected));
+    }
+    tensors::write(&named, None)
+}
+
+/// What a checkpoint has of the shard of `fresh`, a state before the first step.
+///
+/// # Errors
+/// If the file is damaged, or of other samples or classes.
+pub fn read_shard(bytes: &[u8], fresh: ShardSamples) -> Result<ShardSamples, SampleFileError> {
+    let file = Tensors::read(bytes)?;
+    let ShardSamples { margins, selected } = fresh;
+    let margins = margins.map(|store| -> Result<_, SampleFileError> {
+        let parts = MarginParts::from(store);
+        let (n, classes) = (parts.visits.len(), parts.classes);
+        let (visits, values) =
+            (file.numbers("apm.visits", &[n])?, file.numbers("apm.values", &[n, classes])?);
+        Ok(MarginParts { visits, values, ..parts }.try_into()?)
+    });
+    let selected = selected.map(|labels| file.numbers("selected", &[labels.len()]));
+    Ok(ShardSamples { margins: margins.transpose()?, selected: selected.transpose()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use calmix_core::labelled_samples::LabelledSamples;
+    use calmix_core::matrix::Matrix;
+    use calmix_core::method::Method;
+    use calmix_core::preset::paper;
+    use calmix_core::pseudo::{Base, FlexMatch};
+    use calmix_core::samples::Samples;
+
+    use super::*;
+
+    fn method() -> Method {
+        paper(Base::FlexMatch(FlexMatch::default()), 10)
+    }
+
+    #[test]
+    fn what_is_saved_comes_back() {
+        let fresh = |ids: &[u64]| LabelledSamples::new(&method(), ids);
+        let mut labelled = fresh(&[3, 5]);
+        labelled.visit(&[5, 5], &[0.3, 2.0]).unwrap();
+        let file = write_labelled(labelled.margins.as_ref()).unwrap();
+        assert_eq!(read_labelled(&file, fresh(&[3, 5]).margins).unwrap(), labelled.margins);
+        assert!(read_labelled(&file, fresh(&[3, 6]).margins).is_err(), "other samples");
+
+        let fresh = |classes| Samples::new(&method(), classes, [8]);
+        let mut samples = fresh(2);
+        let logits = [9.0, 0.0, 1.0, 0.5];
+        let logits = Matrix::new(&logits, 2, 2).unwrap();
+        samples.visit_unlabelled(&method(), 0, &[7, 0], logits, true).unwrap();
+        samples.commit();
+        let shard = write_shard(&samples.shards[0]).unwrap();
+        assert_eq!(read_shard(&shard, fresh(2).shards.remove(0)).unwrap(), samples.shards[0]);
+        assert!(read_shard(&shard, fresh(3).shards.remove(0)).is_err(), "other classes");
+        let none = ShardSamples::default();
+        assert_eq!(read_shard(&write_shard(&none).unwrap(), ShardSamples::default()).unwrap(), none);
+        assert_eq!(read_labelled(&write_labelled(None).unwrap(), None).unwrap(), None);
+    }
+}

@@ -1,0 +1,59 @@
+//! Sinks receive the events of a run and write them, each in its format.
+//!
+//! | sink | gets | for |
+//! |---|---|---|
+//! | [`JsonLines`] | events and pace, each in a file of its own | programs, and everything that is shown later |
+//! | [`TensorBoard`] | every number of both | TensorBoard and what reads its files |
+//! | [`Progress`] | what matters while one waits | a person at a terminal, or the log of a job |
+//!
+//! Sinks know neither files nor the clock: they are given writers, and times where they need them.
+
+mod jsonl;
+mod progress;
+mod tensorboard;
+
+use std::io;
+
+pub use jsonl::JsonLines;
+pub use progress::{Look, Progress, phrase};
+pub use tensorboard::TensorBoard;
+
+use crate::events::{Event, Pace};
+
+/// Takes what happens.
+pub trait Sink {
+    /// Something happened that is the same in every repetition of the run.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn event(&mut self, event: &Event) -> Result<(), SinkError>;
+
+    /// So fast is the run.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn pace(&mut self, pace: &Pace) -> Result<(), SinkError>;
+
+    /// Flushes everything to the operating system.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn flush(&mut self) -> Result<(), SinkError>;
+}
+
+/// A sink could not write.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot write to {what}: {source}; when there is room again, the run can be resumed from its last checkpoint"
+)]
+pub struct SinkError {
+    /// The file or device.
+    pub what: &'static str,
+    /// Why.
+    pub source: io::Error,
+}
+
+/// Says where writing failed.
+fn at<T>(what: &'static str, written: io::Result<T>) -> Result<T, SinkError> {
+    written.map_err(|source| SinkError { what, source })
+}

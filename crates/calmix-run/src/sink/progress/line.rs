@@ -1,0 +1,113 @@
+//! A line that fits: what a person needs least is left out first.
+
+/// Cells of the bar where there is room.
+const CELLS: usize = 20;
+/// With fewer it says nothing.
+const FEWEST: usize = 5;
+/// Between two parts.
+const GAP: &str = "  ";
+
+/// How much a part is worth, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Worth {
+    /// Whether data is short or other processes are late: seldom, and then the rate says so too.
+    Waiting,
+    /// How many pseudo-labels are used.
+    Used,
+    /// The loss, which the figures replace.
+    Loss,
+    /// The step, which the bar shows as well.
+    Step,
+    /// Rate, time left and figures.
+    Most,
+}
+
+/// A piece of the line.
+pub(super) type Segment = (Worth, String);
+
+/// The whole line, however long.
+pub(super) fn whole(parts: &[Segment]) -> String {
+    parts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(GAP)
+}
+
+/// The parts that fit into `room` columns, behind a bar of which `done` of `all` is full where there is room for one.
+pub(super) fn fitted(mut parts: Vec<Segment>, (done, all): (u64, u64), room: usize) -> String {
+    let needs = |parts: &[Segment]| whole(parts).chars().count();
+    let bar = FEWEST + GAP.len();
+    for worth in [Worth::Waiting, Worth::Used, Worth::Loss] {
+        if needs(&parts) + bar > room {
+            parts.retain(|part| part.0 != worth);
+        }
+    }
+    if needs(&parts) > room {
+        parts.retain(|part| part.0 != Worth::Step);
+    }
+    let cells = room.saturating_sub(needs(&parts) + GAP.len()).min(CELLS);
+    let line = whole(&parts);
+    if cells < FEWEST {
+        return line.chars().take(room).collect();
+    }
+    let full = (cells as u64).saturating_mul(done.min(all)) / all.max(1);
+    let empty = (cells as u64).saturating_sub(full);
+    format!("{}{}{GAP}{line}", "█".repeat(full as usize), "░".repeat(empty as usize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(of: &[(Worth, &str)]) -> Vec<Segment> {
+        of.iter().map(|(worth, text)| (*worth, (*text).to_owned())).collect()
+    }
+
+    /// The longest of everything: a month on the paper's number of steps.
+    fn longest() -> Vec<Segment> {
+        parts(&[
+            (Worth::Step, "step 1,048,575/1,048,576"),
+            (Worth::Loss, "loss 12.345"),
+            (Worth::Used, "used 100 %"),
+            (Worth::Most, "test error 38.3 %  ECE 20.4 %"),
+            (Worth::Most, "12,345 img/s"),
+            (Worth::Waiting, "wait 100 %"),
+            (Worth::Most, "left 47 h 59 min"),
+        ])
+    }
+
+    #[test]
+    fn eighty_columns_hold_what_matters() {
+        let line = fitted(longest(), (1_048_575, 1_048_576), 79);
+        assert_eq!(line, "███████████████░  test error 38.3 %  ECE 20.4 %  12,345 img/s  left 47 h 59 min");
+        let usual = parts(&[
+            (Worth::Step, "step 1,200/2,000"),
+            (Worth::Loss, "loss  0.269"),
+            (Worth::Used, "used  63 %"),
+            (Worth::Most, "val error 38.3 %  ECE 20.4 %"),
+            (Worth::Most, "  412 img/s"),
+            (Worth::Waiting, "wait   1 %"),
+            (Worth::Most, "left 3 min"),
+        ]);
+        let line = fitted(usual, (1200, 2000), 79);
+        assert_eq!(line, "███░░░  step 1,200/2,000  val error 38.3 %  ECE 20.4 %    412 img/s  left 3 min");
+    }
+
+    #[test]
+    fn what_is_worth_least_goes_first_and_nothing_overflows() {
+        let all = whole(&longest()).chars().count();
+        let seen = |room| {
+            let line = fitted(longest(), (1, 2), room);
+            assert!(line.chars().count() <= room, "{room}: {line}");
+            ["left", "ECE", "step", "loss", "used", "wait"].map(|word| line.contains(word))
+        };
+        assert_eq!(seen(all + 22), [true; 6]);
+        let mut before = 6;
+        for room in (0..all + 22).rev() {
+            let there = seen(room);
+            // Once a part is gone, all that are worth less are gone.
+            let count = there.iter().take_while(|&&is_there| is_there).count();
+            assert!(there.iter().skip(count).all(|is_there| !is_there) || room < 61, "{room}: {there:?}");
+            assert!(count <= before || room < 61, "{room}");
+            before = count;
+        }
+        assert!(seen(61)[..2].iter().all(|&is_there| is_there));
+    }
+}

@@ -1,0 +1,192 @@
+//! A disk that is full, cannot synchronise, or a process that is killed, at every call of the write path.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use calmix_run::checkpoint::{CheckpointContents, CheckpointError, Committed};
+use calmix_run::run::{Mark, Run, RunFile};
+
+use crate::faulty::{Fault, FaultyDisk};
+use crate::state::{found, identity, names, place, run_with, save, scratches};
+
+/// Every call of a save that also removes an old checkpoint.
+#[rustfmt::skip]
+const CALLS: [&str; 21] = [
+    "create folder",
+    // margins, model, two small files, manifest
+    "create", "write", "sync",
+    "create", "write", "sync",
+    "create", "write", "sync",
+    "create", "write", "sync",
+    "create", "write", "sync",
+    // it becomes visible
+    "sync folder", "rename", "sync folder",
+    // the oldest goes
+    "rename", "remove folder",
+];
+/// The call after which a save is good whatever follows.
+const LAST: usize = 18;
+
+#[test]
+fn every_file_is_synchronised_before_the_rename_and_nothing_is_removed_before_the_end() {
+    let (_temp, folder, base) = base();
+    copy(&base, &folder);
+    let (disk, saved) = save_on(&folder, Fault::Killed, usize::MAX);
+    assert_eq!(saved.unwrap().removed, [10]);
+    assert_eq!(disk.calls(), CALLS);
+}
+
+/// D1, D2 and K2 of the table of faults.
+#[test]
+fn whatever_call_fails_the_last_checkpoint_is_whole() {
+    let faults = [
+        Fault::Once(ErrorKind::StorageFull),
+        Fault::Once(ErrorKind::Other),
+        Fault::Killed,
+        Fault::KilledWithin,
+    ];
+    let (_temp, folder, base) = base();
+    for (fault, at) in faults.into_iter().flat_map(|fault| (0..CALLS.len()).map(move |at| (fault, at))) {
+        copy(&base, &folder);
+        let (disk, saved) = save_on(&folder, fault, at);
+        let case = format!("{fault:?} at call {at}, {}", disk.struck());
+
+        let renamed = disk.calls()[..at].contains(&"rename");
+        assert_eq!(found(&folder).checkpoint.step(), if renamed { 30 } else { 20 }, "{case}");
+        assert!(found(&folder).skipped.is_empty(), "{case}");
+        assert_eq!(place(&folder, 30).exists(), renamed, "{case}: seen though not declared whole");
+        assert!(scratches(&folder) <= 1, "{case}");
+        if matches!(fault, Fault::Once(_)) && saved.is_err() {
+            // Training may go on, and what was half written must not take the space.
+            assert_eq!(scratches(&folder), 0, "{case}");
+        }
+        match saved {
+            // Only after the new one is durable may something fail and the save be good.
+            Ok(Committed { trouble, .. }) => assert!(trouble.is_some() && at > LAST, "{case}"),
+            Err(error) => {
+                assert!(error.to_string().contains("step-000000030") || at == LAST, "{case}: {error}");
+            }
+        }
+
+        // The next start finds no trace of it, and the same step or the next can be made.
+        let run = Run::open_on(&folder, FaultyDisk::sound()).unwrap();
+        assert_eq!(scratches(&folder), 0, "{case}");
+        let mut checkpoints = run.checkpoints(2);
+        match save(&mut checkpoints, 30) {
+            Err(CheckpointError::Exists { .. }) => assert!(renamed, "{case}"),
+            saved => _ = saved.unwrap(),
+        }
+        assert_eq!(
+            save(&mut checkpoints, 40).unwrap().trouble.map(|error| error.to_string()),
+            None,
+            "{case}"
+        );
+        assert_eq!(found(&folder).checkpoint.step(), 40, "{case}");
+        assert_eq!(names(&folder.join("checkpoints")), ["step-000000030", "step-000000040"], "{case}");
+    }
+}
+
+/// The same for files that are written alone, and for the beginning of a run.
+#[test]
+fn a_file_is_old_or_new_whatever_call_fails() {
+    for fault in [Fault::Once(ErrorKind::StorageFull), Fault::Killed, Fault::KilledWithin] {
+        for at in 0..5 {
+            let temp = tempfile::tempdir().unwrap();
+            let run = Run::create_on(temp.path(), FaultyDisk::sound()).unwrap();
+            run.write(RunFile::Recipe, b"old").unwrap();
+            drop(run);
+            let disk = Arc::new(FaultyDisk::new(fault, at));
+            let run = Run::open_on(temp.path(), disk.clone()).unwrap();
+            assert!(run.write(RunFile::Recipe, b"new!").is_err());
+            drop(run);
+            let text = fs::read(temp.path().join("recipe.toml")).unwrap();
+            let renamed = disk.calls()[..at].contains(&"rename");
+            assert_eq!(text, if renamed { b"new!".as_slice() } else { b"old" }, "{fault:?} at {at}");
+            drop(Run::open(temp.path()).unwrap());
+            let left = ["calmix.lock", "checkpoints", "predictions", "recipe.toml", "run.json"];
+            assert_eq!(names(temp.path()), left, "{fault:?} at {at}");
+        }
+        for at in 0..8 {
+            let temp = tempfile::tempdir().unwrap();
+            let disk = Arc::new(FaultyDisk::new(fault, at));
+            assert!(Run::create_on(temp.path(), disk.clone()).is_err(), "{fault:?} at {at}");
+            let whole = disk.calls()[..at].contains(&"rename");
+            let run =
+                if whole { Run::open(temp.path()) } else { Run::create_on(temp.path(), FaultyDisk::sound()) };
+            drop(run.unwrap());
+            let left = ["calmix.lock", "checkpoints", "predictions", "run.json"];
+            assert_eq!(names(temp.path()), left, "{fault:?} at {at}");
+        }
+    }
+}
+
+/// A line that could not be written leaves nothing behind, and the next one follows the last whole one.
+#[test]
+fn a_line_is_whole_or_not_there() {
+    // The calls: the folder, the cut, then a line each; the line that fails is cut off again.
+    for (fault, at, rest) in [
+        (Fault::Once(ErrorKind::StorageFull), 3, "one\nthree\n"),
+        (Fault::KilledWithin, 3, "one\ntw"),
+        (Fault::Killed, 4, "one\ntwo\n"),
+    ] {
+        let temp = tempfile::tempdir().unwrap();
+        drop(Run::create_on(temp.path(), FaultyDisk::sound()).unwrap());
+        let disk = Arc::new(FaultyDisk::new(fault, at));
+        let run = Run::open_on(temp.path(), disk).unwrap();
+        let mut journal = run.journal(&Mark::start()).unwrap();
+        journal.append("one").unwrap();
+        let two = journal.append("two");
+        if matches!(fault, Fault::Once(_)) {
+            assert!(two.is_err());
+            assert_eq!(fs::read_to_string(temp.path().join("events.jsonl")).unwrap(), "one\n");
+        }
+        let _ = journal.append("three");
+        drop((run, journal));
+        assert_eq!(fs::read_to_string(temp.path().join("events.jsonl")).unwrap(), rest);
+    }
+}
+
+#[test]
+fn parts_that_do_not_fit_are_refused_and_leave_nothing() {
+    let (_temp, folder) = run_with(&[10, 20]);
+    let run = Run::open(&folder).unwrap();
+    let mut checkpoints = run.checkpoints(2);
+    for name in ["", "../a", "MANIFEST", "a/b", ".hidden"] {
+        let parts = vec![(name, b"x".as_slice())];
+        let snapshot = CheckpointContents { step: 30, identity: identity(), journal: Mark::start(), parts };
+        checkpoints.save(&snapshot).unwrap_err();
+    }
+    let parts = vec![("a", b"x".as_slice()), ("a", b"y")];
+    let snapshot = CheckpointContents { step: 30, identity: identity(), journal: Mark::start(), parts };
+    checkpoints.save(&snapshot).unwrap_err();
+    assert_eq!(names(&folder.join("checkpoints")), ["step-000000010", "step-000000020"]);
+}
+
+/// A run with checkpoints at 10 and 20, to be copied rather than made again each time.
+fn base() -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let (temp, base) = run_with(&[10, 20]);
+    let folder = temp.path().join("copy");
+    (temp, folder, base)
+}
+
+fn copy(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir(to).unwrap();
+    for name in names(from) {
+        let (from, to) = (from.join(&name), to.join(&name));
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            fs::copy(from, to).unwrap();
+        }
+    }
+}
+
+fn save_on(folder: &Path, fault: Fault, at: usize) -> (Arc<FaultyDisk>, Result<Committed, CheckpointError>) {
+    let disk = Arc::new(FaultyDisk::new(fault, at));
+    let run = Run::open_on(folder, disk.clone()).unwrap();
+    let saved = save(&mut run.checkpoints(2), 30);
+    (disk, saved)
+}

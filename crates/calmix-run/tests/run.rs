@@ -1,0 +1,122 @@
+//! The folder of a run: who may have it, what it refuses, and its file of events.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use calmix_run::run::{Mark, Paths, Run, RunEnvironment, RunError, RunFile};
+
+/// G4: what is there is somebody's.
+#[test]
+fn a_folder_with_anything_in_it_is_refused_and_untouched() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("precious");
+    fs::create_dir(&folder).unwrap();
+    for name in ["thesis.tex", ".hidden", "recipe.toml", "events.jsonl", "checkpoints", "lock", "a.tmp-1-0"] {
+        let path = folder.join(name);
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("chapter"), "words").unwrap();
+        let error = Run::create(&folder).unwrap_err();
+        assert!(matches!(&error, RunError::NotEmpty { found, .. } if found == name), "{error}");
+        assert!(matches!(Run::open(&folder), Err(RunError::NoRun { .. })));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        assert_eq!(fs::read_to_string(path.join("chapter")).unwrap(), "words");
+        fs::remove_dir_all(path).unwrap();
+    }
+    let file = temp.path().join("file");
+    fs::write(&file, "words").unwrap();
+    assert!(matches!(Run::create(&file), Err(RunError::File(_))));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "words");
+    Run::create(temp.path().join("a new/one with ümlaut")).unwrap();
+}
+
+#[test]
+fn a_run_has_one_process_at_a_time() {
+    let temp = tempfile::tempdir().unwrap();
+    let run = Run::create(temp.path()).unwrap();
+    let begun = Instant::now();
+    let error = Run::open(temp.path()).unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    let RunError::Locked { holder, .. } = &error else { unreachable!("{error}") };
+    assert!(holder.starts_with(&format!("process {} on ", std::process::id())), "{holder}");
+    assert!(error.to_string().contains("calmix.lock"), "{error}");
+
+    // Whatever may write holds the lock.
+    let (checkpoints, journal) = (run.checkpoints(2), run.journal(&Mark::start()).unwrap());
+    drop(run);
+    assert!(Run::open(temp.path()).is_err());
+    drop(checkpoints);
+    assert!(Run::open(temp.path()).is_err());
+    drop(journal);
+    Run::open(temp.path()).unwrap();
+    assert!(matches!(Run::create(temp.path()), Err(RunError::Exists { .. })));
+}
+
+#[test]
+fn a_run_of_another_format_is_refused_by_its_number() {
+    let temp = tempfile::tempdir().unwrap();
+    drop(Run::create(temp.path()).unwrap());
+    fs::write(temp.path().join("run.json"), r#"{"format":2,"more":true}"#).unwrap();
+    let error = Run::open(temp.path()).unwrap_err().to_string();
+    assert!(error.contains("format 2, but this program reads format 1"), "{error}");
+    fs::write(temp.path().join("run.json"), "{").unwrap();
+    assert!(matches!(Run::open(temp.path()), Err(RunError::File(_))));
+}
+
+#[test]
+fn files_are_written_and_written_over_as_a_whole() {
+    let temp = tempfile::tempdir().unwrap();
+    let run = Run::create(temp.path()).unwrap();
+    let environment = RunEnvironment::here("libtorch 2.9", "cpu", "90ab");
+    run.write(RunFile::Environment, &serde_json::to_vec(&environment).unwrap()).unwrap();
+    for text in ["a long one", "short"] {
+        for file in [RunFile::Recipe, RunFile::Split, RunFile::Predictions("test.bin")] {
+            run.write(file, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(run.paths().file(file).unwrap()).unwrap(), text);
+        }
+    }
+    assert!(run.write(RunFile::Predictions("../recipe.toml"), b"").is_err());
+    let read = fs::read(Paths::new(temp.path()).file(RunFile::Environment).unwrap()).unwrap();
+    assert_eq!(serde_json::from_slice::<RunEnvironment>(&read).unwrap(), environment);
+}
+
+#[test]
+fn a_resumed_journal_is_the_one_of_a_run_that_was_not_interrupted() {
+    let temp = tempfile::tempdir().unwrap();
+    let run = Run::create(temp.path()).unwrap();
+    let path = run.paths().events();
+    let mut journal = run.journal(&Mark::start()).unwrap();
+    assert_eq!(journal.mark().unwrap(), Mark::start());
+    journal.append(r#"{"step":1}"#).unwrap();
+    let mark = journal.mark().unwrap();
+    assert_eq!(mark.blake3, blake3::hash(b"{\"step\":1}\n").to_hex().as_str());
+    journal.append(r#"{"step":2}"#).unwrap();
+    assert!(journal.append("{\n}").is_err());
+    drop(journal);
+    // A kill in the middle of a line.
+    fs::write(&path, "{\"step\":1}\n{\"step\":2}\n{\"st").unwrap();
+    let mut journal = run.journal(&mark).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "{\"step\":1}\n");
+    journal.append(r#"{"step":2}"#).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "{\"step\":1}\n{\"step\":2}\n");
+    // Marks go on from what was there.
+    assert_eq!(journal.mark().unwrap().blake3, blake3::hash(&fs::read(&path).unwrap()).to_hex().as_str());
+}
+
+#[test]
+fn a_journal_that_somebody_changed_is_noticed_and_not_cut() {
+    let temp = tempfile::tempdir().unwrap();
+    let run = Run::create(temp.path()).unwrap();
+    let path = run.paths().events();
+    let mut journal = run.journal(&Mark::start()).unwrap();
+    journal.append("one").unwrap();
+    let mark = journal.mark().unwrap();
+    drop(journal);
+    for (changed, place) in
+        [("", "byte 0: ends here"), ("on", "byte 2: ends here"), ("onE\ntwo", "byte 4: what")]
+    {
+        fs::write(&path, changed).unwrap();
+        let error = run.journal(&mark).unwrap_err().to_string();
+        assert!(error.contains("events.jsonl") && error.contains(place), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), changed);
+    }
+}

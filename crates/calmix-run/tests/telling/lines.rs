@@ -1,0 +1,90 @@
+//! `events.jsonl` and `timing.jsonl`.
+
+use calmix_core::rng::{Domain, Seed};
+use calmix_run::events::{Event, Loss, Step};
+use calmix_run::sink::{JsonLines, Sink};
+
+use crate::made;
+
+fn written(events: &[Event]) -> Vec<u8> {
+    let (mut file, mut timing) = (Vec::new(), Vec::new());
+    let mut sink = JsonLines::new(&mut file, &mut timing);
+    for event in events {
+        sink.event(event).unwrap();
+        sink.pace(&made::pace(event.step())).unwrap();
+    }
+    sink.flush().unwrap();
+    assert_eq!(String::from_utf8(timing).unwrap().lines().count(), events.len());
+    file
+}
+
+#[test]
+fn the_lines_are_a_stable_format() {
+    let text = String::from_utf8(written(&made::events())).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    for line in [
+        // The sixth step, whose unlabelled loss is infinite.
+        r#"{"event":"step","step":6,"learning_rate":"#,
+        r#"{"event":"note","step":3,"text":"so \"it\" is","hint":"do this\nthen that"}"#,
+        r#"{"event":"evaluation","step":5,"split":"test","model":"live","samples":60,"edges":"left-closed","figures":{"error":"#,
+        r#"{"event":"finished","step":10,"selected":{"last":{"on":"test","at_step":10,"evaluations":1,"chosen_on_test":false,"figures":{"error":"#,
+    ] {
+        assert!(lines.iter().any(|found| found.starts_with(line)), "{line}\n{text}");
+    }
+    let sixth = lines.iter().find(|line| line.contains(r#""step":6,"#)).unwrap();
+    assert!(sixth.contains(r#""unlabelled":null,"mix":0."#), "{sixth}");
+    let pace = serde_json::to_string(&made::pace(7)).unwrap();
+    assert_eq!(
+        pace,
+        r#"{"step":7,"images_per_second":412.25,"waiting":0.012,"elapsed_seconds":7.0,"left_seconds":185.0}"#
+    );
+}
+
+#[test]
+fn an_interrupted_file_is_the_same_file() {
+    let events = made::events();
+    let whole = written(&events);
+    for cut in 0..=events.len() {
+        let (before, after) = events.split_at(cut);
+        assert_eq!([written(before), written(after)].concat(), whole);
+    }
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    for event in made::events() {
+        let line = event.to_line().unwrap();
+        let back = Event::from_line(&line).unwrap();
+        // An infinite loss comes back as NaN, and is written as `null` again.
+        assert_eq!(back.to_line().unwrap(), line);
+        assert!(back == event || line.contains("null"), "{line}");
+    }
+}
+
+#[test]
+fn single_precision_comes_back_to_the_bit() {
+    let mut stream = Seed(8).stream(Domain::Split, 0, 0);
+    for _ in 0..20_000 {
+        let bits = stream.next_u32();
+        let total = f32::from_bits(bits);
+        let loss = Loss { total, labelled: 0.0, unlabelled: None, mix: None };
+        let line = Event::Step(Step::new(1, loss)).to_line().unwrap();
+        let Event::Step(back) = Event::from_line(&line).unwrap() else { panic!("{line}") };
+        assert!(
+            back.loss.total.to_bits() == bits || !total.is_finite() && back.loss.total.is_nan(),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_an_event_is_refused() {
+    for line in ["", "{}", "[1]", r#"{"event":"step"}"#, r#"{"event":"note","step":-1,"text":"","hint":""}"#]
+    {
+        assert!(Event::from_line(line).is_err(), "{line}");
+    }
+    let unknown = Event::from_line(r#"{"event":"party","step":1}"#).unwrap_err().to_string();
+    assert!(unknown.starts_with("there is no event `party`"), "{unknown}");
+    // A later version may say more.
+    assert!(Event::from_line(r#"{"event":"note","step":1,"text":"","hint":"","mood":"fine"}"#).is_ok());
+}

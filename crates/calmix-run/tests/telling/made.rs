@@ -1,0 +1,102 @@
+//! A run that was never run: every kind of event, every field set somewhere.
+
+use std::collections::BTreeMap;
+
+use calmix_core::rng::{Domain, Seed};
+use calmix_run::evaluate::{FittedOn, Predictions, Resampling, Scaling, Selection, evaluate, select};
+use calmix_run::events::{EasyHard, EvalModel, EvalSet, Event, Finished, Loss, Margins, Note, Pace, Step};
+
+/// Logits of 60 samples and 7 classes, right more often than not.
+pub(crate) fn predictions(step: u64, split: EvalSet, model: EvalModel) -> Predictions {
+    let (n, classes) = (60, 7);
+    let mut stream = Seed(step).stream(Domain::Split, split as u64, model as u64);
+    let labels: Vec<u32> = (0..n).map(|_| stream.index(classes) as u32).collect();
+    let mut logits: Vec<f32> = (0..n * classes).map(|_| stream.normal() as f32).collect();
+    for (row, &label) in logits.chunks_mut(classes).zip(&labels) {
+        row[label as usize] += 1.5;
+    }
+    Predictions {
+        step,
+        split,
+        model,
+        classes: (0..classes).map(|class| format!("class {class}")).collect(),
+        ids: (0..n as u64).map(|i| 1000 + i).collect(),
+        labels,
+        logits,
+    }
+}
+
+pub(crate) fn step(step: u64) -> Step {
+    let mut stream = Seed(1).stream(Domain::Lambda, step, 0);
+    let mut number = || stream.uniform();
+    let late = step > 4;
+    let half = |easy: f64| EasyHard { easy: Some(easy), hard: late.then_some(easy - 1.0) };
+    Step {
+        learning_rate: 0.03 * number(),
+        gradient_norm: Some(number() as f32),
+        utilisation: Some(number()),
+        impurity: late.then(&mut number),
+        margin: Some(Margins { labelled: half(number()), unlabelled: half(number()) }),
+        mixes: late.then_some(step),
+        skipped: (step == 7).then_some(2),
+        ..Step::new(
+            step,
+            Loss {
+                total: number() as f32,
+                labelled: number() as f32,
+                // A loss that is not finite.
+                unlabelled: Some(if step == 6 { f32::INFINITY } else { number() as f32 }),
+                mix: late.then(|| number() as f32),
+            },
+        )
+    }
+}
+
+/// Ten steps with evaluations at 5 and 10, the last with intervals and a temperature.
+pub(crate) fn events() -> Vec<Event> {
+    let mut events = Vec::new();
+    let mut history = Vec::new();
+    for at in 1..=10 {
+        events.push(Event::Step(step(at)));
+        if at == 3 {
+            let (text, hint) = ("so \"it\" is".to_owned(), "do this\nthen that".to_owned());
+            events.push(Event::Note(Note { step: at, text, hint }));
+        }
+        for (split, model) in [
+            (EvalSet::Validation, EvalModel::Ema),
+            (EvalSet::Test, EvalModel::Ema),
+            (EvalSet::Test, EvalModel::Live),
+        ] {
+            let last = at == 10;
+            if at % 5 == 0 {
+                let scaling = Scaling {
+                    temperature: 1.25.try_into().unwrap(),
+                    fitted_on: FittedOn::HeldOut,
+                    samples: 60,
+                };
+                let how = Resampling { replicates: 50, level: 0.9 };
+                let said = predictions(at, split, model);
+                let seen = evaluate(&said, last.then_some(&scaling), last.then_some((how, Seed(3)))).unwrap();
+                history.push(seen.clone());
+                events.push(Event::Evaluation(Box::new(seen)));
+            }
+        }
+    }
+    let rules = [Selection::Last, Selection::Median, Selection::BestValidation];
+    let selected: BTreeMap<_, _> =
+        rules.into_iter().filter_map(|rule| Some((rule, select(rule, 20, &history)?))).collect();
+    assert_eq!(selected.len(), 3);
+    events.push(Event::Finished(Finished { step: 10, selected }));
+    events
+}
+
+pub(crate) fn pace(step: u64) -> Pace {
+    Pace {
+        step,
+        images_per_second: 412.25,
+        waiting: 0.012,
+        elapsed_seconds: step as f64,
+        left_seconds: Some(185.0),
+        processes: None,
+    }
+}

@@ -1,0 +1,99 @@
+//! Every number can be rebuilt from the file of predictions.
+
+use calmix_core::calibration::temperature::Temperature;
+use calmix_core::matrix::Matrix;
+use calmix_core::rng::Seed;
+use calmix_run::evaluate::{Figures, FittedOn, Predictions, Resampling, Scaling, evaluate};
+use calmix_run::events::{EvalModel, EvalSet, Event};
+
+use crate::made;
+
+#[test]
+fn the_file_rebuilds_every_figure_of_the_event() {
+    let events = made::events();
+    let mut rebuilt = 0;
+    for event in &events {
+        let Event::Evaluation(told) = event else { continue };
+        let bytes = made::predictions(told.step, told.split, told.model).to_bytes().unwrap();
+        let kept = Predictions::from_bytes(&bytes).unwrap();
+        let scaling = told.scaled.as_ref().map(|scaled| Scaling {
+            temperature: scaled.temperature,
+            fitted_on: FittedOn::HeldOut,
+            samples: scaled.fitted_samples,
+        });
+        let how = told.intervals.map(|intervals| Resampling {
+            replicates: intervals.replicates as usize,
+            level: intervals.level,
+        });
+        let again = evaluate(&kept, scaling.as_ref(), how.map(|how| (how, Seed(3)))).unwrap();
+        assert_eq!(Event::Evaluation(Box::new(again)), *event);
+        rebuilt += 1;
+    }
+    assert_eq!(rebuilt, 6);
+}
+
+#[test]
+fn figures_are_those_of_the_logits() {
+    let said = made::predictions(5, EvalSet::Test, EvalModel::Ema);
+    let seen = evaluate(&said, None, None).unwrap();
+    let logits = Matrix::new(&said.logits, 60, 7).unwrap();
+    assert_eq!(seen.figures, Figures::of(logits, &said.labels, Temperature::IDENTITY).unwrap());
+    assert_eq!((seen.samples, seen.intervals, seen.scaled), (60, None, None));
+}
+
+#[test]
+fn models_and_temperatures_are_judged_on_the_same_draws() {
+    let how = Some((Resampling::default(), Seed(3)));
+    let ema = made::predictions(5, EvalSet::Test, EvalModel::Ema);
+    let live = Predictions { model: EvalModel::Live, ..ema.clone() };
+    let other_split = Predictions { split: EvalSet::Validation, ..ema.clone() };
+    let other_step = Predictions { step: 6, ..ema.clone() };
+    let nll = |said: &Predictions| evaluate(said, None, how).unwrap().intervals.unwrap().nll;
+    assert_eq!(nll(&ema), nll(&live));
+    assert_ne!(nll(&ema), nll(&other_split));
+    assert_ne!(nll(&ema), nll(&other_step));
+}
+
+#[test]
+fn the_bytes_are_the_same_every_time() {
+    let said = made::predictions(5, EvalSet::Test, EvalModel::Live);
+    let bytes = said.to_bytes().unwrap();
+    for _ in 0..20 {
+        assert_eq!(said.to_bytes().unwrap(), bytes);
+    }
+    assert_eq!(Predictions::from_bytes(&bytes).unwrap(), said);
+}
+
+#[test]
+fn a_file_cut_short_or_changed_is_refused() {
+    let said = made::predictions(5, EvalSet::Test, EvalModel::Live);
+    let bytes = said.to_bytes().unwrap();
+    for end in 0..bytes.len() {
+        assert!(Predictions::from_bytes(&bytes[..end]).is_err(), "{end}");
+    }
+    let replaced = |from: &[u8], to: &[u8]| {
+        let at = bytes.windows(from.len()).position(|window| window == from).unwrap();
+        let changed = [&bytes[..at], to, &bytes[at + from.len()..]].concat();
+        Predictions::from_bytes(&changed).unwrap_err().to_string()
+    };
+    assert_eq!(
+        replaced(b"\"U32\"", b"\"I32\""),
+        "these are no predictions: `labels` is I32 [60], not U32 [60]; the file may be cut short, evaluate the checkpoint again"
+    );
+    assert!(replaced(b"\"labels\"", b"\"lapels\"").contains("labels"));
+    assert!(replaced(b"class 6\\\"]", b"class 6\\\"}").contains("metadata"));
+}
+
+#[test]
+fn contradictions_are_not_written() {
+    let said = made::predictions(5, EvalSet::Test, EvalModel::Live);
+    let refused = |said: Predictions| said.to_bytes().unwrap_err().to_string();
+    let said_of = |change: fn(&mut Predictions)| {
+        let mut said = said.clone();
+        change(&mut said);
+        refused(said)
+    };
+    assert!(said_of(|said| said.ids.truncate(59)).ends_with("59 ids and 60 labels"));
+    assert!(said_of(|said| said.logits.truncate(5)).contains("60 samples of 7 classes"));
+    assert!(said_of(|said| said.labels[3] = 7).ends_with("row 3 has label 7, of 7 classes"));
+}

@@ -1,0 +1,126 @@
+//! TensorBoard itself reads the files back.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use calmix_run::events::Event;
+use calmix_run::sink::{Sink, TensorBoard};
+use serde_json::Value;
+
+use crate::made;
+
+/// Tag → step → value.
+type Scalars = BTreeMap<String, Vec<(u64, f32)>>;
+
+/// The interpreter of an environment with TensorBoard: `$CALMIX_TENSORBOARD_PYTHON`, or the one in the cache.
+fn python() -> PathBuf {
+    if let Some(named) = std::env::var_os("CALMIX_TENSORBOARD_PYTHON") {
+        return named.into();
+    }
+    let cache = std::env::var_os("CALMIX_CACHE").filter(|name| !name.is_empty()).map(PathBuf::from);
+    let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache").join("calmix")));
+    let environments = cache.and_then(|cache| fs::read_dir(cache.join("python")).ok());
+    let complete = environments.into_iter().flatten().flatten().map(|entry| entry.path()).find(|folder| {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("tensorboard-") && folder.join("complete").is_file()
+    });
+    let folder = complete.expect(
+        "there is no Python environment with TensorBoard; `cargo xtask setup` creates it, or name an interpreter \
+         in CALMIX_TENSORBOARD_PYTHON",
+    );
+    if cfg!(windows) { folder.join("Scripts/python.exe") } else { folder.join("bin/python") }
+}
+
+/// What TensorBoard makes of a folder.
+fn read_back(folder: &Path) -> Scalars {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/telling/read_back.py");
+    let output = Command::new(python()).arg(script).arg(folder).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let read: BTreeMap<String, Vec<(u64, f64)>> = serde_json::from_slice(&output.stdout).unwrap();
+    read.into_iter()
+        .map(|(tag, points)| (tag, points.into_iter().map(|(step, value)| (step, value as f32)).collect()))
+        .collect()
+}
+
+/// Every number in the lines of `events.jsonl`, found without any knowledge of the fields.
+fn in_lines(events: &[Event]) -> Scalars {
+    fn collect(path: &str, value: &Value, step: u64, into: &mut Scalars) {
+        if let Some(number) = value.as_f64() {
+            into.entry(path.to_owned()).or_default().push((step, number as f32));
+        }
+        for (part, value) in value.as_object().into_iter().flatten() {
+            collect(&format!("{path}/{part}"), value, step, into);
+        }
+    }
+    let mut scalars = Scalars::new();
+    for event in events {
+        let mut line: Value = serde_json::from_str(&event.to_line().unwrap()).unwrap();
+        let step = line.as_object_mut().unwrap().remove("step").unwrap().as_u64().unwrap();
+        let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+        let prefix = match text("event").as_str() {
+            "step" => "train".to_owned(),
+            "evaluation" => format!("{}/{}", text("split"), text("model")),
+            "finished" => {
+                line = line["selected"].take();
+                "selected".to_owned()
+            }
+            _ => continue,
+        };
+        collect(&prefix, &line, step, &mut scalars);
+    }
+    scalars
+}
+
+fn write(folder: &Path, name: &str, resumed_after: Option<u64>, events: &[Event]) {
+    let file = File::create(folder.join(name)).unwrap();
+    let mut now = 1_800_000_000;
+    let clock = || {
+        now += 1;
+        Duration::from_secs(now)
+    };
+    let mut sink = TensorBoard::new(file, clock, resumed_after).unwrap();
+    for event in events {
+        sink.event(event).unwrap();
+    }
+    sink.flush().unwrap();
+}
+
+#[test]
+fn every_scalar_of_the_lines_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let events = made::events();
+    write(folder.path(), "events.out.tfevents.1800000000.0", None, &events);
+    let expected = in_lines(&events);
+    assert!(expected.contains_key("test/ema/scaled/intervals/ece_15/high") && expected.len() > 100);
+    assert_eq!(expected["train/loss/unlabelled"].len(), 9, "the loss that is not finite is not there");
+    assert_eq!(read_back(folder.path()), expected);
+}
+
+#[test]
+fn a_resumed_run_replaces_what_it_repeats() {
+    let folder = tempfile::tempdir().unwrap();
+    let events = made::events();
+    // Killed after step 8, with a checkpoint after step 6; the pace is told too.
+    let killed: Vec<Event> = events.iter().filter(|event| event.step() <= 8).cloned().collect();
+    let resumed: Vec<Event> = events.iter().filter(|event| event.step() > 6).cloned().collect();
+    write(folder.path(), "events.out.tfevents.1800000000.0", None, &killed);
+    write(folder.path(), "events.out.tfevents.1800000500.0", Some(6), &resumed);
+    assert_eq!(read_back(folder.path()), in_lines(&events));
+}
+
+#[test]
+fn the_pace_is_there_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = File::create(folder.path().join("events.out.tfevents.1800000000.0")).unwrap();
+    let mut sink = TensorBoard::new(file, || Duration::from_hours(500_000), None).unwrap();
+    sink.pace(&made::pace(7)).unwrap();
+    sink.flush().unwrap();
+    let read = read_back(folder.path());
+    assert_eq!(read["pace/images_per_second"], [(7, 412.25)]);
+    assert_eq!(read["pace/waiting"], [(7, 0.012)]);
+    assert_eq!(read.len(), 4);
+}

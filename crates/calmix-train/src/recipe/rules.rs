@@ -1,0 +1,251 @@
+//! Rules over several keys: values that are valid by themselves and not together.
+
+use calmix_core::method::BaseLoss;
+use calmix_core::pseudo::Statistics;
+use calmix_engine::device::Device;
+use calmix_engine::observe::StepKind;
+use calmix_engine::precision::Precision;
+
+use super::data::Keep;
+use super::engine::OrAuto;
+use super::method::{BaseName, PairingName, StartRule};
+use super::{Preset, Recipe};
+use calmix_run::evaluate::Selection;
+
+/// A rule that the values of a recipe break, at the key that is best changed.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum RuleViolation {
+    /// The recipe is refused.
+    Error(&'static str, String),
+    /// The recipe is probably not what the user means.
+    Warning(&'static str, String),
+}
+
+/// Every rule that the recipe breaks.
+pub(super) fn check_rules(recipe: &Recipe) -> Vec<RuleViolation> {
+    let ours = [base, labels, mixup, training, judging];
+    let mut violations: Vec<RuleViolation> =
+        ours.into_iter().flat_map(|rules| rules(recipe)).flatten().collect();
+    // Core and data have messages of their own; they count only where no rule here refuses the recipe.
+    if !violations.iter().any(|violation| matches!(violation, RuleViolation::Error(..))) {
+        violations.extend(below(recipe).into_iter().flatten());
+    }
+    violations
+}
+
+fn error(holds: bool, path: &'static str, why: &str) -> Option<RuleViolation> {
+    holds.then(|| RuleViolation::Error(path, why.to_owned()))
+}
+
+fn warning(holds: bool, path: &'static str, why: &str) -> Option<RuleViolation> {
+    holds.then(|| RuleViolation::Warning(path, why.to_owned()))
+}
+
+fn base(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
+    let Recipe { train, method, preset, .. } = recipe;
+    let (base, rows) = (method.base, u64::from(train.batch) * u64::from(train.ratio));
+    vec![
+        error(
+            *preset == Preset::ReleasedCode && base != BaseName::SoftMatch,
+            "method.base",
+            "preset = \"released-code\" exists for softmatch alone; take preset = \"paper\"",
+        ),
+        error(
+            base != BaseName::Supervised && train.ratio == 0,
+            "train.ratio",
+            &format!(
+                "{base} learns from unlabelled images and would get none; give it 1 or more, or take method.base = \"supervised\""
+            ),
+        ),
+        error(
+            base == BaseName::SoftMatch && rows == 1,
+            "train.ratio",
+            "softmatch takes a variance over the unlabelled images of a batch and would get one; give it two or more",
+        ),
+        error(
+            base == BaseName::SoftMatch
+                && method.softmatch.statistics == Statistics::Aligned
+                && train.groups > 1,
+            "train.groups",
+            "method.softmatch.statistics = \"aligned\" takes its statistics from the aligned rows of one group; take train.groups = 1, or \"raw\"",
+        ),
+        warning(
+            base == BaseName::SoftMatch && train.ratio == 1 && rows > 1,
+            "train.ratio",
+            "is what USB falls back to when nothing is set, and softmatch has been seen to diverge with it (USB issue 88); 7 is usual",
+        ),
+    ]
+}
+
+fn labels(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
+    let labels = &recipe.labels;
+    let needs = recipe.unlabelled() > 0;
+    let inside = labels.unlabelled_from.iter().all(|subset| labels.from.contains(subset));
+    vec![
+        error(
+            labels.keep == Keep::Given && labels.file.is_empty(),
+            "labels.file",
+            "labels.keep is given, but no file says which labels",
+        ),
+        error(labels.from.is_empty(), "labels.from", "labels have to come from somewhere; name a subset"),
+        error(
+            needs && labels.unlabelled_from.is_empty(),
+            "labels.unlabelled_from",
+            "unlabelled images have to come from somewhere; name a subset",
+        ),
+        error(
+            needs && labels.keep == Keep::All && inside && !labels.include_labelled,
+            "labels.include_labelled",
+            "every label is kept, so no unlabelled image would be left; set it to true",
+        ),
+    ]
+}
+
+fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
+    let Recipe { train, method, .. } = recipe;
+    let mixup = &method.mixup;
+    if mixup.pairing == PairingName::None {
+        return Vec::new();
+    }
+    let guided = mixup.pairing != PairingName::Random;
+    let begin = mixup.start.begin(train.steps).unwrap_or(0);
+    let key = match mixup.start.rule {
+        StartRule::Step => "method.mixup.start.step",
+        _ => "method.mixup.start.share",
+    };
+    vec![
+        error(
+            begin >= train.steps,
+            key,
+            &format!(
+                "the mixup term would begin at step {begin}, but train.steps is {}; begin earlier, for example with method.mixup.start.rule = \"share\" and method.mixup.start.share = 0.1",
+                train.steps
+            ),
+        ),
+        error(
+            mixup.start.rule == StartRule::Ramp && mixup.start.full < mixup.start.share,
+            "method.mixup.start.full",
+            &format!("the ramp would end before it begins at {}", mixup.start.share),
+        ),
+        error(
+            guided && train.batch < 2,
+            "train.batch",
+            "one labelled image has no easy and no hard half; give it two or more",
+        ),
+        error(
+            method.base_loss == BaseLoss::Twice && train.step != StepKind::Joint,
+            "train.step",
+            "method.base_loss = \"twice\" needs both passes; take train.step = \"joint\"",
+        ),
+        error(
+            method.base_loss == BaseLoss::Twice && train.groups > 1,
+            "train.groups",
+            "method.base_loss = \"twice\" labels each batch twice, which only one group can do; take train.groups = 1",
+        ),
+    ]
+}
+
+fn training(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
+    let Recipe { train, optimiser, ema, network, .. } = recipe;
+    // What the initial weights and statistics still weigh at the end.
+    let left = power(ema.decay, train.steps);
+    let share = match network.norm_momentum {
+        0.0 => network.name.norm_momentum(),
+        share => share,
+    };
+    let left_of_norms = power(1.0 - share, train.steps);
+    vec![
+        error(
+            optimiser.nesterov && optimiser.momentum == 0.0,
+            "optimiser.nesterov",
+            "without momentum there is nothing for Nesterov to look ahead with; set it to false",
+        ),
+        uneven_rows(recipe, train.shards).map(|why| RuleViolation::Error("train.shards", why)),
+        error(
+            train.precision == OrAuto::Is(Precision::F16) && train.device == OrAuto::Is(Device::Cpu),
+            "train.precision",
+            "f16 is for GPUs; on a CPU take \"bf16\" or \"f32\"",
+        ),
+        warning(
+            left > 0.01,
+            "ema.decay",
+            &format!(
+                "leaves the initial weights {:.0} % of the average after {} steps; a lower decay suits so short a run",
+                100.0 * left,
+                train.steps
+            ),
+        ),
+        warning(
+            left_of_norms > 0.01,
+            "network.norm_momentum",
+            &format!(
+                "leaves the initial statistics of batch normalisation {:.0} % of theirs after {} steps; a greater \
+                 share suits so short a run",
+                100.0 * left_of_norms,
+                train.steps
+            ),
+        ),
+    ]
+}
+
+/// Why a recipe's batches cannot be cut into so many equal shards; none where they can.
+pub(crate) fn uneven_rows(recipe: &Recipe, shards: u32) -> Option<String> {
+    let (labelled, unlabelled) = (recipe.train.batch, recipe.unlabelled());
+    let uneven = |rows: u32| shards > 1 && !rows.is_multiple_of(shards);
+    (uneven(labelled) || uneven(unlabelled)).then(|| {
+        format!(
+            "batches of {labelled} labelled and {unlabelled} unlabelled images cannot be cut into {shards} equal shards; \
+             choose train.batch and train.ratio so that train.shards divides both"
+        )
+    })
+}
+
+/// A share below one, multiplied with itself so many times: nothing but products, so the same everywhere.
+fn power(mut base: f64, mut exponent: u64) -> f64 {
+    let mut product = 1.0;
+    while exponent > 0 {
+        if exponent % 2 == 1 {
+            product *= base;
+        }
+        base *= base;
+        exponent /= 2;
+    }
+    product
+}
+
+fn judging(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
+    let Recipe { selection, evaluate, labels, dataset, train, .. } = recipe;
+    let evaluations = train.steps.div_ceil(evaluate.every);
+    vec![
+        error(
+            *selection == Selection::BestValidation && labels.validation == 0.0,
+            "selection",
+            "no labels are held out to choose by; give labels.validation a share, such as 0.2",
+        ),
+        error(
+            *selection == Selection::BestTest && dataset.test.is_empty(),
+            "selection",
+            "dataset.test names no subset to choose by",
+        ),
+        warning(
+            *selection == Selection::BestTest,
+            "selection",
+            "chooses the model by the images it is judged with; every table will say so",
+        ),
+        warning(
+            *selection == Selection::Median && evaluations < u64::from(evaluate.window),
+            "evaluate.window",
+            &format!("is more than the {evaluations} evaluations of the run"),
+        ),
+    ]
+}
+
+/// What core and data have to say about the values that they are given.
+fn below(recipe: &Recipe) -> [Option<RuleViolation>; 2] {
+    let method = recipe.method().validate().err();
+    let augment = recipe.augment.resolve().check().err();
+    [
+        method.map(|error| RuleViolation::Error("method.base", error.to_string())),
+        augment.map(|error| RuleViolation::Error("augment.size", error.to_string())),
+    ]
+}

@@ -1,0 +1,261 @@
+//! How a run is opened: by the process that writes, new or again; then by all others, as that one says.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use calmix_engine::device::{Device, LIBTORCH};
+use calmix_engine::precision::Precision;
+use calmix_run::error::FileError;
+use serde::{Deserialize, Serialize};
+
+use super::checkpoint_files;
+use super::error::TrainError;
+use super::sync::RunFingerprint;
+use super::train_data::TrainData;
+use super::{Trainer, threads};
+use crate::inspect;
+use crate::recipe::engine::BatchNorm;
+use crate::recipe::{Layers, Resolved, differences, uneven_rows};
+use calmix_run::checkpoint::FoundCheckpoint;
+use calmix_run::events::{Finished, Note};
+use calmix_run::read;
+use calmix_run::run::{Paths, Run, RunEnvironment, RunError, RunFile};
+use calmix_run::summary::RunSummary;
+
+/// What the process that writes has found.
+pub(super) enum Lead {
+    /// A run to train.
+    Run(Box<OpenedRun>),
+    /// A run that has come to its end before.
+    Finished(Finished),
+}
+
+/// What every process has opened.
+pub(super) struct OpenedRun {
+    pub(super) recipe: Resolved,
+    pub(super) data: TrainData,
+    pub(super) found: Option<FoundCheckpoint>,
+    pub(super) run: Option<Run>,
+    pub(super) notes: Vec<Note>,
+}
+
+/// What the first process tells the others to open.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Orders {
+    pub(super) recipe: String,
+    pub(super) finished: Option<Finished>,
+}
+
+impl Orders {
+    pub(super) fn of(lead: &Lead) -> Self {
+        match lead {
+            Lead::Finished(finished) => Self { recipe: String::new(), finished: Some(finished.clone()) },
+            Lead::Run(opened) => Self { recipe: opened.recipe.to_toml(), finished: None },
+        }
+    }
+}
+
+impl Trainer<'_> {
+    /// Begins a run: its folder, its dataset, its split, its recipe.
+    pub(super) fn open_new(
+        &self,
+        mut recipe: Resolved,
+        folder: &Path,
+        processes: usize,
+    ) -> Result<Lead, TrainError> {
+        recipe.ready()?;
+        let train = &recipe.recipe.train;
+        let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
+        let precision = train.precision.or_else(|| Precision::best(device));
+        let threads = threads(train.threads, self.local.processes);
+        let shards = match train.shards {
+            0 => u32::try_from(processes).unwrap_or(u32::MAX).div_ceil(train.groups),
+            shards => shards,
+        };
+        recipe.decide(device, precision, threads, shards)?;
+        supported(&recipe, processes)?;
+        let run = match Run::create_on(folder, Arc::clone(&self.disk)) {
+            Err(RunError::Exists { .. }) if !read::has_begun(folder) => {
+                Run::open_on(folder, Arc::clone(&self.disk))?
+            }
+            run => run?,
+        };
+        let notes = prepare(&recipe, &run)?;
+        let data = TrainData::open(&recipe.recipe, run.paths(), None, processes)?;
+        let environment = RunEnvironment::here(
+            format!("libtorch {LIBTORCH}"),
+            device.to_string(),
+            data.fingerprint.clone(),
+        );
+        run.write(RunFile::Split, &json(&run, RunFile::Split, &data.split)?)?;
+        run.write(RunFile::Environment, &json(&run, RunFile::Environment, &environment)?)?;
+        let summary = summary(&recipe, &data);
+        run.write(RunFile::Summary, &json(&run, RunFile::Summary, &summary)?)?;
+        // Last: a folder with a recipe is a run that can be resumed.
+        run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
+        Ok(Lead::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found: None, notes })))
+    }
+
+    /// Takes the folder of a run that has begun.
+    pub(super) fn lock(&self, folder: &Path) -> Result<Run, TrainError> {
+        let run = Run::open_on(folder, Arc::clone(&self.disk))?;
+        if read::has_begun(folder) { Ok(run) } else { Err(TrainError::NotBegun { path: folder.to_owned() }) }
+    }
+
+    /// Opens a run that has begun, at a checkpoint that all processes can use.
+    pub(super) fn open_again(
+        &self,
+        run: Run,
+        found: Option<FoundCheckpoint>,
+        recipe: Option<Resolved>,
+    ) -> Result<Lead, TrainError> {
+        let folder = run.paths().folder().to_owned();
+        let folder = folder.as_path();
+        let path = run.paths().file(RunFile::Recipe)?;
+        let written = inspect::recipe(folder)?;
+        let before = match &found {
+            Some(found) => {
+                let text = found.checkpoint.bytes(checkpoint_files::RECIPE)?;
+                Layers::new().text(&path, &String::from_utf8_lossy(&text)).resolve()?
+            }
+            None => written.clone(),
+        };
+        let mut recipe = recipe.unwrap_or(written);
+        let train = &recipe.recipe.train;
+        let was = &before.recipe.train;
+        let device = train.device.or_else(|| was.device.or_else(|| Device::Cpu));
+        let precision = train.precision.or_else(|| was.precision.or_else(|| Precision::F32));
+        let threads = if train.threads == 0 { was.threads } else { train.threads };
+        let shards = if train.shards == 0 { was.shards } else { train.shards };
+        recipe.decide(device, precision, threads, shards)?;
+        let changes: Vec<_> =
+            differences(&before, &recipe).into_iter().filter(|change| !change.may_change).collect();
+        if !changes.is_empty() {
+            return Err(TrainError::Changed { path: folder.to_owned(), changes });
+        }
+        supported(&recipe, self.processes.size())?;
+        let finished =
+            found.as_ref().map(|found| checkpoint_files::finished(&found.checkpoint)).transpose()?.flatten();
+        if let Some(finished) = finished {
+            return Ok(Lead::Finished(finished));
+        }
+        let mut notes = prepare(&recipe, &run)?;
+        notes.extend(other_bits(&before, &recipe));
+        let fingerprint = match &found {
+            Some(found) => found.checkpoint.manifest().identity.dataset.clone(),
+            None => read::environment(folder)?.dataset,
+        };
+        let data = TrainData::open(&recipe.recipe, run.paths(), Some(&fingerprint), self.local.processes)?;
+        run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
+        Ok(Lead::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found, notes })))
+    }
+
+    /// Opens what the first process has opened. What belongs to a machine may be its own.
+    pub(super) fn follow(
+        &self,
+        text: &str,
+        found: Option<FoundCheckpoint>,
+        asked: Option<&Resolved>,
+        folder: &Path,
+    ) -> Result<OpenedRun, TrainError> {
+        let paths = Paths::new(folder);
+        let mut recipe = Layers::new().text(&paths.file(RunFile::Recipe)?, text).resolve()?;
+        let mut own = recipe.clone();
+        if let Some(asked) = asked {
+            own = asked.clone();
+            let train = &recipe.recipe.train;
+            let (device, precision) =
+                (train.device.or_else(|| Device::Cpu), train.precision.or_else(|| Precision::F32));
+            let shards = if own.recipe.train.shards == 0 { train.shards } else { own.recipe.train.shards };
+            own.decide(device, precision, train.threads, shards)?;
+            let place = &own.recipe.dataset;
+            recipe.recipe.dataset.path.clone_from(&place.path);
+            if !place.prepared.is_empty() {
+                recipe.recipe.dataset.prepared.clone_from(&place.prepared);
+            }
+            recipe.recipe.loader = own.recipe.loader.clone();
+        }
+        let opened = TrainData::open(&recipe.recipe, &paths, None, self.local.processes);
+        let own = opened.as_ref().map(|data| self.fingerprint(&own, data));
+        let own = own.map_err(|error| TrainError::Unsupported(error.to_string()));
+        let checked = RunFingerprint::check(own, &self.processes);
+        let data = opened?;
+        checked?;
+        Ok(OpenedRun { recipe, data, found, run: None, notes: Vec::new() })
+    }
+
+    pub(super) fn fingerprint(&self, recipe: &Resolved, data: &TrainData) -> RunFingerprint {
+        let labels = blake3::hash(format!("{:?}", data.split).as_bytes());
+        RunFingerprint {
+            version: format!("{}, libtorch {LIBTORCH}", env!("CARGO_PKG_VERSION")),
+            recipe: self.asked.clone().unwrap_or_else(|| recipe.hash()),
+            dataset: data.fingerprint.clone(),
+            labels: labels.to_hex().to_string(),
+        }
+    }
+}
+
+/// What the run is, for readers that know no recipe.
+fn summary(resolved: &Resolved, data: &TrainData) -> RunSummary {
+    let recipe = &resolved.recipe;
+    RunSummary {
+        dataset: recipe.dataset.source.to_string(),
+        classes: data.classes.len(),
+        labelled: data.split.labelled().len(),
+        validation: data.split.validation().len(),
+        unlabelled: data.unlabelled(),
+        base: recipe.method.base.to_string(),
+        pairing: recipe.method.mixup.pairing.to_string(),
+        network: recipe.network.name.to_string(),
+        size: recipe.augment.size,
+        steps: recipe.train.steps,
+        seed: recipe.train.seed,
+        label_seed: recipe.labels.seed,
+        recipe: resolved.hash(),
+    }
+}
+
+fn prepare(recipe: &Resolved, run: &Run) -> Result<Vec<Note>, TrainError> {
+    let Some(report) = TrainData::prepare(&recipe.recipe, run.paths())? else { return Ok(Vec::new()) };
+    let unreadable = report.unreadable.iter().map(ToString::to_string);
+    let found = unreadable.chain(report.warnings.iter().map(ToString::to_string));
+    let hint = "prepare the dataset on its own to see the whole report";
+    Ok(found.map(|text| Note { step: 0, text, hint: hint.to_owned() }).collect())
+}
+
+/// What may change on resuming, but decides in which order numbers are added up.
+fn other_bits(before: &Resolved, now: &Resolved) -> Option<Note> {
+    let (was, is) = (&before.recipe.train, &now.recipe.train);
+    let changed = (was.device, was.threads) != (is.device, is.threads);
+    changed.then(|| Note {
+        step: 0,
+        text: "the device or the number of threads is another than before".to_owned(),
+        hint: "the last bits of the result may differ from those of an uninterrupted run".to_owned(),
+    })
+}
+
+/// What the format has room for and this version cannot do.
+fn supported(recipe: &Resolved, processes: usize) -> Result<(), TrainError> {
+    let train = &recipe.recipe.train;
+    let (groups, shards) = (train.groups, train.shards);
+    if !(u64::from(groups) * u64::from(shards)).is_multiple_of(processes as u64) {
+        return Err(TrainError::Uneven { processes, groups, shards });
+    }
+    if let Some(sentence) = uneven_rows(&recipe.recipe, shards) {
+        return Err(TrainError::Unsupported(format!("train.shards = {shards}: {sentence}")));
+    }
+    if shards > 1 && train.batch_norm == BatchNorm::Sync {
+        let sentence = "train.batch_norm = \"sync\" with several shards to a group is not done yet: take \"shard\", or \
+                        one shard to a group (train.shards = 1, with train.groups for a larger batch)";
+        return Err(TrainError::Unsupported(sentence.to_owned()));
+    }
+    Ok(())
+}
+
+fn json(run: &Run, file: RunFile<'_>, what: &impl Serialize) -> Result<Vec<u8>, TrainError> {
+    let path: PathBuf = run.paths().file(file)?;
+    let mut bytes =
+        serde_json::to_vec(what).map_err(|error| FileError::new(path, std::io::Error::from(error)))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}

@@ -1,0 +1,79 @@
+//! Evaluates a run once more, from its weights.
+
+use std::path::Path;
+
+use calmix_core::rng::Seed;
+use calmix_dist::ProcessGroup;
+use calmix_engine::device::{Device, set_threads};
+use calmix_engine::engine::{Engine, EngineSnapshot};
+use calmix_engine::precision::Precision;
+use calmix_run::error::FileError;
+
+use super::checkpoint_files;
+use super::engine_settings::settings;
+use super::error::TrainError;
+use super::evaluate::{EvalMode, EvalOutput, evaluate_model};
+use super::threads;
+use super::train_data::TrainData;
+use crate::inspect;
+use crate::recipe::{CorruptPolicy, Resolved, differences};
+use calmix_run::checkpoint::{FoundCheckpoint, newest};
+use calmix_run::events::EvalModel;
+use calmix_run::read;
+use calmix_run::run::{Paths, RunError, RunFile};
+
+/// Evaluates the result of a run once more, or its newest checkpoint where it is not finished, with intervals and a
+/// temperature: figures from the weights, whatever its files say. Nothing is written.
+///
+/// The recipe is the run's, or another one that differs only in what may change, such as where the dataset is now.
+///
+/// # Errors
+/// If there is no run or nothing to evaluate in it, the recipe has changed, or the dataset is not the one it was trained
+/// on.
+pub fn evaluate_run(
+    folder: &Path,
+    recipe: Option<Resolved>,
+    device: Option<Device>,
+) -> Result<EvalOutput, TrainError> {
+    let mut resolved = inspect::recipe(folder)?;
+    if let Some(changed) = recipe {
+        resolved = same_run(&resolved, changed, folder)?;
+    }
+    let paths = Paths::new(folder);
+    let none = || TrainError::Run(RunError::NoRun { path: paths.checkpoints() });
+    let FoundCheckpoint { checkpoint, .. } = newest(&paths.checkpoints())?.ok_or_else(none)?;
+    let train = &resolved.recipe.train;
+    let device = device.unwrap_or(train.device.or_else(|| Device::Cpu));
+    let precision = train.precision.or_else(|| Precision::F32);
+    let threads = threads(train.threads, 1);
+    let shards = train.shards.max(1);
+    resolved.decide(device, precision, threads, shards)?;
+    let recipe = &resolved.recipe;
+    set_threads(recipe.train.threads as usize);
+    let data = TrainData::open(recipe, &paths, Some(&checkpoint.manifest().identity.dataset), 1)?;
+    let mut engine = Engine::new(settings(recipe, data.classes.len())?, Seed(recipe.train.seed))?;
+    let mut weights = checkpoint_files::weights(&checkpoint)?;
+    let mut step = checkpoint.step();
+    if let Some(result) = read::result(folder)? {
+        let path = paths.file(RunFile::Model)?;
+        let model = std::fs::read(&path).map_err(|error| FileError::new(path, error))?;
+        step = result.step;
+        weights = EngineSnapshot { live: model.clone(), ema: model, ..weights };
+    }
+    engine.restore(&weights)?;
+    evaluate_model(&engine, &ProcessGroup::alone(), recipe, &data, (step, EvalModel::Ema), EvalMode::Final)
+}
+
+/// The changed recipe, if it still is one of the same run.
+fn same_run(before: &Resolved, mut now: Resolved, folder: &Path) -> Result<Resolved, TrainError> {
+    let changes: Vec<_> = differences(before, &now).into_iter().filter(|change| !change.may_change).collect();
+    if !changes.is_empty() {
+        return Err(TrainError::Changed { path: folder.to_owned(), changes });
+    }
+    if now.recipe.dataset.path != before.recipe.dataset.path {
+        // The table may still be the one in the run's folder: only the files tell whether this is the same dataset, and
+        // one that is left out would not.
+        now.recipe.loader.on_corrupt = CorruptPolicy::Stop;
+    }
+    Ok(now)
+}

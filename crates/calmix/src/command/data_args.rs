@@ -1,0 +1,80 @@
+//! `--data` and `--prepared`: where the dataset is, also after it has moved.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Error, Result};
+use calmix::train::recipe::Recipe;
+use calmix::train::trainer::TrainError;
+use clap::Args;
+
+use crate::error::CliError;
+use crate::format::shell_quoted;
+
+/// Where the dataset is.
+#[derive(Debug, Args)]
+pub(crate) struct DataArgs {
+    /// Dataset folder
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
+    /// Table that `calmix prepare` wrote [default: the run prepares the dataset itself]
+    #[arg(long, value_name = "FOLDER")]
+    prepared: Option<PathBuf>,
+}
+
+impl DataArgs {
+    /// The dataset folder, if given; it must exist.
+    pub(crate) fn folder(&self) -> Result<Option<&Path>> {
+        self.data.as_deref().map(existing_folder).transpose()
+    }
+
+    /// Whether neither option is given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.data.is_none() && self.prepared.is_none()
+    }
+
+    /// As settings of a recipe.
+    pub(crate) fn settings(&self) -> Result<Vec<String>> {
+        let folders = [("dataset.path", &self.data), ("dataset.prepared", &self.prepared)];
+        let mut settings = Vec::new();
+        for (key, folder) in folders {
+            if let Some(folder) = folder {
+                settings.push(format!("{key}={}", absolute(existing_folder(folder)?)?));
+            }
+        }
+        Ok(settings)
+    }
+}
+
+/// Replaces an error by a clearer one if the dataset is not where the recipe says.
+pub(crate) fn explain_moved(error: TrainError, recipe: &Recipe, command: &str) -> Error {
+    let data = &recipe.dataset;
+    let folders = [("dataset", &data.path, "--data"), ("prepared table", &data.prepared, "--prepared")];
+    let missing = folders.iter().find(|(_, folder, _)| !folder.is_empty() && !Path::new(folder).is_dir());
+    match (missing, &error) {
+        (Some((what, folder, option)), TrainError::Data(_)) => {
+            let message = format!("{folder}: the {what} of this run has moved or was deleted");
+            CliError::invalid(message).hint(format!("{command} {option} NEW_FOLDER")).into()
+        }
+        _ => error.into(),
+    }
+}
+
+/// The path, if it is an existing folder.
+pub(crate) fn existing_folder(path: &Path) -> Result<&Path> {
+    if path.is_dir() {
+        return Ok(path);
+    }
+    let what = if path.exists() { "is not a folder" } else { "does not exist" };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let message = format!("{}: {what}", path.display());
+    Err(CliError::invalid(message).hint(format!("`ls {}`", shell_quoted(parent))).into())
+}
+
+/// The absolute path, so that a run can be resumed from another folder.
+fn absolute(path: &Path) -> Result<String> {
+    let absolute = std::path::absolute(path)?;
+    let text = absolute.to_str().ok_or_else(|| {
+        CliError::invalid(format!("{}: the path is not UTF-8; rename the folder", absolute.display()))
+    })?;
+    Ok(text.to_owned())
+}

@@ -1,0 +1,49 @@
+//! Options that override keys of a recipe.
+
+use std::path::Path;
+
+use anyhow::Result;
+use calmix::train::recipe::Layers;
+use clap::Args;
+
+use super::data_args::DataArgs;
+
+/// Options that override keys of a recipe, and `--quiet`.
+#[derive(Debug, Args)]
+pub(crate) struct RecipeArgs {
+    #[command(flatten)]
+    data: DataArgs,
+    /// Set a recipe key, such as train.steps=2000; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// CPU threads of each process [default: all cores, shared by the processes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    threads: Option<u32>,
+    /// Also write TensorBoard event files
+    #[arg(long)]
+    tensorboard: bool,
+    /// Show only warnings and the result, no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+impl RecipeArgs {
+    /// The dataset folder, if given; it must exist.
+    pub(crate) fn data_folder(&self) -> Result<Option<&Path>> {
+        self.data.folder()
+    }
+
+    /// Whether no key is overridden.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.data.is_empty() && self.settings.is_empty() && self.threads.is_none() && !self.tensorboard
+    }
+
+    /// Overrides keys of a recipe. `--set` comes first, so that its numbers in messages are those on the command line.
+    pub(crate) fn apply(&self, layers: Layers) -> Result<Layers> {
+        let layers = self.settings.iter().fold(layers, |layers, setting| layers.set(setting));
+        let mut flags = self.data.settings()?;
+        flags.extend(self.threads.map(|threads| format!("train.threads={threads}")));
+        flags.extend(self.tensorboard.then(|| "log.tensorboard=true".to_owned()));
+        Ok(flags.iter().fold(layers, |layers, flag| layers.set(flag)))
+    }
+}

@@ -1,0 +1,163 @@
+//! How an error is shown: one sentence, what to try, and the exit code.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+
+use anyhow::Error;
+use calmix::run::checkpoint::CheckpointError;
+use calmix::run::run::RunError;
+use calmix::train::recipe::{Layers, RecipeError, What};
+use calmix::train::trainer::TrainError;
+use clap::error::{ContextKind, ContextValue};
+
+use crate::exit::Exit;
+use crate::format::shell_quoted;
+use crate::preparing::Interrupted;
+use crate::terminal::{coloured, status};
+
+/// An error of the command line itself, with a hint.
+#[derive(Debug)]
+pub(crate) struct CliError {
+    message: String,
+    hint: Option<String>,
+    exit: Exit,
+}
+
+impl CliError {
+    /// Invalid arguments, in one sentence.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, exit: Exit::Invalid }
+    }
+
+    /// A failure after the command started, in one sentence.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Failed, ..Self::invalid(message) }
+    }
+
+    /// Adds what to try instead.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for CliError {}
+
+/// Shows an error and a hint; returns how the command ends.
+pub(crate) fn report(error: &Error) -> Exit {
+    // The reader of a pipe, such as `head`, has closed it.
+    if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
+        return Exit::Done;
+    }
+    if let Some(interrupted) = error.downcast_ref::<Interrupted>() {
+        status(&interrupted.to_string());
+        return Exit::Interrupted;
+    }
+    let (hint, exit) = hint_and_exit(error);
+    show(&sentence(error), hint.as_deref());
+    exit
+}
+
+/// Shows an error of clap's and exits. An unknown option that is a key of the recipe, such as `--epochs`, gets a hint.
+pub(crate) fn exit_unparsed(error: &clap::Error) -> ! {
+    let Some((option, key)) = meant_key(error) else { error.exit() };
+    show(&format!("unknown option {option}"), Some(&format!("--set {key}=VALUE")));
+    std::process::exit(Exit::Invalid.code().into())
+}
+
+fn show(message: &str, hint: Option<&str>) {
+    let mut lines = message.lines();
+    status(&format!("{} {}", coloured("error:", "31"), lines.next().unwrap_or_default()));
+    lines.for_each(|line| status(&format!("       {line}")));
+    if let Some(hint) = hint {
+        status(&format!("{} {hint}", coloured("try:", "32")));
+    }
+}
+
+/// The error and its causes, without those that an earlier one already contains.
+fn sentence(error: &Error) -> String {
+    let mut sentence = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if !sentence.contains(&cause) {
+            let between = if sentence.is_empty() { "" } else { ": " };
+            sentence = format!("{sentence}{between}{cause}");
+        }
+    }
+    sentence
+}
+
+fn hint_and_exit(error: &Error) -> (Option<String>, Exit) {
+    if let Some(error) = error.downcast_ref::<CliError>() {
+        return (error.hint.clone(), error.exit);
+    }
+    if let Some(CheckpointError::Name { .. }) = error.downcast_ref() {
+        return (None, Exit::Invalid);
+    }
+    let train = error.downcast_ref::<TrainError>();
+    let recipe = match train {
+        Some(TrainError::Recipe(error)) => Some(error),
+        _ => error.downcast_ref::<RecipeError>(),
+    };
+    if let Some(recipe) = recipe {
+        return (recipe_hint(recipe), Exit::Invalid);
+    }
+    let run = match train {
+        Some(TrainError::Run(error)) => Some(error),
+        _ => error.downcast_ref::<RunError>(),
+    };
+    match (run, train) {
+        (Some(RunError::Exists { path }), _) => {
+            (Some(format!("calmix resume {}", shell_quoted(path))), Exit::Invalid)
+        }
+        (Some(RunError::NotEmpty { .. }), _) => (None, Exit::Invalid),
+        (Some(RunError::NoRun { .. }), _) => (Some("`ls runs` lists your runs".to_owned()), Exit::Invalid),
+        (_, Some(TrainError::Changed { .. } | TrainError::NotBegun { .. })) => {
+            (Some("calmix train --help".to_owned()), Exit::Invalid)
+        }
+        (_, Some(TrainError::Unsupported(_))) => (None, Exit::Invalid),
+        (_, Some(TrainError::Checkpoint(CheckpointError::NoneUsable { folder, .. }))) => {
+            let run = folder.parent().unwrap_or(folder);
+            (Some(format!("calmix inspect {}", shell_quoted(run))), Exit::Failed)
+        }
+        _ => (None, Exit::Failed),
+    }
+}
+
+fn recipe_hint(error: &RecipeError) -> Option<String> {
+    match error.problems.first()?.what {
+        What::NoRecipe { .. } => Some("`calmix recipes` lists all recipes".to_owned()),
+        What::NoKey { .. } | What::Section => {
+            Some("`calmix inspect RECIPE` prints every key with its value".to_owned())
+        }
+        What::Missing { .. } => Some("add `--data FOLDER`".to_owned()),
+        _ => None,
+    }
+}
+
+/// The unknown option, and the key of a recipe that the user probably means by it.
+fn meant_key(error: &clap::Error) -> Option<(&str, String)> {
+    let (clap::error::ErrorKind::UnknownArgument, Some(ContextValue::String(option))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+    else {
+        return None;
+    };
+    // A typo in an option of ours: clap's own hint is right. Few typos are in the first letter, and clap takes
+    // `--epochs` for `--processes`.
+    if let Some(ContextValue::String(similar)) = error.get(ContextKind::SuggestedArg)
+        && similar.get(..3) == option.get(..3)
+    {
+        return None;
+    }
+    let word = option.strip_prefix("--")?.replace('-', "_");
+    let unknown = Layers::new().set(&format!("{word}=0")).resolve().err()?;
+    match unknown.problems.into_iter().next()?.what {
+        What::NoKey { nearest: Some(key) } => Some((option, key)),
+        _ => None,
+    }
+}

@@ -1,0 +1,57 @@
+//! Numbers and paths as text.
+
+use std::path::Path;
+
+use calmix::run::evaluate::Limits;
+
+pub(crate) use calmix::run::sink::phrase::{grouped, measured as percent};
+
+/// A count and its noun.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(number))
+}
+
+/// A number with its limits.
+pub(crate) fn decimal(figure: f64, limits: Option<Limits>) -> String {
+    let limits = limits.map(|Limits { low, high }| format!(" ({low:.3} to {high:.3})"));
+    format!("{figure:.3}{}", limits.unwrap_or_default())
+}
+
+/// Bytes in the largest unit that leaves a whole number.
+pub(crate) fn bytes(number: u64) -> String {
+    match number {
+        0..10_000 => format!("{} bytes", grouped(number)),
+        10_000..10_000_000 => format!("{} kB", grouped(number / 1_000)),
+        _ => format!("{} MB", grouped(number / 1_000_000)),
+    }
+}
+
+/// A path as a word of a shell command.
+pub(crate) fn shell_quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@\\".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_paths_are_readable() {
+        assert_eq!([0, 999, 1000, 1_048_576].map(grouped), ["0", "999", "1,000", "1,048,576"]);
+        assert_eq!([counted(1, "step"), counted(2000, "step")], ["1 step", "2,000 steps"]);
+        assert_eq!(percent(0.5, Some(Limits { low: 0.25, high: 0.75 })), "50.0 % (25.0 to 75.0)");
+        assert_eq!([9_999, 10_000, 12_345_678].map(bytes), ["9,999 bytes", "10 kB", "12 MB"]);
+        let name = |text| shell_quoted(Path::new(text));
+        assert_eq!(
+            [name("runs/a-1"), name("my photos"), name("it's")],
+            ["runs/a-1", "'my photos'", r"'it'\''s'"]
+        );
+    }
+}

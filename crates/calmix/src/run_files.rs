@@ -1,0 +1,32 @@
+//! The files in a run's folder, and the command to run next.
+
+use std::path::Path;
+
+use crate::format::shell_quoted;
+
+/// What is in a run's folder, most wanted first.
+const FILES: &[(&str, &str)] = &[
+    ("model.safetensors", "model weights"),
+    ("result.json", "classes, temperature and figures"),
+    ("recipe.toml", "all settings; enough to repeat the run"),
+    ("split.json", "which samples keep their labels"),
+    ("summary.json", "dataset, method, network and seeds, for scripts"),
+    ("environment.json", "versions, device, dataset"),
+    ("events.jsonl", "losses and figures, one event per line"),
+    ("timing.jsonl", "throughput"),
+    ("predictions/", "model outputs of each evaluation"),
+    ("checkpoints/", "states to resume from"),
+    ("tensorboard/", "TensorBoard event files"),
+    ("prepared/", "table of the dataset's samples"),
+];
+
+/// Lists the files of a run that exist.
+pub(crate) fn list(run: &Path) -> String {
+    let existing = FILES.iter().filter(|(name, _)| run.join(name).exists());
+    existing.map(|(name, what)| format!("  {name:<18} {what}\n")).collect::<Vec<_>>().concat()
+}
+
+/// The next command, about a path.
+pub(crate) fn next(command: &str, path: &Path) -> String {
+    format!("next: calmix {command} {}\n", shell_quoted(path))
+}

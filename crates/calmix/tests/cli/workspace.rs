@@ -1,0 +1,163 @@
+//! A temporary folder with datasets, in which tests run commands.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A temporary folder in which tests run commands.
+pub(crate) struct Workspace {
+    folder: TempDir,
+}
+
+/// What a command printed, and its exit code.
+pub(crate) struct CommandOutput {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) code: i32,
+}
+
+/// A training of a second: eight steps of four labelled and four unlabelled images of 8×8.
+pub(crate) const TINY: &[&str] = &[
+    "train.batch=4",
+    "train.ratio=1",
+    "labels.count=2",
+    "augment.size=8",
+    "evaluate.bootstrap=20",
+    "evaluate.every=4",
+    "checkpoint.every=4",
+    "log.every=1",
+    "ema.decay=0.1",
+];
+
+impl Workspace {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Images of 8×8 in the format of Fashion-MNIST: 100 for training, 40 for testing.
+    pub(crate) fn with_garments(self) -> Self {
+        let folder = self.path("garments");
+        fs::create_dir(&folder).unwrap();
+        for (name, count) in [("train", 100_u32), ("t10k", 40)] {
+            let idx = |kind: u8, sides: &[u32], bytes: Vec<u8>| {
+                let sides = sides.iter().flat_map(|side| side.to_be_bytes());
+                [0, 0, 8, kind].into_iter().chain(sides).chain(bytes).collect::<Vec<u8>>()
+            };
+            let pixel = |i: u32| (i / 64 % 10 * 25 + i * 7 % 13) as u8;
+            let pixels = (0..count * 64).map(pixel).collect();
+            let labels = (0..count).map(|i| (i % 10) as u8).collect();
+            fs::write(folder.join(format!("{name}-images-idx3-ubyte")), idx(3, &[count, 8, 8], pixels))
+                .unwrap();
+            fs::write(folder.join(format!("{name}-labels-idx1-ubyte")), idx(1, &[count], labels)).unwrap();
+        }
+        self
+    }
+
+    /// Photos in folders: two classes, some without a label, one file that is not an image.
+    pub(crate) fn with_photos(self) -> Self {
+        for (class, shade, count) in [("cat", 40_u8, 10), ("dog", 200, 10), ("unlabelled", 120, 12)] {
+            let folder = self.path("photos").join(class);
+            fs::create_dir_all(&folder).unwrap();
+            for number in 0..count {
+                let file = fs::File::create(folder.join(format!("{number}.png"))).unwrap();
+                let mut encoder = png::Encoder::new(file, 8, 8);
+                encoder.set_color(png::ColorType::Rgb);
+                let pixels: Vec<u8> = (0..192_u32).map(|i| shade ^ (i * number % 31) as u8).collect();
+                encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
+            }
+        }
+        fs::write(self.path("photos/cat/broken.png"), "not a picture").unwrap();
+        self
+    }
+
+    /// A command, not started yet.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_calmix"));
+        command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
+        command.env_remove("NO_COLOR").env_remove("COLUMNS").env_remove("CALMIX__SELECTION");
+        command
+    }
+
+    /// A tiny training on the garments, with `more` arguments.
+    pub(crate) fn training(&self, steps: u32, more: &[&str]) -> Command {
+        let mut command =
+            self.command(&["train", "cpu-fashion-mnist", "--data", "garments", "--threads", "1"]);
+        for setting in TINY {
+            command.args(["--set", setting]);
+        }
+        command.args(["--set", &format!("train.steps={steps}")]).args(more);
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> CommandOutput {
+        self.end(self.command(arguments))
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn end(&self, mut command: Command) -> CommandOutput {
+        let output = command.output().unwrap();
+        CommandOutput {
+            stdout: self.normal(&output.stdout),
+            stderr: self.normal(&output.stderr),
+            code: output.status.code().unwrap_or(-1),
+        }
+    }
+
+    /// Replaces the path of the workspace by `[HERE]`.
+    pub(crate) fn normal(&self, bytes: &[u8]) -> String {
+        let here = self.folder.path().canonicalize().unwrap();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        text.replace(here.to_str().unwrap(), "[HERE]").replace(self.folder.path().to_str().unwrap(), "[HERE]")
+    }
+}
+
+impl CommandOutput {
+    /// Fails and shows the output unless the command exited with `code`.
+    #[track_caller]
+    pub(crate) fn with_code(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Fails unless standard output contains all of this.
+    #[track_caller]
+    pub(crate) fn prints(&self, parts: &[&str]) {
+        for part in parts {
+            assert!(
+                self.stdout.contains(part),
+                "no {part:?} in stdout:\n{}\nstderr:\n{}",
+                self.stdout,
+                self.stderr
+            );
+        }
+    }
+
+    /// Fails unless standard error contains all of this.
+    #[track_caller]
+    pub(crate) fn reports(&self, parts: &[&str]) {
+        for part in parts {
+            assert!(self.stderr.contains(part), "no {part:?} in stderr:\n{}", self.stderr);
+        }
+    }
+}
+
+/// Compares a text with a golden file, or rewrites the file.
+#[track_caller]
+pub(crate) fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/golden").join(name);
+    // Without the spaces that clap leaves at the end of lines.
+    let text = text.lines().map(|line| line.trim_end().to_owned() + "\n").collect::<Vec<_>>().concat();
+    if std::env::var_os("CALMIX_BLESS").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        return;
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert!(text == expected, "{} is not what is printed now:\n{text}", path.display());
+}

@@ -1,0 +1,111 @@
+//! Rules about files: their length, and the size of golden data.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+const LINE_LIMIT: usize = 500;
+const GOLDEN_LIMIT: u64 = 2_000_000;
+const SOURCES: &[&str] = &["rs", "py", "sh", "c", "h", "cc", "cpp", "hpp", "cu"];
+
+/// One file of the repository.
+pub(super) struct File {
+    /// Below the root, with `/`.
+    pub(super) path: String,
+    pub(super) bytes: u64,
+    /// The text of a source file; nothing for other files.
+    pub(super) source: Option<String>,
+}
+
+/// Every file below `root`, in order of its path, without build products and hidden folders.
+pub(super) fn read(root: &Path) -> Result<Vec<File>> {
+    let mut files = Vec::new();
+    let mut open = vec![root.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        let context = || format!("cannot list {}", folder.display());
+        for entry in fs::read_dir(&folder).with_context(context)? {
+            let entry = entry.with_context(context)?;
+            let (path, kind) = (entry.path(), entry.file_type().with_context(context)?);
+            let name = entry.file_name();
+            if kind.is_dir() {
+                if name != "target" && !name.as_encoded_bytes().starts_with(b".") {
+                    open.push(path);
+                }
+            } else if kind.is_file() {
+                files.push(file(root, &path)?);
+            }
+        }
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
+}
+
+fn file(root: &Path, path: &Path) -> Result<File> {
+    let context = || format!("cannot read {}", path.display());
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let source = if SOURCES.contains(&extension) {
+        Some(fs::read_to_string(path).with_context(context)?)
+    } else {
+        None
+    };
+    Ok(File {
+        path: path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/"),
+        bytes: fs::metadata(path).with_context(context)?.len(),
+        source,
+    })
+}
+
+/// No source file is too long.
+pub(super) fn length(files: &[File]) -> Vec<String> {
+    let lines = |file: &File| file.source.as_ref().map_or(0, |source| source.lines().count());
+    let long = files.iter().map(|file| (file, lines(file))).filter(|(_, lines)| *lines > LINE_LIMIT);
+    long.map(|(file, lines)| {
+        format!("{}: {lines} lines; {LINE_LIMIT} are allowed, so it holds more than one concept", file.path)
+    })
+    .collect()
+}
+
+/// Golden files stay small enough for every clone.
+pub(super) fn golden_size(files: &[File]) -> Vec<String> {
+    let golden = |file: &&File| {
+        let mut parts = file.path.split('/');
+        parts.next() == Some("crates") && parts.nth(1) == Some("tests") && parts.next() == Some("golden")
+    };
+    let total: u64 = files.iter().filter(golden).map(|file| file.bytes).sum();
+    if total < GOLDEN_LIMIT {
+        return Vec::new();
+    }
+    vec![format!("crates/*/tests/golden: {total} bytes together; they must stay below {GOLDEN_LIMIT}")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str, text: &str) -> File {
+        File { path: path.to_owned(), bytes: text.len() as u64, source: Some(text.to_owned()) }
+    }
+
+    #[test]
+    fn five_hundred_lines_are_the_most() {
+        let files =
+            [source("xtask/src/a.rs", &"\n".repeat(500)), source("bench/peers/b.py", &"\n".repeat(501))];
+        let breaches = length(&files);
+        assert_eq!(breaches.len(), 1);
+        assert!(breaches[0].starts_with("bench/peers/b.py: 501 lines"), "{breaches:?}");
+    }
+
+    #[test]
+    fn golden_files_are_weighed_together() {
+        let golden = |path: &str| File { path: path.to_owned(), bytes: 1_000_000, source: None };
+        let mut files = vec![
+            golden("crates/calmix-core/tests/golden/a.json"),
+            golden("crates/calmix-core/tests/b.json"),
+            golden("tests/golden/c.json"),
+        ];
+        assert!(golden_size(&files).is_empty());
+        files.push(golden("crates/calmix-data/tests/golden/images/d.png"));
+        assert_eq!(golden_size(&files).len(), 1);
+    }
+}
