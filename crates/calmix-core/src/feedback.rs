@@ -148,6 +148,9 @@ mod tests {
         assert_eq!(method.mix_weight(1, &state), 1.0, "the level was passed one step before");
         assert_eq!((state.labelled_line.value, state.labelled_line.steps), (1.5, 1));
         assert_eq!(state.unlabelled_line.steps, 0, "no group had an unlabelled row");
+        let unlabelled = Feedback { unlabelled_quantile: Total::one(2.0), ..Feedback::default() };
+        state.take_in(&method, 1, &unlabelled);
+        assert_eq!((state.unlabelled_line.value, state.labelled_line.steps), (2.0, 1));
         let BaseState::FlexMatch(flex) = &state.base else { unreachable!("FlexMatch's state") };
         assert_eq!((&flex.selected[..], flex.unselected), (&[2, 1][..], 7));
     }
