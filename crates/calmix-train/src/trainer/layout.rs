@@ -141,6 +141,15 @@ impl GroupMembership {
         self.rows.map(|rows| self.local.start * rows..self.local.end * rows)
     }
 
+    /// Where a labelled or unlabelled row of the group's batch is in this process's batch; none where another process has
+    /// it.
+    pub(super) fn local_row(&self, kind: usize, row: usize) -> Option<usize> {
+        let first = self.shards().start;
+        let start = |rows: [Range<usize>; 2]| rows.get(kind).map_or(0, |rows| rows.start);
+        let is_here = self.shards().contains(&self.shard_of(kind, row));
+        is_here.then(|| start(self.local_rows()) + row - start(self.rows(first)))
+    }
+
     /// The shard of a labelled or unlabelled row of the group's batch.
     pub(super) fn shard_of(&self, kind: usize, row: usize) -> usize {
         row / self.rows.get(kind).copied().unwrap_or(1).max(1)

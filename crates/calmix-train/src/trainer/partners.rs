@@ -26,13 +26,12 @@ pub(super) fn local_plan(
         let partners = fetch(group, plan, batch, &mut local.partners)?;
         let at_hand = |row| {
             let (kind, at) = split(row);
-            let shard = group.shard_of(kind, at);
-            if !group.shards().contains(&shard) {
-                return Image::Partner(fetched + partners.get(&row).copied().unwrap_or(usize::MAX - fetched));
+            match group.local_row(kind, at) {
+                Some(here) if kind == 0 => Image::Labelled(here),
+                Some(here) => Image::Weak(here),
+                // The engine refuses a partner that is not there.
+                None => Image::Partner(partners.get(&row).map_or(usize::MAX, |n| fetched + n)),
             }
-            let [here, there] = [&group.local_rows(), &group.rows(group.shards().start)]
-                .map(|rows| rows.get(kind).map_or(0, |rows| rows.start));
-            if kind == 0 { Image::Labelled(here + at - there) } else { Image::Weak(here + at - there) }
         };
         local.shards.extend(group.shards().map(|shard| shard_plan(group, shard, plan, classes, &at_hand)));
     }
@@ -92,9 +91,8 @@ fn fetch(
         for row in rows {
             let (kind, at) = split(row);
             let views = if kind == 0 { &batch.labelled.pixels } else { &batch.unlabelled.weak };
-            let start = |rows: [std::ops::Range<usize>; 2]| rows.get(kind).map_or(0, |rows| rows.start);
-            let at = start(group.local_rows()) + at - start(group.rows(group.shards().start));
-            send.extend_from_slice(views.get(at * image..(at + 1) * image).unwrap_or_default());
+            let view = group.local_row(kind, at).and_then(|at| views.get(at * image..(at + 1) * image));
+            send.extend_from_slice(view.unwrap_or_default());
         }
     }
     let (mut places, mut receive_lengths) = (BTreeMap::new(), Vec::with_capacity(size));

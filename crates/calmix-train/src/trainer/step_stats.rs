@@ -73,7 +73,7 @@ pub(super) fn tallies(
                 [feedback.numbers(), GroupSums::of(plan, rows, truth).numbers()].concat()
             } else {
                 let mut tally = Feedback { selected, ..Feedback::default() }.numbers();
-                tally.resize(Feedback::width(method, classes) + GroupSums::WIDTH, 0.0);
+                tally.resize(tally_width(method, classes), 0.0);
                 tally
             };
             tallies.push(tally);

@@ -31,14 +31,14 @@ impl ShardVisits {
         observed: &Observed,
     ) -> Result<Self, TrainError> {
         let seen = observed.observation()?;
-        let averages = method.averages_margins(batch.step, state);
+        let (is_finite, averages) = (observed.is_finite(), method.averages_margins(batch.step, state));
         let mut visits = Self { shards: Vec::new(), sums: Vec::new(), margins: seen.margins() };
         for (n, ShardRows { labelled, unlabelled }) in observed.partition().shards.iter().enumerate() {
             let (x, u) = (seen.labelled.range(labelled.clone()), seen.unlabelled.range(unlabelled.clone()));
             let slots = batch.unlabelled.slots.get(unlabelled.clone());
             let slots = slots.ok_or(StateError::Damaged { what: "a batch without slots" })?;
             visits.sums.push(Sums::of(&method.base, x.logits, u.logits));
-            visits.shards.push(if observed.is_finite() {
+            visits.shards.push(if is_finite {
                 samples.visit_unlabelled(method, n, slots, u.logits, averages)?
             } else {
                 ShardVisit { apm: averages.then(|| vec![0.0; slots.len()]), ..ShardVisit::default() }
