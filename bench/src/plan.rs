@@ -8,7 +8,7 @@ use calmix_core::planner::Planner;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FixMatch, FlexMatch, SoftMatch};
 use calmix_core::rng::{Domain, Seed, Stream};
-use calmix_core::schedule::MixStart;
+use calmix_core::schedule::{Progress, Start};
 
 /// Steps in a repetition.
 const STEPS: usize = 20;
@@ -32,10 +32,8 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Vec<StepPl
     let classes: usize = classes.parse().with_context(|| format!("`{classes}` is not a count"))?;
     let width: usize = width.parse().with_context(|| format!("`{width}` is not a count"))?;
 
-    let mut method = paper(base, 1);
-    if let Some(mixup) = &mut method.mixup {
-        mixup.start = MixStart::At(0);
-    }
+    let mut method = paper(base);
+    method.mixup.start = Start::at(0);
     let labelled: Vec<u64> = (0..LABELLED_SAMPLES).collect();
     let mut planner = Planner::new(method, classes, &labelled, SAMPLES as usize, Seed(3));
     let mut draws = Seed(1).stream(Domain::Init, 0, 0);
@@ -53,7 +51,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Vec<StepPl
             unlabelled: rows(&u_ids, &u, classes, width)?,
         };
         step += 1;
-        let planned = planner.plan(&seen, &u_ids, step)?;
+        let planned = planner.plan(&seen, &u_ids, Progress { step, steps: 1 << 20 })?;
         Ok(planner.commit(planned))
     };
     Ok(move || (0..STEPS).map(|_| plan()).collect())

@@ -8,7 +8,7 @@ use calmix_core::planner::Planner;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FixMatch};
 use calmix_core::rng::{Domain, Seed};
-use calmix_core::schedule::MixStart;
+use calmix_core::schedule::{Progress, Start};
 use calmix_dist::ProcessGroup;
 use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 use calmix_engine::device::set_threads;
@@ -30,10 +30,8 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<f64> + use
     let shards: usize = shards.parse().with_context(|| format!("`{shards}` is not a count"))?;
     set_threads(THREADS);
     let mut engine = Engine::new(settings(kind)?, SEED)?;
-    let mut method = paper(Base::FixMatch(FixMatch { threshold: 0.2 }), 1);
-    if let Some(mixup) = &mut method.mixup {
-        mixup.start = MixStart::At(0);
-    }
+    let mut method = paper(Base::FixMatch(FixMatch { threshold: 0.2 }));
+    method.mixup.start = Start::at(0);
     let [x, u] = ROWS.map(|rows| rows * shards);
     let ids: Vec<u64> = (0..x as u64).collect();
     let unlabelled_ids: Vec<u64> = (0..u as u64).map(|n| n + 10_000).collect();
@@ -75,7 +73,8 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<f64> + use
                 };
                 let mut planner = Planner::new(method, CLASSES, &ids, ROWS[1], SEED);
                 let slots: Vec<u64> = (0..ROWS[1] as u64).collect();
-                let local = LocalPlan::from(planner.plan(&first, &slots, 0)?.plan);
+                let local =
+                    LocalPlan::from(planner.plan(&first, &slots, Progress { step: 0, steps: 1 })?.plan);
                 plan = Some(copies(&local, shards));
             }
             let plan = plan.as_ref().context("no plan")?;

@@ -14,7 +14,7 @@ use calmix_core::planner::Planner;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, SoftMatch};
 use calmix_core::rng::Seed;
-use calmix_core::schedule::MixStart;
+use calmix_core::schedule::{Progress, Start};
 use calmix_data::loader::TrainBatch;
 use calmix_dist::ProcessGroup;
 use calmix_engine::batch::{self, LabelledRows, UnlabelledRows};
@@ -51,10 +51,8 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f64>>> 
     set_threads(THREADS);
     let mut engine = Engine::new(settings(kind)?, SEED)?;
     let cifar = Cifar::open(Path::new(folder), SEED, ROWS)?;
-    let mut method = paper(Base::SoftMatch(SoftMatch::default()), 1);
-    if let Some(mixup) = &mut method.mixup {
-        mixup.start = MixStart::At(0);
-    }
+    let mut method = paper(Base::SoftMatch(SoftMatch::default()));
+    method.mixup.start = Start::at(0);
     let mut planner = Planner::new(method, CLASSES, &cifar.labelled_ids, cifar.samples as usize, SEED);
     let partition = Partition::whole(ROWS[0] as usize, ROWS[1] as usize);
     let processes = ProcessGroup::alone();
@@ -66,7 +64,11 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f64>>> 
             for batch in cifar.loader(SEED, steps.clone())? {
                 let batch = batch?;
                 let observed = engine.observe(&method, &lent(&batch, &partition), true)?;
-                let planned = planner.plan(&observed.observation()?, &batch.unlabelled.slots, batch.step)?;
+                let planned = planner.plan(
+                    &observed.observation()?,
+                    &batch.unlabelled.slots,
+                    Progress { step: batch.step, steps: STEPS },
+                )?;
                 let plan = planner.commit(planned).into();
                 total += engine.learn(&processes, &method, observed, &plan, LEARNING_RATE)?.total;
             }
@@ -83,7 +85,11 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f64>>> 
             let observed = engine.observe(&method, &lent(&batch, &partition), true)?;
             // The first step is part of a repetition that is not counted, as that of all sides is.
             if made.is_none() {
-                let planned = planner.plan(&observed.observation()?, &batch.unlabelled.slots, batch.step)?;
+                let planned = planner.plan(
+                    &observed.observation()?,
+                    &batch.unlabelled.slots,
+                    Progress { step: batch.step, steps: STEPS },
+                )?;
                 made = Some(planner.commit(planned).into());
             }
             let plan = made.as_ref().context("no plan")?;

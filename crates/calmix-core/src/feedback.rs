@@ -6,7 +6,7 @@
 //! beyond the paper, lag by one step.
 
 use crate::method::{Method, MethodState};
-use crate::mixup::Pairing;
+use crate::mixup::Guidance;
 use crate::pseudo::{Base, BaseState};
 use crate::split::Split;
 
@@ -96,10 +96,9 @@ impl MethodState {
         if let BaseState::FlexMatch(state) = &mut self.base {
             state.apply(&feedback.selected);
         }
-        let Some(mixup) = &method.mixup else { return };
+        let Some(mixup) = method.mixup() else { return };
         mixup.start.take_in(step, feedback.in_use.mean().unwrap_or(0.0), &mut self.utilisation);
-        let (Pairing::CalibrateMix(guidance) | Pairing::All(guidance)) = &mixup.pairing else { return };
-        if let Split::Running { momentum, .. } = guidance.split {
+        if let Some(&Guidance { split: Split::Running { momentum, .. }, .. }) = method.guidance() {
             self.labelled_line.take_in(feedback.labelled_quantile.mean(), momentum);
             self.unlabelled_line.take_in(feedback.unlabelled_quantile.mean(), momentum);
         }
@@ -109,13 +108,14 @@ impl MethodState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mixup::Pairing;
     use crate::preset::paper;
     use crate::pseudo::FlexMatch;
-    use crate::schedule::MixStart;
+    use crate::schedule::{Progress, StartRule};
 
     #[test]
     fn feedback_travels_as_numbers() {
-        let method = paper(Base::FlexMatch(FlexMatch::default()), 10);
+        let method = paper(Base::FlexMatch(FlexMatch::default()));
         let feedback = Feedback {
             selected: vec![2.0, -1.0],
             in_use: Total { sum: 3.5, count: 7.0 },
@@ -131,13 +131,13 @@ mod tests {
 
     #[test]
     fn the_state_takes_in_what_its_method_follows() {
-        let mut method = paper(Base::FlexMatch(FlexMatch::default()), 10);
-        let mixup = method.mixup.as_mut().unwrap();
-        mixup.start = MixStart::Utilisation { level: 0.5, momentum: 0.9, not_before: 0 };
-        let Pairing::CalibrateMix(guidance) = &mut mixup.pairing else { unreachable!("the paper's pairs") };
-        guidance.split = Split::Running { quantile: 0.5, momentum: 0.9 };
+        let mut method = paper(Base::FlexMatch(FlexMatch::default()));
+        method.mixup.start.rule = StartRule::Utilisation { level: 0.5, momentum: 0.9, not_before: 0 };
+        let split = Split::Running { quantile: 0.5, momentum: 0.9 };
+        method.mixup.pairing = Pairing::CalibrateMix(Guidance { split, ..Guidance::default() });
+        let at = |step| Progress { step, steps: 10 };
         let mut state = method.initial_state(2, 10);
-        assert_eq!(method.mix_weight(0, &state), 0.0);
+        assert_eq!(method.mix_weight(at(0), &state), 0.0);
         let feedback = Feedback {
             selected: vec![2.0, 1.0],
             in_use: Total { sum: 3.0, count: 4.0 },
@@ -145,7 +145,7 @@ mod tests {
             unlabelled_quantile: Total::default(),
         };
         state.take_in(&method, 0, &feedback);
-        assert_eq!(method.mix_weight(1, &state), 1.0, "the level was passed one step before");
+        assert_eq!(method.mix_weight(at(1), &state), 1.0, "the level was passed one step before");
         assert_eq!((state.labelled_line.value, state.labelled_line.steps), (1.5, 1));
         assert_eq!(state.unlabelled_line.steps, 0, "no group had an unlabelled row");
         let unlabelled = Feedback { unlabelled_quantile: Total::one(2.0), ..Feedback::default() };

@@ -66,7 +66,7 @@ mod tests {
     use crate::pseudo::{Base, FixMatch};
 
     fn samples() -> LabelledSamples {
-        LabelledSamples::new(&paper(Base::FixMatch(FixMatch::default()), 10), &[3, 5])
+        LabelledSamples::new(&paper(Base::FixMatch(FixMatch::default())), &[3, 5])
     }
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn methods_without_guidance_keep_nothing() {
-        let method = Method { mixup: None, ..paper(Base::FixMatch(FixMatch::default()), 10) };
+        let method = paper(Base::FixMatch(FixMatch::default())).without_mixup();
         let mut samples = LabelledSamples::new(&method, &[3]);
         samples.visit(&[9], &[1.0]).unwrap();
         assert_eq!(samples.aum(&[9]).unwrap(), None);

@@ -11,11 +11,11 @@
 //! use calmix_core::preset::paper;
 //! use calmix_core::pseudo::{Base, FixMatch};
 //! use calmix_core::rng::Seed;
-//! use calmix_core::schedule::MixStart;
+//! use calmix_core::schedule::{Progress, Start};
 //!
 //! // CalibrateMix over FixMatch as the paper defines it, but without its warm-up.
-//! let mut method = paper(Base::FixMatch(FixMatch::default()), 1 << 20);
-//! method.mixup.as_mut().unwrap().start = MixStart::At(0);
+//! let mut method = paper(Base::FixMatch(FixMatch::default()));
+//! method.mixup.start = Start::at(0);
 //!
 //! // Three classes; samples 0 and 1 are labelled, 2 to 5 are not: slots 0 to 3.
 //! let mut planner = Planner::new(method, 3, &[0, 1], 4, Seed(0));
@@ -31,7 +31,7 @@
 //!         features: Matrix::new(&fu, 4, 2)?,
 //!     },
 //! };
-//! let planned = planner.plan(&seen, &[0, 1, 2, 3], 0)?;
+//! let planned = planner.plan(&seen, &[0, 1, 2, 3], Progress { step: 0, steps: 1 << 20 })?;
 //! let plan = planner.commit(planned);
 //! assert_eq!(plan.pseudo.labels, [0, 1, 1, 0]);
 //! assert_eq!(plan.pseudo.weights, [1.0, 0.0, 0.0, 0.0]); // only the first is sure enough
@@ -51,7 +51,7 @@
 //! | δ | smoothing of the pseudo-margins | [`margin::Averaging::Cumulative`] |
 //! | τ_L, τ_U | medians of a batch | [`split::Split`] |
 //! | k | candidates for a partner | [`pair::Dissimilar`] |
-//! | γ | mixup coefficient, λ in the literature | [`mixup::Lambda`], [`mixup::Mix::lambda`] |
+//! | γ | mixup coefficient, λ in the literature | [`mixup::LambdaSource`], [`mixup::Mix::lambda`] |
 //! | D_M | the mixtures | [`plan::StepPlan::mixes`] |
 //!
 //! Where the paper is silent or contradicts the code that its authors released, the choice is an enum whose

@@ -3,30 +3,37 @@
 use serde::{Deserialize, Serialize};
 
 use crate::loss::{LossKind, LossTerm};
-use crate::mixup::{ApmFrom, Mixup};
+use crate::mixup::{ApmFrom, Guidance, Mixup, Pairing, PairingName};
 use crate::pair::Space;
-use crate::pseudo::{Base, BaseState};
-use crate::schedule::Utilisation;
-use crate::settings::limit::{ANY, from};
-use crate::settings::{OutOfRange, SettingType, choice};
+use crate::pseudo::{Base, BaseName, BaseState};
+use crate::schedule::{Progress, Utilisation};
+use crate::settings::limit::from;
+use crate::settings::{choice, section};
 use crate::smoothing::Smoothing;
 use crate::split::RunningQuantile;
 
-/// Everything that decides what a step learns from its batch.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Method {
-    /// The algorithm underneath.
-    pub base: Base,
-    /// The mixup term.
-    pub mixup: Option<Mixup>,
-    /// Label smoothing of all targets: labelled, pseudo-labelled and mixed.
-    pub smoothing: Smoothing,
-    /// λ_U, the weight of the unlabelled loss.
-    pub unlabelled_weight: f64,
-    /// How often the base loss counts while the mixup term is on.
-    pub base_loss: BaseLoss,
+section! {
+    /// The method: everything that decides what a step learns from its batch.
+    ///
+    /// Every question that the paper leaves open is a key here or below.
+    Method {
+        /// The algorithm underneath.
+        fixed base: Base;
+        /// λ_U: the weight of the unlabelled loss.
+        #[when(base is not BaseName::Supervised)]
+        fixed unlabelled_weight: f64 = 1.0, from(0.0);
+        /// How often the base loss counts while the mixup term is on.
+        #[when(mixup.pairing is not PairingName::None)]
+        fixed base_loss: BaseLoss = BaseLoss::Once;
+        /// How all targets are smoothed: labelled, pseudo-labelled and mixed.
+        fixed smoothing: Smoothing;
+        /// The mixup term.
+        #[when(mixup.pairing is not PairingName::None)]
+        part mixup: Mixup;
+    }
 }
+
+impl Copy for Method {}
 
 choice! {
     /// How often the base loss counts while the mixup term is on.
@@ -55,22 +62,6 @@ pub struct MethodState {
 }
 
 impl Method {
-    /// Checks every number of the method.
-    ///
-    /// # Errors
-    /// Names the first setting that is out of its range.
-    pub fn validate(&self) -> Result<(), OutOfRange> {
-        match &self.base {
-            Base::Supervised => {}
-            Base::FixMatch(rule) => rule.check("base", ANY)?,
-            Base::FlexMatch(rule) => rule.check("base", ANY)?,
-            Base::SoftMatch(rule) => rule.check("base", ANY)?,
-        }
-        self.smoothing.check("smoothing", ANY)?;
-        from(0.0).check("unlabelled_weight", self.unlabelled_weight)?;
-        self.mixup.as_ref().map_or(Ok(()), Mixup::validate).map_err(|error| error.within("mixup"))
-    }
-
     /// The state before the first step.
     pub fn initial_state(&self, classes: usize, samples: u64) -> MethodState {
         MethodState {
@@ -81,77 +72,93 @@ impl Method {
         }
     }
 
+    /// The same base algorithm alone.
+    #[must_use]
+    pub fn without_mixup(self) -> Self {
+        Self { mixup: Mixup { pairing: Pairing::None, ..self.mixup }, ..self }
+    }
+
+    /// The mixup term, where there is one.
+    pub fn mixup(&self) -> Option<&Mixup> {
+        (self.mixup.pairing != Pairing::None).then_some(&self.mixup)
+    }
+
+    /// What guides the pairs, if anything does.
+    pub fn guidance(&self) -> Option<&Guidance> {
+        self.mixup.pairing.guidance()
+    }
+
     /// The terms of the loss: `L_L + λ_U·L_U`, and L_mix where there is a mixup.
     pub fn loss_terms(&self) -> Vec<LossTerm> {
         let base = [(LossKind::Labelled, 1.0), (LossKind::Unlabelled, self.unlabelled_weight)];
-        let mixup = self.mixup.map(|mixup| (LossKind::Mixup(mixup.loss), 1.0));
+        let mixup = self.mixup().map(|mixup| (LossKind::Mixup(mixup.loss), 1.0));
         base.into_iter().chain(mixup).map(|(kind, weight)| LossTerm { kind, weight }).collect()
     }
 
-    /// The weight of the mixup term at `step`, in [0, 1]: zero where there is none, or not yet.
-    pub fn mix_weight(&self, step: u64, state: &MethodState) -> f64 {
-        self.mixup.map_or(0.0, |mixup| mixup.start.weight(step, &state.utilisation))
+    /// The weight of the mixup term at a step, in [0, 1]: zero where there is none, or not yet.
+    pub fn mix_weight(&self, at: Progress, state: &MethodState) -> f64 {
+        self.mixup().map_or(0.0, |mixup| mixup.start.weight(at, &state.utilisation))
     }
 
-    /// Whether pseudo-margins are averaged at `step`.
-    pub fn averages_margins(&self, step: u64, state: &MethodState) -> bool {
-        let guidance = self.mixup.as_ref().and_then(|mixup| mixup.pairing.guidance());
-        guidance.is_some_and(|guidance| match guidance.apm_from {
+    /// Whether pseudo-margins are averaged at a step.
+    pub fn averages_margins(&self, at: Progress, state: &MethodState) -> bool {
+        self.guidance().is_some_and(|guidance| match guidance.apm_from {
             ApmFrom::FirstStep => true,
-            ApmFrom::MixStart => self.mix_weight(step, state) > 0.0,
+            ApmFrom::MixStart => self.mix_weight(at, state) > 0.0,
         })
     }
 
     /// Where the similarity of two images is measured; none where it is not asked for.
     pub fn similarity_space(&self) -> Option<Space> {
-        self.mixup.as_ref().and_then(|mixup| mixup.pairing.guidance()).map(|guidance| guidance.space)
+        self.guidance().map(|guidance| guidance.space)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mixup::LambdaSource;
+    use crate::mixup::{LambdaSource, MixLoss};
     use crate::preset::{paper, released_code};
     use crate::pseudo::{FixMatch, SoftMatch};
-    use crate::schedule::MixStart;
+    use crate::schedule::StartRule;
+    use crate::settings::SettingType;
+    use crate::settings::limit::ANY;
 
     #[test]
     fn the_presets_are_valid() {
         for base in
             [Base::Supervised, Base::FixMatch(FixMatch::default()), Base::SoftMatch(SoftMatch::default())]
         {
-            assert_eq!(paper(base, 2_000).validate(), Ok(()));
+            assert_eq!(paper(base).check("", ANY), Ok(()));
         }
-        assert_eq!(released_code().validate(), Ok(()));
+        assert_eq!(released_code().check("", ANY), Ok(()));
+        assert_eq!(paper(Base::default()), Method::default(), "the paper's are the defaults");
     }
 
     #[test]
     fn a_number_out_of_range_is_named() {
-        let mut method = paper(Base::FixMatch(FixMatch { threshold: 1.5 }), 10);
-        assert_eq!(
-            method.validate().unwrap_err().to_string(),
-            "base.threshold = 1.5 is out of range: expected a number from 0 to 1"
-        );
-        method.base = Base::Supervised;
-        for damage in [
-            |m: &mut Mixup| m.lambda.source = LambdaSource::BetaPerGroup(f64::NAN),
-            |m: &mut Mixup| m.start = MixStart::Ramp { from: 9, to: 8 },
-            |m: &mut Mixup| m.min_confidence = Some(-0.1),
-        ] {
-            let mut mixup = method.mixup.unwrap();
-            damage(&mut mixup);
-            assert!(Method { mixup: Some(mixup), ..method }.validate().is_err());
-        }
+        let check = |method: Method| method.check("method", ANY).map_err(|error| error.to_string());
+        let wrong = paper(Base::FixMatch(FixMatch { threshold: 1.5 }));
+        let message = "method.fixmatch.threshold = 1.5 is out of range: expected a number from 0 to 1";
+        assert_eq!(check(wrong), Err(message.to_owned()));
+        let mut damaged = paper(Base::Supervised);
+        damaged.mixup.lambda = LambdaSource::BetaPerGroup(f64::NAN);
+        assert!(check(damaged).unwrap_err().starts_with("method.mixup.alpha = NaN"));
+        let mut damaged = paper(Base::Supervised);
+        damaged.mixup.start.rule = StartRule::Ramp { share: 0.1, full: 8.0 };
+        assert!(check(damaged).unwrap_err().starts_with("method.mixup.start.full = 8"));
+        let mut damaged = paper(Base::Supervised);
+        damaged.mixup.min_confidence = -0.1;
+        assert!(check(damaged).unwrap_err().starts_with("method.mixup.min_confidence = -0.1"));
     }
 
     #[test]
     fn the_loss_has_the_terms_of_its_method() {
         let kinds = |method: &Method| method.loss_terms().iter().map(|term| term.kind).collect::<Vec<_>>();
-        let method = paper(Base::FixMatch(FixMatch::default()), 10);
-        let mixup = LossKind::Mixup(crate::mixup::MixLoss::CrossEntropy);
+        let method = paper(Base::FixMatch(FixMatch::default()));
+        let mixup = LossKind::Mixup(MixLoss::CrossEntropy);
         assert_eq!(kinds(&method), [LossKind::Labelled, LossKind::Unlabelled, mixup]);
-        let plain = Method { mixup: None, unlabelled_weight: 0.5, ..method };
+        let plain = Method { unlabelled_weight: 0.5, ..method.without_mixup() };
         assert_eq!(kinds(&plain), [LossKind::Labelled, LossKind::Unlabelled]);
         assert_eq!(plain.loss_terms()[1].weight, 0.5);
     }

@@ -2,51 +2,66 @@
 
 pub(crate) mod mixer;
 
-use serde::{Deserialize, Serialize};
-
 use crate::margin::Averaging;
 use crate::pair::{Dissimilar, DissimilarWord, SameSource, Space};
 use crate::rng::{Domain, Seed};
-use crate::schedule::MixStart;
-use crate::settings::limit::{ANY, KEPT, SHARE, from};
-use crate::settings::{OutOfRange, SettingType, choice, rule, section};
+use crate::schedule::Start;
+use crate::settings::limit::{SHARE, from};
+use crate::settings::{choice, rule, section};
 use crate::split::Split;
 
-/// The mixup term of a method.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Mixup {
-    /// Who is mixed with whom.
-    pub pairing: Pairing,
-    /// The coefficient of the first row.
-    pub lambda: Lambda,
-    /// When the term begins.
-    pub start: MixStart,
-    /// Whether two occurrences of one image may be mixed.
-    pub same_source: SameSource,
-    /// What a pseudo-labelled row contributes to the target.
-    pub pseudo_target: PseudoTarget,
-    /// What a pair weighs.
-    pub pair_weight: PairWeight,
-    /// The confidence that a pseudo-labelled row needs to take part. Algorithm 1 lets all take part: none.
-    pub min_confidence: Option<f32>,
-    /// How the mixture is compared with its target.
-    pub loss: MixLoss,
+section! {
+    /// The mixup term.
+    Mixup {
+        /// Who is mixed with whom.
+        fixed pairing: Pairing;
+        /// Where the mixup coefficient comes from.
+        fixed lambda: LambdaSource;
+        /// Whether λ is replaced by max(λ, 1 − λ), so that the first image dominates.
+        ///
+        /// MixMatch does so; the paper does not.
+        fixed at_least_half: bool = false;
+        /// Whether a labelled image may be mixed with its own occurrence among the unlabelled ones.
+        fixed same_source: SameSource = SameSource::Excluded;
+        /// What a pseudo-labelled image contributes to the target.
+        fixed pseudo_target: PseudoTarget = PseudoTarget::Hard;
+        /// What a pair weighs.
+        fixed pair_weight: PairWeight = PairWeight::One;
+        /// The confidence that a pseudo-labelled image needs to take part; 0 for none, as in Algorithm 1.
+        fixed min_confidence: f64 = 0.0, SHARE;
+        /// How a mixture is compared with its target.
+        fixed loss: MixLoss = MixLoss::CrossEntropy;
+        /// When the term begins.
+        part start: Start;
+    }
 }
 
-/// Who is mixed with whom.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Pairing {
-    /// CalibrateMix: labelled easy with unlabelled hard and labelled hard with unlabelled easy (LE+UH, LH+UE);
-    /// without unlabelled data, labelled easy and labelled hard with each other.
-    #[serde(rename = "calibratemix")]
-    CalibrateMix(Guidance),
-    /// The ablation "mixup all": LE+LH, LE+UH, LH+UE and UE+UH.
-    All(Guidance),
-    /// "We randomly pair two samples from the combined pool of labeled and unlabeled data": as many pairs as
-    /// there are labelled rows.
-    Random,
+impl Copy for Mixup {}
+
+rule! {
+    /// Who is mixed with whom.
+    Pairing {
+        /// Nobody: the base algorithm alone.
+        None = "none",
+        /// Labelled easy with unlabelled hard, labelled hard with unlabelled easy.
+        ///
+        /// CalibrateMix: LE+UH and LH+UE; without unlabelled data, labelled easy and labelled hard with each other.
+        CalibrateMix(guidance: Guidance) = "calibratemix",
+        /// The ablation "mixup all": easy and hard of both kinds, in four groups.
+        ///
+        /// LE+LH, LE+UH, LH+UE and UE+UH.
+        All(guidance: Guidance) = "all",
+        /// Two images of the combined pool of labelled and unlabelled ones, at random.
+        ///
+        /// "We randomly pair two samples from the combined pool of labeled and unlabeled data": as many pairs as
+        /// there are labelled rows.
+        Random = "random",
+    }
+    PairingKeys {
+        pairing: PairingName = CalibrateMix;
+        /// How difficulty and dissimilarity choose the pairs.
+        guidance: Guidance;
+    }
 }
 
 section! {
@@ -80,20 +95,10 @@ choice! {
     }
 }
 
-/// The mixup coefficient. "We set the mixup coefficient γ to be 0.4", but also "the mixup coefficient γ comes
-/// from the Beta distribution, with the hyperparameter α"; the released
-/// code draws Beta(0.4, 0.4).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Lambda {
-    /// Where λ comes from.
-    pub source: LambdaSource,
-    /// Whether λ is replaced by max(λ, 1 − λ), so that the first row dominates (MixMatch; not the paper).
-    pub at_least_half: bool,
-}
-
 rule! {
-    /// Where λ comes from.
+    /// Where λ, the mixup coefficient, comes from. "We set the mixup coefficient γ to be 0.4", but also "the mixup
+    /// coefficient γ comes from the Beta distribution, with the hyperparameter α"; the released code draws
+    /// Beta(0.4, 0.4).
     LambdaSource {
         /// One draw of Beta(α, α) for each kind of pair: the released code.
         BetaPerGroup(alpha: f64) = "beta-per-group",
@@ -179,26 +184,9 @@ pub struct Mix {
 }
 
 impl Mixup {
-    /// Checks every number of the term.
-    pub(crate) fn validate(&self) -> Result<(), OutOfRange> {
-        self.lambda.source.check("lambda", ANY)?;
-        SHARE.check("min_confidence", self.min_confidence.map_or(0.0, f64::from))?;
-        match self.start {
-            MixStart::At(_) => {}
-            MixStart::Ramp { from: first, to } => from(first as f64).check("start.to", to as f64)?,
-            MixStart::Utilisation { level, momentum, .. } => {
-                SHARE.check("start.level", level)?;
-                KEPT.check("start.momentum", momentum)?;
-            }
-        }
-        self.pairing.guidance().map_or(Ok(()), |guidance| guidance.check("guidance", ANY))
-    }
-}
-
-impl Lambda {
     /// The λ of each pair of one kind, whose first rows are the samples `ids`.
-    pub fn draw(self, ids: &[u64], seed: Seed, step: u64) -> Vec<f32> {
-        let coefficients: Vec<f64> = match self.source {
+    pub fn draw_lambda(&self, ids: &[u64], seed: Seed, step: u64) -> Vec<f32> {
+        let coefficients: Vec<f64> = match self.lambda {
             LambdaSource::Fixed(lambda) => vec![lambda; ids.len()],
             LambdaSource::BetaPerGroup(alpha) => {
                 vec![seed.stream(Domain::Lambda, step, 0).beta(alpha); ids.len()]
@@ -221,7 +209,7 @@ impl Pairing {
     pub fn guidance(&self) -> Option<&Guidance> {
         match self {
             Self::CalibrateMix(guidance) | Self::All(guidance) => Some(guidance),
-            Self::Random => None,
+            Self::None | Self::Random => None,
         }
     }
 }
@@ -230,8 +218,8 @@ impl Pairing {
 mod tests {
     use super::*;
 
-    fn draw(source: LambdaSource, at_least_half: bool, step: u64) -> Vec<f32> {
-        Lambda { source, at_least_half }.draw(&[4, 4, 9], Seed(3), step)
+    fn draw(lambda: LambdaSource, at_least_half: bool, step: u64) -> Vec<f32> {
+        Mixup { lambda, at_least_half, ..Mixup::default() }.draw_lambda(&[4, 4, 9], Seed(3), step)
     }
 
     #[test]

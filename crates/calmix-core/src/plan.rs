@@ -14,6 +14,7 @@ use crate::pair::{Candidate, PairRule, SameSource};
 use crate::pseudo::PseudoLabels;
 use crate::rng::{Domain, Seed};
 use crate::samples::StateError;
+use crate::schedule::Progress;
 use crate::split::Halves;
 
 /// Everything the update needs.
@@ -93,7 +94,7 @@ impl From<StateError> for PlanError {
 /// | 1: ŷ = argmax p(π(x̂)) for x̂ ∈ D_U | [`Base::pseudo_label`](crate::pseudo::Base::pseudo_label), with the weight that line 14 gives each row |
 /// | 2: AUM for D_L, APM for D_U | [`Known::margins`], which [`Samples`](crate::samples::Samples) keeps where its rows are seen |
 /// | 3–7: split by τ_L and τ_U into easy (≥) and hard (<) | [`Split::halves`](crate::split::Split::halves) |
-/// | 8–10: Mixup(D_L,easy, top-k dissimilar of D_U,hard) and Mixup(D_L,hard, top-k dissimilar of D_U,easy) | `kinds`, [`PairRule::partners`], [`Lambda::draw`](crate::mixup::Lambda::draw) |
+/// | 8–10: Mixup(D_L,easy, top-k dissimilar of D_U,hard) and Mixup(D_L,hard, top-k dissimilar of D_U,easy) | `kinds`, [`PairRule::partners`], [`Mixup::draw_lambda`](crate::mixup::Mixup::draw_lambda) |
 /// | 11: D_M = their union | [`StepPlan::mixes`] |
 /// | 12–15: the losses | the engine's, from this plan and [`Method::loss_terms`] |
 ///
@@ -108,7 +109,7 @@ pub fn plan_step(
     known: &Known<'_>,
     state: &mut MethodState,
     seed: Seed,
-    step: u64,
+    at: Progress,
 ) -> Result<StepPlan, PlanError> {
     known.check()?;
     let seen = &known.seen;
@@ -119,9 +120,9 @@ pub fn plan_step(
     let in_use = Total::of(pseudo.weights.iter().map(|&w| f64::from(w)));
     let mut plan =
         StepPlan { pseudo, feedback: Feedback { in_use, ..Feedback::default() }, ..StepPlan::default() };
-    let Some(mixup) = &method.mixup else { return Ok(plan) };
+    let Some(mixup) = method.mixup() else { return Ok(plan) };
 
-    if let (Some(guidance), Some(RowMargins { aum, apm })) = (mixup.pairing.guidance(), known.margins) {
+    if let (Some(guidance), Some(RowMargins { aum, apm })) = (method.guidance(), known.margins) {
         // 2: AUM of the labelled samples and APM of the unlabelled ones are known. 3–7: easy and hard.
         let labelled = guidance.split.halves(aum, x.ids, &state.labelled_line);
         let unlabelled = guidance.split.halves(apm, u.ids, &state.unlabelled_line);
@@ -130,13 +131,13 @@ pub fn plan_step(
         plan.feedback.unlabelled_quantile = followed(apm);
         plan.difficulty = Some(Difficulty { aum: aum.to_vec(), apm: apm.to_vec(), labelled, unlabelled });
     }
-    let term = method.mix_weight(step, state);
+    let term = method.mix_weight(at, state);
     if term == 0.0 {
         return Ok(plan);
     }
 
     // 8–10: mix easy with hard, each with one of its k most dissimilar.
-    let mixer = Mixer { mixup, seen, pseudo: &plan.pseudo, seed, step };
+    let mixer = Mixer { mixup, seen, pseudo: &plan.pseudo, seed, step: at.step };
     let pairs: Vec<Vec<(Row, Row)>> = match (&mixup.pairing, &plan.difficulty) {
         (Pairing::Random, _) => vec![random_pairs(&mixer)],
         (_, None) => return Err(StateError::NotKept { what: "margins" }.into()),

@@ -11,6 +11,7 @@ use crate::plan::{PlanError, StepPlan, plan_step};
 use crate::pseudo::{PseudoLabels, Sums};
 use crate::rng::Seed;
 use crate::samples::{Samples, ShardVisit};
+use crate::schedule::Progress;
 
 /// A method with its state.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,8 +55,13 @@ impl Planner {
     ///
     /// # Errors
     /// As [`plan_step`], and if a sample is unknown; nothing is remembered then.
-    pub fn plan(&mut self, seen: &Observation<'_>, slots: &[u64], step: u64) -> Result<Planned, PlanError> {
-        let planned = self.visit_and_plan(seen, slots, step);
+    pub fn plan(
+        &mut self,
+        seen: &Observation<'_>,
+        slots: &[u64],
+        at: Progress,
+    ) -> Result<Planned, PlanError> {
+        let planned = self.visit_and_plan(seen, slots, at);
         if planned.is_err() {
             self.undo();
         }
@@ -66,13 +72,13 @@ impl Planner {
         &mut self,
         seen: &Observation<'_>,
         slots: &[u64],
-        step: u64,
+        at: Progress,
     ) -> Result<Planned, PlanError> {
         seen.check()?;
         let Self { method, labelled, samples, seed, .. } = self;
         let mut state = self.state.clone();
         let (x, u) = (&seen.labelled, &seen.unlabelled);
-        let averages = method.averages_margins(step, &state);
+        let averages = method.averages_margins(at, &state);
         let ShardVisit { apm, selected } = samples.visit_unlabelled(method, 0, slots, u.logits, averages)?;
         labelled.visit(x.ids, &seen.margins())?;
         let aum = labelled.aum(x.ids)?;
@@ -80,9 +86,9 @@ impl Planner {
         let margins = aum.as_deref().zip(apm.as_deref()).map(|(aum, apm)| RowMargins { aum, apm });
         let sums = Sums::of(&method.base, x.logits, u.logits);
         let known = Known { seen: *seen, margins, sums: &sums };
-        let plan = plan_step(method, &known, &mut state, *seed, step)?;
+        let plan = plan_step(method, &known, &mut state, *seed, at)?;
         let feedback = Feedback { selected, ..plan.feedback.clone() };
-        Ok(Planned { plan, state, feedback, step })
+        Ok(Planned { plan, state, feedback, step: at.step })
     }
 
     /// The pseudo-labels of the second pass that the released code makes with its mixtures; its statistics take in

@@ -19,23 +19,32 @@ pub use sums::{BatchSums, Sums};
 
 use crate::matrix::Matrix;
 use crate::samples::StateError;
+use crate::settings::rule;
 use crate::softmax::argmax;
 
-/// A base algorithm.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Base {
-    /// Labelled samples only: an unlabelled batch, if there is one, weighs nothing.
-    Supervised,
-    /// A fixed threshold on the confidence.
-    #[serde(rename = "fixmatch")]
-    FixMatch(FixMatch),
-    /// A threshold per class that follows how well the class is learnt.
-    #[serde(rename = "flexmatch")]
-    FlexMatch(FlexMatch),
-    /// A weight that falls off smoothly below the mean confidence.
-    #[serde(rename = "softmatch")]
-    SoftMatch(SoftMatch),
+rule! {
+    /// The algorithm underneath.
+    Base {
+        /// Labelled samples only.
+        ///
+        /// An unlabelled batch, if there is one, weighs nothing.
+        Supervised = "supervised",
+        /// A fixed threshold on the confidence.
+        FixMatch(fixmatch: FixMatch) = "fixmatch",
+        /// A threshold per class that follows how well the class is learnt.
+        FlexMatch(flexmatch: FlexMatch) = "flexmatch",
+        /// A weight that falls off smoothly below the mean confidence.
+        SoftMatch(softmatch: SoftMatch) = "softmatch",
+    }
+    BaseKeys {
+        base: BaseName = FixMatch;
+        /// FixMatch's settings.
+        fixmatch: FixMatch;
+        /// FlexMatch's settings.
+        flexmatch: FlexMatch;
+        /// SoftMatch's settings.
+        softmatch: SoftMatch;
+    }
 }
 
 /// What a base algorithm remembers between steps, besides the memory of single samples.

@@ -56,7 +56,7 @@ enum Undo {
 impl Samples {
     /// Before the first step, for shards of `lengths` samples.
     pub fn new(method: &Method, classes: usize, lengths: impl IntoIterator<Item = usize>) -> Self {
-        let guidance = method.mixup.as_ref().and_then(|mixup| mixup.pairing.guidance());
+        let guidance = method.guidance();
         let shard = |samples| ShardSamples {
             margins: guidance.map(|guidance| MarginStore::new(guidance.averaging, samples, classes)),
             selected: matches!(method.base, Base::FlexMatch(_)).then(|| vec![-1; samples]),
@@ -192,7 +192,7 @@ mod tests {
     use crate::pseudo::FlexMatch;
 
     fn flexmatch() -> Method {
-        paper(Base::FlexMatch(FlexMatch::default()), 10)
+        paper(Base::FlexMatch(FlexMatch::default()))
     }
 
     fn samples() -> Samples {
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn what_is_not_kept_is_said() {
-        let mut none = Samples::new(&Method { mixup: None, ..flexmatch() }, 2, [4]);
+        let mut none = Samples::new(&flexmatch().without_mixup(), 2, [4]);
         let logits = Matrix::new(&[0.0; 2], 1, 2).unwrap();
         let error = none.visit_unlabelled(&flexmatch(), 0, &[0], logits, true).unwrap_err().to_string();
         assert_eq!(error, "this state does not keep pseudo-margins: it was made for another method");

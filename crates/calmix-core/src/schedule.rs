@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::margin::Averaging;
-use crate::settings::choice;
+use crate::settings::limit::{ANY, KEPT, SHARE};
+use crate::settings::{choice, rule, section};
 
 choice! {
     /// How the learning rate falls.
@@ -16,43 +17,72 @@ choice! {
 }
 
 impl LearningRate {
-    /// The learning rate at step `step` of `total`, from the initial one.
-    pub fn at(self, step: u64, total: u64, initial: f64) -> f64 {
+    /// The learning rate at a step, from the initial one.
+    pub fn at(self, at: Progress, initial: f64) -> f64 {
         match self {
             Self::Constant => initial,
             Self::Cosine => {
-                let done = step as f64 / total.max(1) as f64;
+                let done = at.step as f64 / at.steps.max(1) as f64;
                 initial * libm::cos(7.0 / 16.0 * std::f64::consts::PI * done).max(0.0)
             }
         }
     }
 }
 
-/// When the mixup term begins. "We include warmup during training, with the warmup phase consisting of
-/// approximately 100 epochs": until then the base algorithm trains alone, and everything else (schedule, EMA,
-/// AUM) runs as ever.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum MixStart {
-    /// At once and in full, at this step.
-    At(u64),
-    /// Along half a cosine, from nothing at `from` to full weight at `to` (beyond the paper: no jump).
-    Ramp {
-        /// The last step without the term.
-        from: u64,
-        /// The first step with its full weight.
-        to: u64,
-    },
-    /// From the step after the running share of unlabelled samples in use has passed a level, for good (beyond
-    /// the paper). FlexMatch and SoftMatch use everything at the first steps, so give them a `not_before`.
-    Utilisation {
-        /// The share that has to be reached, in [0, 1].
-        level: f64,
-        /// How much of the running share each step keeps, in [0, 1); bias-corrected.
-        momentum: f64,
-        /// Steps that do not count.
-        not_before: u64,
-    },
+section! {
+    /// When the mixup term begins; until then the base algorithm trains alone.
+    ///
+    /// "We include warmup during training, with the warmup phase consisting of approximately 100 epochs". Everything
+    /// else (schedule, EMA, AUM) runs as ever.
+    Start {
+        /// What decides.
+        fixed rule: StartRule;
+    }
+}
+
+impl Copy for Start {}
+
+rule! {
+    /// What decides when the mixup term begins.
+    StartRule {
+        /// A share of the run: `share`.
+        Share { share: f64 } = "share",
+        /// A step: `step`.
+        Step { step: u64 } = "step",
+        /// Along half a cosine, from nothing at `share` to full weight at `full`.
+        ///
+        /// Beyond the paper: no jump.
+        Ramp { share: f64, full: f64 } = "ramp",
+        /// Once the share of unlabelled samples in use has passed `level`.
+        ///
+        /// Beyond the paper: from the step after it, for good. FlexMatch and SoftMatch use everything at the first steps,
+        /// so give them a `not_before`.
+        Utilisation { level: f64, momentum: f64, not_before: u64 } = "utilisation",
+    }
+    StartKeys {
+        rule: StartRuleName = Share;
+        /// The share of the run before it begins. "Approximately 100 epochs" of 1024 steps in 2^20: 0.09765625.
+        share: f64 = 0.097_656_25, SHARE;
+        /// The share of the run after which a ramp has reached full weight.
+        full: f64 = 0.2, SHARE;
+        /// The first step with the term, where a step is given.
+        step: u64 = 0, ANY;
+        /// The share of unlabelled samples in use that has to be reached.
+        level: f64 = 0.5, SHARE;
+        /// How much of that running share each step keeps; bias-corrected.
+        momentum: f64 = 0.999, KEPT;
+        /// The first step that counts for it.
+        not_before: u64 = 0, ANY;
+    }
+}
+
+/// Where a run is: before its step `step`, of `steps`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// The step, from zero.
+    pub step: u64,
+    /// The length of the run.
+    pub steps: u64,
 }
 
 /// The running share of unlabelled samples in use.
@@ -67,28 +97,51 @@ pub struct Utilisation {
     pub passed: bool,
 }
 
-impl MixStart {
-    /// The paper's warm-up for a run of `total` steps: 100 epochs of 1024 in 2²⁰, the same share of any other.
-    pub fn paper(total: u64) -> Self {
-        Self::At((u128::from(total) * 100 + 512).div_euclid(1024) as u64)
+impl Progress {
+    /// The step at a share of the run, rounded half up.
+    fn step_at(self, share: f64) -> u64 {
+        (self.steps as f64 * share + 0.5).floor() as u64
+    }
+}
+
+impl Start {
+    /// In full from this step on.
+    pub fn at(step: u64) -> Self {
+        Self { rule: StartRule::Step { step } }
     }
 
-    /// The weight of the mixup term at `step`, in [0, 1], by what earlier steps left in `utilisation`.
-    pub fn weight(self, step: u64, utilisation: &Utilisation) -> f64 {
-        match self {
-            Self::At(start) => f64::from(u8::from(step >= start)),
-            Self::Ramp { from, to } if step < from.max(to) => {
-                let done = step.saturating_sub(from) as f64 / to.saturating_sub(from).max(1) as f64;
-                0.5 - 0.5 * libm::cos(std::f64::consts::PI * done)
+    /// The weight of the mixup term at a step, in [0, 1], by what earlier steps left in `utilisation`.
+    pub fn weight(self, at: Progress, utilisation: &Utilisation) -> f64 {
+        let full = match self.rule {
+            StartRule::Share { share } => at.step >= at.step_at(share),
+            StartRule::Step { step } => at.step >= step,
+            StartRule::Ramp { share, full } => {
+                let (from, to) = (at.step_at(share), at.step_at(full));
+                if at.step < from.max(to) {
+                    let done = at.step.saturating_sub(from) as f64 / to.saturating_sub(from).max(1) as f64;
+                    return 0.5 - 0.5 * libm::cos(std::f64::consts::PI * done);
+                }
+                true
             }
-            Self::Ramp { .. } => 1.0,
-            Self::Utilisation { .. } => f64::from(u8::from(utilisation.passed)),
+            StartRule::Utilisation { .. } => utilisation.passed,
+        };
+        f64::from(u8::from(full))
+    }
+
+    /// The first step at which the term counts in a run of `steps`, where that does not depend on the run.
+    pub fn first_step(self, steps: u64) -> Option<u64> {
+        let run = Progress { step: 0, steps };
+        match self.rule {
+            StartRule::Share { share } => Some(run.step_at(share)),
+            StartRule::Step { step } => Some(step),
+            StartRule::Ramp { share, .. } => Some(run.step_at(share).saturating_add(1)),
+            StartRule::Utilisation { .. } => None,
         }
     }
 
     /// Takes in that `in_use` of the unlabelled samples counted at `step`, for the steps after it.
     pub(crate) fn take_in(self, step: u64, in_use: f64, utilisation: &mut Utilisation) {
-        let Self::Utilisation { level, momentum, not_before } = self else { return };
+        let StartRule::Utilisation { level, momentum, not_before } = self.rule else { return };
         if step >= not_before {
             let rule = Averaging::Exponential { rho: momentum };
             utilisation.share += rule.step_size(utilisation.steps) * (in_use - utilisation.share);
@@ -107,44 +160,46 @@ mod tests {
     fn cosine_of_seven_sixteenths() {
         let expected = [0.03, 0.028_246_32, 0.023_190_31, 0.015_423_08, 0.005_852_71];
         for (quarter, expected) in expected.into_iter().enumerate() {
-            let lr = LearningRate::Cosine.at(quarter as u64 * 256, 1024, 0.03);
+            let at = Progress { step: quarter as u64 * 256, steps: 1024 };
+            let lr = LearningRate::Cosine.at(at, 0.03);
             assert!((lr - expected).abs() < 5e-9, "{lr} is not {expected}");
         }
-        assert_eq!(LearningRate::Constant.at(9, 10, 0.03), 0.03);
-        assert!(LearningRate::Cosine.at(0, 0, 0.03).is_finite());
+        assert_eq!(LearningRate::Constant.at(Progress { step: 9, steps: 10 }, 0.03), 0.03);
+        assert!(LearningRate::Cosine.at(Progress { step: 0, steps: 0 }, 0.03).is_finite());
+    }
+
+    fn weight(rule: StartRule, step: u64, steps: u64) -> f64 {
+        Start { rule }.weight(Progress { step, steps }, &Utilisation::default())
     }
 
     #[test]
     fn the_papers_warm_up() {
-        assert_eq!(MixStart::paper(1 << 20), MixStart::At(102_400));
-        assert_eq!(MixStart::paper(2_000), MixStart::At(195));
-        let unused = Utilisation::default();
-        let weights = [102_399, 102_400].map(|s| MixStart::At(102_400).weight(s, &unused));
-        assert_eq!(weights, [0.0, 1.0]);
+        let start = Start::default();
+        assert_eq!([1 << 20, 2_000].map(|steps| start.first_step(steps)), [Some(102_400), Some(195)]);
+        assert_eq!([102_399, 102_400].map(|step| weight(start.rule, step, 1 << 20)), [0.0, 1.0]);
     }
 
     #[test]
     fn a_ramp_rises_without_a_jump() {
-        let unused = Utilisation::default();
-        let ramp = MixStart::Ramp { from: 10, to: 20 };
-        let weights: Vec<f64> = (0..25).map(|s| ramp.weight(s, &unused)).collect();
+        let ramp = StartRule::Ramp { share: 0.1, full: 0.2 };
+        let weights: Vec<f64> = (0..25).map(|step| weight(ramp, step, 100)).collect();
         assert!(weights[..=10].iter().all(|&w| w == 0.0) && weights[20..].iter().all(|&w| w == 1.0));
         assert!((weights[15] - 0.5).abs() < 1e-15);
         assert!(weights.windows(2).all(|w| w[0] <= w[1]));
-        let backwards = MixStart::Ramp { from: 20, to: 10 };
-        assert_eq!([0, 20].map(|s| backwards.weight(s, &unused)), [0.0, 1.0]);
+        let backwards = StartRule::Ramp { share: 0.2, full: 0.1 };
+        assert_eq!([0, 20].map(|step| weight(backwards, step, 100)), [0.0, 1.0]);
     }
 
     #[test]
     fn utilisation_starts_once_and_for_all() {
-        let start = MixStart::Utilisation { level: 0.5, momentum: 0.5, not_before: 2 };
+        let start = Start { rule: StartRule::Utilisation { level: 0.5, momentum: 0.5, not_before: 2 } };
         let mut seen = Utilisation::default();
         let weights: Vec<f64> = [1.0, 1.0, 0.2, 0.4, 0.9, 0.0, 0.0]
             .iter()
             .zip(0..)
-            .map(|(&u, s)| {
-                let weight = start.weight(s, &seen);
-                start.take_in(s, u, &mut seen);
+            .map(|(&u, step)| {
+                let weight = start.weight(Progress { step, steps: 7 }, &seen);
+                start.take_in(step, u, &mut seen);
                 weight
             })
             .collect();

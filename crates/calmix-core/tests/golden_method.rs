@@ -4,7 +4,6 @@
 
 use calmix_core::margin::{Averaging, LabelledMargins, MarginStore, margin};
 use calmix_core::matrix::Matrix;
-use calmix_core::method::Method;
 use calmix_core::mixup::Row;
 use calmix_core::observation::{Observation, Rows};
 use calmix_core::pair::Dissimilar;
@@ -15,7 +14,7 @@ use calmix_core::pseudo::{
     Statistics, Sums,
 };
 use calmix_core::rng::{Domain, Seed, Stream};
-use calmix_core::schedule::MixStart;
+use calmix_core::schedule::{Progress, Start};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -96,7 +95,7 @@ fn flexmatch_masks_counts_and_thresholds() {
         let mapping = mappings[draw(s, 0, 4)];
         let (warmup, threshold) = (s.below(2) == 1, f64::from((0.5 + 0.45 * s.uniform()) as f32));
         let rule = FlexMatch { threshold, mapping, warmup };
-        let method = Method { mixup: None, ..paper(Base::FlexMatch(rule), 10) };
+        let method = paper(Base::FlexMatch(rule)).without_mixup();
         let mut planner = Planner::new(method, classes, &[], samples, Seed(0));
         let mut masks = String::new();
         for _ in 0..steps {
@@ -107,7 +106,7 @@ fn flexmatch_masks_counts_and_thresholds() {
             let rows = |ids, logits, features| Rows { ids, logits, features };
             let labelled = rows(&[], z.range(0..0), none.range(0..0));
             let seen = Observation { labelled, labels: &[], unlabelled: rows(&ids, z, none) };
-            let planned = planner.plan(&seen, &ids, 0).unwrap();
+            let planned = planner.plan(&seen, &ids, Progress { step: 0, steps: 10 }).unwrap();
             let pseudo = planner.commit(planned).pseudo;
             masks.extend(pseudo.weights.iter().map(|&w| if w == 1.0 { '1' } else { '0' }));
         }
@@ -176,9 +175,9 @@ fn whole_plans() {
         let (classes, labelled, unlabelled) = (draw(s, 2, 4), draw(s, 1, 8), draw(s, 1, 20));
         let (width, samples, steps) = (draw(s, 2, 5), draw(s, 6, 30), s.below(4) + 1);
         let (by_fraction, share, count) = (s.below(2) == 1, 0.3 * s.uniform(), draw(s, 1, 6));
-        let mut method = paper(Base::FixMatch(FixMatch::default()), 1000);
-        let mixup = method.mixup.as_mut().unwrap();
-        mixup.start = MixStart::At(0);
+        let mut method = paper(Base::FixMatch(FixMatch::default()));
+        let mixup = &mut method.mixup;
+        mixup.start = Start::at(0);
         if let calmix_core::mixup::Pairing::CalibrateMix(guidance) = &mut mixup.pairing {
             guidance.dissimilar =
                 if by_fraction { Dissimilar::Fraction(share) } else { Dissimilar::Count(count as u32) };
@@ -206,7 +205,7 @@ fn whole_plans() {
                 labels: &y,
                 unlabelled: rows(&u_ids, &zu, &fu, unlabelled),
             };
-            let planned = planner.plan(&seen, &u_ids, step).unwrap();
+            let planned = planner.plan(&seen, &u_ids, Progress { step, steps: 1000 }).unwrap();
             last = Some(planner.commit(planned));
         }
         let mixes = last.unwrap().mixes;

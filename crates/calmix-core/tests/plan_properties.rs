@@ -20,11 +20,16 @@ use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, BaseState, FixMatch, FlexMatch, SoftMatch};
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::samples::{Samples, StateError};
-use calmix_core::schedule::MixStart;
+use calmix_core::schedule::{Progress, Start};
 use proptest::prelude::*;
 
 use batch::{Batch, SAMPLES, Values};
 use methods::methods;
+
+/// A step of a short run.
+fn at(step: u64) -> Progress {
+    Progress { step, steps: 10 }
+}
 
 fn planner(method: Method, classes: usize) -> Planner {
     let all: Vec<u64> = (0..SAMPLES as u64).collect();
@@ -33,7 +38,7 @@ fn planner(method: Method, classes: usize) -> Planner {
 
 /// A step that counts. A sample's slot is its id.
 fn advance(planner: &mut Planner, batch: &Batch, step: u64) -> StepPlan {
-    let planned = planner.plan(&batch.observation(), &batch.u_ids, step).unwrap();
+    let planned = planner.plan(&batch.observation(), &batch.u_ids, at(step)).unwrap();
     planner.commit(planned)
 }
 
@@ -60,7 +65,7 @@ proptest! {
     #[test]
     fn plans_are_sound(method in methods(), size in sizes(), values in values(), case in any::<u64>()) {
         let mut run = planner(method, size[2]);
-        let mixup = method.mixup.unwrap();
+        let mixup = method.mixup;
         for step in 0..4 {
             let batch = Batch::draw(case.wrapping_add(step), size, values, false);
             let plan = advance(&mut run, &batch, step);
@@ -109,7 +114,7 @@ proptest! {
     #[test]
     fn the_histogram_equals_a_recount(warmup in any::<bool>(), size in sizes(), case in any::<u64>()) {
         let base = Base::FlexMatch(FlexMatch { threshold: 0.4, warmup, ..FlexMatch::default() });
-        let mut run = planner(Method { mixup: None, ..paper(base, 10) }, size[2]);
+        let mut run = planner(paper(base).without_mixup(), size[2]);
         for step in 0..6 {
             advance(&mut run, &Batch::draw(case.wrapping_add(step), size, Values::Ordinary, false), step);
             let labels = run.samples.shards[0].selected.as_ref().unwrap();
@@ -186,7 +191,7 @@ proptest! {
         let lengths = (0..shards).map(|shard| (SAMPLES as u64 - shard).div_ceil(shards) as usize);
         let mut one = Samples::new(&method, size[2], [SAMPLES]);
         let mut many = Samples::new(&method, size[2], lengths);
-        let guided = method.mixup.is_some_and(|mixup| mixup.pairing.guidance().is_some());
+        let guided = method.guidance().is_some();
         for step in 0..4 {
             let batch = Batch::draw(case.wrapping_add(step), size, Values::Ordinary, false);
             let logits = batch.observation().unlabelled.logits;
@@ -215,7 +220,7 @@ proptest! {
         for step in 0..3 {
             let batch = Batch::draw(case.wrapping_add(step), size, Values::Ordinary, false);
             let before = run.clone();
-            run.plan(&batch.observation(), &batch.u_ids, step).unwrap();
+            run.plan(&batch.observation(), &batch.u_ids, at(step)).unwrap();
             run.undo();
             prop_assert_eq!(&run, &before);
             advance(&mut run, &batch, step);
@@ -228,8 +233,8 @@ fn ordinary(size: [usize; 4]) -> Batch {
 }
 
 fn at_once(base: Base) -> Method {
-    let mut method = paper(base, 10);
-    method.mixup.as_mut().unwrap().start = MixStart::At(0);
+    let mut method = paper(base);
+    method.mixup.start = Start::at(0);
     method
 }
 
@@ -252,8 +257,7 @@ fn the_papers_batch_gives_one_mixture_per_label() {
 #[test]
 fn mixup_all_has_four_kinds_of_pairs() {
     let mut method = at_once(Base::FixMatch(FixMatch::default()));
-    let mixup = method.mixup.as_mut().unwrap();
-    mixup.pairing = Pairing::All(*mixup.pairing.guidance().unwrap());
+    method.mixup.pairing = Pairing::All(*method.guidance().unwrap());
     let plan = advance(&mut planner(method, 3), &ordinary([8, 30, 3, 4]), 0);
     // LE+LH, LE+UH and LH+UE from 4 labelled rows each, UE+UH from 15 unlabelled ones.
     assert_eq!(plan.mixes.len(), 4 + 4 + 4 + 15);
@@ -262,7 +266,7 @@ fn mixup_all_has_four_kinds_of_pairs() {
 #[test]
 fn random_mixup_has_as_many_pairs_as_labels() {
     let mut method = at_once(Base::FixMatch(FixMatch::default()));
-    method.mixup.as_mut().unwrap().pairing = Pairing::Random;
+    method.mixup.pairing = Pairing::Random;
     let plan = advance(&mut planner(method, 3), &ordinary([8, 30, 3, 4]), 0);
     assert_eq!(plan.mixes.len(), 8);
     assert!(plan.difficulty.is_none());
@@ -271,7 +275,7 @@ fn random_mixup_has_as_many_pairs_as_labels() {
 #[test]
 fn before_the_mixup_begins_margins_are_kept_or_not_as_the_method_says() {
     let batch = ordinary([8, 30, 3, 4]);
-    let mut run = planner(paper(Base::FixMatch(FixMatch::default()), 1000), 3);
+    let mut run = planner(paper(Base::FixMatch(FixMatch::default())), 3);
     let plan = advance(&mut run, &batch, 0);
     assert!(plan.mixes.is_empty() && plan.difficulty.is_some());
     let visited = |run: &Planner| -> u32 {
@@ -280,7 +284,7 @@ fn before_the_mixup_begins_margins_are_kept_or_not_as_the_method_says() {
     assert_eq!(visited(&run), 30);
 
     let mut late = run.method;
-    if let Pairing::CalibrateMix(guidance) = &mut late.mixup.as_mut().unwrap().pairing {
+    if let Pairing::CalibrateMix(guidance) = &mut late.mixup.pairing {
         guidance.apm_from = ApmFrom::MixStart;
     }
     let mut run = planner(late, 3);
@@ -295,7 +299,7 @@ fn what_is_not_finite_is_refused_and_not_remembered() {
     let before = run.clone();
     let mut batch = ordinary([8, 30, 3, 4]);
     batch.zu[7] = f32::NAN;
-    let refused = run.plan(&batch.observation(), &batch.u_ids, 0);
+    let refused = run.plan(&batch.observation(), &batch.u_ids, at(0));
     let message = refused.unwrap_err().to_string();
     let sample = batch.u_ids[2];
     assert_eq!(
@@ -310,7 +314,7 @@ fn what_contradicts_itself_is_refused() {
     let mut run = planner(at_once(Base::Supervised), 3);
     let mut batch = ordinary([4, 6, 3, 2]);
     batch.y[1] = 3;
-    let mut refusal = |batch: &Batch| run.plan(&batch.observation(), &batch.u_ids, 0).unwrap_err();
+    let mut refusal = |batch: &Batch| run.plan(&batch.observation(), &batch.u_ids, at(0)).unwrap_err();
     assert_eq!(refusal(&batch).to_string(), "row 1 has label 3, but there are 3 classes");
     batch.y = vec![0; 3];
     assert_eq!(refusal(&batch).to_string(), "the labelled batch has 4 ids but 3 rows of labels");

@@ -10,6 +10,7 @@
 //! use calmix_core::preset;
 //! use calmix_core::pseudo::{Base, FixMatch};
 //! use calmix_core::rng::Seed;
+//! use calmix_core::schedule::Progress;
 //! use calmix_dist::ProcessGroup;
 //! use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 //! use calmix_engine::device::Device;
@@ -37,7 +38,7 @@
 //! };
 //! let mut engine = Engine::new(settings, Seed(1))?;
 //!
-//! let method = preset::paper(Base::FixMatch(FixMatch::default()), 1_000);
+//! let method = preset::paper(Base::FixMatch(FixMatch::default()));
 //! let (ids, more) = ([0, 1, 2], [3, 4, 5, 6]);
 //! let mut planner = Planner::new(method, 3, &ids, 4, Seed(1));
 //! let pictures = |n: usize| vec![127; n * 8 * 8 * 3];
@@ -49,7 +50,7 @@
 //!     partition: &Partition::whole(3, 4),
 //! };
 //! let observed = engine.observe(&method, &batch, false)?;
-//! let planned = planner.plan(&observed.observation()?, &[0, 1, 2, 3], batch.step)?;
+//! let planned = planner.plan(&observed.observation()?, &[0, 1, 2, 3], Progress { step: 0, steps: 1_000 })?;
 //! let plan = planner.commit(planned);
 //! let output = engine.learn(&ProcessGroup::alone(), &method, observed, &plan.into(), 0.03)?;
 //! assert!(output.total > 0.0);

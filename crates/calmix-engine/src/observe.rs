@@ -108,7 +108,7 @@ impl Engine {
         let statistics =
             partition.shards.iter().map(|_| model.statistics.copy()).collect::<Result<_, _>>()?;
         // Nothing is decided on what plain supervision sees: one pass is all there is.
-        let undecided = method.base == Base::Supervised && method.mixup.is_none();
+        let undecided = method.base == Base::Supervised && method.mixup().is_none();
         let whole = undecided
             || match kind {
                 StepKind::Concat => !mixing,

@@ -12,6 +12,7 @@ use calmix_core::method::Method;
 use calmix_core::planner::Planner;
 use calmix_core::pseudo::{Base, PseudoLabels};
 use calmix_core::rng::Seed;
+use calmix_core::schedule::Progress;
 use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 use calmix_engine::device::set_threads;
 use calmix_engine::engine::{Engine, EngineSnapshot, Settings};
@@ -85,7 +86,11 @@ fn the_mean_of_a_group_and_its_twin_is_the_group() {
         let mut planner = Planner::new(method, settings.classes, &ids, 1_000, Seed(3));
         let mut one = engine(settings);
         let observed = one.observe(&method, &views.batch(), true).expect("an observation");
-        let planned = planner.plan(&observed.observation().expect("rows"), &views.unlabelled_ids, 50);
+        let planned = planner.plan(
+            &observed.observation().expect("rows"),
+            &views.unlabelled_ids,
+            Progress { step: 50, steps: 100 },
+        );
         let plan = LocalPlan::from(planned.expect("a plan").plan);
         assert!(!plan.shards[0].mixes.is_empty(), "the mixup is on");
         let alone = learn(&mut one, &method, &views.batch(), &plan, 0.03).expect("a step");

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn method() -> Method {
-        paper(Base::FlexMatch(FlexMatch::default()), 10)
+        paper(Base::FlexMatch(FlexMatch::default()))
     }
 
     #[test]

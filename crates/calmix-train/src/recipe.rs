@@ -29,7 +29,6 @@ pub mod engine;
 mod layer;
 mod layers;
 mod loader;
-pub mod method;
 mod nearest;
 mod observe;
 mod origin;
@@ -43,11 +42,11 @@ mod value;
 
 pub use augment::{Augment, Cutout, CutoutRule, Family, Frame, Geometry, RandAugment, RandAugmentRule};
 pub use builtin::{Builtin, builtin};
+pub use calmix_core::method::Method;
 pub use calmix_core::settings::{self as field, UnknownWord};
 pub use data::{Data, Keep, Labels, SourceName};
 pub use layers::{Layers, Resolved};
 pub use loader::{CorruptPolicy, LoaderSection};
-pub use method::Method;
 pub use observe::{CheckpointSection, Evaluate, Log, OnFailure};
 pub use origin::Origin;
 pub use problem::{Problem, RecipeError, Warning, What};
@@ -56,6 +55,7 @@ pub(crate) use rules::uneven_rows;
 pub use schema::schema;
 pub use train::{Ema, NetworkSection, NonFinite, Optimiser, Train};
 
+use calmix_core::pseudo::Base;
 use calmix_run::evaluate::Selection;
 use field::{Field, SettingType, Shape, choice, section};
 
@@ -114,16 +114,9 @@ impl Recipe {
         }
     }
 
-    /// What the method comes to in a run of this recipe.
-    pub fn method(&self) -> calmix_core::method::Method {
-        self.method.resolve(self.train.steps)
-    }
-
     /// Unlabelled images of a batch: none where nothing is learnt from them, and nobody is mixed with them.
     pub fn unlabelled(&self) -> u32 {
-        use method::{BaseName, PairingName};
-        let unused =
-            self.method.base == BaseName::Supervised && self.method.mixup.pairing == PairingName::None;
+        let unused = self.method.base == Base::Supervised && self.method.mixup().is_none();
         if unused { 0 } else { self.train.batch.saturating_mul(self.train.ratio) }
     }
 }

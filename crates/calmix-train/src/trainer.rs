@@ -279,7 +279,7 @@ impl<'a> Trainer<'a> {
             settings.device = Device::Cuda(self.local.rank);
         }
         let layout = ParallelLayout::new(self.processes, recipe)?;
-        let (method, classes) = (recipe.method(), data.classes.len());
+        let (method, classes) = (recipe.method, data.classes.len());
         let lengths = data.shard_lengths(recipe, &layout);
         let mut state = TrainState {
             engine: Engine::new(settings, Seed(recipe.train.seed))?,

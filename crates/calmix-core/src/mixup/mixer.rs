@@ -34,8 +34,11 @@ impl Mixer<'_> {
 
     /// Whether a row may take part at all: a pseudo-labelled one may need confidence.
     pub(crate) fn takes_part(&self, row: Row) -> bool {
-        match (row, self.mixup.min_confidence) {
-            (Row::Unlabelled(j), Some(least)) => confidence(self.seen.unlabelled.logits.row(j)) >= least,
+        match row {
+            // The limit is compared in the precision of the confidence.
+            Row::Unlabelled(j) if self.mixup.min_confidence > 0.0 => {
+                confidence(self.seen.unlabelled.logits.row(j)) >= self.mixup.min_confidence as f32
+            }
             _ => true,
         }
     }
@@ -43,7 +46,7 @@ impl Mixer<'_> {
     /// The mixtures of one kind of pair. `kind` numbers it, so that kinds draw their own λ.
     pub(crate) fn mix(&self, kind: u64, pairs: &[(Row, Row)]) -> Vec<Mix> {
         let first: Vec<u64> = pairs.iter().map(|&(a, _)| self.id(a)).collect();
-        let lambdas = self.mixup.lambda.draw(&first, self.seed.child(kind), self.step);
+        let lambdas = self.mixup.draw_lambda(&first, self.seed.child(kind), self.step);
         let share = |row| match (self.mixup.pair_weight, row) {
             (PairWeight::Base, Row::Unlabelled(j)) => self.pseudo.weights[j],
             _ => 1.0,

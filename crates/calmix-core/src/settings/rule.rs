@@ -1,9 +1,10 @@
 //! The declaration of a rule.
 
-/// Declares a rule: a choice between words of which some bring numbers of their own.
+/// Declares a rule: a choice between words of which some bring numbers or sections of their own.
 ///
-/// In code a rule is an enum whose variants hold their numbers. In a recipe it is flat: one key for the word and one
-/// for each number, in the section where the rule is used. A number has an effect only with the words that bring it.
+/// In code a rule is an enum whose variants hold what they bring. In a recipe it is flat: one key for the word and one
+/// for each number or section, in the section where the rule is used. These have an effect only with the words that
+/// bring them.
 ///
 /// ```
 /// use calmix_core::margin::{Averaging, AveragingKeys};
@@ -27,7 +28,7 @@ macro_rules! rule {
         }
         $Keys:ident {
             $key:ident: $Word:ident = $default:ident;
-            $($(#[doc = $number_doc:literal])+ $number:ident: $type:ty = $value:expr, $limit:expr;)+
+            $($(#[doc = $number_doc:literal])+ $number:ident: $type:ty $(= $value:expr, $limit:expr)?;)+
         }
     ) => {
         $(#[doc = $about])+
@@ -36,7 +37,7 @@ macro_rules! rule {
             $(
                 $(#[doc = $doc])+
                 $Variant $(($tuple_type))? $({
-                    $(#[doc = concat!("The number `", stringify!($part), "`.")] $part: $part_type,)+
+                    $(#[doc = concat!("The key `", stringify!($part), "`.")] $part: $part_type,)+
                 })?,
             )+
         }
@@ -49,20 +50,25 @@ macro_rules! rule {
         }
 
         $crate::section! {
-            /// The keys of a rule: its word, and every number of every word.
+            /// The keys of a rule: its word, and everything that any of its words brings.
             $Keys {
                 /// The word.
                 fixed $key: $Word = $Word::$default;
                 $(
                     $(#[doc = $number_doc])+
                     #[when($key uses $number in $Name)]
-                    fixed $number: $type = $value, $limit;
+                    fixed $number: $type $(= $value, $limit)?;
                 )+
             }
         }
 
         impl $Name {
-            /// Whether a word brings a number.
+            /// Its word.
+            pub fn word(self) -> $Word {
+                $Keys::from(self).$key
+            }
+
+            /// Whether a word brings a number or a section.
             fn uses(word: &str, number: &str) -> bool {
                 let numbers: &[&str] = match word {
                     $($word => &[$(stringify!($tuple))? $($(stringify!($part)),+)?],)+

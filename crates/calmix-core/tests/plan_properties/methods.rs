@@ -3,12 +3,12 @@
 use calmix_core::margin::Averaging;
 use calmix_core::method::Method;
 use calmix_core::mixup::{
-    ApmFrom, Guidance, Lambda, LambdaSource, MixLoss, Mixup, PairWeight, Pairing, PseudoTarget,
+    ApmFrom, Guidance, LambdaSource, MixLoss, Mixup, PairWeight, Pairing, PseudoTarget,
 };
 use calmix_core::pair::{Dissimilar, SameSource, Space};
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{AlignmentTarget, Base, FixMatch, FlexMatch, MarginalInit, SoftMatch, Statistics};
-use calmix_core::schedule::MixStart;
+use calmix_core::schedule::{Start, StartRule};
 use calmix_core::smoothing::Smoothing;
 use calmix_core::split::Split;
 use proptest::prelude::*;
@@ -66,29 +66,30 @@ pub(crate) fn methods() -> impl Strategy<Value = Method> {
         (0.0..1.0).prop_map(LambdaSource::Fixed)
     ];
     let starts = prop_oneof![
-        Just(MixStart::At(0)),
-        Just(MixStart::At(2)),
-        Just(MixStart::Ramp { from: 0, to: 3 }),
-        Just(MixStart::Utilisation { level: 0.3, momentum: 0.5, not_before: 1 })
+        Just(StartRule::Step { step: 0 }),
+        Just(StartRule::Share { share: 0.2 }),
+        Just(StartRule::Ramp { share: 0.0, full: 0.3 }),
+        Just(StartRule::Utilisation { level: 0.3, momentum: 0.5, not_before: 1 })
     ];
     let smoothings =
         prop_oneof![Just(Smoothing::None), Just(Smoothing::Uniform(0.1)), Just(Smoothing::OtherClasses(0.2))];
-    let least = prop_oneof![3 => Just(None), 1 => Just(Some(0.7))];
+    let least = prop_oneof![3 => Just(0.0), 1 => Just(0.7)];
     (bases(), pairings, lambdas, starts, smoothings, least, any::<[bool; 5]>()).prop_map(
-        |(base, pairing, source, start, smoothing, min_confidence, [half, same, soft, weighted, bce])| {
+        |(base, pairing, lambda, rule, smoothing, min_confidence, [half, same, soft, weighted, bce])| {
             Method {
-                mixup: Some(Mixup {
+                mixup: Mixup {
                     pairing,
-                    lambda: Lambda { source, at_least_half: half },
-                    start,
+                    lambda,
+                    at_least_half: half,
+                    start: Start { rule },
                     same_source: if same { SameSource::Allowed } else { SameSource::Excluded },
                     pseudo_target: if soft { PseudoTarget::Soft } else { PseudoTarget::Hard },
                     pair_weight: if weighted { PairWeight::Base } else { PairWeight::One },
                     min_confidence,
                     loss: if bce { MixLoss::BinaryCrossEntropy } else { MixLoss::CrossEntropy },
-                }),
+                },
                 smoothing,
-                ..paper(base, 10)
+                ..paper(base)
             }
         },
     )

@@ -150,7 +150,7 @@ impl Case {
             Smoothing::Uniform(epsilon) => epsilon,
             Smoothing::OtherClasses(_) => panic!("PyTorch has no such smoothing"),
         };
-        let binary = method.mixup.is_some_and(|mixup| mixup.loss == MixLoss::BinaryCrossEntropy);
+        let binary = method.mixup().is_some_and(|mixup| mixup.loss == MixLoss::BinaryCrossEntropy);
         let case = json!({
             "architecture": settings.architecture,
             "first_block": settings.first_block,
@@ -162,7 +162,7 @@ impl Case {
             "norm_momentum": settings.norm_momentum,
             "clip": settings.clip,
             "step": settings.step,
-            "undecided": method.base == Base::Supervised && method.mixup.is_none(),
+            "undecided": method.base == Base::Supervised && method.mixup().is_none(),
             "twice": method.base_loss == BaseLoss::Twice,
             "mix_loss": if binary { "binary-cross-entropy" } else { "cross-entropy" },
             "smoothing": smoothing,

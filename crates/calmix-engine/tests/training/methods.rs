@@ -5,7 +5,7 @@ use calmix_core::method::Method;
 use calmix_core::mixup::{Mixup, Pairing};
 use calmix_core::preset;
 use calmix_core::pseudo::{Base, FixMatch, FlexMatch, Mapping, SoftMatch};
-use calmix_core::schedule::MixStart;
+use calmix_core::schedule::Start;
 use calmix_core::smoothing::Smoothing;
 
 /// The first step with mixtures: some steps have to be without.
@@ -28,12 +28,12 @@ pub(crate) fn softmatch() -> Base {
 
 /// CalibrateMix over a base algorithm.
 pub(crate) fn calibratemix(base: Base) -> Method {
-    begun(preset::paper(base, 100))
+    begun(preset::paper(base))
 }
 
 /// The base algorithm alone.
 pub(crate) fn plain(base: Base) -> Method {
-    Method { mixup: None, ..preset::paper(base, 100) }
+    preset::paper(base).without_mixup()
 }
 
 /// What the authors released.
@@ -43,13 +43,12 @@ pub(crate) fn released() -> Method {
 
 /// Another choice of pairs.
 pub(crate) fn paired(method: Method, pairing: Pairing) -> Method {
-    Method { mixup: method.mixup.map(|mixup| Mixup { pairing, ..mixup }), ..method }
+    Method { mixup: Mixup { pairing, ..method.mixup }, ..method }
 }
 
 /// The ablation "mixup all".
 pub(crate) fn all_pairs(method: Method) -> Method {
-    let guidance = method.mixup.as_ref().and_then(|mixup| mixup.pairing.guidance()).copied();
-    paired(method, guidance.map_or(Pairing::Random, Pairing::All))
+    paired(method, method.guidance().copied().map_or(Pairing::Random, Pairing::All))
 }
 
 /// Label smoothing, and an unlabelled loss that counts half as much again.
@@ -58,7 +57,7 @@ pub(crate) fn smoothed(method: Method) -> Method {
 }
 
 fn begun(method: Method) -> Method {
-    Method { mixup: method.mixup.map(|mixup| Mixup { start: MixStart::At(START), ..mixup }), ..method }
+    Method { mixup: Mixup { start: Start::at(START), ..method.mixup }, ..method }
 }
 
 /// Every method, by a name for messages.

@@ -1,14 +1,14 @@
 //! Rules over several keys: values that are valid by themselves and not together.
 
 use calmix_core::method::BaseLoss;
-use calmix_core::pseudo::Statistics;
+use calmix_core::pseudo::{Base, BaseName, SoftMatch, Statistics};
+use calmix_core::schedule::{Start, StartRule};
 use calmix_engine::device::Device;
 use calmix_engine::observe::StepKind;
 use calmix_engine::precision::Precision;
 
 use super::data::Keep;
 use super::engine::OrAuto;
-use super::method::{BaseName, PairingName, StartRule};
 use super::{Preset, Recipe};
 use calmix_run::evaluate::Selection;
 
@@ -26,9 +26,9 @@ pub(super) fn check_rules(recipe: &Recipe) -> Vec<RuleViolation> {
     let ours = [base, labels, mixup, training, judging];
     let mut violations: Vec<RuleViolation> =
         ours.into_iter().flat_map(|rules| rules(recipe)).flatten().collect();
-    // Core and data have messages of their own; they count only where no rule here refuses the recipe.
+    // The message of calmix-data counts only where no rule here refuses the recipe.
     if !violations.iter().any(|violation| matches!(violation, RuleViolation::Error(..))) {
-        violations.extend(below(recipe).into_iter().flatten());
+        violations.extend(augmentation(recipe));
     }
     violations
 }
@@ -43,7 +43,7 @@ fn warning(holds: bool, path: &'static str, why: &str) -> Option<RuleViolation> 
 
 fn base(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
     let Recipe { train, method, preset, .. } = recipe;
-    let (base, rows) = (method.base, u64::from(train.batch) * u64::from(train.ratio));
+    let (base, rows) = (method.base.word(), u64::from(train.batch) * u64::from(train.ratio));
     vec![
         error(
             *preset == Preset::ReleasedCode && base != BaseName::SoftMatch,
@@ -63,8 +63,7 @@ fn base(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             "softmatch takes a variance over the unlabelled images of a batch and would get one; give it two or more",
         ),
         error(
-            base == BaseName::SoftMatch
-                && method.softmatch.statistics == Statistics::Aligned
+            matches!(method.base, Base::SoftMatch(SoftMatch { statistics: Statistics::Aligned, .. }))
                 && train.groups > 1,
             "train.groups",
             "method.softmatch.statistics = \"aligned\" takes its statistics from the aligned rows of one group; take train.groups = 1, or \"raw\"",
@@ -103,15 +102,15 @@ fn labels(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
 
 fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
     let Recipe { train, method, .. } = recipe;
-    let mixup = &method.mixup;
-    if mixup.pairing == PairingName::None {
-        return Vec::new();
-    }
-    let guided = mixup.pairing != PairingName::Random;
-    let begin = mixup.start.begin(train.steps).unwrap_or(0);
+    let Some(mixup) = method.mixup() else { return Vec::new() };
+    let begin = mixup.start.first_step(train.steps).unwrap_or(0);
     let key = match mixup.start.rule {
-        StartRule::Step => "method.mixup.start.step",
+        StartRule::Step { .. } => "method.mixup.start.step",
         _ => "method.mixup.start.share",
+    };
+    let backwards = match mixup.start {
+        Start { rule: StartRule::Ramp { share, full } } if full < share => Some(share),
+        _ => None,
     };
     vec![
         error(
@@ -123,12 +122,12 @@ fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             ),
         ),
         error(
-            mixup.start.rule == StartRule::Ramp && mixup.start.full < mixup.start.share,
+            backwards.is_some(),
             "method.mixup.start.full",
-            &format!("the ramp would end before it begins at {}", mixup.start.share),
+            &format!("the ramp would end before it begins at {}", backwards.unwrap_or_default()),
         ),
         error(
-            guided && train.batch < 2,
+            method.guidance().is_some() && train.batch < 2,
             "train.batch",
             "one labelled image has no easy and no hard half; give it two or more",
         ),
@@ -240,12 +239,8 @@ fn judging(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
     ]
 }
 
-/// What core and data have to say about the values that they are given.
-fn below(recipe: &Recipe) -> [Option<RuleViolation>; 2] {
-    let method = recipe.method().validate().err();
-    let augment = recipe.augment.resolve().check().err();
-    [
-        method.map(|error| RuleViolation::Error("method.base", error.to_string())),
-        augment.map(|error| RuleViolation::Error("augment.size", error.to_string())),
-    ]
+/// What calmix-data says about the augmentation that it is given.
+fn augmentation(recipe: &Recipe) -> Option<RuleViolation> {
+    let error = recipe.augment.resolve().check().err()?;
+    Some(RuleViolation::Error("augment.size", error.to_string()))
 }

@@ -52,7 +52,7 @@ impl StepTraffic {
             _ => None,
         });
         let processes = processes.max(1) as u64;
-        let method = recipe.method();
+        let method = recipe.method;
         let figures = method.loss_terms().len() + 1 + tally_width(&method, classes);
         Self {
             processes,

@@ -14,6 +14,7 @@ use calmix_core::method::{BaseLoss, Method, MethodState};
 use calmix_core::plan::{StepPlan, plan_step};
 use calmix_core::rng::Seed;
 use calmix_core::samples::Samples;
+use calmix_core::schedule::Progress;
 use calmix_data::loader::TrainBatch;
 use calmix_engine::batch as engine_batch;
 use calmix_engine::engine::Engine;
@@ -120,11 +121,12 @@ impl TrainLoop<'_> {
     /// One step: observe, visit, gather, plan, learn, commit.
     fn step(&mut self, batch: &TrainBatch, logs: bool) -> Result<StepResult, TrainError> {
         let (step, method, classes) = (batch.step, self.method, self.data.classes.len());
-        let mixing = method.mix_weight(step, &self.state.method) > 0.0;
+        let at = Progress { step, steps: self.resolved.recipe.train.steps };
+        let mixing = method.mix_weight(at, &self.state.method) > 0.0;
         self.watch.tell(StepPhase::Observe, step);
         let observed = self.state.engine.observe(&method, &lent(batch, &self.partition), mixing)?;
         let TrainState { method: state, samples, .. } = &mut self.state;
-        let visits = ShardVisits::make(samples, &method, state, batch, &observed)?;
+        let visits = ShardVisits::make(samples, &method, state, at, batch, &observed)?;
 
         self.watch.tell(StepPhase::Plan, step);
         let (heartbeat, status) = (self.heartbeat(step)?, BatchStatus::of(batch, observed.is_finite()));
@@ -136,7 +138,7 @@ impl TrainLoop<'_> {
             return self.undo(step, status, not_finite);
         }
         self.state.labelled.visit(&known.labelled_ids, &known.margins)?;
-        let (plans, mut state) = self.plan(&known, step)?;
+        let (plans, mut state) = self.plan(&known, at)?;
         let mut plan = local_plan(&self.layout, &plans, batch, classes)?;
         let pictures = &self.data.pictures;
         let truth = |id| pictures.label(id).ok().flatten();
@@ -152,7 +154,7 @@ impl TrainLoop<'_> {
 
         self.watch.tell(StepPhase::Learn, step);
         let optimiser = &self.resolved.recipe.optimiser;
-        let rate = optimiser.schedule.at(step, self.resolved.recipe.train.steps, optimiser.lr);
+        let rate = optimiser.schedule.at(at, optimiser.lr);
         let output = match self.state.engine.learn(&self.layout.processes, &method, observed, &plan, rate) {
             Err(error @ EngineError::NotFinite { .. }) => return self.undo(step, status, error),
             output => output?,
@@ -166,7 +168,7 @@ impl TrainLoop<'_> {
     }
 
     /// The plan of each group that this process runs shards of, and the state of the method after them.
-    fn plan(&self, known: &Gathered<'_>, step: u64) -> Result<(Vec<StepPlan>, MethodState), TrainError> {
+    fn plan(&self, known: &Gathered<'_>, at: Progress) -> Result<(Vec<StepPlan>, MethodState), TrainError> {
         let seed = Seed(self.resolved.recipe.train.seed);
         let (mut plans, mut after) = (Vec::new(), self.state.method.clone());
         for (membership, rows) in self.layout.memberships().iter().zip(&known.groups) {
@@ -175,7 +177,7 @@ impl TrainLoop<'_> {
             let aum = self.state.labelled.aum(&rows.labelled.ids)?;
             let known = rows.known(aum.as_deref(), &known.sums)?;
             let seed = seed.child(membership.group as u64);
-            plans.push(plan_step(&self.method, &known, &mut after, seed, step)?);
+            plans.push(plan_step(&self.method, &known, &mut after, seed, at)?);
         }
         Ok((plans, after))
     }

@@ -3,6 +3,7 @@
 use calmix_core::method::{Method, MethodState};
 use calmix_core::pseudo::Sums;
 use calmix_core::samples::{Samples, ShardVisit, StateError};
+use calmix_core::schedule::Progress;
 use calmix_data::loader::TrainBatch;
 use calmix_engine::observe::Observed;
 use calmix_engine::partition::ShardRows;
@@ -27,11 +28,12 @@ impl ShardVisits {
         samples: &mut Samples,
         method: &Method,
         state: &MethodState,
+        at: Progress,
         batch: &TrainBatch,
         observed: &Observed,
     ) -> Result<Self, TrainError> {
         let seen = observed.observation()?;
-        let (is_finite, averages) = (observed.is_finite(), method.averages_margins(batch.step, state));
+        let (is_finite, averages) = (observed.is_finite(), method.averages_margins(at, state));
         let mut visits = Self { shards: Vec::new(), sums: Vec::new(), margins: seen.margins() };
         for (n, ShardRows { labelled, unlabelled }) in observed.partition().shards.iter().enumerate() {
             let (x, u) = (seen.labelled.range(labelled.clone()), seen.unlabelled.range(unlabelled.clone()));

@@ -90,7 +90,7 @@ fn the_papers_numbers() {
         );
         assert_eq!((recipe.augment.size, recipe.selection), (size, Selection::Last), "{name}");
         let threshold = if count == 1000 { 0.7 } else { 0.95 };
-        assert_eq!(recipe.method(), paper(Base::FixMatch(FixMatch { threshold }), 1 << 20), "{name}");
+        assert_eq!(recipe.method, paper(Base::FixMatch(FixMatch { threshold })), "{name}");
         let plan = labels.plan();
         let rule = if count == 1000 { Rule::Fraction { share: 0.1 } } else { Rule::PerClass { labels: 4 } };
         assert_eq!((plan.rule, plan.include_labelled, plan.validation), (rule, true, 0.0), "{name}");
@@ -115,7 +115,7 @@ fn the_preset_paper_is_that_of_core() {
         ] {
             let recipe =
                 set(&[&format!("method.base={word}"), &format!("train.steps={steps}")]).unwrap().recipe;
-            assert_eq!(recipe.method(), paper(base, steps), "{word} {steps}");
+            assert_eq!(recipe.method, paper(base), "{word} {steps}");
         }
     }
 }
@@ -123,7 +123,7 @@ fn the_preset_paper_is_that_of_core() {
 #[test]
 fn the_preset_released_code_is_that_of_core() {
     let recipe = recipe("cifar10-released-code");
-    assert_eq!(recipe.method(), released_code());
+    assert_eq!(recipe.method, released_code());
     assert_eq!(recipe.method.base_loss, BaseLoss::Twice);
     assert_eq!(
         (recipe.network.block, recipe.train.precision),
@@ -169,7 +169,7 @@ fn recipes_for_a_cpu() {
     for (recipe, base) in [(fashion, fixmatch), (cifar, fixmatch), (folder, softmatch)] {
         let evaluations = recipe.train.steps / recipe.evaluate.every;
         assert_eq!(evaluations, u64::from(recipe.evaluate.window));
-        assert_eq!(recipe.method(), paper(base, recipe.train.steps));
+        assert_eq!(recipe.method, paper(base));
         assert_eq!((recipe.ema.decay, recipe.network.norm_momentum), (0.99, 0.01));
         assert_eq!(recipe.train.step, StepKind::Lean);
     }

@@ -57,7 +57,7 @@ fn a_preset_lies_between_recipe_and_file() {
     assert_eq!(resolved.recipe.optimiser.lr, 0.5);
     assert_eq!(resolved.origin("optimiser.weight_decay").to_string(), "recipe cifar10, line 42");
     let by_argument = set(&["preset=released-code"]).unwrap();
-    assert_eq!(by_argument.recipe.method(), calmix_core::preset::released_code());
+    assert_eq!(by_argument.recipe.method, calmix_core::preset::released_code());
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn the_environment_is_read_by_name() {
         ("PATH", "/bin"),
     ])
     .unwrap();
-    assert_eq!(resolved.recipe.method.mixup.guidance.dissimilar, Dissimilar::Fraction(0.1));
+    assert_eq!(resolved.recipe.method.guidance().unwrap().dissimilar, Dissimilar::Fraction(0.1));
     assert_eq!(resolved.recipe.selection.name(), "median");
     assert_eq!(resolved.recipe.labels.from, ["train", "extra"]);
     let error = read(&[("CALMIX_TRAIN__STPES", "1")]).unwrap_err().to_string();

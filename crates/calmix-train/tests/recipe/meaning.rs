@@ -5,7 +5,7 @@ use std::path::Path;
 use calmix_core::margin::Averaging;
 use calmix_core::mixup::{LambdaSource, Mixup, Pairing};
 use calmix_core::pair::Dissimilar;
-use calmix_core::schedule::MixStart;
+use calmix_core::schedule::StartRule;
 use calmix_core::smoothing::Smoothing;
 use calmix_core::split::Split;
 use calmix_data::loader::OnCorrupt;
@@ -70,28 +70,28 @@ fn mixup() {
     let mixup = |settings: &[&str]| -> Mixup {
         let settings: Vec<_> = settings.iter().map(|setting| format!("method.mixup.{setting}")).collect();
         let settings: Vec<_> = settings.iter().map(String::as_str).chain(["train.steps=1000"]).collect();
-        set(&settings).unwrap().recipe.method().mixup.unwrap()
+        set(&settings).unwrap().recipe.method.mixup
     };
     let guidance = |settings: &[&str]| *mixup(settings).pairing.guidance().unwrap();
     assert_eq!(mixup(&["pairing=random"]).pairing, Pairing::Random);
     assert!(matches!(mixup(&["pairing=all"]).pairing, Pairing::All(_)));
-    assert!(set(&["method.mixup.pairing=none"]).unwrap().recipe.method().mixup.is_none());
+    assert!(set(&["method.mixup.pairing=none"]).unwrap().recipe.method.mixup().is_none());
 
-    let source = |settings: &[&str]| mixup(settings).lambda.source;
+    let source = |settings: &[&str]| mixup(settings).lambda;
     assert_eq!(source(&["alpha=0.2"]), LambdaSource::BetaPerGroup(0.2));
     assert_eq!(source(&["alpha=0.2", "lambda=beta-per-sample"]), LambdaSource::BetaPerSample(0.2));
     assert_eq!(source(&["gamma=0.2", "lambda=fixed"]), LambdaSource::Fixed(0.2));
-    assert!(mixup(&["at_least_half=true"]).lambda.at_least_half);
-    assert_eq!(mixup(&["min_confidence=0.5"]).min_confidence, Some(0.5));
-    assert_eq!(mixup(&[]).min_confidence, None);
+    assert!(mixup(&["at_least_half=true"]).at_least_half);
+    assert_eq!(mixup(&["min_confidence=0.5"]).min_confidence, 0.5);
+    assert_eq!(mixup(&[]).min_confidence, 0.0);
 
-    let start = |settings: &[&str]| mixup(settings).start;
-    assert_eq!(start(&["start.share=0.25"]), MixStart::At(250));
-    assert_eq!(start(&["start.rule=step", "start.step=7"]), MixStart::At(7));
+    let start = |settings: &[&str]| mixup(settings).start.rule;
+    assert_eq!(start(&["start.share=0.25"]), StartRule::Share { share: 0.25 });
+    assert_eq!(start(&["start.rule=step", "start.step=7"]), StartRule::Step { step: 7 });
     let ramp = ["start.rule=ramp", "start.share=0.1", "start.full=0.5"];
-    assert_eq!(start(&ramp), MixStart::Ramp { from: 100, to: 500 });
+    assert_eq!(start(&ramp), StartRule::Ramp { share: 0.1, full: 0.5 });
     let level = ["start.rule=utilisation", "start.level=0.6", "start.momentum=0.9", "start.not_before=3"];
-    assert_eq!(start(&level), MixStart::Utilisation { level: 0.6, momentum: 0.9, not_before: 3 });
+    assert_eq!(start(&level), StartRule::Utilisation { level: 0.6, momentum: 0.9, not_before: 3 });
 
     let split = |settings: &[&str]| guidance(settings).split;
     assert_eq!(split(&["guidance.split=median"]), Split::Median);
@@ -107,7 +107,7 @@ fn mixup() {
 
 #[test]
 fn smoothing_and_loading() {
-    let smoothing = |word| set(&[word, "method.epsilon=0.2"]).unwrap().recipe.method().smoothing;
+    let smoothing = |word| set(&[word, "method.epsilon=0.2"]).unwrap().recipe.method.smoothing;
     assert_eq!(smoothing("method.smoothing=none"), Smoothing::None);
     assert_eq!(smoothing("method.smoothing=uniform"), Smoothing::Uniform(0.2));
     assert_eq!(smoothing("method.smoothing=other-classes"), Smoothing::OtherClasses(0.2));
