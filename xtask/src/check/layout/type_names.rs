@@ -11,8 +11,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("Cutout", SECTION),
     ("Frame", SECTION),
     ("Geometry", SECTION),
-    ("Method", SECTION),
-    ("Mixup", SECTION),
     ("RandAugment", SECTION),
 ];
 
