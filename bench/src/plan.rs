@@ -8,7 +8,7 @@ use calmix_core::planner::Planner;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FixMatch, FlexMatch, SoftMatch};
 use calmix_core::rng::{Domain, Seed, Stream};
-use calmix_core::schedule::{Progress, Start};
+use calmix_core::schedule::{RunStep, Start};
 
 /// Steps in a repetition.
 const STEPS: usize = 20;
@@ -51,7 +51,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Vec<StepPl
             unlabelled: rows(&u_ids, &u, classes, width)?,
         };
         step += 1;
-        let planned = planner.plan(&seen, &u_ids, Progress { step, steps: 1 << 20 })?;
+        let planned = planner.plan(&seen, &u_ids, RunStep { step, steps: 1 << 20 })?;
         Ok(planner.commit(planned))
     };
     Ok(move || (0..STEPS).map(|_| plan()).collect())

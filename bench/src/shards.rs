@@ -8,7 +8,7 @@ use calmix_core::planner::Planner;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FixMatch};
 use calmix_core::rng::{Domain, Seed};
-use calmix_core::schedule::{Progress, Start};
+use calmix_core::schedule::{RunStep, Start};
 use calmix_dist::ProcessGroup;
 use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 use calmix_engine::device::set_threads;
@@ -74,7 +74,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<f64> + use
                 let mut planner = Planner::new(method, CLASSES, &ids, ROWS[1], SEED);
                 let slots: Vec<u64> = (0..ROWS[1] as u64).collect();
                 let local =
-                    LocalPlan::from(planner.plan(&first, &slots, Progress { step: 0, steps: 1 })?.plan);
+                    LocalPlan::from(planner.plan(&first, &slots, RunStep { step: 0, steps: 1 })?.plan);
                 plan = Some(copies(&local, shards));
             }
             let plan = plan.as_ref().context("no plan")?;

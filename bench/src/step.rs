@@ -14,7 +14,7 @@ use calmix_core::planner::Planner;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, SoftMatch};
 use calmix_core::rng::Seed;
-use calmix_core::schedule::{Progress, Start};
+use calmix_core::schedule::{RunStep, Start};
 use calmix_data::loader::TrainBatch;
 use calmix_dist::ProcessGroup;
 use calmix_engine::batch::{self, LabelledRows, UnlabelledRows};
@@ -67,7 +67,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f64>>> 
                 let planned = planner.plan(
                     &observed.observation()?,
                     &batch.unlabelled.slots,
-                    Progress { step: batch.step, steps: STEPS },
+                    RunStep { step: batch.step, steps: STEPS },
                 )?;
                 let plan = planner.commit(planned).into();
                 total += engine.learn(&processes, &method, observed, &plan, LEARNING_RATE)?.total;
@@ -88,7 +88,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f64>>> 
                 let planned = planner.plan(
                     &observed.observation()?,
                     &batch.unlabelled.slots,
-                    Progress { step: batch.step, steps: STEPS },
+                    RunStep { step: batch.step, steps: STEPS },
                 )?;
                 made = Some(planner.commit(planned).into());
             }

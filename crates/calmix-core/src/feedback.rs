@@ -111,7 +111,7 @@ mod tests {
     use crate::mixup::Pairing;
     use crate::preset::paper;
     use crate::pseudo::FlexMatch;
-    use crate::schedule::{Progress, StartRule};
+    use crate::schedule::{RunStep, StartRule};
 
     #[test]
     fn feedback_travels_as_numbers() {
@@ -135,7 +135,7 @@ mod tests {
         method.mixup.start.rule = StartRule::Utilisation { level: 0.5, momentum: 0.9, not_before: 0 };
         let split = Split::Running { quantile: 0.5, momentum: 0.9 };
         method.mixup.pairing = Pairing::CalibrateMix(Guidance { split, ..Guidance::default() });
-        let at = |step| Progress { step, steps: 10 };
+        let at = |step| RunStep { step, steps: 10 };
         let mut state = method.initial_state(2, 10);
         assert_eq!(method.mix_weight(at(0), &state), 0.0);
         let feedback = Feedback {

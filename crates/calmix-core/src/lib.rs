@@ -11,7 +11,7 @@
 //! use calmix_core::preset::paper;
 //! use calmix_core::pseudo::{Base, FixMatch};
 //! use calmix_core::rng::Seed;
-//! use calmix_core::schedule::{Progress, Start};
+//! use calmix_core::schedule::{RunStep, Start};
 //!
 //! // CalibrateMix over FixMatch as the paper defines it, but without its warm-up.
 //! let mut method = paper(Base::FixMatch(FixMatch::default()));
@@ -31,7 +31,7 @@
 //!         features: Matrix::new(&fu, 4, 2)?,
 //!     },
 //! };
-//! let planned = planner.plan(&seen, &[0, 1, 2, 3], Progress { step: 0, steps: 1 << 20 })?;
+//! let planned = planner.plan(&seen, &[0, 1, 2, 3], RunStep { step: 0, steps: 1 << 20 })?;
 //! let plan = planner.commit(planned);
 //! assert_eq!(plan.pseudo.labels, [0, 1, 1, 0]);
 //! assert_eq!(plan.pseudo.weights, [1.0, 0.0, 0.0, 0.0]); // only the first is sure enough

@@ -6,7 +6,7 @@ use crate::loss::{LossKind, LossTerm};
 use crate::mixup::{ApmFrom, Guidance, Mixup, Pairing, PairingName};
 use crate::pair::Space;
 use crate::pseudo::{Base, BaseName, BaseState};
-use crate::schedule::{Progress, Utilisation};
+use crate::schedule::{RunStep, Utilisation};
 use crate::settings::limit::from;
 use crate::settings::{choice, section};
 use crate::smoothing::Smoothing;
@@ -96,12 +96,12 @@ impl Method {
     }
 
     /// The weight of the mixup term at a step, in [0, 1]: zero where there is none, or not yet.
-    pub fn mix_weight(&self, at: Progress, state: &MethodState) -> f64 {
+    pub fn mix_weight(&self, at: RunStep, state: &MethodState) -> f64 {
         self.mixup().map_or(0.0, |mixup| mixup.start.weight(at, &state.utilisation))
     }
 
     /// Whether pseudo-margins are averaged at a step.
-    pub fn averages_margins(&self, at: Progress, state: &MethodState) -> bool {
+    pub fn averages_margins(&self, at: RunStep, state: &MethodState) -> bool {
         self.guidance().is_some_and(|guidance| match guidance.apm_from {
             ApmFrom::FirstStep => true,
             ApmFrom::MixStart => self.mix_weight(at, state) > 0.0,

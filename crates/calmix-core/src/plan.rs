@@ -14,7 +14,7 @@ use crate::pair::{Candidate, PairRule, SameSource};
 use crate::pseudo::PseudoLabels;
 use crate::rng::{Domain, Seed};
 use crate::samples::StateError;
-use crate::schedule::Progress;
+use crate::schedule::RunStep;
 use crate::split::Halves;
 
 /// Everything the update needs.
@@ -109,7 +109,7 @@ pub fn plan_step(
     known: &Known<'_>,
     state: &mut MethodState,
     seed: Seed,
-    at: Progress,
+    at: RunStep,
 ) -> Result<StepPlan, PlanError> {
     known.check()?;
     let seen = &known.seen;

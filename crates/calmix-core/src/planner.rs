@@ -11,7 +11,7 @@ use crate::plan::{PlanError, StepPlan, plan_step};
 use crate::pseudo::{PseudoLabels, Sums};
 use crate::rng::Seed;
 use crate::samples::{Samples, ShardVisit};
-use crate::schedule::Progress;
+use crate::schedule::RunStep;
 
 /// A method with its state.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,12 +55,7 @@ impl Planner {
     ///
     /// # Errors
     /// As [`plan_step`], and if a sample is unknown; nothing is remembered then.
-    pub fn plan(
-        &mut self,
-        seen: &Observation<'_>,
-        slots: &[u64],
-        at: Progress,
-    ) -> Result<Planned, PlanError> {
+    pub fn plan(&mut self, seen: &Observation<'_>, slots: &[u64], at: RunStep) -> Result<Planned, PlanError> {
         let planned = self.visit_and_plan(seen, slots, at);
         if planned.is_err() {
             self.undo();
@@ -72,7 +67,7 @@ impl Planner {
         &mut self,
         seen: &Observation<'_>,
         slots: &[u64],
-        at: Progress,
+        at: RunStep,
     ) -> Result<Planned, PlanError> {
         seen.check()?;
         let Self { method, labelled, samples, seed, .. } = self;

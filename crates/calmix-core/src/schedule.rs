@@ -18,7 +18,7 @@ choice! {
 
 impl LearningRate {
     /// The learning rate at a step, from the initial one.
-    pub fn at(self, at: Progress, initial: f64) -> f64 {
+    pub fn at(self, at: RunStep, initial: f64) -> f64 {
         match self {
             Self::Constant => initial,
             Self::Cosine => {
@@ -78,7 +78,7 @@ rule! {
 
 /// Where a run is: before its step `step`, of `steps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct RunStep {
     /// The step, from zero.
     pub step: u64,
     /// The length of the run.
@@ -97,7 +97,7 @@ pub struct Utilisation {
     pub passed: bool,
 }
 
-impl Progress {
+impl RunStep {
     /// The step at a share of the run, rounded half up.
     fn step_at(self, share: f64) -> u64 {
         (self.steps as f64 * share + 0.5).floor() as u64
@@ -111,7 +111,7 @@ impl Start {
     }
 
     /// The weight of the mixup term at a step, in [0, 1], by what earlier steps left in `utilisation`.
-    pub fn weight(self, at: Progress, utilisation: &Utilisation) -> f64 {
+    pub fn weight(self, at: RunStep, utilisation: &Utilisation) -> f64 {
         let full = match self.rule {
             StartRule::Share { share } => at.step >= at.step_at(share),
             StartRule::Step { step } => at.step >= step,
@@ -130,7 +130,7 @@ impl Start {
 
     /// The first step at which the term counts in a run of `steps`, where that does not depend on the run.
     pub fn first_step(self, steps: u64) -> Option<u64> {
-        let run = Progress { step: 0, steps };
+        let run = RunStep { step: 0, steps };
         match self.rule {
             StartRule::Share { share } => Some(run.step_at(share)),
             StartRule::Step { step } => Some(step),
@@ -160,16 +160,16 @@ mod tests {
     fn cosine_of_seven_sixteenths() {
         let expected = [0.03, 0.028_246_32, 0.023_190_31, 0.015_423_08, 0.005_852_71];
         for (quarter, expected) in expected.into_iter().enumerate() {
-            let at = Progress { step: quarter as u64 * 256, steps: 1024 };
+            let at = RunStep { step: quarter as u64 * 256, steps: 1024 };
             let lr = LearningRate::Cosine.at(at, 0.03);
             assert!((lr - expected).abs() < 5e-9, "{lr} is not {expected}");
         }
-        assert_eq!(LearningRate::Constant.at(Progress { step: 9, steps: 10 }, 0.03), 0.03);
-        assert!(LearningRate::Cosine.at(Progress { step: 0, steps: 0 }, 0.03).is_finite());
+        assert_eq!(LearningRate::Constant.at(RunStep { step: 9, steps: 10 }, 0.03), 0.03);
+        assert!(LearningRate::Cosine.at(RunStep { step: 0, steps: 0 }, 0.03).is_finite());
     }
 
     fn weight(rule: StartRule, step: u64, steps: u64) -> f64 {
-        Start { rule }.weight(Progress { step, steps }, &Utilisation::default())
+        Start { rule }.weight(RunStep { step, steps }, &Utilisation::default())
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
             .iter()
             .zip(0..)
             .map(|(&u, step)| {
-                let weight = start.weight(Progress { step, steps: 7 }, &seen);
+                let weight = start.weight(RunStep { step, steps: 7 }, &seen);
                 start.take_in(step, u, &mut seen);
                 weight
             })

@@ -14,7 +14,7 @@ use calmix_core::pseudo::{
     Statistics, Sums,
 };
 use calmix_core::rng::{Domain, Seed, Stream};
-use calmix_core::schedule::{Progress, Start};
+use calmix_core::schedule::{RunStep, Start};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -106,7 +106,7 @@ fn flexmatch_masks_counts_and_thresholds() {
             let rows = |ids, logits, features| Rows { ids, logits, features };
             let labelled = rows(&[], z.range(0..0), none.range(0..0));
             let seen = Observation { labelled, labels: &[], unlabelled: rows(&ids, z, none) };
-            let planned = planner.plan(&seen, &ids, Progress { step: 0, steps: 10 }).unwrap();
+            let planned = planner.plan(&seen, &ids, RunStep { step: 0, steps: 10 }).unwrap();
             let pseudo = planner.commit(planned).pseudo;
             masks.extend(pseudo.weights.iter().map(|&w| if w == 1.0 { '1' } else { '0' }));
         }
@@ -205,7 +205,7 @@ fn whole_plans() {
                 labels: &y,
                 unlabelled: rows(&u_ids, &zu, &fu, unlabelled),
             };
-            let planned = planner.plan(&seen, &u_ids, Progress { step, steps: 1000 }).unwrap();
+            let planned = planner.plan(&seen, &u_ids, RunStep { step, steps: 1000 }).unwrap();
             last = Some(planner.commit(planned));
         }
         let mixes = last.unwrap().mixes;

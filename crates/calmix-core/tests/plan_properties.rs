@@ -20,15 +20,15 @@ use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, BaseState, FixMatch, FlexMatch, SoftMatch};
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::samples::{Samples, StateError};
-use calmix_core::schedule::{Progress, Start};
+use calmix_core::schedule::{RunStep, Start};
 use proptest::prelude::*;
 
 use batch::{Batch, SAMPLES, Values};
 use methods::methods;
 
 /// A step of a short run.
-fn at(step: u64) -> Progress {
-    Progress { step, steps: 10 }
+fn at(step: u64) -> RunStep {
+    RunStep { step, steps: 10 }
 }
 
 fn planner(method: Method, classes: usize) -> Planner {

@@ -10,7 +10,7 @@
 //! use calmix_core::preset;
 //! use calmix_core::pseudo::{Base, FixMatch};
 //! use calmix_core::rng::Seed;
-//! use calmix_core::schedule::Progress;
+//! use calmix_core::schedule::RunStep;
 //! use calmix_dist::ProcessGroup;
 //! use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 //! use calmix_engine::device::Device;
@@ -50,7 +50,7 @@
 //!     partition: &Partition::whole(3, 4),
 //! };
 //! let observed = engine.observe(&method, &batch, false)?;
-//! let planned = planner.plan(&observed.observation()?, &[0, 1, 2, 3], Progress { step: 0, steps: 1_000 })?;
+//! let planned = planner.plan(&observed.observation()?, &[0, 1, 2, 3], RunStep { step: 0, steps: 1_000 })?;
 //! let plan = planner.commit(planned);
 //! let output = engine.learn(&ProcessGroup::alone(), &method, observed, &plan.into(), 0.03)?;
 //! assert!(output.total > 0.0);

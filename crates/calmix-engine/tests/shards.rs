@@ -12,7 +12,7 @@ use calmix_core::method::Method;
 use calmix_core::planner::Planner;
 use calmix_core::pseudo::{Base, PseudoLabels};
 use calmix_core::rng::Seed;
-use calmix_core::schedule::Progress;
+use calmix_core::schedule::RunStep;
 use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 use calmix_engine::device::set_threads;
 use calmix_engine::engine::{Engine, EngineSnapshot, Settings};
@@ -89,7 +89,7 @@ fn the_mean_of_a_group_and_its_twin_is_the_group() {
         let planned = planner.plan(
             &observed.observation().expect("rows"),
             &views.unlabelled_ids,
-            Progress { step: 50, steps: 100 },
+            RunStep { step: 50, steps: 100 },
         );
         let plan = LocalPlan::from(planned.expect("a plan").plan);
         assert!(!plan.shards[0].mixes.is_empty(), "the mixup is on");

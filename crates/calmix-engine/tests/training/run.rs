@@ -7,7 +7,7 @@ use calmix_core::plan::StepPlan;
 use calmix_core::planner::Planner;
 use calmix_core::pseudo::PseudoLabels;
 use calmix_core::rng::{Domain, Seed};
-use calmix_core::schedule::{LearningRate, Progress};
+use calmix_core::schedule::{LearningRate, RunStep};
 use calmix_dist::ProcessGroup;
 use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 use calmix_engine::device::Device;
@@ -165,7 +165,7 @@ impl Run {
         let Self { engine, planner, step, rows } = self;
         let method = planner.method;
         let views = Views::at(*step, *rows, engine.settings());
-        let at = Progress { step: *step, steps: 100 };
+        let at = RunStep { step: *step, steps: 100 };
         let rate = LearningRate::Cosine.at(at, RATE);
         let mixing = method.mix_weight(at, &planner.state) > 0.0;
         let mut observed = engine.observe(&method, &views.batch(), mixing)?;

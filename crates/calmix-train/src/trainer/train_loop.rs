@@ -14,7 +14,7 @@ use calmix_core::method::{BaseLoss, Method, MethodState};
 use calmix_core::plan::{StepPlan, plan_step};
 use calmix_core::rng::Seed;
 use calmix_core::samples::Samples;
-use calmix_core::schedule::Progress;
+use calmix_core::schedule::RunStep;
 use calmix_data::loader::TrainBatch;
 use calmix_engine::batch as engine_batch;
 use calmix_engine::engine::Engine;
@@ -121,7 +121,7 @@ impl TrainLoop<'_> {
     /// One step: observe, visit, gather, plan, learn, commit.
     fn step(&mut self, batch: &TrainBatch, logs: bool) -> Result<StepResult, TrainError> {
         let (step, method, classes) = (batch.step, self.method, self.data.classes.len());
-        let at = Progress { step, steps: self.resolved.recipe.train.steps };
+        let at = RunStep { step, steps: self.resolved.recipe.train.steps };
         let mixing = method.mix_weight(at, &self.state.method) > 0.0;
         self.watch.tell(StepPhase::Observe, step);
         let observed = self.state.engine.observe(&method, &lent(batch, &self.partition), mixing)?;
@@ -168,7 +168,7 @@ impl TrainLoop<'_> {
     }
 
     /// The plan of each group that this process runs shards of, and the state of the method after them.
-    fn plan(&self, known: &Gathered<'_>, at: Progress) -> Result<(Vec<StepPlan>, MethodState), TrainError> {
+    fn plan(&self, known: &Gathered<'_>, at: RunStep) -> Result<(Vec<StepPlan>, MethodState), TrainError> {
         let seed = Seed(self.resolved.recipe.train.seed);
         let (mut plans, mut after) = (Vec::new(), self.state.method.clone());
         for (membership, rows) in self.layout.memberships().iter().zip(&known.groups) {

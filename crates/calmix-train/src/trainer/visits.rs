@@ -3,7 +3,7 @@
 use calmix_core::method::{Method, MethodState};
 use calmix_core::pseudo::Sums;
 use calmix_core::samples::{Samples, ShardVisit, StateError};
-use calmix_core::schedule::Progress;
+use calmix_core::schedule::RunStep;
 use calmix_data::loader::TrainBatch;
 use calmix_engine::observe::Observed;
 use calmix_engine::partition::ShardRows;
@@ -28,7 +28,7 @@ impl ShardVisits {
         samples: &mut Samples,
         method: &Method,
         state: &MethodState,
-        at: Progress,
+        at: RunStep,
         batch: &TrainBatch,
         observed: &Observed,
     ) -> Result<Self, TrainError> {
