@@ -5,6 +5,7 @@
 
 use crate::margin::LabelledMargins;
 use crate::method::Method;
+use crate::mixup::Guidance;
 use crate::samples::StateError;
 
 /// The labelled samples of a run.
@@ -12,15 +13,15 @@ use crate::samples::StateError;
 pub struct LabelledSamples {
     /// AUM, where pairs are guided by difficulty.
     pub margins: Option<LabelledMargins>,
-    /// What the visits of this step replaced, oldest first: the sum of a sample's margins, and its visits.
+    /// What the visits of this step replaced, oldest first: the average of a sample's margins, and its visits.
     undo: Vec<(u64, (f64, u32))>,
 }
 
 impl LabelledSamples {
     /// Before the first step.
     pub fn new(method: &Method, ids: &[u64]) -> Self {
-        let guided = method.similarity_space().is_some();
-        Self { margins: guided.then(|| LabelledMargins::new(ids)), undo: Vec::new() }
+        let store = |guidance: &Guidance| LabelledMargins::new(guidance.averaging, ids);
+        Self { margins: method.guidance().map(store), undo: Vec::new() }
     }
 
     /// Takes in the margins of the labelled rows of all groups, in the order of groups, shards and rows.

@@ -37,14 +37,14 @@ fn top_two(logits: &[f32]) -> (usize, f64, f64) {
 }
 
 rule! {
-    /// How a sample's pseudo-margins are averaged over its visits.
+    /// How a sample's margins are averaged over its visits: AUM and APM alike.
     ///
     /// Both rules have the form `A ← A + w(t)·(PM − A)`, where t counts the earlier visits of *this sample*.
     Averaging {
-        /// The paper's Eq. 5, with δ.
+        /// A mean over all visits: the paper's.
         ///
-        /// `w = δ/(1 + t)`, "we set the smoothing parameter δ = 0.997": a mean over all visits with a slight
-        /// preference for old ones.
+        /// AUM is the plain mean, `w = 1/(1 + t)`. APM follows Eq. 5, `w = δ/(1 + t)`, "we set the smoothing parameter
+        /// δ = 0.997": a slight preference for old visits.
         Cumulative { delta: f64 } = "cumulative",
         /// A true exponential average with ρ: early margins fade.
         ///
@@ -53,7 +53,7 @@ rule! {
     }
     AveragingKeys {
         averaging: AveragingWord = Cumulative;
-        /// δ of the cumulative average.
+        /// δ of the cumulative average; AUM has none.
         delta: f64 = 0.997, SOME_SHARE;
         /// ρ: how much of the exponential average each visit keeps.
         rho: f64 = 0.9, KEPT;
@@ -61,12 +61,20 @@ rule! {
 }
 
 impl Averaging {
-    /// The weight w of a visit that follows `visits` earlier ones.
+    /// The weight w of a visit that follows `visits` earlier ones, for APM.
     pub fn step_size(self, visits: u32) -> f64 {
         let nth = f64::from(visits) + 1.0;
         match self {
             Self::Cumulative { delta } => delta / nth,
             Self::Exponential { rho } => (1.0 - rho) / (1.0 - libm::pow(rho, nth)),
+        }
+    }
+
+    /// The same for AUM, whose definition has no δ.
+    pub fn aum_step_size(self, visits: u32) -> f64 {
+        match self {
+            Self::Cumulative { .. } => 1.0 / (f64::from(visits) + 1.0),
+            Self::Exponential { .. } => self.step_size(visits),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::loss::{LossKind, LossTerm};
+use crate::loss::{LogitPenalty, LossKind, LossTerm};
 use crate::mixup::{ApmFrom, Guidance, Mixup, Pairing, PairingName};
 use crate::pair::Space;
 use crate::pseudo::{Base, BaseName, BaseState};
@@ -20,13 +20,16 @@ section! {
         /// The algorithm underneath.
         fixed base: Base;
         /// λ_U: the weight of the unlabelled loss.
-        #[when(base is not BaseName::Supervised)]
+        #[when(base is not BaseName::Supervised | BaseName::SupervisedPseudoMixup)]
         fixed unlabelled_weight: f64 = 1.0, from(0.0);
         /// How often the base loss counts while the mixup term is on.
         #[when(mixup.pairing is not PairingName::None)]
         fixed base_loss: BaseLoss = BaseLoss::Once;
         /// How all targets are smoothed: labelled, pseudo-labelled and mixed.
         fixed smoothing: Smoothing;
+        /// The penalty on logit distances.
+        #[when(base is not BaseName::Supervised | BaseName::SupervisedPseudoMixup)]
+        part logit_penalty: LogitPenalty;
         /// The mixup term.
         #[when(mixup.pairing is not PairingName::None)]
         part mixup: Mixup;
@@ -88,11 +91,23 @@ impl Method {
         self.mixup.pairing.guidance()
     }
 
-    /// The terms of the loss: `L_L + λ_U·L_U`, and L_mix where there is a mixup.
+    /// The terms of the loss: `L_L + λ_U·L_U`, further ones of the base algorithm, the penalty, and L_mix where there
+    /// is a mixup.
     pub fn loss_terms(&self) -> Vec<LossTerm> {
         let base = [(LossKind::Labelled, 1.0), (LossKind::Unlabelled, self.unlabelled_weight)];
-        let mixup = self.mixup().map(|mixup| (LossKind::Mixup(mixup.loss), 1.0));
-        base.into_iter().chain(mixup).map(|(kind, weight)| LossTerm { kind, weight }).collect()
+        let fairness = match self.base {
+            Base::FreeMatch(rule) => Some((LossKind::Fairness, rule.fairness)),
+            _ => None,
+        };
+        let LogitPenalty { weight, margin } = self.logit_penalty;
+        let distance = (weight > 0.0).then_some((LossKind::LogitDistance { margin }, weight));
+        let mixup = self.mixup().map(|mixup| (LossKind::Mixup(mixup.loss), mixup.weight));
+        base.into_iter()
+            .chain(fairness)
+            .chain(distance)
+            .chain(mixup)
+            .map(|(kind, weight)| LossTerm { kind, weight })
+            .collect()
     }
 
     /// The weight of the mixup term at a step, in [0, 1]: zero where there is none, or not yet.

@@ -6,7 +6,7 @@ use crate::margin::Averaging;
 use crate::pair::{Dissimilar, DissimilarWord, SameSource, Space};
 use crate::rng::{Domain, Seed};
 use crate::schedule::Start;
-use crate::settings::limit::{SHARE, from};
+use crate::settings::limit::{ANY, SHARE, from};
 use crate::settings::{choice, rule, section};
 use crate::split::Split;
 
@@ -25,6 +25,8 @@ section! {
         fixed same_source: SameSource = SameSource::Excluded;
         /// What a pseudo-labelled image contributes to the target.
         fixed pseudo_target: PseudoTarget = PseudoTarget::Hard;
+        /// The weight of the mixup loss beside the others; 1 in the paper.
+        fixed weight: f64 = 1.0, from(0.0);
         /// What a pair weighs.
         fixed pair_weight: PairWeight = PairWeight::One;
         /// The confidence that a pseudo-labelled image needs to take part; 0 for none, as in Algorithm 1.
@@ -50,24 +52,41 @@ rule! {
         /// The ablation "mixup all": easy and hard of both kinds, in four groups.
         ///
         /// LE+LH, LE+UH, LH+UE and UE+UH.
-        All(guidance: Guidance) = "all",
+        All { guidance: Guidance, anchors: Anchors } = "all",
         /// Two images of the combined pool of labelled and unlabelled ones, at random.
         ///
         /// "We randomly pair two samples from the combined pool of labeled and unlabeled data": as many pairs as
-        /// there are labelled rows.
+        /// there are labelled rows. The paper does not say when random mixup begins; here `start` says it, as for guided
+        /// pairs.
         Random = "random",
     }
     PairingKeys {
         pairing: PairingName = CalibrateMix;
         /// How difficulty and dissimilarity choose the pairs.
         guidance: Guidance;
+        /// How many images of mixup all's four groups are mixed.
+        anchors: Anchors = Anchors::Batch, ANY;
+    }
+}
+
+choice! {
+    /// How many rows of each group of the ablation "mixup all" are anchors, which get a partner.
+    Anchors {
+        /// A quarter of the labelled batch in each group: as many mixtures as labelled images, as in the paper.
+        ///
+        /// They are drawn at random, anew in each step.
+        Batch = "batch",
+        /// Every row of a group: 320 mixtures of 64 labelled and 448 unlabelled images.
+        ///
+        /// Seven in ten of them mix two pseudo-labelled images.
+        Every = "every",
     }
 }
 
 section! {
     /// How difficulty and dissimilarity choose the pairs.
     Guidance {
-        /// How pseudo-margins are averaged over the visits of a sample.
+        /// How margins are averaged over the visits of a sample.
         fixed averaging: Averaging;
         /// Since when they are averaged.
         fixed apm_from: ApmFrom = ApmFrom::FirstStep;
@@ -127,6 +146,10 @@ choice! {
         ///
         /// Beyond the paper.
         Soft = "soft",
+        /// One-hot to the share that the base algorithm trusts the label, its probabilities for the rest.
+        ///
+        /// `w·ŷ + (1 − w)·p`, where w is the weight of the row in the unlabelled loss. Beyond the paper.
+        Blended = "blended",
     }
 }
 
@@ -208,7 +231,7 @@ impl Pairing {
     /// What guides the pairs, if anything does.
     pub fn guidance(&self) -> Option<&Guidance> {
         match self {
-            Self::CalibrateMix(guidance) | Self::All(guidance) => Some(guidance),
+            Self::CalibrateMix(guidance) | Self::All { guidance, .. } => Some(guidance),
             Self::None | Self::Random => None,
         }
     }

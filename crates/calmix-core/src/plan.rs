@@ -8,11 +8,11 @@ use std::{error, fmt};
 use crate::feedback::{Feedback, Total};
 use crate::method::{Method, MethodState};
 use crate::mixup::mixer::Mixer;
-use crate::mixup::{Mix, Pairing, Row};
+use crate::mixup::{Anchors, Mix, Pairing, Row};
 use crate::observation::{Known, ObservationError, RowMargins};
 use crate::pair::{Candidate, PairRule, SameSource};
 use crate::pseudo::PseudoLabels;
-use crate::rng::{Domain, Seed};
+use crate::rng::{Domain, Seed, occurrences};
 use crate::samples::StateError;
 use crate::schedule::RunStep;
 use crate::split::Halves;
@@ -145,12 +145,21 @@ pub fn plan_step(
             let [le, lh] = difficulty.labelled.rows(Row::Labelled);
             let [ue, uh] = difficulty.unlabelled.rows(Row::Unlabelled);
             let kinds: &[(&[Row], &[Row])] = match pairing {
-                Pairing::All(_) => &[(&le, &lh), (&le, &uh), (&lh, &ue), (&ue, &uh)],
                 _ if u.ids.is_empty() => &[(&le, &lh), (&lh, &le)],
+                Pairing::All { .. } => &[(&le, &lh), (&le, &uh), (&lh, &ue), (&ue, &uh)],
                 _ => &[(&le, &uh), (&lh, &ue)],
             };
-            let kinds = kinds.iter().zip(0..);
-            kinds.map(|((anchors, pool), kind)| guided_pairs(&mixer, kind, anchors, pool)).collect()
+            let most = |kind: usize| match pairing {
+                // The quarters of a batch add up to it.
+                Pairing::All { anchors: Anchors::Batch, .. } if kinds.len() == 4 => {
+                    Some(x.ids.len() * (kind + 1) / 4 - x.ids.len() * kind / 4)
+                }
+                _ => None,
+            };
+            let pairs = |(kind, (anchors, pool)): (usize, &(&[Row], &[Row]))| {
+                guided_pairs(&mixer, kind as u64, anchors, pool, most(kind))
+            };
+            kinds.iter().enumerate().map(pairs).collect()
         }
     };
 
@@ -162,8 +171,14 @@ pub fn plan_step(
     Ok(plan)
 }
 
-/// Each anchor with one of its most dissimilar in the pool; anchors without anyone are left out.
-fn guided_pairs(mixer: &Mixer<'_>, kind: u64, anchors: &[Row], pool: &[Row]) -> Vec<(Row, Row)> {
+/// Each anchor, or `most` of them, with one of its most dissimilar in the pool; anchors without anyone are left out.
+fn guided_pairs(
+    mixer: &Mixer<'_>,
+    kind: u64,
+    anchors: &[Row],
+    pool: &[Row],
+    most: Option<usize>,
+) -> Vec<(Row, Row)> {
     let Some(guidance) = mixer.mixup.pairing.guidance() else {
         return Vec::new();
     };
@@ -176,7 +191,10 @@ fn guided_pairs(mixer: &Mixer<'_>, kind: u64, anchors: &[Row], pool: &[Row]) -> 
     };
     let taking_part =
         |rows: &[Row]| -> Vec<Row> { rows.iter().copied().filter(|&row| mixer.takes_part(row)).collect() };
-    let (anchors, pool) = (taking_part(anchors), taking_part(pool));
+    let (mut anchors, pool) = (taking_part(anchors), taking_part(pool));
+    if let Some(most) = most.filter(|&most| most < anchors.len()) {
+        anchors = drawn_rows(mixer, kind, &anchors, most);
+    }
     let rule = PairRule { dissimilar: guidance.dissimilar, same_source: mixer.mixup.same_source };
     let partners = rule.partners(
         &anchors.iter().map(|&row| candidate(row)).collect::<Vec<_>>(),
@@ -185,6 +203,21 @@ fn guided_pairs(mixer: &Mixer<'_>, kind: u64, anchors: &[Row], pool: &[Row]) -> 
         mixer.step,
     );
     anchors.iter().zip(partners).filter_map(|(&a, partner)| Some((a, pool[partner?]))).collect()
+}
+
+/// So many of these rows at random, in their order: the same samples whatever their order in the batch.
+fn drawn_rows(mixer: &Mixer<'_>, kind: u64, rows: &[Row], most: usize) -> Vec<Row> {
+    let ids: Vec<u64> = rows.iter().map(|&row| mixer.id(row)).collect();
+    let seed = mixer.seed.child(kind);
+    let rank = |(n, occurrence): (usize, u32)| {
+        let draw = seed.stream(Domain::Anchor, mixer.step, ids[n]).occurrence(occurrence).next_u64();
+        (draw, ids[n], n)
+    };
+    let mut ranked: Vec<_> = occurrences(ids.iter().copied()).into_iter().enumerate().map(rank).collect();
+    ranked.sort_unstable();
+    let mut chosen: Vec<usize> = ranked.into_iter().take(most).map(|(.., n)| n).collect();
+    chosen.sort_unstable();
+    chosen.into_iter().map(|n| rows[n]).collect()
 }
 
 /// Random mixup: as many ordered pairs of two different rows of the joint pool as there are labelled rows.

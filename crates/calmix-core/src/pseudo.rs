@@ -7,13 +7,17 @@
 
 mod fixmatch;
 mod flexmatch;
+mod freematch;
 mod softmatch;
 mod sums;
+
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 pub use fixmatch::FixMatch;
 pub use flexmatch::{FlexMatch, FlexState, Mapping};
+pub use freematch::{FreeMatch, FreeState};
 pub use softmatch::{AlignmentTarget, MarginalInit, SoftMatch, SoftState, Statistics};
 pub use sums::{BatchSums, Sums};
 
@@ -25,16 +29,22 @@ use crate::softmax::argmax;
 rule! {
     /// The algorithm underneath.
     Base {
-        /// Labelled samples only.
+        /// Labelled images only.
         ///
-        /// An unlabelled batch, if there is one, weighs nothing.
+        /// There is no unlabelled batch; CalibrateMix mixes easy and hard labelled images with each other (LE+LH).
         Supervised = "supervised",
+        /// The labelled loss alone, and mixtures with pseudo-labelled images.
+        ///
+        /// Unlabelled images have no loss of their own; they take part in mixtures alone.
+        SupervisedPseudoMixup = "supervised-pseudo-mixup",
         /// A fixed threshold on the confidence.
         FixMatch(fixmatch: FixMatch) = "fixmatch",
         /// A threshold per class that follows how well the class is learnt.
         FlexMatch(flexmatch: FlexMatch) = "flexmatch",
         /// A weight that falls off smoothly below the mean confidence.
         SoftMatch(softmatch: SoftMatch) = "softmatch",
+        /// A global threshold and one per class that follow the predictions.
+        FreeMatch(freematch: FreeMatch) = "freematch",
     }
     BaseKeys {
         base: BaseName = FixMatch;
@@ -44,6 +54,8 @@ rule! {
         flexmatch: FlexMatch;
         /// SoftMatch's settings.
         softmatch: SoftMatch;
+        /// FreeMatch's settings.
+        freematch: FreeMatch;
     }
 }
 
@@ -59,6 +71,9 @@ pub enum BaseState {
     /// SoftMatch's moments.
     #[serde(rename = "softmatch")]
     SoftMatch(SoftState),
+    /// FreeMatch's thresholds.
+    #[serde(rename = "freematch")]
+    FreeMatch(FreeState),
 }
 
 /// A hard label and a weight for each unlabelled row.
@@ -68,21 +83,46 @@ pub struct PseudoLabels {
     pub labels: Vec<u32>,
     /// How much each row counts in the unlabelled loss, in [0, 1].
     pub weights: Vec<f32>,
+    /// FreeMatch: what its fairness term compares the predictions with, a number for each class; empty elsewhere.
+    pub fairness_target: Vec<f32>,
+}
+
+impl PseudoLabels {
+    /// Labels and weights alone.
+    pub fn new(labels: Vec<u32>, weights: Vec<f32>) -> Self {
+        Self { labels, weights, fairness_target: Vec::new() }
+    }
+
+    /// Those of some rows.
+    #[must_use]
+    pub fn of_rows(&self, rows: Range<usize>) -> Self {
+        Self {
+            labels: self.labels.get(rows.clone()).unwrap_or_default().to_vec(),
+            weights: self.weights.get(rows).unwrap_or_default().to_vec(),
+            ..self.clone()
+        }
+    }
 }
 
 impl Base {
     /// The state before the first step, for `classes` classes and `samples` unlabelled samples.
     pub fn initial_state(&self, classes: usize, samples: u64) -> BaseState {
         match self {
-            Self::Supervised | Self::FixMatch(_) => BaseState::Stateless,
+            Self::Supervised | Self::SupervisedPseudoMixup | Self::FixMatch(_) => BaseState::Stateless,
             Self::FlexMatch(_) => BaseState::FlexMatch(FlexState::new(classes, samples)),
             Self::SoftMatch(_) => BaseState::SoftMatch(SoftState::new(classes)),
+            Self::FreeMatch(_) => BaseState::FreeMatch(FreeState::new(classes)),
         }
+    }
+
+    /// Whether unlabelled rows have a loss of their own.
+    pub fn weighs_unlabelled(&self) -> bool {
+        !matches!(self, Self::Supervised | Self::SupervisedPseudoMixup)
     }
 
     /// Whether its statistics are taken of [`Sums`] over all groups.
     pub(crate) fn needs_sums(&self) -> bool {
-        matches!(self, Self::SoftMatch(_))
+        matches!(self, Self::SoftMatch(_) | Self::FreeMatch(_))
     }
 
     /// Labels and weights of one group's unlabelled batch; `state` takes in what the step's `sums` say.
@@ -96,12 +136,15 @@ impl Base {
         state: &mut BaseState,
     ) -> Result<PseudoLabels, StateError> {
         match (self, state) {
-            (Self::Supervised, BaseState::Stateless) => {
-                Ok(PseudoLabels { labels: hard_labels(unlabelled), weights: vec![0.0; unlabelled.rows()] })
+            (Self::Supervised | Self::SupervisedPseudoMixup, BaseState::Stateless) => {
+                Ok(PseudoLabels::new(hard_labels(unlabelled), vec![0.0; unlabelled.rows()]))
             }
             (Self::FixMatch(rule), BaseState::Stateless) => Ok(rule.pseudo_label(unlabelled)),
             (Self::FlexMatch(rule), BaseState::FlexMatch(state)) => Ok(rule.pseudo_label(unlabelled, state)),
             (Self::SoftMatch(rule), BaseState::SoftMatch(state)) => {
+                Ok(rule.pseudo_label(unlabelled, sums, state))
+            }
+            (Self::FreeMatch(rule), BaseState::FreeMatch(state)) => {
                 Ok(rule.pseudo_label(unlabelled, sums, state))
             }
             _ => Err(StateError::NotKept { what: "the base algorithm's statistics" }),

@@ -69,6 +69,8 @@ pub enum Domain {
     Child = 12,
     /// Which shard an unlabelled sample belongs to.
     Membership = 13,
+    /// Which rows of a group are mixed where not all are.
+    Anchor = 14,
 }
 
 impl Seed {

@@ -10,8 +10,8 @@ use calmix_core::pair::Dissimilar;
 use calmix_core::planner::Planner;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{
-    AlignmentTarget, Base, BaseState, FixMatch, FlexMatch, Mapping, MarginalInit, SoftMatch, SoftState,
-    Statistics, Sums,
+    AlignmentTarget, Base, BaseState, FixMatch, FlexMatch, FreeMatch, FreeState, Mapping, MarginalInit,
+    SoftMatch, SoftState, Statistics, Sums,
 };
 use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_core::schedule::{RunStep, Start};
@@ -63,17 +63,21 @@ fn average_margins() {
         } else {
             Averaging::Cumulative { delta: parameter }
         };
-        let (mut apm, mut aum) = (MarginStore::new(rule, 1, classes), LabelledMargins::new(&[7]));
+        let (mut apm, mut aum) = (MarginStore::new(rule, 1, classes), LabelledMargins::new(rule, &[7]));
+        let mut mean = LabelledMargins::new(Averaging::default(), &[7]);
         for z in matrix(s, visits, classes, 10.0).chunks_exact(classes) {
             apm.visit(0, z).unwrap();
             aum.visit(7, margin(z, label)).unwrap();
+            mean.visit(7, margin(z, label)).unwrap();
         }
         for (class, e) in expected.apm.iter().enumerate() {
             let found = f64::from(apm.apm(0, class as u32).unwrap());
             assert!((found - e).abs() < F32_AVERAGE, "case {}: {found} is not {e}", expected.case);
         }
-        // Sums of exact differences in f64; the file has twelve digits.
-        assert!((aum.aum(7).unwrap() - expected.aum).abs() < 1e-10, "case {}", expected.case);
+        // Averages of exact differences in f64; the file has twelve digits.
+        assert!((mean.aum(7).unwrap() - expected.aum).abs() < 1e-10, "case {}", expected.case);
+        let other = if exponential { expected.apm[label] } else { expected.aum };
+        assert!((aum.aum(7).unwrap() - other).abs() < 1e-10, "case {}: one rule for both", expected.case);
     }
 }
 
@@ -157,6 +161,41 @@ fn softmatch_moments_and_weights() {
         assert_eq!(weights.len(), expected.weights.len());
         for (&found, &e) in weights.iter().zip(&expected.weights) {
             assert!(close(f64::from(found), e), "case {}: weight {found} is not {e}", expected.case);
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct FreeCase {
+    case: u64,
+    threshold: f64,
+    marginal: Vec<f64>,
+    histogram: Vec<f64>,
+    mask: String,
+}
+
+/// Against semilearn's own hook.
+#[test]
+fn freematch_thresholds_and_masks() {
+    for expected in cases::<FreeCase>(include_str!("golden/freematch.jsonl")) {
+        let s = &mut inputs(5, expected.case);
+        let (classes, steps) = (draw(s, 1, 6), draw(s, 1, 6));
+        let (momentum, clip) = (0.5 + 0.499 * s.uniform(), s.below(2) == 1);
+        let rule = FreeMatch { momentum, clip, ..FreeMatch::default() };
+        let (mut state, mut mask) = (FreeState::new(classes), String::new());
+        for _ in 0..steps {
+            let rows = draw(s, 1, 8);
+            let z = matrix(s, rows, classes, 5.0);
+            let (z, none) = (Matrix::new(&z, rows, classes).unwrap(), Matrix::new(&[], 0, classes).unwrap());
+            let pseudo = rule.pseudo_label(z, &Sums::of(&Base::FreeMatch(rule), none, z), &mut state);
+            mask = pseudo.weights.iter().map(|&w| if w == 1.0 { '1' } else { '0' }).collect();
+        }
+        assert_eq!(mask, expected.mask, "case {}", expected.case);
+        let found = [&[state.threshold][..], &state.marginal, &state.histogram].concat();
+        let expected_state = [&[expected.threshold][..], &expected.marginal, &expected.histogram].concat();
+        assert_eq!(found.len(), expected_state.len());
+        for (found, e) in found.iter().zip(expected_state) {
+            assert!((found - e).abs() < F32_SOFTMAX, "case {}: {found} is not {e}", expected.case);
         }
     }
 }

@@ -100,10 +100,13 @@ impl LocalPlan {
         for (plan, shard) in self.shards.iter().zip(shards) {
             let ShardPlan { pseudo, second, mixes, targets, .. } = plan;
             let u = shard.unlabelled.len();
-            for PseudoLabels { labels, weights } in [pseudo].into_iter().chain(second) {
+            for PseudoLabels { labels, weights, fairness_target } in [pseudo].into_iter().chain(second) {
                 if labels.len() != u || weights.len() != u {
                     let (labels, weights) = (labels.len(), weights.len());
                     return misfit(format!("{labels} labels and {weights} weights for {u} rows"));
+                }
+                if !fairness_target.is_empty() && fairness_target.len() != classes {
+                    return misfit(format!("a fairness target of {} classes", fairness_target.len()));
                 }
                 if let Some(label) = labels.iter().find(|&&label| label as usize >= classes) {
                     return misfit(format!("label {label} of {classes} classes"));

@@ -47,6 +47,8 @@ impl Terms<'_> {
         match kind {
             LossKind::Labelled => of_passes(&|pass| self.labelled(pass, shard.labels)),
             LossKind::Unlabelled => of_passes(&|pass| self.unlabelled(pass)),
+            LossKind::Fairness => of_passes(&|pass| self.fairness(pass)),
+            LossKind::LogitDistance { margin } => of_passes(&|pass| self.logit_distance(pass, margin)),
             LossKind::Mixup(loss) => match &shard.mixed {
                 Some(logits) => self.mixup(loss, logits, shard.plan),
                 None => self.zero(),
@@ -64,7 +66,7 @@ impl Terms<'_> {
 
     /// L_U: the weighted sum over the unlabelled rows, divided by the number of them in the group.
     fn unlabelled(self, pass: &BaseLogits<'_>) -> Result<Tensor, TchError> {
-        let PseudoLabels { labels, weights } = pass.pseudo;
+        let PseudoLabels { labels, weights, .. } = pass.pseudo;
         if labels.is_empty() {
             return self.zero();
         }
@@ -85,6 +87,38 @@ impl Terms<'_> {
         };
         let weights: Vec<f32> = plan.mixes.iter().map(|mix| mix.weight).collect();
         losses.f_dot(&Tensor::f_from_slice(&weights)?.f_to_device(self.device)?)
+    }
+
+    /// FreeMatch's fairness of the shard, divided by the number of shards of the group; zero where nothing is selected.
+    fn fairness(self, pass: &BaseLogits<'_>) -> Result<Tensor, TchError> {
+        let PseudoLabels { weights, fairness_target, .. } = pass.pseudo;
+        let selected: Vec<i64> = (0..).zip(weights).filter(|&(_, &w)| w > 0.0).map(|(row, _)| row).collect();
+        if selected.is_empty() || fairness_target.is_empty() {
+            return self.zero();
+        }
+        let selected = Tensor::f_from_slice(&selected)?.f_to_device(self.device)?;
+        let target = Tensor::f_from_slice(fairness_target)?.f_to_device(self.device)?;
+        fairness(&pass.strong.f_index_select(0, &selected)?, &target)?.f_div_scalar(self.shards_of_group())
+    }
+
+    /// The logit distance of the shard, divided by the number of shards of the group; zero where nothing is selected.
+    fn logit_distance(self, pass: &BaseLogits<'_>, margin: f64) -> Result<Tensor, TchError> {
+        let PseudoLabels { labels, weights, .. } = pass.pseudo;
+        if labels.is_empty() {
+            return self.zero();
+        }
+        let weights = Tensor::f_from_slice(weights)?.f_to_device(self.device)?;
+        let selected =
+            pass.strong.f_argmax(1, false)?.f_eq_tensor(&self.indices(labels)?)?.f_mul(&weights)?;
+        let rows = logit_distance(&pass.strong, margin)?;
+        // Without a selected row the sum is zero, whatever it is divided by.
+        let all = selected.f_sum(Kind::Float)?;
+        let divisor = all.f_where_self(&all.f_gt(0.0)?, &all.f_ones_like()?)?;
+        rows.f_dot(&selected)?.f_div(&divisor)?.f_div_scalar(self.shards_of_group())
+    }
+
+    fn shards_of_group(self) -> f64 {
+        (self.partition.all / self.partition.groups.max(1)).max(1) as f64
     }
 
     fn indices(self, labels: &[u32]) -> Result<Tensor, TchError> {
@@ -117,6 +151,29 @@ fn soft_cross_entropy(logits: &Tensor, targets: &Tensor) -> Result<Tensor, TchEr
     log_p.f_mul(targets)?.f_sum_dim_intlist(1, false, Kind::Float)?.f_neg()
 }
 
+/// `Σ_c t_c·log q_c`, where q is the mean prediction of the rows, divided by their histogram and normalised. A class
+/// without a row counts nothing.
+fn fairness(logits: &Tensor, target: &Tensor) -> Result<Tensor, TchError> {
+    /// Keeps the logarithm finite (USB's value).
+    const FLOOR: f64 = 1e-12;
+    let classes = logits.size().last().copied().unwrap_or(0);
+    let p = logits.f_softmax(1, Kind::Float)?;
+    let labels = p.f_argmax(1, false)?.f_one_hot(classes)?;
+    let histogram = labels.f_to_kind(Kind::Float)?.f_mean_dim(0, false, Kind::Float)?;
+    let there = histogram.f_gt(0.0)?;
+    let scale = histogram.f_reciprocal()?.f_where_self(&there, &histogram)?;
+    let scaled = p.f_mean_dim(0, false, Kind::Float)?.f_mul(&scale)?;
+    let q = scaled.f_div(&scaled.f_sum(Kind::Float)?)?;
+    q.f_add_scalar(FLOOR)?.f_log()?.f_mul(target)?.f_mul(&there)?.f_sum(Kind::Float)
+}
+
+/// The mean over the classes of `max(0, max_j z_j − z_c − margin)` of each row.
+fn logit_distance(logits: &Tensor, margin: f64) -> Result<Tensor, TchError> {
+    let logits = logits.f_to_kind(Kind::Float)?;
+    let largest = logits.f_amax(1, true)?;
+    largest.f_sub(&logits)?.f_sub_scalar(margin)?.f_relu()?.f_mean_dim(1, false, Kind::Float)
+}
+
 /// The mean over the classes of the binary cross-entropy of each, with logits: what the released code compares
 /// mixtures with.
 fn binary_cross_entropy(logits: &Tensor, targets: &Tensor) -> Result<Tensor, TchError> {
@@ -130,6 +187,10 @@ fn binary_cross_entropy(logits: &Tensor, targets: &Tensor) -> Result<Tensor, Tch
 
 #[cfg(test)]
 mod tests {
+    use calmix_core::pseudo::FreeState;
+    use calmix_core::rng::{Domain, Seed, Stream};
+    use calmix_core::softmax::argmax;
+
     use super::*;
 
     fn close(got: &Tensor, wanted: &[f64]) {
@@ -195,5 +256,105 @@ mod tests {
         let logits = Tensor::from_slice2(&[[1e4_f32, -1e4]]);
         close(&hard_cross_entropy(&logits, &Tensor::from_slice(&[0_i64]), Smoothing::None).unwrap(), &[0.0]);
         close(&hard_cross_entropy(&logits, &Tensor::from_slice(&[1_i64]), Smoothing::None).unwrap(), &[2e4]);
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Case {
+        case: u64,
+        fairness: f64,
+        fairness_gradient: Vec<f64>,
+        distance: f64,
+        distance_gradient: Vec<f64>,
+    }
+
+    /// 1,000 cases of semilearn's fairness term and of the penalty, with PyTorch's gradients
+    /// (calmix-core's tests/golden/freematch.py).
+    #[test]
+    fn fairness_and_logit_distance() {
+        let file = include_str!("../tests/golden/terms.jsonl");
+        let cases: Vec<Case> = file.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(cases.len(), 1000);
+        for expected in cases {
+            let s = &mut Seed(2026).stream(Domain::Bootstrap, 6, expected.case);
+            let (classes, rows) = (2 + s.index(4), 1 + s.index(4));
+            let z: Vec<f32> = (0..rows * classes).map(|_| ((s.uniform() - 0.5) * 8.0) as f32).collect();
+            let weight = |s: &mut Stream| {
+                let weights = [0.0, 1.0, s.uniform() as f32];
+                weights[s.index(3)]
+            };
+            let weights: Vec<f32> = (0..rows).map(|_| weight(s)).collect();
+            let label = |row: &[f32], s: &mut Stream| match s.below(4) {
+                0 => s.below(classes as u64) as u32,
+                _ => argmax(row) as u32,
+            };
+            let labels: Vec<u32> = z.chunks(classes).map(|row| label(row, s)).collect();
+            let marginal = (0..classes).map(|_| 0.1 + s.uniform()).collect();
+            let histogram = (0..classes).map(|_| if s.below(4) == 0 { 0.0 } else { s.uniform() }).collect();
+            let margin = 3.0 * s.uniform();
+            let fairness_target = FreeState { threshold: 0.5, marginal, histogram }.fairness_target();
+
+            let pseudo = PseudoLabels { labels, weights, fairness_target };
+            let plan = ShardPlan::default();
+            let terms = Terms {
+                smoothing: Smoothing::None,
+                partition: &Partition::whole(0, rows),
+                device: Device::Cpu,
+            };
+            let kinds = [LossKind::Fairness, LossKind::LogitDistance { margin }];
+            let wanted = [
+                (expected.fairness, &expected.fairness_gradient),
+                (expected.distance, &expected.distance_gradient),
+            ];
+            for (kind, (loss, gradient)) in kinds.into_iter().zip(wanted) {
+                let strong =
+                    Tensor::from_slice(&z).reshape([rows as i64, classes as i64]).set_requires_grad(true);
+                let pass = BaseLogits {
+                    labelled: strong.narrow(0, 0, 0),
+                    strong: strong.shallow_clone(),
+                    pseudo: &pseudo,
+                };
+                let shard = ShardOutput { labels: &[], plan: &plan, passes: vec![pass], mixed: None };
+                let term = terms.term(kind, &shard).unwrap();
+                let found = if term.requires_grad() {
+                    let gradients = Tensor::run_backward(&[&term], &[&strong], false, false);
+                    Vec::<f32>::try_from(&gradients[0].reshape([-1])).unwrap()
+                } else {
+                    vec![0.0; rows * classes]
+                };
+                let apart = (term.double_value(&[]) - loss).abs();
+                // Softmax, means and logarithms of numbers near one, in f32.
+                assert!(
+                    apart < 1e-5 * loss.abs().max(1.0),
+                    "case {}, {}: {apart:e}",
+                    expected.case,
+                    kind.name()
+                );
+                for (found, wanted) in found.iter().zip(gradient) {
+                    let apart = (f64::from(*found) - wanted).abs();
+                    assert!(apart < 1e-5, "case {}, {}: {found} is not {wanted}", expected.case, kind.name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_term_of_a_mean_is_averaged_over_the_shards_of_a_group() {
+        let pseudo = PseudoLabels {
+            fairness_target: vec![0.5, 0.2, 0.3],
+            ..PseudoLabels::new(vec![2, 0], vec![1.0; 2])
+        };
+        let plan = ShardPlan::default();
+        let term = |partition: &Partition, kind| {
+            let pass = BaseLogits { labelled: logits().narrow(0, 0, 0), strong: logits(), pseudo: &pseudo };
+            let shard = ShardOutput { labels: &[], plan: &plan, passes: vec![pass], mixed: None };
+            let terms = Terms { smoothing: Smoothing::None, partition, device: Device::Cpu };
+            terms.term(kind, &shard).unwrap().double_value(&[])
+        };
+        let (one, mut four) = (Partition::whole(0, 2), Partition::whole(0, 2));
+        (four.all, four.groups) = (8, 2);
+        for kind in [LossKind::Fairness, LossKind::LogitDistance { margin: 0.5 }] {
+            assert!(term(&one, kind) != 0.0);
+            assert!((term(&four, kind) - term(&one, kind) / 4.0).abs() < 1e-7);
+        }
     }
 }

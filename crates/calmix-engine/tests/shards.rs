@@ -69,7 +69,7 @@ fn half(batch: &Batch<'_>, n: usize, size: usize) -> EngineSnapshot {
 }
 
 fn nothing(rows: usize) -> calmix_core::plan::StepPlan {
-    let pseudo = PseudoLabels { labels: vec![0; rows], weights: vec![0.0; rows] };
+    let pseudo = PseudoLabels::new(vec![0; rows], vec![0.0; rows]);
     calmix_core::plan::StepPlan { pseudo, ..Default::default() }
 }
 

@@ -24,11 +24,11 @@ pub enum SampleFileError {
 /// If it cannot be encoded.
 pub fn write_labelled(store: Option<&LabelledMargins>) -> Result<Vec<u8>, TensorsError> {
     let mut named = Vec::new();
-    if let Some(LabelledParts { ids, sums, visits }) = store.map(LabelledMargins::parts) {
+    if let Some(LabelledParts { ids, averages, visits }) = store.map(LabelledMargins::parts) {
         let n = [ids.len()];
         named.extend([
             tensor("aum.ids", &n, ids),
-            tensor("aum.sums", &n, sums),
+            tensor("aum", &n, averages),
             tensor("aum.visits", &n, visits),
         ]);
     }
@@ -45,13 +45,14 @@ pub fn read_labelled(
 ) -> Result<Option<LabelledMargins>, SampleFileError> {
     let file = Tensors::read(bytes)?;
     let read = |store: LabelledMargins| -> Result<LabelledMargins, SampleFileError> {
-        let ids = LabelledParts::from(store).ids;
+        let ids = &store.parts().ids;
         let n = [ids.len()];
-        if file.numbers::<u64>("aum.ids", &n)? != ids {
+        if file.numbers::<u64>("aum.ids", &n)? != *ids {
             return Err(StateError::Damaged { what: "margins of other labelled samples" }.into());
         }
-        let (sums, visits) = (file.numbers("aum.sums", &n)?, file.numbers("aum.visits", &n)?);
-        Ok(LabelledParts { ids, sums, visits }.try_into()?)
+        let (averages, visits) = (file.numbers("aum", &n)?, file.numbers("aum.visits", &n)?);
+        let parts = LabelledParts { ids: ids.clone(), averages, visits };
+        Ok(LabelledMargins::from_parts(store.averaging(), parts)?)
     };
     fresh.map(read).transpose()
 }

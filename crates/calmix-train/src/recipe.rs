@@ -114,9 +114,12 @@ impl Recipe {
         }
     }
 
-    /// Unlabelled images of a batch: none where nothing is learnt from them, and nobody is mixed with them.
+    /// Unlabelled images of a batch: none where the method learns from labelled images only.
     pub fn unlabelled(&self) -> u32 {
-        let unused = self.method.base == Base::Supervised && self.method.mixup().is_none();
-        if unused { 0 } else { self.train.batch.saturating_mul(self.train.ratio) }
+        if self.method.base == Base::Supervised {
+            0
+        } else {
+            self.train.batch.saturating_mul(self.train.ratio)
+        }
     }
 }

@@ -17,11 +17,12 @@ use calmix_run::read;
 use calmix_train::trainer::Trainer;
 
 /// Every method with CalibrateMix, which is the recipe's default.
-const METHODS: [&[&str]; 4] = [
+const METHODS: [&[&str]; 5] = [
     &["method.base=supervised"],
     &["method.base=fixmatch", "method.fixmatch.threshold=0.2"],
     &["method.base=flexmatch", "method.flexmatch.threshold=0.2", "evaluate.online=true"],
     &["method.base=softmatch", "selection=best-validation", "checkpoint.every=1"],
+    &["method.base=freematch", "method.mixup.pseudo_target=blended"],
 ];
 
 /// What a killed process is: not a test, but what the test below starts.

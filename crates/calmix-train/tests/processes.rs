@@ -24,7 +24,7 @@ fn one_of_them() {
     crew::one_of_them();
 }
 
-const METHODS: [(&str, &[&str]); 3] = [
+const METHODS: [(&str, &[&str]); 4] = [
     ("fixmatch", &["method.base=fixmatch", "method.fixmatch.threshold=0.2", "train.step=joint"]),
     ("flexmatch", &["method.base=flexmatch", "method.flexmatch.threshold=0.2", "train.step=lean"]),
     (
@@ -34,6 +34,17 @@ const METHODS: [(&str, &[&str]); 3] = [
             "method.mixup.start.rule=utilisation",
             "method.mixup.start.level=0.1",
             "train.step=concat",
+        ],
+    ),
+    (
+        "freematch",
+        &[
+            "method.base=freematch",
+            "method.freematch.fairness=0.1",
+            "method.logit_penalty.weight=0.1",
+            "method.logit_penalty.margin=0.5",
+            "method.mixup.pseudo_target=blended",
+            "train.step=lean",
         ],
     ),
 ];
@@ -89,6 +100,11 @@ fn flexmatch_has_the_same_bits_on_one_two_and_four_processes() {
 #[test]
 fn softmatch_has_the_same_bits_on_one_two_and_four_processes() {
     same_bits(2);
+}
+
+#[test]
+fn freematch_has_the_same_bits_on_one_two_and_four_processes() {
+    same_bits(3);
 }
 
 /// Six shards on 1, 2, 3 and 6 processes: some of them run shards of two groups, and the tree is no power of two.

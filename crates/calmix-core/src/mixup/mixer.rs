@@ -92,15 +92,21 @@ impl Mixer<'_> {
 
     /// Adds `share` of a row's own target.
     fn add(&self, row: Row, share: f32, target: &mut [f32]) {
-        match (row, self.mixup.pseudo_target) {
-            (Row::Unlabelled(j), PseudoTarget::Soft) => {
-                let mut soft = vec![0.0; target.len()];
-                softmax_into(self.seen.unlabelled.logits.row(j), &mut soft);
-                for (y, p) in target.iter_mut().zip(soft) {
-                    *y += share * p;
-                }
+        // How much of it is one-hot, where the rest is the network's own probabilities.
+        let hard = match (row, self.mixup.pseudo_target) {
+            (Row::Unlabelled(_), PseudoTarget::Soft) => 0.0,
+            (Row::Unlabelled(j), PseudoTarget::Blended) => self.pseudo.weights[j],
+            _ => 1.0,
+        };
+        if let (Row::Unlabelled(j), true) = (row, hard < 1.0) {
+            let mut soft = vec![0.0; target.len()];
+            softmax_into(self.seen.unlabelled.logits.row(j), &mut soft);
+            for (y, p) in target.iter_mut().zip(soft) {
+                *y += share * (1.0 - hard) * p;
             }
-            _ => target[self.class(row) as usize] += share,
+        }
+        if hard > 0.0 {
+            target[self.class(row) as usize] += share * hard;
         }
     }
 }
@@ -110,5 +116,55 @@ fn divide(mixes: &mut [Mix]) {
     let count = mixes.len() as f32;
     for mix in mixes {
         mix.weight /= count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::matrix::Matrix;
+    use crate::observation::Rows;
+    use crate::rng::Domain;
+
+    #[derive(Deserialize)]
+    struct Case {
+        case: u64,
+        target: Vec<f64>,
+    }
+
+    /// 1,000 targets, computed by NumPy (tests/golden/method.py).
+    #[test]
+    fn blended_targets() {
+        let file = include_str!("../../tests/golden/blended.jsonl");
+        let cases: Vec<Case> = file.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(cases.len(), 1000);
+        let mixup = Mixup { pseudo_target: PseudoTarget::Blended, ..Mixup::default() };
+        for Case { case, target } in cases {
+            let mut s = Seed(2026).stream(Domain::Bootstrap, 7, case);
+            let classes = 2 + s.index(5);
+            let z: Vec<f32> = (0..classes).map(|_| ((s.uniform() - 0.5) * 10.0) as f32).collect();
+            let (label, lambda) = (s.index(classes) as u32, s.uniform() as f32);
+            let weights = [0.0, 1.0, s.uniform() as f32];
+            let weight = weights[s.index(3)];
+            let rows = |ids| Rows {
+                ids,
+                logits: Matrix::new(&z, 1, classes).unwrap(),
+                features: Matrix::new(&[], 1, 0).unwrap(),
+            };
+            let seen = Observation { labelled: rows(&[1]), labels: &[label], unlabelled: rows(&[2]) };
+            let pseudo = PseudoLabels::new(vec![crate::softmax::argmax(&z) as u32], vec![weight]);
+            let mixer = Mixer { mixup: &mixup, seen: &seen, pseudo: &pseudo, seed: Seed(0), step: 0 };
+            let mut mixes = mixer.mix(0, &[(Row::Labelled(0), Row::Unlabelled(0))]);
+            mixes[0].lambda = lambda;
+            for (found, expected) in mixer.targets(&mixes, Smoothing::None).iter().zip(&target) {
+                // λ, w and a softmax in f32.
+                assert!(
+                    (f64::from(*found) - expected).abs() < 1e-6,
+                    "case {case}: {found} is not {expected}"
+                );
+            }
+        }
     }
 }

@@ -20,7 +20,7 @@ impl FixMatch {
     /// Labels and weights (0 or 1) of an unlabelled batch.
     pub fn pseudo_label(&self, logits: Matrix<'_>) -> PseudoLabels {
         let keep = |row: &[f32]| f32::from(confidence(row) >= self.threshold as f32);
-        PseudoLabels { labels: hard_labels(logits), weights: logits.iter().map(keep).collect() }
+        PseudoLabels::new(hard_labels(logits), logits.iter().map(keep).collect())
     }
 }
 

@@ -109,7 +109,7 @@ impl FlexMatch {
             f32::from(thresholds.get(label as usize).is_some_and(|&t| confidence(row) >= t as f32))
         };
         let weights = labels.iter().zip(logits.iter()).map(weight).collect();
-        PseudoLabels { labels, weights }
+        PseudoLabels::new(labels, weights)
     }
 }
 

@@ -107,7 +107,7 @@ impl SoftMatch {
             }
         }
         let weights = aligned.iter().map(|&q| self.weight(q, state) as f32).collect();
-        PseudoLabels { labels: hard_labels(unlabelled), weights }
+        PseudoLabels::new(hard_labels(unlabelled), weights)
     }
 
     /// w = exp(−min(q − μ, 0)²/(2σ²/n_σ²)): one from the mean upwards.

@@ -1,7 +1,7 @@
 //! Sums over the rows of a step that a base algorithm's statistics need, so that they are global: a shard makes its
 //! own, and the sums of all shards are added in the order of the shards.
 
-use super::Base;
+use super::{Base, hard_labels};
 use crate::lanes;
 use crate::matrix::Matrix;
 use crate::softmax::softmax_into;
@@ -26,6 +26,8 @@ pub struct BatchSums {
     pub squares: f64,
     /// Of the probabilities, class by class.
     pub probabilities: Vec<f64>,
+    /// How many rows have each class as their label.
+    pub labels: Vec<f64>,
 }
 
 impl Sums {
@@ -57,7 +59,7 @@ impl Sums {
 
     /// How long that list is.
     pub fn width(base: &Base, classes: usize) -> usize {
-        if base.needs_sums() { 2 * (BatchSums::SCALARS + classes) } else { 2 * BatchSums::SCALARS }
+        if base.needs_sums() { 2 * (BatchSums::SCALARS + 2 * classes) } else { 2 * BatchSums::SCALARS }
     }
 }
 
@@ -66,12 +68,16 @@ impl BatchSums {
     const SCALARS: usize = 3;
 
     fn of(logits: Matrix<'_>) -> Self {
-        let mut sums = Self { probabilities: vec![0.0; logits.width()], ..Self::default() };
+        let zeros = vec![0.0; logits.width()];
+        let mut sums = Self { probabilities: zeros.clone(), labels: zeros, ..Self::default() };
         for row in probabilities(logits).chunks_exact(logits.width().max(1)) {
             sums.add_confidence(f64::from(lanes::max(row)));
             for (sum, &p) in sums.probabilities.iter_mut().zip(row) {
                 *sum += f64::from(p);
             }
+        }
+        for label in hard_labels(logits) {
+            sums.labels[label as usize] += 1.0;
         }
         sums
     }
@@ -92,19 +98,25 @@ impl BatchSums {
         self.rows += next.rows;
         self.confidence += next.confidence;
         self.squares += next.squares;
-        self.probabilities.resize(next.probabilities.len(), 0.0);
-        self.probabilities.iter_mut().zip(&next.probabilities).for_each(|(sum, next)| *sum += next);
+        for (sums, next) in [(&mut self.probabilities, &next.probabilities), (&mut self.labels, &next.labels)]
+        {
+            sums.resize(next.len(), 0.0);
+            sums.iter_mut().zip(next).for_each(|(sum, next)| *sum += next);
+        }
     }
 
     fn numbers(&self) -> impl Iterator<Item = f64> + '_ {
-        [self.rows, self.confidence, self.squares].into_iter().chain(self.probabilities.iter().copied())
+        let by_class = self.probabilities.iter().chain(&self.labels).copied();
+        [self.rows, self.confidence, self.squares].into_iter().chain(by_class)
     }
 
     fn read(numbers: &[f64]) -> Self {
-        let Some((&[rows, confidence, squares], probabilities)) = numbers.split_first_chunk() else {
+        let Some((&[rows, confidence, squares], by_class)) = numbers.split_first_chunk() else {
             return Self::default();
         };
-        Self { rows, confidence, squares, probabilities: probabilities.to_vec() }
+        let (probabilities, labels) = by_class.split_at(by_class.len() / 2);
+        let [probabilities, labels] = [probabilities, labels].map(<[f64]>::to_vec);
+        Self { rows, confidence, squares, probabilities, labels }
     }
 }
 
@@ -133,6 +145,7 @@ mod tests {
             confidence: 1.5,
             squares: 1.25,
             probabilities: vec![1.5, whole.unlabelled.probabilities[1]],
+            labels: vec![2.0, 0.0],
         };
         assert_eq!(whole.unlabelled, expected);
         assert_eq!(whole.labelled.mean(), None);

@@ -2,7 +2,7 @@
 
 A straightforward transcription of the published definitions in f64 NumPy. Inputs come from the crate's own streams (philox.py), so a case is its parameters and what must come out.
 
-    python method.py        writes margins.jsonl, flexmatch.jsonl, softmatch.jsonl and plans.jsonl beside itself
+    python method.py        writes margins.jsonl, flexmatch.jsonl, softmatch.jsonl, plans.jsonl and blended.jsonl beside itself
 """
 
 import json
@@ -41,10 +41,11 @@ def pseudo_margins(z):
     return np.array([z[c] - np.delete(z, c).max() for c in range(len(z))])
 
 
-def write(name, header, cases):
+def write(name, header, cases, folder=HERE):
     lines = [json.dumps(header)] + [json.dumps(case, separators=(",", ":")) for case in cases]
-    (HERE / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
-    print(f"{name}.jsonl: {len(cases)} cases, {(HERE / f'{name}.jsonl').stat().st_size} bytes")
+    path = folder / f"{name}.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    print(f"{name}.jsonl: {len(cases)} cases, {path.stat().st_size} bytes")
 
 
 def numbers(values, digits=12):
@@ -180,6 +181,17 @@ def plan(case):
     return {"case": case, "pairs": pairs, "lambdas": numbers(sorted(set(lambdas)), 7)}
 
 
+def blended(case):
+    """λ of a one-hot label, 1 − λ of a pseudo-label: one-hot to the share w, the network's own probabilities for the rest."""
+    s = Stream(SEED, BOOTSTRAP, 7, case)
+    classes = 2 + s.below(5)
+    z = matrix(s, 1, classes, 5)
+    label, lam, weight = s.below(classes), s.uniform(), [0.0, 1.0, s.uniform()][s.below(3)]
+    p, one_hot = softmax(z)[0], np.eye(classes)
+    pseudo = weight * one_hot[z[0].argmax()] + (1 - weight) * p
+    return {"case": case, "target": numbers(lam * one_hot[label] + (1 - lam) * pseudo, 9)}
+
+
 def halves(values, ids):
     order = sorted(range(len(values)), key=lambda row: (values[row], ids[row], row))
     hard = len(values) // 2
@@ -195,7 +207,8 @@ def close_calls(values, ids):
 
 if __name__ == "__main__":
     header = {"python": platform.python_version(), "numpy": np.__version__, "seed": SEED}
-    for name, make in [("margins", margins), ("flexmatch", flexmatch), ("softmatch", softmatch), ("plans", plan)]:
+    makes = [margins, flexmatch, softmatch, plan, blended]
+    for name, make in zip(["margins", "flexmatch", "softmatch", "plans", "blended"], makes):
         cases = []
         number = 0
         while len(cases) < CASES:

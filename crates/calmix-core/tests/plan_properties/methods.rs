@@ -3,11 +3,13 @@
 use calmix_core::margin::Averaging;
 use calmix_core::method::Method;
 use calmix_core::mixup::{
-    ApmFrom, Guidance, LambdaSource, MixLoss, Mixup, PairWeight, Pairing, PseudoTarget,
+    Anchors, ApmFrom, Guidance, LambdaSource, MixLoss, Mixup, PairWeight, Pairing, PseudoTarget,
 };
 use calmix_core::pair::{Dissimilar, SameSource, Space};
 use calmix_core::preset::paper;
-use calmix_core::pseudo::{AlignmentTarget, Base, FixMatch, FlexMatch, MarginalInit, SoftMatch, Statistics};
+use calmix_core::pseudo::{
+    AlignmentTarget, Base, FixMatch, FlexMatch, FreeMatch, MarginalInit, SoftMatch, Statistics,
+};
 use calmix_core::schedule::{Start, StartRule};
 use calmix_core::smoothing::Smoothing;
 use calmix_core::split::Split;
@@ -27,9 +29,12 @@ pub(crate) fn bases() -> impl Strategy<Value = Base> {
         .prop_map(|warmup| Base::FlexMatch(FlexMatch { threshold: 0.6, warmup, ..FlexMatch::default() }));
     prop_oneof![
         Just(Base::Supervised),
+        Just(Base::SupervisedPseudoMixup),
         (0.0..1.0_f64).prop_map(|threshold| Base::FixMatch(FixMatch { threshold })),
         flex,
-        soft
+        soft,
+        any::<bool>()
+            .prop_map(|clip| { Base::FreeMatch(FreeMatch { momentum: 0.9, clip, ..FreeMatch::default() }) })
     ]
 }
 
@@ -57,7 +62,10 @@ pub(crate) fn guidances() -> impl Strategy<Value = Guidance> {
 pub(crate) fn methods() -> impl Strategy<Value = Method> {
     let pairings = prop_oneof![
         3 => guidances().prop_map(Pairing::CalibrateMix),
-        1 => guidances().prop_map(Pairing::All),
+        1 => (guidances(), any::<bool>()).prop_map(|(guidance, every)| Pairing::All {
+            guidance,
+            anchors: if every { Anchors::Every } else { Anchors::Batch },
+        }),
         1 => Just(Pairing::Random)
     ];
     let lambdas = prop_oneof![
@@ -73,9 +81,20 @@ pub(crate) fn methods() -> impl Strategy<Value = Method> {
     ];
     let smoothings =
         prop_oneof![Just(Smoothing::None), Just(Smoothing::Uniform(0.1)), Just(Smoothing::OtherClasses(0.2))];
+    let targets =
+        prop_oneof![Just(PseudoTarget::Hard), Just(PseudoTarget::Soft), Just(PseudoTarget::Blended)];
     let least = prop_oneof![3 => Just(0.0), 1 => Just(0.7)];
-    (bases(), pairings, lambdas, starts, smoothings, least, any::<[bool; 5]>()).prop_map(
-        |(base, pairing, lambda, rule, smoothing, min_confidence, [half, same, soft, weighted, bce])| {
+    (bases(), pairings, lambdas, starts, smoothings, least, targets, any::<[bool; 4]>()).prop_map(
+        |(
+            base,
+            pairing,
+            lambda,
+            rule,
+            smoothing,
+            min_confidence,
+            pseudo_target,
+            [half, same, weighted, bce],
+        )| {
             Method {
                 mixup: Mixup {
                     pairing,
@@ -83,9 +102,10 @@ pub(crate) fn methods() -> impl Strategy<Value = Method> {
                     at_least_half: half,
                     start: Start { rule },
                     same_source: if same { SameSource::Allowed } else { SameSource::Excluded },
-                    pseudo_target: if soft { PseudoTarget::Soft } else { PseudoTarget::Hard },
+                    pseudo_target,
                     pair_weight: if weighted { PairWeight::Base } else { PairWeight::One },
                     min_confidence,
+                    weight: 0.5,
                     loss: if bce { MixLoss::BinaryCrossEntropy } else { MixLoss::CrossEntropy },
                 },
                 smoothing,

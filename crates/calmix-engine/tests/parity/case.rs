@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
+use calmix_core::loss::LossKind;
 use calmix_core::method::{BaseLoss, Method};
 use calmix_core::mixup::{Mix, MixLoss, Row};
 use calmix_core::pseudo::{Base, PseudoLabels};
@@ -120,7 +121,7 @@ impl Case {
             assert_eq!(tensors::counts(&ours.live), tensors::counts(&theirs.live), "{}", self.name);
         }
         let apart = Apart {
-            figures: figures_apart(&told, &read("figures.json")),
+            figures: figures_apart(&self.method, &told, &read("figures.json")),
             seen: logits_apart(&seen, &logits, "seen"),
             looked: logits_apart(&looked, &logits, "looked"),
             live: apart(&ours.live, &theirs.live),
@@ -167,6 +168,10 @@ impl Case {
             "mix_loss": if binary { "binary-cross-entropy" } else { "cross-entropy" },
             "smoothing": smoothing,
             "unlabelled_weight": method.unlabelled_weight,
+            "fairness_weight": if let Base::FreeMatch(rule) = method.base { rule.fairness } else { 0.0 },
+            "logit_weight": method.logit_penalty.weight,
+            "logit_margin": Some(method.logit_penalty).filter(|rule| rule.weight > 0.0).map(|rule| rule.margin),
+            "mix_weight": method.mixup.weight,
             "steps": told.iter().map(planned).collect::<Vec<_>>(),
         });
         fs::write(folder.join("case.json"), case.to_string()).expect("written");
@@ -191,7 +196,10 @@ fn planned(told: &Told) -> Value {
         Row::Unlabelled(j) => views.ids.len() + j,
     };
     let mix = |mix: &Mix| json!({ "a": place(mix.a), "b": place(mix.b), "lambda": mix.lambda, "class_a": mix.class_a, "class_b": mix.class_b });
-    let pseudo = |pseudo: &PseudoLabels| json!({ "labels": pseudo.labels, "weights": pseudo.weights });
+    let pseudo = |pseudo: &PseudoLabels| {
+        let PseudoLabels { labels, weights, fairness_target } = pseudo;
+        json!({ "labels": labels, "weights": weights, "fairness_target": fairness_target })
+    };
     // Labelled easy rows open the pairs of the first kind, labelled hard ones those of the second.
     let easy = plan.difficulty.as_ref().map_or(0, |difficulty| {
         let opens = |mix: &&Mix| difficulty.labelled.easy.iter().any(|&i| mix.a == Row::Labelled(i));
@@ -207,13 +215,19 @@ fn planned(told: &Told) -> Value {
     })
 }
 
-fn figures_apart(told: &[Told], file: &[u8]) -> f64 {
-    let theirs: Vec<[f64; 5]> = serde_json::from_slice(file).expect("figures");
+fn figures_apart(method: &Method, told: &[Told], file: &[u8]) -> f64 {
+    let theirs: Vec<[f64; 7]> = serde_json::from_slice(file).expect("figures");
+    let terms = method.loss_terms();
     assert_eq!(theirs.len(), told.len());
     let apart = told.iter().zip(theirs).flat_map(|(told, theirs)| {
         let StepOutput { losses, total, gradient_norm, .. } = &told.output;
-        let mix = losses.get(2).copied().unwrap_or(0.0);
-        let ours = [losses[0], losses[1], mix, *total, *gradient_norm];
+        let term = |of: fn(LossKind) -> bool| {
+            terms.iter().zip(losses).find(|(term, _)| of(term.kind)).map_or(0.0, |(_, loss)| *loss)
+        };
+        let fairness = term(|kind| kind == LossKind::Fairness);
+        let distance = term(|kind| matches!(kind, LossKind::LogitDistance { .. }));
+        let mix = term(|kind| matches!(kind, LossKind::Mixup(_)));
+        let ours = [losses[0], losses[1], fairness, distance, mix, *total, *gradient_norm];
         // A term that is nearly nothing is measured by what it adds to the whole.
         ours.into_iter().zip(theirs).map(move |(ours, theirs)| (ours - theirs).abs() / theirs.abs().max(0.01))
     });

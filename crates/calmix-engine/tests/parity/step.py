@@ -24,7 +24,7 @@ def statistics_kept(model):
 
 
 def losses(model, case, batch, plan):
-    """L_L, L_U and L_mix, and the logits of the labelled rows where the plan was made."""
+    """L_L, L_U, the further terms, L_mix, and the logits of the labelled rows where the plan was made."""
     if case["step"] == "lean" and not case["undecided"]:
         return lean(model, case, batch, plan)
     if case["step"] == "concat" and plan["mixes"]:
@@ -38,12 +38,12 @@ def joint(model, case, batch, plan):
     x, weak, strong = batch["x"], batch["weak"], batch["strong"]
     logits = model(torch.cat([x, weak, strong]))
     of_x, _, of_strong = logits.split([len(x), len(weak), len(strong)])
-    labelled, unlabelled = base(case, batch, of_x, of_strong, plan["first"])
+    terms = base(case, batch, of_x, of_strong, plan["first"])
     mix = torch.zeros(())
     if plan["mixes"]:
         with statistics_kept(model):
             mix = mixup_loss(case, model(mixtures(batch, plan)), plan)
-    return labelled, unlabelled, mix, of_x
+    return terms, mix, of_x
 
 
 def concat(model, case, batch, plan):
@@ -53,8 +53,8 @@ def concat(model, case, batch, plan):
     mixed = mixtures(batch, plan)
     logits = model(torch.cat([x, mixed, weak, strong]))
     of_x, of_mixed, _, of_strong = logits.split([len(x), len(mixed), len(weak), len(strong)])
-    labelled, unlabelled = base(case, batch, of_x, of_strong, plan["first"])
-    return labelled, unlabelled, mixup_loss(case, of_mixed, plan), seen
+    terms = base(case, batch, of_x, of_strong, plan["first"])
+    return terms, mixup_loss(case, of_mixed, plan), seen
 
 
 def lean(model, case, batch, plan):
@@ -63,9 +63,9 @@ def lean(model, case, batch, plan):
         seen = model(torch.cat([x, weak]))[: len(x)]
     mixed = mixtures(batch, plan)
     of_x, of_mixed, of_strong = model(torch.cat([x, mixed, strong])).split([len(x), len(mixed), len(strong)])
-    labelled, unlabelled = base(case, batch, of_x, of_strong, plan["first"])
+    terms = base(case, batch, of_x, of_strong, plan["first"])
     mix = mixup_loss(case, of_mixed, plan) if plan["mixes"] else torch.zeros(())
-    return labelled, unlabelled, mix, seen
+    return terms, mix, seen
 
 
 def released(model, case, batch, plan):
@@ -73,22 +73,48 @@ def released(model, case, batch, plan):
     mixed = mixtures(batch, plan)
     first = model(torch.cat([x, weak, strong]))
     second = model(torch.cat([x, weak, strong, mixed]))
-    labelled, unlabelled = base(case, batch, first[: len(x)], first[len(x) + len(weak) :], plan["first"])
+    terms = base(case, batch, first[: len(x)], first[len(x) + len(weak) :], plan["first"])
     of_x, _, of_strong, of_mixed = second.split([len(x), len(weak), len(strong), len(mixed)])
-    again_labelled, again_unlabelled = base(case, batch, of_x, of_strong, plan["second"])
+    again = base(case, batch, of_x, of_strong, plan["second"])
     mix = mixup_loss(case, of_mixed, plan)
-    return labelled + again_labelled, unlabelled + again_unlabelled, mix, first[: len(x)]
+    return [a + b for a, b in zip(terms, again)], mix, first[: len(x)]
 
 
 def base(case, batch, of_x, of_strong, pseudo):
-    """The labelled mean, and the unlabelled mean over all rows: those that do not count are zeros in it."""
+    """The labelled mean, the unlabelled mean over all rows (those that do not count are zeros in it), the fairness of the
+    selected rows, and the logit distance of those whose strong view agrees with its pseudo-label."""
     labelled = F.cross_entropy(of_x, batch["labels"], label_smoothing=case["smoothing"])
     if len(of_strong) == 0:
-        return labelled, torch.zeros(())
+        return [labelled] + 3 * [torch.zeros(())]
     rows = F.cross_entropy(
         of_strong, torch.tensor(pseudo["labels"]), reduction="none", label_smoothing=case["smoothing"]
     )
-    return labelled, (torch.tensor(pseudo["weights"]) * rows).mean()
+    weights = torch.tensor(pseudo["weights"])
+    agrees = weights * (of_strong.argmax(1) == torch.tensor(pseudo["labels"]))
+    return [
+        labelled,
+        (weights * rows).mean(),
+        fairness(of_strong[weights > 0], torch.tensor(pseudo["fairness_target"])),
+        logit_distance(of_strong, agrees, case["logit_margin"]),
+    ]
+
+
+def fairness(logits, target):
+    """FreeMatch: the cross-entropy of target and mean prediction, the latter divided by the histogram of the rows."""
+    if len(logits) == 0 or len(target) == 0:
+        return torch.zeros(())
+    p = logits.softmax(1)
+    histogram = torch.bincount(p.argmax(1), minlength=p.shape[1]) / len(p)
+    there = histogram > 0
+    q = p.mean(0)[there] / histogram[there]
+    return (target[there] * torch.log(q / q.sum() + 1e-12)).sum()
+
+
+def logit_distance(logits, weights, margin):
+    if margin is None or weights.sum() == 0:
+        return torch.zeros(())
+    rows = F.relu(logits.max(1, keepdim=True).values - logits - margin).mean(1)
+    return (weights * rows).sum() / weights.sum()
 
 
 def mixtures(batch, plan):
@@ -139,8 +165,11 @@ class Trainer:
         """What the step came to, as numbers, and the logits that the plan was made on."""
         for group in self.sgd.param_groups:
             group["lr"] = plan["rate"]
-        labelled, unlabelled, mix, seen = losses(self.model, self.case, batch, plan)
-        total = labelled + self.case["unlabelled_weight"] * unlabelled + mix
+        terms, mix, seen = losses(self.model, self.case, batch, plan)
+        labelled, unlabelled, fair, distance = terms
+        weight = {name: self.case[f"{name}_weight"] for name in ("unlabelled", "fairness", "logit", "mix")}
+        total = labelled + weight["unlabelled"] * unlabelled + weight["mix"] * mix
+        total = total + weight["fairness"] * fair + weight["logit"] * distance
         self.sgd.zero_grad()
         total.backward()
         limit = self.case["clip"]
@@ -150,7 +179,7 @@ class Trainer:
         with torch.no_grad():
             for name, p in self.model.named_parameters():
                 self.average[name] = keep * self.average[name] + (1 - keep) * p
-        figures = [labelled, unlabelled, mix, total, norm]
+        figures = [labelled, unlabelled, fair, distance, mix, total, norm]
         return [float(figure.detach()) for figure in figures], seen.detach()
 
     def momentum(self):

@@ -12,7 +12,7 @@ use calmix_engine::observe::StepKind;
 use calmix_engine::optimiser::Sgd;
 
 use crate::case::{Apart, Case};
-use crate::methods::{calibratemix, every, fixmatch, flexmatch, plain, released, softmatch};
+use crate::methods::{calibratemix, every, fixmatch, flexmatch, freematch, plain, released, softmatch};
 use crate::peer::Peer;
 use crate::run::{Rows, settings};
 
@@ -57,7 +57,12 @@ fn fifty_steps_of_the_optimiser() {
 fn twenty_steps_of_calibratemix() {
     set_threads(1);
     let mut peer = Peer::start();
-    let bases = [("FixMatch", fixmatch()), ("FlexMatch", flexmatch()), ("SoftMatch", softmatch())];
+    let bases = [
+        ("FixMatch", fixmatch()),
+        ("FlexMatch", flexmatch()),
+        ("SoftMatch", softmatch()),
+        ("FreeMatch", freematch()),
+    ];
     for (name, base) in bases {
         let method = calibratemix(base);
         for &step in kinds(&method) {

@@ -1,10 +1,11 @@
 //! The methods that runs are made with, with numbers that leave something to decide in the first steps already.
 #![allow(dead_code, reason = "not every test asks for everything")]
 
+use calmix_core::loss::LogitPenalty;
 use calmix_core::method::Method;
-use calmix_core::mixup::{Mixup, Pairing};
+use calmix_core::mixup::{Anchors, Mixup, Pairing};
 use calmix_core::preset;
-use calmix_core::pseudo::{Base, FixMatch, FlexMatch, Mapping, SoftMatch};
+use calmix_core::pseudo::{Base, FixMatch, FlexMatch, FreeMatch, Mapping, SoftMatch};
 use calmix_core::schedule::Start;
 use calmix_core::smoothing::Smoothing;
 
@@ -24,6 +25,21 @@ pub(crate) fn flexmatch() -> Base {
 /// With a short memory, so that its weights fall below one.
 pub(crate) fn softmatch() -> Base {
     Base::SoftMatch(SoftMatch { momentum: 0.9, ..SoftMatch::default() })
+}
+
+/// With a short memory, and a fairness term that is seen in the gradient.
+pub(crate) fn freematch() -> Base {
+    Base::FreeMatch(FreeMatch { momentum: 0.9, fairness: 0.1, ..FreeMatch::default() })
+}
+
+/// With the penalty on logit distances, at a margin that an untrained network exceeds.
+pub(crate) fn penalised(method: Method) -> Method {
+    Method { logit_penalty: LogitPenalty { weight: 0.3, margin: 0.2 }, ..method }
+}
+
+/// With a mixup loss that counts half.
+pub(crate) fn mixed_half(method: Method) -> Method {
+    Method { mixup: Mixup { weight: 0.5, ..method.mixup }, ..method }
 }
 
 /// CalibrateMix over a base algorithm.
@@ -48,7 +64,8 @@ pub(crate) fn paired(method: Method, pairing: Pairing) -> Method {
 
 /// The ablation "mixup all".
 pub(crate) fn all_pairs(method: Method) -> Method {
-    paired(method, method.guidance().copied().map_or(Pairing::Random, Pairing::All))
+    let all = |guidance| Pairing::All { guidance, anchors: Anchors::Every };
+    paired(method, method.guidance().copied().map_or(Pairing::Random, all))
 }
 
 /// Label smoothing, and an unlabelled loss that counts half as much again.
@@ -66,12 +83,17 @@ pub(crate) fn every() -> Vec<(&'static str, Method)> {
     vec![
         ("supervised", plain(Base::Supervised)),
         ("supervised with CalibrateMix", calibratemix(Base::Supervised)),
+        ("supervision that mixes with pseudo-labels", calibratemix(Base::SupervisedPseudoMixup)),
         ("FixMatch", plain(fixmatch())),
         ("FixMatch with CalibrateMix", calibratemix(fixmatch())),
         ("FlexMatch with CalibrateMix", calibratemix(flexmatch())),
         ("SoftMatch with CalibrateMix", soft),
         ("SoftMatch with random mixup", paired(soft, Pairing::Random)),
         ("SoftMatch with all pairs, smoothed", smoothed(all_pairs(soft))),
+        ("FreeMatch", plain(freematch())),
+        ("FreeMatch with CalibrateMix, penalised", penalised(calibratemix(freematch()))),
+        ("FixMatch, penalised", penalised(plain(fixmatch()))),
+        ("SoftMatch with half a mixup loss, penalised", penalised(mixed_half(soft))),
         ("the released code", released()),
     ]
 }

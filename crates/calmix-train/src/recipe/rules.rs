@@ -58,6 +58,11 @@ fn base(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             ),
         ),
         error(
+            base == BaseName::SupervisedPseudoMixup && method.mixup().is_none(),
+            "method.mixup.pairing",
+            "supervised-pseudo-mixup uses unlabelled images in mixtures alone, and there are none; take \"calibratemix\", or method.base = \"supervised\"",
+        ),
+        error(
             base == BaseName::SoftMatch && rows == 1,
             "train.ratio",
             "softmatch takes a variance over the unlabelled images of a batch and would get one; give it two or more",
@@ -119,6 +124,14 @@ fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             &format!(
                 "the mixup term would begin at step {begin}, but train.steps is {}; begin earlier, for example with method.mixup.start.rule = \"share\" and method.mixup.start.share = 0.1",
                 train.steps
+            ),
+        ),
+        error(
+            !method.base.weighs_unlabelled() && matches!(mixup.start.rule, StartRule::Utilisation { .. }),
+            "method.mixup.start.rule",
+            &format!(
+                "{} gives no unlabelled image a weight, so the mixup term would never begin; take \"share\"",
+                method.base.word()
             ),
         ),
         error(

@@ -75,7 +75,7 @@ fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
     }
     if recipe.unlabelled() == 0 {
         let asked = train.ratio > 0;
-        let why = if asked { "method.base is supervised and nothing is mixed" } else { "train.ratio is 0" };
+        let why = if asked { "method.base is supervised" } else { "train.ratio is 0" };
         let why = format!("{why}, so there are no unlabelled batches");
         unused.push(("labels.unlabelled_from", why.clone()));
         unused.push(("labels.include_labelled", why.clone()));

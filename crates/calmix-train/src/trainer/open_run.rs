@@ -15,7 +15,7 @@ use super::train_data::TrainData;
 use super::{Trainer, threads};
 use crate::inspect;
 use crate::recipe::engine::BatchNorm;
-use crate::recipe::{Layers, Resolved, differences, uneven_rows};
+use crate::recipe::{Layers, Recipe, Resolved, differences, uneven_rows};
 use calmix_run::checkpoint::FoundCheckpoint;
 use calmix_run::events::{Finished, Note};
 use calmix_run::read;
@@ -72,6 +72,7 @@ impl Trainer<'_> {
             0 => u32::try_from(processes).unwrap_or(u32::MAX).div_ceil(train.groups),
             shards => shards,
         };
+        let automatic = train.shards == 0;
         recipe.decide(device, precision, threads, shards)?;
         supported(&recipe, processes)?;
         let run = match Run::create_on(folder, Arc::clone(&self.disk)) {
@@ -80,7 +81,8 @@ impl Trainer<'_> {
             }
             run => run?,
         };
-        let notes = prepare(&recipe, &run)?;
+        let mut notes = prepare(&recipe, &run)?;
+        notes.extend(automatic.then(|| shard_note(&recipe.recipe)).flatten());
         let data = TrainData::open(&recipe.recipe, run.paths(), None, processes)?;
         let environment = RunEnvironment::here(
             format!("libtorch {LIBTORCH}"),
@@ -195,6 +197,21 @@ impl Trainer<'_> {
     }
 }
 
+/// A run that is cut into shards by its number of processes is another experiment than on one process.
+fn shard_note(recipe: &Recipe) -> Option<Note> {
+    let (shards, train) = (recipe.train.shards, &recipe.train);
+    let rows = train.batch + 2 * recipe.unlabelled();
+    (shards > 1).then(|| Note {
+        step: 0,
+        text: format!(
+            "{shards} processes cut each batch into {shards} shards: batch normalisation sees {} of {rows} rows at a time, \
+             so the run learns otherwise than on one process",
+            rows / shards
+        ),
+        hint: format!("to compare runs on any number of processes, give all of them train.shards={shards}"),
+    })
+}
+
 /// What the run is, for readers that know no recipe.
 fn summary(resolved: &Resolved, data: &TrainData) -> RunSummary {
     let recipe = &resolved.recipe;
@@ -258,4 +275,20 @@ fn json(run: &Run, file: RunFile<'_>, what: &impl Serialize) -> Result<Vec<u8>, 
         serde_json::to_vec(what).map_err(|error| FileError::new(path, std::io::Error::from(error)))?;
     bytes.push(b'\n');
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn automatic_shards_are_told() {
+        let mut recipe = Recipe::default();
+        recipe.train.shards = 1;
+        assert!(shard_note(&recipe).is_none());
+        recipe.train.shards = 8;
+        let note = shard_note(&recipe).unwrap();
+        assert!(note.text.contains("batch normalisation sees 120 of 960 rows at a time"), "{}", note.text);
+        assert!(note.hint.ends_with("train.shards=8"), "{}", note.hint);
+    }
 }

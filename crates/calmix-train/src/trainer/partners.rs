@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use calmix_core::mixup::{Mix, Row};
 use calmix_core::plan::StepPlan;
-use calmix_core::pseudo::PseudoLabels;
 use calmix_data::loader::TrainBatch;
 use calmix_engine::shard_plan::{Image, LocalPlan, Mixture, ShardPlan};
 
@@ -47,7 +46,7 @@ fn shard_plan(
     at_hand: &dyn Fn(Row) -> Image,
 ) -> ShardPlan {
     let [_, unlabelled] = group.rows(shard);
-    let mut of_shard = ShardPlan { pseudo: labels_of(&plan.pseudo, &unlabelled), ..ShardPlan::default() };
+    let mut of_shard = ShardPlan { pseudo: plan.pseudo.of_rows(unlabelled), ..ShardPlan::default() };
     for (n, mix) in plan.mixes.iter().enumerate() {
         if shard_of(group, mix.a) == shard {
             let target = plan.targets.get(n * classes..(n + 1) * classes);
@@ -56,14 +55,6 @@ fn shard_plan(
         }
     }
     of_shard
-}
-
-/// The pseudo-labels of some rows.
-pub(super) fn labels_of(pseudo: &PseudoLabels, rows: &std::ops::Range<usize>) -> PseudoLabels {
-    PseudoLabels {
-        labels: pseudo.labels.get(rows.clone()).unwrap_or_default().to_vec(),
-        weights: pseudo.weights.get(rows.clone()).unwrap_or_default().to_vec(),
-    }
 }
 
 /// Adds the partners that this process mixes and others have to `pixels`, and tells which is where.

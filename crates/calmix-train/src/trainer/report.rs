@@ -74,7 +74,7 @@ impl TrainLoop<'_> {
         Step {
             learning_rate: rate,
             gradient_norm: Some(output.gradient_norm as f32),
-            utilisation: stats.feedback.in_use.mean(),
+            utilisation: stats.feedback.in_use.mean().filter(|_| self.method.base.weighs_unlabelled()),
             impurity: stats.impurity,
             margin: stats.margin,
             mixes,

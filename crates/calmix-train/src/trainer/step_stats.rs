@@ -35,7 +35,7 @@ impl GroupSums {
     const WIDTH: usize = 11;
 
     fn of(plan: &StepPlan, rows: &GroupRows<'_>, truth: Option<TrueClass<'_>>) -> Self {
-        let PseudoLabels { labels, weights } = &plan.pseudo;
+        let PseudoLabels { labels, weights, .. } = &plan.pseudo;
         let truth = truth.map(|truth| rows.unlabelled.ids.iter().map(|&id| truth(id)).collect::<Vec<_>>());
         let total = |value: Option<f64>| value.map(Total::one).unwrap_or_default();
         let margins = plan.difficulty.as_ref().map(Margins::of).map(|Margins { labelled, unlabelled }| {

@@ -30,7 +30,7 @@ use super::evaluate::EvalMode;
 use super::event_writer::EventWriter;
 use super::exchange::{Gathered, gather, gather_again};
 use super::layout::ParallelLayout;
-use super::partners::{labels_of, local_plan};
+use super::partners::local_plan;
 use super::report::{StepResult, Timer};
 use super::step_phase::{StepPhase, Watch};
 use super::step_stats::{StepStats, TrueClass, tallies};
@@ -199,7 +199,7 @@ impl TrainLoop<'_> {
             for (shard, local) in membership.shards().zip(membership.local.clone()) {
                 let [_, rows] = membership.rows(shard);
                 if let Some(plan) = plan.shards.get_mut(local) {
-                    plan.second = Some(labels_of(&pseudo, &rows));
+                    plan.second = Some(pseudo.of_rows(rows));
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use calmix_core::margin::Averaging;
-use calmix_core::mixup::{LambdaSource, Mixup, Pairing};
+use calmix_core::mixup::{Anchors, LambdaSource, Mixup, Pairing};
 use calmix_core::pair::Dissimilar;
 use calmix_core::schedule::StartRule;
 use calmix_core::smoothing::Smoothing;
@@ -74,7 +74,7 @@ fn mixup() {
     };
     let guidance = |settings: &[&str]| *mixup(settings).pairing.guidance().unwrap();
     assert_eq!(mixup(&["pairing=random"]).pairing, Pairing::Random);
-    assert!(matches!(mixup(&["pairing=all"]).pairing, Pairing::All(_)));
+    assert!(matches!(mixup(&["pairing=all"]).pairing, Pairing::All { anchors: Anchors::Batch, .. }));
     assert!(set(&["method.mixup.pairing=none"]).unwrap().recipe.method.mixup().is_none());
 
     let source = |settings: &[&str]| mixup(settings).lambda;

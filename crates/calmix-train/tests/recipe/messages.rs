@@ -51,8 +51,8 @@ fn a_name_from_usb() {
 fn a_word_that_is_none() {
     assert_eq!(
         refused_setting("method.base=FixMatch"),
-        "--set 1: method.base = \"FixMatch\": expected one of \"supervised\", \"fixmatch\", \"flexmatch\", \
-         \"softmatch\"; did you mean \"fixmatch\"?"
+        "--set 1: method.base = \"FixMatch\": expected one of \"supervised\", \"supervised-pseudo-mixup\", \
+         \"fixmatch\", \"flexmatch\", \"softmatch\", \"freematch\"; did you mean \"fixmatch\"?"
     );
 }
 
@@ -186,6 +186,16 @@ fn contradictions() {
              \"joint\"",
         ),
         (
+            &["method.base=supervised", "method.mixup.start.rule=utilisation"],
+            "--set 2: method.mixup.start.rule = \"utilisation\": supervised gives no unlabelled image a weight, so the \
+             mixup term would never begin; take \"share\"",
+        ),
+        (
+            &["method.base=supervised-pseudo-mixup", "method.mixup.pairing=none"],
+            "--set 2: method.mixup.pairing = \"none\": supervised-pseudo-mixup uses unlabelled images in mixtures \
+             alone, and there are none; take \"calibratemix\", or method.base = \"supervised\"",
+        ),
+        (
             &["method.mixup.start.rule=ramp", "method.mixup.start.full=0.05"],
             "--set 2: method.mixup.start.full = 0.05: the ramp would end before it begins at 0.09765625",
         ),
@@ -267,7 +277,7 @@ fn warnings() {
         ),
         (
             &["method.base=supervised", "method.mixup.pairing=none", "train.ratio=3"],
-            "train.ratio = 3 (--set 3) has no effect: method.base is supervised and nothing is mixed, so there are no \
+            "train.ratio = 3 (--set 3) has no effect: method.base is supervised, so there are no \
              unlabelled batches",
         ),
         (

@@ -123,7 +123,7 @@ fn whatever_is_left_out_is_seen() {
     });
     let margins = seen("margins", &|parts| {
         let fresh =
-            |name: &str| (name.starts_with("apm") || name == "aum.sums" || name == "aum.visits").then_some(0);
+            |name: &str| (name.starts_with("apm") || name == "aum" || name == "aum.visits").then_some(0);
         reset(part(parts, "samples-0.safetensors"), fresh);
     });
     let labels = seen("FlexMatch's labels", &|parts| {

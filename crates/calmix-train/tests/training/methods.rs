@@ -73,14 +73,33 @@ fn both_readings_of_the_paper_run_and_repeat_to_the_same_bytes() {
 }
 
 #[test]
-fn supervision_without_mixup_takes_no_unlabelled_batch() {
+fn supervision_takes_no_unlabelled_batch() {
     let bench = Bench::new();
-    let supervised = ["method.base=supervised", "method.mixup.pairing=none"];
-    let asked = bench.train("asked", &[&supervised[..], &["train.ratio=2"]].concat());
-    let none = bench.train("none", &[&supervised[..], &["train.ratio=0"]].concat());
-    let steps = steps(&asked);
-    assert!(steps.iter().all(|step| step.loss.unlabelled.is_none() && step.utilisation.is_none()));
-    assert!(!differing(&asked, &none).contains(&"model.safetensors".to_owned()));
-    let notes = read::events(&asked).unwrap();
+    for pairing in ["none", "calibratemix", "all", "random"] {
+        let pairing_key = format!("method.mixup.pairing={pairing}");
+        let supervised = ["method.base=supervised", &pairing_key];
+        let run = |name: &str, ratio| {
+            bench.train(&format!("{name}-{pairing}"), &[&supervised[..], &[ratio]].concat())
+        };
+        let (asked, none) = (run("asked", "train.ratio=2"), run("none", "train.ratio=0"));
+        let steps = steps(&asked);
+        assert!(steps.iter().all(|step| step.loss.unlabelled.is_none() && step.utilisation.is_none()));
+        assert_eq!(steps.iter().any(|step| step.mixes.is_some()), pairing != "none");
+        assert!(!differing(&asked, &none).contains(&"model.safetensors".to_owned()));
+        let notes = read::events(&asked).unwrap();
+        assert!(!notes.iter().any(|event| matches!(event, Event::Note(_))), "nobody starves");
+    }
+}
+
+#[test]
+fn supervision_that_mixes_with_pseudo_labels_has_a_name_of_its_own() {
+    let bench = Bench::new();
+    let plain = bench.train("plain", &["method.base=supervised"]);
+    let mixed = bench.train("mixed", &["method.base=supervised-pseudo-mixup"]);
+    let steps = steps(&mixed);
+    assert!(steps.iter().any(|step| step.mixes.is_some()));
+    assert!(steps.iter().all(|step| step.utilisation.is_none()), "no row has a weight, so none is in use");
+    assert!(differing(&plain, &mixed).contains(&"model.safetensors".to_owned()));
+    let notes = read::events(&mixed).unwrap();
     assert!(!notes.iter().any(|event| matches!(event, Event::Note(_))), "nobody starves");
 }

@@ -11,6 +11,14 @@ fn every_method_goes_on_to_the_same_bits() {
     let bench = Bench::new();
     for (name, settings) in [
         ("supervised", &["method.base=supervised"][..]),
+        (
+            "pseudo-mixup",
+            &["method.base=supervised-pseudo-mixup", "method.mixup.guidance.averaging=exponential"],
+        ),
+        (
+            "freematch",
+            &["method.base=freematch", "method.mixup.pairing=all", "method.logit_penalty.weight=0.1"],
+        ),
         ("fixmatch", &["method.base=fixmatch", "method.fixmatch.threshold=0.2"]),
         ("flexmatch", &["method.base=flexmatch", "method.flexmatch.threshold=0.2", "evaluate.online=true"]),
         ("softmatch", &["method.base=softmatch", "selection=best-validation"]),
