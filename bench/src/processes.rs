@@ -109,7 +109,7 @@ fn lead(
 ) -> Result<()> {
     let pace = Arc::new(Mutex::new(None));
     let (told, seen) = (Mutex::new(told), Arc::clone(&pace));
-    let trainer = Trainer::new(&NEVER).tell(Paces(pace)).watched(move |phase, step| {
+    let trainer = Trainer::new(&NEVER).sink(Paces(pace)).watched(move |phase, step| {
         if phase == StepPhase::Observe && step.is_multiple_of(STEPS) {
             let pace = *seen.lock().unwrap_or_else(PoisonError::into_inner);
             let told = told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -163,7 +163,6 @@ fn launch_info(rank: usize, size: usize, port: u16) -> LaunchInfo {
         local_rank: rank,
         local_world: size,
         master: ("127.0.0.1".to_owned(), port),
-        attempt: 0,
         job: String::new(),
         store_host: StoreHost::FirstRank,
         launcher: Launcher::Variables,

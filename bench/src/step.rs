@@ -117,6 +117,7 @@ pub(crate) fn settings(kind: &str) -> Result<Settings> {
         optimiser: Sgd::default(),
         ema_decay: 0.999,
         norm_momentum: None,
+        norm_eps: None,
         clip: None,
         step,
     })

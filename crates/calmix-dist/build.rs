@@ -48,7 +48,7 @@ fn prepare() -> Result<(), String> {
 fn compile(found: &Libtorch) -> Result<(), String> {
     println!("cargo::rerun-if-changed=shim");
     let mut build = cc::Build::new();
-    build.cpp(true).std("c++20").warnings(false).file("shim/c10d.cpp").include("shim");
+    build.cpp(true).std("c++20").warnings(false).files(["shim/c10d.cpp", "shim/gpu.cpp"]).include("shim");
     // Wrapper code around waiting: its speed does not show, its compile time does.
     build.opt_level(1).debug(false);
     for headers in ["include", "include/torch/csrc/api/include"] {

@@ -1,5 +1,6 @@
 //! `cargo xtask check`: everything that must hold before a change goes in, cheapest first.
 
+mod advisories;
 mod layout;
 mod step;
 

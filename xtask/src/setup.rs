@@ -1,5 +1,6 @@
 //! `cargo xtask setup`: installs what a cold machine lacks, into the cache and nowhere else.
 
+mod attempts;
 pub(crate) mod libtorch;
 mod tool;
 pub(crate) mod venv;
@@ -28,10 +29,14 @@ pub(crate) const CARGO_NEXTEST: Tool =
 /// the cache by this name.
 const TENSORBOARD: &str = "tensorboard==2.21.0";
 
+/// Room that compiling a tool takes, at most.
+const TOOL_BYTES: u64 = 2 << 30;
+
 /// Installs every missing tool and libtorch, and says what it did.
 pub(crate) fn run() -> Result<()> {
     let start = Instant::now();
     let mut installed = 0;
+    let _lock = attempts::lock()?;
     for tool in [TYPOS, CARGO_DENY, CARGO_NEXTEST] {
         if let Some(found) = tool.find()? {
             println!("setup: {} is there: {}", tool.name, found.display());
@@ -39,6 +44,7 @@ pub(crate) fn run() -> Result<()> {
         }
         let began = Instant::now();
         println!("setup: {} {} is missing and is being installed", tool.name, tool.version);
+        attempts::require_space(TOOL_BYTES, tool.name)?;
         let path = tool.install()?;
         let took = human_time(began.elapsed());
         println!("setup: {} {} installed in {took}: {}", tool.name, tool.version, path.display());

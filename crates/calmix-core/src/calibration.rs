@@ -1,21 +1,21 @@
-//! How true a confidence is, and the maps that make it truer after training.
+//! How well calibrated a confidence is, and the maps that calibrate it after training.
 //!
 //! A classifier is calibrated when, of the predictions it makes with confidence 0.8, eight in ten are right.
-//! [`TopLabel`] holds what a classifier said and whether it was right; everything that looks only at the
-//! winning class is computed from it:
+//! [`TopLabel`] holds the confidence of each prediction and whether it was right. Every measure of the predicted
+//! class alone is computed from it:
 //!
-//! - [`reliability_bins`], and from them [`ece`], [`mce`], [`rms`] and [`debiased_squared_error`];
+//! - [`reliability_bins`], and from them [`ece`], [`mean_confidence`], [`confidence_gap`] and
+//!   [`debiased_squared_error`]; [`BinTotals`] makes them of predictions that come batch by batch;
 //! - [`smooth_ece`], which needs no bins;
 //! - [`BrierDecomposition`] and the risk at every coverage ([`coverage_curve`], [`aurc`]).
 //!
-//! What looks at all classes takes the matrix: [`class_wise_ece`], [`brier_score`], [`nll_from_logits`] and
-//! [`nll_from_probabilities`].
+//! Measures of all classes take the matrix: [`class_wise_ece`], [`brier_score`] and [`nll_from_logits`].
 //!
-//! What is measured again and again of resampled rows is prepared once and then taken for [`Counts`]: [`Binned`],
+//! Measures of resampled rows are prepared once and then computed for [`Counts`]: [`Binned`],
 //! [`ClassWise`], [`RiskCoverage`], and the scores of every row ([`brier_of_rows`], [`nll_of_rows`]). The plain
 //! functions are these with every row counted once.
 //!
-//! The maps are values kept beside a model, never baked into its weights: [`temperature`] (and
+//! The maps are values stored beside a model, never part of its weights: [`temperature`] (and
 //! [`cross_fit`] where labels are few), [`vector`] scaling, [`isotonic`] regression; [`conformal`] sets keep a
 //! promised coverage. Measures and maps check what they are given and fail with a [`CalibrationError`].
 //!
@@ -35,6 +35,7 @@
 //! ```
 
 mod assignment;
+mod bin_totals;
 mod binned;
 mod binned_error;
 mod bins;
@@ -56,17 +57,16 @@ mod ties;
 mod top_label;
 pub mod vector;
 
+pub use bin_totals::BinTotals;
 pub use binned::Binned;
-pub use binned_error::{ece, mce, rms};
+pub use binned_error::{confidence_gap, ece, mean_confidence};
 pub use bins::{Binning, Edges, ReliabilityBin, reliability_bins};
 pub use class_wise::{ClassWise, class_wise_ece};
 pub use counts::Counts;
 pub use coverage::{CoveragePoint, RiskCoverage, aurc, coverage_curve, excess_aurc};
-pub use debiased::{debiased_rms, debiased_squared_error};
+pub use debiased::debiased_squared_error;
 pub use decomposition::BrierDecomposition;
 pub use error::CalibrationError;
-pub use proper::{
-    PROBABILITY_FLOOR, brier_of_rows, brier_score, nll_from_logits, nll_from_probabilities, nll_of_rows,
-};
+pub use proper::{brier_of_rows, brier_score, nll_from_logits, nll_of_rows};
 pub use smooth::{SmoothEce, smooth_ece};
 pub use top_label::TopLabel;

@@ -91,7 +91,7 @@ impl Feedback {
 }
 
 impl MethodState {
-    /// Takes in what step `step` came to, over all its shards.
+    /// Takes in the feedback of step `step`, over all its shards.
     pub fn take_in(&mut self, method: &Method, step: u64, feedback: &Feedback) {
         if let BaseState::FlexMatch(state) = &mut self.base {
             state.apply(&feedback.selected);

@@ -1,8 +1,8 @@
 //! The mathematics of CalibrateMix, of the semi-supervised methods under it, and of calibration.
 //!
 //! Everything here is a pure function or plain state over slices: no I/O, no threads, no clock, no tensors. The
-//! heart is [`plan::plan_step`], Algorithm 1 of the paper: it takes what a network said about a batch and tells
-//! what to learn from it. [`planner::Planner`] keeps the state that goes with it.
+//! centre is [`plan::plan_step`], Algorithm 1 of the paper: it takes the outputs of a network for a batch and returns
+//! what to learn from them. [`planner::Planner`] holds the state that goes with it.
 //!
 //! ```
 //! use calmix_core::matrix::Matrix;
@@ -63,11 +63,14 @@
 //!   [`cosine`], [`mixup`], [`loss`], [`smoothing`], [`schedule`], [`samples`] and [`labelled_samples`] for what is remembered of each sample,
 //!   and [`feedback`] for what a method takes in after a step;
 //! - how true a confidence is: [`calibration`]; how sure a figure is: [`stats`];
-//! - how settings are declared: [`settings`];
+//! - how settings are declared: [`settings`]; how names of classes are read: [`class_names`];
+//!   how a name from outside is shown: [`shown`];
+//! - how settings are declared: [`settings`]; which errors of a disk pass by themselves: [`transient`];
 //! - what they stand on: [`rng`], [`matrix`], [`softmax`].
 #![forbid(unsafe_code)]
 
 pub mod calibration;
+pub mod class_names;
 pub mod cosine;
 pub mod feedback;
 pub mod labelled_samples;
@@ -87,10 +90,12 @@ pub mod rng;
 pub mod samples;
 pub mod schedule;
 pub mod settings;
+pub mod shown;
 pub mod smoothing;
 pub mod softmax;
 pub mod split;
 pub mod stats;
+pub mod transient;
 
 /// The README's example is tested with the crate's own.
 #[cfg(doctest)]

@@ -1,4 +1,4 @@
-//! A row-major matrix that somebody else owns.
+//! A borrowed row-major matrix.
 
 use std::ops::Range;
 use std::{error, fmt};

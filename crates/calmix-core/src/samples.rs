@@ -64,6 +64,30 @@ impl Samples {
         Self { shards: lengths.into_iter().map(shard).collect(), ..Self::default() }
     }
 
+    /// [`new`](Self::new), where there may be too little memory for it.
+    ///
+    /// # Errors
+    /// If there is.
+    pub fn try_new(method: &Method, classes: usize, lengths: &[usize]) -> Result<Self, StateError> {
+        let samples = lengths.iter().sum();
+        let bytes = Self::bytes(method, classes, samples);
+        let memory = || StateError::Memory { samples, classes, bytes };
+        // A request that the system refuses, instead of one that ends the process.
+        let mut probe = Vec::<u8>::new();
+        probe.try_reserve_exact(usize::try_from(bytes).map_err(|_| memory())?).map_err(|_| memory())?;
+        drop(probe);
+        Ok(Self::new(method, classes, lengths.iter().copied()))
+    }
+
+    /// Bytes that the state of so many samples takes.
+    pub fn bytes(method: &Method, classes: usize, samples: usize) -> u64 {
+        let guided = method.guidance().is_some();
+        let margins = if guided { MarginStore::bytes(samples, classes) } else { 0 };
+        let flexmatch = matches!(method.base, Base::FlexMatch(_));
+        let selected = if flexmatch { (samples as u64).saturating_mul(4) } else { 0 };
+        margins.saturating_add(selected)
+    }
+
     /// Takes in the logits of a shard's unlabelled rows, in this step with pseudo-margins if `margins`.
     ///
     /// # Errors
@@ -161,6 +185,15 @@ pub enum StateError {
         /// What was asked for.
         what: &'static str,
     },
+    /// More than there is memory for.
+    Memory {
+        /// Samples.
+        samples: usize,
+        /// Classes.
+        classes: usize,
+        /// Bytes that the state of these would take.
+        bytes: u64,
+    },
     /// Plain data that is no valid state.
     Damaged {
         /// What is wrong with it.
@@ -178,6 +211,13 @@ impl fmt::Display for StateError {
             Self::NotKept { what } => {
                 write!(f, "this state does not keep {what}: it was made for another method")
             }
+            Self::Memory { samples, classes, bytes } => {
+                write!(
+                    f,
+                    "the state of {samples} samples in {classes} classes takes {} MB, more than there is memory for",
+                    bytes >> 20
+                )
+            }
             Self::Damaged { what } => write!(f, "damaged state: {what}"),
         }
     }
@@ -193,6 +233,17 @@ mod tests {
 
     fn flexmatch() -> Method {
         paper(Base::FlexMatch(FlexMatch::default()))
+    }
+
+    #[test]
+    fn more_than_there_is_memory_for_is_an_error() {
+        let method = flexmatch();
+        assert_eq!(Samples::bytes(&method, 10, 1_000), 4 * 1_000 * 11 + 4 * 1_000);
+        assert_eq!(Samples::try_new(&method, 2, &[4, 3]).unwrap(), samples());
+        for (classes, length) in [(1 << 20, 1 << 40), (usize::MAX, usize::MAX)] {
+            let error = Samples::try_new(&method, classes, &[length]).unwrap_err();
+            assert!(matches!(error, StateError::Memory { .. }), "{error}");
+        }
     }
 
     fn samples() -> Samples {

@@ -1,4 +1,4 @@
-//! Statistics of a few runs and of many samples: means, intervals, and corrections for asking often.
+//! Statistics of a few runs and of many samples: means, intervals, and a correction for several tests.
 //!
 //! Every result carries the `n` it rests on. Nothing is reported that the data cannot carry: no samples are
 //! an error, and one sample has a mean but neither a deviation nor an interval.
@@ -18,7 +18,7 @@ pub use summary::{Interval, PairedTest, Summary, paired_t_test};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum StatsError {
-    /// Fewer samples than the statistic needs to mean anything.
+    /// Fewer samples than the statistic needs.
     TooFew {
         /// The smallest number that would do.
         needed: usize,
@@ -32,7 +32,7 @@ pub enum StatsError {
         /// On the other.
         second: usize,
     },
-    /// A number is outside the range where it means something.
+    /// A number is outside its range.
     Value {
         /// What the number is.
         what: &'static str,

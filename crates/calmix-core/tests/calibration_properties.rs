@@ -6,9 +6,10 @@ use std::num::NonZeroU16;
 
 use calmix_core::{
     calibration::{
-        Binned, Binning, BrierDecomposition, ClassWise, Counts, Edges, RiskCoverage, TopLabel, aurc,
-        brier_score, class_wise_ece, coverage_curve, debiased_rms, debiased_squared_error, ece, excess_aurc,
-        mce, nll_from_logits, nll_from_probabilities, reliability_bins, rms, smooth_ece,
+        BinTotals, Binned, Binning, BrierDecomposition, ClassWise, Counts, Edges, ReliabilityBin,
+        RiskCoverage, TopLabel, aurc, brier_score, class_wise_ece, confidence_gap, coverage_curve,
+        debiased_squared_error, ece, excess_aurc, mean_confidence, nll_from_logits, reliability_bins,
+        smooth_ece,
     },
     matrix::Matrix,
     rng::{Domain, Seed},
@@ -54,6 +55,13 @@ fn taken(said: &TopLabel, rows: &[usize]) -> TopLabel {
     TopLabel::new(confidence, correct).unwrap()
 }
 
+/// The mean over predictions of the squared gap of their bin.
+fn mean_square(bins: &[ReliabilityBin]) -> f64 {
+    let total: usize = bins.iter().map(|bin| bin.count).sum();
+    let sum: f64 = bins.iter().map(|bin| bin.count as f64 * bin.gap() * bin.gap()).sum();
+    sum / total.max(1) as f64
+}
+
 /// Rows drawn with repetitions, and how often each was.
 fn drawn(n: usize, seed: u64) -> (Vec<usize>, Counts) {
     let (mut rows, mut counts) = (vec![0; n], Counts::once(n));
@@ -88,7 +96,7 @@ impl Predictions {
     }
 
     /// Every measure that takes a matrix.
-    fn measures(&self, binning: Binning) -> [f64; 5] {
+    fn measures(&self, binning: Binning) -> [f64; 4] {
         let (logits, probabilities) = self.flat();
         let rows = self.labels.len();
         let z = Matrix::new(&logits, rows, self.classes).unwrap();
@@ -97,7 +105,6 @@ impl Predictions {
         [
             class_wise_ece(p, &self.labels, binning).unwrap(),
             brier_score(p, &self.labels).unwrap(),
-            nll_from_probabilities(p, &self.labels).unwrap(),
             nll_from_logits(z, &self.labels, 1.5).unwrap(),
             ece(&reliability_bins(&said, binning)),
         ]
@@ -158,9 +165,7 @@ proptest! {
         let measures = |said: &TopLabel| {
             let bins = reliability_bins(said, binning);
             let parts = BrierDecomposition::new(said, binning);
-            // The square of a root that cuts at zero: there the root itself magnifies rounding.
-            [ece(&bins), mce(&bins), rms(&bins), debiased_squared_error(&bins),
-                debiased_rms(&bins) * debiased_rms(&bins), parts.score, parts.reliability, parts.resolution,
+            [ece(&bins), debiased_squared_error(&bins), parts.score, parts.reliability, parts.resolution,
                 parts.uncertainty, parts.within_bin_variance, parts.within_bin_covariance]
         };
         for (here, there) in measures(&said).iter().zip(measures(&other)) {
@@ -209,11 +214,40 @@ proptest! {
     #[test]
     fn errors_are_ordered_and_in_range(said in top_label(), binning in binning()) {
         let bins = reliability_bins(&said, binning);
-        let (ece, rms, mce) = (ece(&bins), rms(&bins), mce(&bins));
-        prop_assert!(0.0 <= ece && ece <= rms + ROUNDING && rms <= mce + ROUNDING && mce <= 1.0);
-        prop_assert!(debiased_rms(&bins) <= rms + ROUNDING);
+        let (ece, squares) = (ece(&bins), mean_square(&bins));
+        prop_assert!(0.0 <= ece && ece * ece <= squares + ROUNDING && squares <= 1.0);
+        prop_assert!(debiased_squared_error(&bins) <= squares + ROUNDING);
         let smooth = smooth_ece(&said);
         prop_assert!((0.0..=1.0).contains(&smooth.error) && smooth.error <= smooth.bandwidth);
+    }
+
+    #[test]
+    fn the_signed_gap_needs_no_bins(said in top_label(), binning in binning()) {
+        let bins = reliability_bins(&said, binning);
+        let n = said.len().max(1) as f64;
+        let mean = said.confidence().iter().sum::<f64>() / n;
+        let right = said.correct().iter().filter(|&&right| right).count() as f64 / n;
+        prop_assert!((mean_confidence(&bins) - mean).abs() < ROUNDING);
+        prop_assert!((confidence_gap(&bins) - (mean - right)).abs() < ROUNDING);
+        prop_assert!(confidence_gap(&bins).abs() <= ece(&bins) + ROUNDING);
+    }
+
+    #[test]
+    fn batches_add_up_to_the_bins_of_all(said in top_label(), cut in 0_usize..60) {
+        let mut totals = [BinTotals::default(), BinTotals::default()];
+        for (row, (&confidence, &correct)) in said.confidence().iter().zip(said.correct()).enumerate() {
+            totals[usize::from(row >= cut)].add(confidence, correct);
+        }
+        let [mut first, second] = totals;
+        prop_assert_eq!(second.numbers().len(), BinTotals::WIDTH);
+        first.add_numbers(&second.numbers());
+        let (found, wanted) = (first.bins(), reliability_bins(&said, Binning::default()));
+        prop_assert_eq!(found.len(), wanted.len());
+        for (found, wanted) in found.iter().zip(&wanted) {
+            prop_assert_eq!((found.lower, found.upper, found.count), (wanted.lower, wanted.upper, wanted.count));
+            prop_assert_eq!(found.accuracy, wanted.accuracy);
+            prop_assert!((found.confidence - wanted.confidence).abs() < ROUNDING);
+        }
     }
 
     #[test]
@@ -232,7 +266,7 @@ proptest! {
         prop_assert!(parts.reliability >= 0.0 && parts.resolution >= 0.0);
         prop_assert!(parts.resolution <= parts.uncertainty + ROUNDING);
         let bins = reliability_bins(&said, binning);
-        prop_assert!((parts.reliability - rms(&bins) * rms(&bins)).abs() < ROUNDING);
+        prop_assert!((parts.reliability - mean_square(&bins)).abs() < ROUNDING);
     }
 
     #[test]
@@ -248,7 +282,7 @@ proptest! {
         }
         let said = TopLabel::new(confidence, correct).unwrap();
         let bins = reliability_bins(&said, binning);
-        prop_assert!(ece(&bins) < ROUNDING && mce(&bins) < ROUNDING && rms(&bins) < ROUNDING);
+        prop_assert!(ece(&bins) < ROUNDING && mean_square(&bins) < ROUNDING);
         prop_assert!(smooth_ece(&said).error < ROUNDING);
         prop_assert!(BrierDecomposition::new(&said, binning).reliability < ROUNDING);
     }

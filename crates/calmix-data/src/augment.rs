@@ -14,7 +14,7 @@
 //! let mut scratch = Scratch::default();
 //! let mut weak = vec![0; augment.bytes()];
 //! augment.weak(&picture, Seed(7), 0, 42, &mut scratch, &mut weak)?;
-//! assert_eq!(weak, picture.into_pixels());
+//! assert_eq!(weak, picture.pixels());
 //! # Ok::<(), calmix_data::augment::AugmentError>(())
 //! ```
 
@@ -67,7 +67,7 @@ pub struct Strong {
     pub geometry: Geometry,
     /// The operations.
     pub rand_augment: RandAugment,
-    /// The square.
+    /// The cutout.
     pub cutout: Cutout,
 }
 
@@ -101,7 +101,7 @@ pub enum AugmentError {
         /// The length that was given.
         found: usize,
     },
-    /// A setting that cannot be meant.
+    /// An invalid setting.
     #[error("{0}")]
     Setting(String),
 }
@@ -115,11 +115,11 @@ impl Augment {
         3 * self.size as usize * self.size as usize
     }
 
-    /// Whether the settings can be meant. Views are made without panic in any case.
+    /// Checks the settings. No setting, valid or not, makes a view panic.
     ///
     /// # Errors
     ///
-    /// [`AugmentError::Setting`] names the first setting that cannot.
+    /// [`AugmentError::Setting`] names the first invalid setting.
     pub fn check(&self) -> Result<(), AugmentError> {
         let wrong = |what: String| Err(AugmentError::Setting(what));
         if self.size == 0 || self.size > MAX_SIZE {

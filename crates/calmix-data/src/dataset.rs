@@ -22,8 +22,8 @@ use crate::error::{DataError, DataProblem};
 use crate::manifest::{DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord};
 use crate::picture::Picture;
 
-/// Bytes of the longest `manifest.json`: a million classes with long names.
-const MAX_MANIFEST: u64 = 64 << 20;
+/// Bytes of the longest `manifest.json`: a million classes.
+const MAX_MANIFEST: u64 = 16 << 20;
 
 const AGAIN: &str = "prepare the dataset again";
 
@@ -165,8 +165,8 @@ impl Dataset {
             }
             Encoding::File => decode(bytes, &DecodeLimits::default()).map_err(DataProblem::from),
         };
-        picture.map_err(|problem| match self.place(id) {
-            Ok((path, place)) => DataError::new(path, problem).at(place),
+        picture.map_err(|problem| match self.location(id) {
+            Ok((path, location)) => DataError::new(path, problem).at(location),
             Err(error) => error,
         })
     }
@@ -174,27 +174,31 @@ impl Dataset {
     fn bytes_of(&self, id: u64, record: SampleRecord, bytes: &mut Vec<u8>) -> Result<(), DataError> {
         let part = self.parts.opened(record.part)?;
         let file = &part.file;
-        let place = || format!("byte {}, sample {id}", record.offset);
+        let location = || format!("byte {}, sample {id}", record.offset);
         let end = record.offset.checked_add(u64::from(record.length));
         if end.is_none_or(|end| end > file.length()) {
             let problem =
                 format!("{} bytes are expected here, the file has {}", record.length, file.length());
-            return Err(DataError::new(file.path(), DataProblem::Changed(problem)).at(place()).hint(AGAIN));
+            return Err(DataError::new(file.path(), DataProblem::Changed(problem))
+                .at(location())
+                .hint(AGAIN));
         }
         // Bounded by `checked` and by what the file really has.
         bytes.resize(record.length as usize, 0);
-        file.read(bytes, record.offset).map_err(|error| error.at(place()))?;
+        file.read(bytes, record.offset).map_err(|error| error.at(location()))?;
         let checksum = crc32c::crc32c(bytes);
         if checksum != record.checksum {
             let problem =
                 format!("checksum {checksum:08x}, but it was {:08x} when prepared", record.checksum);
-            return Err(DataError::new(file.path(), DataProblem::Changed(problem)).at(place()).hint(AGAIN));
+            return Err(DataError::new(file.path(), DataProblem::Changed(problem))
+                .at(location())
+                .hint(AGAIN));
         }
         Ok(())
     }
 
-    /// Path and place of a sample, for an error.
-    fn place(&self, id: u64) -> Result<(PathBuf, String), DataError> {
+    /// Path and location of a sample, for an error.
+    fn location(&self, id: u64) -> Result<(PathBuf, String), DataError> {
         let record = self.record(id)?;
         let part = self.parts.opened(record.part)?;
         Ok((part.file.path().to_owned(), format!("byte {}, sample {id}", record.offset)))

@@ -21,8 +21,10 @@
 //! | animated WebP | refused | its first frame |
 //! | orientation in XMP or in a PNG's text | ignored | applied |
 //!
-//! Sizes are checked from the header, before a pixel is decoded or a buffer for one allocated.
+//! Sizes are checked from the header, before a pixel is decoded or a buffer for one allocated: sides, pixels, and the
+//! pixels of a large image against the bytes of its file. Large pictures of all threads share one budget.
 
+mod budget;
 mod file_kind;
 mod jpeg;
 mod orientation;
@@ -34,6 +36,7 @@ mod webp;
 use crate::error::DataProblem;
 use crate::picture::Picture;
 
+pub(crate) use budget::Lease;
 pub use file_kind::{FileKind, kind};
 use orientation::Orientation;
 
@@ -55,14 +58,18 @@ impl Default for DecodeLimits {
     }
 }
 
+/// The most pixels that a byte of a large image stands for. A scanned page of black and white has some hundred; an image
+/// of one colour, made to exhaust memory, has millions.
+const PIXELS_PER_BYTE: u64 = 1_024;
+
 /// Why bytes are no picture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// No format that is read here.
-    #[error("this is {0}, and only JPEG, PNG and WebP are read")]
+    /// A format that calmix does not read.
+    #[error("this is {0}; calmix reads JPEG, PNG and WebP")]
     Kind(FileKind),
-    /// A variant of a format that is not read here.
+    /// A variant of JPEG, PNG or WebP that calmix does not read.
     #[error("{0}")]
     Variant(String),
     /// Larger than the limits.
@@ -72,8 +79,18 @@ pub enum DecodeError {
         width: u32,
         /// Rows.
         height: u32,
-        /// What was allowed.
+        /// The limits.
         limits: DecodeLimits,
+    },
+    /// Far more pixels than a file of its length has to say something about.
+    #[error("{width}×{height} pixels in {bytes} bytes, which is no photo")]
+    Bomb {
+        /// Pixels in a row.
+        width: u32,
+        /// Rows.
+        height: u32,
+        /// Bytes of the file.
+        bytes: u64,
     },
     /// A file of more bytes than the limits.
     #[error("{0} bytes, more than a picture may have")]
@@ -92,7 +109,8 @@ impl DecodeError {
         match self {
             Self::Kind(kind) => kind.hint(),
             Self::Variant(_) => "save it again as a plain JPEG or PNG",
-            Self::Size { .. } | Self::Bytes(_) => "scale it down, or raise the limits",
+            Self::Bomb { .. } => "remove it, or scale it down if you know what it is",
+            Self::Size { .. } | Self::Bytes(_) => "scale it down",
             Self::Short(_) => "fetch it again",
             Self::Damaged(..) => "open it in an image viewer: if that fails too, fetch it again or remove it",
         }
@@ -102,7 +120,9 @@ impl DecodeError {
 impl From<DecodeError> for DataProblem {
     fn from(error: DecodeError) -> Self {
         match error {
-            DecodeError::Size { .. } | DecodeError::Bytes(_) => Self::Limit(error.to_string()),
+            DecodeError::Size { .. } | DecodeError::Bomb { .. } | DecodeError::Bytes(_) => {
+                Self::Limit(error.to_string())
+            }
             _ => Self::Format(error.to_string()),
         }
     }
@@ -126,7 +146,7 @@ struct Head {
 ///
 /// let error = decode(b"GIF89a...", &DecodeLimits::default()).unwrap_err();
 /// assert_eq!(error, DecodeError::Kind(FileKind::Gif));
-/// assert_eq!(error.to_string(), "this is a GIF, and only JPEG, PNG and WebP are read");
+/// assert_eq!(error.to_string(), "this is a GIF; calmix reads JPEG, PNG and WebP");
 /// ```
 pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Picture, DecodeError> {
     decode_at_least(bytes, limits, u32::MAX)
@@ -141,12 +161,13 @@ pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Picture, DecodeErro
 /// As [`decode`].
 pub fn decode_at_least(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result<Picture, DecodeError> {
     let (kind, head) = head(bytes, limits)?;
+    let lease = budget::lease(u64::from(head.width) * u64::from(head.height));
     let picture = match kind {
         FileKind::Jpeg => jpeg::pixels(bytes, head, side)?,
         FileKind::Png => png::pixels(bytes, head)?,
         _ => webp::pixels(bytes, head)?,
     };
-    Ok(head.orientation.upright(picture))
+    Ok(head.orientation.upright(picture).with_lease(lease))
 }
 
 /// Width and height of the upright picture, from the header, without decoding; a JPEG or PNG is also checked for
@@ -177,6 +198,10 @@ fn head(bytes: &[u8], limits: &DecodeLimits) -> Result<(FileKind, Head), DecodeE
     let pixels = u64::from(width) * u64::from(height);
     if width.max(height) > limits.side || pixels > limits.pixels {
         return Err(DecodeError::Size { width, height, limits: *limits });
+    }
+    let bytes = bytes.len() as u64;
+    if pixels > budget::SMALL && pixels > bytes.saturating_mul(PIXELS_PER_BYTE) {
+        return Err(DecodeError::Bomb { width, height, bytes });
     }
     Ok((kind, head))
 }

@@ -3,11 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use calmix_core::shown::shown;
+use calmix_core::transient::is_transient;
+
 /// A file or folder that cannot be used.
 ///
 /// Its sentence names the path, the place in it and the problem, and ends with what to try next.
 #[derive(Debug, thiserror::Error)]
-#[error("{}{}: {problem}{}", .path.display(), in_place(.place.as_deref()), and_next(.hint.as_deref()))]
+#[error("{}", shown(format!("{}{}: {problem}{}", .path.display(), in_place(.place.as_deref()), and_next(.hint.as_deref()))))]
 pub struct DataError {
     /// The file or folder.
     pub path: PathBuf,
@@ -51,6 +54,11 @@ impl DataError {
     #[must_use]
     pub fn at(self, place: impl Into<String>) -> Self {
         Self { place: Some(place.into()), ..self }
+    }
+
+    /// Whether the same call may succeed later, because the storage is away for a while.
+    pub fn is_transient(&self) -> bool {
+        matches!(&self.problem, DataProblem::Io(error) if is_transient(error))
     }
 
     /// Says what to try next.

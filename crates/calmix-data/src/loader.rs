@@ -42,6 +42,7 @@ mod error;
 mod eval_loader;
 mod lane;
 mod memory;
+mod outage;
 mod pooled_batch;
 mod sample_ids;
 mod training;
@@ -57,6 +58,7 @@ pub use corrupt::{OnCorrupt, SkippedSample, Tally};
 pub use error::LoadError;
 pub use eval_loader::{EvalBatch, EvalLoader};
 pub use memory::InMemory;
+pub use outage::Warn;
 pub use pooled_batch::PooledBatch;
 pub use sample_ids::SampleIds;
 pub use training::{SampleStream, Training, labelled_views};
@@ -105,12 +107,13 @@ pub struct Workers {
 }
 
 impl Default for Workers {
-    /// One thread per processor, two prefetched batches, a timeout of one minute.
+    /// One thread per processor, two prefetched batches, a timeout of two minutes: longer than workers wait for a storage
+    /// that is away.
     fn default() -> Self {
         Self {
             threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             prefetch: NonZeroUsize::MIN.saturating_add(1),
-            patience: Duration::from_mins(1),
+            patience: Duration::from_mins(2),
         }
     }
 }
@@ -128,18 +131,11 @@ pub struct Counters {
     pub allocated: u64,
 }
 
-impl Counters {
-    /// Images delivered per second since the start; zero at the start.
-    pub fn images_per_second(&self) -> f64 {
-        let seconds = self.elapsed.as_secs_f64();
-        if seconds > 0.0 { self.images as f64 / seconds } else { 0.0 }
-    }
-}
-
 /// The batches of a training run, step by step.
 ///
-/// The iterator ends after the last step, or after the first error. Dropping it stops the workers: each finishes the
-/// sample it is working on, and the drop waits for that.
+/// The iterator ends after the last step, or after the first error. Storage that is away for a while is no error: workers
+/// wait for it. Dropping the loader stops the workers: each finishes the sample it is working on, and the drop waits for
+/// that; a worker that hangs is left behind.
 #[derive(Debug)]
 pub struct Loader<V: Transform + 'static> {
     pool: WorkerPool<TrainingJob<V>>,
@@ -165,6 +161,32 @@ impl<V: Transform + 'static> Loader<V> {
         Ok(Self { pool: WorkerPool::start(job, workers)?, corrupt, tally })
     }
 
+    /// Passes on what people should know at once: that the storage does not answer, and that it is back.
+    #[must_use]
+    pub fn warning(self, warn: Warn) -> Self {
+        self.pool.set_warn(warn);
+        self
+    }
+
+    /// The next batch, as by [`next`](Iterator::next), unless `stop`, which is asked ten times a second, says so before:
+    /// then [`LoadError::Interrupted`], and the loader is at its end.
+    pub fn next_unless(
+        &mut self,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Option<Result<PooledBatch<TrainBatch>, LoadError>> {
+        let batch = match self.pool.next(stop)? {
+            Ok(batch) => batch,
+            Err(error) => return Some(Err(error)),
+        };
+        let seen = batch.labelled.ids.len() + batch.unlabelled.ids.len();
+        self.pool.count_images(seen);
+        if let Err(error) = self.tally.add(seen, &batch.skipped, self.corrupt) {
+            self.pool.stop();
+            return Some(Err(error));
+        }
+        Some(Ok(batch))
+    }
+
     /// The counters so far.
     pub fn counters(&self) -> Counters {
         self.pool.counters()
@@ -180,16 +202,6 @@ impl<V: Transform + 'static> Iterator for Loader<V> {
     type Item = Result<PooledBatch<TrainBatch>, LoadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = match self.pool.next()? {
-            Ok(batch) => batch,
-            Err(error) => return Some(Err(error)),
-        };
-        let seen = batch.labelled.ids.len() + batch.unlabelled.ids.len();
-        self.pool.count_images(seen);
-        if let Err(error) = self.tally.add(seen, &batch.skipped, self.corrupt) {
-            self.pool.stop();
-            return Some(Err(error));
-        }
-        Some(Ok(batch))
+        self.next_unless(&mut || false)
     }
 }

@@ -19,6 +19,7 @@ mod check;
 mod fingerprint;
 mod pixel_layout;
 
+use calmix_core::class_names;
 use serde::{Deserialize, Serialize};
 
 pub use builder::{ManifestBuilder, Unpacked};
@@ -122,6 +123,7 @@ pub struct Header {
     /// Version of this format.
     pub version: u32,
     /// The classes, by name, in ascending order of the name; a dataset with official numbers keeps its order.
+    #[serde(deserialize_with = "class_names::deserialize")]
     pub classes: Vec<String>,
     /// Contiguous ranges of ids that belong together: train, test, extra, unlabelled.
     pub subsets: Vec<Subset>,

@@ -125,7 +125,7 @@ impl MatFile {
             }
             let body = match kind {
                 MATRIX => Body::plain(&self.path, self.order, reader, position + 8, bytes),
-                COMPRESSED => Body::packed(&self.path, self.order, reader, position, bytes)?,
+                COMPRESSED => Body::compressed(&self.path, self.order, reader, position, bytes)?,
                 other => return Err(refused(format!("an element of type {other}, expected 14 or 15"))),
             };
             if let Some(variable) = Variable::read(body, name)? {

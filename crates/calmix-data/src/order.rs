@@ -29,7 +29,7 @@ use std::num::NonZeroU64;
 
 use calmix_core::rng::{Domain, Seed};
 
-pub use feed::{Feed, FeedVisits};
+pub use feed::Feed;
 pub use membership::Membership;
 use permutation::Permutation;
 pub use sharding::{Shard, Sharding};

@@ -1,24 +1,47 @@
 //! A decoded image.
 
+use crate::decode::Lease;
+
 /// An RGB image, eight bits a channel, row by row from the top left.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Picture {
     width: u32,
     height: u32,
     pixels: Vec<u8>,
+    /// Its share of the memory of large pictures, as long as it lives.
+    _lease: Option<Lease>,
 }
+
+impl Clone for Picture {
+    /// The copy has no share of the memory of large pictures: a cache, which makes it, has a limit of its own.
+    fn clone(&self) -> Self {
+        Self { width: self.width, height: self.height, pixels: self.pixels.clone(), _lease: None }
+    }
+}
+
+impl PartialEq for Picture {
+    fn eq(&self, other: &Self) -> bool {
+        (self.width, self.height, &self.pixels) == (other.width, other.height, &other.pixels)
+    }
+}
+
+impl Eq for Picture {}
 
 impl Picture {
     /// A picture from its pixels; none if they are not `width·height·3` bytes.
     pub fn new(width: u32, height: u32, pixels: Vec<u8>) -> Option<Self> {
         let bytes = u64::from(width).checked_mul(u64::from(height))?.checked_mul(3)?;
-        (bytes == pixels.len() as u64).then_some(Self { width, height, pixels })
+        (bytes == pixels.len() as u64).then_some(Self { width, height, pixels, _lease: None })
     }
 
     /// A picture of one colour.
     pub fn filled(width: u32, height: u32, colour: [u8; 3]) -> Self {
         let pixels = colour.repeat(width as usize * height as usize);
-        Self { width, height, pixels }
+        Self { width, height, pixels, _lease: None }
+    }
+
+    pub(crate) fn with_lease(self, lease: Option<Lease>) -> Self {
+        Self { _lease: lease, ..self }
     }
 
     /// Pixels in a row.
@@ -39,11 +62,6 @@ impl Picture {
     /// The same, to change.
     pub fn pixels_mut(&mut self) -> &mut [u8] {
         &mut self.pixels
-    }
-
-    /// The pixels as an owned buffer.
-    pub fn into_pixels(self) -> Vec<u8> {
-        self.pixels
     }
 }
 

@@ -101,7 +101,7 @@ fn scan(source: &SourceSpec, root: &Path, target: &Path) -> Result<Prepared, Dat
             cifar::prepare(root, target, variant, official)
         }
         SourceSpec::Idx { classes } => idx::prepare(root, target, *classes),
-        SourceSpec::Svhn { extra } => svhn::prepare_with(root, target, Some(*extra)),
+        SourceSpec::Svhn { extra } => svhn::prepare(root, target, *extra),
         SourceSpec::Stl10 => stl10::prepare(root, target, official),
         SourceSpec::Folder => folder::prepare(root, target, &inspection),
         SourceSpec::LabelsCsv { unlisted } => labels_csv::prepare(

@@ -1,4 +1,4 @@
-//! Datasets as people have them, each reduced to a [manifest](crate::manifest).
+//! The formats that datasets come in. Each source reduces one to a [manifest](crate::manifest).
 //!
 //! Each source reads its files once, checks them, and writes the manifest. Samples stay where they are; only what
 //! is compressed as a whole is unpacked into the prepared folder, because nothing inside it can be reached

@@ -1,4 +1,4 @@
-//! Which samples keep their labels, which of them are held out, and which are learnt from without.
+//! Which samples keep their labels, which of them are held out, and which are learnt from without a label.
 //!
 //! A split is drawn from a seed, class by class; a class draws by its name, so neither the order of classes nor
 //! the other classes change what it draws. It is a small file that can be published: the ids it names, and the
@@ -98,8 +98,7 @@ pub struct SplitPlan {
 }
 
 /// A split of one dataset.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LabelSplit {
     version: u32,
     dataset: String,
@@ -128,7 +127,7 @@ pub struct SplitCounts {
     pub labelled: u64,
     /// Samples held out with their label.
     pub validation: u64,
-    /// Samples to learn from without.
+    /// Samples to learn from without a label.
     pub unlabelled: u64,
     /// How many of `unlabelled` are also in `labelled`: none unless the plan includes them.
     pub in_both: u64,
@@ -193,7 +192,7 @@ impl LabelSplit {
         Self::from_candidates(dataset, plan, &Candidates::Ids(&ids))
     }
 
-    /// What the split was drawn by.
+    /// The plan that drew the split.
     pub fn plan(&self) -> &SplitPlan {
         &self.plan
     }

@@ -77,24 +77,20 @@ fn every_cut_is_refused() {
 #[test]
 fn other_formats_are_named_with_a_way_out() {
     let cases: [(&[u8], &str, &str); 6] = [
-        (b"\0\0\0\x18ftypheic", "this is a HEIC, and only JPEG, PNG and WebP are read", "convert it to JPEG"),
-        (b"GIF89a", "this is a GIF, and only JPEG, PNG and WebP are read", "convert it to PNG"),
+        (b"\0\0\0\x18ftypheic", "this is a HEIC; calmix reads JPEG, PNG and WebP", "convert it to JPEG"),
+        (b"GIF89a", "this is a GIF; calmix reads JPEG, PNG and WebP", "convert it to PNG"),
         (
             b"II*\0",
-            "this is a TIFF or a camera's raw file, and only JPEG, PNG and WebP are read",
+            "this is a TIFF or a camera's raw file; calmix reads JPEG, PNG and WebP",
             "convert it to PNG",
         ),
-        (
-            b"\x93NUMPY",
-            "this is a NumPy array, and only JPEG, PNG and WebP are read",
-            "save its images as PNG",
-        ),
+        (b"\x93NUMPY", "this is a NumPy array; calmix reads JPEG, PNG and WebP", "save its images as PNG"),
         (
             b"\x80\x04\x95",
-            "this is a Python pickle, and only JPEG, PNG and WebP are read",
-            "a pickle runs code",
+            "this is a Python pickle; calmix reads JPEG, PNG and WebP",
+            "calmix opens no pickle",
         ),
-        (b"", "this is an empty file, and only JPEG, PNG and WebP are read", "fetch it again"),
+        (b"", "this is an empty file; calmix reads JPEG, PNG and WebP", "fetch it again"),
     ];
     for (bytes, sentence, hint) in cases {
         let error = decode(bytes, &DecodeLimits::default()).unwrap_err();
@@ -119,4 +115,26 @@ fn limits_hold_at_their_edges() {
         Err(DecodeError::Size { .. })
     ));
     assert!(matches!(decode(bytes, &DecodeLimits { bytes: 10, ..limits }), Err(DecodeError::Bytes(_))));
+}
+
+/// A file of a few bytes that claims millions of pixels is no photo.
+#[test]
+fn a_large_image_has_to_have_some_bytes() {
+    let flat = |side: u32| {
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, side, side);
+        encoder.set_color(png::ColorType::Grayscale);
+        encoder.set_depth(png::BitDepth::One);
+        encoder.set_compression(png::Compression::High);
+        let row = side.div_ceil(8) as usize;
+        encoder.write_header().unwrap().write_image_data(&vec![0; row * side as usize]).unwrap();
+        bytes
+    };
+    let bomb = flat(8_000);
+    assert!(bomb.len() < 40_000, "{}", bomb.len());
+    let error = decode(&bomb, &DecodeLimits::default()).unwrap_err();
+    assert!(matches!(error, DecodeError::Bomb { width: 8_000, height: 8_000, .. }), "{error}");
+    assert!(!error.hint().is_empty());
+    // Small ones are what they are: icons, masks.
+    assert_eq!(decode(&flat(2_000), &DecodeLimits::default()).unwrap().width(), 2_000);
 }

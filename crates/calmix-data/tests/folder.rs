@@ -91,16 +91,13 @@ fn what_cannot_be_read_is_noted_and_left_out() {
     assert_eq!(notes[1], "a/cut.jpg: the JPEG is cut short; fetch it again");
     assert_eq!(
         notes[2],
-        "a/empty.png: this is an empty file, and only JPEG, PNG and WebP are read; fetch it again"
+        "a/empty.png: this is an empty file; calmix reads JPEG, PNG and WebP; fetch it again"
     );
     assert!(notes[3].starts_with("a/flipped.png: the PNG is damaged: "), "{}", notes[3]);
-    assert_eq!(
-        notes[4],
-        "a/page.jpg: this is a web page, and only JPEG, PNG and WebP are read; fetch it again"
-    );
+    assert_eq!(notes[4], "a/page.jpg: this is a web page; calmix reads JPEG, PNG and WebP; fetch it again");
     assert_eq!(
         notes[5],
-        "a/phone.bin: this is a HEIC, and only JPEG, PNG and WebP are read; convert it to JPEG, for example with \
+        "a/phone.bin: this is a HEIC; calmix reads JPEG, PNG and WebP; convert it to JPEG, for example with \
          `magick FILE out.jpg`"
     );
     assert_eq!(notes.len(), 6);

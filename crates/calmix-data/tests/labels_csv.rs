@@ -91,7 +91,7 @@ fn each_mistake_names_its_line_and_the_next_step() {
         (b"file\tlabel\n", "line 1: columns are separated by '\\t'; separate them by commas"),
         (
             b"file,label,caption\na.png,cat,x\n",
-            "line 1: a column \"caption\", which means nothing here; remove it: the columns are file and label",
+            "line 1: an unknown column \"caption\"; remove it: the columns are file and label",
         ),
         (b"path,label\na.png,cat\n", "line 1: no column file; the first line must be `file,label`"),
         (b"file,class\na.png,cat\n", "line 1: no column label; the first line must be `file,label`"),

@@ -30,7 +30,7 @@ fn training(steps: std::ops::Range<u64>) -> Training {
 
 fn load(source: Drawn, training: Training, threads: usize) -> Vec<TrainBatch> {
     let loader = Loader::new(Arc::new(source), Arc::new(Tinted), training, workers(threads, 3)).unwrap();
-    loader.map(|batch| batch.unwrap().keep()).collect()
+    loader.map(|batch| batch.unwrap().into_inner()).collect()
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn pictures_in_memory_are_the_same_pictures() {
     let memory = Arc::new(InMemory::new(Drawn::default(), 100 * (SIZE as u64 + 64)));
     let loader =
         Loader::new(Arc::clone(&memory) as _, Arc::new(Tinted), training(0..30), workers(4, 2)).unwrap();
-    assert_eq!(loader.map(|batch| batch.unwrap().keep()).collect::<Vec<_>>(), direct);
+    assert_eq!(loader.map(|batch| batch.unwrap().into_inner()).collect::<Vec<_>>(), direct);
     assert_eq!(memory.used(), 100 * (SIZE as u64 + 64));
 }
 
@@ -231,7 +231,6 @@ fn counters_tell_what_was_done() {
     let counters = loader.counters();
     assert_eq!(counters.images, 8 * 28);
     assert!(counters.waited > Duration::ZERO && counters.waited <= counters.elapsed);
-    assert!(counters.images_per_second() > 0.0);
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn names_in_json_need_classes() {
     scene.file("0.tar", &tar(&[("0.png", &image), ("0.json", br#"{"label": "dog", "cls": 7}"#)]));
     assert_eq!(
         scene.refusal(prepare(&scene)),
-        "0.tar, 0: the label \"dog\" is no number; name the classes in their order"
+        "0.tar, 0: the label \"dog\" is no number; write the number of the class into the .cls member"
     );
     let classes = Some(vec!["cat".to_owned(), "dog".to_owned()]);
     let options = WebdatasetOptions { classes, ..WebdatasetOptions::default() };
@@ -157,5 +157,30 @@ fn an_image_that_cannot_be_read_is_noted_with_its_key() {
     let prepared = prepare(&scene).unwrap();
     assert_eq!(prepared.header.samples, 1);
     let note = scene.sentence(&prepared.unreadable[0]);
-    assert!(note.starts_with("train.tar, 0: this is a GIF, and only JPEG, PNG and WebP are read"), "{note}");
+    assert!(note.starts_with("train.tar, 0: this is a GIF; calmix reads JPEG, PNG and WebP"), "{note}");
+}
+
+/// One wrong label must not become a million classes, each of which costs memory for every sample.
+#[test]
+fn a_label_far_beyond_the_others_is_refused_with_its_place() {
+    let golden = Golden::load();
+    let image = golden.pictures.iter().find(|case| case.name.starts_with("png")).unwrap();
+    let image = golden.bytes(image.file);
+    let prepared = |label: &[u8]| {
+        let scene = Scene::new();
+        let members: Members<'_> = &[
+            ("a.png", image),
+            ("a.cls", b"0"),
+            ("b.png", image),
+            ("b.cls", label),
+            ("c.png", image),
+            ("c.cls", b"1"),
+        ];
+        scene.file("0.tar", &tar(members));
+        prepare(&scene).map(|prepared| prepared.header.classes.len())
+    };
+    let error = prepared(b"1048575").unwrap_err().to_string();
+    assert!(error.contains("0.tar, b: the label 1048575, but only 3 different labels occur"), "{error}");
+    assert!(prepared(b"1000").is_err());
+    assert_eq!(prepared(b"999").unwrap(), 1_000, "a part of ImageNet under its original numbers");
 }

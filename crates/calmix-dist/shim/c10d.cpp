@@ -4,17 +4,19 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <future>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <c10/util/Logging.h>
-#include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #ifdef USE_C10D_NCCL
+#include <ATen/ops/zeros.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #endif
 
@@ -30,6 +32,11 @@ struct CalmixGroup {
   Milliseconds timeout;
   // Gloo ends an operation at its timeout; NCCL's operations are asynchronous, so `finish` polls them.
   bool polls;
+  bool aborted = false;
+};
+
+struct CalmixWatch {
+  c10::intrusive_ptr<c10d::Work> receive;
 };
 
 namespace {
@@ -79,6 +86,37 @@ at::Tensor tensor_at(const void* tensor) {
   return *static_cast<const at::Tensor*>(tensor);
 }
 
+#ifdef USE_C10D_NCCL
+// NCCL connects at the first operation, inside a call without a time limit. So the first one runs here, on a thread that
+// is left behind if it does not end in time.
+void connect_gpu(const c10::intrusive_ptr<c10d::Backend>& backend, int device, Milliseconds timeout) {
+  auto done = std::make_shared<std::promise<void>>();
+  auto outcome = done->get_future();
+  std::thread([backend, device, done] {
+    try {
+      std::vector<at::Tensor> tensors{at::zeros({1}, at::Device(at::kCUDA, device))};
+      auto work = backend->allreduce(tensors);
+      while (!work->isCompleted()) {
+        std::this_thread::sleep_for(Milliseconds(1));
+      }
+      work->wait();
+      done->set_value();
+    } catch (...) {
+      done->set_exception(std::current_exception());
+    }
+  }).detach();
+  if (outcome.wait_for(timeout) != std::future_status::ready) {
+    throw std::runtime_error("NCCL did not connect the GPUs in time");
+  }
+  try {
+    outcome.get();
+  } catch (...) {
+    backend->abort();
+    throw;
+  }
+}
+#endif
+
 void finish(const CalmixGroup* group, const c10::intrusive_ptr<c10d::Work>& work, const bool* stop) {
   if (!group->polls) {
     work->wait();
@@ -111,16 +149,6 @@ int calmix_store_tcp(
     options.waitWorkers = false;
     options.timeout = Milliseconds(timeout_ms);
     *store = new CalmixStore{c10::make_intrusive<c10d::TCPStore>(host, options)};
-  });
-}
-
-int calmix_store_file(
-    const char* path, int size, int64_t timeout_ms, CalmixStore** store, CalmixErrorBuffer error) {
-  return guarded(error, [&] {
-    set_log_level();
-    auto made = c10::make_intrusive<c10d::FileStore>(path, size);
-    made->setTimeout(Milliseconds(timeout_ms));
-    *store = new CalmixStore{made};
   });
 }
 
@@ -163,20 +191,7 @@ int calmix_store_get(
 }
 
 int calmix_store_wait(const CalmixStore* store, const char* key, int64_t timeout_ms, CalmixErrorBuffer error) {
-  auto deadline = Clock::now() + Milliseconds(timeout_ms);
-  bool timed_out = false;
-  int code = guarded(error, [&] {
-    if (store->store->hasExtendedApi()) {
-      store->store->wait({key}, Milliseconds(timeout_ms));
-      return;
-    }
-    // FileStore::wait also polls the file, but counts its timeout in whole seconds.
-    while (!timed_out && !store->store->check({key})) {
-      timed_out = Clock::now() >= deadline;
-      std::this_thread::sleep_for(Milliseconds(10));
-    }
-  });
-  return timed_out ? CALMIX_TIMED_OUT : code;
+  return guarded(error, [&] { store->store->wait({key}, Milliseconds(timeout_ms)); });
 }
 
 int calmix_store_has(
@@ -199,8 +214,8 @@ int calmix_group_gloo(
 }
 
 int calmix_group_nccl(
-    const CalmixStore* store, int rank, int size, int64_t timeout_ms, CalmixGroup** group,
-    CalmixErrorBuffer error) {
+    const CalmixStore* store, int rank, int size, int device, int64_t timeout_ms, int64_t patience_ms,
+    CalmixGroup** group, CalmixErrorBuffer error) {
   return guarded(error, [&] {
 #ifdef USE_C10D_NCCL
     using Nccl = c10d::ProcessGroupNCCL;
@@ -208,6 +223,7 @@ int calmix_group_nccl(
     // NCCL's watchdog ends the process, so its timeout is the longer one.
     options->timeout = Milliseconds(2 * timeout_ms);
     auto made = c10::make_intrusive<Nccl>(store->store, rank, size, options);
+    connect_gpu(made, device, Milliseconds(patience_ms));
     *group = new CalmixGroup{made, Milliseconds(timeout_ms), true};
 #else
     throw std::runtime_error("compiled without NCCL");
@@ -215,8 +231,42 @@ int calmix_group_nccl(
   });
 }
 
+void calmix_group_abort(CalmixGroup* group) {
+  guarded({nullptr, 0}, [&] {
+    if (group->polls) {
+      group->aborted = true;
+      group->backend->abort();
+    }
+  });
+}
+
 void calmix_group_free(CalmixGroup* group) {
+  guarded({nullptr, 0}, [&] {
+    if (group->polls && !group->aborted) {
+      group->backend->shutdown();
+    }
+  });
   guarded({nullptr, 0}, [&] { delete group; });
+}
+
+int calmix_watch(const CalmixGroup* group, int peer, CalmixWatch** watch, CalmixErrorBuffer error) {
+  return guarded(error, [&] {
+    std::vector<at::Tensor> tensors{at::empty({1}, at::kByte)};
+    *watch = new CalmixWatch{group->backend->recv(tensors, peer, 0)};
+  });
+}
+
+int calmix_watch_wait(const CalmixWatch* watch, CalmixErrorBuffer error) {
+  // Gloo closes all connections when a receive times out, so this one has to outlast every run.
+  return guarded(error, [&] { watch->receive->wait(std::chrono::hours(24 * 3650)); });
+}
+
+void calmix_watch_stop(const CalmixWatch* watch) {
+  guarded({nullptr, 0}, [&] { watch->receive->abort(); });
+}
+
+void calmix_watch_free(CalmixWatch* watch) {
+  guarded({nullptr, 0}, [&] { delete watch; });
 }
 
 int calmix_all_reduce(const CalmixGroup* group, void* tensor, const bool* stop, CalmixErrorBuffer error) {

@@ -19,12 +19,11 @@ struct CalmixErrorBuffer {
 
 struct CalmixStore;
 struct CalmixGroup;
+struct CalmixWatch;
 
 int calmix_store_tcp(
     const char* host, uint16_t port, bool is_server, int64_t timeout_ms, CalmixStore** store,
     CalmixErrorBuffer error);
-int calmix_store_file(
-    const char* path, int size, int64_t timeout_ms, CalmixStore** store, CalmixErrorBuffer error);
 int calmix_store_prefix(
     const CalmixStore* inner, const char* prefix, CalmixStore** store, CalmixErrorBuffer error);
 // A second connection to the same store, for another thread.
@@ -46,12 +45,22 @@ int calmix_store_has(
 int calmix_group_gloo(
     const CalmixStore* store, int rank, int size, const char* host, const char* interface, int64_t timeout_ms,
     CalmixGroup** group, CalmixErrorBuffer error);
-// Fails if the shim was compiled without NCCL.
+// Connects this GPU to those of the peers within `patience_ms`. Fails if the shim was compiled without NCCL.
 int calmix_group_nccl(
-    const CalmixStore* store, int rank, int size, int64_t timeout_ms, CalmixGroup** group,
-    CalmixErrorBuffer error);
+    const CalmixStore* store, int rank, int size, int device, int64_t timeout_ms, int64_t patience_ms,
+    CalmixGroup** group, CalmixErrorBuffer error);
+// Ends what runs on a GPU. To be called after a failure and before `calmix_group_free`, which waits for it otherwise.
+void calmix_group_abort(CalmixGroup* group);
 // Closes the connections, which makes the peers' operations fail.
 void calmix_group_free(CalmixGroup* group);
+
+// Watches the connection of a Gloo group to a peer, by a receive that nobody answers. To be freed before the group, whose
+// connections it keeps open.
+int calmix_watch(const CalmixGroup* group, int peer, CalmixWatch** watch, CalmixErrorBuffer error);
+// Returns when `calmix_watch_stop` was called on another thread, or fails when the connection closes.
+int calmix_watch_wait(const CalmixWatch* watch, CalmixErrorBuffer error);
+void calmix_watch_stop(const CalmixWatch* watch);
+void calmix_watch_free(CalmixWatch* watch);
 
 // A collective returns when it has finished on this rank. NCCL's also return when `stop` becomes true.
 int calmix_all_reduce(const CalmixGroup* group, void* tensor, const bool* stop, CalmixErrorBuffer error);

@@ -4,14 +4,18 @@
 #![allow(unsafe_code)]
 
 mod ffi;
+mod gpu;
 mod group;
 mod store;
+mod watch;
 
 use std::ffi::{CString, c_char};
 use std::time::Duration;
 
+pub(crate) use gpu::{compute_capability, gpu_flags, set_gpu_flags};
 pub(crate) use group::C10dGroup;
 pub(crate) use store::Store;
+pub(crate) use watch::PeerWatch;
 
 /// An exception of c10d.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,8 +20,6 @@ pub struct LaunchInfo {
     pub local_world: usize,
     /// The host and port of the store.
     pub master: (String, u16),
-    /// The number of restarts of the job so far.
-    pub attempt: u32,
     /// The launcher's name of the job. It keeps the processes of two jobs on the same port apart.
     pub job: String,
     /// Which process hosts the store.
@@ -142,7 +140,6 @@ fn torchrun(variables: &LaunchVariables) -> Result<LaunchInfo, LaunchError> {
         local_rank: local_rank.unwrap_or(0),
         local_world: variables.number("LOCAL_WORLD_SIZE")?.unwrap_or(local_rank.unwrap_or(0) + 1),
         master: (variables.needed_text("MASTER_ADDR", set)?, variables.needed("MASTER_PORT", set)?),
-        attempt: variables.number("TORCHELASTIC_RESTART_COUNT")?.unwrap_or(0),
         store_host: if agent.is_some_and(|agent| agent.eq_ignore_ascii_case("true")) {
             StoreHost::Launcher
         } else {

@@ -29,7 +29,8 @@
 //! # When a process dies
 //!
 //! Every operation of the other ranks fails within a second, and the error names the missing rank: after a failure each
-//! process asks all ranks through the store, and a rank that does not answer is missing. A frozen process is noticed at
+//! process asks all ranks through the store, and a rank that does not answer is missing. A rank that is in no operation,
+//! or in one of NCCL, which notices nothing, is told: each process watches its connection to the next rank. A frozen process is noticed at
 //! the timeout. After a failure a group refuses every operation: tensors may hold anything, and processes may be at
 //! different steps. Start all processes again from the last checkpoint, as torchrun's `--max-restarts` does.
 //!
@@ -39,16 +40,20 @@
 //!
 //! # NCCL
 //!
-//! The feature `nccl` adds NCCL for tensors on GPUs; bytes and tensors of the host still go through Gloo. The feature
-//! compiles and links, but has never been run: no machine that this was written on has a GPU.
+//! The feature `nccl` adds NCCL for tensors on GPUs; bytes and tensors of the host still go through Gloo. The GPUs are
+//! connected within the timeout of [`ProcessGroup::connect`]; after a failure NCCL's communicators are aborted before they
+//! are freed. The feature compiles and links, but has never been run: no machine that this was written on has a GPU.
 
 // libtorch counts in i64.
 #![allow(clippy::cast_possible_wrap)]
 
 mod binding;
 mod error;
+pub mod gpu;
 pub mod launch;
 mod liveness;
+mod neighbour;
+mod open_files;
 mod process_group;
 pub mod traffic;
 pub mod tree;

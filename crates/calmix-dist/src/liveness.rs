@@ -1,9 +1,9 @@
 //! Which ranks are alive after a failure.
 //!
 //! c10d reports that an operation failed, not which rank caused it: the peers of a dead process close their connections
-//! in turn, and every rank sees another one vanish. So every process runs a thread that waits for one key in the store.
-//! A process that sees a failure sets that key for every rank. The threads answer at once, even if their process is
-//! busy computing, and check which other ranks answered. A process that is dead, frozen or gone does not answer.
+//! in turn, and every rank sees another one vanish. So every process runs a thread that waits for one key in the store,
+//! which a process that sees a failure sets. The threads answer at once, even if their process is busy computing, and
+//! check which other ranks answered. A process that is dead, frozen or gone does not answer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -23,7 +23,10 @@ pub(crate) enum LivenessReport {
 /// What the thread and the group share.
 #[derive(Default)]
 struct LivenessState {
+    /// A rank has seen a failure, or the store is lost.
     failed: AtomicBool,
+    /// This process has left without a failure.
+    left: AtomicBool,
     report: Mutex<Option<LivenessReport>>,
     reported: Condvar,
 }
@@ -46,8 +49,11 @@ pub(crate) struct GroupMember {
     pub(crate) patience: Duration,
 }
 
-/// The value that a process writes to its own key when it leaves the group without a failure.
-const LEAVE: &str = "leave";
+/// The key that a process sets when it sees a failure.
+const FAILURE: &str = "failure";
+
+/// How long a thread may outlive its group.
+const SLICE: Duration = Duration::from_secs(1);
 
 impl Liveness {
     /// Starts the thread, with its own connection to the store.
@@ -55,7 +61,7 @@ impl Liveness {
         let state = Arc::new(LivenessState::default());
         let (own_store, shared) = (store.connect_again()?, Arc::clone(&state));
         let spawned = std::thread::Builder::new().name("calmix-liveness".into()).spawn(move || {
-            if let Some(report) = answer(&own_store, member, &shared.failed) {
+            if let Some(report) = answer(&own_store, member, &shared) {
                 *shared.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
                 shared.reported.notify_all();
             }
@@ -64,7 +70,7 @@ impl Liveness {
         Ok(Self { state, store, member })
     }
 
-    /// Set when a rank has seen a failure.
+    /// Set when a rank has seen a failure, or the store is lost.
     pub(crate) fn failed(&self) -> &AtomicBool {
         &self.state.failed
     }
@@ -73,7 +79,25 @@ impl Liveness {
     pub(crate) fn report_failure(&self, why: &str) {
         if !self.state.failed.load(Ordering::Acquire) {
             // If the store is lost, the thread notices it as well.
-            let _ = (0..self.member.size).try_for_each(|rank| self.store.set(&failure_key(rank), why));
+            let _ = self.store.set(FAILURE, why);
+        }
+    }
+
+    /// What a thread does that has lost the connection to a rank: it reports that, unless the rank has left or this
+    /// process has reported a failure itself. `store` is the one of this value.
+    pub(crate) fn lost(&self, store: Store, rank: usize, why: String) -> impl FnOnce() + Send + use<> {
+        let state = Arc::clone(&self.state);
+        move || {
+            // A failure closes the connections of its own process too.
+            std::thread::sleep(Duration::from_millis(50));
+            if state.failed.load(Ordering::Acquire) {
+                return;
+            }
+            // On a connection of its own: the store may be frozen, and nobody waits for this thread.
+            let Ok(store) = store.connect_again() else { return };
+            if !store.has(&[left_key(rank)]).unwrap_or(true) {
+                let _ = store.set(FAILURE, &why);
+            }
         }
     }
 
@@ -99,14 +123,15 @@ impl Liveness {
 impl Drop for Liveness {
     fn drop(&mut self) {
         // The thread ends by itself. Nothing joins it, because the store may be frozen.
+        self.state.left.store(true, Ordering::Release);
         if !self.state.failed.load(Ordering::Acquire) {
-            let _ = self.store.set(&failure_key(self.member.rank), LEAVE);
+            let _ = self.store.set(&left_key(self.member.rank), "");
         }
     }
 }
 
-fn failure_key(rank: usize) -> String {
-    format!("failure/{rank}")
+fn left_key(rank: usize) -> String {
+    format!("left/{rank}")
 }
 
 fn alive_key(rank: usize) -> String {
@@ -115,25 +140,23 @@ fn alive_key(rank: usize) -> String {
 
 /// The thread: waits for a failure, answers, and checks which other ranks did. `None` if the process leaves without a
 /// failure.
-fn answer(store: &Store, member: GroupMember, failed: &AtomicBool) -> Option<LivenessReport> {
-    let (key, hour) = (failure_key(member.rank), Duration::from_hours(1));
-    loop {
-        match store.wait(&key, hour) {
-            Ok(()) => break,
-            Err(error) if error.timed_out => {}
-            Err(_) => return Some(LivenessReport::StoreLost),
+fn answer(store: &Store, member: GroupMember, state: &LivenessState) -> Option<LivenessReport> {
+    let waited = loop {
+        let waited = store.wait(FAILURE, SLICE);
+        if state.left.load(Ordering::Acquire) {
+            return None;
         }
-    }
-    let noticed_by = match store.get(&key) {
-        Ok(why) if why == LEAVE => return None,
-        Ok(why) => why,
-        Err(_) => return Some(LivenessReport::StoreLost),
+        if !waited.as_ref().is_err_and(|error| error.timed_out) {
+            break waited;
+        }
     };
-    failed.store(true, Ordering::Release);
-    match unanswered(store, member) {
-        Ok(ranks) => Some(LivenessReport::Missing { ranks, noticed_by }),
-        Err(_) => Some(LivenessReport::StoreLost),
-    }
+    // Also if the store is lost: an operation of NCCL would wait for its timeout.
+    state.failed.store(true, Ordering::Release);
+    let report = waited.and_then(|()| {
+        let noticed_by = store.get(FAILURE)?;
+        unanswered(store, member).map(|ranks| LivenessReport::Missing { ranks, noticed_by })
+    });
+    Some(report.unwrap_or(LivenessReport::StoreLost))
 }
 
 fn unanswered(store: &Store, member: GroupMember) -> Result<Vec<usize>, C10dError> {
@@ -198,4 +221,28 @@ pub(crate) fn missing_ranks(
     let mut ranks = missing_ranks(store, key, low, middle)?;
     ranks.extend(missing_ranks(store, key, middle, high)?);
     Ok(ranks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_store_counts_as_a_failure() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+        let (port, minute) = (free.expect("a free port").port(), Duration::from_mins(1));
+        let host = Store::tcp("127.0.0.1", port, true, minute).expect("a store");
+        let guest = Store::tcp("127.0.0.1", port, false, minute).expect("a connection");
+        let patience = Duration::from_millis(450);
+        let member = GroupMember { rank: 1, size: 2, hosts_store: false, patience };
+        let liveness = Liveness::listen(guest, member).expect("a thread");
+        assert!(!liveness.failed().load(Ordering::Acquire));
+        let began = Instant::now();
+        drop(host);
+        while !liveness.failed().load(Ordering::Acquire) {
+            assert!(began.elapsed() < Duration::from_secs(5), "nobody noticed");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(liveness.wait_for_report(), LivenessReport::StoreLost);
+    }
 }

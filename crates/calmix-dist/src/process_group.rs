@@ -2,6 +2,7 @@
 
 mod bytes;
 mod connect;
+mod handshake;
 mod reach;
 mod sum;
 mod tensors;
@@ -17,6 +18,7 @@ use tch::{Device, Tensor};
 use crate::binding::{C10dError, C10dGroup, Store};
 use crate::error::{DistError, Failure, Operation};
 use crate::liveness::{Liveness, LivenessReport};
+use crate::neighbour::Neighbour;
 
 /// Processes that call the same operations in the same order.
 ///
@@ -48,9 +50,10 @@ struct Meter {
 
 /// The connections of a group to its peers, and its store.
 struct Connection {
+    /// Goes first: it tells that this process leaves, before the connections close.
+    liveness: Liveness,
     /// Closed at the first failure, which makes the peers' operations fail too.
     backends: RefCell<Option<Backends>>,
-    liveness: Liveness,
     store: Store,
     network: NetworkAddress,
     timeout: Duration,
@@ -58,8 +61,19 @@ struct Connection {
 
 /// The c10d backends: Gloo for tensors of the host, NCCL for those of the GPU.
 struct Backends {
+    /// Goes first: it holds the connections.
+    _neighbour: Neighbour,
     host: C10dGroup,
     device: Option<C10dGroup>,
+}
+
+impl Connection {
+    /// Closes the connections after a failure.
+    fn close(&self) {
+        if let Some(device) = self.backends.take().as_mut().and_then(|backends| backends.device.as_mut()) {
+            device.abort();
+        }
+    }
 }
 
 /// How the other processes reach this one.
@@ -124,7 +138,7 @@ impl ProcessGroup {
     pub fn abort(&self) {
         if let Some(connection) = &self.connection {
             connection.liveness.report_failure(&self.noticed(Operation::Abort));
-            connection.backends.take();
+            connection.close();
         }
     }
 
@@ -174,7 +188,7 @@ impl ProcessGroup {
         error: C10dError,
     ) -> DistError {
         connection.liveness.report_failure(&self.noticed(operation));
-        connection.backends.take();
+        connection.close();
         let (missing, store_lost, noticed_by) = match connection.liveness.wait_for_report() {
             LivenessReport::Missing { ranks, noticed_by } => {
                 let others = Some(noticed_by).filter(|by| *by != self.noticed(operation));
@@ -208,3 +222,6 @@ impl ProcessGroup {
 fn bytes_of(tensor: &Tensor, elements: i64) -> u64 {
     elements.unsigned_abs() * tensor.kind().elt_size_in_bytes() as u64
 }
+
+#[cfg(test)]
+mod tests;

@@ -185,7 +185,7 @@ mod tests {
     }
 
     /// As `size` processes add: subtrees first, the rest by one of them.
-    fn together(shards: &[f32], size: usize) -> f32 {
+    fn across(shards: &[f32], size: usize) -> f32 {
         let whole = (0..size).flat_map(|rank| {
             let held = held(shards.len(), rank, size);
             let mut sums = PartialSums::new(shards.len(), held.start);
@@ -206,7 +206,7 @@ mod tests {
             shards in prop::collection::vec(-1e3_f32..1e3, 1..=16),
         ) {
             for size in divisors(shards.len()) {
-                prop_assert_eq!(together(&shards, size).to_bits(), plain(&shards).to_bits());
+                prop_assert_eq!(across(&shards, size).to_bits(), plain(&shards).to_bits());
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use calmix_dist::gpu::GpuFlags;
 use serde::{Deserialize, Serialize};
 
 /// A device by name.
@@ -49,9 +50,8 @@ fn list(devices: &[Device]) -> String {
 impl Device {
     /// The devices of this machine that this libtorch can use, the fastest kind first.
     pub fn all() -> Vec<Self> {
-        let gpus = usize::try_from(tch::Cuda::device_count()).unwrap_or(0);
         let mps = tch::utils::has_mps().then_some(Self::Mps);
-        (0..gpus).map(Self::Cuda).chain(mps).chain([Self::Cpu]).collect()
+        (0..Self::visible_gpus()).map(Self::Cuda).chain(mps).chain([Self::Cpu]).collect()
     }
 
     /// Makes sure that it is here.
@@ -61,6 +61,31 @@ impl Device {
     pub fn check(self) -> Result<(), DeviceError> {
         let here = Self::all();
         if here.contains(&self) { Ok(()) } else { Err(DeviceError::Missing { asked: self, here }) }
+    }
+
+    /// The device of one of several processes on a machine: each takes the GPU of its local rank. Where a launcher shows
+    /// every process a GPU of its own and no other (`srun --gpus-per-task=1`), that one is number 0 for all of them.
+    #[must_use]
+    pub fn of_local_rank(self, rank: usize, visible: usize) -> Self {
+        match self {
+            Self::Cuda(_) if visible == 1 => Self::Cuda(0),
+            Self::Cuda(_) => Self::Cuda(rank),
+            other => other,
+        }
+    }
+
+    /// How many GPUs this process sees.
+    pub fn visible_gpus() -> usize {
+        usize::try_from(tch::Cuda::device_count()).unwrap_or(0)
+    }
+
+    /// How a GPU has to compute so that a run can be repeated to the bit; `None` for other devices.
+    ///
+    /// Evaluations and `train.precision = "f32"` mean f32, so TF32, which libtorch allows convolutions unless told
+    /// otherwise, is off.
+    pub fn gpu_flags(self) -> Option<GpuFlags> {
+        let flags = GpuFlags { benchmark: false, deterministic: true, tf32: false };
+        matches!(self, Self::Cuda(_)).then_some(flags)
     }
 
     /// As the binding calls it.
@@ -121,11 +146,6 @@ pub fn set_threads(threads: usize) {
     tch::set_num_threads(i32::try_from(threads.max(1)).unwrap_or(i32::MAX));
 }
 
-/// How many threads the arithmetic on the processor uses.
-pub fn threads() -> usize {
-    usize::try_from(tch::get_num_threads()).unwrap_or(1)
-}
-
 /// The version of libtorch that this was built with; no other is accepted.
 pub const LIBTORCH: &str = env!("CALMIX_LIBTORCH_VERSION");
 
@@ -141,6 +161,24 @@ mod tests {
         for name in ["", "gpu", "cuda:", "cuda:-1", "cuda:x", "CPU", "cuda:1:2"] {
             assert_eq!(name.parse::<Device>(), Err(DeviceError::Name(name.to_owned())));
         }
+    }
+
+    #[test]
+    fn each_process_takes_a_gpu_of_its_own() {
+        let gpu = |rank, visible| Device::Cuda(0).of_local_rank(rank, visible);
+        assert_eq!([0, 1, 7].map(|rank| gpu(rank, 8)), [0, 1, 7].map(Device::Cuda));
+        assert_eq!([0, 1, 7].map(|rank| gpu(rank, 1)), [0; 3].map(Device::Cuda));
+        // More processes than GPUs: `check` names the missing one.
+        assert_eq!(gpu(2, 2), Device::Cuda(2));
+        assert_eq!(Device::Cpu.of_local_rank(3, 1), Device::Cpu);
+        assert_eq!(Device::Mps.of_local_rank(3, 0), Device::Mps);
+    }
+
+    #[test]
+    fn a_gpu_repeats_its_bits() {
+        let flags = GpuFlags { benchmark: false, deterministic: true, tf32: false };
+        assert_eq!(Device::Cuda(1).gpu_flags(), Some(flags));
+        assert_eq!((Device::Cpu.gpu_flags(), Device::Mps.gpu_flags()), (None, None));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The engine: a model that learns.
 
 use calmix_core::rng::Seed;
+use calmix_dist::gpu::GpuFlags;
 use serde::{Deserialize, Serialize};
 use tch::{Kind, Tensor};
 
@@ -41,6 +42,8 @@ pub struct Settings {
     pub ema_decay: f64,
     /// What BatchNorm's running statistics take of each batch, where it is not the network's own share.
     pub norm_momentum: Option<f64>,
+    /// What BatchNorm adds to the variance before the root, where it is not the network's own number.
+    pub norm_eps: Option<f64>,
     /// The norm that a gradient is cut down to.
     pub clip: Option<f64>,
     /// Which passes a step makes.
@@ -96,6 +99,7 @@ impl Engine {
     /// If the device is not there or has too little memory.
     pub fn new(settings: Settings, seed: Seed) -> Result<Self, EngineError> {
         settings.device.check()?;
+        settings.device.gpu_flags().into_iter().for_each(GpuFlags::set);
         let device = settings.device.torch();
         let network = Network::new(settings.architecture, settings.first_block, settings.classes);
         let velocity = Flat::zeros(network.layout(), device)?;
@@ -152,7 +156,8 @@ impl Engine {
         Ok(())
     }
 
-    /// What the network says about images as they are, by BatchNorm's running statistics: the evaluation.
+    /// What the network says about images as they are, by BatchNorm's running statistics: the evaluation, in f32
+    /// whatever training runs in, since eight bits of a logit would show in its calibration.
     ///
     /// # Errors
     /// If `pixels` are not whole images of the size, or the device has too little memory for so many.
@@ -170,8 +175,13 @@ impl Engine {
             Weights::Live => &self.model.parameters,
             Weights::Ema => &self.average,
         };
-        let output =
-            self.model.forward_with(parameters, &images, &self.model.statistics, BatchNormMode::Eval)?;
+        let output = self.model.forward_with(
+            parameters,
+            &images,
+            &self.model.statistics,
+            BatchNormMode::Eval,
+            Precision::F32,
+        )?;
         let numbers = |tensor: &Tensor| tensor.f_contiguous()?.f_view([-1])?.try_into();
         Ok(Outputs { logits: numbers(&output.logits)?, features: numbers(&output.features)? })
     }
@@ -188,6 +198,11 @@ impl Engine {
             digest = digest.rotate_left(21) ^ sum.cast_unsigned();
         }
         Ok(digest)
+    }
+
+    /// Bytes of the longest file of weights that can be of this network.
+    pub fn longest_weights(&self) -> u64 {
+        weights::longest(self.layout())
     }
 
     /// Everything that changes.

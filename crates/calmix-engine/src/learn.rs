@@ -17,7 +17,7 @@ use crate::observe::{FirstPass, Observed, StepKind, rows};
 use crate::shard_plan::{LocalPlan, ShardPlan};
 use crate::terms::{BaseLogits, ShardOutput, Terms};
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepOutput {
     /// Each term of the loss before its weight, in the order of [`Method::loss_terms`].

@@ -33,6 +33,7 @@
 //!     optimiser: Sgd::default(),
 //!     ema_decay: 0.999,
 //!     norm_momentum: None,
+//!     norm_eps: None,
 //!     clip: None,
 //!     step: StepKind::Lean,
 //! };
@@ -71,6 +72,7 @@ pub mod batch;
 pub mod device;
 pub mod engine;
 pub mod error;
+mod host_rows;
 pub mod images;
 pub mod learn;
 pub mod loss_scale;

@@ -20,6 +20,7 @@ pub(crate) struct Model {
     pub(crate) statistics: RunningStatistics,
     pub(crate) precision: Precision,
     norm_momentum: Option<f64>,
+    norm_eps: Option<f64>,
     pub(crate) device: tch::Device,
     pub(crate) normaliser: Normaliser,
     pub(crate) size: Size,
@@ -27,12 +28,22 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn new(network: Network, settings: &Settings, seed: Seed) -> Result<Self, TchError> {
-        let &Settings { precision, norm_momentum, size, .. } = settings;
+        let &Settings { precision, norm_momentum, norm_eps, size, .. } = settings;
         let device = settings.device.torch();
         let parameters = Flat::initial(network.layout(), seed, device)?.differentiable()?;
         let statistics = RunningStatistics::initial(network.layout(), device)?;
         let normaliser = Normaliser::new(&settings.normalisation, device)?;
-        Ok(Self { network, parameters, statistics, precision, norm_momentum, device, normaliser, size })
+        Ok(Self {
+            network,
+            parameters,
+            statistics,
+            precision,
+            norm_momentum,
+            norm_eps,
+            device,
+            normaliser,
+            size,
+        })
     }
 
     /// A pass with the live weights, which moves `statistics` on if it learns.
@@ -42,20 +53,27 @@ impl Model {
         statistics: &RunningStatistics,
         norm: BatchNormMode,
     ) -> Result<Output, TchError> {
-        self.forward_with(&self.parameters, images, statistics, norm)
+        self.forward_with(&self.parameters, images, statistics, norm, self.precision)
     }
 
-    /// A pass with other weights of the same network.
+    /// A pass with other weights of the same network, in a precision of its own.
     pub(crate) fn forward_with(
         &self,
         parameters: &Flat,
         images: &Tensor,
         statistics: &RunningStatistics,
         norm: BatchNormMode,
+        precision: Precision,
     ) -> Result<Output, TchError> {
-        let kind: Kind = self.precision.kind();
+        let kind: Kind = precision.kind();
         let weights = parameters.weights(self.network.layout(), kind)?;
-        let pass = Pass { weights: &weights, statistics, norm, momentum: self.norm_momentum };
+        let pass = Pass {
+            weights: &weights,
+            statistics,
+            norm,
+            momentum: self.norm_momentum,
+            epsilon: self.norm_eps,
+        };
         self.network.forward(&images.f_to_kind(kind)?, &pass)
     }
 }

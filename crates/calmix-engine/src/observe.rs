@@ -4,7 +4,6 @@
 //! ([`StepKind`]). They differ in what this first pass shows to the network, and in what [`learn`](crate::learn) makes
 //! of it. BatchNorm sees one shard at a time, the plan sees all of them.
 
-use calmix_core::matrix::Matrix;
 use calmix_core::method::{BaseLoss, Method};
 use calmix_core::observation::{Observation, Rows};
 use calmix_core::pair::Space;
@@ -15,6 +14,7 @@ use tch::{TchError, Tensor};
 use crate::batch::Batch;
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::host_rows::HostRows;
 use crate::images::Images;
 use crate::network::Output;
 use crate::network::layer::BatchNormMode;
@@ -78,7 +78,7 @@ pub(crate) enum FirstPass {
 }
 
 impl FirstPass {
-    /// What a shard came to, where its graph was kept.
+    /// The result of a shard whose graph is still there.
     pub(crate) fn take(&mut self, shard: usize) -> Option<Output> {
         match self {
             Self::Whole(kept) => kept.get_mut(shard).and_then(Option::take),
@@ -88,7 +88,7 @@ impl FirstPass {
 }
 
 impl Engine {
-    /// Shows a batch to the network. `mixing` tells whether the step may have mixtures: while it has none, `Concat` needs
+    /// Shows a batch to the network. `mixing` says whether the step may have mixtures: while it has none, `Concat` needs
     /// one pass only.
     ///
     /// Numbers that are not finite are no error here: the processes of a group have to hear of them first.
@@ -179,22 +179,21 @@ impl Observed {
         Ok(Observation {
             labelled: Rows {
                 ids: &self.labelled_ids,
-                logits: matrix(&logits.labelled, x, logits.width)?,
-                features: matrix(&features.labelled, x, features.width)?,
+                logits: logits.labelled(x)?,
+                features: features.labelled(x)?,
             },
             labels: &self.labels,
             unlabelled: Rows {
                 ids: &self.unlabelled_ids,
-                logits: matrix(&logits.unlabelled, u, logits.width)?,
-                features: matrix(&features.unlabelled, u, features.width)?,
+                logits: logits.unlabelled(u)?,
+                features: features.unlabelled(u)?,
             },
         })
     }
 
     /// Whether all numbers are finite.
     pub fn is_finite(&self) -> bool {
-        let rows = [&self.logits, &self.features].into_iter().flat_map(|of| [&of.labelled, &of.unlabelled]);
-        rows.flatten().all(|number| number.is_finite())
+        self.logits.is_finite() && self.features.is_finite()
     }
 
     /// The rows of each shard.
@@ -302,31 +301,7 @@ fn upload(batch: &Batch<'_>, engine: &Engine) -> Result<Images, TchError> {
     Images::upload(&buffers, engine.model().size, engine.model().device)
 }
 
-/// Rows of numbers of all shards, fetched from the device: labelled ones, unlabelled ones.
-#[derive(Debug, Default)]
-struct HostRows {
-    labelled: Vec<f32>,
-    unlabelled: Vec<f32>,
-    width: usize,
-}
-
-impl HostRows {
-    /// Fetches the rows of a shard, of which the first `labelled` are labelled.
-    fn add(&mut self, tensor: &Tensor, labelled: usize) -> Result<(), TchError> {
-        self.width = tensor.size().get(1).map_or(0, |&width| width as usize);
-        let numbers = Vec::<f32>::try_from(&tensor.f_detach()?.f_contiguous()?.f_view([-1])?)?;
-        let (first, rest) = numbers.split_at(numbers.len().min(labelled * self.width));
-        self.labelled.extend_from_slice(first);
-        self.unlabelled.extend_from_slice(rest);
-        Ok(())
-    }
-}
-
 /// Some rows of a tensor.
 pub(crate) fn rows(tensor: &Tensor, start: usize, count: usize) -> Result<Tensor, TchError> {
     tensor.f_narrow(0, start as i64, count as i64)
-}
-
-fn matrix(numbers: &[f32], rows: usize, width: usize) -> Result<Matrix<'_>, EngineError> {
-    Matrix::new(numbers, rows, width).map_err(|error| EngineError::Misfit(error.to_string()))
 }

@@ -53,7 +53,7 @@ impl Flat {
         Ok(Self { buffer: self.buffer.f_detach_copy()? })
     }
 
-    /// What a pass in `precision` computes with. Whoever differentiates by the buffer gets one flat gradient, in
+    /// What a pass in `precision` computes with. Differentiating by the buffer gives one flat gradient, in
     /// the order of the buffer.
     pub(crate) fn weights(&self, layout: &Layout, precision: Kind) -> Result<PassWeights, TchError> {
         let sizes = REGIONS.map(|region| layout.len_of(region) as i64);

@@ -62,7 +62,7 @@ impl RunningStatistics {
         &self.buffer
     }
 
-    /// Moves on to what a step came to.
+    /// Takes over the statistics of a step.
     pub(crate) fn move_on(&mut self, numbers: &Tensor) -> Result<(), TchError> {
         self.buffer.f_copy_(numbers)?;
         self.batches += 1;

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[derive(serde::Deserialize)]
-    struct Case {
+    struct Golden {
         case: u64,
         fairness: f64,
         fairness_gradient: Vec<f64>,
@@ -272,7 +272,8 @@ mod tests {
     #[test]
     fn fairness_and_logit_distance() {
         let file = include_str!("../tests/golden/terms.jsonl");
-        let cases: Vec<Case> = file.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+        let cases: Vec<Golden> =
+            file.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(cases.len(), 1000);
         for expected in cases {
             let s = &mut Seed(2026).stream(Domain::Bootstrap, 6, expected.case);

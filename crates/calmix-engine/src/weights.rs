@@ -68,6 +68,16 @@ fn names(missing: &[String], unexpected: &[String]) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// Bytes of the longest file of a network: its numbers, and room for names and shapes.
+pub(crate) fn longest(layout: &Layout) -> u64 {
+    const HEADER: usize = 64 << 10;
+    const ENTRY: usize = 256;
+    let statistics = layout.statistics.iter().map(|layer| 8 * layer.channels + 8);
+    let numbers = 4 * layout.len() + statistics.sum::<usize>();
+    let entries = layout.parameters.len() + 3 * layout.statistics.len();
+    (HEADER + ENTRY * entries + numbers) as u64
+}
+
 /// The tensors of a network with everything that belongs to it.
 pub(crate) fn write(
     layout: &Layout,

@@ -86,6 +86,25 @@ fn bf16_is_f32_with_rounding() {
     }
 }
 
+/// Evaluation runs in f32 whatever training runs in: the same weights say the same, to the last bit.
+#[test]
+fn evaluation_is_in_f32() {
+    calmix_engine::device::set_threads(1);
+    let rows = Rows { labelled: 2, unlabelled: 2 };
+    let mut full = Run::new(settings(8), calibratemix(softmatch()), rows);
+    let views = full.step().expect("a step").views;
+    let weights = full.engine.snapshot().expect("a snapshot");
+    for precision in [Precision::Bf16, Precision::F16] {
+        let half = Settings { precision, ..settings(8) };
+        let mut half = Run::new(half, calibratemix(softmatch()), rows).engine;
+        half.restore(&weights).expect("the same network");
+        for which in [Weights::Live, Weights::Ema] {
+            let [said, wanted] = [&half, &full.engine].map(|of| of.predict(&views.x, which).expect("logits"));
+            assert_eq!(said, wanted, "{precision:?} {which:?}");
+        }
+    }
+}
+
 #[test]
 fn f16_leaves_out_the_steps_that_overflow_and_takes_the_others() {
     calmix_engine::device::set_threads(1);

@@ -1,11 +1,12 @@
-//! Checkpoints: everything that decides how a run goes on, at one step, whole or not at all.
+//! Checkpoints: everything that decides how a run continues, at one step, whole or not at all.
 //!
 //! A checkpoint is a folder `step-000000120` with files and a `MANIFEST` that has the length and the hash of each. It is written under a scratch name, every file is synchronised, then the folder;
 //! then it is renamed, and the folder above is synchronised. There is no pointer to the latest one that could be
-//! wrong: the newest step whose every byte is as its manifest says is the one, and a clock has no say.
+//! wrong: the highest step whose every byte agrees with its manifest wins, and timestamps are ignored.
 //!
-//! [`newest`] tells which newer ones it passed over and why. If there are checkpoints and none can be used, that is
-//! an error: a run never begins again from nothing by itself.
+//! [`newest`] also returns the newer checkpoints that it skipped, with the reason. It does not skip one that the system
+//! cannot read: a file server that is away for a moment has damaged nothing. If there are checkpoints and none can be
+//! used, that is an error: a run never starts again from step 0 by itself.
 //!
 //! ```
 //! use calmix_run::checkpoint::{Checkpoint, Identity, CheckpointContents, newest};
@@ -59,7 +60,7 @@ pub use writer::{CheckpointFiles, Committed, Writer, Written};
 
 use crate::run::{Disk, Lock, Mark, atomic};
 
-/// The fewest usable checkpoints that are kept.
+/// The fewest usable checkpoints that a run retains.
 const FEWEST: usize = 2;
 
 /// What a checkpoint is made of, where one process has it all.
@@ -123,18 +124,27 @@ impl Checkpoints {
                 Err(Fault::Damaged(_)) => {}
                 Err(fault) => return Err(fault.into()),
             }
-            // An error if this is damaged and no other is whole: then it is for a person to decide.
+            // An error if this is damaged and no other is whole: the user has to decide then.
             newest(&self.folder)?;
             self.remove(step)?;
         }
-        Ok(Writer::new(step, self)?)
+        Ok(Writer::new(step, self, false)?)
+    }
+
+    /// Begins a checkpoint that takes the place of one of the same step once it is committed: the end of a run, whose
+    /// last step was saved before it was evaluated. A kill in between leaves one of them, or the checkpoint before.
+    ///
+    /// # Errors
+    /// If the disk fails. There has to be a checkpoint of this step when it is committed.
+    pub fn begin_in_place(&mut self, step: u64) -> Result<Writer<'_>, CheckpointError> {
+        Ok(Writer::new(step, self, true)?)
     }
 
     fn path(&self, step: u64) -> PathBuf {
         self.folder.join(found::name(step))
     }
 
-    /// Removes checkpoints up to `step`, except the newest that are to be kept and can be used.
+    /// Removes checkpoints up to `step`, except the newest usable ones that the run retains.
     fn collect(&mut self, step: u64) -> (Vec<u64>, Option<FileError>) {
         let steps = match steps(&self.folder) {
             Ok(steps) => steps,
@@ -149,9 +159,15 @@ impl Checkpoints {
                 }
             } else {
                 let path = self.path(step);
-                let usable =
-                    self.usable.entry(step).or_insert_with(|| Checkpoint::of_step(&path, step).is_ok());
-                kept += usize::from(*usable);
+                let usable = match self.usable.get(&step) {
+                    Some(&known) => known,
+                    None => match Checkpoint::of_step(&path, step) {
+                        // Not known, so it neither counts nor is removed.
+                        Err(Fault::Unreadable(error)) => return (removed, Some(error)),
+                        read => *self.usable.entry(step).or_insert(read.is_ok()),
+                    },
+                };
+                kept += usize::from(usable);
             }
         }
         (removed, None)

@@ -3,11 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use calmix_core::shown::shown;
+use calmix_core::transient::is_transient;
+
 /// A file or folder of a run that cannot be used.
 ///
 /// Its sentence names the path, the place in it and the problem, and ends with what to try next.
 #[derive(Debug, thiserror::Error)]
-#[error("{}{}: {problem}{}", .path.display(), in_place(.place.as_deref()), and_next(.hint.as_deref()))]
+#[error("{}", shown(format!("{}{}: {problem}{}", .path.display(), in_place(.place.as_deref()), and_next(.hint.as_deref()))))]
 pub struct FileError {
     /// The file or folder.
     pub path: PathBuf,
@@ -47,10 +50,33 @@ impl FileError {
         Self { path: path.as_ref().to_owned(), place: None, problem: problem.into(), hint: None }
     }
 
+    /// Whether the system could not read what may well be intact: a disk or a filer that is away, rights that are
+    /// missing, too many open files. What is missing or of the wrong kind is damage, which no waiting mends.
+    pub fn is_outage(&self) -> bool {
+        use io::ErrorKind as Kind;
+        match &self.problem {
+            FileProblem::Io(error) => !matches!(
+                error.kind(),
+                Kind::NotFound
+                    | Kind::NotADirectory
+                    | Kind::IsADirectory
+                    | Kind::UnexpectedEof
+                    | Kind::InvalidData
+                    | Kind::InvalidInput
+            ),
+            _ => false,
+        }
+    }
+
     /// Says where in the file.
     #[must_use]
     pub fn at(self, place: impl Into<String>) -> Self {
         Self { place: Some(place.into()), ..self }
+    }
+
+    /// Whether the same call may succeed later, because the storage is away for a while.
+    pub fn is_transient(&self) -> bool {
+        matches!(&self.problem, FileProblem::Io(error) if is_transient(error))
     }
 
     /// Says what to try next.

@@ -1,6 +1,6 @@
 //! How good a network is, and how true its confidence: every figure from logits and labels.
 //!
-//! [`Predictions`] are what a network said about a split, and the file they are kept in. [`evaluate()`] turns them
+//! [`Predictions`] are the logits of a network for a split, and have a file format. [`evaluate()`] turns them
 //! into an [`Evaluation`]: a pure function, so every number of the run can be rebuilt from the file.
 //!
 //! | question | here |
@@ -23,8 +23,8 @@
 //!     labels: vec![0, 1, 1],
 //!     logits: vec![2.0, 0.0, 0.0, 3.0, 1.0, 0.0],
 //! };
-//! let kept = predictions.to_bytes()?;
-//! let evaluation = evaluate(&Predictions::from_bytes(&kept)?, None, None)?;
+//! let file = predictions.to_bytes()?;
+//! let evaluation = evaluate(&Predictions::from_bytes(&file)?, None, None)?;
 //! assert_eq!(evaluation.figures.error, 1.0 / 3.0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -53,7 +53,7 @@ pub use crate::tensors::TensorsError;
 
 /// Measures predictions: the figures, at the end of a run their intervals, and both again at a fitted temperature.
 ///
-/// Replicates are a function of the seed, the step and the split: all models and temperatures are judged on the
+/// Replicates are a function of the seed, the step and the split: all models and temperatures are measured on the
 /// same resampled rows, so their differences are not those of the draws.
 ///
 /// # Errors
@@ -63,28 +63,48 @@ pub fn evaluate(
     scaling: Option<&Scaling>,
     resampling: Option<(Resampling, Seed)>,
 ) -> Result<Evaluation, CalibrationError> {
+    let all = evaluate_unless(predictions, scaling, resampling, &mut || false);
+    Ok(all?.unwrap_or_else(|| unreachable!("nobody asked to stop")))
+}
+
+/// As [`evaluate()`], unless `stop`, which is asked before every replicate, says so: then there is nothing.
+///
+/// # Errors
+/// As [`evaluate()`].
+pub fn evaluate_unless(
+    predictions: &Predictions,
+    scaling: Option<&Scaling>,
+    resampling: Option<(Resampling, Seed)>,
+    stop: &mut dyn FnMut() -> bool,
+) -> Result<Option<Evaluation>, CalibrationError> {
     let (logits, labels) = (predictions.matrix()?, predictions.labels.as_slice());
-    let measure = |temperature| {
+    let mut measure = |temperature| {
         let rows = PreparedRows::new(logits, labels, temperature)?;
-        let resample = |(how, seed)| Intervals::of_rows(&rows, how, predictions.seed(seed));
-        Ok((Figures::of_rows(&rows), resampling.and_then(resample)))
+        let mut resample = |(how, seed)| Intervals::of_rows(&rows, how, predictions.seed(seed), stop);
+        let intervals = resampling.map(&mut resample).transpose();
+        let (bins, by_class) = (rows.bins(), rows.class_accuracy(labels, logits.width()));
+        Ok(intervals.ok().map(|intervals| (Figures::of_rows(&rows), intervals.flatten(), bins, by_class)))
     };
-    let (figures, intervals) = measure(Temperature::IDENTITY)?;
-    let scaled = scaling
-        .map(|scaling| {
-            let (figures, intervals) = measure(scaling.temperature)?;
-            let Scaling { temperature, fitted_on, samples } = *scaling;
-            Ok(Scaled { temperature, fitted_on, fitted_samples: samples, figures, intervals })
-        })
-        .transpose()?;
-    Ok(Evaluation {
+    let Some((figures, intervals, bins, class_accuracy)) = measure(Temperature::IDENTITY)? else {
+        return Ok(None);
+    };
+    let mut scaled = None;
+    if let Some(&Scaling { temperature, fitted_on, samples }) = scaling {
+        // A temperature never changes which class wins.
+        let Some((figures, intervals, bins, _)) = measure(temperature)? else { return Ok(None) };
+        scaled = Some(Scaled { temperature, fitted_on, fitted_samples: samples, figures, bins, intervals });
+    }
+    Ok(Some(Evaluation {
         step: predictions.step,
         split: predictions.split,
         model: predictions.model,
         samples: labels.len() as u64,
+        skipped: 0,
         edges: EDGES,
         figures,
+        class_accuracy,
+        bins,
         intervals,
         scaled,
-    })
+    }))
 }

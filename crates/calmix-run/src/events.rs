@@ -1,6 +1,6 @@
 //! What happened in a run, as plain data.
 //!
-//! Two kinds of facts are kept apart. An [`Event`] is a function of the recipe, the data and the seed: losses,
+//! There are two kinds of facts. An [`Event`] is a function of the recipe, the data and the seed: losses,
 //! figures, warnings. A [`Pace`] depends on the clock and on the machine: images per second, time left. Events go
 //! into `events.jsonl`, the pace into `timing.jsonl`; so a run that was killed and resumed leaves the same
 //! `events.jsonl`, byte for byte, as one that ran through.
@@ -16,8 +16,8 @@
 //! ```
 //! use calmix_run::events::{Event, Loss, Step};
 //!
-//! let loss = Loss { total: 0.75, labelled: 0.5, unlabelled: Some(f32::INFINITY), mix: None };
-//! let event = Event::Step(Step { learning_rate: 0.03, ..Step::new(7, loss) });
+//! let loss = Loss { total: 0.75, labelled: 0.5, unlabelled: Some(f32::INFINITY), ..Loss::default() };
+//! let event = Event::Step(Box::new(Step { learning_rate: 0.03, ..Step::new(7, loss) }));
 //! let line = r#"{"event":"step","step":7,"learning_rate":0.03,"loss":{"total":0.75,"labelled":0.5,"unlabelled":null}}"#;
 //! assert_eq!(event.to_line()?, line);
 //! let Event::Step(back) = Event::from_line(line)? else { panic!() };
@@ -28,6 +28,7 @@
 mod evaluation;
 mod number;
 mod pace;
+mod pseudo;
 mod starvation;
 mod step;
 
@@ -37,8 +38,9 @@ use serde::{Deserialize, Serialize};
 
 pub use evaluation::{EvalModel, EvalSet, Evaluation, Scaled};
 pub use pace::{Exchange, Pace, Pacer, Reading};
+pub use pseudo::{ImpurityOf, PseudoFigures};
 pub use starvation::Starvation;
-pub use step::{EasyHard, Loss, Margins, Step, impurity, utilisation};
+pub use step::{EasyHard, Loss, Margins, Step};
 
 use crate::evaluate::{Selected, Selection};
 
@@ -47,12 +49,12 @@ use crate::evaluate::{Selected, Selection};
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     /// The network was updated.
-    Step(Step),
+    Step(Box<Step>),
     /// The network was measured.
     Evaluation(Box<Evaluation>),
     /// Something a person should know.
     Note(Note),
-    /// The run came to its end.
+    /// The run finished.
     Finished(Finished),
 }
 
@@ -67,13 +69,17 @@ pub struct Note {
     pub hint: String,
 }
 
-/// The end of a run that was not cut short: one that was interrupted goes on, and has no end yet.
+/// The end of a finished run. An interrupted run has none yet: it can be resumed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
     /// How many updates were made.
     pub step: u64,
     /// The result by every rule that was asked for.
     pub selected: BTreeMap<Selection, Selected>,
+    /// How true the labels are that the trained network, not its average, gives to all unlabelled samples at the end:
+    /// the images as they are, BatchNorm by its running statistics. None where no class is known, or it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pseudo: Option<PseudoFigures>,
 }
 
 /// Why a line is not an event.

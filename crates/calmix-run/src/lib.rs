@@ -8,7 +8,8 @@
 //! | what happened, step by step? | [`events`] |
 //! | where do events go, and in which format? | [`sink`]: JSON lines, TensorBoard, a terminal |
 //! | how good is a network, and how true its confidence? | [`evaluate`]: figures from predictions |
-//! | what is a run, and what is its result? | [`read`], [`summary`], [`result`] |
+//! | how is a file in a folder opened that came from somebody else? | [`safe_open`] |
+//! | what is a run, and what is its result? | [`read`], [`summary`], [`result`], [`model_info`] |
 //!
 //! Libraries never print: a sink writes to whatever writer it is given.
 #![forbid(unsafe_code)]
@@ -18,9 +19,11 @@ pub mod collectives;
 pub mod error;
 pub mod evaluate;
 pub mod events;
+pub mod model_info;
 pub mod read;
 pub mod result;
 pub mod run;
+pub mod safe_open;
 pub mod sample_files;
 pub mod sink;
 pub mod summary;

@@ -1,26 +1,33 @@
 //! Reads the folder of a run. Readers take no lock and write nothing.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
 use crate::error::{FileError, FileProblem};
-use crate::events::{Event, EventError};
+use crate::events::{Evaluation, Event};
+use crate::model_info::ModelInfo;
 use crate::result::RunResult;
 use crate::run::{Paths, RunEnvironment, RunFile};
+use crate::safe_open;
 use crate::summary::RunSummary;
 
-/// Bytes of the longest file of JSON that is read whole here: the names of a million classes.
-const LONGEST: u64 = 64 << 20;
+/// Bytes of the longest `environment.json` and `summary.json`.
+const LONGEST_NOTE: u64 = 64 << 10;
+/// Bytes of the longest `result.json` and `model.json`: the names of a million classes.
+const LONGEST_RESULT: u64 = 16 << 20;
+/// Bytes of the longest `recipe.toml`, some ten times what all keys take.
+pub const LONGEST_RECIPE: u64 = 128 << 10;
+/// Bytes of the longest line of `events.jsonl`.
+const LONGEST_LINE: u64 = 1 << 20;
 
 /// What a run was made with.
 ///
 /// # Errors
 /// If it cannot be read.
 pub fn environment(folder: &Path) -> Result<RunEnvironment, FileError> {
-    json(&Paths::new(folder).file(RunFile::Environment)?)
+    json(&Paths::new(folder).file(RunFile::Environment)?, LONGEST_NOTE)
 }
 
 /// What a run is.
@@ -28,7 +35,7 @@ pub fn environment(folder: &Path) -> Result<RunEnvironment, FileError> {
 /// # Errors
 /// If it cannot be read.
 pub fn summary(folder: &Path) -> Result<RunSummary, FileError> {
-    json(&Paths::new(folder).file(RunFile::Summary)?)
+    json(&Paths::new(folder).file(RunFile::Summary)?, LONGEST_NOTE)
 }
 
 /// The result of a run; none before it is finished.
@@ -37,38 +44,92 @@ pub fn summary(folder: &Path) -> Result<RunSummary, FileError> {
 /// If it cannot be read.
 pub fn result(folder: &Path) -> Result<Option<RunResult>, FileError> {
     let path = Paths::new(folder).file(RunFile::Result)?;
-    if path.exists() { Ok(Some(json(&path)?)) } else { Ok(None) }
+    if safe_open::exists(&path) { Ok(Some(json(&path, LONGEST_RESULT)?)) } else { Ok(None) }
 }
 
-/// What happened in a run, in order. A line that is torn, as a kill leaves it, ends the story.
+/// What the weights of a run are.
+///
+/// # Errors
+/// If it cannot be read: a run has it once it is finished.
+pub fn model_info(folder: &Path) -> Result<ModelInfo, FileError> {
+    let path = Paths::new(folder).file(RunFile::ModelInfo)?;
+    if !safe_open::exists(&path) {
+        let problem = "there is no such file, so nothing tells whether the weights are those of this run";
+        let hint = "put it back, or delete result.json and the newest checkpoint and resume the run";
+        return Err(FileError::new(path, FileProblem::Content(problem.to_owned())).hint(hint));
+    }
+    json(&path, LONGEST_RESULT)
+}
+
+/// The text of a run's recipe.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn recipe(folder: &Path) -> Result<String, FileError> {
+    safe_open::read_text(&Paths::new(folder).file(RunFile::Recipe)?, LONGEST_RECIPE)
+}
+
+/// What happened in a run, in order. Reading ends at a torn line, which a kill can leave. Takes the memory of the whole
+/// file.
 ///
 /// # Errors
 /// If the file cannot be read, or a whole line of it is no event; the place is named.
 pub fn events(folder: &Path) -> Result<Vec<Event>, FileError> {
-    let path = Paths::new(folder).events();
-    let mut lines = BufReader::new(File::open(&path).map_err(|error| FileError::new(&path, error))?);
     let mut events = Vec::new();
-    loop {
-        let mut line = String::new();
-        lines.read_line(&mut line).map_err(|error| FileError::new(&path, error))?;
-        let Some(whole) = line.strip_suffix('\n') else { return Ok(events) };
-        let event = Event::from_line(whole).map_err(|error: EventError| {
-            let place = format!("line {}", events.len() + 1);
-            FileError::new(&path, FileProblem::Format(error.to_string())).at(place)
-        })?;
-        events.push(event);
+    each_event(folder, |event| events.push(event))?;
+    Ok(events)
+}
+
+/// The latest evaluation of each split and model for which `wanted` holds, in the order of the file. Takes the memory
+/// of these, however long the file is.
+///
+/// # Errors
+/// As [`events`].
+pub fn latest_evaluations(
+    folder: &Path,
+    wanted: impl Fn(&Evaluation) -> bool,
+) -> Result<Vec<Event>, FileError> {
+    let mut latest: Vec<Box<Evaluation>> = Vec::new();
+    each_event(folder, |event| {
+        if let Event::Evaluation(seen) = event
+            && wanted(&seen)
+        {
+            latest.retain(|other| (other.split, other.model) != (seen.split, seen.model));
+            latest.push(seen);
+        }
+    })?;
+    Ok(latest.into_iter().map(Event::Evaluation).collect())
+}
+
+fn each_event(folder: &Path, mut with: impl FnMut(Event)) -> Result<(), FileError> {
+    let path = Paths::new(folder).events();
+    let mut lines = BufReader::new(safe_open::open(&path)?.0);
+    let mut line = String::new();
+    for number in 1_u64.. {
+        let at = |error: FileError| error.at(format!("line {number}"));
+        line.clear();
+        let read = (&mut lines).take(LONGEST_LINE).read_line(&mut line);
+        let length = read.map_err(|error| at(FileError::new(&path, error)))?;
+        let Some(whole) = line.strip_suffix('\n') else {
+            if length as u64 == LONGEST_LINE {
+                let problem = format!("longer than {LONGEST_LINE} bytes");
+                return Err(at(FileError::new(&path, FileProblem::Limit(problem))));
+            }
+            break;
+        };
+        let event = Event::from_line(whole)
+            .map_err(|error| at(FileError::new(&path, FileProblem::Format(error.to_string()))))?;
+        with(event);
     }
+    Ok(())
 }
 
 /// Whether a run has a recipe, and so can be resumed.
 pub fn has_begun(folder: &Path) -> bool {
-    Paths::new(folder).file(RunFile::Recipe).is_ok_and(|path| path.exists())
+    Paths::new(folder).file(RunFile::Recipe).is_ok_and(|path| safe_open::exists(&path))
 }
 
-fn json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes));
-    read.map_err(|error| FileError::new(path, error))?;
-    serde_json::from_slice(&bytes)
+fn json<T: DeserializeOwned>(path: &Path, longest: u64) -> Result<T, FileError> {
+    serde_json::from_slice(&safe_open::read(path, longest)?)
         .map_err(|error| FileError::new(path, FileProblem::Format(error.to_string())))
 }

@@ -1,5 +1,6 @@
 //! What came of a run: `result.json`, beside the weights in `model.safetensors`.
 
+use calmix_core::class_names;
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::{Scaling, Selection};
@@ -14,6 +15,7 @@ pub struct RunResult {
     /// The rule that chose it.
     pub selection: Selection,
     /// The names of the classes, in the order of the logits.
+    #[serde(deserialize_with = "class_names::deserialize")]
     pub classes: Vec<String>,
     /// The temperature that its logits are divided by, where one could be fitted.
     pub scaling: Option<Scaling>,

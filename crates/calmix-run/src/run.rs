@@ -10,7 +10,7 @@
 //! | `timing.jsonl`, `tensorboard/` | how fast it was, and everything for TensorBoard: what depends on the clock |
 //! | `predictions/` | what the network said at each evaluation |
 //! | `checkpoints/` | where to continue from ([`crate::checkpoint`]) |
-//! | `model.safetensors`, `result.json` | the resulting model, its temperature and its figures, at the end |
+//! | `model.safetensors`, `model.json`, `result.json` | the resulting model, what it is, its temperature and its figures, at the end |
 //! | `prepared/` | the prepared dataset, unless it was prepared elsewhere |
 //! | `calmix.lock` | who is writing here |
 //!
@@ -44,15 +44,17 @@ mod journal;
 mod lock;
 mod paths;
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{FileError, FileProblem};
 use serde::{Deserialize, Serialize};
 
-pub use disk::{Disk, RealDisk};
+pub(crate) use disk::patiently;
+pub use disk::{Disk, RealDisk, WarningDisk};
 pub use environment::RunEnvironment;
 pub use error::RunError;
 pub use journal::{Journal, Mark};
@@ -61,6 +63,7 @@ pub(crate) use paths::is_plain;
 pub use paths::{Paths, RunFile};
 
 use crate::checkpoint::{Checkpoints, is_step};
+use crate::safe_open;
 
 /// The format of a run's folder that this version writes and reads.
 pub const FORMAT: u32 = 1;
@@ -118,7 +121,7 @@ impl Run {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(FileError::new(folder, error).into());
                 }
-                _ => {}
+                _ => safe_open::check_folder(&folder)?,
             }
         }
         // Last, so that what has a marker is complete.
@@ -143,7 +146,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Where its files are.
+    /// The paths of its files.
     pub fn paths(&self) -> &Paths {
         &self.paths
     }
@@ -153,19 +156,43 @@ impl Run {
     /// # Errors
     /// If the name of predictions is not a plain one, or the file cannot be written.
     pub fn write(&self, file: RunFile<'_>, bytes: &[u8]) -> Result<(), FileError> {
+        if let RunFile::Predictions(_) = file {
+            safe_open::check_folder(&self.paths.predictions())?;
+        }
         atomic::write(&*self.disk, &self.paths.file(file)?, bytes)
+    }
+
+    /// Removes predictions of evaluations up to `step`, except those of the newest `keep`. A run that is resumed and
+    /// evaluates again ends with the same files: what is removed is older than what any later evaluation keeps.
+    ///
+    /// # Errors
+    /// If the folder cannot be read or a file cannot be removed.
+    pub fn remove_old_predictions(&self, step: u64, keep: usize) -> Result<(), FileError> {
+        let folder = self.paths.predictions();
+        safe_open::check_folder(&folder)?;
+        let of_step = |name: &str| {
+            let (number, _) = name.strip_prefix("step-")?.split_once('-')?;
+            number.parse::<u64>().ok().filter(|&other| other <= step)
+        };
+        let names = atomic::names(&folder)?;
+        let steps: BTreeSet<u64> = names.iter().filter_map(|(name, _)| of_step(name)).collect();
+        let Some(&oldest) = steps.iter().rev().nth(keep.saturating_sub(1)) else { return Ok(()) };
+        for (_, path) in names.iter().filter(|(name, _)| of_step(name).is_some_and(|step| step < oldest)) {
+            self.disk.remove_file(path).map_err(|error| FileError::new(path, error))?;
+        }
+        Ok(())
     }
 
     /// The file of events, cut at `mark`: the one in the checkpoint that the run continues from, or
     /// [`Mark::start`] if there is none.
     ///
     /// # Errors
-    /// If what is before the mark is not what the checkpoint knew. Then nothing is cut.
+    /// If the bytes before the mark are not the ones that the checkpoint recorded. Then nothing is cut.
     pub fn journal(&self, mark: &Mark) -> Result<Journal, FileError> {
         Journal::resume(self.paths.events(), mark, Arc::clone(&self.disk), Arc::clone(&self.lock))
     }
 
-    /// The checkpoints of the run, of which the newest `keep` that can be used are kept, and at least two: one
+    /// The checkpoints of the run, of which the newest `keep` that can be used are retained, and at least two: one
     /// that turns out damaged must not be the last.
     pub fn checkpoints(&self, keep: usize) -> Checkpoints {
         Checkpoints::new(self.paths.checkpoints(), keep, Arc::clone(&self.disk), Arc::clone(&self.lock))
@@ -174,9 +201,13 @@ impl Run {
     /// Removes what dead processes left under scratch names of ours.
     fn sweep(&self) -> Result<(), FileError> {
         let sweep = |folder: &Path, ours: &dyn Fn(&str) -> bool| {
-            if folder.exists() { atomic::sweep(&*self.disk, folder, ours) } else { Ok(()) }
+            if !safe_open::exists(folder) {
+                return Ok(());
+            }
+            safe_open::check_folder(folder)?;
+            atomic::sweep(&*self.disk, folder, ours)
         };
-        sweep(self.paths.folder(), &Paths::is_own)?;
+        atomic::sweep(&*self.disk, self.paths.folder(), Paths::is_own)?;
         sweep(&self.paths.predictions(), &is_plain)?;
         sweep(&self.paths.checkpoints(), &is_step)
     }
@@ -185,14 +216,15 @@ impl Run {
 /// Refuses a folder that has anything in it but what a process that was killed while it began a run left.
 fn refuse_content(paths: &Paths) -> Result<(), RunError> {
     let path = paths.folder().to_owned();
-    if paths.marker().exists() {
+    if safe_open::exists(&paths.marker()) {
         return Err(RunError::Exists { path });
     }
     for (name, place) in atomic::names(&path)? {
         let left = match name.as_str() {
             Paths::LOCK => true,
             Paths::CHECKPOINTS | Paths::PREDICTIONS => {
-                atomic::names(&place).is_ok_and(|names| names.is_empty())
+                safe_open::check_folder(&place).is_ok()
+                    && atomic::names(&place).is_ok_and(|names| names.is_empty())
             }
             scratch => atomic::stands_for(scratch).is_some_and(Paths::is_own),
         };
@@ -205,18 +237,16 @@ fn refuse_content(paths: &Paths) -> Result<(), RunError> {
 
 fn check_marker(paths: &Paths) -> Result<(), RunError> {
     let path = paths.marker();
-    let mut bytes = Vec::new();
-    match File::open(&path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(RunError::NoRun { path: paths.folder().to_owned() });
-        }
-        Err(error) => return Err(FileError::new(path, error).into()),
-        Ok(_) => {}
+    if !safe_open::exists(&path) {
+        return Err(RunError::NoRun { path: paths.folder().to_owned() });
     }
+    let bytes = safe_open::read(&path, LONGEST)?;
     let problem = match serde_json::from_slice::<Marker>(&bytes) {
         Ok(Marker { format: FORMAT }) => return Ok(()),
-        Ok(Marker { format }) => format!("format {format}, but this program reads format {FORMAT}"),
+        Ok(Marker { format }) => format!(
+            "another version of calmix wrote this run, in format {format}, and this version reads format {FORMAT}"
+        ),
         Err(error) => error.to_string(),
     };
-    Err(FileError::new(path, FileProblem::Format(problem)).hint("use the version that made the run").into())
+    Err(FileError::new(path, FileProblem::Format(problem)).hint("use the version that wrote it").into())
 }

@@ -1,6 +1,6 @@
 //! The state of samples as files of a checkpoint: one for the labelled samples, one for each shard of the others.
 
-use calmix_core::margin::{LabelledMargins, LabelledParts, MarginParts};
+use calmix_core::margin::{LabelledMargins, LabelledParts, MarginParts, MarginStore};
 use calmix_core::samples::{ShardSamples, StateError};
 
 use crate::evaluate::TensorsError;
@@ -16,6 +16,21 @@ pub enum SampleFileError {
     /// Its samples.
     #[error(transparent)]
     Samples(#[from] StateError),
+}
+
+/// Bytes of names and shapes in a file of samples, and some to spare.
+const HEADER: u64 = 4 << 10;
+
+/// Bytes of the longest file that [`read_labelled`] can accept for `fresh`.
+pub fn longest_labelled(fresh: Option<&LabelledMargins>) -> u64 {
+    HEADER + 20 * fresh.map_or(0, |store| store.parts().ids.len() as u64)
+}
+
+/// Bytes of the longest file that [`read_shard`] can accept for `fresh`.
+pub fn longest_shard(fresh: &ShardSamples) -> u64 {
+    let numbers = |store: &MarginStore| store.parts().visits.len() + store.parts().values.len();
+    let margins = fresh.margins.as_ref().map_or(0, numbers);
+    HEADER + 4 * (margins + fresh.selected.as_ref().map_or(0, Vec::len)) as u64
 }
 
 /// The file of the labelled samples.
@@ -114,6 +129,7 @@ mod tests {
         labelled.visit(&[5, 5], &[0.3, 2.0]).unwrap();
         let file = write_labelled(labelled.margins.as_ref()).unwrap();
         assert_eq!(read_labelled(&file, fresh(&[3, 5]).margins).unwrap(), labelled.margins);
+        assert!(file.len() as u64 <= longest_labelled(labelled.margins.as_ref()));
         assert!(read_labelled(&file, fresh(&[3, 6]).margins).is_err(), "other samples");
 
         let fresh = |classes| Samples::new(&method(), classes, [8]);
@@ -124,6 +140,7 @@ mod tests {
         samples.commit();
         let shard = write_shard(&samples.shards[0]).unwrap();
         assert_eq!(read_shard(&shard, fresh(2).shards.remove(0)).unwrap(), samples.shards[0]);
+        assert!(shard.len() as u64 <= longest_shard(&samples.shards[0]));
         assert!(read_shard(&shard, fresh(3).shards.remove(0)).is_err(), "other classes");
         let none = ShardSamples::default();
         assert_eq!(read_shard(&write_shard(&none).unwrap(), ShardSamples::default()).unwrap(), none);

@@ -14,21 +14,22 @@ mod tensorboard;
 
 use std::io;
 
+use calmix_core::transient::is_transient;
 pub use jsonl::JsonLines;
-pub use progress::{Look, Progress, phrase};
+pub use progress::{Progress, ProgressStyle, phrase};
 pub use tensorboard::TensorBoard;
 
 use crate::events::{Event, Pace};
 
-/// Takes what happens.
+/// Receives the events and the pace of a run.
 pub trait Sink {
-    /// Something happened that is the same in every repetition of the run.
+    /// Takes an event, which is the same in every repetition of the run.
     ///
     /// # Errors
     /// If it cannot be written.
     fn event(&mut self, event: &Event) -> Result<(), SinkError>;
 
-    /// So fast is the run.
+    /// Takes the pace of the run.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -51,6 +52,16 @@ pub struct SinkError {
     pub what: &'static str,
     /// Why.
     pub source: io::Error,
+}
+
+impl SinkError {
+    /// Nothing, if the storage is away for a while: what depends on the clock is not worth waiting for.
+    ///
+    /// # Errors
+    /// This error, if it stays.
+    pub fn unless_transient(self) -> Result<(), Self> {
+        if is_transient(&self.source) { Ok(()) } else { Err(self) }
+    }
 }
 
 /// Says where writing failed.

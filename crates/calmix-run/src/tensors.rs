@@ -1,4 +1,4 @@
-//! Plain numbers as tensors in a safetensors file, and back: one way for everything that this crate keeps.
+//! Plain numbers as tensors in a safetensors file, and back: one way for everything that this crate stores.
 //!
 //! Weights are not here: the engine hands them over as whole files.
 
@@ -29,7 +29,7 @@ pub enum TensorsError {
     },
 }
 
-/// A kind of number that is kept, little-endian.
+/// A kind of number that a file can hold, little-endian.
 pub(crate) trait TensorElement: Copy {
     const DTYPE: Dtype;
     fn append(self, to: &mut Vec<u8>);

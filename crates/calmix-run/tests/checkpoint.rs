@@ -7,10 +7,10 @@ mod damage;
 mod faults;
 #[path = "checkpoint/faulty.rs"]
 mod faulty;
-#[path = "checkpoint/kept.rs"]
-mod kept;
 #[cfg(unix)]
 #[path = "checkpoint/killed.rs"]
 mod killed;
+#[path = "checkpoint/retention.rs"]
+mod retention;
 #[path = "checkpoint/state.rs"]
 mod state;

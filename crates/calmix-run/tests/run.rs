@@ -57,7 +57,12 @@ fn a_run_of_another_format_is_refused_by_its_number() {
     drop(Run::create(temp.path()).unwrap());
     fs::write(temp.path().join("run.json"), r#"{"format":2,"more":true}"#).unwrap();
     let error = Run::open(temp.path()).unwrap_err().to_string();
-    assert!(error.contains("format 2, but this program reads format 1"), "{error}");
+    assert!(
+        error.contains(
+            "another version of calmix wrote this run, in format 2, and this version reads format 1"
+        ),
+        "{error}"
+    );
     fs::write(temp.path().join("run.json"), "{").unwrap();
     assert!(matches!(Run::open(temp.path()), Err(RunError::File(_))));
 }
@@ -112,7 +117,7 @@ fn a_journal_that_somebody_changed_is_noticed_and_not_cut() {
     let mark = journal.mark().unwrap();
     drop(journal);
     for (changed, place) in
-        [("", "byte 0: ends here"), ("on", "byte 2: ends here"), ("onE\ntwo", "byte 4: what")]
+        [("", "byte 0: ends here"), ("on", "byte 2: ends here"), ("onE\ntwo", "byte 4: the bytes before")]
     {
         fs::write(&path, changed).unwrap();
         let error = run.journal(&mark).unwrap_err().to_string();

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use crate::recipe::{Layers, Resolved};
-use crate::trainer::TrainError;
 use calmix_run::checkpoint::{SkippedCheckpoint, newest};
 use calmix_run::read;
 use calmix_run::result::RunResult;
 use calmix_run::run::{Paths, RunEnvironment, RunError, RunFile};
+
+use crate::recipe::{Layers, Resolved};
+use crate::trainer::TrainError;
 
 /// How far a run is.
 #[derive(Debug)]
@@ -41,8 +42,16 @@ pub fn inspect(folder: &Path) -> Result<Inspected, TrainError> {
 /// # Errors
 /// If there is no run that has begun, or its recipe cannot be read.
 pub fn recipe(folder: &Path) -> Result<Resolved, TrainError> {
+    Ok(recipe_layers(folder)?.resolve()?)
+}
+
+/// The recipe of a run, for settings to be laid over it.
+///
+/// # Errors
+/// As [`recipe`], except that what its text says is not checked yet.
+pub fn recipe_layers(folder: &Path) -> Result<Layers, TrainError> {
     if !read::has_begun(folder) {
         return Err(RunError::NoRun { path: folder.to_owned() }.into());
     }
-    Ok(Layers::new().file(&Paths::new(folder).file(RunFile::Recipe)?).resolve()?)
+    Ok(Layers::new().text(&Paths::new(folder).file(RunFile::Recipe)?, &read::recipe(folder)?))
 }

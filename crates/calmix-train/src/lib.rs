@@ -1,9 +1,9 @@
-//! Training runs: from a dataset and a recipe to a calibrated model, and everything in between that can go wrong.
+//! Training runs: from a dataset and a recipe to a calibrated model, with every failure on the way handled.
 //!
 //! | question | module |
 //! |---|---|
 //! | what is trained, on what, for how long? | [`recipe`] |
-//! | how does it train, and how does a run go on where it was stopped? | [`trainer`] |
+//! | how does it train, and how is a run resumed? | [`trainer`] |
 //! | how far is a run? | [`inspect`] |
 //! | who are the processes of a run, as their launcher says? | [`launch`] |
 //!

@@ -1,7 +1,7 @@
-//! From a recipe and a dataset to a calibrated model, through anything that happens in between.
+//! From a recipe and a dataset to a calibrated model.
 //!
 //! A run that is killed at any moment continues to the same bits: every file of its folder but the timing is in the
-//! end what it would have been. What decides that is kept in checkpoints (`trainer/checkpoint_files.rs` lists it), and everything
+//! end what it would have been. What decides that is in the checkpoints (`trainer/checkpoint_files.rs` lists it), and everything
 //! else is a function of the recipe, the data and the step.
 //!
 //! ```no_run
@@ -9,15 +9,15 @@
 //! use std::sync::atomic::AtomicBool;
 //!
 //! use calmix_train::recipe::Layers;
-//! use calmix_run::sink::{Look, Progress};
+//! use calmix_run::sink::{ProgressStyle, Progress};
 //! use calmix_train::trainer::{Outcome, Trainer};
 //!
 //! let recipe = Layers::new().recipe("cpu-cifar10").set("dataset.path=cifar-10-batches-bin").resolve()?;
 //! let run = Path::new("runs/first");
 //! // A handler of Ctrl-C sets it: the run stops after the step and saves its state.
 //! let stop = AtomicBool::new(false);
-//! let terminal = Progress::new(std::io::stderr(), Look::Plain, recipe.recipe.train.steps);
-//! let mut outcome = Trainer::new(&stop).tell(terminal).start(&recipe, run)?;
+//! let terminal = Progress::new(std::io::stderr(), ProgressStyle::Plain, recipe.recipe.train.steps);
+//! let mut outcome = Trainer::new(&stop).sink(terminal).start(&recipe, run)?;
 //! if let Outcome::Stopped { step } = outcome {
 //!     println!("stopped after {step} steps");
 //!     outcome = Trainer::new(&stop).resume(run, None)?;
@@ -29,14 +29,20 @@ mod checkpoint_files;
 mod collect_results;
 mod engine_settings;
 mod error;
+mod eval_stop;
 mod evaluate;
 mod event_writer;
 mod exchange;
 mod find_checkpoint;
 mod finish;
 mod layout;
+mod local_processes;
+mod log_window;
+mod lost_batch;
+mod memory;
 mod open_run;
 mod partners;
+mod pseudo_sums;
 mod reevaluate;
 mod report;
 mod save;
@@ -49,77 +55,65 @@ mod train_loop;
 mod visits;
 mod wire;
 
-use std::num::NonZeroUsize;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use calmix_core::labelled_samples::LabelledSamples;
 use calmix_core::rng::Seed;
 use calmix_core::samples::Samples;
+use calmix_data::loader::Warn;
 use calmix_dist::{LaunchInfo, ProcessGroup};
 use calmix_engine::device::{Device, set_threads};
 use calmix_engine::engine::Engine;
+use calmix_run::checkpoint::{FoundCheckpoint, Identity};
+use calmix_run::events::{Finished, Note};
+use calmix_run::read;
+use calmix_run::run::{Disk, Mark, Paths, RealDisk, Run, WarningDisk};
+use calmix_run::sink::Sink;
 
 pub use error::{StateProblem, TrainError};
 pub use evaluate::EvalOutput;
+pub use local_processes::threads;
 pub use reevaluate::evaluate_run;
 pub use step_phase::StepPhase;
 pub use step_traffic::StepTraffic;
 
 use crate::recipe::{Recipe, Resolved};
-use calmix_run::checkpoint::{FoundCheckpoint, Identity};
-use calmix_run::events::{Finished, Note};
-use calmix_run::read;
-use calmix_run::run::{Disk, Mark, Paths, RealDisk, Run};
-use calmix_run::sink::Sink;
 use checkpoint_files::RunProgress;
 use collect_results::broadcast_result;
 use engine_settings::settings;
 use event_writer::EventWriter;
 use find_checkpoint::find_checkpoint;
 use layout::ParallelLayout;
-use open_run::{Lead, OpenedRun, Orders};
+use local_processes::LocalProcesses;
+use memory::MemoryNeed;
+use open_run::{OpenedRun, RankZeroRun, RunBroadcast};
 use step_phase::Watch;
 use sync::{RunFingerprint, StragglerDetector};
 use train_loop::{TrainLoop, TrainState};
 
-/// Begins runs and continues them.
+/// Starts and resumes runs.
 pub struct Trainer<'a> {
     sinks: Vec<Box<dyn Sink + 'a>>,
     stop: &'a AtomicBool,
     disk: Arc<dyn Disk>,
+    warn: Warn,
     processes: ProcessGroup,
-    local: Local,
+    local: LocalProcesses,
     watch: Watch,
     /// What the processes compare of what was asked of them, where it is not the recipe itself.
     asked: Option<String>,
 }
 
-/// Where this process stands among those of its machine.
-#[derive(Debug, Clone, Copy)]
-struct Local {
-    /// Which one it is: it takes the GPU of this number.
-    rank: usize,
-    /// How many there are; they share the cores.
-    processes: usize,
-}
-
-impl Default for Local {
-    /// The only one.
-    fn default() -> Self {
-        Self { rank: 0, processes: 1 }
-    }
-}
-
-/// What came of a run.
+/// How a run ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// It came to its end.
+    /// It finished.
     Finished(Finished),
-    /// It had come to its end before; nothing was done.
+    /// It had finished before; nothing was done.
     AlreadyFinished(Finished),
     /// It stopped on request, and can be resumed.
     Stopped {
@@ -136,8 +130,9 @@ impl<'a> Trainer<'a> {
             sinks: Vec::new(),
             stop,
             disk: Arc::new(RealDisk),
+            warn: Arc::new(|_| {}),
             processes,
-            local: Local::default(),
+            local: LocalProcesses::default(),
             watch: Watch::default(),
             asked: None,
         }
@@ -149,18 +144,26 @@ impl<'a> Trainer<'a> {
         Self { disk, ..self }
     }
 
-    /// Shares the run with the other processes that a launcher has started, which all do the same. The first of them
-    /// writes and tells.
+    /// Passes on what people should know at once, while a run waits: that the storage of the dataset or of the run's folder
+    /// does not answer, and that it is back. Called from any thread.
+    #[must_use]
+    pub fn warning(self, warn: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        let warn: Warn = Arc::new(warn);
+        Self { disk: Arc::new(WarningDisk(Arc::clone(&warn))), warn, ..self }
+    }
+
+    /// Shares the run with the other processes that a launcher has started, which all do the same. Rank 0
+    /// writes the run folder and calls the sinks.
     ///
     /// # Errors
-    /// If they do not come within the recipe's timeout.
+    /// If they do not connect within the recipe's timeout.
     pub fn join(self, launch: &LaunchInfo, recipe: &Recipe) -> Result<Self, TrainError> {
         let train = &recipe.train;
         let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
-        let device = if let Device::Cuda(_) = device { Device::Cuda(launch.local_rank) } else { device };
+        let device = device.of_local_rank(launch.local_rank, Device::visible_gpus());
         let timeout = Duration::from_secs_f64(train.timeout);
         let processes = ProcessGroup::connect(launch, device.torch(), timeout)?;
-        let local = Local { rank: launch.local_rank, processes: launch.local_world };
+        let local = LocalProcesses { rank: launch.local_rank, processes: launch.local_world };
         Ok(Self { processes, local, ..self })
     }
 
@@ -176,9 +179,10 @@ impl<'a> Trainer<'a> {
         Self { watch: Watch(Arc::new(watch)), ..self }
     }
 
-    /// Tells one more what happens. The events in the run's folder are written in any case.
+    /// Adds a sink. The events in the run's folder are written in any case. An error of the sink does not end the run:
+    /// people may stop watching.
     #[must_use]
-    pub fn tell(mut self, sink: impl Sink + 'a) -> Self {
+    pub fn sink(mut self, sink: impl Sink + 'a) -> Self {
         self.sinks.push(Box::new(sink));
         self
     }
@@ -223,7 +227,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn create(self, recipe: Resolved, folder: &Path, processes: usize) -> Result<(), TrainError> {
-        let local = Local { rank: 0, processes };
+        let local = LocalProcesses { rank: 0, processes };
         Self { local, ..self }.open_new(recipe, folder, processes).map(drop)
     }
 
@@ -235,7 +239,7 @@ impl<'a> Trainer<'a> {
         self.open_new(recipe.clone(), folder, self.processes.size()).map(Claimed::New)
     }
 
-    /// All processes: the first one opens the run that it has claimed, the others open the same, and all train.
+    /// Every rank calls it: rank 0 opens the run that it has claimed, the others open the same, and all train.
     fn go(
         self,
         claimed: Option<Result<Claimed, TrainError>>,
@@ -243,7 +247,7 @@ impl<'a> Trainer<'a> {
         folder: &Path,
     ) -> Result<Outcome, TrainError> {
         let processes = &self.processes;
-        let resumes = said(claimed.as_ref(), |claimed| matches!(claimed, Claimed::Begun(_)));
+        let resumes = as_text(claimed.as_ref(), |claimed| matches!(claimed, Claimed::Begun(_)));
         let resumes = broadcast_result(processes, resumes);
         let claimed = claimed.transpose()?;
         let mut found = None;
@@ -254,15 +258,15 @@ impl<'a> Trainer<'a> {
             Claimed::New(lead) => Ok(lead),
             Claimed::Begun(run) => self.open_again(run, found.take(), asked.cloned()),
         });
-        let orders = broadcast_result(processes, said(lead.as_ref(), Orders::of));
+        let received = broadcast_result(processes, as_text(lead.as_ref(), RunBroadcast::of));
         let lead = lead.transpose()?;
-        let orders = orders?;
-        let opened = match (lead, orders.finished) {
-            (Some(Lead::Run(opened)), _) => *opened,
-            (Some(Lead::Finished(finished)), _) | (None, Some(finished)) => {
+        let received = received?;
+        let opened = match (lead, received.finished) {
+            (Some(RankZeroRun::Run(opened)), _) => *opened,
+            (Some(RankZeroRun::Finished(finished)), _) | (None, Some(finished)) => {
                 return Ok(Outcome::AlreadyFinished(finished));
             }
-            (None, None) => self.follow(&orders.recipe, found, asked, folder)?,
+            (None, None) => self.follow(&received.recipe, found, asked, folder)?,
         };
         self.begin(opened)?.run()
     }
@@ -275,17 +279,21 @@ impl<'a> Trainer<'a> {
         let recipe = &resolved.recipe;
         set_threads(recipe.train.threads as usize);
         let mut settings = settings(recipe, data.classes.len())?;
-        if let (Device::Cuda(_), true) = (settings.device, self.processes.size() > 1) {
-            settings.device = Device::Cuda(self.local.rank);
+        if self.processes.size() > 1 {
+            settings.device = settings.device.of_local_rank(self.local.rank, Device::visible_gpus());
         }
         let layout = ParallelLayout::new(self.processes, recipe)?;
         let (method, classes) = (recipe.method, data.classes.len());
         let lengths = data.shard_lengths(recipe, &layout);
+        MemoryNeed::new(&method, &settings, lengths.iter().sum()).check(self.local.processes)?;
+        if let Some(found) = &found {
+            checkpoint_files::check_network(&found.checkpoint, &settings)?;
+        }
         let mut state = TrainState {
             engine: Engine::new(settings, Seed(recipe.train.seed))?,
             method: method.initial_state(classes, data.unlabelled()),
             labelled: LabelledSamples::new(&method, data.split.labelled()),
-            samples: Samples::new(&method, classes, lengths),
+            samples: Samples::try_new(&method, classes, &lengths)?,
             skips: 0,
         };
         let (mut step, mut mark, mut progress) = (0, Mark::start(), RunProgress::default());
@@ -295,7 +303,7 @@ impl<'a> Trainer<'a> {
             notes.extend(skipped.iter().map(|bad| Note {
                 step,
                 text: format!("the checkpoint of step {} cannot be used: {}", bad.step, bad.reason),
-                hint: format!("the run goes on from step {step}"),
+                hint: format!("the run resumes from step {step}"),
             }));
         }
         let identity = Identity {
@@ -330,19 +338,21 @@ impl<'a> Trainer<'a> {
             stop_heard: false,
             busy: Duration::ZERO,
             stragglers: StragglerDetector::default(),
+            left_out: BTreeMap::new(),
             watch: self.watch,
+            warn: self.warn,
         })
     }
 }
 
-/// What the first process has claimed: the folder of a run that has begun, or a new run.
+/// What rank 0 has claimed: the folder of a run that has begun, or a new run.
 enum Claimed {
     Begun(Run),
-    New(Lead),
+    New(RankZeroRun),
 }
 
-/// What the first process tells the others of what it came to.
-fn said<T, S>(own: Option<&Result<T, TrainError>>, of: impl Fn(&T) -> S) -> Option<Result<S, TrainError>> {
+/// A part of rank 0's result, or its error as text, to broadcast.
+fn as_text<T, S>(own: Option<&Result<T, TrainError>>, of: impl Fn(&T) -> S) -> Option<Result<S, TrainError>> {
     own.map(|own| match own {
         Ok(value) => Ok(of(value)),
         Err(error) => Err(TrainError::Unsupported(error.to_string())),
@@ -356,12 +366,4 @@ impl std::fmt::Debug for Trainer<'_> {
             .field("stop", self.stop)
             .finish_non_exhaustive()
     }
-}
-
-/// The threads that a recipe comes to: 0 is one for each core, shared among the processes of a machine. Decided once a
-/// run, for the last bits of a result depend on it.
-pub fn threads(asked: u32, processes: usize) -> u32 {
-    let all = || available_parallelism().map_or(1, NonZeroUsize::get);
-    let each = || (all() / processes.max(1)).max(1);
-    if asked == 0 { u32::try_from(each()).unwrap_or(1) } else { asked }
 }

@@ -62,7 +62,8 @@ fn kill_9_at_any_moment_changes_nothing() {
         };
         let whole = bench.folder(&format!("whole-{method}"));
         let killed = bench.folder(&format!("killed-{round}"));
-        survived += harness::kill_until_done(&command, &whole, &killed, round as u64);
+        let (runs, kill) = ((whole.as_path(), killed.as_path()), |_| harness::Way::Kill);
+        survived += harness::stop_until_done(&command, runs, round as u64, &kill, &mut |_, _, _| {});
         assert_eq!(made::differing(&whole, &killed), Vec::<String>::new(), "round {round}");
         if survived >= kills {
             return;

@@ -7,6 +7,8 @@
 mod crew;
 #[path = "processes/faults.rs"]
 mod faults;
+#[path = "../../calmix-dist/tests/processes/hosts.rs"]
+mod hosts;
 #[allow(dead_code)]
 #[path = "training/made.rs"]
 mod made;
@@ -14,6 +16,8 @@ mod made;
 mod torchrun;
 #[path = "processes/traffic.rs"]
 mod traffic;
+#[path = "processes/two_nodes.rs"]
+mod two_nodes;
 
 use crew::Crew;
 

@@ -13,7 +13,7 @@ use clap::error::{ContextKind, ContextValue};
 use crate::exit::Exit;
 use crate::format::shell_quoted;
 use crate::preparing::Interrupted;
-use crate::terminal::{coloured, status};
+use crate::terminal::{status, status_with};
 
 /// An error of the command line itself, with a hint.
 #[derive(Debug)]
@@ -72,10 +72,10 @@ pub(crate) fn exit_unparsed(error: &clap::Error) -> ! {
 
 fn show(message: &str, hint: Option<&str>) {
     let mut lines = message.lines();
-    status(&format!("{} {}", coloured("error:", "31"), lines.next().unwrap_or_default()));
+    status_with("error:", "31", lines.next().unwrap_or_default());
     lines.for_each(|line| status(&format!("       {line}")));
     if let Some(hint) = hint {
-        status(&format!("{} {hint}", coloured("try:", "32")));
+        status_with("try:", "32", hint);
     }
 }
 

@@ -11,10 +11,12 @@ pub(crate) enum Exit {
     Failed,
     /// The arguments or the recipe are invalid.
     Invalid,
-    /// SIGTERM stopped a run, and its state is saved: `EX_TEMPFAIL`, which schedulers requeue on.
+    /// SIGTERM or a signal like it stopped a run, and its state is saved: `EX_TEMPFAIL`, which schedulers requeue on.
     Requeue,
-    /// Ctrl-C interrupted the command: 128 + SIGINT, as in shells.
+    /// Ctrl-C interrupted the command, and the state of a run is saved: 128 + SIGINT, as in shells.
     Interrupted,
+    /// A second Ctrl-C ended a run before it saved its state: 128 + SIGQUIT, which ends a program in the same way.
+    Unsaved,
 }
 
 /// The codes as `calmix --help` shows them; docs/exit-codes.md explains them.
@@ -23,9 +25,9 @@ Exit codes:
     0  success
     1  failed; earlier checkpoints are intact
     2  invalid arguments or recipe; nothing started
-   75  stopped by SIGTERM with its state saved; requeue `calmix resume RUN`
-  130  interrupted by Ctrl-C; a run saves its state, a partly prepared dataset is deleted;
-       a second Ctrl-C exits immediately";
+   75  stopped by SIGTERM, SIGHUP or SIGUSR1 with its state saved; requeue `calmix resume RUN`
+  130  interrupted by Ctrl-C; a run saves its state, a partly prepared dataset is deleted
+  131  ended at once by a second Ctrl-C; nothing saved since the last checkpoint";
 
 impl Exit {
     /// The number.
@@ -36,6 +38,7 @@ impl Exit {
             Self::Invalid => 2,
             Self::Requeue => 75,
             Self::Interrupted => 130,
+            Self::Unsaved => 131,
         }
     }
 }
@@ -52,7 +55,8 @@ mod tests {
 
     #[test]
     fn every_code_is_documented() {
-        for exit in [Exit::Done, Exit::Failed, Exit::Invalid, Exit::Requeue, Exit::Interrupted] {
+        use Exit::{Done, Failed, Interrupted, Invalid, Requeue, Unsaved};
+        for exit in [Done, Failed, Invalid, Requeue, Interrupted, Unsaved] {
             let line = format!("{:>5}  ", exit.code());
             assert!(TABLE.lines().any(|documented| documented.starts_with(&line)), "{exit:?}");
         }

@@ -4,7 +4,7 @@ use calmix::run::evaluate::{FittedOn, Limits, Selected};
 use calmix::run::events::{EvalModel, EvalSet, Evaluation, Event};
 use calmix::run::result::RunResult;
 
-use crate::format::{counted, decimal, percent};
+use crate::format::{confidence_in_words, counted, decimal, over_or_under, percent, pseudo_in_words};
 
 /// The name of a figure, its value, and its value at the fitted temperature.
 type FigureRow = (&'static str, String, Option<String>);
@@ -65,11 +65,12 @@ pub(crate) fn by_rule(result: &RunResult) -> String {
         let mark = if *chosen_on_test { ", selected on the test split (optimistic)" } else { "" };
         let of = if *evaluations > 1 { format!(" of {evaluations} evaluations") } else { String::new() };
         format!(
-            "{}{of}: {} error {}, ECE {}{mark}\n",
+            "{}{of}: {} error {}, ECE {} (15 bins), {}{mark}\n",
             rule.name(),
             on.name(),
             percent(figures.error, None),
-            percent(figures.ece_15, None)
+            percent(figures.ece_15, None),
+            over_or_under(figures.confidence_gap)
         )
     };
     // The table already shows the result of a single rule.
@@ -95,14 +96,27 @@ fn of_one(seen: &Evaluation) -> String {
     let rows = [
         // A temperature never changes which class wins.
         ("error", percent(raw.error, limits(|of| of.error).0), at.map(|_| "unchanged".to_owned())),
-        both("ECE", percent, raw.ece_15, at.map(|at| at.ece_15), limits(|of| of.ece_15)),
+        both("ECE, 15 bins", percent, raw.ece_15, at.map(|at| at.ece_15), limits(|of| of.ece_15)),
         both("NLL", decimal, raw.nll, at.map(|at| at.nll), limits(|of| of.nll)),
         both("Brier", decimal, raw.brier, at.map(|at| at.brier), limits(|of| of.brier)),
     ];
     let title = format!("{}, {}", seen.split.name(), counted(seen.samples, "image"));
     let heading = scaled.map(|scaled| format!("at temperature {:.2}", scaled.temperature.value()));
     let rows = rows.into_iter().map(|(name, raw, at)| line(&format!("  {name}"), &raw, at.as_deref()));
-    line(&title, "uncalibrated", heading.as_deref()) + &rows.collect::<String>()
+    let table = line(&title, "uncalibrated", heading.as_deref()) + &rows.collect::<String>();
+    let scaled = scaled.map(|scaled| {
+        format!(
+            "  at temperature {:.2}, {}\n",
+            scaled.temperature.value(),
+            confidence_in_words(&scaled.figures)
+        )
+    });
+    format!("{table}  {}\n{}", confidence_in_words(raw), scaled.unwrap_or_default())
+}
+
+/// How true the pseudo-labels were at the end of a run, where their classes are known.
+pub(crate) fn pseudo_labels(result: &RunResult) -> String {
+    result.finished.pseudo.as_ref().map(|pseudo| pseudo_in_words(pseudo) + "\n").unwrap_or_default()
 }
 
 fn line(name: &str, raw: &str, at: Option<&str>) -> String {

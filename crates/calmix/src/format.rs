@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
+use calmix::core::shown::is_command;
 use calmix::run::evaluate::Limits;
 
-pub(crate) use calmix::run::sink::phrase::{grouped, measured as percent};
+pub(crate) use calmix::run::sink::phrase::{
+    confidence_in_words, grouped, measured as percent, over_or_under, pseudo_in_words,
+};
 
 /// A count and its noun.
 pub(crate) fn counted(number: u64, noun: &str) -> String {
@@ -33,6 +36,15 @@ pub(crate) fn shell_quoted(path: &Path) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@\\".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         text
+    } else if text.chars().any(is_command) {
+        // Bash's and zsh's quotes with escapes.
+        let byte = |byte: u8| format!("\\x{byte:02x}");
+        let quoted = text.chars().map(|c| match c {
+            '\'' | '\\' => format!("\\{c}"),
+            c if is_command(c) => c.to_string().bytes().map(byte).collect::<Vec<_>>().concat(),
+            c => c.to_string(),
+        });
+        format!("$'{}'", quoted.collect::<Vec<_>>().concat())
     } else {
         format!("'{}'", text.replace('\'', r"'\''"))
     }
@@ -53,5 +65,6 @@ mod tests {
             [name("runs/a-1"), name("my photos"), name("it's")],
             ["runs/a-1", "'my photos'", r"'it'\''s'"]
         );
+        assert_eq!(name("a\u{1b}'b\n"), r"$'a\x1b\'b\x0a'");
     }
 }

@@ -7,6 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 
 use anyhow::Result;
+use calmix::core::shown::shown;
 use calmix::data::error::DataError;
 use calmix::data::prepare::{Report, SourceSpec, prepare};
 use tempfile::TempDir;
@@ -67,7 +68,7 @@ pub(crate) fn prepare_or_stop(
             Err(RecvTimeoutError::Disconnected) => {
                 // The thread panicked, and its message is on standard error.
                 let _ = thread.join();
-                anyhow::bail!("{}: preparing the dataset failed", root.display());
+                anyhow::bail!("{}: preparing the dataset failed", shown(root.display()));
             }
         }
     }

@@ -17,7 +17,7 @@ pub(crate) struct ProgressSink {
 impl ProgressSink {
     /// For a run of `steps` steps; shows only warnings if it is quiet.
     pub(crate) fn new(steps: u64, is_quiet: bool) -> Self {
-        Self { bar: Progress::new(io::stderr(), terminal::look(), steps), is_quiet }
+        Self { bar: Progress::new(io::stderr(), terminal::progress_style(), steps), is_quiet }
     }
 }
 

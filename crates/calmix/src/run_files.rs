@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
+use calmix::run::safe_open;
+
 use crate::format::shell_quoted;
 
 /// What is in a run's folder, most wanted first.
 const FILES: &[(&str, &str)] = &[
     ("model.safetensors", "model weights"),
+    ("model.json", "hash, network, classes and image format of the weights"),
     ("result.json", "classes, temperature and figures"),
     ("recipe.toml", "all settings; enough to repeat the run"),
     ("split.json", "which samples keep their labels"),
@@ -22,7 +25,7 @@ const FILES: &[(&str, &str)] = &[
 
 /// Lists the files of a run that exist.
 pub(crate) fn list(run: &Path) -> String {
-    let existing = FILES.iter().filter(|(name, _)| run.join(name).exists());
+    let existing = FILES.iter().filter(|(name, _)| safe_open::exists(&run.join(name.trim_end_matches('/'))));
     existing.map(|(name, what)| format!("  {name:<18} {what}\n")).collect::<Vec<_>>().concat()
 }
 

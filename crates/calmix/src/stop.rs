@@ -1,4 +1,12 @@
-//! Ctrl-C and SIGTERM: at the first one a run saves its state and stops, at the second one the process exits immediately.
+//! The signals by which people and schedulers end a program. At the first one a run saves its state and stops.
+//!
+//! | signal | who sends it | repeated |
+//! |---|---|---|
+//! | SIGINT | Ctrl-C | the process exits at once and saves nothing |
+//! | SIGTERM | `kill`, `timeout`, Slurm, Kubernetes; often twice | ignored |
+//! | SIGHUP | a terminal that closes; left alone where `nohup` ignores it | ignored |
+//! | SIGUSR1 | Slurm's `--signal=USR1@120`, before the time limit | ignored |
+//!
 //! Preparing a dataset has no state to save, and stops at the first.
 
 use std::io;
@@ -7,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag::{register, register_conditional_shutdown};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals;
 
 use calmix::train::launch::LaunchInfo;
 
@@ -21,26 +29,54 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Which signals have arrived.
 #[derive(Debug)]
 pub(crate) struct Stop {
-    asked: Arc<AtomicBool>,
-    by_term: Arc<AtomicBool>,
+    received: Arc<Received>,
     over: Arc<AtomicBool>,
     watcher: Option<JoinHandle<()>>,
 }
 
+#[derive(Debug, Default)]
+struct Received {
+    any: AtomicBool,
+    /// Any but Ctrl-C.
+    term: AtomicBool,
+    second_interrupt: AtomicBool,
+    /// Whether a second Ctrl-C is left to the supervisor, which has processes to end.
+    supervised: AtomicBool,
+}
+
 impl Stop {
-    /// Installs the signal handlers.
+    /// Starts to listen.
     ///
     /// # Errors
     /// If the system refuses.
     pub(crate) fn listen() -> io::Result<Self> {
-        let [asked, by_term, over] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
-        for signal in [SIGINT, SIGTERM] {
-            // In this order: the signal that sets the flag does not see it yet.
-            register_conditional_shutdown(signal, Exit::Interrupted.code().into(), Arc::clone(&asked))?;
-            register(signal, Arc::clone(&asked))?;
+        let mut caught = vec![SIGINT, SIGTERM, SIGUSR1];
+        if !is_ignored(SIGHUP) {
+            caught.push(SIGHUP);
         }
-        register(SIGTERM, Arc::clone(&by_term))?;
-        Ok(Self { asked, by_term, over, watcher: None })
+        let mut signals = Signals::new(caught)?;
+        let received = Arc::new(Received::default());
+        let sets = Arc::clone(&received);
+        // It prints nothing: a terminal that does not take a line must not keep it from the next signal.
+        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            let mut interrupts = 0_u32;
+            for signal in signals.forever() {
+                if signal == SIGINT {
+                    interrupts += 1;
+                } else {
+                    sets.term.store(true, Ordering::Relaxed);
+                }
+                sets.any.store(true, Ordering::Relaxed);
+                if signal == SIGINT && interrupts > 1 {
+                    sets.second_interrupt.store(true, Ordering::Relaxed);
+                    if !sets.supervised.load(Ordering::Relaxed) {
+                        // Without destructors: libtorch's threads are still at work.
+                        signal_hook::low_level::exit(Exit::Unsaved.code().into());
+                    }
+                }
+            }
+        })?;
+        Ok(Self { received, over: Arc::new(AtomicBool::new(false)), watcher: None })
     }
 
     /// As [`announced`](Self::announced) on rank 0; the other ranks print nothing.
@@ -50,13 +86,15 @@ impl Stop {
 
     /// From now on a message confirms the first signal, because a run stops only after its current step.
     pub(crate) fn announced(mut self) -> Self {
-        let (seen, done) = (Arc::clone(&self.asked), Arc::clone(&self.over));
-        // A step is short but an evaluation is not: without a message, people press Ctrl-C again.
+        let (received, done) = (Arc::clone(&self.received), Arc::clone(&self.over));
         self.watcher = Some(thread::spawn(move || {
             while !done.load(Ordering::Relaxed) {
-                if seen.load(Ordering::Relaxed) {
+                if received.any.load(Ordering::Relaxed) {
+                    let by_term = received.term.load(Ordering::Relaxed);
+                    let again =
+                        if by_term { "" } else { "; press Ctrl-C again to exit at once without saving" };
                     terminal::clear_line();
-                    terminal::status("stopping after this step; press Ctrl-C again to exit immediately");
+                    terminal::status(&format!("stopping and saving the run{again}"));
                     return;
                 }
                 thread::park_timeout(POLL_INTERVAL);
@@ -67,18 +105,29 @@ impl Stop {
 
     /// Whether to stop.
     pub(crate) fn flag(&self) -> &AtomicBool {
-        &self.asked
+        &self.received.any
     }
 
-    /// Whether the signal is SIGTERM.
+    /// Whether a signal other than Ctrl-C arrived.
     pub(crate) fn is_by_term(&self) -> bool {
-        self.by_term.load(Ordering::Relaxed)
+        self.received.term.load(Ordering::Relaxed)
+    }
+
+    /// From now on a second Ctrl-C does not end this process, which looks for it by
+    /// [`is_insisted_on`](Self::is_insisted_on).
+    pub(crate) fn leave_second_to_supervisor(&self) {
+        self.received.supervised.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether Ctrl-C arrived twice.
+    pub(crate) fn is_insisted_on(&self) -> bool {
+        self.received.second_interrupt.load(Ordering::Relaxed)
     }
 
     /// Ends the announcements; returns how a stopped run exits.
     pub(crate) fn exit(self) -> Exit {
         // A process without a signal of its own stopped because another process had one.
-        let is_interrupted = self.asked.load(Ordering::Relaxed) && !self.is_by_term();
+        let is_interrupted = self.received.any.load(Ordering::Relaxed) && !self.is_by_term();
         self.over.store(true, Ordering::Relaxed);
         if let Some(watcher) = self.watcher {
             watcher.thread().unpark();
@@ -86,4 +135,13 @@ impl Stop {
         }
         if is_interrupted { Exit::Interrupted } else { Exit::Requeue }
     }
+}
+
+/// Whether this process was started with a signal ignored, as `nohup` does with SIGHUP: then a run goes on without its
+/// terminal. Known on Linux alone; elsewhere the run is saved and stops.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }

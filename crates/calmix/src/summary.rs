@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
 use calmix::data::prepare::Report;
 use calmix::data::split::LabelSplit;
@@ -61,8 +62,11 @@ pub(crate) fn show(
         Device::Cuda(_) | Device::Mps => each,
     };
     let word = |key| resolved.value(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
-    let about =
-        if recipe.description.is_empty() { String::new() } else { format!(": {}", recipe.description) };
+    let about = if recipe.description.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", shown(&recipe.description))
+    };
     let precision = format!("{precision:?}").to_lowercase();
     let fingerprint: String = dataset.fingerprint().chars().take(12).collect();
     status(&format!(
@@ -73,7 +77,7 @@ pub(crate) fn show(
          method    {} with {}\n\
          training  {} of {} + {} images; {device}{threads}, {precision}\n\
          run       {} (Ctrl-C is safe; `calmix resume` continues)\n",
-        recipe.dataset.path,
+        shown(&recipe.dataset.path),
         grouped(counts.labelled),
         grouped(unlabelled),
         grouped(counts.validation),
@@ -85,7 +89,7 @@ pub(crate) fn show(
         counted(train.steps, "step"),
         train.batch,
         recipe.unlabelled(),
-        run.display(),
+        shown(run.display()),
     ));
     if device == Device::Cpu {
         let each = trainer::threads(train.threads, processes);

@@ -52,7 +52,6 @@ pub(crate) fn supervise(arguments: &[OsString], processes: usize, run: &Path, st
             local_rank: rank,
             local_world: processes,
             master: ("127.0.0.1".to_owned(), port),
-            attempt: 0,
             job: String::new(),
             store_host: StoreHost::FirstRank,
             launcher: Launcher::Variables,
@@ -65,7 +64,11 @@ pub(crate) fn supervise(arguments: &[OsString], processes: usize, run: &Path, st
             }
         }
     }
+    stop.leave_second_to_supervisor();
     wait(&mut workers, stop);
+    if stop.is_insisted_on() {
+        return Ok(Exit::Unsaved);
+    }
     outcome(workers, run, processes)
 }
 
@@ -132,6 +135,9 @@ fn wait(workers: &mut [Worker], stop: &Stop) {
             let signal = if stop.is_by_term() { Signal::TERM } else { Signal::INT };
             signal_all(workers, signal);
             forwarded = true;
+        }
+        if stop.is_insisted_on() {
+            signal_all(workers, Signal::KILL);
         }
         let failure =
             |worker: &Worker| worker.ended.filter(|(_, status)| !status.success()).map(|(when, _)| when);

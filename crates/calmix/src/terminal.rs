@@ -1,9 +1,11 @@
 //! What is printed where: results to standard output, with `--json` as one document; progress, status and warnings to
-//! standard error.
+//! standard error. No control character of a name or a text from outside gets through.
 
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
-use calmix::run::sink::Look;
+use calmix::core::shown::{is_command, shown_lines};
+use calmix::run::sink::ProgressStyle;
 use serde_json::Value;
 
 /// Columns of a terminal whose width is unknown.
@@ -12,23 +14,49 @@ const COLUMNS: usize = 80;
 /// Prints a result.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", text.trim_end())?;
+    writeln!(out, "{}", shown_lines(text.trim_end()))?;
     Ok(out.flush()?)
 }
 
 /// Prints a result as one JSON document.
 pub(crate) fn print_json(document: &Value) -> anyhow::Result<()> {
-    print(&serde_json::to_string_pretty(document)?)
+    print(&escaped_json(&serde_json::to_string_pretty(document)?))
+}
+
+/// JSON writes out only some of the control characters.
+fn escaped_json(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_command(c) && c != '\n' {
+            // Writing to a string does not fail.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(c));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
 }
 
 /// Shows what the command is doing. A closed standard error is no failure.
 pub(crate) fn status(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
+    let _ = writeln!(io::stderr().lock(), "{}", shown_lines(text.trim_end()));
+}
+
+/// [`status`], with a word in a colour (an SGR code) before it, if the terminal shows colours.
+pub(crate) fn status_with(word: &str, colour: &str, text: &str) {
+    let word = if has_colour() { format!("\x1b[1;{colour}m{word}\x1b[0m") } else { word.to_owned() };
+    let _ = writeln!(io::stderr().lock(), "{word} {}", shown_lines(text.trim_end()));
 }
 
 /// Shows a warning.
 pub(crate) fn warn(text: &str) {
-    status(&format!("{} {text}", coloured("warning:", "33")));
+    status_with("warning:", "33", text);
+}
+
+/// Shows a warning over the line of a progress bar, from any thread.
+pub(crate) fn warn_at_once(text: &str) {
+    clear_line();
+    warn(text);
 }
 
 /// Clears the line of a progress bar.
@@ -38,18 +66,16 @@ pub(crate) fn clear_line() {
     }
 }
 
-/// A word in a colour (an SGR code), if the terminal shows colours.
-pub(crate) fn coloured(word: &str, colour: &str) -> String {
-    if has_colour() { format!("\x1b[1;{colour}m{word}\x1b[0m") } else { word.to_owned() }
-}
-
 /// How progress is shown.
-pub(crate) fn look() -> Look {
+pub(crate) fn progress_style() -> ProgressStyle {
     if !io::stderr().is_terminal() {
-        return Look::Plain;
+        return ProgressStyle::Plain;
     }
     let width = terminal_size::terminal_size_of(io::stderr());
-    Look::Terminal { columns: width.map_or(COLUMNS, |(width, _)| usize::from(width.0)), colour: has_colour() }
+    ProgressStyle::Terminal {
+        columns: width.map_or(COLUMNS, |(width, _)| usize::from(width.0)),
+        colour: has_colour(),
+    }
 }
 
 /// On a terminal, unless the user set `NO_COLOR` (<https://no-color.org>).

@@ -10,12 +10,19 @@ mod cluster_templates;
 mod errors;
 #[path = "cli/help.rs"]
 mod help;
+#[cfg(target_os = "linux")]
+#[path = "cli/hostile.rs"]
+mod hostile;
 #[path = "cli/inspect.rs"]
 mod inspect;
 #[path = "cli/json.rs"]
 mod json;
+#[path = "cli/model.rs"]
+mod model;
 #[path = "cli/moved_dataset.rs"]
 mod moved_dataset;
+#[path = "cli/outage.rs"]
+mod outage;
 #[path = "cli/processes.rs"]
 mod processes;
 #[path = "cli/signals.rs"]

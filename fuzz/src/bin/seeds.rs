@@ -9,10 +9,19 @@ mod made;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use calmix_core::labelled_samples::LabelledSamples;
+use calmix_core::preset::paper;
+use calmix_core::pseudo::{Base, FlexMatch};
 use calmix_core::rng::Seed;
+use calmix_core::samples::Samples;
 use calmix_data::dataset::Dataset;
 use calmix_data::split::{LabelSplit, SplitPlan};
 use calmix_fuzz::{Scene, tiny};
+use calmix_run::evaluate::{Predictions, Selection, evaluate};
+use calmix_run::events::{EvalModel, EvalSet, Event, Finished, Loss, Note, Step};
+use calmix_run::model_info::ModelInfo;
+use calmix_run::result::RunResult;
+use calmix_run::sample_files::{write_labelled, write_shard};
 use golden::Golden;
 use made::Mat;
 
@@ -74,7 +83,64 @@ fn main() -> std::io::Result<()> {
     let split = LabelSplit::draw(&dataset, plan).map_err(std::io::Error::other)?;
     let path = scene.root().join("split.json");
     split.write(&path).map_err(std::io::Error::other)?;
-    put("split", "drawn", &fs::read(path)?)
+    put("split", "drawn", &fs::read(path)?)?;
+    run_files()
+}
+
+/// Sound files of a run.
+fn run_files() -> std::io::Result<()> {
+    let hash = "0".repeat(64);
+    let manifest = format!(
+        r#"{{"format":1,"step":4,"identity":{{"recipe":"{hash}","dataset":"{hash}","groups":1,"shards":1}},"journal":{{"length":9,"blake3":"{hash}"}},"files":[{{"name":"ema.safetensors","length":12,"blake3":"{hash}"}}]}}"#
+    );
+    put("checkpoint", "one-file", format!("{manifest}\n{}\n", blake3::hash(manifest.as_bytes()).to_hex()).as_bytes())?;
+    let predictions = Predictions {
+        step: 4,
+        split: EvalSet::Test,
+        model: EvalModel::Ema,
+        classes: vec!["cat".to_owned(), "dog".to_owned()],
+        ids: vec![7, 8, 9],
+        labels: vec![0, 1, 1],
+        logits: vec![2.0, 0.0, 0.0, 3.0, 1.0, 0.0],
+    };
+    put("predictions", "three", &predictions.to_bytes().map_err(std::io::Error::other)?)?;
+    let evaluation = evaluate(&predictions, None, None).map_err(std::io::Error::other)?;
+    let loss = Loss { total: 0.75, labelled: 0.5, unlabelled: Some(0.25), ..Loss::default() };
+    let note = Note { step: 3, text: "so it is".to_owned(), hint: "do this".to_owned() };
+    let finished = Finished { step: 4, selected: Default::default(), pseudo: None };
+    let mut lines = String::new();
+    for event in [
+        Event::Step(Box::new(Step::new(3, loss))),
+        Event::Evaluation(Box::new(evaluation)),
+        Event::Note(note),
+        Event::Finished(finished.clone()),
+    ] {
+        lines += &(event.to_line().map_err(std::io::Error::other)? + "\n");
+    }
+    put("events", "one-of-each", lines.as_bytes())?;
+    let classes = vec!["cat".to_owned(), "dog".to_owned()];
+    let result = RunResult { step: 4, selection: Selection::Last, classes: classes.clone(), scaling: None, finished };
+    put("result", "result", &serde_json::to_vec(&result)?)?;
+    let info = ModelInfo {
+        format: 1,
+        blake3: hash,
+        network: "wrn-10-1".to_owned(),
+        block: "google".to_owned(),
+        classes,
+        size: 8,
+        mean: [0.5; 3],
+        std: [0.25; 3],
+    };
+    put("result", "model", &serde_json::to_vec(&info)?)?;
+    let method = paper(Base::FlexMatch(FlexMatch::default()));
+    let shard = Samples::new(&method, 2, [3]).shards.remove(0);
+    put("samples", "shard", &write_shard(&shard).map_err(std::io::Error::other)?)?;
+    let labelled = LabelledSamples::new(&method, &[3, 5]).margins;
+    put("samples", "labelled", &write_labelled(labelled.as_ref()).map_err(std::io::Error::other)?)?;
+    for name in ["cifar10", "cpu-folder", "imagenet"] {
+        put("recipe", name, &fs::read(here().join("../recipes").join(format!("{name}.toml")))?)?;
+    }
+    Ok(())
 }
 
 fn here() -> PathBuf {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::layout;
+use super::{advisories, layout};
 use crate::setup::{CARGO_DENY, CARGO_NEXTEST, TYPOS, libtorch};
 use crate::workspace;
 
@@ -43,10 +43,19 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "deny",
-        what: "which crate may use which; versions, licences and sources of dependencies: deny.toml",
+        what: "which crate may use which; versions, licences, sources and known flaws of dependencies: deny.toml",
         action: || {
             let mut command = CARGO_DENY.command()?;
-            command.args(["--locked", "check", "bans", "licenses", "sources"]);
+            command.args(["--locked", "--offline"]);
+            if let Some(folder) = advisories::folder()? {
+                command.arg("--config").arg(advisories::config(&folder)?).args(["check", "advisories"]);
+            } else {
+                println!(
+                    "deny: no database of advisories here (CALMIX_ADVISORIES, or `cargo deny fetch db`)"
+                );
+                command.arg("check");
+            }
+            command.args(["bans", "licenses", "sources"]);
             Ok(Action::Command(command))
         },
     },
@@ -57,6 +66,31 @@ pub(crate) const STEPS: &[Step] = &[
             libtorch::require()?;
             let workspace = ["clippy", "--workspace", "--all-targets", "--features", "calmix-bench/engine"];
             Ok(cargo(&[&workspace[..], &["--locked", "--", "-D", "warnings"]].concat()))
+        },
+    },
+    Step {
+        name: "features",
+        what: "what is off by default compiles: the features `turbo` and `nccl`",
+        action: || {
+            libtorch::require()?;
+            let mut command = workspace::cargo();
+            // Checking links nothing, so libjpeg-turbo, which its crate would compile with cmake, need not be here.
+            command.env("TURBOJPEG_SOURCE", "explicit").env("TURBOJPEG_DYNAMIC", "1");
+            command.env("TURBOJPEG_LIB_DIR", workspace::root().join("target"));
+            command.args(["check", "-p", "calmix-data", "-p", "calmix", "--locked", "--features", FEATURES]);
+            Ok(Action::Command(command))
+        },
+    },
+    Step {
+        name: "fuzz",
+        what: "the fuzz targets compile; fuzz/README.md says how to run them",
+        action: || {
+            libtorch::require()?;
+            // In the folder of the workspace, so that what both need is built once; without the C++ of libFuzzer.
+            let mut command = workspace::cargo();
+            command.args(["check", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target", "--bins"]);
+            command.args(["--no-default-features", "--features", "recipe", "--locked"]);
+            Ok(Action::Command(command))
         },
     },
     Step {
@@ -89,6 +123,10 @@ pub(crate) const STEPS: &[Step] = &[
         },
     },
 ];
+
+/// The headers of NCCL come with PyTorch's package, for Linux alone.
+const FEATURES: &str =
+    if cfg!(target_os = "linux") { "calmix-data/turbo,calmix/nccl" } else { "calmix-data/turbo" };
 
 fn cargo(arguments: &[&str]) -> Action {
     let mut command = workspace::cargo();

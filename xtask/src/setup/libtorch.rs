@@ -8,10 +8,13 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-use super::venv;
+use super::{attempts, venv};
 use crate::cache::Installed;
 use crate::human_time::human_time;
 use crate::workspace;
+
+/// Room that PyTorch's package and what it downloads take.
+const BYTES: u64 = 8 << 30;
 
 /// Brings libtorch here and tells cargo where it is, unless the user has named one.
 pub(super) fn install() -> Result<()> {
@@ -24,6 +27,7 @@ pub(super) fn install() -> Result<()> {
     let there = venv::is_there(venv::PYTORCH)?;
     if !there {
         println!("setup: libtorch is missing; PyTorch, about 5 GB with CUDA's libraries, takes some minutes");
+        attempts::require_space(BYTES, "libtorch")?;
     }
     let began = Instant::now();
     let python = venv::python(venv::PYTORCH)?;

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::attempts::attempt;
 use super::venv;
 use crate::cache::Installed;
 use crate::workspace;
@@ -66,6 +67,10 @@ impl Tool {
     }
 
     fn compile(&self, folder: &Path) -> Result<()> {
+        attempt(&format!("cargo install {}", self.name), || self.cargo_install(folder))
+    }
+
+    fn cargo_install(&self, folder: &Path) -> Result<()> {
         let status = workspace::cargo()
             .args(["install", self.name, "--locked", "--quiet", "--version", self.version, "--root"])
             .arg(folder)

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use super::attempts::attempt;
 use crate::cache::Installed;
 
 /// PyTorch; `crates/calmix-dist/build/libtorch.rs` accepts this version and no other.
@@ -54,7 +55,7 @@ pub(super) fn unpack(python: &Path, folder: &Path, packages: &[&str]) -> Result<
 
 fn install(python: &Path, options: &[&OsStr], packages: &[&str]) -> Result<()> {
     let quiet = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    run(Command::new(python).args(quiet).args(options).args(packages))
+    attempt("pip", || run(Command::new(python).args(quiet).args(options).args(packages)))
         .with_context(|| format!("pip cannot install {}", packages.join(", ")))
 }
 

@@ -1,4 +1,4 @@
-//! One number from the gaps between confidence and accuracy.
+//! One number from bins: the gaps between confidence and accuracy, with or without their sign.
 
 use super::ReliabilityBin;
 
@@ -9,21 +9,25 @@ pub fn ece(bins: &[ReliabilityBin]) -> f64 {
     mean(bins, f64::abs)
 }
 
-/// Maximum calibration error: the largest gap of any bin that is not empty.
-pub fn mce(bins: &[ReliabilityBin]) -> f64 {
-    let filled = bins.iter().filter(|bin| bin.count > 0);
-    filled.map(|bin| bin.gap().abs()).fold(0.0, f64::max)
+/// The mean confidence of all predictions; zero without any.
+pub fn mean_confidence(bins: &[ReliabilityBin]) -> f64 {
+    mean_of_bins(bins, |bin| bin.confidence)
 }
 
-/// Root mean square calibration error `√(Σ n_b/n · (accuracy_b − confidence_b)²)`, never below [`ece`].
-pub fn rms(bins: &[ReliabilityBin]) -> f64 {
-    mean(bins, |gap| gap * gap).sqrt()
+/// Mean confidence − accuracy: positive where predictions are over-confident on the whole, negative where they are
+/// under-confident. Its size is never above [`ece`], in which gaps of both signs add up.
+pub fn confidence_gap(bins: &[ReliabilityBin]) -> f64 {
+    mean(bins, |gap| -gap)
 }
 
 /// The mean over predictions of a function of the gap of their bin.
 fn mean(bins: &[ReliabilityBin], of: impl Fn(f64) -> f64) -> f64 {
+    mean_of_bins(bins, |bin| of(bin.gap()))
+}
+
+fn mean_of_bins(bins: &[ReliabilityBin], of: impl Fn(&ReliabilityBin) -> f64) -> f64 {
     let total: usize = bins.iter().map(|bin| bin.count).sum();
-    let sum: f64 = bins.iter().map(|bin| bin.count as f64 * of(bin.gap())).sum();
+    let sum: f64 = bins.iter().map(|bin| bin.count as f64 * of(bin)).sum();
     sum / total.max(1) as f64
 }
 
@@ -50,16 +54,17 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_bin_and_the_root_mean_square() {
-        // Ten bins: gaps 0.05 (1), 0.65 (1), 0.0176… (3) and 0.2933… (3).
-        let (bins, thirds) = (example(10), [2.0 - 1.947, 2.0 - 2.88]);
-        assert!((mce(&bins) - 0.65).abs() < 1e-15);
-        let squares = 0.0025 + 0.4225 + (thirds[0] * thirds[0] + thirds[1] * thirds[1]) / 3.0;
-        assert!((rms(&bins) - (squares / 8.0_f64).sqrt()).abs() < 1e-15);
+    fn the_sign_says_over_or_under_confident() {
+        // Confidences add up to 5.227, and five of eight are right.
+        let bins = example(10);
+        assert!((mean_confidence(&bins) - 5.227 / 8.0).abs() < 1e-15);
+        assert!((confidence_gap(&bins) - 0.227 / 8.0).abs() < 1e-15);
+        assert!(confidence_gap(&bins) < ece(&bins));
     }
 
     #[test]
     fn nothing_is_perfectly_calibrated() {
-        assert_eq!((ece(&[]), mce(&[]), rms(&[])), (0.0, 0.0, 0.0));
+        assert_eq!(ece(&[]), 0.0);
+        assert_eq!((mean_confidence(&[]), confidence_gap(&[])), (0.0, 0.0));
     }
 }

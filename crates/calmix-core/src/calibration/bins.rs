@@ -42,10 +42,13 @@ pub enum Edges {
     Torchmetrics,
 }
 
+/// The usual number of bins.
+pub(super) const FIFTEEN: NonZeroU16 = NonZeroU16::MIN.saturating_add(14);
+
 impl Default for Binning {
     /// Fifteen bins of equal width, left closed.
     fn default() -> Self {
-        Self::EqualWidth { bins: const { NonZeroU16::MIN.saturating_add(14) }, edges: Edges::LeftClosed }
+        Self::EqualWidth { bins: FIFTEEN, edges: Edges::LeftClosed }
     }
 }
 

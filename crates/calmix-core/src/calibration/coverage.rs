@@ -2,14 +2,14 @@
 
 use super::{Counts, TopLabel, ties::Ties};
 
-/// What happens when everything below one confidence is left to somebody else.
+/// The risk when the classifier abstains below one confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoveragePoint {
-    /// Predictions of at least this confidence are kept.
+    /// The classifier answers at this confidence and above.
     pub threshold: f64,
-    /// The share of predictions kept.
+    /// The share of predictions that it answers.
     pub coverage: f64,
-    /// The share of kept predictions that is wrong; the accuracy is one minus this.
+    /// The share of its answers that is wrong; the accuracy is one minus this.
     pub risk: f64,
 }
 
@@ -68,7 +68,7 @@ impl RiskCoverage {
 
 /// The risk at every coverage that a threshold can reach, from the highest threshold down.
 ///
-/// One point per distinct confidence: equal confidences are kept or left together.
+/// One point per distinct confidence: equal confidences are answered or left out together.
 pub fn coverage_curve(predictions: &TopLabel) -> Vec<CoveragePoint> {
     let n = predictions.len() as f64;
     let (mut kept, mut wrong) = (0.0, 0.0);

@@ -1,7 +1,7 @@
 //! Cross-fitted temperature: what temperature scaling is worth when there are too few labels to spare any.
 //!
 //! With a few dozen labelled samples there is no second held-out set on which to see whether a fitted
-//! temperature helps. Cross-fitting gives an honest answer from one set: every sample is judged at a
+//! temperature helps. Cross-fitting gives an honest answer from one set: every sample is measured at a
 //! temperature fitted without it. The temperature to use is then the one fitted on all samples, as is usual
 //! after cross-validation, if the held-out NLL says that fitting helps.
 //!
@@ -81,7 +81,7 @@ impl CrossFit {
     }
 }
 
-/// Deals shuffled samples to folds like cards.
+/// Assigns shuffled samples to folds in turn.
 fn deal(n: usize, folds: usize, seed: Seed) -> Vec<u32> {
     let mut order: Vec<usize> = (0..n).collect();
     seed.stream(Domain::Fold, 0, 0).shuffle(&mut order);

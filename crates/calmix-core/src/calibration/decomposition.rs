@@ -14,7 +14,7 @@ pub struct BrierDecomposition {
     pub score: f64,
     /// `Σ n_b/n · (confidence_b − accuracy_b)²`: less is better calibrated.
     pub reliability: f64,
-    /// `Σ n_b/n · (accuracy_b − accuracy)²`: more tells right from wrong better.
+    /// `Σ n_b/n · (accuracy_b − accuracy)²`: more separates right from wrong better.
     pub resolution: f64,
     /// accuracy · (1 − accuracy), which no confidence can change.
     pub uncertainty: f64,

@@ -4,11 +4,6 @@ use super::{CalibrationError, Counts, checked};
 use crate::matrix::Matrix;
 use crate::softmax::negative_log_likelihood;
 
-/// What a probability of zero counts as when its logarithm is taken: f64's epsilon, scikit-learn's choice.
-///
-/// One confident mistake then costs at most 36.04; logits need no floor, see [`nll_from_logits`].
-pub const PROBABILITY_FLOOR: f64 = f64::EPSILON;
-
 /// Brier score: `Σ_c (p_c − [label = c])²` per row, averaged over the rows; from 0 to 2.
 ///
 /// # Errors
@@ -35,21 +30,10 @@ pub fn brier_of_rows(probabilities: Matrix<'_>, labels: &[u32]) -> Result<Vec<f6
     Ok(rows(probabilities, labels, of_row))
 }
 
-/// Negative log-likelihood: the mean of `−ln max(p_label, floor)` with [`PROBABILITY_FLOOR`].
-///
-/// Prefer [`nll_from_logits`] where there are logits: a probability in f32 has lost what the floor replaces.
-///
-/// # Errors
-/// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
-pub fn nll_from_probabilities(probabilities: Matrix<'_>, labels: &[u32]) -> Result<f64, CalibrationError> {
-    checked::probabilities(probabilities, labels)?;
-    let of_row = |row: &[f32], label: usize| -libm::log(f64::from(row[label]).max(PROBABILITY_FLOOR));
-    Ok(mean(&rows(probabilities, labels, of_row)))
-}
-
 /// Negative log-likelihood of softmax(`logits` / `temperature`): the mean of `ln Σ exp(z/T) − z_label/T`.
 ///
-/// In f64 and relative to the largest logit: exact for any confidence, without a floor.
+/// In f64 and relative to the largest logit: exact for any confidence. Probabilities would need a floor under
+/// their logarithm.
 ///
 /// # Errors
 /// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature is
@@ -105,10 +89,6 @@ mod tests {
         assert_eq!(nll_from_logits(z, &[1], 1.0).unwrap(), 1000.0);
         assert_eq!(nll_from_logits(z, &[1], 2.0).unwrap(), 500.0);
         assert_eq!(nll_from_logits(z, &[0], 1.0).unwrap(), 0.0);
-        let p = Matrix::new(&[1.0, 0.0], 1, 2).unwrap();
-        let floored = nll_from_probabilities(p, &[1]).unwrap();
-        assert!((floored - 36.043_653_389_117_15).abs() < 1e-13);
-        assert_eq!(nll_from_probabilities(p, &[0]).unwrap(), 0.0);
     }
 
     #[test]
@@ -116,6 +96,5 @@ mod tests {
         let empty = Matrix::new(&[], 0, 3).unwrap();
         assert_eq!(brier_score(empty, &[]).unwrap(), 0.0);
         assert_eq!(nll_from_logits(empty, &[], 1.0).unwrap(), 0.0);
-        assert_eq!(nll_from_probabilities(empty, &[]).unwrap(), 0.0);
     }
 }

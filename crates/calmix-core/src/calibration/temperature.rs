@@ -29,13 +29,13 @@ use crate::softmax::negative_log_likelihood;
 ///
 /// If every sample is right, the NLL falls without end as T → 0; if most are wrong, it falls as T → ∞.
 /// Published temperatures of image classifiers lie between about 0.5 and 5. A factor of ten beyond that, only
-/// a set too small to tell asks for more, and the map would turn into an argmax or into a coin toss.
+/// a set that is too small asks for more, and the map would become an argmax or a uniform distribution.
 pub const COLDEST: f64 = 0.05;
 
 /// The highest temperature that a fit returns; see [`COLDEST`].
 pub const HOTTEST: f64 = 20.0;
 
-/// A temperature: positive and finite. It is stored beside a model, never baked into its weights.
+/// A temperature: positive and finite. It is stored beside a model and never changes its weights.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Temperature(f64);
@@ -71,7 +71,7 @@ impl Temperature {
         self.0
     }
 
-    /// Whether the data asked for a temperature beyond what a fit allows: too few of them to tell, as a rule.
+    /// Whether the data asked for a temperature beyond what a fit allows: usually because there are too few.
     pub fn is_at_bound(self) -> bool {
         self.0 <= COLDEST || self.0 >= HOTTEST
     }

@@ -1,4 +1,4 @@
-//! What a classifier said, and whether it was right.
+//! The confidence of a classifier, and whether it was right.
 
 use super::{CalibrationError, checked};
 use crate::{matrix::Matrix, softmax::argmax};
@@ -18,7 +18,7 @@ impl TopLabel {
     /// # Errors
     /// If the lengths differ or a confidence is not a number in [0, 1].
     pub fn new(confidence: Vec<f64>, correct: Vec<bool>) -> Result<Self, CalibrationError> {
-        checked::length("marks of right and wrong", confidence.len(), correct.len())?;
+        checked::length("flags of correct predictions", confidence.len(), correct.len())?;
         checked::values("the confidence of row", &confidence, "in [0, 1]", |c| (0.0..=1.0).contains(&c))?;
         Ok(Self { confidence, correct })
     }

@@ -2,7 +2,7 @@
 //!
 //! Guo, Pleiss, Sun, Weinberger 2017, section 4.2. Unlike a temperature it can repair a class that is
 //! favoured as a whole, and it can change the winning class. It has 2C parameters, so few labels over-fit it
-//! quickly; the penalty towards the identity is what keeps it honest there.
+//! quickly; the penalty towards the identity prevents that.
 //!
 //! ```
 //! use calmix_core::{calibration::vector::{DEFAULT_L2, VectorScaling}, matrix::Matrix};
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::{CalibrationError, checked, lbfgs};
 use crate::matrix::Matrix;
 
-/// The weight of the penalty unless told otherwise: a standard normal prior on every wᵢ − 1 and bᵢ.
+/// The default weight of the penalty: a standard normal prior on every wᵢ − 1 and bᵢ.
 ///
 /// The penalty is added to the *summed* NLL (it equals scikit-learn's `C = 1`): it decides where there are a
 /// handful of samples, keeps separable classes finite, and fades as samples arrive.
@@ -196,7 +196,7 @@ impl VectorScaling {
 /// The length of each parameter that makes the curvature along it at most about one.
 ///
 /// The curvature by wⱼ is at most E(z²ⱼ)/4, by bⱼ at most 1/4. Without this, logits of a thousand and biases
-/// of one would be a valley that no quasi-Newton method likes.
+/// of one would make a quasi-Newton method slow.
 fn units(logits: Matrix, l2: f64) -> Vec<f64> {
     let mut squares = vec![0.0; logits.width()];
     for row in logits.iter() {

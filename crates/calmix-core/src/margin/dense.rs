@@ -45,6 +45,11 @@ impl MarginStore {
         Self { parts: MarginParts { averaging, classes, visits, values } }
     }
 
+    /// Bytes of a store of so many samples and classes.
+    pub fn bytes(samples: usize, classes: usize) -> u64 {
+        (samples as u64).saturating_mul(4).saturating_mul((classes as u64).saturating_add(1))
+    }
+
     /// Takes in one visit of one sample: every class moves by the same step size (Eq. 3–5).
     ///
     /// # Errors

@@ -129,7 +129,7 @@ mod tests {
     use crate::rng::Domain;
 
     #[derive(Deserialize)]
-    struct Case {
+    struct Golden {
         case: u64,
         target: Vec<f64>,
     }
@@ -138,10 +138,11 @@ mod tests {
     #[test]
     fn blended_targets() {
         let file = include_str!("../../tests/golden/blended.jsonl");
-        let cases: Vec<Case> = file.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+        let cases: Vec<Golden> =
+            file.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(cases.len(), 1000);
         let mixup = Mixup { pseudo_target: PseudoTarget::Blended, ..Mixup::default() };
-        for Case { case, target } in cases {
+        for Golden { case, target } in cases {
             let mut s = Seed(2026).stream(Domain::Bootstrap, 7, case);
             let classes = 2 + s.index(5);
             let z: Vec<f32> = (0..classes).map(|_| ((s.uniform() - 0.5) * 10.0) as f32).collect();

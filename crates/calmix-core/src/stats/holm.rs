@@ -1,4 +1,4 @@
-//! Holm's correction for asking several questions of the same data.
+//! Holm's correction for several tests on the same data.
 
 use super::StatsError;
 

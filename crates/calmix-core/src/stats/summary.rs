@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{StatsError, check_finite, check_level, student_t};
 
-/// What a handful of numbers say together.
+/// The summary of a few numbers.
 ///
 /// ```
 /// use calmix_core::stats::Summary;

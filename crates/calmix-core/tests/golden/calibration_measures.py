@@ -16,8 +16,8 @@ import calibration as kumar
 import numpy as np
 import relplot
 import torch
-from netcal.metrics import ECE, MCE
-from sklearn.metrics import brier_score_loss, log_loss
+from netcal.metrics import ECE
+from sklearn.metrics import brier_score_loss
 from torchmetrics.functional.classification import multiclass_calibration_error
 from torchmetrics.functional.classification.calibration_error import _ce_compute
 
@@ -81,8 +81,8 @@ def predictions(case):
     return p, labels, z, temperature, bins
 
 
-def netcal(measure, bins, probability, happened):
-    return measure(bins).measure(probability, happened.astype(int))
+def netcal_ece(bins, probability, happened):
+    return ECE(bins).measure(probability, happened.astype(int))
 
 
 def aurc(confidence, correct):
@@ -105,10 +105,7 @@ def score_case(case):
     smooth, bandwidth = relplot.smECE(confidence, correct.astype(float), return_width=True)
     return {
         "torchmetrics_l1": _ce_compute(c, y, bins, "l1").item(),
-        "torchmetrics_max": _ce_compute(c, y, bins, "max").item(),
-        "torchmetrics_l2": _ce_compute(c, y, bins, "l2").item(),
-        "netcal_ece": netcal(ECE, bins, confidence, correct),
-        "netcal_mce": netcal(MCE, bins, confidence, correct),
+        "netcal_ece": netcal_ece(bins, confidence, correct),
         "kumar_l1": kumar.plugin_ce(width, power=1),
         "kumar_debiased": kumar.unbiased_square_ce(width),
         "kumar_equal_mass": mass,
@@ -123,21 +120,17 @@ def prediction_case(case):
     classes = p.shape[1]
     y = torch.from_numpy(labels)
     softmax = torch.softmax(torch.from_numpy(z).double() / temperature, 1).numpy()
-    public = {}
-    for norm in ["l1", "max", "l2"]:  # Single precision inside, whatever it is given.
-        error = multiclass_calibration_error(torch.from_numpy(p), y, classes, bins, norm, validate_args=classes > 1)
-        public[f"torchmetrics_f32_{norm}"] = error.item()
-    brier, nll = 0.0, 0.0  # scikit-learn wants two classes or more.
+    # Single precision inside, whatever it is given.
+    error = multiclass_calibration_error(torch.from_numpy(p), y, classes, bins, "l1", validate_args=classes > 1)
+    brier = 0.0  # scikit-learn wants two classes or more.
     if classes > 1:
-        names = np.arange(classes)
-        brier = brier_score_loss(labels, p, labels=names, scale_by_half=False)
-        nll = log_loss(labels, p, labels=names)
-    return public | {
+        brier = brier_score_loss(labels, p, labels=np.arange(classes), scale_by_half=False)
+    return {
+        "torchmetrics_f32_l1": error.item(),
         "sklearn_brier": brier,
-        "sklearn_nll": nll,
         "torch_nll": torch.nn.functional.cross_entropy(torch.from_numpy(z).double() / temperature, y).item(),
-        "netcal_class_wise": np.mean([netcal(ECE, bins, p[:, k], labels == k) for k in range(classes)]),
-        "netcal_logits_ece": netcal(ECE, bins, softmax.max(1), softmax.argmax(1) == labels),
+        "netcal_class_wise": np.mean([netcal_ece(bins, p[:, k], labels == k) for k in range(classes)]),
+        "netcal_logits_ece": netcal_ece(bins, softmax.max(1), softmax.argmax(1) == labels),
     }
 
 

@@ -54,7 +54,7 @@ fn transform(canvas: &mut Canvas, affine: &Affine, scratch: &mut Scratch) {
                 None => row.fill(BLACK),
             }
         } else {
-            let (columns, lines) = (inside(x_row, x_step, width), inside(y_row, y_step, height));
+            let (columns, lines) = (steps_within(x_row, x_step, width), steps_within(y_row, y_step, height));
             let start = columns.start.max(lines.start).min(width);
             let end = columns.end.min(lines.end).clamp(start, width);
             row[..start].fill(BLACK);
@@ -73,7 +73,7 @@ fn transform(canvas: &mut Canvas, affine: &Affine, scratch: &mut Scratch) {
 }
 
 /// For which n is `first + n·step`, in 16.16, in `0..len`.
-fn inside(first: i64, step: i64, len: usize) -> Range<usize> {
+fn steps_within(first: i64, step: i64, len: usize) -> Range<usize> {
     let end = (len.cast_signed() as i64) << 16;
     let (from, to) = match step {
         0 if (0..end).contains(&first) => return 0..usize::MAX,

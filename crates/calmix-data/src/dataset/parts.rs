@@ -84,12 +84,12 @@ impl PartTable {
             return Err(error.hint("prepare the dataset again"));
         }
         let opened = Arc::new(OpenPart { file, index });
-        self.keep(&opened);
+        self.cache(&opened);
         Ok(opened)
     }
 
     fn take(&self, index: u32) -> Option<Arc<OpenPart>> {
-        // A thread that panicked while it held the lock left a list that is still a list.
+        // The list stays valid if a thread panics while it holds the lock.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let place = open.parts.iter().rposition(|part| part.index == index)?;
         let part = open.parts.remove(place);
@@ -97,7 +97,7 @@ impl PartTable {
         Some(part)
     }
 
-    fn keep(&self, part: &Arc<OpenPart>) {
+    fn cache(&self, part: &Arc<OpenPart>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.parts.retain(|other| other.index != part.index);
         if open.parts.len() >= OPEN {

@@ -3,6 +3,9 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+use calmix_core::transient::is_transient;
 
 use crate::error::{DataError, DataProblem};
 
@@ -13,7 +16,8 @@ const RETRIES: u32 = 3;
 #[derive(Debug)]
 pub(super) struct ReadAt {
     path: PathBuf,
-    file: File,
+    /// Opened anew after an outage, since a handle of a filer that restarted may be of no use.
+    file: RwLock<File>,
     length: u64,
 }
 
@@ -33,12 +37,19 @@ impl ReadAt {
         }
         let file = File::open(&path).map_err(|error| DataError::new(&named, error))?;
         let length = file.metadata().map_err(|error| DataError::new(&named, error))?.len();
-        Ok(Self { path: named, file, length })
+        Ok(Self { path: named, file: RwLock::new(file), length })
     }
 
     /// As it was named.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// For the next attempt, unless a read still hangs on the old handle. The bytes are checked whenever they are read.
+    fn open_anew(&self) {
+        if let (Ok(mut file), Ok(anew)) = (self.file.try_write(), File::open(&self.path)) {
+            *file = anew;
+        }
     }
 
     /// Bytes when it was opened.
@@ -48,7 +59,13 @@ impl ReadAt {
 
     /// Fills `buffer` from `offset` on.
     pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), DataError> {
-        fill(buffer, offset, |buffer, offset| read_some(&self.file, buffer, offset)).map_err(|error| {
+        let read = |buffer: &mut [u8], offset| {
+            read_some(&self.file.read().unwrap_or_else(PoisonError::into_inner), buffer, offset)
+        };
+        fill(buffer, offset, read).map_err(|error| {
+            if is_transient(&error) {
+                self.open_anew();
+            }
             let eof = error.kind() == io::ErrorKind::UnexpectedEof;
             let problem = if eof {
                 DataProblem::Changed("the file ends before the bytes that are expected here".into())
@@ -56,7 +73,7 @@ impl ReadAt {
                 DataProblem::Io(error)
             };
             let error = DataError::new(&self.path, problem).at(format!("byte {offset}"));
-            error.hint(if eof { "prepare the dataset again" } else { "see whether the disk is well" })
+            error.hint(if eof { "prepare the dataset again" } else { "check the disk" })
         })
     }
 }

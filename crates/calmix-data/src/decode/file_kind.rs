@@ -47,15 +47,10 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// Whether this is an image, readable here or not.
+    /// Whether this is an image, in a format that calmix reads or in another.
     pub fn is_image(self) -> bool {
         use FileKind::{Avif, Bmp, Gif, Heic, Jpeg, Jpeg2000, JpegXl, Png, Tiff, Webp};
         matches!(self, Jpeg | Png | Webp | Gif | Tiff | Bmp | Heic | Avif | JpegXl | Jpeg2000)
-    }
-
-    /// Whether this is an image that is read here.
-    pub fn is_read(self) -> bool {
-        matches!(self, Self::Jpeg | Self::Png | Self::Webp)
     }
 
     pub(super) fn short(self) -> &'static str {
@@ -73,7 +68,7 @@ impl FileKind {
             }
             Self::Npy | Self::Hdf5 | Self::Zip => "save its images as PNG files, one each",
             Self::Pickle => {
-                "a pickle runs code when it is read and is never opened here: save its images as PNG files"
+                "calmix opens no pickle, since reading one can run code: save its images as PNG files"
             }
             Self::Gzip => "unpack it first",
             Self::LfsPointer => "run `git lfs pull` to fetch the file itself",
@@ -104,7 +99,7 @@ impl fmt::Display for FileKind {
             Self::LfsPointer => "a Git LFS pointer, not the file itself",
             Self::WebPage => "a web page",
             Self::Empty => "an empty file",
-            Self::Unknown => "no image format known here",
+            Self::Unknown => "no image format that calmix knows",
         })
     }
 }

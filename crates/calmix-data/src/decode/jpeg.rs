@@ -68,10 +68,10 @@ fn read_frame(marker: u8, segment: &[u8]) -> Result<(u32, u32), DecodeError> {
         return Err(damaged("a frame without a size"));
     };
     if !matches!(marker, 0xc0..=0xc2) {
-        return Err(DecodeError::Variant("a lossless or arithmetic-coded JPEG is not read".into()));
+        return Err(DecodeError::Variant("calmix does not read lossless or arithmetic-coded JPEG".into()));
     }
     if precision != 8 {
-        return Err(DecodeError::Variant(format!("a JPEG of {precision} bits a channel is not read")));
+        return Err(DecodeError::Variant(format!("calmix does not read JPEG of {precision} bits a channel")));
     }
     Ok((u32::from(u16::from_be_bytes([w1, w0])), u32::from(u16::from_be_bytes([h1, h0]))))
 }

@@ -21,7 +21,7 @@ impl Orientation {
         self.0 >= 5
     }
 
-    /// The picture as it was seen.
+    /// Turns the picture upright.
     pub(super) fn upright(self, picture: Picture) -> Picture {
         if self.0 == 1 {
             return picture;

@@ -6,8 +6,7 @@ use turbojpeg::{Colorspace, Decompressor, Image, PixelFormat, ScalingFactor};
 use super::Head;
 use crate::picture::Picture;
 
-/// Decodes to RGB, or none if libjpeg-turbo has anything to say about the file: it gives warnings and errors
-/// alike, and the plain decoder then decides.
+/// Decodes to RGB; `None` if libjpeg-turbo reports a warning or an error. The plain decoder then reads the file.
 pub(super) fn pixels(bytes: &[u8], head: Head, side: u32) -> Option<Picture> {
     let mut decoder = Decompressor::new().ok()?;
     let header = decoder.read_header(bytes).ok()?;

@@ -26,7 +26,9 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
         at = start + length + length % 2;
         match &[c0, c1, c2, c3] {
             b"VP8X" => canvas = Some(canvas_size(data)?),
-            b"ANIM" | b"ANMF" => return Err(DecodeError::Variant("an animated WebP is not read".into())),
+            b"ANIM" | b"ANMF" => {
+                return Err(DecodeError::Variant("calmix does not read animated WebP".into()));
+            }
             b"VP8 " | b"VP8L" if pixels.is_some() => return Err(damaged("two pictures in one file")),
             b"VP8 " => pixels = Some(lossy_size(data)?),
             b"VP8L" => pixels = Some(lossless_size(data)?),
@@ -46,7 +48,7 @@ fn canvas_size(data: &[u8]) -> Result<(u32, u32), DecodeError> {
         return Err(damaged("a header without a size"));
     };
     if flags & 2 != 0 {
-        return Err(DecodeError::Variant("an animated WebP is not read".into()));
+        return Err(DecodeError::Variant("calmix does not read animated WebP".into()));
     }
     Ok((u32::from_le_bytes([w0, w1, w2, 0]) + 1, u32::from_le_bytes([h0, h1, h2, 0]) + 1))
 }

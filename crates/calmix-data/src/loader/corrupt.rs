@@ -5,10 +5,10 @@ use std::io;
 use super::error::LoadError;
 use crate::error::DataProblem;
 
-/// What to do about a corrupt sample: one whose bytes are not what they should be.
+/// What to do about a corrupt sample: one that was no image when the dataset was prepared.
 ///
-/// A file that cannot be read at all is not a corrupt sample and always stops the loader: the storage may come back in
-/// a minute, and a run that skipped the file meanwhile could not be repeated.
+/// A file that cannot be read at all, or that has changed since, is not a corrupt sample and always stops the loader: a run
+/// that skipped it could not be repeated, and learnt from other data than it says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OnCorrupt {
     /// Another sample takes its place, and it is counted.
@@ -83,7 +83,7 @@ impl Tally {
     }
 }
 
-/// Whether the sample's bytes caused the error.
+/// Whether the bytes of the sample, as they were prepared, caused the error.
 pub(super) fn is_corrupt(error: &LoadError) -> bool {
     let problem = match error {
         LoadError::Sample { error, .. } => &error.problem,
@@ -91,10 +91,10 @@ pub(super) fn is_corrupt(error: &LoadError) -> bool {
         _ => return false,
     };
     match problem {
-        DataProblem::Format(_) | DataProblem::Limit(_) | DataProblem::Changed(_) => true,
+        DataProblem::Format(_) | DataProblem::Limit(_) => true,
         DataProblem::Io(error) => {
             matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
         }
-        DataProblem::Content(_) => false,
+        DataProblem::Changed(_) | DataProblem::Content(_) => false,
     }
 }

@@ -73,6 +73,9 @@ pub enum LoadError {
         /// How long.
         after: Duration,
     },
+    /// The consumer gave up waiting for a batch.
+    #[error("a request to stop came while a batch was awaited")]
+    Interrupted,
     /// All workers ended without an error.
     #[error("all workers ended before the batch of step {step} was complete")]
     NoWorkers {
@@ -128,6 +131,11 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// Whether the same row can perhaps be made later, because the storage is away for a while.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Sample { error, .. } if error.is_transient())
+    }
+
     /// A panic that was caught while a worker was working on `id`.
     pub(super) fn panicked(id: u64, panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().copied();

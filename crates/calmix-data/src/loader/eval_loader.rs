@@ -11,7 +11,7 @@ use super::sample_ids::SampleIds;
 use super::training::SampleStream;
 use super::transform::Transform;
 use super::worker_pool::{Job, WorkerPool, check_size};
-use super::{Counters, ImageSource, Workers};
+use super::{ImageSource, Warn, Workers};
 
 /// A batch for evaluation: ids, labels if there are any, and views without randomness (u8, NHWC).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,17 +55,19 @@ impl<V: Transform + 'static> EvalLoader<V> {
         Ok(Self { pool: WorkerPool::start(job, workers)?, corrupt, tally: Tally::default(), bytes })
     }
 
-    /// The counters so far.
-    pub fn counters(&self) -> Counters {
-        self.pool.counters()
+    /// As [`Loader::warning`](super::Loader::warning).
+    #[must_use]
+    pub fn warning(self, warn: Warn) -> Self {
+        self.pool.set_warn(warn);
+        self
     }
-}
 
-impl<V: Transform + 'static> Iterator for EvalLoader<V> {
-    type Item = Result<PooledBatch<EvalBatch>, LoadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut batch = match self.pool.next()? {
+    /// As [`Loader::next_unless`](super::Loader::next_unless).
+    pub fn next_unless(
+        &mut self,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Option<Result<PooledBatch<EvalBatch>, LoadError>> {
+        let mut batch = match self.pool.next(stop)? {
             Ok(batch) => batch,
             Err(error) => return Some(Err(error)),
         };
@@ -76,6 +78,14 @@ impl<V: Transform + 'static> Iterator for EvalLoader<V> {
         }
         batch.close_gaps(self.bytes);
         Some(Ok(batch))
+    }
+}
+
+impl<V: Transform + 'static> Iterator for EvalLoader<V> {
+    type Item = Result<PooledBatch<EvalBatch>, LoadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_unless(&mut || false)
     }
 }
 

@@ -37,7 +37,7 @@ impl<P: ImageSource> InMemory<P> {
         self.used.load(Ordering::Relaxed)
     }
 
-    fn keep(&self, id: u64, picture: &Picture) {
+    fn store(&self, id: u64, picture: &Picture) {
         let bytes = picture.pixels().len() as u64 + OVERHEAD;
         let fits = |used: u64| used.checked_add(bytes).filter(|&used| used <= self.limit);
         if self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
@@ -62,7 +62,7 @@ impl<P: ImageSource> ImageSource for InMemory<P> {
             return Ok(picture);
         }
         let picture = self.source.picture(id)?;
-        self.keep(id, &picture);
+        self.store(id, &picture);
         Ok(picture)
     }
 

@@ -18,7 +18,7 @@ impl<B: Default> PooledBatch<B> {
     }
 
     /// Takes the batch; its memory does not return to the loader.
-    pub fn keep(mut self) -> B {
+    pub fn into_inner(mut self) -> B {
         std::mem::take(&mut self.batch)
     }
 }

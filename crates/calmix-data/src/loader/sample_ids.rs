@@ -55,6 +55,18 @@ impl SampleIds {
         self.len() == 0
     }
 
+    /// The ids at a range of indices, as far as they exist. Takes memory only where the ids are not consecutive.
+    #[must_use]
+    pub fn slice(&self, indices: Range<u64>) -> Self {
+        match self {
+            Self::Range(ids) => {
+                let at = |index: u64| ids.start.saturating_add(index).min(ids.end);
+                Self::Range(at(indices.start)..at(indices.end).max(at(indices.start)))
+            }
+            other => Self::List(indices.map_while(|index| other.id(index)).collect()),
+        }
+    }
+
     /// The id at `index`, if there are that many.
     pub fn id(&self, index: u64) -> Option<u64> {
         match self {
@@ -62,5 +74,21 @@ impl SampleIds {
             Self::List(ids) => ids.get(usize::try_from(index).ok()?).copied(),
             Self::Unlabelled(ids) => ids.id(index),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_of_consecutive_ids_takes_no_memory() {
+        let ids = SampleIds::from(10..1_000_000_010);
+        assert_eq!(ids.slice(5..999_999_999), SampleIds::Range(15..1_000_000_009));
+        assert_eq!(ids.slice(999_999_998..u64::MAX), SampleIds::Range(1_000_000_008..1_000_000_010));
+        assert!(ids.slice(u64::MAX - 1..u64::MAX).is_empty());
+        let list = SampleIds::from(&[3, 1, 4, 1, 5][..]);
+        assert_eq!(list.slice(1..3), SampleIds::from(&[1, 4][..]));
+        assert_eq!(list.slice(3..9), SampleIds::from(&[1, 5][..]));
     }
 }

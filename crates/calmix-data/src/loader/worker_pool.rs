@@ -12,7 +12,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
+use calmix_core::transient::BackOff;
+
 use super::error::LoadError;
+use super::outage::{Outage, SILENCE, Warn};
 use super::pooled_batch::{BatchPool, PooledBatch};
 use super::{Counters, Workers};
 use state::{PoolState, Task};
@@ -56,6 +59,12 @@ pub(super) fn check_size(rows: u64, bytes: usize) -> Result<(), LoadError> {
     fits.then_some(()).ok_or(LoadError::TooLarge { rows, bytes })
 }
 
+/// How often a consumer that waits looks for a request to stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How long the drop of a pool waits for workers to finish their samples: one that hangs is left behind.
+const PARTING: Duration = Duration::from_secs(2);
+
 /// The worker is not working on any sample.
 const IDLE: u64 = u64::MAX;
 
@@ -80,6 +89,7 @@ struct PoolShared<J: Job> {
     made: AtomicU64,
     /// The sample that each worker is working on, or [`IDLE`].
     current: Vec<AtomicU64>,
+    outage: Outage,
     free: Arc<BatchPool<J::Batch>>,
 }
 
@@ -101,6 +111,7 @@ impl<J: Job> WorkerPool<J> {
             stopped: AtomicBool::new(false),
             made: AtomicU64::new(0),
             current: (0..threads).map(|_| AtomicU64::new(IDLE)).collect(),
+            outage: Outage::default(),
             // All slots, and the batch that the consumer holds: a consumer that is faster than the workers returns
             // every batch before the next slot is opened.
             free: Arc::new(BatchPool::new(prefetch.saturating_add(1))),
@@ -133,10 +144,17 @@ impl<J: Job> WorkerPool<J> {
         Ok(pool)
     }
 
-    /// The next batch; none after the last one, and none after an error.
-    pub(super) fn next(&mut self) -> Option<Result<PooledBatch<J::Batch>, LoadError>> {
+    pub(super) fn set_warn(&self, warn: Warn) {
+        self.shared.outage.set_warn(warn);
+    }
+
+    /// The next batch, unless `stop` says so before; none after the last one, and none after an error.
+    pub(super) fn next(
+        &mut self,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Option<Result<PooledBatch<J::Batch>, LoadError>> {
         let asked = Instant::now();
-        let outcome = self.wait();
+        let outcome = self.wait(stop);
         self.waited += asked.elapsed();
         if !matches!(outcome, Some(Ok(_))) {
             self.stop();
@@ -144,7 +162,7 @@ impl<J: Job> WorkerPool<J> {
         outcome
     }
 
-    fn wait(&self) -> Option<Result<PooledBatch<J::Batch>, LoadError>> {
+    fn wait(&self, stop: &mut dyn FnMut() -> bool) -> Option<Result<PooledBatch<J::Batch>, LoadError>> {
         let mut state = self.shared.state();
         let (mut made, mut since) = (self.shared.made(), Instant::now());
         loop {
@@ -153,6 +171,9 @@ impl<J: Job> WorkerPool<J> {
             }
             if let Some(slot) = state.complete() {
                 drop(state);
+                if slot.is_ok() {
+                    self.shared.outage.over();
+                }
                 self.shared.work.notify_all();
                 return Some(slot.map(|batch| PooledBatch::new(batch, Arc::clone(&self.shared.free))));
             }
@@ -170,6 +191,13 @@ impl<J: Job> WorkerPool<J> {
                     after: since.elapsed(),
                 }));
             };
+            if stop() {
+                return Some(Err(LoadError::Interrupted));
+            }
+            if since.elapsed() >= SILENCE {
+                self.shared.outage.silent(&self.shared.in_progress(), self.patience);
+            }
+            let left = left.min(POLL_INTERVAL);
             state = self.shared.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -196,7 +224,7 @@ impl<J: Job> Drop for WorkerPool<J> {
         self.stop();
         let state = self.shared.state();
         // A thread cannot be ended from outside: a hanging thread is detached, not waited for.
-        let patience = if state.stalled { Duration::ZERO } else { self.patience };
+        let patience = if state.stalled { Duration::ZERO } else { self.patience.min(PARTING) };
         let gone = self.shared.done.wait_timeout_while(state, patience, |state| state.working > 0);
         let all_gone = gone.unwrap_or_else(PoisonError::into_inner).0.working == 0;
         for thread in self.threads.drain(..) {
@@ -275,6 +303,29 @@ impl<J: Job> PoolShared<J> {
         }
     }
 
+    /// Makes a row. Waits for storage that is away for a while; what it makes then is what it would have made before.
+    fn make_row(
+        &self,
+        place: (u64, usize),
+        local: &mut J::WorkerState,
+        current: &AtomicU64,
+        pixels: &mut [u8],
+    ) -> Result<J::Made, LoadError> {
+        let mut back_off = BackOff::default();
+        loop {
+            let error = match self.job.make(place, local, current, pixels) {
+                Err(error) if error.is_transient() => error,
+                made => return made,
+            };
+            let Some(wait) = back_off.next() else { return Err(error) };
+            self.outage.failed(&error, &back_off);
+            let paused = self.work.wait_timeout_while(self.state(), wait, |state| !state.stopped);
+            if paused.unwrap_or_else(PoisonError::into_inner).0.stopped {
+                return Err(LoadError::Interrupted);
+            }
+        }
+    }
+
     fn make(
         &self,
         task: &Task<J::Batch>,
@@ -291,7 +342,7 @@ impl<J: Job> PoolShared<J> {
                 return Ok(());
             }
             *row = at;
-            made.push(self.job.make((task.step, at), local, current, &mut pixels[range(n)])?);
+            made.push(self.make_row((task.step, at), local, current, &mut pixels[range(n)])?);
             self.made.fetch_add(1, Ordering::Relaxed);
         }
         let mut batch = task.batch.lock().unwrap_or_else(PoisonError::into_inner);

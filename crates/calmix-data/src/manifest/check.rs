@@ -14,7 +14,10 @@ impl Header {
     /// other from the first sample to the last, pictures have no pixels or too many, or the fingerprint is none.
     pub fn check(&self) -> Result<(), DataProblem> {
         if self.version != VERSION {
-            let problem = format!("format {}, but this program reads format {VERSION}", self.version);
+            let problem = format!(
+                "another version of calmix wrote it, in format {}, and this version reads format {VERSION}",
+                self.version
+            );
             return Err(DataProblem::Format(problem));
         }
         if self.classes.len() >= NO_LABEL as usize {

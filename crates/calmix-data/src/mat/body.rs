@@ -53,7 +53,7 @@ impl Body {
     }
 
     /// A matrix under zlib: refuses anything else in it, and a matrix far larger than its bytes.
-    pub(super) fn packed(
+    pub(super) fn compressed(
         path: &Path,
         order: ByteOrder,
         reader: BufReader<File>,
@@ -72,7 +72,7 @@ impl Body {
         if !expansion::is_plausible(u64::from(bytes), u64::from(head.bytes)) {
             let problem = DataProblem::Limit(format!("{bytes} bytes that claim to unpack to {}", head.bytes));
             let hint = "if the file is what it should be, save it uncompressed with save(…, '-v6')";
-            return Err(DataError::new(&body.path, problem).at(body.place()).hint(hint));
+            return Err(DataError::new(&body.path, problem).at(body.location()).hint(hint));
         }
         body.left = u64::from(head.bytes);
         Ok(body)
@@ -161,8 +161,8 @@ impl Body {
         }
     }
 
-    /// The place of the next byte, in words.
-    pub(super) fn place(&self) -> String {
+    /// The location of the next byte, in words.
+    pub(super) fn location(&self) -> String {
         match self.element {
             Some(element) => format!("byte {} of what is compressed at byte {element}", self.position),
             None => format!("byte {}", self.position),
@@ -171,7 +171,7 @@ impl Body {
 
     pub(super) fn refused(&self, problem: impl Into<String>) -> DataError {
         let error = DataError::new(&self.path, DataProblem::Format(problem.into()));
-        error.at(self.place()).hint("fetch the file again")
+        error.at(self.location()).hint("fetch the file again")
     }
 
     fn unreadable(&self, error: io::Error) -> DataError {
@@ -180,7 +180,7 @@ impl Body {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
                 self.refused(format!("the compressed data is damaged ({error})"))
             }
-            _ => DataError::new(&self.path, error).at(self.place()),
+            _ => DataError::new(&self.path, error).at(self.location()),
         }
     }
 }

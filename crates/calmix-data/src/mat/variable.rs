@@ -178,9 +178,9 @@ impl Variable {
         self.body.offset()
     }
 
-    /// The place of the next value, in words.
-    pub fn place(&self) -> String {
-        format!("variable {}, {}", self.name, self.body.place())
+    /// The location of the next value, in words.
+    pub fn location(&self) -> String {
+        format!("variable {}, {}", self.name, self.body.location())
     }
 
     /// The next number.
@@ -206,7 +206,7 @@ impl Variable {
     pub fn bytes(&mut self, into: &mut [u8]) -> Result<(), DataError> {
         if self.mat_type != MatType::U8 {
             let problem = DataProblem::Content(format!("{} holds {:?}, not bytes", self.name, self.mat_type));
-            return Err(DataError::new(&self.body.path, problem).at(self.place()));
+            return Err(DataError::new(&self.body.path, problem).at(self.location()));
         }
         self.take(into.len() as u64)?;
         self.body.read(into)

@@ -1,4 +1,4 @@
-//! The same content twice: between subsets it makes a test dishonest, under two labels one of them is wrong.
+//! Duplicate images: in two subsets they make a test dishonest; under two labels one label is wrong.
 
 use crate::dataset::Dataset;
 use crate::error::DataError;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
+use calmix_core::shown::shown;
 use serde::{Serialize, Serializer};
 
 use super::DataWarning;
@@ -115,8 +116,9 @@ impl Report {
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let short: String = self.fingerprint.chars().take(12).collect();
-        let count =
-            |subset: &SubsetReport| format!("{} {}", subset.name, subset.labelled + subset.unlabelled);
+        let count = |subset: &SubsetReport| {
+            format!("{} {}", shown(&subset.name), subset.labelled + subset.unlabelled)
+        };
         let subsets: Vec<String> = self.subsets.iter().map(count).collect();
         writeln!(f, "data: {short}")?;
         writeln!(f, "{} samples: {}", self.samples(), subsets.join(", "))?;

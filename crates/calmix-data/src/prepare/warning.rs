@@ -1,8 +1,10 @@
-//! Near-trivial mistakes in a dataset, seen before they cost a run.
+//! Probable mistakes in a dataset, found before they cost a run.
 
 use std::fmt::{self, Display, Formatter};
 
-/// Something that is allowed and probably not meant.
+use calmix_core::shown::shown;
+
+/// Something that is allowed and probably a mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataWarning {
@@ -58,12 +60,14 @@ impl Display for DataWarning {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::FewImages { subset, classes, examples } => {
-                let named =
-                    list(examples.iter().map(|(class, images)| format!("`{class}` {images}")), *classes);
+                let named = list(
+                    examples.iter().map(|(class, images)| format!("`{}` {images}", shown(class))),
+                    *classes,
+                );
                 write!(f, "{classes} classes have fewer than 3 images in {subset}: {named}")
             }
             Self::AlikeNames { names } => {
-                let named = list(names.iter().map(|name| format!("`{name}`")), names.len() as u64);
+                let named = list(names.iter().map(|name| format!("`{}`", shown(name))), names.len() as u64);
                 write!(f, "classes whose names differ only by case or space: {named}")
             }
             Self::SomeUnlabelled { subset, without, with } => {
@@ -78,7 +82,7 @@ impl Display for DataWarning {
                 write!(f, "{contents} images have two labels; samples {named}")
             }
             Self::DuplicatesNotSought { samples, limit } => {
-                write!(f, "images that come twice were not sought: {samples} samples, more than {limit}")
+                write!(f, "calmix did not look for duplicate images: {samples} samples are more than {limit}")
             }
             Self::NoLabels => write!(f, "there are classes, but no image has a label"),
         }

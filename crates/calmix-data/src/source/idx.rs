@@ -115,8 +115,8 @@ fn add(
         let [label] = label;
         if usize::from(label) >= classes {
             let problem = DataProblem::Content(format!("label {label}, expected 0 to {}", classes - 1));
-            let place = labels.place(labels.position - 1);
-            return Err(DataError::new(&labels.path, problem).at(place).hint("fetch the file again"));
+            let location = labels.location(labels.position - 1);
+            return Err(DataError::new(&labels.path, problem).at(location).hint("fetch the file again"));
         }
         images.read(&mut pixels)?;
         if let Some(unpacked) = &mut unpacked {
@@ -242,7 +242,7 @@ impl Idx {
         }
     }
 
-    fn place(&self, position: u64) -> String {
+    fn location(&self, position: u64) -> String {
         format!("byte {position}{}", if self.packed { " when unpacked" } else { "" })
     }
 
@@ -252,12 +252,12 @@ impl Idx {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData if self.packed => {
                 self.refused(&format!("not gzip, or damaged ({error})"))
             }
-            _ => DataError::new(&self.path, error).at(self.place(self.position)),
+            _ => DataError::new(&self.path, error).at(self.location(self.position)),
         }
     }
 
     fn refused(&self, problem: &str) -> DataError {
         let error = DataError::new(&self.path, DataProblem::Format(problem.to_owned()));
-        error.at(self.place(self.position)).hint("fetch the file again")
+        error.at(self.location(self.position)).hint("fetch the file again")
     }
 }

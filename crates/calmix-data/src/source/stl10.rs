@@ -8,7 +8,7 @@ use std::path::Path;
 use super::Count;
 use super::names::{self, STL10};
 use super::source_dir::{SourceDir, SourceFile};
-use crate::error::{DataError, DataProblem};
+use crate::error::DataError;
 use crate::manifest::{Encoding, ManifestBuilder, PixelLayout};
 use crate::prepare::Prepared;
 
@@ -16,11 +16,6 @@ const PIXELS: usize = 96 * 96 * 3;
 const FOLDER: &str = "stl10_binary";
 const REQUIRED: [&str; 4] = ["train_X.bin", "train_y.bin", "test_X.bin", "test_y.bin"];
 const UNLABELLED: &str = "unlabeled_X.bin";
-const FOLDS: &str = "fold_indices.txt";
-
-/// Published: ten folds of a thousand.
-const OFFICIAL_TRAIN: u64 = 5_000;
-const OFFICIAL_FOLDS: (usize, usize) = (10, 1_000);
 
 /// Prepares the files in `root`, or in the archive's folder inside it, as subsets `train`, `test` and, if it is
 /// there, `unlabelled`.
@@ -42,7 +37,7 @@ pub fn prepare(root: &Path, target: &Path, count: Count) -> Result<Prepared, Dat
         labels.records(1, Count::Official, samples)?;
         Ok::<_, DataError>((images, samples, labels))
     };
-    let train = labelled("train_X.bin", "train_y.bin", OFFICIAL_TRAIN)?;
+    let train = labelled("train_X.bin", "train_y.bin", 5_000)?;
     let test = labelled("test_X.bin", "test_y.bin", 8_000)?;
     let unlabelled = dir.has(UNLABELLED).then(|| open(UNLABELLED, 100_000)).transpose()?;
 
@@ -79,44 +74,4 @@ fn add(
         builder.sample(part, offset, &pixels, label)?;
     }
     Ok(())
-}
-
-/// The published folds: each a list of ids in `train`, the labelled images of one of the ten official runs.
-///
-/// # Errors
-/// If the list is missing, a line holds anything but different ids of `train`, or lines differ in length.
-pub fn folds(root: &Path) -> Result<Vec<Vec<u64>>, DataError> {
-    let dir = SourceDir::find(root, &[FOLDER], &[FOLDS])?;
-    dir.require(&[FOLDS, "train_y.bin"])?;
-    let train = dir.open("train_y.bin")?.length;
-    // Ten lines of a thousand numbers of four digits and a space are 50 kB.
-    let text = dir.text(FOLDS, 1 << 20)?;
-    let refused = |line: usize, problem: String| {
-        let error = DataError::new(dir.path(FOLDS), DataProblem::Content(problem));
-        error.at(format!("line {line}")).hint("fetch the archive again")
-    };
-    let mut folds: Vec<Vec<u64>> = Vec::new();
-    for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
-        let mut fold = Vec::new();
-        for word in text.split_whitespace() {
-            let id = word.parse().ok().filter(|&id: &u64| id < train);
-            fold.push(id.ok_or_else(|| refused(line, format!("{word:?} is no id below {train}")))?);
-        }
-        let mut sorted = fold.clone();
-        sorted.sort_unstable();
-        if let Some(pair) = sorted.windows(2).find(|pair| pair.first() == pair.last()) {
-            return Err(refused(line, format!("id {} stands twice", pair.first().unwrap_or(&0))));
-        }
-        let expected = folds.first().map_or(fold.len(), Vec::len);
-        if fold.len() != expected {
-            return Err(refused(line, format!("{} ids, the first line has {expected}", fold.len())));
-        }
-        folds.push(fold);
-    }
-    let found = (folds.len(), folds.first().map_or(0, Vec::len));
-    if found.0 == 0 || (train == OFFICIAL_TRAIN && found != OFFICIAL_FOLDS) {
-        let problem = format!("expected 10 folds of 1000 ids, found {} of {}", found.0, found.1);
-        return Err(refused(found.0, problem));
-    }
-    Ok(folds)
 }

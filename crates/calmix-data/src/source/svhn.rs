@@ -17,28 +17,20 @@ const PIXELS: usize = 32 * 32 * 3;
 const SUBSETS: [(&str, &str); 3] =
     [("train", "train_32x32.mat"), ("test", "test_32x32.mat"), ("extra", "extra_32x32.mat")];
 
-/// Prepares the files in `root`, or in `svhn` inside it, as subsets `train`, `test` and, if it is there, `extra`.
+/// Prepares the files in `root`, or in `svhn` inside it, as subsets `train`, `test` and, if asked for, `extra`.
 ///
 /// Compressed images are unpacked into the prepared folder; others stay in place. Images and labels are read side
 /// by side, so their order in the file does not matter and neither is ever held whole.
 ///
 /// # Errors
 /// If a file is missing or damaged, X and y are not as described above, or `target` cannot be written.
-pub fn prepare(root: &Path, target: &Path) -> Result<Prepared, DataError> {
-    prepare_with(root, target, None)
-}
-
-/// As [`prepare`], but `extra` is required, left alone, or (with none) taken if it is there.
-///
-/// # Errors
-/// As [`prepare`].
-pub fn prepare_with(root: &Path, target: &Path, extra: Option<bool>) -> Result<Prepared, DataError> {
+pub fn prepare(root: &Path, target: &Path, extra: bool) -> Result<Prepared, DataError> {
     let all = SUBSETS.map(|(_, file)| file);
     let dir = SourceDir::find(root, &["svhn"], &all)?;
-    dir.require(if extra == Some(true) { &all } else { &all[..2] })?;
-    let wanted = |subset: &str| subset != "extra" || extra != Some(false);
+    let subsets = if extra { &SUBSETS[..] } else { &SUBSETS[..2] };
+    dir.require(&all[..subsets.len()])?;
     let mut files = Vec::new();
-    for (subset, name) in SUBSETS.into_iter().filter(|(subset, name)| wanted(subset) && dir.has(name)) {
+    for &(subset, name) in subsets {
         let opened = dir.open(name)?;
         files.push((subset, name, opened.relative, opened.length, SvhnFile::open(&opened.path)?));
     }
@@ -105,12 +97,12 @@ impl SvhnFile {
     ) -> Result<(), DataError> {
         let mut pixels = [0; PIXELS];
         for index in 0..self.samples {
-            let place = self.labels.place();
+            let location = self.labels.location();
             let number = self.labels.number()?;
             self.images.bytes(&mut pixels)?;
             let label = digit(number).ok_or_else(|| {
                 let problem = DataProblem::Content(format!("label {number}, expected 1 to 10"));
-                let error = DataError::new(self.labels.path(), problem).at(place);
+                let error = DataError::new(self.labels.path(), problem).at(location);
                 error.hint("fetch the file again")
             })?;
             act(index, &pixels, label)?;

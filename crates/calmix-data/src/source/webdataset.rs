@@ -14,6 +14,7 @@
 
 mod sample;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,9 @@ use sample::{Label, Sample, TarSamples};
 
 /// More classes than this are a mistake in a label.
 const MOST_CLASSES: u64 = 1 << 20;
+
+/// Up to so many classes, labels may be sparse: a part of ImageNet under its original numbers.
+const FEW_CLASSES: u64 = 1_000;
 
 /// How shards are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -132,7 +136,9 @@ fn number(label: Option<Label>, classes: &[String]) -> Result<Option<u32>, DataP
 }
 
 fn count_classes(shards: &[TarShard]) -> Result<Vec<String>, DataError> {
-    let mut classes = 0;
+    let mut seen = BTreeSet::new();
+    // The highest label, and where it is.
+    let mut highest: Option<(u64, &TarShard, String)> = None;
     for shard in shards {
         let mut samples = open(shard)?;
         while let Some(sample) = samples.next()? {
@@ -141,14 +147,27 @@ fn count_classes(shards: &[TarShard]) -> Result<Vec<String>, DataError> {
                 Some(Label::Number(label)) if label >= MOST_CLASSES => {
                     return Err(error(DataProblem::Limit(format!("the label {label}"))));
                 }
-                Some(Label::Number(label)) => classes = classes.max(label + 1),
+                Some(Label::Number(label)) => {
+                    seen.insert(label);
+                    if highest.as_ref().is_none_or(|(other, ..)| *other < label) {
+                        highest = Some((label, shard, sample.key.clone()));
+                    }
+                }
                 Some(Label::Name(label)) => {
                     let problem = DataProblem::Content(format!("the label {label:?} is no number"));
-                    return Err(error(problem).hint("name the classes in their order"));
+                    return Err(error(problem).hint("write the number of the class into the .cls member"));
                 }
                 None => {}
             }
         }
+    }
+    let Some((label, shard, key)) = highest else { return Ok(Vec::new()) };
+    let (classes, used) = (label + 1, seen.len() as u64);
+    // Every class costs memory for every sample, so one wrong label could cost all of it.
+    if classes > FEW_CLASSES && used < classes / 10 {
+        let problem = format!("the label {label}, but only {used} different labels occur");
+        let hint = "correct it if it is wrong, or number the classes from 0 on without gaps";
+        return Err(DataError::new(&shard.path, DataProblem::Limit(problem)).at(key).hint(hint));
     }
     Ok((0..classes).map(|class| class.to_string()).collect())
 }

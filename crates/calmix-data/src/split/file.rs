@@ -1,25 +1,100 @@
-//! `split.json`: written in one step, read with suspicion.
+//! `split.json`: written atomically, checked when it is read.
+//!
+//! A small split lists its ids, so that it can be published and read by anything. A large one that was drawn is a
+//! function of its plan and the dataset: it has the counts and the hash of its ids, and is drawn again when it is read.
+//! So the file of a run is never longer than what a run reads.
 
-use std::fs::File;
+use std::borrow::Cow;
+use std::fmt;
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
 
-use super::{LabelSplit, VERSION, check_ids, ranges};
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+use super::{LabelSplit, Rule, Short, SplitPlan, VERSION, check_ids, ranges};
 use crate::dataset::Dataset;
 use crate::error::{DataError, DataProblem};
 
-/// Bytes of the longest `split.json`: the ids of more than ten million labelled samples.
+/// Bytes of the longest `split.json` that is given: the ids of more than ten million labelled samples.
 const MAX_BYTES: u64 = 256 << 20;
+/// Labels from which on a split that was drawn does not list them: a megabyte.
+const LISTED: usize = 1 << 17;
+
+/// `split.json`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SplitFile<'a> {
+    version: u32,
+    dataset: Cow<'a, str>,
+    plan: Cow<'a, SplitPlan>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "ids")]
+    labelled: Option<Cow<'a, [u64]>>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "ids")]
+    validation: Option<Cow<'a, [u64]>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    drawn: Option<DrawnIds>,
+    short: Cow<'a, [Short]>,
+}
+
+/// What stands for the ids of a large split.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DrawnIds {
+    labelled: u64,
+    validation: u64,
+    blake3: String,
+}
 
 impl LabelSplit {
+    /// Bytes of the longest file that a run stores: some two million given ids.
+    pub const LONGEST_STORED: u64 = 24 << 20;
+
+    /// The bytes of the file.
+    ///
+    /// # Errors
+    /// If the labels are a given list that is longer than what a run can read back.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, DataProblem> {
+        let list = self.plan.rule == Rule::Given || self.labelled.len() + self.validation.len() <= LISTED;
+        let file = SplitFile {
+            version: self.version,
+            dataset: (&self.dataset).into(),
+            plan: Cow::Borrowed(&self.plan),
+            labelled: list.then(|| (&self.labelled).into()),
+            validation: list.then(|| (&self.validation).into()),
+            drawn: (!list).then(|| self.drawn_ids()),
+            short: (&self.short).into(),
+        };
+        let mut bytes = serde_json::to_vec(&file).map_err(|error| DataProblem::Io(error.into()))?;
+        bytes.push(b'\n');
+        within(bytes, Self::LONGEST_STORED)
+    }
+
+    /// The blake3 of the ids of all samples that keep their label, in hexadecimal digits.
+    pub fn hash(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        for ids in [&self.labelled, &self.validation] {
+            hasher.update(&(ids.len() as u64).to_le_bytes());
+            for id in ids {
+                hasher.update(&id.to_le_bytes());
+            }
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
+    fn drawn_ids(&self) -> DrawnIds {
+        let (labelled, validation) = (self.labelled.len() as u64, self.validation.len() as u64);
+        DrawnIds { labelled, validation, blake3: self.hash() }
+    }
+
     /// Writes the split atomically: a concurrent reader of `path` sees the old file or the new one.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), DataError> {
         let cannot = |error| DataError::new(path, error);
-        let mut bytes = serde_json::to_vec(self).map_err(|error| cannot(error.into()))?;
-        bytes.push(b'\n');
+        let bytes = self.to_bytes().map_err(|problem| DataError::new(path, problem))?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut file = tempfile::Builder::new();
         // As any other file that is meant to be shared: the umask decides who may read it.
@@ -37,22 +112,63 @@ impl LabelSplit {
     /// If it is not a split, belongs to another dataset, or names samples that do not exist, have no label,
     /// come twice or do not ascend.
     pub fn read(path: &Path, dataset: &Dataset) -> Result<Self, DataError> {
+        let cannot = |error| DataError::new(path, error);
+        // Opening a pipe would wait for whoever writes into it.
+        if !fs::metadata(path).map_err(cannot)?.is_file() {
+            return Err(DataError::new(path, DataProblem::Content("not a plain file".into())));
+        }
         let mut bytes = Vec::new();
         let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-        read.map_err(|error| DataError::new(path, error))?;
+        read.map_err(cannot)?;
         if bytes.len() as u64 > MAX_BYTES {
             return Err(DataError::new(path, DataProblem::Limit(format!("more than {MAX_BYTES} bytes"))));
         }
-        let split: Self = serde_json::from_slice(&bytes).map_err(|error| {
-            DataError::new(path, DataProblem::Format(error.to_string())).hint("draw the split again")
-        })?;
-        split.check(dataset).map_err(|problem| DataError::new(path, problem).hint("draw the split again"))?;
+        Self::from_bytes(&bytes, path, dataset)
+    }
+
+    /// Reads the bytes of a split of `dataset` that are in the file `path`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn from_bytes(bytes: &[u8], path: &Path, dataset: &Dataset) -> Result<Self, DataError> {
+        let bad = |problem| DataError::new(path, problem).hint("draw the split again");
+        let file: SplitFile<'_> =
+            serde_json::from_slice(bytes).map_err(|error| bad(DataProblem::Format(error.to_string())))?;
+        let SplitFile { version, dataset: of, plan, labelled, validation, drawn, short } = file;
+        let list = |ids: Option<Cow<'_, [u64]>>| ids.map(Cow::into_owned).unwrap_or_default();
+        let split = Self {
+            version,
+            dataset: of.into_owned(),
+            plan: plan.into_owned(),
+            labelled: list(labelled),
+            validation: list(validation),
+            short: short.into_owned(),
+        };
+        split.check(dataset).map_err(bad)?;
+        let Some(drawn) = drawn else {
+            return if split.labelled.is_empty() {
+                Err(bad(DataProblem::Content("there are no labelled samples".into())))
+            } else {
+                Ok(split)
+            };
+        };
+        if !split.labelled.is_empty() || !split.validation.is_empty() {
+            return Err(bad(DataProblem::Content("ids and a hash that stands for them".into())));
+        }
+        let split = Self::draw(dataset, split.plan)?;
+        if split.drawn_ids() != drawn {
+            let problem = "the labels that are drawn now are not those that were drawn then";
+            return Err(bad(DataProblem::Changed(problem.into())).hint("use the version that drew the split"));
+        }
         Ok(split)
     }
 
     fn check(&self, dataset: &Dataset) -> Result<(), DataProblem> {
         if self.version != VERSION {
-            let problem = format!("format {}, but this program reads format {VERSION}", self.version);
+            let problem = format!(
+                "another version of calmix wrote it, in format {}, and this version reads format {VERSION}",
+                self.version
+            );
             return Err(DataProblem::Format(problem));
         }
         if self.dataset != dataset.fingerprint() {
@@ -69,5 +185,55 @@ impl LabelSplit {
             Some(id) => Err(DataProblem::Content(format!("sample {id} is both labelled and held out"))),
             None => Ok(()),
         }
+    }
+}
+
+fn within(bytes: Vec<u8>, longest: u64) -> Result<Vec<u8>, DataProblem> {
+    let length = bytes.len() as u64;
+    if length <= longest {
+        return Ok(bytes);
+    }
+    Err(DataProblem::Limit(format!(
+        "a list of given labels of {length} bytes, and a run stores at most {longest}; keep all labels, a share or a \
+         number of each class instead"
+    )))
+}
+
+/// Reads ids that ascend and stops where they do not, so that memory is bounded by the length of the file.
+fn ids<'de, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<Cow<'a, [u64]>>, D::Error> {
+    struct Ascending;
+    impl<'de> Visitor<'de> for Ascending {
+        type Value = Vec<u64>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of ids")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<u64>, A::Error> {
+            let mut ids: Vec<u64> = Vec::new();
+            while let Some(id) = list.next_element()? {
+                if let Some(before) = ids.last().filter(|&&before| before >= id) {
+                    return Err(A::Error::custom(format!("samples {before} and {id} do not ascend")));
+                }
+                ids.push(id);
+            }
+            Ok(ids)
+        }
+    }
+    from.deserialize_seq(Ascending).map(|ids| Some(ids.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_could_not_be_read_back_is_not_written() {
+        assert_eq!(within(vec![0; 8], 8).map(|bytes| bytes.len()).ok(), Some(8));
+        let problem = within(vec![0; 9], 8).unwrap_err();
+        assert!(
+            matches!(&problem, DataProblem::Limit(text) if text.contains("keep all labels")),
+            "{problem}"
+        );
     }
 }

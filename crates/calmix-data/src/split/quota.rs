@@ -16,7 +16,7 @@ pub(super) enum Purpose {
     Validation = 2,
 }
 
-/// A class as the lottery sees it: by its name, wherever it stands.
+/// A class in the draw: its name identifies it, not its number.
 pub(super) fn class_key(name: &str) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(name.as_bytes()).as_bytes();
     u64::from_le_bytes([a, b, c, d, e, f, g, h])

@@ -31,7 +31,7 @@ impl UnlabelledSet {
                 set.places += length;
             }
         }
-        let mut holes: Vec<u64> = excluded.into_iter().filter_map(|id| set.place(id)).collect();
+        let mut holes: Vec<u64> = excluded.into_iter().filter_map(|id| set.raw_position(id)).collect();
         holes.sort_unstable();
         holes.dedup();
         set.holes = holes;
@@ -71,11 +71,11 @@ impl UnlabelledSet {
 
     /// The position of an id; none if it is not in the set.
     pub fn position(&self, id: u64) -> Option<u64> {
-        let place = self.place(id)?;
+        let place = self.raw_position(id)?;
         self.holes.binary_search(&place).err().map(|before| place - before as u64)
     }
 
-    fn place(&self, id: u64) -> Option<u64> {
+    fn raw_position(&self, id: u64) -> Option<u64> {
         let next = self.ranges.partition_point(|(_, range)| range.start <= id);
         let (begin, range) = self.ranges.get(next.checked_sub(1)?)?;
         range.contains(&id).then(|| begin + (id - range.start))

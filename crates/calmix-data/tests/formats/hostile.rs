@@ -61,7 +61,7 @@ fn files_cut_at_every_byte() {
     for bytes in [plain, packed] {
         fs::write(folder.join("train_32x32.mat"), bytes).unwrap();
         let numbers = target();
-        cut_everywhere(folder, "train_32x32.mat", || svhn::prepare(folder, &numbers).is_err());
+        cut_everywhere(folder, "train_32x32.mat", || svhn::prepare(folder, &numbers, false).is_err());
     }
 }
 
@@ -71,7 +71,7 @@ fn svhn_of(train: &[u8]) -> Option<Header> {
     fs::write(folder.path().join("train_32x32.mat"), train).unwrap();
     let test = Mat::LITTLE.file(&[Mat::LITTLE.labels(&[4]), Mat::LITTLE.images(1)]);
     fs::write(folder.path().join("test_32x32.mat"), test).unwrap();
-    svhn::prepare(folder.path(), &folder.path().join("prepared")).ok().map(|prepared| prepared.header)
+    svhn::prepare(folder.path(), &folder.path().join("prepared"), false).ok().map(|prepared| prepared.header)
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Corrupt samples, and evaluation.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use crate::fixtures::{Drawn, Fault, SIZE, Tinted, drawn, workers};
 use calmix_core::rng::Seed;
@@ -21,7 +22,7 @@ fn start(source: Drawn, training: Training, threads: usize) -> Loader<Tinted> {
 }
 
 fn load(source: Drawn, training: Training, threads: usize) -> Vec<TrainBatch> {
-    start(source, training, threads).map(|batch| batch.unwrap().keep()).collect()
+    start(source, training, threads).map(|batch| batch.unwrap().into_inner()).collect()
 }
 
 /// One sample in a hundred is corrupt, and up to a tenth may be.
@@ -110,6 +111,56 @@ fn an_unreachable_file_is_never_skipped() {
     assert!(matches!(&error, LoadError::Sample { id: 17, .. }), "{error}");
 }
 
+/// A file that is another than when the dataset was prepared: no other sample takes its place, in training or evaluation.
+#[test]
+fn changed_data_is_never_replaced() {
+    let source = || Drawn { fault: Some((117, Fault::Changed)), ..Drawn::default() };
+    let error = start(source(), tolerant(0..100), 4).find_map(Result::err).unwrap();
+    assert!(matches!(&error, LoadError::Sample { id: 117, .. }), "{error}");
+    assert!(error.to_string().contains("another checksum"), "{error}");
+    let error = evaluate(source(), OnCorrupt::Skip { share: 1.0 }, 2).unwrap_err();
+    assert!(matches!(&error, LoadError::Sample { id: 117, .. }), "{error}");
+}
+
+/// A filer that is away for seconds: workers wait, people hear of it once, and the batches are the same.
+#[cfg(unix)]
+#[test]
+fn storage_that_is_away_for_a_while_changes_nothing() {
+    let whole = load(Drawn::default(), training(0..12), 2);
+    // Two workers ask six times each: 0.1 to 3.2 s.
+    let source = Drawn { fault: Some((100, Fault::Away(12))), ..Drawn::default() };
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    let warn = move |text: &str| tell.lock().unwrap().push(text.to_owned());
+    let loader = start(source, training(0..12), 2).warning(Arc::new(warn));
+    let batches: Vec<TrainBatch> = loader.map(|batch| batch.unwrap().into_inner()).collect();
+    assert_eq!(batches, whole);
+    let told = told.lock().unwrap();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("train.bin") && told[0].contains("waiting for the storage"), "{told:?}");
+    assert!(told[1].contains("the storage is back"), "{told:?}");
+}
+
+/// A request to stop is heard while workers wait for the storage, or hang in it.
+#[cfg(unix)]
+#[test]
+fn waiting_for_storage_ends_with_a_request_to_stop() {
+    for fault in [Fault::Gone, Fault::Hang] {
+        let began = Instant::now();
+        let mut loader = start(Drawn { fault: Some((3, fault)), ..Drawn::default() }, training(0..100), 2);
+        let mut stop = || began.elapsed() > Duration::from_millis(500);
+        let error = loop {
+            if let Err(error) = loader.next_unless(&mut stop).unwrap() {
+                break error;
+            }
+        };
+        assert!(matches!(error, LoadError::Interrupted), "{fault:?}: {error}");
+        assert!(loader.next().is_none());
+        drop(loader);
+        assert!(began.elapsed() < Duration::from_secs(5), "{fault:?}: after {:?}", began.elapsed());
+    }
+}
+
 #[test]
 fn a_stream_of_corrupt_samples_ends() {
     let source = Drawn { corrupt_every: Some(1), ..Drawn::default() };
@@ -121,7 +172,7 @@ fn evaluate(source: Drawn, corrupt: OnCorrupt, threads: usize) -> Result<Vec<Eva
     let stream = SampleStream { ids: SampleIds::from(20..165), batch: 32 };
     let evaluation =
         EvalLoader::new(Arc::new(source), Arc::new(Tinted), stream, corrupt, workers(threads, 2))?;
-    evaluation.map(|batch| batch.map(calmix_data::loader::PooledBatch::keep)).collect()
+    evaluation.map(|batch| batch.map(calmix_data::loader::PooledBatch::into_inner)).collect()
 }
 
 #[test]

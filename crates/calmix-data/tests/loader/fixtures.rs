@@ -27,6 +27,12 @@ pub(crate) enum Fault {
     NoLabel,
     Corrupt,
     Unreachable,
+    /// Other bytes than were prepared.
+    Changed,
+    /// The storage is away when this many pictures were read before, until it has been asked this often.
+    Away(u64),
+    /// The storage is away for good.
+    Gone,
 }
 
 /// Pictures drawn from their id, read at random speeds and with faults where asked for.
@@ -48,13 +54,18 @@ impl Drawn {
     }
 }
 
+/// EIO, as a filer that restarts gives it.
+fn away() -> DataError {
+    DataError::new("train.bin", std::io::Error::from_raw_os_error(5))
+}
+
 pub(crate) fn drawn(id: u64) -> Vec<u8> {
     (0..SIZE as u64).map(|n| (id.wrapping_mul(167) + n * (id % 13 + 1)) as u8).collect()
 }
 
 impl ImageSource for Drawn {
     fn picture(&self, id: u64) -> Result<Picture, DataError> {
-        self.read.fetch_add(1, Ordering::Relaxed);
+        let read = self.read.fetch_add(1, Ordering::Relaxed);
         if let Some(seed) = self.sleeps {
             let micros = Seed(seed).stream(Domain::Split, 0, id).below(2_000);
             std::thread::sleep(Duration::from_micros(micros));
@@ -62,6 +73,11 @@ impl ImageSource for Drawn {
         match self.fault {
             Some((faulty, Fault::Panic)) if faulty == id => panic!("struck by lightning"),
             Some((faulty, Fault::Hang)) if faulty == id => std::thread::sleep(Duration::from_hours(1)),
+            Some((from, Fault::Away(asked))) if (from..from + asked).contains(&read) => return Err(away()),
+            Some((_, Fault::Gone)) => return Err(away()),
+            Some((faulty, Fault::Changed)) if faulty == id => {
+                return Err(DataError::new("train.bin", DataProblem::Changed("another checksum".into())));
+            }
             Some((faulty, Fault::Unreachable)) if faulty == id => {
                 return Err(DataError::new("train.bin", std::io::Error::other("the disk is gone")));
             }

@@ -152,7 +152,7 @@ fn mat() -> Kind {
             b"\x20\0\0\0\x20\0\0\0\x03\0\0\0",
         ],
         finish: |bytes, stream| if stream.index(2) == 0 { packed_mat(bytes, stream) } else { bytes },
-        prepare: |root, target| svhn::prepare(root, target),
+        prepare: |root, target| svhn::prepare(root, target, false),
     }
 }
 

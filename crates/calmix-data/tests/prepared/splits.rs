@@ -276,3 +276,37 @@ proptest! {
         prop_assert_eq!(LabelSplit::read(&path, &dataset).unwrap(), split);
     }
 }
+
+/// A run with many labels must be able to read back what it wrote.
+#[test]
+fn a_large_split_is_stored_as_its_plan_and_a_hash() {
+    let tiny = Tiny::with_counts(&["a", "b"], &[80_000, 70_000]);
+    let dataset = tiny.open();
+    let plan = SplitPlan { validation: 0.1, ..plan(3, Rule::Fraction { share: 1.0 }) };
+    let split = LabelSplit::draw(&dataset, plan.clone()).unwrap();
+    let bytes = split.to_bytes().unwrap();
+    assert!(bytes.len() < 1_000, "{} bytes", bytes.len());
+    let path = tiny.root.path().join("split.json");
+    split.write(&path).unwrap();
+    assert_eq!(LabelSplit::read(&path, &dataset).unwrap(), split);
+
+    let json: Value = serde_json::from_slice(&bytes).unwrap();
+    let reading = |json: Value| {
+        LabelSplit::from_bytes(json.to_string().as_bytes(), &path, &dataset).unwrap_err().to_string()
+    };
+    let mut other = json.clone();
+    other["plan"]["seed"] = 4.into();
+    assert!(reading(other).contains("not those that were drawn then"));
+    let mut both = json.clone();
+    both["labelled"] = json!([1]);
+    assert!(reading(both).contains("a hash that stands for them"));
+    let mut given = json;
+    given["plan"]["rule"] = json!("given");
+    assert!(reading(given).contains("nothing to draw"));
+
+    // A given list is not a function of anything.
+    let given = LabelSplit::given(&dataset, plan, split.labelled().to_vec()).unwrap();
+    let bytes = given.to_bytes().unwrap();
+    assert!(bytes.len() > 500_000);
+    assert_eq!(LabelSplit::from_bytes(&bytes, &path, &dataset).unwrap(), given);
+}

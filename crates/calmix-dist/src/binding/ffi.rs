@@ -25,6 +25,12 @@ pub(super) struct CalmixGroup {
     _private: [u8; 0],
 }
 
+/// A receive that watches a connection.
+#[repr(C)]
+pub(super) struct CalmixWatch {
+    _private: [u8; 0],
+}
+
 type NewStore = *mut *mut CalmixStore;
 type NewGroup = *mut *mut CalmixGroup;
 type Text = *const c_char;
@@ -34,13 +40,6 @@ unsafe extern "C" {
         host: Text,
         port: u16,
         is_server: bool,
-        timeout: i64,
-        store: NewStore,
-        error: ErrorBuffer,
-    ) -> c_int;
-    pub(super) fn calmix_store_file(
-        path: Text,
-        size: c_int,
         timeout: i64,
         store: NewStore,
         error: ErrorBuffer,
@@ -104,11 +103,23 @@ unsafe extern "C" {
         store: *const CalmixStore,
         rank: c_int,
         size: c_int,
+        device: c_int,
         timeout: i64,
+        patience: i64,
         group: NewGroup,
         error: ErrorBuffer,
     ) -> c_int;
+    pub(super) fn calmix_group_abort(group: *mut CalmixGroup);
     pub(super) fn calmix_group_free(group: *mut CalmixGroup);
+    pub(super) fn calmix_watch(
+        group: *const CalmixGroup,
+        peer: c_int,
+        watch: *mut *mut CalmixWatch,
+        error: ErrorBuffer,
+    ) -> c_int;
+    pub(super) fn calmix_watch_wait(watch: *const CalmixWatch, error: ErrorBuffer) -> c_int;
+    pub(super) fn calmix_watch_stop(watch: *const CalmixWatch);
+    pub(super) fn calmix_watch_free(watch: *mut CalmixWatch);
     pub(super) fn calmix_all_reduce(
         group: *const CalmixGroup,
         tensor: *mut c_void,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tch::Tensor;
 
 use super::ffi::{self, CalmixGroup, ErrorBuffer};
-use super::{C10dError, Store, c_string, call, milliseconds};
+use super::{C10dError, PeerWatch, Store, c_string, call, milliseconds};
 
 /// Connections to all peers. Dropping it closes them, which makes the peers' operations fail.
 pub(crate) struct C10dGroup(NonNull<CalmixGroup>);
@@ -37,18 +37,29 @@ impl C10dGroup {
         })
     }
 
-    /// NCCL, for tensors of the process's current GPU.
+    /// NCCL, for tensors of this GPU, connected to those of the peers within `patience`.
     pub(crate) fn nccl(
         store: &Store,
         rank: usize,
         size: usize,
+        device: usize,
         timeout: Duration,
+        patience: Duration,
     ) -> Result<Self, C10dError> {
         let (rank, size, timeout) = (c_int(rank)?, c_int(size)?, milliseconds(timeout));
+        let (device, patience) = (c_int(device)?, milliseconds(patience));
         // SAFETY: as above.
         Self::made(|group, error| unsafe {
-            ffi::calmix_group_nccl(store.as_ptr(), rank, size, timeout, group, error)
+            ffi::calmix_group_nccl(store.as_ptr(), rank, size, device, timeout, patience, group, error)
         })
+    }
+
+    /// Watches the connection to a peer, on another thread.
+    pub(crate) fn watch(&self, peer: usize) -> Result<PeerWatch, C10dError> {
+        let (peer, mut watch) = (c_int(peer)?, ptr::null_mut());
+        // SAFETY: the group is alive; `watch` is valid for writes.
+        call(|error| unsafe { ffi::calmix_watch(self.0.as_ptr(), peer, &raw mut watch, error) })?;
+        NonNull::new(watch).map(PeerWatch::new).ok_or_else(|| C10dError::new("c10d made no receive"))
     }
 
     fn made(
@@ -112,6 +123,12 @@ impl C10dGroup {
             let (receive, send, stop) = (receive.as_ptr(), send.as_ptr(), stop.as_ptr());
             ffi::calmix_all_to_all(group, as_mut(output), as_const(input), receive, send, size, stop, error)
         })
+    }
+
+    /// Ends what runs on the GPU after a failure; without it, closing would wait for a dead peer.
+    pub(crate) fn abort(&mut self) {
+        // SAFETY: the group is alive, and no operation runs, because each has returned.
+        unsafe { ffi::calmix_group_abort(self.0.as_ptr()) }
     }
 
     /// Returns when all ranks have called it.

@@ -1,7 +1,6 @@
 //! A store of c10d: keys and values that all processes share.
 
 use std::ffi::c_char;
-use std::path::Path;
 use std::ptr::{self, NonNull};
 use std::time::Duration;
 
@@ -22,16 +21,6 @@ impl Store {
         // writes.
         Self::made(|store, error| unsafe {
             ffi::calmix_store_tcp(host.as_ptr(), port, is_server, timeout, store, error)
-        })
-    }
-
-    /// A store in a file, for processes of one machine.
-    pub(crate) fn file(path: &Path, size: usize, timeout: Duration) -> Result<Self, C10dError> {
-        let path = path.to_str().ok_or_else(|| C10dError::new("the path of the store is not UTF-8"))?;
-        let (path, size, timeout) = (c_string(path)?, super::group::c_int(size)?, milliseconds(timeout));
-        // SAFETY: as above.
-        Self::made(|store, error| unsafe {
-            ffi::calmix_store_file(path.as_ptr(), size, timeout, store, error)
         })
     }
 

@@ -30,7 +30,6 @@ pub(super) fn launch_info(variables: &LaunchVariables) -> Result<Option<LaunchIn
             },
             variables.number("MASTER_PORT")?.unwrap_or_else(|| port(job, &step)),
         ),
-        attempt: variables.number("SLURM_RESTART_COUNT")?.unwrap_or(0),
         job: format!("{job}.{step}"),
         store_host: StoreHost::FirstRank,
         launcher: Launcher::Slurm,

@@ -13,7 +13,6 @@ const TORCHRUN: &[(&str, &str)] = &[
     ("LOCAL_WORLD_SIZE", "2"),
     ("MASTER_ADDR", "first"),
     ("MASTER_PORT", "29400"),
-    ("TORCHELASTIC_RESTART_COUNT", "2"),
     ("TORCHELASTIC_RUN_ID", "run"),
     ("TORCHELASTIC_USE_AGENT_STORE", "True"),
 ];
@@ -55,7 +54,6 @@ fn torchrun_says_everything() {
         local_rank: 1,
         local_world: 2,
         master: ("first".into(), 29400),
-        attempt: 2,
         job: "run".into(),
         store_host: StoreHost::Launcher,
         launcher: Launcher::Torchrun,
@@ -74,14 +72,13 @@ fn kubeflow_leaves_out_what_is_local() {
         .copied()
         .filter(|(name, _)| ["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"].contains(name));
     let launch = read(&four.collect::<Vec<_>>()).expect("valid").expect("launched");
-    assert_eq!((launch.local_rank, launch.local_world, launch.attempt), (0, 1, 0));
+    assert_eq!((launch.local_rank, launch.local_world), (0, 1));
     assert_eq!((launch.store_host, launch.launcher), (StoreHost::FirstRank, Launcher::Variables));
 }
 
 #[test]
 fn the_variables_of_a_launch_are_read_back() {
     let launch = LaunchInfo {
-        attempt: 0,
         job: String::new(),
         store_host: StoreHost::FirstRank,
         launcher: Launcher::Variables,
@@ -98,12 +95,10 @@ fn slurm_says_the_same_in_its_own_words() {
     let launch = read(SLURM).expect("valid").expect("launched");
     assert_eq!((launch.rank, launch.world, launch.local_rank, launch.local_world), (5, 6, 1, 2));
     assert_eq!(launch.master, ("node03".into(), 20_000 + (123_456 % 12_000) as u16));
-    assert_eq!((launch.job.as_str(), launch.attempt), ("123456.0", 0));
+    assert_eq!(launch.job, "123456.0");
     assert_eq!((launch.store_host.rank(), launch.launcher), (Some(0), Launcher::Slurm));
     let chosen = [SLURM, &[("MASTER_PORT", "4000"), ("MASTER_ADDR", "other")]].concat();
     assert_eq!(read(&chosen).expect("valid").expect("launched").master, ("other".into(), 4000));
-    let restarted = read(&with(SLURM, "SLURM_RESTART_COUNT", "1"));
-    assert_eq!(restarted.expect("valid").expect("launched").attempt, 1);
 }
 
 #[test]

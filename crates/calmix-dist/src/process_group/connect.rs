@@ -1,20 +1,22 @@
 //! Rendezvous: how processes find each other.
 
 use std::cell::RefCell;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tch::Device;
 
+use super::handshake::{Handshake, Met};
 use super::reach::{open, route};
 use super::{Backends, Connection, Meter, NetworkAddress, ProcessGroup};
 use crate::binding::{C10dError, C10dGroup, Store};
 use crate::error::{DistError, Failure, Operation};
 use crate::launch::LaunchInfo;
 use crate::liveness::{GroupMember, Liveness, LivenessReport, acknowledge, arrive, missing_ranks};
+use crate::neighbour::Neighbour;
+use crate::open_files::raise_limit;
 
 /// A process that joins a group.
 struct Rendezvous<'a> {
@@ -49,6 +51,7 @@ impl ProcessGroup {
         if device.is_cuda() && !cfg!(feature = "nccl") {
             return Err(DistError::NoNccl);
         }
+        raise_limit();
         let began = Instant::now();
         let interface = std::env::var("GLOO_SOCKET_IFNAME").unwrap_or_default();
         let store_host = launch.store_host.rank();
@@ -64,47 +67,12 @@ impl ProcessGroup {
             began,
             meter: &Arc::default(),
         };
-        // The prefix keeps processes of an earlier attempt, or of another job on the same port, apart.
-        rendezvous.store = rendezvous.prefixed(&format!("calmix/{}/{}", launch.job, launch.attempt))?;
+        // The prefix keeps processes of another job on the same port apart, the handshake those of an earlier start.
+        rendezvous.store = rendezvous.prefixed(&format!("calmix/{}/{}", launch.job, launch.world))?;
+        rendezvous.store = rendezvous.meet()?;
         let (ours, masters) = route(host, *port);
         rendezvous.join(&masters.to_string())?;
         rendezvous.network.address = rendezvous.address(ours)?.to_string();
-        rendezvous.connect()
-    }
-
-    /// Meets processes of the same machine through a file, which must not exist before.
-    ///
-    /// # Errors
-    ///
-    /// As [`ProcessGroup::connect`].
-    pub fn through_file(path: &Path, rank: usize, size: usize, timeout: Duration) -> Result<Self, DistError> {
-        if size < 2 {
-            return Ok(Self::alone());
-        }
-        let began = Instant::now();
-        let place = path.display().to_string();
-        let store = Store::file(path, size, timeout).map_err(|error| {
-            let what = format!("the file {place} cannot be used: {}", error.message);
-            DistError::Argument { rank, operation: Operation::Connect, what }
-        })?;
-        let rendezvous = Rendezvous {
-            operation: Operation::Connect,
-            place,
-            store,
-            network: NetworkAddress {
-                address: Ipv4Addr::LOCALHOST.to_string(),
-                interface: String::new(),
-                store_host: None,
-                device: Device::Cpu,
-            },
-            rank,
-            size,
-            first: 0,
-            timeout,
-            began,
-            meter: &Arc::default(),
-        };
-        rendezvous.join("")?;
         rendezvous.connect()
     }
 
@@ -150,14 +118,29 @@ impl ProcessGroup {
 }
 
 impl Rendezvous<'_> {
+    /// Meets the other processes of this start, and returns the store with the keys of this start alone.
+    fn meet(&self) -> Result<Store, DistError> {
+        let handshake = Handshake {
+            store: &self.store,
+            rank: self.rank,
+            size: self.size,
+            hosted_by_first: self.network.store_host == Some(0),
+            left: &|| self.left(),
+        };
+        match handshake.meet().map_err(|error| self.failed(error))? {
+            Met::All(prefix) => self.prefixed(&prefix),
+            Met::Missing(ranks) => Err(self.failure(ranks, C10dError::new("they have not joined"))),
+            Met::Taken => Err(self.taken()),
+        }
+    }
+
     /// Claims our rank, leaves a note for the other ranks, and waits until all have joined.
     fn join(&self, note: &str) -> Result<(), DistError> {
         let joined = |rank: usize| format!("joined/{rank}");
         let claims =
             self.store.add(&format!("claims/{}", self.rank), 1).map_err(|error| self.failed(error))?;
         if claims > 1 {
-            let (rank, size, place) = (self.first + self.rank, self.size, self.place.clone());
-            return Err(DistError::Taken { rank, size, place });
+            return Err(self.taken());
         }
         let arrived = (self.store.set(&joined(self.rank), note))
             .and_then(|()| arrive(&self.store, "arrived", self.size, self.left()))
@@ -202,11 +185,19 @@ impl Rendezvous<'_> {
         let store = |name: &str| self.prefixed(name);
         let failed = |error| self.failed(error);
         let liveness = Liveness::listen(store("liveness")?, member).map_err(failed)?;
-        let (gloo, nccl) = (store("gloo")?, store("nccl")?);
+        let (gloo, nccl, reports) = (store("gloo")?, store("nccl")?, store("liveness")?);
         let host = C10dGroup::gloo(&gloo, self.rank, self.size, address, interface, timeout);
         let backends = host.and_then(|host| {
-            let device = device.is_cuda().then(|| C10dGroup::nccl(&nccl, self.rank, self.size, timeout));
-            Ok(Backends { host, device: device.transpose()? })
+            let next = (self.rank + 1) % self.size;
+            let why = format!("rank {}, which lost its connection", self.first + self.rank);
+            let neighbour = Neighbour::watch(&host, next, liveness.lost(reports, next, why))?;
+            let device = match device {
+                Device::Cuda(gpu) => {
+                    Some(C10dGroup::nccl(&nccl, self.rank, self.size, *gpu, timeout, self.left())?)
+                }
+                _ => None,
+            };
+            Ok(Backends { _neighbour: neighbour, host, device })
         });
         let backends = backends.map_err(|error| {
             liveness.report_failure(&format!("rank {} in {}", self.first + self.rank, self.operation));
@@ -239,6 +230,10 @@ impl Rendezvous<'_> {
 
     fn hosts_store(&self) -> bool {
         self.network.store_host == Some(self.first + self.rank)
+    }
+
+    fn taken(&self) -> DistError {
+        DistError::Taken { rank: self.first + self.rank, size: self.size, place: self.place.clone() }
     }
 
     fn left(&self) -> Duration {

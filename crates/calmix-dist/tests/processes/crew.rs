@@ -7,22 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tempfile::TempDir;
-
-/// How the ranks of a crew meet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Through {
-    File,
-    Tcp,
-}
-
 /// What a crew does, and how.
 pub(crate) struct Crew {
     pub(crate) size: usize,
-    pub(crate) through: Through,
     pub(crate) timeout: Duration,
     port: u16,
-    folder: TempDir,
 }
 
 /// A process of a crew; ends with us.
@@ -44,8 +33,8 @@ pub(crate) struct Noticed {
 }
 
 impl Crew {
-    pub(crate) fn new(size: usize, through: Through, timeout: Duration) -> Self {
-        Self { size, through, timeout, port: free_port(), folder: tempfile::tempdir().unwrap() }
+    pub(crate) fn new(size: usize, timeout: Duration) -> Self {
+        Self { size, timeout, port: free_port() }
     }
 
     /// The command of one rank.
@@ -53,14 +42,7 @@ impl Crew {
         let mut command = Command::new(program());
         command.args(ENTRY);
         command.env("CALMIX_TASK", task).env("CALMIX_TIMEOUT_MS", self.timeout.as_millis().to_string());
-        match self.through {
-            Through::File => {
-                command.env("CALMIX_FILE", self.folder.path().join("store"));
-            }
-            Through::Tcp => {
-                command.env("MASTER_ADDR", "localhost").env("MASTER_PORT", self.port.to_string());
-            }
-        }
+        command.env("MASTER_ADDR", "localhost").env("MASTER_PORT", self.port.to_string());
         command.env("RANK", rank.to_string()).env("WORLD_SIZE", self.size.to_string());
         command
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::crew::{Crew, Member, Noticed, Through, now};
+use crate::crew::{Crew, Member, Noticed, now};
 
 fn all_going(members: &mut [Member]) {
     for member in members {
@@ -31,9 +31,9 @@ fn struck(crew: &Crew, victim: usize, strike: impl Fn(&mut Member)) -> Vec<(Noti
 
 #[test]
 fn a_dead_process_is_noticed_within_a_second_and_named() {
-    for (size, through) in [(2, Through::Tcp), (4, Through::Tcp), (4, Through::File)] {
+    for size in [2, 4] {
         for victim in 0..size {
-            let crew = Crew::new(size, through, Duration::from_mins(1));
+            let crew = Crew::new(size, Duration::from_mins(1));
             for (noticed, after) in struck(&crew, victim, Member::kill) {
                 assert!(after < 1.0, "{after} s: {noticed:?}");
                 assert_eq!(noticed.missing, format!("[{victim}]"), "{noticed:?}");
@@ -50,7 +50,7 @@ fn a_frozen_process_is_noticed_at_the_timeout_and_named() {
     let timeout = 5.0;
     // Rank 0 hosts the store, so no rank can be asked.
     for victim in [2, 0] {
-        let crew = Crew::new(3, Through::Tcp, Duration::from_secs_f64(timeout));
+        let crew = Crew::new(3, Duration::from_secs_f64(timeout));
         for (noticed, after) in struck(&crew, victim, |member| member.freeze()) {
             assert!((after - timeout).abs() < timeout / 10.0, "{after} s: {noticed:?}");
             assert!((noticed.took - timeout).abs() < timeout / 10.0, "{noticed:?}");
@@ -61,7 +61,7 @@ fn a_frozen_process_is_noticed_at_the_timeout_and_named() {
 
 #[test]
 fn who_is_busy_is_not_taken_for_dead() {
-    let crew = Crew::new(3, Through::Tcp, Duration::from_mins(1));
+    let crew = Crew::new(3, Duration::from_mins(1));
     let mut members = crew.start_all("busy 1 2500");
     all_going(&mut members);
     members.remove(2).kill();
@@ -76,7 +76,7 @@ fn who_is_busy_is_not_taken_for_dead() {
 
 #[test]
 fn whoever_gives_up_takes_the_others_along_at_once() {
-    let crew = Crew::new(3, Through::Tcp, Duration::from_mins(1));
+    let crew = Crew::new(3, Duration::from_mins(1));
     let mut members = crew.start_all("abort 1");
     let mut quitter = members.remove(1);
     assert_eq!(quitter.line(), "going");
@@ -92,8 +92,8 @@ fn whoever_gives_up_takes_the_others_along_at_once() {
 
 #[test]
 fn who_does_not_come_is_named_at_the_timeout() {
-    for (through, missing) in [(Through::Tcp, 2), (Through::File, 2), (Through::Tcp, 0)] {
-        let crew = Crew::new(3, through, Duration::from_secs(4));
+    for missing in [2, 0] {
+        let crew = Crew::new(3, Duration::from_secs(4));
         let at = now();
         let come: Vec<Member> =
             (0..3).filter(|rank| *rank != missing).map(|rank| crew.start("connect", rank)).collect();
@@ -107,7 +107,7 @@ fn who_does_not_come_is_named_at_the_timeout() {
 
 #[test]
 fn who_comes_late_is_waited_for() {
-    let crew = Crew::new(2, Through::Tcp, Duration::from_secs(30));
+    let crew = Crew::new(2, Duration::from_secs(30));
     let second = crew.start("operations", 1);
     std::thread::sleep(Duration::from_secs(2));
     let first = crew.start("operations", 0);
@@ -116,7 +116,7 @@ fn who_comes_late_is_waited_for() {
 
 #[test]
 fn who_comes_twice_is_refused() {
-    let crew = Crew::new(2, Through::Tcp, Duration::from_mins(1));
+    let crew = Crew::new(2, Duration::from_mins(1));
     let mut members = crew.start_all("loop");
     all_going(&mut members);
     // The port is in use; the rank is taken.
@@ -132,7 +132,7 @@ fn who_comes_twice_is_refused() {
 
 #[test]
 fn two_jobs_on_one_port_do_not_take_each_others_processes() {
-    let crew = Crew::new(2, Through::Tcp, Duration::from_secs(4));
+    let crew = Crew::new(2, Duration::from_secs(4));
     let of_job = |job: &str, rank| {
         let mut command = crew.command("connect", rank);
         command.env("TORCHELASTIC_RUN_ID", job);

@@ -12,6 +12,7 @@
 
 mod crew;
 mod failures;
+mod hosts;
 mod network;
 mod operations;
 mod rank;

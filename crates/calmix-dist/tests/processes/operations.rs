@@ -1,29 +1,24 @@
-//! Every operation, on one to four processes, however they met.
+//! Every operation, on one to four processes.
 
 use std::time::Duration;
 
-use crate::crew::{Crew, Through};
+use crate::crew::Crew;
 
 const PATIENT: Duration = Duration::from_mins(1);
 
 #[test]
 fn every_operation_does_what_it_says() {
     for size in 1..=4 {
-        for through in [Through::File, Through::Tcp] {
-            let results = Crew::new(size, through, PATIENT).results("operations");
-            assert!(
-                results.iter().all(|result| result.starts_with("done")),
-                "{size} {through:?}: {results:?}"
-            );
-            let quiet = results.iter().all(|result| result == "done, 0 bytes");
-            assert_eq!(quiet, size == 1, "{results:?}");
-        }
+        let results = Crew::new(size, PATIENT).results("operations");
+        assert!(results.iter().all(|result| result.starts_with("done")), "{size}: {results:?}");
+        let quiet = results.iter().all(|result| result == "done, 0 bytes");
+        assert_eq!(quiet, size == 1, "{results:?}");
     }
 }
 
 /// The bits of a sum, and the most that a process sent for it.
 fn sum(shards: usize, length: u64, size: usize) -> (String, u64) {
-    let results = Crew::new(size, Through::File, PATIENT).results(&format!("sum {shards} {length}"));
+    let results = Crew::new(size, PATIENT).results(&format!("sum {shards} {length}"));
     let told: Vec<(&str, u64)> = results
         .iter()
         .map(|result| result.split_once(' ').map(|(bits, sent)| (bits, sent.parse().unwrap())).unwrap())
@@ -61,6 +56,6 @@ fn a_sum_has_the_same_bits_where_nothing_divides_evenly() {
 #[ignore = "a measurement"]
 fn pace() {
     for (length, size) in [(1_000_000, 2), (1_000_000, 4), (23_400_000, 2)] {
-        println!("{}", Crew::new(size, Through::Tcp, PATIENT).results(&format!("pace {length}"))[0]);
+        println!("{}", Crew::new(size, PATIENT).results(&format!("pace {length}"))[0]);
     }
 }

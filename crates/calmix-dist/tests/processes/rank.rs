@@ -1,6 +1,5 @@
 //! What one rank does: the tasks that the tests hand out.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use calmix_dist::{DistError, LaunchInfo, ProcessGroup};
@@ -39,10 +38,6 @@ fn say(line: &str) {
 fn connect() -> Result<ProcessGroup, DistError> {
     let timeout = Duration::from_millis(std::env::var("CALMIX_TIMEOUT_MS").unwrap().parse().unwrap());
     let variable = |name: &str| std::env::var(name).ok();
-    if let Some(file) = variable("CALMIX_FILE") {
-        let number = |name| variable(name).unwrap().parse().unwrap();
-        return ProcessGroup::through_file(Path::new(&file), number("RANK"), number("WORLD_SIZE"), timeout);
-    }
     let launch = LaunchInfo::from_environment(variable).unwrap().unwrap();
     ProcessGroup::connect(&launch, Device::Cpu, timeout)
 }

@@ -17,6 +17,8 @@ pub(crate) struct Pass<'a> {
     pub(crate) norm: BatchNormMode,
     /// What the running statistics take of the batch, where it is not the network's own share.
     pub(crate) momentum: Option<f64>,
+    /// What is added to the variance, where it is not the network's own number.
+    pub(crate) epsilon: Option<f64>,
 }
 
 /// What BatchNormLayer normalises by, and what it remembers.
@@ -80,7 +82,7 @@ impl BatchNormLayer {
             running.map(|(_, variance)| variance),
             training,
             pass.momentum.unwrap_or(self.momentum),
-            self.epsilon,
+            pass.epsilon.unwrap_or(self.epsilon),
             // cuDNN may choose; its sums are deterministic for BatchNormLayer.
             true,
         )

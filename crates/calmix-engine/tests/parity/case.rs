@@ -161,6 +161,7 @@ impl Case {
             "optimiser": settings.optimiser,
             "ema_decay": settings.ema_decay,
             "norm_momentum": settings.norm_momentum,
+            "norm_eps": settings.norm_eps,
             "clip": settings.clip,
             "step": settings.step,
             "undecided": method.base == Base::Supervised && method.mixup().is_none(),

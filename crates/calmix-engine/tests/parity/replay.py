@@ -19,10 +19,12 @@ from step import Trainer
 def replay(folder):
     case = json.loads((folder / "case.json").read_text())
     model = network(case["architecture"], case["first_block"], case["classes"])
-    if case["norm_momentum"] is not None:
-        for layer in model.modules():
-            if isinstance(layer, torch.nn.BatchNorm2d):
+    for layer in model.modules():
+        if isinstance(layer, torch.nn.BatchNorm2d):
+            if case["norm_momentum"] is not None:
                 layer.momentum = case["norm_momentum"]
+            if case["norm_eps"] is not None:
+                layer.eps = case["norm_eps"]
     # As the engine has it. In another layout sums have another order, and an activation within rounding of zero falls
     # on the other side of the kink of ReLU: one of a million does, and changes a gradient by a thousandth.
     model = model.to(memory_format=torch.channels_last)

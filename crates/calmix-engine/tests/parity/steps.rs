@@ -38,6 +38,7 @@ fn fifty_steps_of_the_optimiser() {
         ("plain momentum", Settings { optimiser: momentum, ..settings }),
         ("clipped", Settings { clip: Some(0.5), ..settings }),
         ("quick statistics", Settings { norm_momentum: Some(0.25), ..settings }),
+        ("the eps of USB's blocks", Settings { norm_eps: Some(1e-5), ..settings }),
         ("the blocks of the ports", Settings { first_block: FirstBlock::Torch, ..settings }),
     ];
     for (name, settings) in settings {

@@ -53,6 +53,7 @@ pub(crate) fn settings(side: usize) -> Settings {
         optimiser: Sgd::default(),
         ema_decay: 0.9,
         norm_momentum: None,
+        norm_eps: None,
         clip: None,
         step: StepKind::Joint,
     }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use calmix_core::shown::shown;
+
 use crate::error::FileError;
 
 /// Why there is no checkpoint to continue from, or no new one.
@@ -14,7 +16,7 @@ pub enum CheckpointError {
     /// There are checkpoints, and none of them can be used.
     #[error(
         "{}: none of its {} checkpoints can be used ({}); nothing was changed: put back a copy of one of them, or \
-         begin again in a new run folder", .folder.display(), .skipped.len(), listed(.skipped)
+         begin again in a new run folder", shown(.folder.display()), .skipped.len(), listed(.skipped)
     )]
     NoneUsable {
         /// The folder of checkpoints.
@@ -22,14 +24,20 @@ pub enum CheckpointError {
         /// What is wrong with each, newest first.
         skipped: Vec<SkippedCheckpoint>,
     },
+    /// A checkpoint cannot be read now, which is no damage: going back behind it would lose what it holds.
+    #[error(
+        "{0}; this may be an outage and no damage, so nothing was passed over: see whether the disk is there and you may \
+         read it, and try again"
+    )]
+    Unreadable(FileError),
     /// A folder that is not called like a checkpoint.
-    #[error("{}: not called like a checkpoint, which is step-000000120 or alike; give it back its name", .path.display())]
+    #[error("{}: not called like a checkpoint, which is step-000000120 or alike; give it back its name", shown(.path.display()))]
     Name {
         /// The folder.
         path: PathBuf,
     },
     /// A checkpoint of this step can be used already: what is good is never written over.
-    #[error("{}: the checkpoint of this step is there already; resume from it", .path.display())]
+    #[error("{}: the checkpoint of this step is there already; resume from it", shown(.path.display()))]
     Exists {
         /// The checkpoint.
         path: PathBuf,
@@ -37,8 +45,9 @@ pub enum CheckpointError {
     /// The newest checkpoint is in a format of another version, which is no damage: going back behind it would
     /// lose what it holds.
     #[error(
-        "{}: format {format}, but this program reads format {}; use the version that made it", .path.display(),
-        super::FORMAT
+        "{}: another version of calmix wrote this checkpoint, in format {format}, and this version reads format {}; \
+         resume with the version that wrote it, or start a new run in another folder", shown(.path.display()),
+         super::FORMAT
     )]
     OtherFormat {
         /// Its manifest.

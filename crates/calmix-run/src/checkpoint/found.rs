@@ -1,15 +1,15 @@
 //! Which checkpoint to continue from.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{FileError, FileProblem};
 
 use super::manifest::{Identity, MANIFEST, Manifest};
-use super::read::{Fault, read_written, verify};
+use super::read::{Fault, patiently, read_written, verify};
 use super::{CheckpointError, SkippedCheckpoint};
 use crate::run::atomic;
+use crate::safe_open::check_folder;
 
 /// The newest checkpoint that can be used.
 #[derive(Debug)]
@@ -32,10 +32,12 @@ pub struct Checkpoint {
 /// checkpoints. Nothing is changed, so this needs no lock.
 ///
 /// # Errors
-/// If there are checkpoints and none can be used, or the newest whole one is in another format.
+/// If there are checkpoints and none can be used, the newest whole one is in another format, or the system cannot read
+/// one, also after a while.
 pub fn newest(folder: &Path) -> Result<Option<FoundCheckpoint>, CheckpointError> {
     let mut skipped = Vec::new();
-    for step in steps(folder)?.into_iter().rev() {
+    let listed = patiently(|| Ok(steps(folder)?))?;
+    for step in listed.into_iter().rev() {
         match Checkpoint::of_step(&folder.join(name(step)), step) {
             Ok(checkpoint) => return Ok(Some(FoundCheckpoint { checkpoint, skipped })),
             Err(Fault::Damaged(reason)) => skipped.push(SkippedCheckpoint { step, reason }),
@@ -78,11 +80,11 @@ impl Checkpoint {
     }
 
     fn verified(folder: &Path, step: u64, needed: impl Fn(&str, &Identity) -> bool) -> Result<Self, Fault> {
-        let damaged = |problem: &str| FileError::new(folder, FileProblem::Content(problem.to_owned()));
-        let kind = fs::symlink_metadata(folder).map_err(|error| FileError::new(folder, error))?;
-        if !kind.is_dir() {
-            return Err(damaged("not a folder").into());
-        }
+        patiently(|| Self::verify(folder, step, &needed))
+    }
+
+    fn verify(folder: &Path, step: u64, needed: impl Fn(&str, &Identity) -> bool) -> Result<Self, Fault> {
+        check_folder(folder)?;
         let (manifest, hash) = Manifest::read(folder, step)?;
         for (name, path) in atomic::names(folder)? {
             if name != MANIFEST && manifest.file(&name).is_none() {
@@ -116,11 +118,29 @@ impl Checkpoint {
     /// # Errors
     /// If there is none of this name, or it has changed since.
     pub fn bytes(&self, name: &str) -> Result<Vec<u8>, FileError> {
+        self.bytes_up_to(name, u64::MAX)
+    }
+
+    /// [`bytes`](Self::bytes) of a file that has at most `longest`: a manifest is no proof that its maker meant well.
+    ///
+    /// # Errors
+    /// As [`bytes`](Self::bytes), and if it is longer.
+    pub fn bytes_up_to(&self, name: &str, longest: u64) -> Result<Vec<u8>, FileError> {
         let written = self.manifest.file(name).ok_or_else(|| {
             let problem = FileProblem::Content(format!("there is no part {name:?}"));
             FileError::new(&self.folder, problem).hint("is this a checkpoint of the same method?")
         })?;
-        read_written(&self.folder, written)
+        if written.length > longest {
+            let problem = format!("{} bytes, more than {longest}", written.length);
+            return Err(FileError::new(self.folder.join(name), FileProblem::Limit(problem)));
+        }
+        let read = patiently(|| Ok(read_written(&self.folder, written)?));
+        read.map_err(|fault| match fault {
+            Fault::Damaged(error) | Fault::Unreadable(error) => error,
+            Fault::OtherFormat { path, .. } => {
+                FileError::new(path, FileProblem::Format("another format".into()))
+            }
+        })
     }
 }
 
@@ -139,10 +159,11 @@ fn step_of(text: &str) -> Option<u64> {
     (name(step) == text).then_some(step)
 }
 
-/// The steps of all checkpoints in a folder, whole or not. They order them; times of files are never asked for.
+/// The steps of all checkpoints in a folder, whole or not. The step orders checkpoints; timestamps are ignored.
 ///
 /// # Errors
-/// If the folder cannot be read.
+/// If the folder is not a real one or cannot be read.
 pub fn steps(folder: &Path) -> Result<BTreeSet<u64>, FileError> {
+    check_folder(folder)?;
     Ok(atomic::names(folder)?.iter().filter_map(|(name, _)| step_of(name)).collect())
 }

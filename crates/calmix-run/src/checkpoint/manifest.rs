@@ -9,12 +9,13 @@ use std::path::Path;
 use crate::error::{FileError, FileProblem};
 use serde::{Deserialize, Serialize};
 
-use super::read::{Fault, read};
+use super::read::Fault;
 use super::writer::Written;
 use crate::run::{Mark, is_plain};
+use crate::safe_open::read;
 
 /// The format of checkpoints that this version writes and reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The name of the manifest, which no part can have: theirs are in lower case.
 pub(super) const MANIFEST: &str = "MANIFEST";
@@ -79,8 +80,15 @@ impl Manifest {
     /// Reads the manifest of the checkpoint in `folder`, and its hash.
     pub(super) fn read(folder: &Path, step: u64) -> Result<(Self, String), Fault> {
         let path = folder.join(MANIFEST);
-        let bytes = read(&path, LONGEST)?;
-        let bad = |problem| FileError::new(&path, problem);
+        Self::from_bytes(&read(&path, LONGEST)?, &path, step)
+    }
+
+    /// Reads the bytes of the file `path`, and their hash.
+    ///
+    /// # Errors
+    /// If they are not what is written for what they say, or of another step or format.
+    pub fn from_bytes(bytes: &[u8], path: &Path, step: u64) -> Result<(Self, String), Fault> {
+        let bad = |problem| FileError::new(path, problem);
         let changed = |what: &str| bad(FileProblem::Changed(what.to_owned()));
         let json = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let hash = blake3::hash(json).to_hex();
@@ -92,7 +100,7 @@ impl Manifest {
         let parse = |error: serde_json::Error| bad(FileProblem::Format(error.to_string()));
         let Format { format } = serde_json::from_slice(json).map_err(parse)?;
         if format != FORMAT {
-            return Err(Fault::OtherFormat { path, format });
+            return Err(Fault::OtherFormat { path: path.to_owned(), format });
         }
         let manifest: Self = serde_json::from_slice(json).map_err(parse)?;
         if manifest.step != step {
@@ -116,7 +124,7 @@ impl Manifest {
         }
     }
 
-    /// What it says of the part `name`.
+    /// The entry of the file `name`.
     pub fn file(&self, name: &str) -> Option<&Written> {
         self.files.iter().find(|file| file.name == name)
     }

@@ -1,10 +1,12 @@
 //! Reading what may have been torn, swapped or made up: sizes before memory is taken, hashes before use.
 
-use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use crate::error::{FileError, FileProblem};
+use crate::safe_open::{open, read};
 
 use super::CheckpointError;
 use super::writer::Written;
@@ -14,6 +16,8 @@ use super::writer::Written;
 pub enum Fault {
     /// It is damaged.
     Damaged(FileError),
+    /// The system could not read it, several times over. It may well be intact.
+    Unreadable(FileError),
     /// It is of another version.
     OtherFormat {
         /// Its folder.
@@ -25,7 +29,7 @@ pub enum Fault {
 
 impl From<FileError> for Fault {
     fn from(error: FileError) -> Self {
-        Self::Damaged(error)
+        if error.is_outage() { Self::Unreadable(error) } else { Self::Damaged(error) }
     }
 }
 
@@ -33,22 +37,25 @@ impl From<Fault> for CheckpointError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Damaged(error) => error.into(),
+            Fault::Unreadable(error) => Self::Unreadable(error),
             Fault::OtherFormat { path, format } => Self::OtherFormat { path, format },
         }
     }
 }
 
-/// Reads a plain file of at most `longest` bytes.
-pub(super) fn read(path: &Path, longest: u64) -> Result<Vec<u8>, FileError> {
-    let (file, length) = open(path)?;
-    if length > longest {
-        return Err(FileError::new(path, FileProblem::Limit(format!("{length} bytes, more than {longest}"))));
+/// How long to wait before reading again what could not be read: about ten seconds in all, which is more than a filer
+/// takes to fail over to its twin, and not too much to wait for a sentence about missing rights.
+const PAUSES: [u64; 6] = [100, 200, 500, 1_000, 2_500, 6_000];
+
+/// Reads, and once more after a while as long as the system fails.
+pub(super) fn patiently<T>(read: impl Fn() -> Result<T, Fault>) -> Result<T, Fault> {
+    for pause in PAUSES {
+        match read() {
+            Err(Fault::Unreadable(_)) => thread::sleep(Duration::from_millis(pause)),
+            done => return done,
+        }
     }
-    let mut bytes = Vec::new();
-    // A sparse file can be longer than any memory.
-    bytes.try_reserve_exact(length as usize).map_err(|error| FileError::new(path, io::Error::from(error)))?;
-    file.take(length).read_to_end(&mut bytes).map_err(|error| FileError::new(path, error))?;
-    Ok(bytes)
+    read()
 }
 
 /// Reads a file that must be exactly what was written.
@@ -81,16 +88,6 @@ pub(super) fn verify(folder: &Path, written: &Written) -> Result<(), FileError> 
     }
     check_length(&path, hasher.count(), written)?;
     check_hash(&path, hasher.finalize(), written)
-}
-
-/// Opens a plain file: a link could lead anywhere, and a pipe would be waited for without end.
-fn open(path: &Path) -> Result<(File, u64), FileError> {
-    let cannot = |error| FileError::new(path, error);
-    let kind = fs::symlink_metadata(path).map_err(cannot)?;
-    if !kind.is_file() {
-        return Err(FileError::new(path, FileProblem::Content("not a plain file".into())));
-    }
-    Ok((File::open(path).map_err(cannot)?, kind.len()))
 }
 
 fn check_length(path: &Path, length: u64, written: &Written) -> Result<(), FileError> {

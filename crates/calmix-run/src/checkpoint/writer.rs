@@ -1,6 +1,7 @@
-//! How a checkpoint comes to be: parts, a manifest, and one rename that makes it visible.
+//! How a checkpoint is written: parts, a manifest, and one rename that makes it visible.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::manifest::{Identity, MANIFEST, Manifest};
 use super::{CheckpointError, Checkpoints};
-use crate::run::{Disk, Mark, atomic, is_plain};
+use crate::run::{Disk, Mark, atomic, is_plain, patiently};
 
 /// Bytes that are hashed and then written while they are still in the cache.
 const PIECE: usize = 256 << 10;
@@ -55,8 +56,19 @@ impl CheckpointFiles {
             return Err(FileError::new(&self.folder, problem));
         }
         let path = self.folder.join(name);
-        let cannot = |error| FileError::new(&path, error);
-        let mut file = self.disk.create(&path).map_err(cannot)?;
+        let mut tried = false;
+        patiently(&*self.disk, || {
+            // A name that is taken is an error, unless an attempt that failed has taken it.
+            if std::mem::replace(&mut tried, true) {
+                remove(&*self.disk, &path)?;
+            }
+            self.write_once(name, &path, bytes)
+        })
+    }
+
+    fn write_once(&self, name: &str, path: &Path, bytes: &[u8]) -> Result<Written, FileError> {
+        let cannot = |error| FileError::new(path, error);
+        let mut file = self.disk.create(path).map_err(cannot)?;
         let mut content = blake3::Hasher::new();
         for piece in bytes.chunks(PIECE) {
             content.update(piece);
@@ -78,6 +90,8 @@ pub struct Writer<'a> {
     step: u64,
     parts: CheckpointFiles,
     checkpoints: &'a mut Checkpoints,
+    /// Whether it takes the place of a checkpoint of the same step.
+    in_place: bool,
     committed: bool,
 }
 
@@ -93,10 +107,17 @@ pub struct Committed {
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(step: u64, checkpoints: &'a mut Checkpoints) -> Result<Self, FileError> {
+    pub(super) fn new(
+        step: u64,
+        checkpoints: &'a mut Checkpoints,
+        in_place: bool,
+    ) -> Result<Self, FileError> {
         let disk = Arc::clone(&checkpoints.disk);
-        let ((), folder) = atomic::make(&checkpoints.path(step), |scratch| disk.create_folder(scratch))?;
-        Ok(Self { step, parts: CheckpointFiles { folder, disk }, checkpoints, committed: false })
+        let path = checkpoints.path(step);
+        let make = || atomic::make(&path, |scratch| disk.create_folder(scratch));
+        let ((), folder) = patiently(&*disk, make)?;
+        let parts = CheckpointFiles { folder, disk };
+        Ok(Self { step, parts, checkpoints, in_place, committed: false })
     }
 
     /// Writes its files; [its folder](CheckpointFiles::folder) is for other processes that write theirs.
@@ -120,28 +141,74 @@ impl<'a> Writer<'a> {
         let manifest = Manifest::new(self.step, identity, journal, files);
         let path = folder.join(MANIFEST);
         manifest.check().map_err(|problem| FileError::new(&path, problem))?;
-        let found = atomic::names(folder)?.into_iter().map(|(name, _)| name);
+        let found = patiently(&**disk, || atomic::names(folder))?.into_iter().map(|(name, _)| name);
         let names: Vec<_> = manifest.files.iter().map(|file| file.name.clone()).collect();
         if !found.eq(names) {
-            let problem =
-                FileProblem::Content("the files here are not those that were said to be written".into());
+            let problem = FileProblem::Content(
+                "the files in this folder are not the files that the processes report".into(),
+            );
             return Err(FileError::new(folder, problem).into());
         }
         let (bytes, hash) = manifest.to_bytes().map_err(|problem| FileError::new(&path, problem))?;
-        let cannot = |error| FileError::new(&path, error);
-        let mut file = disk.create(&path).map_err(cannot)?;
-        disk.write(&mut file, &bytes).and_then(|()| disk.sync(&file)).map_err(cannot)?;
-        drop::<File>(file);
-        let cannot = |error| FileError::new(folder, error);
-        disk.sync_folder(folder).map_err(cannot)?;
-        disk.rename(folder, &self.checkpoints.path(self.step)).map_err(cannot)?;
+        self.parts.write_manifest(&bytes)?;
+        let sync = |folder: &Path| {
+            patiently(&**disk, || disk.sync_folder(folder).map_err(|error| FileError::new(folder, error)))
+        };
+        sync(folder)?;
+        let path = self.checkpoints.path(self.step);
+        let mut before = None;
+        if self.in_place {
+            let scratch = atomic::scratch(&path);
+            rename(&**disk, &path, &scratch)?;
+            before = Some(scratch);
+        }
+        rename(&**disk, folder, &path).inspect_err(|_| {
+            // Back to its place, if that is possible.
+            let _ = before.as_ref().map(|before| disk.rename(before, &path));
+        })?;
         self.committed = true;
-        let parent = &self.checkpoints.folder;
-        disk.sync_folder(parent).map_err(|error| FileError::new(parent, error))?;
+        sync(&self.checkpoints.folder)?;
         self.checkpoints.usable.insert(self.step, true);
+        // If this fails, the next process that opens the run does it.
+        let _ = before.map(|before| disk.remove_folder(&before));
         let (removed, trouble) = self.checkpoints.collect(self.step);
         Ok(Committed { hash, removed, trouble })
     }
+}
+
+impl CheckpointFiles {
+    /// Writes the manifest, whose name no file of a checkpoint may have.
+    fn write_manifest(&self, bytes: &[u8]) -> Result<(), FileError> {
+        let path = self.folder.join(MANIFEST);
+        let mut tried = false;
+        patiently(&*self.disk, || {
+            if std::mem::replace(&mut tried, true) {
+                remove(&*self.disk, &path)?;
+            }
+            self.write_once(MANIFEST, &path, bytes).map(drop)
+        })
+    }
+}
+
+/// Removes a file, if there is one.
+fn remove(disk: &dyn Disk, path: &Path) -> Result<(), FileError> {
+    match disk.remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::new(path, error)),
+        _ => Ok(()),
+    }
+}
+
+/// Renames a folder; an attempt that was said to fail may have succeeded.
+fn rename(disk: &dyn Disk, from: &Path, to: &Path) -> Result<(), FileError> {
+    let mut tried = false;
+    patiently(disk, || match disk.rename(from, to) {
+        Err(error) if tried && error.kind() == io::ErrorKind::NotFound && to.exists() => Ok(()),
+        Err(error) => {
+            tried = true;
+            Err(FileError::new(from, error))
+        }
+        Ok(()) => Ok(()),
+    })
 }
 
 impl Drop for Writer<'_> {

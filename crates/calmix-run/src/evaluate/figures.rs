@@ -10,7 +10,11 @@ use super::rows::PreparedRows;
 /// To which bin a confidence on an edge belongs: bins are `[a, b)`, and the last one holds 1 as well.
 pub const EDGES: Edges = Edges::LeftClosed;
 
-/// How good predictions are, and how true their confidence. Shares are in [0, 1], not per cent; less is better.
+/// How many figures there are.
+pub(super) const FIGURES: usize = 12;
+
+/// How good predictions are, and how true their confidence. Shares are in [0, 1], not per cent. Less is better, but for
+/// the mean confidence, and for its gap, which is best at zero.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figures {
@@ -18,6 +22,10 @@ pub struct Figures {
     pub error: f64,
     /// The share of samples whose class is not among the five likeliest; zero with five classes or fewer.
     pub top_5_error: f64,
+    /// The mean confidence: what the network says of the winning class.
+    pub mean_confidence: f64,
+    /// Mean confidence − accuracy: positive where the network is over-confident, negative where it is under-confident.
+    pub confidence_gap: f64,
     /// Expected calibration error of the winning class, 10 bins of equal width with [`EDGES`].
     pub ece_10: f64,
     /// The same with 15 bins.
@@ -51,12 +59,34 @@ impl Figures {
 
     /// The figures of rows that all count once.
     pub(super) fn of_rows(rows: &PreparedRows) -> Self {
-        let [error, top_5_error, ece_10, ece_15, adaptive_ece, class_wise_ece, nll, brier, aurc] =
-            rows.figures(&Counts::once(rows.len()));
-        let smooth_ece = rows.smooth_ece();
-        Self {
+        let [before @ .., nll, brier, aurc] = rows.figures(&Counts::once(rows.len()));
+        let [error, top_5_error, mean, gap, ece_10, ece_15, adaptive, class_wise] = before;
+        let smooth = rows.smooth_ece();
+        Self::from_values([
             error,
             top_5_error,
+            mean,
+            gap,
+            ece_10,
+            ece_15,
+            adaptive,
+            class_wise,
+            smooth,
+            nll,
+            brier,
+            aurc,
+        ])
+    }
+
+    /// The figures in the order of their fields.
+    pub(super) fn values(&self) -> [f64; FIGURES] {
+        let Self { error, top_5_error, mean_confidence, confidence_gap, ece_10, ece_15, .. } = *self;
+        let Self { adaptive_ece, class_wise_ece, smooth_ece, nll, brier, aurc, .. } = *self;
+        [
+            error,
+            top_5_error,
+            mean_confidence,
+            confidence_gap,
             ece_10,
             ece_15,
             adaptive_ece,
@@ -65,22 +95,17 @@ impl Figures {
             nll,
             brier,
             aurc,
-        }
+        ]
     }
 
-    /// The figures in the order of their fields.
-    pub(super) fn values(&self) -> [f64; 10] {
-        let Self { error, top_5_error, ece_10, ece_15, adaptive_ece, class_wise_ece, .. } = *self;
-        let Self { smooth_ece, nll, brier, aurc, .. } = *self;
-        [error, top_5_error, ece_10, ece_15, adaptive_ece, class_wise_ece, smooth_ece, nll, brier, aurc]
-    }
-
-    pub(super) fn from_values(values: [f64; 10]) -> Self {
-        let [error, top_5_error, ece_10, ece_15, adaptive_ece, class_wise_ece, smooth_ece, nll, brier, aurc] =
-            values;
+    pub(super) fn from_values(values: [f64; FIGURES]) -> Self {
+        let [error, top_5_error, mean_confidence, confidence_gap, ece_10, ece_15, rest @ ..] = values;
+        let [adaptive_ece, class_wise_ece, smooth_ece, nll, brier, aurc] = rest;
         Self {
             error,
             top_5_error,
+            mean_confidence,
+            confidence_gap,
             ece_10,
             ece_15,
             adaptive_ece,
@@ -110,6 +135,8 @@ mod tests {
         let close = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-7, "{found} {wanted}");
         close(figures.error, 1.0 / 3.0);
         assert_eq!(figures.top_5_error, 0.0);
+        close(figures.mean_confidence, 0.75);
+        close(figures.confidence_gap, 0.75 - 2.0 / 3.0);
         for ece in [figures.ece_10, figures.ece_15, figures.adaptive_ece] {
             close(ece, 0.75 - 2.0 / 3.0);
         }
@@ -137,12 +164,12 @@ mod tests {
         let figures = Figures::from_values(numbers);
         assert_eq!(figures.values(), numbers);
         let written = serde_json::to_string(&figures).unwrap();
-        assert!(written.contains(r#""ece_15":3.0"#) && written.contains(r#""aurc":9.0"#), "{written}");
+        assert!(written.contains(r#""ece_15":5.0"#) && written.contains(r#""aurc":11.0"#), "{written}");
     }
 
     #[test]
     fn nothing_measures_nothing() {
         let nothing = Matrix::new(&[], 0, 3).unwrap();
-        assert_eq!(Figures::of(nothing, &[], Temperature::IDENTITY).unwrap().values(), [0.0; 10]);
+        assert_eq!(Figures::of(nothing, &[], Temperature::IDENTITY).unwrap().values(), [0.0; FIGURES]);
     }
 }

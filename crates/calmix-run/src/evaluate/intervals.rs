@@ -50,6 +50,10 @@ pub struct Intervals {
     pub error: Limits,
     /// Of the top-5 error.
     pub top_5_error: Limits,
+    /// Of the mean confidence.
+    pub mean_confidence: Limits,
+    /// Of mean confidence − accuracy.
+    pub confidence_gap: Limits,
     /// Of the ECE with 10 bins.
     pub ece_10: Limits,
     /// Of the ECE with 15 bins.
@@ -66,6 +70,10 @@ pub struct Intervals {
     pub aurc: Limits,
 }
 
+/// The caller asked to stop: there are no intervals.
+#[derive(Debug)]
+pub(super) struct Stopped;
+
 impl Intervals {
     /// Resamples the rows; none where fewer than two rows, no replicates or an impossible level leave nothing to
     /// say.
@@ -79,17 +87,27 @@ impl Intervals {
         how: Resampling,
         seed: Seed,
     ) -> Result<Option<Self>, CalibrationError> {
-        Ok(Self::of_rows(&PreparedRows::new(logits, labels, temperature)?, how, seed))
+        let rows = PreparedRows::new(logits, labels, temperature)?;
+        Ok(Self::of_rows(&rows, how, seed, &mut || false).unwrap_or_default())
     }
 
-    pub(super) fn of_rows(rows: &PreparedRows, how: Resampling, seed: Seed) -> Option<Self> {
+    /// As [`of`](Self::of), unless `stop` says so before a replicate.
+    pub(super) fn of_rows(
+        rows: &PreparedRows,
+        how: Resampling,
+        seed: Seed,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Self>, Stopped> {
         if rows.len() < 2 {
-            return None;
+            return Ok(None);
         }
         let mut drawn = vec![0; rows.len()];
         let mut counts = Counts::once(rows.len());
         let mut replicates: [Vec<f64>; COUNT] = std::array::from_fn(|_| Vec::with_capacity(how.replicates));
         for replicate in 0..how.replicates as u64 {
+            if stop() {
+                return Err(Stopped);
+            }
             resample(seed, replicate, &mut drawn);
             counts.draw(&drawn);
             for (of_figure, value) in replicates.iter_mut().zip(rows.figures(&counts)) {
@@ -98,15 +116,18 @@ impl Intervals {
         }
         let mut limits = [Limits { low: 0.0, high: 0.0 }; COUNT];
         for (limits, of_figure) in limits.iter_mut().zip(&replicates) {
-            let (low, high) = percentile_interval(of_figure, how.level).ok()?;
+            let Ok((low, high)) = percentile_interval(of_figure, how.level) else { return Ok(None) };
             *limits = Limits { low, high };
         }
-        let [error, top_5_error, ece_10, ece_15, adaptive_ece, class_wise_ece, nll, brier, aurc] = limits;
-        Some(Self {
+        let [error, top_5_error, mean_confidence, confidence_gap, ece_10, ece_15, rest @ ..] = limits;
+        let [adaptive_ece, class_wise_ece, nll, brier, aurc] = rest;
+        Ok(Some(Self {
             level: how.level,
             replicates: how.replicates as u64,
             error,
             top_5_error,
+            mean_confidence,
+            confidence_gap,
             ece_10,
             ece_15,
             adaptive_ece,
@@ -114,7 +135,7 @@ impl Intervals {
             nll,
             brier,
             aurc,
-        })
+        }))
     }
 }
 

@@ -1,9 +1,10 @@
-//! What a network said about a split, and the file it is kept in.
+//! The predictions of a network for a split, and their file.
 //!
 //! The file is safetensors: `logits` (f32, samples × classes), `labels` (u32) and `ids` (u64), and under the key
-//! `calmix` of its metadata the rest as JSON. NumPy, PyTorch and JAX read it without any code of ours.
+//! `calmix` of its metadata the rest as JSON. NumPy, PyTorch and JAX read it without calmix.
 
 use calmix_core::calibration::CalibrationError;
+use calmix_core::class_names;
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use safetensors::SafeTensors;
@@ -31,7 +32,7 @@ pub struct Predictions {
     pub logits: Vec<f32>,
 }
 
-/// Why predictions cannot be kept or read back.
+/// Why predictions cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PredictionsError {
@@ -55,6 +56,7 @@ struct About {
     step: u64,
     split: EvalSet,
     model: EvalModel,
+    #[serde(deserialize_with = "class_names::deserialize")]
     classes: Vec<String>,
 }
 

@@ -7,15 +7,15 @@ use std::num::NonZeroU16;
 
 use calmix_core::calibration::temperature::Temperature;
 use calmix_core::calibration::{
-    Binned, Binning, CalibrationError, ClassWise, Counts, RiskCoverage, TopLabel, brier_of_rows, ece,
-    nll_of_rows, smooth_ece,
+    Binned, Binning, CalibrationError, ClassWise, Counts, ReliabilityBin, RiskCoverage, TopLabel,
+    brier_of_rows, confidence_gap, ece, mean_confidence, nll_of_rows, smooth_ece,
 };
 use calmix_core::matrix::Matrix;
 
 use super::EDGES;
 
 /// How many figures there are for any counts.
-pub(super) const COUNT: usize = 9;
+pub(super) const COUNT: usize = 11;
 
 /// How many classes a prediction may name in [`Figures::top_5_error`](super::Figures::top_5_error).
 const TOP: usize = 5;
@@ -72,17 +72,37 @@ impl PreparedRows {
 
     /// All figures but the smooth error, in the order of [`Figures`](super::Figures).
     pub(super) fn figures(&self, counts: &Counts) -> [f64; COUNT] {
+        let fifteen = self.fifteen.bins(counts);
         [
             counts.share(&self.wrong),
             counts.share(&self.missed),
+            mean_confidence(&fifteen),
+            confidence_gap(&fifteen),
             ece(&self.ten.bins(counts)),
-            ece(&self.fifteen.bins(counts)),
+            ece(&fifteen),
             ece(&self.equal_mass.bins(counts)),
             self.class_wise.ece(counts),
             counts.mean(&self.nll),
             counts.mean(&self.brier),
             self.coverage.aurc(counts),
         ]
+    }
+
+    /// The fifteen bins of equal width of rows that all count once.
+    pub(super) fn bins(&self) -> Vec<ReliabilityBin> {
+        self.fifteen.bins(&Counts::once(self.len()))
+    }
+
+    /// The share of each class's rows that is right; none for a class without rows.
+    pub(super) fn class_accuracy(&self, labels: &[u32], classes: usize) -> Vec<Option<f64>> {
+        let mut of_class = vec![(0_u64, 0_u64); classes];
+        for (&label, &wrong) in labels.iter().zip(&self.wrong) {
+            if let Some((right, rows)) = of_class.get_mut(label as usize) {
+                *rows += 1;
+                *right += u64::from(!wrong);
+            }
+        }
+        of_class.into_iter().map(|(right, rows)| (rows > 0).then(|| right as f64 / rows as f64)).collect()
     }
 
     /// The smooth error of rows that all count once. It has no form for other counts: it would convolve anew for

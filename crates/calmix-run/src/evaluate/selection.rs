@@ -21,7 +21,7 @@ choice! {
         BestValidation = "best-validation",
         /// The best one on the test subset, as in USB, TorchSSL and the released code: every table then says so.
         ///
-        /// The EMA model with the least error. The figure flatters: the labels that judge it chose it. Published tables
+        /// The EMA model with the least error. The figure is optimistic: the same labels choose the model and measure it. Published tables
         /// do so; here it has to be asked for, and is marked.
         BestTest = "best-test",
     }
@@ -38,7 +38,7 @@ pub struct Selected {
     pub at_step: Option<u64>,
     /// How many evaluations it was taken from.
     pub evaluations: u64,
-    /// Whether the test split chose what the test split then judged.
+    /// Whether the test split both chose the model and measured it.
     pub chosen_on_test: bool,
     /// The figures.
     pub figures: Figures,
@@ -81,7 +81,7 @@ pub fn select(rule: Selection, window: usize, history: &[Evaluation]) -> Option<
         Selection::Last => reported.last().map(|last| one(last, 1)),
         Selection::Median => {
             let recent = &reported[reported.len().saturating_sub(window)..];
-            let figures: Vec<[f64; 10]> = recent.iter().map(|seen| seen.figures.values()).collect();
+            let figures: Vec<_> = recent.iter().map(|seen| seen.figures.values()).collect();
             let median = |figure: usize| median(figures.iter().map(|values| values[figure]).collect());
             Some(Selected {
                 on,
@@ -120,7 +120,21 @@ mod tests {
 
     fn seen(step: u64, split: EvalSet, model: EvalModel, error: f64) -> Evaluation {
         let figures = Figures::from_values(std::array::from_fn(|i| if i == 0 { error } else { 0.5 }));
-        Evaluation { step, split, model, samples: 9, edges: EDGES, figures, intervals: None, scaled: None }
+        let (intervals, scaled, class_accuracy, bins) = (None, None, Vec::new(), Vec::new());
+        let (samples, skipped, edges) = (9, 0, EDGES);
+        Evaluation {
+            step,
+            split,
+            model,
+            samples,
+            skipped,
+            edges,
+            figures,
+            class_accuracy,
+            bins,
+            intervals,
+            scaled,
+        }
     }
 
     /// Validation is best at step 2 and test at step 3; the live model would beat both.

@@ -1,7 +1,7 @@
 //! How good the network was on one split at one step.
 
-use calmix_core::calibration::Edges;
 use calmix_core::calibration::temperature::Temperature;
+use calmix_core::calibration::{Edges, ReliabilityBin};
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::{Figures, FittedOn, Intervals};
@@ -40,10 +40,19 @@ pub struct Evaluation {
     pub model: EvalModel,
     /// On how many samples.
     pub samples: u64,
+    /// Corrupt samples that were left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: u64,
     /// To which bin a confidence on an edge belongs, in every figure that bins by width.
     pub edges: Edges,
     /// What the network's own confidence is worth.
     pub figures: Figures,
+    /// The share of each class's samples that is right, in the order of the classes; none for a class without samples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class_accuracy: Vec<Option<f64>>,
+    /// The 15 bins of equal width of a reliability diagram, the empty ones too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bins: Vec<ReliabilityBin>,
     /// How sure that is; only at the end of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intervals: Option<Intervals>,
@@ -64,9 +73,29 @@ pub struct Scaled {
     pub fitted_samples: u64,
     /// What the scaled confidence is worth.
     pub figures: Figures,
+    /// Its 15 bins of equal width.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bins: Vec<ReliabilityBin>,
     /// How sure that is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intervals: Option<Intervals>,
+}
+
+impl Evaluation {
+    /// The same without its lists, which grow with the classes: what a run keeps of every evaluation.
+    #[must_use]
+    pub fn without_lists(mut self) -> Self {
+        (self.class_accuracy, self.bins) = (Vec::new(), Vec::new());
+        if let Some(scaled) = &mut self.scaled {
+            scaled.bins = Vec::new();
+        }
+        self
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl EvalSet {

@@ -1,4 +1,4 @@
-//! Tells when the unlabelled samples are not used.
+//! Warns when a run does not use its unlabelled samples.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,13 +12,13 @@ const PATIENCE: u64 = 200;
 /// Watches the utilisation: a threshold that no prediction reaches leaves the unlabelled loss at zero without any
 /// other sign.
 ///
-/// One note a spell. It is kept with a checkpoint, so that a resumed run says the same at the same step.
+/// One note a spell. A checkpoint contains this state, so that a resumed run warns at the same step.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Starvation {
     /// The first step of the spell.
     since: Option<u64>,
-    told: bool,
+    warned: bool,
 }
 
 impl Starvation {
@@ -31,10 +31,10 @@ impl Starvation {
         }
         let since = *self.since.get_or_insert(step.step);
         let starved = step.step.saturating_sub(since).saturating_add(1);
-        if self.told || starved < PATIENCE {
+        if self.warned || starved < PATIENCE {
             return None;
         }
-        self.told = true;
+        self.warned = true;
         Some(Note {
             step: step.step,
             text: format!(
@@ -54,7 +54,7 @@ mod tests {
     use crate::events::Loss;
 
     fn step(step: u64, utilisation: Option<f64>) -> Step {
-        let loss = Loss { total: 1.0, labelled: 1.0, unlabelled: None, mix: None };
+        let loss = Loss { total: 1.0, labelled: 1.0, ..Loss::default() };
         Step { utilisation, ..Step::new(step, loss) }
     }
 

@@ -1,9 +1,12 @@
 //! What one update of the network looked like.
 
+use std::collections::BTreeMap;
+
 use calmix_core::plan::Difficulty;
 use serde::{Deserialize, Serialize};
 
 use super::number;
+use super::{ImpurityOf, PseudoFigures};
 
 /// One update of the network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,9 +24,16 @@ pub struct Step {
     /// there are no unlabelled samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
-    /// The share of wrong pseudo-labels by weight; none where no truth is known or nothing was used.
+    /// The share of wrong pseudo-labels by weight, in all steps since the event before, of the samples that
+    /// [`PseudoFigures`] judges; none where no class is known or nothing was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impurity: Option<f64>,
+    /// The share of wrong pseudo-labels in what the mixup takes, in all steps since the event before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impurity_of: Option<ImpurityOf>,
+    /// How true the pseudo-labels were in all steps since the event before; none where no class is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pseudo: Option<PseudoFigures>,
     /// How easy the samples are, where the method asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin: Option<Margins>,
@@ -33,10 +43,14 @@ pub struct Step {
     /// How many corrupt samples others took the place of; none where all could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<u64>,
+    /// How many steps since the event before, this one counted, left the weights as they were since the scaled gradient
+    /// overflowed in f16; none where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overflows: Option<u64>,
 }
 
 /// The loss and its parts, each as it enters the sum.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {
     /// The sum.
@@ -51,6 +65,9 @@ pub struct Loss {
     /// Of the mixtures.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "number::if_there")]
     pub mix: Option<f32>,
+    /// Of further terms of the method, by name: `fairness`, `logit_distance`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub further: BTreeMap<String, f32>,
 }
 
 /// Mean margins of the halves of a batch: AUM of the labelled, APM of the unlabelled samples.
@@ -85,9 +102,12 @@ impl Step {
             gradient_norm: None,
             utilisation: None,
             impurity: None,
+            impurity_of: None,
+            pseudo: None,
             margin: None,
             mixes: None,
             skipped: None,
+            overflows: None,
         }
     }
 }
@@ -116,38 +136,11 @@ fn mean<'a>(numbers: impl Iterator<Item = &'a f64>) -> Option<f64> {
     (n > 0).then(|| sum / f64::from(n))
 }
 
-/// The mean weight of unlabelled rows; none without rows.
-pub fn utilisation(weights: &[f32]) -> Option<f64> {
-    let sum: f64 = weights.iter().map(|&w| f64::from(w)).sum();
-    (!weights.is_empty()).then(|| sum / weights.len() as f64)
-}
-
-/// The share of wrong pseudo-labels, by weight, among the rows whose truth is known; none if these weigh nothing.
-pub fn impurity(labels: &[u32], weights: &[f32], truth: &[Option<u32>]) -> Option<f64> {
-    let (mut used, mut wrong) = (0.0, 0.0);
-    for ((&label, &weight), truth) in labels.iter().zip(weights).zip(truth) {
-        if let Some(truth) = *truth {
-            used += f64::from(weight);
-            wrong += if label == truth { 0.0 } else { f64::from(weight) };
-        }
-    }
-    (used > 0.0).then(|| wrong / used)
-}
-
 #[cfg(test)]
 mod tests {
     use calmix_core::split::Halves;
 
     use super::*;
-
-    #[test]
-    fn only_what_is_used_and_known_can_be_impure() {
-        let truth = [Some(1), Some(2), None, Some(3)];
-        assert_eq!(impurity(&[1, 0, 9, 9], &[1.0, 0.5, 1.0, 0.0], &truth), Some(0.5 / 1.5));
-        assert_eq!(impurity(&[1, 0, 9, 9], &[0.0, 0.0, 1.0, 0.0], &truth), None);
-        assert_eq!(utilisation(&[1.0, 0.5, 1.0, 0.0]), Some(0.625));
-        assert_eq!(utilisation(&[]), None);
-    }
 
     #[test]
     fn margins_are_means_of_halves() {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::FileError;
 
-use super::disk::Disk;
+use super::disk::{Disk, patiently};
 
 /// Between the name that something will have and what makes its scratch name unique.
 const SCRATCH: &str = ".tmp-";
@@ -49,6 +49,10 @@ pub(crate) fn make<T>(path: &Path, make: impl Fn(&Path) -> io::Result<T>) -> Res
 /// Writes `bytes` to `path`: a reader, now or after a power failure, finds the old content or
 /// all of this.
 pub(crate) fn write(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    patiently(disk, || write_once(disk, path, bytes))
+}
+
+fn write_once(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let (mut file, scratch) = make(path, |scratch| disk.create(scratch))?;
     let written = disk.write(&mut file, bytes).and_then(|()| disk.sync(&file));
     drop::<File>(file);
@@ -66,8 +70,8 @@ pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Removes what dead processes left in `folder` under scratch names for which `ours` holds. Only for whoever
-/// has the run's lock: the scratch of a living process looks the same.
+/// Removes what dead processes left in `folder` under scratch names for which `ours` holds. Only the process
+/// that holds the run's lock may call it: scratch files of a living process look the same.
 pub(crate) fn sweep(disk: &dyn Disk, folder: &Path, ours: impl Fn(&str) -> bool) -> Result<(), FileError> {
     for (name, path) in names(folder)? {
         if !stands_for(&name).is_some_and(&ours) {

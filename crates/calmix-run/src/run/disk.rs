@@ -4,6 +4,13 @@ use std::fmt::Debug;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use calmix_core::transient::BackOff;
+
+use crate::error::FileError;
 
 /// What a run does to a disk. Reading is not here: what is read is checked, wherever it comes from.
 ///
@@ -45,7 +52,7 @@ pub trait Disk: Debug + Send + Sync {
     /// Returns when the bytes of a file are on the disk.
     ///
     /// # Errors
-    /// As [`File::sync_all`]. Afterwards nobody knows what the disk holds, and asking again does not help: the
+    /// As [`File::sync_all`]. After an error the content of the disk is unknown, and a second call does not help: the
     /// system may have dropped the bytes and forgotten that it did. The file has to be written anew.
     fn sync(&self, file: &File) -> io::Result<()> {
         file.sync_all()
@@ -83,6 +90,12 @@ pub trait Disk: Debug + Send + Sync {
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
         fs::remove_dir_all(path)
     }
+
+    /// Waits before something that failed with `error` is tried again; `back_off` knows for how long it has been tried.
+    fn wait(&self, wait: Duration, error: &FileError, back_off: &BackOff) {
+        let _ = (error, back_off);
+        thread::sleep(wait);
+    }
 }
 
 /// The disk as the system offers it.
@@ -90,3 +103,40 @@ pub trait Disk: Debug + Send + Sync {
 pub struct RealDisk;
 
 impl Disk for RealDisk {}
+
+/// The disk as the system offers it, which says so when it does not answer.
+#[derive(Clone)]
+pub struct WarningDisk(pub Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Disk for WarningDisk {
+    fn wait(&self, wait: Duration, error: &FileError, back_off: &BackOff) {
+        if back_off.is_worth_telling(wait) {
+            let longest = BackOff::LONGEST.as_secs();
+            (self.0)(&format!("{error}; waiting for the storage, up to {longest} s"));
+        }
+        thread::sleep(wait);
+    }
+}
+
+impl Debug for WarningDisk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WarningDisk")
+    }
+}
+
+/// Does something to a disk, again and again while it fails for a reason that passes by itself: a filer that restarts
+/// is away for a minute. What is done has to be the same when it is done twice.
+pub(crate) fn patiently<T>(
+    disk: &dyn Disk,
+    mut action: impl FnMut() -> Result<T, FileError>,
+) -> Result<T, FileError> {
+    let mut back_off = BackOff::default();
+    loop {
+        let error = match action() {
+            Err(error) if error.is_transient() => error,
+            outcome => return outcome,
+        };
+        let Some(wait) = back_off.next() else { return Err(error) };
+        disk.wait(wait, &error, &back_off);
+    }
+}

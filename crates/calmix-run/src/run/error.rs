@@ -1,6 +1,9 @@
 //! Why a run cannot be begun or continued.
 
+use std::io;
 use std::path::PathBuf;
+
+use calmix_core::shown::shown;
 
 use crate::error::FileError;
 
@@ -12,13 +15,13 @@ pub enum RunError {
     #[error(transparent)]
     File(#[from] FileError),
     /// There is a run here already.
-    #[error("{}: there is a run here already; resume it, or name another folder", .path.display())]
+    #[error("{}: there is a run here already; resume it, or name another folder", shown(.path.display()))]
     Exists {
         /// The folder.
         path: PathBuf,
     },
     /// There is something else here.
-    #[error("{}: not empty, it has {found} in it; name a folder that is empty or does not exist yet", .path.display())]
+    #[error("{}: not empty, it has {} in it; name a folder that is empty or does not exist yet", shown(.path.display()), shown(.found))]
     NotEmpty {
         /// The folder.
         path: PathBuf,
@@ -26,13 +29,25 @@ pub enum RunError {
         found: String,
     },
     /// There is no run here.
-    #[error("{}: there is no run here; check the name, or begin one", .path.display())]
+    #[error("{}: there is no run here; check the name, or begin one", shown(.path.display()))]
     NoRun {
         /// The folder.
         path: PathBuf,
     },
+    /// The file system has no locks.
+    #[error(
+        "{}: this file system offers no locks ({source}), so calmix cannot make sure that one process alone writes the \
+         run; put the run folder on another one, or have this one mounted with locks (`-o flock` for Lustre, without \
+         `nolock` for NFS)", shown(.path.display())
+    )]
+    NoLocks {
+        /// The lock.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Another process has the run.
-    #[error("{}: {holder} has this run; wait until it ends, or stop it", .path.display())]
+    #[error("{}: {holder} has this run; wait until it ends, or stop it", shown(.path.display()))]
     Locked {
         /// The lock.
         path: PathBuf,

@@ -1,9 +1,9 @@
 //! The file of events: lines are added, and a resumed run continues it byte for byte.
 //!
-//! A checkpoint keeps a [`Mark`]: how long the file was and the hash of what was in it. Resuming cuts the file
+//! A checkpoint contains a [`Mark`]: how long the file was and the hash of what was in it. Resuming cuts the file
 //! there, which removes the lines of steps that will be run again and a line torn by a kill, so that the file of
 //! a run that was interrupted is the file of one that was not. If the bytes before the mark are not the ones the
-//! checkpoint knew, somebody else changed the file, and nothing is cut.
+//! checkpoint recorded, another program changed the file, and the run refuses to cut it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{FileError, FileProblem};
+use crate::safe_open::open_to_write;
 use serde::{Deserialize, Serialize};
 
 use super::atomic::parent;
-use super::disk::Disk;
+use super::disk::{Disk, patiently};
 use super::lock::Lock;
 
 /// A place in the file of events, and what is before it.
@@ -42,6 +43,10 @@ pub struct Journal {
     length: u64,
     content: blake3::Hasher,
     torn: bool,
+    /// Lines that may not be on the disk yet: if it fails to synchronise, they are written anew.
+    unsynced: Vec<u8>,
+    /// Whether the disk may have lost them.
+    lost: bool,
     disk: Arc<dyn Disk>,
     _lock: Arc<Lock>,
 }
@@ -54,13 +59,13 @@ impl Journal {
         lock: Arc<Lock>,
     ) -> Result<Self, FileError> {
         // Not in append mode, in which some systems refuse to cut a file.
-        let mut options = File::options();
-        let opened = options.read(true).write(true).create(true).truncate(false).open(&path);
-        let file = opened.map_err(|error| FileError::new(&path, error))?;
+        let file = open_to_write(&path)?;
         let content = read(&path, &file, mark)?;
         // A checkpoint relies on the file, so its name must be as durable as its bytes.
         disk.sync_folder(parent(&path)).map_err(|error| FileError::new(parent(&path), error))?;
-        let mut journal = Self { path, file, length: mark.length, content, torn: true, disk, _lock: lock };
+        let (unsynced, length) = (Vec::new(), mark.length);
+        let mut journal =
+            Self { path, file, length, content, torn: true, unsynced, lost: false, disk, _lock: lock };
         journal.mend()?;
         Ok(journal)
     }
@@ -74,17 +79,24 @@ impl Journal {
             let problem = FileProblem::Content("a line with an end of line in it".into());
             return Err(FileError::new(&self.path, problem).at(format!("byte {}", self.length)));
         }
-        self.mend()?;
         let bytes = [line.as_bytes(), b"\n"].concat();
+        let disk = Arc::clone(&self.disk);
+        patiently(&*disk, || self.append_once(&bytes))?;
+        self.length += bytes.len() as u64;
+        self.content.update(&bytes);
+        self.unsynced.extend(bytes);
+        Ok(())
+    }
+
+    fn append_once(&mut self, bytes: &[u8]) -> Result<(), FileError> {
+        self.mend()?;
         self.torn = true;
-        self.disk.write(&mut self.file, &bytes).map_err(|error| {
+        self.disk.write(&mut self.file, bytes).map_err(|error| {
             // If this fails too, the next line tries it again before it writes.
             let _ = self.mend();
             FileError::new(&self.path, error).hint("is the disk full?")
         })?;
         self.torn = false;
-        self.length += bytes.len() as u64;
-        self.content.update(&bytes);
         Ok(())
     }
 
@@ -93,9 +105,28 @@ impl Journal {
     /// # Errors
     /// If the disk does not take it.
     pub fn mark(&mut self) -> Result<Mark, FileError> {
-        self.mend()?;
-        self.disk.sync(&self.file).map_err(|error| FileError::new(&self.path, error))?;
+        let disk = Arc::clone(&self.disk);
+        patiently(&*disk, || self.sync())?;
+        self.unsynced.clear();
         Ok(Mark { length: self.length, blake3: self.content.finalize().to_hex().to_string() })
+    }
+
+    /// Brings all lines to the disk. If it failed to before, it may have dropped them: they are written once more.
+    fn sync(&mut self) -> Result<(), FileError> {
+        self.mend()?;
+        if self.lost {
+            let first = self.length - self.unsynced.len() as u64;
+            self.torn = true;
+            let written = self.disk.truncate(&self.file, first);
+            let written = written.and_then(|()| self.file.seek(SeekFrom::Start(first)));
+            let written = written.and_then(|_| self.disk.write(&mut self.file, &self.unsynced));
+            written.map_err(|error| FileError::new(&self.path, error))?;
+            self.torn = false;
+        }
+        self.lost = true;
+        self.disk.sync(&self.file).map_err(|error| FileError::new(&self.path, error))?;
+        self.lost = false;
+        Ok(())
     }
 
     /// Removes whatever is behind the last whole line.
@@ -114,7 +145,7 @@ impl Journal {
 fn read(path: &Path, mut file: &File, mark: &Mark) -> Result<blake3::Hasher, FileError> {
     let cannot = |error: io::Error| FileError::new(path, error);
     let changed = |problem: String, place: u64| {
-        let hint = "put back the file as the run left it, or begin a new run";
+        let hint = "put back the file as the run left it, or start a new run";
         FileError::new(path, FileProblem::Changed(problem)).at(format!("byte {place}")).hint(hint)
     };
     let mut content = blake3::Hasher::new();
@@ -126,7 +157,7 @@ fn read(path: &Path, mut file: &File, mark: &Mark) -> Result<blake3::Hasher, Fil
         return Err(changed(problem, found));
     }
     if content.finalize().to_hex().as_str() != mark.blake3 {
-        let problem = "what is before this place is not what the checkpoint knew".to_owned();
+        let problem = "the bytes before this place are not the ones that the checkpoint recorded".to_owned();
         return Err(changed(problem, mark.length));
     }
     Ok(content)

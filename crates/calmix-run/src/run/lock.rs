@@ -1,15 +1,19 @@
 //! One process at a time in a run.
 //!
 //! The lock is the kernel's (`flock`): it ends with the process, however that ends, so there is nothing to
-//! clean up after a kill and no age to guess. The file's text only tells others who holds it. The file stays when
+//! clean up after a kill and no age to guess. The text of the file names the process that holds it, for error messages. The file stays when
 //! the lock is given back, since removing it would let two processes lock two files of one name.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process;
 
+#[cfg(unix)]
+use rustix::io::Errno;
+
 use crate::error::FileError;
+use crate::safe_open::open_to_write;
 
 use super::RunError;
 
@@ -23,18 +27,16 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock in the file `path`, or says at once who has it.
+    /// Takes the lock in the file `path`, or returns at once with the name of its holder.
     pub(crate) fn take(path: &Path) -> Result<Self, RunError> {
         let cannot = |error| FileError::new(path, error);
-        let mut options = File::options();
-        let mut file =
-            options.read(true).write(true).create(true).truncate(false).open(path).map_err(cannot)?;
+        let mut file = open_to_write(path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(RunError::Locked { path: path.to_owned(), holder: holder(file) });
             }
-            Err(TryLockError::Error(error)) => return Err(cannot(error).into()),
+            Err(TryLockError::Error(error)) => return Err(refused(path, error)),
         }
         // In place, against the rule for all other files: renaming a new file here would leave the lock behind.
         file.set_len(0).map_err(cannot)?;
@@ -48,6 +50,21 @@ impl Drop for Lock {
         // Closing the file is not enough: a child between its fork and its exec has it open, too.
         let _ = self.file.unlock();
     }
+}
+
+/// Why a lock that nobody holds cannot be had. There is no fallback: a file that says who writes outlives a killed
+/// process, and on a network file system two processes can both find it missing.
+fn refused(path: &Path, error: io::Error) -> RunError {
+    #[cfg(unix)]
+    if let Some(number) = Errno::from_io_error(&error)
+        && [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOTSUP, Errno::NOSYS].contains(&number)
+    {
+        return RunError::NoLocks { path: path.to_owned(), source: error };
+    }
+    if error.kind() == io::ErrorKind::Unsupported {
+        return RunError::NoLocks { path: path.to_owned(), source: error };
+    }
+    FileError::new(path, error).into()
 }
 
 /// What the holder wrote, if it could be read: it may be about to write it.
@@ -69,6 +86,24 @@ fn host() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_system_without_locks_is_named_with_what_to_do() {
+        let sentence = |number: Errno| {
+            refused(Path::new("run/calmix.lock"), io::Error::from_raw_os_error(number.raw_os_error()))
+                .to_string()
+        };
+        for number in [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOSYS] {
+            let sentence = sentence(number);
+            assert!(
+                sentence.starts_with("run/calmix.lock: this file system offers no locks ("),
+                "{sentence}"
+            );
+            assert!(sentence.contains("; put the run folder on another one"), "{sentence}");
+        }
+        assert!(!sentence(Errno::IO).contains("no locks"));
+    }
 
     #[test]
     fn a_lock_that_was_given_back_is_free_although_a_child_inherited_it() {

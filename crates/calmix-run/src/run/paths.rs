@@ -19,6 +19,8 @@ pub enum RunFile<'a> {
     Split,
     /// The weights of the resulting model.
     Model,
+    /// What the weights are: their hash, network, classes, images.
+    ModelInfo,
     /// The result: which model, its temperature, its figures.
     Result,
     /// What the network said at an evaluation, by a name of lower-case letters, digits, `.`, `-` and `_`.
@@ -42,6 +44,7 @@ impl Paths {
     const SUMMARY: &str = "summary.json";
     const SPLIT: &str = "split.json";
     const MODEL: &str = "model.safetensors";
+    const MODEL_INFO: &str = "model.json";
     const RESULT: &str = "result.json";
     const TIMING: &str = "timing.jsonl";
     const TENSORBOARD: &str = "tensorboard";
@@ -68,6 +71,7 @@ impl Paths {
             RunFile::Summary => self.folder.join(Self::SUMMARY),
             RunFile::Split => self.folder.join(Self::SPLIT),
             RunFile::Model => self.folder.join(Self::MODEL),
+            RunFile::ModelInfo => self.folder.join(Self::MODEL_INFO),
             RunFile::Result => self.folder.join(Self::RESULT),
             RunFile::Predictions(name) if is_plain(name) => self.predictions().join(name),
             RunFile::Predictions(name) => {
@@ -118,8 +122,17 @@ impl Paths {
 
     /// Whether a file of this name is written as a whole into the folder itself.
     pub(super) fn is_own(name: &str) -> bool {
-        [Self::MARKER, Self::RECIPE, Self::ENVIRONMENT, Self::SUMMARY, Self::SPLIT, Self::MODEL, Self::RESULT]
-            .contains(&name)
+        [
+            Self::MARKER,
+            Self::RECIPE,
+            Self::ENVIRONMENT,
+            Self::SUMMARY,
+            Self::SPLIT,
+            Self::MODEL,
+            Self::MODEL_INFO,
+            Self::RESULT,
+        ]
+        .contains(&name)
     }
 }
 

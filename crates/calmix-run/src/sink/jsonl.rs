@@ -32,7 +32,7 @@ pub struct JsonLines<E, T> {
 }
 
 impl<E: Write, T: Write> JsonLines<E, T> {
-    /// Appends to `events.jsonl` and `timing.jsonl`, which somebody else opened.
+    /// Appends to `events.jsonl` and `timing.jsonl`, which the caller opened.
     pub fn new(events: E, timing: T) -> Self {
         Self { events, timing }
     }

@@ -1,4 +1,4 @@
-//! What a person wants to see while a run goes on.
+//! The progress of a run, for the person who waits for it.
 //!
 //! On a terminal one line is drawn over and over: a bar, the rate, the time left and the figures that matter; where it
 //! is narrow, what matters less is left out.
@@ -13,10 +13,12 @@ pub mod phrase;
 
 use std::io::{self, Write};
 
+use calmix_core::shown::shown_lines;
+
 use super::{Sink, SinkError, at};
 use crate::events::{EvalModel, EvalSet, Evaluation, Event, Finished, Note, Pace, Step};
 use line::{Segment, Worth, fitted, whole};
-use phrase::{grouped, measured, percent, rough_time};
+use phrase::{grouped, measured, over_or_under, percent, pseudo_in_words, rough_time};
 
 const WHAT: &str = "the terminal";
 /// Back to the first column, and clear what stands there.
@@ -26,7 +28,7 @@ const PLAIN: &str = "\x1b[0m";
 
 /// Where the lines go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum ProgressStyle {
     /// A terminal this many columns wide: one line, drawn again at every interval.
     Terminal {
         /// Its width, which no line exceeds.
@@ -42,7 +44,7 @@ pub enum Look {
 #[derive(Debug)]
 pub struct Progress<W> {
     to: W,
-    look: Look,
+    style: ProgressStyle,
     last_step: u64,
     step: Option<Step>,
     /// The latest figures of the EMA model, of validation where there is one.
@@ -53,8 +55,8 @@ pub struct Progress<W> {
 
 impl<W: Write> Progress<W> {
     /// Shows a run that ends after `last_step` updates.
-    pub fn new(to: W, look: Look, last_step: u64) -> Self {
-        Self { to, look, last_step, step: None, figures: None, drawn: false }
+    pub fn new(to: W, style: ProgressStyle, last_step: u64) -> Self {
+        Self { to, style, last_step, step: None, figures: None, drawn: false }
     }
 
     /// A line that stays.
@@ -105,11 +107,12 @@ impl<W: Write> Progress<W> {
     }
 
     fn note(&mut self, note: &Note) -> io::Result<()> {
-        let (start, end) = match self.look {
-            Look::Terminal { colour: true, .. } => (YELLOW, PLAIN),
-            Look::Terminal { .. } | Look::Plain => ("", ""),
+        let (start, end) = match self.style {
+            ProgressStyle::Terminal { colour: true, .. } => (YELLOW, PLAIN),
+            ProgressStyle::Terminal { .. } | ProgressStyle::Plain => ("", ""),
         };
         let Note { step, text, hint } = note;
+        let (text, hint) = (shown_lines(text), shown_lines(hint));
         self.line(&format!("{start}warning at step {}: {text}{end}; {hint}", grouped(*step)))
     }
 
@@ -119,15 +122,17 @@ impl<W: Write> Progress<W> {
         let scaled = of.scaled.as_ref().map(|scaled| {
             let limits = scaled.intervals.as_ref().map(|intervals| intervals.ece_15);
             let ece = measured(scaled.figures.ece_15, limits);
-            format!("; at temperature {:.2}: ECE {ece}", scaled.temperature.value())
+            let gap = over_or_under(scaled.figures.confidence_gap);
+            format!("; at temperature {:.2}: ECE {ece}, {gap}", scaled.temperature.value())
         });
         self.line(&format!(
-            "{} ({}) after {} steps: error {}  ECE {}{}",
+            "{} ({}) after {} steps: error {}  ECE with 15 bins {}, {}{}",
             of.split.name(),
             of.model.name(),
             grouped(of.step),
             measured(of.figures.error, Some(intervals.error)),
             measured(of.figures.ece_15, Some(intervals.ece_15)),
+            over_or_under(of.figures.confidence_gap),
             scaled.unwrap_or_default(),
         ))
     }
@@ -138,12 +143,16 @@ impl<W: Write> Progress<W> {
             let figures = &selected.figures;
             let mark = if selected.chosen_on_test { ", chosen on the test split" } else { "" };
             self.line(&format!(
-                "  {:<15}  {} error {}  ECE {}{mark}",
+                "  {:<15}  {} error {}  ECE with 15 bins {}, {}{mark}",
                 rule.name(),
                 selected.on.name(),
                 percent(figures.error),
-                percent(figures.ece_15)
+                percent(figures.ece_15),
+                over_or_under(figures.confidence_gap)
             ))?;
+        }
+        if let Some(pseudo) = &finished.pseudo {
+            self.line(&pseudo_in_words(pseudo))?;
         }
         Ok(())
     }
@@ -153,7 +162,7 @@ impl<W: Write> Sink for Progress<W> {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         let written = match event {
             Event::Step(step) => {
-                self.step = Some(step.clone());
+                self.step = Some(Step::clone(step));
                 Ok(())
             }
             Event::Evaluation(evaluation) => {
@@ -167,9 +176,9 @@ impl<W: Write> Sink for Progress<W> {
     }
 
     fn pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
-        let written = match self.look {
-            Look::Terminal { columns, .. } => self.draw(pace, columns),
-            Look::Plain => self.line(&whole(&self.status(pace))),
+        let written = match self.style {
+            ProgressStyle::Terminal { columns, .. } => self.draw(pace, columns),
+            ProgressStyle::Plain => self.line(&whole(&self.status(pace))),
         };
         at(WHAT, written)
     }

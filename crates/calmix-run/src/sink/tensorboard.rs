@@ -2,13 +2,14 @@
 //!
 //! The format is a stream of framed protocol-buffer messages, of which a scalar needs five fields: they are
 //! written by hand here. Every number of an event becomes a scalar, named by where it stands in the event's JSON,
-//! so that no field can be forgotten:
+//! so that no field can be forgotten; only lists (reliability bins, accuracy by class) stay in the JSON, since a curve
+//! for each of a thousand classes would bury the others:
 //!
 //! | event | tags |
 //! |---|---|
-//! | step | `train/loss/total`, `train/learning_rate`, … |
-//! | evaluation | `test/ema/figures/error`, `test/ema/scaled/temperature`, … |
-//! | finished | `selected/last/figures/error`, … |
+//! | step | `train/loss/total`, `train/learning_rate`, `train/pseudo/ece_15`, `train/impurity_of/hard`, … |
+//! | evaluation | `test/ema/figures/error`, `test/ema/figures/confidence_gap`, `test/ema/scaled/temperature`, … |
+//! | finished | `selected/last/figures/error`, `pseudo/error`, … |
 //! | pace | `pace/images_per_second`, … |
 //!
 //! A number that is not finite has no place in JSON, and none here.
@@ -36,7 +37,7 @@ pub struct TensorBoard<W, C> {
 }
 
 impl<W: Write, C: FnMut() -> Duration> TensorBoard<W, C> {
-    /// Begins a file. `clock` tells the time since 1970, which TensorBoard can show on its axis.
+    /// Begins a file. `clock` returns the time since 1970, which TensorBoard can show on its axis.
     ///
     /// A process that resumes after `resumed_after` updates begins a new file; TensorBoard then drops what
     /// earlier files say about later steps.

@@ -38,6 +38,42 @@ fn every_file_is_synchronised_before_the_rename_and_nothing_is_removed_before_th
     assert_eq!(disk.calls(), CALLS);
 }
 
+/// A filer that is away for a while, from any call on: the save waits and succeeds, and what it wrote is right. What is
+/// left to do behind the last rename is not worth waiting for.
+#[test]
+fn a_disk_that_is_away_for_a_while_is_waited_for() {
+    let (_temp, folder, base) = base();
+    for (at, calls) in (0..=LAST).flat_map(|at| [(at, 1), (at, 7)]) {
+        copy(&base, &folder);
+        let disk =
+            Arc::new(FaultyDisk::new(Fault::Once(ErrorKind::StaleNetworkFileHandle), at).until(at + calls));
+        let run = Run::open_on(&folder, disk.clone()).unwrap();
+        save(&mut run.checkpoints(2), 30).unwrap_or_else(|error| panic!("{error}, at call {at}"));
+        assert_eq!(found(&folder).checkpoint.step(), 30, "{} at call {at}", disk.struck());
+        assert!(scratches(&folder) <= 1, "at call {at}");
+        run.write(RunFile::Recipe, b"seed = 1\n").unwrap();
+    }
+}
+
+/// After a failed synchronisation the system may have dropped the lines: they are written again.
+#[test]
+fn lines_that_could_not_be_synchronised_are_written_anew() {
+    let (_temp, folder) = run_with(&[]);
+    let lines = |calls: &[&'static str]| calls.iter().filter(|call| **call == "write").count();
+    // Cut at the start, two lines, and the synchronisation, which fails.
+    let disk = Arc::new(FaultyDisk::new(Fault::Once(ErrorKind::TimedOut), 4));
+    let run = Run::open_on(&folder, disk.clone()).unwrap();
+    let mut journal = run.journal(&Mark::start()).unwrap();
+    journal.append("{}").unwrap();
+    journal.append("[]").unwrap();
+    let mark = journal.mark().unwrap();
+    assert_eq!(disk.struck(), "sync");
+    assert_eq!((lines(&disk.calls()), disk.calls().last()), (3, Some(&"sync")), "{:?}", disk.calls());
+    journal.append("1").unwrap();
+    assert_eq!(fs::read_to_string(folder.join("events.jsonl")).unwrap(), "{}\n[]\n1\n");
+    assert_eq!(mark.length, 6);
+}
+
 /// D1, D2 and K2 of the table of faults.
 #[test]
 fn whatever_call_fails_the_last_checkpoint_is_whole() {

@@ -4,6 +4,10 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use calmix_core::transient::BackOff;
+use calmix_run::error::FileError;
 
 use calmix_run::run::{Disk, RealDisk};
 
@@ -112,6 +116,9 @@ impl Disk for FaultyDisk {
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.call("remove file", || RealDisk.remove_file(path), || {})
     }
+
+    /// Time is not what is tested: whoever would wait tries again at once.
+    fn wait(&self, _: Duration, _: &FileError, _: &BackOff) {}
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
         // Half of it: a file is gone, the others are there.

@@ -67,8 +67,8 @@ fn single_precision_comes_back_to_the_bit() {
     for _ in 0..20_000 {
         let bits = stream.next_u32();
         let total = f32::from_bits(bits);
-        let loss = Loss { total, labelled: 0.0, unlabelled: None, mix: None };
-        let line = Event::Step(Step::new(1, loss)).to_line().unwrap();
+        let loss = Loss { total, ..Loss::default() };
+        let line = Event::Step(Box::new(Step::new(1, loss))).to_line().unwrap();
         let Event::Step(back) = Event::from_line(&line).unwrap() else { panic!("{line}") };
         assert!(
             back.loss.total.to_bits() == bits || !total.is_finite() && back.loss.total.is_nan(),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use calmix_core::rng::{Domain, Seed};
 use calmix_run::evaluate::{FittedOn, Predictions, Resampling, Scaling, Selection, evaluate, select};
-use calmix_run::events::{EasyHard, EvalModel, EvalSet, Event, Finished, Loss, Margins, Note, Pace, Step};
+use calmix_run::events::{
+    EasyHard, EvalModel, EvalSet, Event, Finished, ImpurityOf, Loss, Margins, Note, Pace, PseudoFigures, Step,
+};
 
 /// Logits of 60 samples and 7 classes, right more often than not.
 pub(crate) fn predictions(step: u64, split: EvalSet, model: EvalModel) -> Predictions {
@@ -26,6 +28,16 @@ pub(crate) fn predictions(step: u64, split: EvalSet, model: EvalModel) -> Predic
     }
 }
 
+fn pseudo(error: f64) -> PseudoFigures {
+    PseudoFigures {
+        samples: 448,
+        error,
+        mean_confidence: 0.875,
+        confidence_gap: error - 0.125,
+        ece_15: error,
+    }
+}
+
 pub(crate) fn step(step: u64) -> Step {
     let mut stream = Seed(1).stream(Domain::Lambda, step, 0);
     let mut number = || stream.uniform();
@@ -39,6 +51,9 @@ pub(crate) fn step(step: u64) -> Step {
         margin: Some(Margins { labelled: half(number()), unlabelled: half(number()) }),
         mixes: late.then_some(step),
         skipped: (step == 7).then_some(2),
+        overflows: (step == 8).then_some(1),
+        impurity_of: late.then_some(ImpurityOf { easy: Some(0.1), hard: None, mixtures: Some(0.3) }),
+        pseudo: late.then(|| pseudo(1.0 / step as f64)),
         ..Step::new(
             step,
             Loss {
@@ -47,6 +62,7 @@ pub(crate) fn step(step: u64) -> Step {
                 // A loss that is not finite.
                 unlabelled: Some(if step == 6 { f32::INFINITY } else { number() as f32 }),
                 mix: late.then(|| number() as f32),
+                further: [("fairness".to_owned(), -0.5)].into(),
             },
         )
     }
@@ -57,7 +73,7 @@ pub(crate) fn events() -> Vec<Event> {
     let mut events = Vec::new();
     let mut history = Vec::new();
     for at in 1..=10 {
-        events.push(Event::Step(step(at)));
+        events.push(Event::Step(Box::new(step(at))));
         if at == 3 {
             let (text, hint) = ("so \"it\" is".to_owned(), "do this\nthen that".to_owned());
             events.push(Event::Note(Note { step: at, text, hint }));
@@ -86,7 +102,7 @@ pub(crate) fn events() -> Vec<Event> {
     let selected: BTreeMap<_, _> =
         rules.into_iter().filter_map(|rule| Some((rule, select(rule, 20, &history)?))).collect();
     assert_eq!(selected.len(), 3);
-    events.push(Event::Finished(Finished { step: 10, selected }));
+    events.push(Event::Finished(Finished { step: 10, selected, pseudo: Some(pseudo(0.25)) }));
     events
 }
 

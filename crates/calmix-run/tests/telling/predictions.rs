@@ -1,12 +1,78 @@
 //! Every number can be rebuilt from the file of predictions.
 
+use std::path::Path;
+use std::process::Command;
+
 use calmix_core::calibration::temperature::Temperature;
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use calmix_run::evaluate::{Figures, FittedOn, Predictions, Resampling, Scaling, evaluate};
 use calmix_run::events::{EvalModel, EvalSet, Event};
+use serde_json::Value;
 
 use crate::made;
+use crate::tensorboard::python;
+
+/// Mean confidence, its gap, ECE, reliability bins and accuracy by class, by NumPy from the files of predictions.
+#[test]
+fn numpy_finds_the_same_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/telling/figures.py");
+    let mut command = Command::new(python());
+    command.arg(script);
+    let mut expected = Vec::new();
+    for step in 0..40 {
+        let mut said = made::predictions(step, EvalSet::Test, EvalModel::Ema);
+        if step % 4 == 0 {
+            // A class that no sample has.
+            said.labels.iter_mut().filter(|label| **label == 3).for_each(|label| *label = 5);
+        }
+        let temperature = 0.5 + 0.1 * step as f64;
+        let scaling = Scaling {
+            temperature: temperature.try_into().unwrap(),
+            fitted_on: FittedOn::HeldOut,
+            samples: 60,
+        };
+        let seen = evaluate(&said, Some(&scaling), None).unwrap();
+        let path = folder.path().join(step.to_string());
+        std::fs::write(&path, said.to_bytes().unwrap()).unwrap();
+        let scaled = seen.scaled.unwrap();
+        for (temperature, figures, bins) in
+            [(1.0, seen.figures, seen.bins), (temperature, scaled.figures, scaled.bins)]
+        {
+            command.arg(&path).arg(temperature.to_string());
+            expected.push((figures, bins, seen.class_accuracy.clone()));
+        }
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let found: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found.len(), expected.len());
+    // Softmax in f64 on both sides, of logits below 10: a relative error of a few units of 2⁻⁵³, and sums of 60 numbers.
+    let close = |found: &Value, wanted: f64| {
+        let found = found.as_f64().unwrap();
+        assert!((found - wanted).abs() < 1e-13, "{found} {wanted}");
+    };
+    for (found, (figures, bins, class_accuracy)) in found.iter().zip(expected) {
+        close(&found["error"], figures.error);
+        close(&found["mean_confidence"], figures.mean_confidence);
+        close(&found["confidence_gap"], figures.confidence_gap);
+        close(&found["ece_15"], figures.ece_15);
+        assert_eq!((bins.len(), class_accuracy.len()), (15, 7));
+        for (found, bin) in found["bins"].as_array().unwrap().iter().zip(bins) {
+            assert_eq!(found[2], bin.count);
+            for (at, wanted) in [(0, bin.lower), (1, bin.upper), (3, bin.confidence), (4, bin.accuracy)] {
+                close(&found[at], wanted);
+            }
+        }
+        for (found, wanted) in found["class_accuracy"].as_array().unwrap().iter().zip(class_accuracy) {
+            assert_eq!(found.is_null(), wanted.is_none());
+            if let Some(wanted) = wanted {
+                close(found, wanted);
+            }
+        }
+    }
+}
 
 #[test]
 fn the_file_rebuilds_every_figure_of_the_event() {

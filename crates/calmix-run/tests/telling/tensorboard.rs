@@ -16,7 +16,7 @@ use crate::made;
 type Scalars = BTreeMap<String, Vec<(u64, f32)>>;
 
 /// The interpreter of an environment with TensorBoard: `$CALMIX_TENSORBOARD_PYTHON`, or the one in the cache.
-fn python() -> PathBuf {
+pub(crate) fn python() -> PathBuf {
     if let Some(named) = std::env::var_os("CALMIX_TENSORBOARD_PYTHON") {
         return named.into();
     }
@@ -53,7 +53,8 @@ fn in_lines(events: &[Event]) -> Scalars {
             into.entry(path.to_owned()).or_default().push((step, number as f32));
         }
         for (part, value) in value.as_object().into_iter().flatten() {
-            collect(&format!("{path}/{part}"), value, step, into);
+            let below = if path.is_empty() { part.clone() } else { format!("{path}/{part}") };
+            collect(&below, value, step, into);
         }
     }
     let mut scalars = Scalars::new();
@@ -64,10 +65,7 @@ fn in_lines(events: &[Event]) -> Scalars {
         let prefix = match text("event").as_str() {
             "step" => "train".to_owned(),
             "evaluation" => format!("{}/{}", text("split"), text("model")),
-            "finished" => {
-                line = line["selected"].take();
-                "selected".to_owned()
-            }
+            "finished" => String::new(),
             _ => continue,
         };
         collect(&prefix, &line, step, &mut scalars);

@@ -10,7 +10,7 @@ use super::Recipe;
 use super::field::{Field, Shape};
 use super::nearest::nearest_key;
 use super::origin::{Origin, Place};
-use super::problem::{Problem, What};
+use super::problem::{LISTED, Problem, What};
 use super::value::{find, read};
 
 /// A key, its value and where that came from.
@@ -33,7 +33,9 @@ pub(super) struct Layer {
 impl Layer {
     /// The settings of a TOML text.
     pub(super) fn text(place: &Place, text: &str) -> Self {
-        let line_of = |byte: usize| 1 + text.bytes().take(byte).filter(|&byte| byte == b'\n').count();
+        let ends: Vec<usize> =
+            text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
+        let line_of = |byte: usize| 1 + ends.partition_point(|&end| end < byte);
         let origin = |line| Origin::Text { place: place.clone(), line };
         let read = DeTable::parse(text).and_then(|lines| Ok((text.parse::<Table>()?, lines)));
         let (mut table, spans) = match read {
@@ -133,7 +135,9 @@ impl Layer {
     }
 
     fn no_key(&mut self, path: &str, origin: Origin) {
-        let nearest = nearest_key(path, Recipe::fields());
+        // For those that are listed: a hostile file has thousands, and each takes its time.
+        let is_listed = self.problems.len() < LISTED;
+        let nearest = is_listed.then(|| nearest_key(path, Recipe::fields())).flatten();
         self.problem(path, origin, What::NoKey { nearest });
     }
 

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use calmix_engine::device::Device;
 use calmix_engine::precision::Precision;
+use calmix_run::read::LONGEST_RECIPE;
 use toml::Value;
 
 use super::builtin::{self, builtin};
@@ -57,7 +59,7 @@ impl Layers {
     /// Adds a file.
     #[must_use]
     pub fn file(mut self, path: &Path) -> Self {
-        match fs::read_to_string(path) {
+        match read(path) {
             Ok(text) => self.text(path, &text),
             Err(error) => {
                 let origin = Origin::Text { place: Place::File(path.to_owned()), line: None };
@@ -256,6 +258,16 @@ impl Resolved {
         }
         if problems.is_empty() { Ok(()) } else { Err(RecipeError { problems }) }
     }
+}
+
+/// Reads a file of the user's, which may be a link or a pipe.
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(LONGEST_RECIPE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LONGEST_RECIPE {
+        return Err(io::Error::other(format!("longer than {LONGEST_RECIPE} bytes")));
+    }
+    Ok(text)
 }
 
 /// What the checks before should have caught.

@@ -15,8 +15,8 @@ section! {
         free workers: u32 = 0, from(0.0).to(4096.0);
         /// How many batches may be in the making or waiting.
         free prefetch: u32 = 2, SOME.to(1024.0);
-        /// Seconds without any progress after which the run gives up.
-        free patience: u32 = 60, SOME.to(86_400.0);
+        /// Seconds without any progress after which the run gives up; reads that fail are repeated for 90.
+        free patience: u32 = 120, SOME.to(86_400.0);
         /// Megabytes of decoded pictures to keep in memory, shared among the processes of a machine; 0 for none.
         free memory: u64 = 1024;
         /// What becomes of a corrupt sample.

@@ -14,8 +14,13 @@ section! {
         free batch: u32 = 256, SOME.to(65_536.0);
         /// Resamples for confidence intervals; 0 for none.
         free bootstrap: u32 = 1000, from(0.0).to(1_000_000.0);
+        /// How many of the last evaluations keep their predictions; those of the result always stay. 0 for all.
+        free keep_predictions: u32 = 20, from(0.0);
         /// Whether the network itself is judged as well as its average.
         fixed online: bool = false;
+        /// Whether the network labels all unlabelled samples once more at the end, where their classes are known, to count the
+        /// wrong ones.
+        free pseudo_labels: bool = true;
     }
 }
 

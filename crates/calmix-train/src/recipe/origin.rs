@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use calmix_core::shown::shown;
+
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
@@ -69,7 +71,7 @@ impl fmt::Display for Place {
             Self::Recipe(name) => write!(f, "recipe {name}"),
             Self::Preset(name) => write!(f, "preset {name}"),
             Self::Family(name) => write!(f, "augmentation {name}"),
-            Self::File(path) => path.display().fmt(f),
+            Self::File(path) => shown(path.display()).fmt(f),
         }
     }
 }

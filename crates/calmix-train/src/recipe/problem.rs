@@ -2,7 +2,12 @@
 
 use std::fmt;
 
+use calmix_core::shown::shown;
+
 use super::origin::Origin;
+
+/// Problems that are listed; a recipe with more has no typing error but is something else.
+pub(super) const LISTED: usize = 50;
 
 /// Everything that is wrong with a recipe.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +84,7 @@ pub struct Warning {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, origin, what } = self;
+        let path = shown(path);
         if *origin != Origin::Default {
             write!(f, "{origin}: ")?;
         }
@@ -90,10 +96,10 @@ impl fmt::Display for Problem {
             What::NoRecipe { hint } => write!(f, "there is no recipe `{path}`; {hint}"),
             What::Section => write!(f, "`{path}` is a section; set one of its keys instead"),
             What::Expected { value, expected, nearest } => {
-                write!(f, "{path} = {value}: expected {expected}")?;
+                write!(f, "{path} = {}: expected {expected}", shown(value))?;
                 nearest.as_ref().map_or(Ok(()), |nearest| write!(f, "; did you mean {nearest}?"))
             }
-            What::Rule { value, rule } => write!(f, "{path} = {value}: {rule}"),
+            What::Rule { value, rule } => write!(f, "{path} = {}: {rule}", shown(value)),
             What::Missing { hint } => write!(f, "{path} is not set; {hint}"),
             What::Unreadable(why) => f.write_str(why),
         }
@@ -103,7 +109,7 @@ impl fmt::Display for Problem {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, value, origin, why } = self;
-        write!(f, "{path} = {value} ({origin}) {why}")
+        write!(f, "{path} = {} ({origin}) {why}", shown(value))
     }
 }
 
@@ -111,6 +117,9 @@ impl fmt::Display for RecipeError {
     /// One problem a line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, problem) in self.problems.iter().enumerate() {
+            if n == LISTED {
+                return write!(f, "\nand {} more", self.problems.len() - LISTED);
+            }
             if n > 0 {
                 f.write_str("\n")?;
             }

@@ -20,6 +20,9 @@ section! {
         /// What the running statistics of batch normalisation take of each batch; 0 for the network's own share, 0.001
         /// for wide residual networks and 0.1 for `resnet-50`.
         fixed norm_momentum: f64 = 0.0, from(0.0).to(1.0);
+        /// What batch normalisation adds to the variance of a channel; 0 for the network's own number, 0.001 for wide
+        /// residual networks (Google's) and 0.00001 for `resnet-50`. The blocks of USB's wide residual networks have 0.00001.
+        fixed norm_eps: f64 = 0.0, from(0.0).to(1.0);
     }
 }
 

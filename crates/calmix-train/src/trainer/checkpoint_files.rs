@@ -1,8 +1,8 @@
-//! Everything that decides how a run goes on, as the files of a checkpoint.
+//! Everything that decides how a run continues, as the files of a checkpoint.
 //!
 //! | file | what |
 //! |---|---|
-//! | `live.safetensors`, `ema.safetensors`, `momentum.safetensors` | the engine's, as it hands them over |
+//! | `live.safetensors`, `ema.safetensors`, `momentum.safetensors` | weights, their average, momentum, as the engine encodes them |
 //! | `labelled.safetensors` | margins of the labelled samples |
 //! | `samples-0.safetensors` and so on | margins and FlexMatch's labels of the unlabelled samples of each shard |
 //! | `state.json` | the method's statistics, counters, the history of evaluations |
@@ -13,14 +13,19 @@ use calmix_core::method::MethodState;
 use calmix_data::loader::Tally;
 use calmix_engine::engine as engine_state;
 use calmix_engine::loss_scale::LossScale;
+use calmix_engine::network::Network;
+use calmix_run::checkpoint::Checkpoint;
+use calmix_run::events::{Evaluation, Finished, Starvation};
+use calmix_run::read;
+use calmix_run::sample_files::{
+    SampleFileError, longest_labelled, longest_shard, read_labelled, read_shard, write_labelled, write_shard,
+};
 use serde::{Deserialize, Serialize};
 
 use super::error::{StateProblem, TrainError};
 use super::layout::{ParallelLayout, local_shards};
+use super::log_window::LogWindow;
 use super::train_loop::TrainState;
-use calmix_run::checkpoint::Checkpoint;
-use calmix_run::events::{Evaluation, Finished, Starvation};
-use calmix_run::sample_files::{SampleFileError, read_labelled, read_shard, write_labelled, write_shard};
 
 const LIVE: &str = "live.safetensors";
 const EMA: &str = "ema.safetensors";
@@ -28,12 +33,16 @@ const MOMENTUM: &str = "momentum.safetensors";
 const LABELLED: &str = "labelled.safetensors";
 const STATE: &str = "state.json";
 const BEST: &str = "best.safetensors";
-pub(super) const RECIPE: &str = "recipe.toml";
+const RECIPE: &str = "recipe.toml";
+
+/// Bytes of the longest `state.json`: the statistics of a million classes, or some thousand evaluations.
+const LONGEST_STATE: u64 = 16 << 20;
 
 /// What a run knows besides its network and its samples.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RunProgress {
     pub(super) starvation: Starvation,
+    pub(super) window: LogWindow,
     pub(super) tally: Tally,
     pub(super) history: Vec<Evaluation>,
     pub(super) best: Option<Best>,
@@ -55,6 +64,7 @@ struct StateFile {
     loss_scale: LossScale,
     non_finite_skips: u32,
     starvation: Starvation,
+    window: LogWindow,
     samples_seen: u64,
     samples_skipped: u64,
     history: Vec<Evaluation>,
@@ -92,7 +102,7 @@ pub(super) fn sample_files(
         .collect()
 }
 
-/// What all processes have alike: one of them keeps it.
+/// The state that is the same on every process: rank 0 saves it.
 pub(super) fn files(
     step: u64,
     train: &TrainState,
@@ -106,6 +116,7 @@ pub(super) fn files(
         loss_scale,
         non_finite_skips: train.skips,
         starvation: progress.starvation.clone(),
+        window: progress.window.clone(),
         samples_seen: progress.tally.seen,
         samples_skipped: progress.tally.skipped,
         history: progress.history.clone(),
@@ -135,24 +146,24 @@ pub(super) fn restore(
     let step = checkpoint.step();
     let bad = |error: SampleFileError| TrainError::State { step, problem: error.into() };
     let state = state(checkpoint)?;
-    train.engine.restore(&engine_state::EngineSnapshot {
-        live: checkpoint.bytes(LIVE)?,
-        ema: checkpoint.bytes(EMA)?,
-        momentum: checkpoint.bytes(MOMENTUM)?,
-        loss_scale: state.loss_scale,
-    })?;
+    let longest = train.engine.longest_weights();
+    train.engine.restore(&engine_weights(checkpoint, longest, state.loss_scale)?)?;
     let fresh = train.labelled.margins.take();
-    train.labelled.margins = read_labelled(&checkpoint.bytes(LABELLED)?, fresh).map_err(bad)?;
+    let labelled = checkpoint.bytes_up_to(LABELLED, longest_labelled(fresh.as_ref()))?;
+    train.labelled.margins = read_labelled(&labelled, fresh).map_err(bad)?;
     for (shard, samples) in layout.local().zip(&mut train.samples.shards) {
         let fresh = std::mem::take(samples);
-        *samples = read_shard(&checkpoint.bytes(&samples_of(shard))?, fresh).map_err(bad)?;
+        let file = checkpoint.bytes_up_to(&samples_of(shard), longest_shard(&fresh))?;
+        *samples = read_shard(&file, fresh).map_err(bad)?;
     }
     train.method = state.method;
     train.skips = state.non_finite_skips;
-    let best =
-        state.best_step.map(|step| Ok::<_, TrainError>(Best { step, weights: checkpoint.bytes(BEST)? }));
+    let best = state.best_step.map(|step| -> Result<_, TrainError> {
+        Ok(Best { step, weights: checkpoint.bytes_up_to(BEST, longest)? })
+    });
     Ok(RunProgress {
         starvation: state.starvation,
+        window: state.window,
         tally: Tally { seen: state.samples_seen, skipped: state.samples_skipped },
         history: state.history,
         best: best.transpose()?,
@@ -165,18 +176,52 @@ pub(super) fn finished(checkpoint: &Checkpoint) -> Result<Option<Finished>, Trai
     Ok(state(checkpoint)?.finished)
 }
 
-/// The weights of a checkpoint: the trained ones, their average.
-pub(super) fn weights(checkpoint: &Checkpoint) -> Result<engine_state::EngineSnapshot, TrainError> {
+/// Refuses a checkpoint whose weights cannot be of this network, before memory is taken for one.
+pub(super) fn check_network(
+    checkpoint: &Checkpoint,
+    settings: &engine_state::Settings,
+) -> Result<(), TrainError> {
+    let network = Network::new(settings.architecture, settings.first_block, settings.classes);
+    let least = 4 * network.layout().len() as u64;
+    match checkpoint.manifest().file(EMA) {
+        Some(file) if file.length < least => Err(TrainError::OtherNetwork {
+            step: checkpoint.step(),
+            bytes: file.length,
+            network: settings.architecture.to_string(),
+            least,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The weights of a checkpoint of a network whose files have at most `longest` bytes: the trained ones, their average.
+pub(super) fn weights(
+    checkpoint: &Checkpoint,
+    longest: u64,
+) -> Result<engine_state::EngineSnapshot, TrainError> {
+    engine_weights(checkpoint, longest, state(checkpoint)?.loss_scale)
+}
+
+fn engine_weights(
+    checkpoint: &Checkpoint,
+    longest: u64,
+    loss_scale: LossScale,
+) -> Result<engine_state::EngineSnapshot, TrainError> {
     Ok(engine_state::EngineSnapshot {
-        live: checkpoint.bytes(LIVE)?,
-        ema: checkpoint.bytes(EMA)?,
-        momentum: checkpoint.bytes(MOMENTUM)?,
-        loss_scale: state(checkpoint)?.loss_scale,
+        live: checkpoint.bytes_up_to(LIVE, longest)?,
+        ema: checkpoint.bytes_up_to(EMA, longest)?,
+        momentum: checkpoint.bytes_up_to(MOMENTUM, longest)?,
+        loss_scale,
     })
+}
+
+/// The recipe of a checkpoint, as text.
+pub(super) fn recipe(checkpoint: &Checkpoint) -> Result<String, TrainError> {
+    Ok(String::from_utf8_lossy(&checkpoint.bytes_up_to(RECIPE, read::LONGEST_RECIPE)?).into_owned())
 }
 
 fn state(checkpoint: &Checkpoint) -> Result<StateFile, TrainError> {
     let step = checkpoint.step();
-    serde_json::from_slice(&checkpoint.bytes(STATE)?)
+    serde_json::from_slice(&checkpoint.bytes_up_to(STATE, LONGEST_STATE)?)
         .map_err(|error| TrainError::State { step, problem: error.into() })
 }

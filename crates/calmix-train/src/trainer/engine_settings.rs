@@ -30,6 +30,7 @@ pub(super) fn settings(recipe: &Recipe, classes: usize) -> Result<Settings, Trai
         },
         ema_decay: recipe.ema.decay,
         norm_momentum: Some(recipe.network.norm_momentum).filter(|&share| share > 0.0),
+        norm_eps: Some(recipe.network.norm_eps).filter(|&eps| eps > 0.0),
         clip: Some(optimiser.clip).filter(|&clip| clip > 0.0),
         step: recipe.train.step,
     })

@@ -1,24 +1,25 @@
-//! Why a run cannot begin, go on or end.
+//! Why a run cannot start, continue or finish.
 
 use std::path::PathBuf;
 
 use calmix_core::calibration::CalibrationError;
 use calmix_core::plan::PlanError;
 use calmix_core::samples::StateError;
+use calmix_core::shown::shown;
 use calmix_data::error::DataError;
 use calmix_data::loader::LoadError;
 use calmix_dist::DistError;
 use calmix_engine::error::EngineError;
-use calmix_run::error::FileError;
-use calmix_run::sample_files::SampleFileError;
-
-use crate::recipe::{Difference, RecipeError};
 use calmix_run::checkpoint::CheckpointError;
+use calmix_run::error::FileError;
 use calmix_run::evaluate::{PredictionsError, TensorsError};
 use calmix_run::run::RunError;
+use calmix_run::sample_files::SampleFileError;
 use calmix_run::sink::SinkError;
 
-/// Why a run stopped, or did not begin. What was kept before stays as it is.
+use crate::recipe::{Difference, RecipeError};
+
+/// Why a run stopped, or did not start. Its checkpoints stay as they are.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
@@ -59,33 +60,46 @@ pub enum TrainError {
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
     /// What a checkpoint says of the state of samples or the method.
-    #[error(
-        "the checkpoint of step {step}: {problem}; it was made by another version, or for another method"
-    )]
+    #[error("the checkpoint of step {step}: {problem}; another version wrote it, or another method did")]
     State {
         /// Its step.
         step: u64,
         /// What is wrong.
         problem: StateProblem,
     },
+    /// Weights of another network.
+    #[error(
+        "the checkpoint of step {step}: its weights have {bytes} bytes, but {network} has {least}; its recipe or its dataset \
+         is not the run's own"
+    )]
+    OtherNetwork {
+        /// Its step.
+        step: u64,
+        /// Bytes of its weights.
+        bytes: u64,
+        /// The network of the recipe.
+        network: String,
+        /// Bytes that its weights have at least.
+        least: u64,
+    },
     /// The run stopped before it wrote its recipe.
-    #[error("{}: this run was stopped before it began; begin it again with its recipe", .path.display())]
+    #[error("{}: this run was stopped before its first step; start it again with its recipe", shown(.path.display()))]
     NotBegun {
         /// Its folder.
         path: PathBuf,
     },
     /// A resumed run would learn something else.
-    #[error("{}: this would be another run: {}; begin a new one for that. {}", .path.display(), listed(.changes), may_change())]
+    #[error("{}: this would be another run: {}; start a new one for that. {}", shown(.path.display()), listed(.changes), may_change())]
     Changed {
         /// The folder of the run.
         path: PathBuf,
         /// Every key that may not change and would.
         changes: Vec<Difference>,
     },
-    /// The dataset is not the one that the run began with.
+    /// The dataset is not the one that the run started with.
     #[error(
-        "{}: the dataset was {before} when the run began and is {now} now; put back the files that it was prepared \
-         from, or begin a new run", .path.display()
+        "{}: the dataset was {before} when the run started and is {now} now; put back the files that it was prepared \
+         from, or start a new run", shown(.path.display())
     )]
     OtherDataset {
         /// The folder of the run.
@@ -97,7 +111,7 @@ pub enum TrainError {
     },
     /// Too many steps were not finite.
     #[error(
-        "step {step}: {problem}; that makes {skips} skipped steps, and train.non_finite_skips allows no more"
+        "step {step}: {problem}; the run has skipped {skips} steps, and train.non_finite_skips allows no more; lower the learning rate, or raise that number"
     )]
     TooManySkips {
         /// The step.
@@ -119,7 +133,7 @@ pub enum TrainError {
         problem: String,
     },
     /// Another process sent a message that this one cannot read.
-    #[error("another process of this run sent an unreadable message{}; do all run the same calmix?", because(.0.as_ref()))]
+    #[error("another process of this run sent an unreadable message{}; start all processes with the same calmix", because(.0.as_ref()))]
     UnreadableMessage(Option<serde_json::Error>),
     /// A process would train another run than process 0.
     #[error(
@@ -153,7 +167,7 @@ pub enum TrainError {
     },
     /// Shards that cannot be shared out.
     #[error(
-        "{processes} processes cannot share {} shards evenly (train.groups = {groups}, train.shards = {shards}); take a number \
+        "{processes} processes cannot share {} shards evenly (train.groups = {groups}, train.shards = {shards}); choose a number \
          of processes that divides it", u64::from(*groups) * u64::from(*shards)
     )]
     Uneven {
@@ -164,6 +178,41 @@ pub enum TrainError {
         /// Shards of a group.
         shards: u32,
     },
+    /// More than there is memory for.
+    #[error(
+        "this run does not fit into memory: the state of {samples} unlabelled samples in {classes} classes takes {} MB, the \
+         network {} MB; with the copies of a checkpoint {} MB, and {} MB are left here. Check the number of classes; learn \
+         from fewer unlabelled samples (labels.unlabelled_from), take a smaller network, or share the samples among more \
+         processes on more machines", state >> 20, network >> 20, needed >> 20, available >> 20
+    )]
+    Memory {
+        /// Unlabelled samples of this process.
+        samples: usize,
+        /// Classes.
+        classes: usize,
+        /// Bytes of their state.
+        state: u64,
+        /// Bytes of the network.
+        network: u64,
+        /// Bytes altogether.
+        needed: u64,
+        /// Bytes that are left.
+        available: u64,
+    },
+    /// The disk has taken nothing for so long that what waits for it is too much.
+    #[error(
+        "{problem}; {} MB of events and predictions wait to be written, and calmix keeps no more: make room and resume \
+         the run from its last checkpoint", bytes >> 20
+    )]
+    Backlog {
+        /// How many bytes.
+        bytes: usize,
+        /// What the disk said last.
+        problem: FileError,
+    },
+    /// An evaluation was abandoned, because the run has to stop.
+    #[error("the evaluation was abandoned because the run has to stop; resume the run to repeat it")]
+    Abandoned,
     /// A recipe that this version cannot run.
     #[error("{0}")]
     Unsupported(String),

@@ -1,15 +1,22 @@
 //! Evaluates a network: its predictions on validation and test, and the figures made of them.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use calmix_core::calibration::{Binning, TopLabel, reliability_bins};
+use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
-use calmix_dist::ProcessGroup;
+use calmix_data::augment::Augment;
+use calmix_data::loader::{EvalBatch, EvalLoader, LoadError, PooledBatch};
 use calmix_engine::engine::{Engine, Weights};
+use calmix_run::evaluate::{ENOUGH, Predictions, Resampling, Scaling, evaluate_unless};
+use calmix_run::events::{EvalModel, EvalSet, Evaluation, PseudoFigures};
 
 use super::error::TrainError;
+use super::eval_stop::EvalStop;
 use super::train_data::TrainData;
 use super::wire::{Decoder, Encoder};
 use crate::recipe::Recipe;
-use calmix_run::evaluate::{ENOUGH, Predictions, Resampling, Scaling, evaluate};
-use calmix_run::events::{EvalModel, EvalSet, Evaluation};
 
 /// What an evaluation found.
 #[derive(Debug, Clone, Default)]
@@ -18,40 +25,59 @@ pub struct EvalOutput {
     pub predictions: Vec<Predictions>,
     /// Their figures, on validation and test.
     pub evaluations: Vec<Evaluation>,
-    /// The temperature that makes its confidence true; only at the end, and where there are labels to fit it on.
+    /// A corrupt sample that was left out, and what is wrong with it; the evaluations have their numbers.
+    pub corrupt: Option<String>,
+    /// The temperature that calibrates its confidence; only at the end, and where there are labels to fit it on.
     pub scaling: Option<Scaling>,
 }
 
-/// How thorough an evaluation is.
+/// What an evaluation computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EvalMode {
-    /// The figures.
-    Quick,
-    /// The figures with their intervals, and a temperature.
+    /// The figures: during training.
+    FiguresOnly,
+    /// The figures with their intervals, and a temperature: of the resulting model.
     Final,
 }
 
+/// Every how many replicates several processes ask each other whether to stop.
+const REPLICATES: u32 = 16;
+
 /// Evaluates a model on validation and test. Processes share the predictions; rank 0 makes the figures.
+///
+/// # Errors
+/// [`TrainError::Abandoned`] where `stop` says so, with all processes alike. Nothing was written then.
 pub(super) fn evaluate_model(
     engine: &Engine,
-    processes: &ProcessGroup,
     recipe: &Recipe,
     data: &TrainData,
     (step, model): (u64, EvalModel),
     mode: EvalMode,
+    stop: EvalStop<'_>,
 ) -> Result<EvalOutput, TrainError> {
-    let predict = |split| predict(engine, processes, recipe, data, split, (step, model));
+    let processes = stop.processes;
+    let mut skipped = Vec::new();
+    let mut predict = |split| {
+        let found = predict(engine, recipe, data, split, (step, model), stop)?;
+        Ok::<_, TrainError>(found.map(|(seen, corrupt)| {
+            skipped.push((split, corrupt));
+            seen
+        }))
+    };
     let mut predictions = Vec::new();
     for split in [EvalSet::Validation, EvalSet::Test] {
         predictions.extend(predict(split)?);
     }
     let seed = Seed(recipe.train.seed);
     let mut output = EvalOutput::default();
+    let how = Resampling { replicates: recipe.evaluate.bootstrap as usize, ..Resampling::default() };
+    let resampling = (mode == EvalMode::Final && how.replicates > 0).then_some((how, seed));
     if mode == EvalMode::Final {
         let held_out = predictions.iter().find(|seen| seen.split == EvalSet::Validation);
         let enough = held_out.is_some_and(|seen| seen.labels.len() >= ENOUGH);
         let labelled = if enough { None } else { predict(EvalSet::Labelled)? };
         if processes.rank() > 0 {
+            resampling.map_or(Ok(()), |_| stop.wait_for_first())?;
             return Ok(output);
         }
         output.scaling = Scaling::fit(held_out, labelled.as_ref(), seed)?;
@@ -60,25 +86,100 @@ pub(super) fn evaluate_model(
     if processes.rank() > 0 {
         return Ok(output);
     }
-    let how = Resampling { replicates: recipe.evaluate.bootstrap as usize, ..Resampling::default() };
-    let resampling = (mode == EvalMode::Final && how.replicates > 0).then_some((how, seed));
+    let (mut replicates, over) = (0_u32, RefCell::new(None));
+    let mut is_over = || {
+        replicates = replicates.wrapping_add(1);
+        if processes.size() == 1 || replicates.is_multiple_of(REPLICATES) {
+            *over.borrow_mut() = stop.check().err();
+        }
+        over.borrow().is_some()
+    };
     for seen in predictions.iter().filter(|seen| seen.split != EvalSet::Labelled) {
-        output.evaluations.push(evaluate(seen, output.scaling.as_ref(), resampling)?);
+        let evaluation = evaluate_unless(seen, output.scaling.as_ref(), resampling, &mut is_over)?;
+        let mut evaluation = evaluation.ok_or_else(|| over.take().unwrap_or(TrainError::Abandoned))?;
+        let corrupt = skipped.iter().find(|(split, _)| *split == seen.split);
+        evaluation.skipped = corrupt.map_or(0, |(_, corrupt)| corrupt.samples);
+        output.evaluations.push(evaluation);
     }
+    output.corrupt = skipped.into_iter().map(|(_, corrupt)| corrupt.first).find(|first| !first.is_empty());
+    resampling.map_or(Ok(()), |_| stop.done())?;
     output.predictions = predictions;
     Ok(output)
 }
 
-/// The predictions of a model on the labelled samples of a split; none where there are none.
+/// How true the labels are that the live network, which makes the pseudo-labels of training, gives to all unlabelled
+/// samples whose class is known. The figures are with rank 0.
+pub(super) fn evaluate_pseudo_labels(
+    engine: &Engine,
+    recipe: &Recipe,
+    data: &TrainData,
+    stop: EvalStop<'_>,
+) -> Result<Option<PseudoFigures>, TrainError> {
+    let processes = stop.processes;
+    let Some((batches, rounds)) = data.judged_samples(recipe, processes)? else { return Ok(None) };
+    let mut batches = batches.warning(Arc::clone(stop.warn));
+    let (mut confidence, mut correct) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let Some(batch) = next_batch(&mut batches, stop)? else { continue };
+        let labels: Option<Vec<u32>> = batch.labels.iter().copied().collect();
+        let Some(labels) = labels.filter(|labels| !labels.is_empty()) else { continue };
+        let logits = engine.predict(&batch.pixels, Weights::Live)?.logits;
+        let logits = Matrix::new(&logits, labels.len(), data.classes.len())
+            .map_err(|_| TrainError::Unsupported("a prediction without a row for each image".to_owned()))?;
+        let said = TopLabel::from_logits(logits, &labels, 1.0)?;
+        confidence.extend_from_slice(said.confidence());
+        correct.extend(said.correct().iter().map(|&correct| u8::from(correct)));
+    }
+    // A process that did not wait for a batch received a request to stop.
+    stop.check()?;
+    if processes.size() > 1 {
+        let mut message = Encoder::default();
+        message.add(&confidence);
+        message.add(&correct);
+        (confidence, correct) = Default::default();
+        for message in processes.gather_bytes(0, message.bytes())? {
+            let mut message = Decoder::new(&message);
+            message.read(&mut confidence)?;
+            message.read(&mut correct)?;
+        }
+    }
+    let said = TopLabel::new(confidence, correct.iter().map(|&correct| correct == 1).collect())?;
+    Ok(PseudoFigures::of(&reliability_bins(&said, Binning::default())))
+}
+
+/// The next batch of an evaluation; none where this process has no further one, or received a request to stop, of which
+/// the others hear at the next check.
+fn next_batch(
+    batches: &mut EvalLoader<Augment>,
+    stop: EvalStop<'_>,
+) -> Result<Option<PooledBatch<EvalBatch>>, TrainError> {
+    stop.check()?;
+    match batches.next_unless(&mut || stop.is_requested()).transpose() {
+        Err(LoadError::Interrupted) => Ok(None),
+        batch => Ok(batch?),
+    }
+}
+
+/// Corrupt samples that were left out.
+#[derive(Default)]
+struct LeftOut {
+    samples: u64,
+    /// What is wrong with the first one; empty if there is none.
+    first: String,
+}
+
+/// The predictions of a model on the labelled samples of a split, and what was left out; none where there are none.
 fn predict(
     engine: &Engine,
-    processes: &ProcessGroup,
     recipe: &Recipe,
     data: &TrainData,
     split: EvalSet,
     (step, model): (u64, EvalModel),
-) -> Result<Option<Predictions>, TrainError> {
-    let Some(batches) = data.samples_of(recipe, split, processes)? else { return Ok(None) };
+    stop: EvalStop<'_>,
+) -> Result<Option<(Predictions, LeftOut)>, TrainError> {
+    let processes = stop.processes;
+    let Some((batches, rounds)) = data.samples_of(recipe, split, processes)? else { return Ok(None) };
+    let mut batches = batches.warning(Arc::clone(stop.warn));
     let which = match model {
         EvalModel::Ema => Weights::Ema,
         EvalModel::Live => Weights::Live,
@@ -86,8 +187,13 @@ fn predict(
     let classes = data.classes.clone();
     let width = classes.len();
     let (mut ids, mut labels, mut logits) = (Vec::new(), Vec::new(), Vec::new());
-    for batch in batches {
-        let batch = batch?;
+    let mut left_out = LeftOut::default();
+    for _ in 0..rounds {
+        let Some(batch) = next_batch(&mut batches, stop)? else { continue };
+        left_out.samples += batch.skipped.len() as u64;
+        if let Some(skipped) = batch.skipped.first().filter(|_| left_out.first.is_empty()) {
+            left_out.first.clone_from(&skipped.problem);
+        }
         if batch.ids.is_empty() {
             continue;
         }
@@ -102,19 +208,29 @@ fn predict(
             }
         }
     }
+    // A process that did not wait for a batch received a request to stop.
+    stop.check()?;
     if processes.size() > 1 {
         let mut message = Encoder::default();
         message.add(&ids);
         message.add(&labels);
         message.add(&logits);
-        (ids, labels, logits) = Default::default();
+        message.add(&[left_out.samples]);
+        message.add(left_out.first.as_bytes());
+        (ids, labels, logits, left_out) = Default::default();
         // The first process alone makes the figures.
         for message in processes.gather_bytes(0, message.bytes())? {
             let mut message = Decoder::new(&message);
             message.read(&mut ids)?;
             message.read(&mut labels)?;
             message.read(&mut logits)?;
+            left_out.samples += message.list::<u64>()?.iter().sum::<u64>();
+            let first = String::from_utf8_lossy(&message.list::<u8>()?).into_owned();
+            if left_out.first.is_empty() {
+                left_out.first = first;
+            }
         }
     }
-    Ok((!ids.is_empty()).then_some(Predictions { step, split, model, classes, ids, labels, logits }))
+    let predictions = Predictions { step, split, model, classes, ids, labels, logits };
+    Ok((!predictions.ids.is_empty()).then_some((predictions, left_out)))
 }

@@ -1,8 +1,8 @@
-//! What the processes of a run tell each other between the two halves of a step.
+//! What the processes of a run exchange between the two halves of a step.
 //!
 //! One all-gather over all processes: heartbeat, status of the batch, labelled margins of all groups, sums that the
 //! plan needs. One all-gather in each group: ids, logits, features and APM of its rows. With one group the two are one.
-//! All messages have a fixed size. A process alone sends nothing and packs nothing: it lends its rows as they are.
+//! All messages have a fixed size. A process alone sends nothing and encodes nothing: the plan borrows its rows.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use super::sync::{BatchStatus, Heartbeat};
 use super::visits::ShardVisits;
 use super::wire::{Decoder, Encoder};
 
-/// What a process knows after it has heard the others.
+/// What a process knows after the gather.
 pub(super) struct Gathered<'a> {
     pub(super) heartbeats: Vec<Heartbeat>,
     pub(super) status: BatchStatus,
@@ -45,7 +45,7 @@ pub(super) struct GroupRows<'a> {
 #[derive(Debug, Default)]
 pub(super) struct BatchRows<'a> {
     pub(super) ids: Cow<'a, [u64]>,
-    logits: Cow<'a, [f32]>,
+    pub(super) logits: Cow<'a, [f32]>,
     features: Cow<'a, [f32]>,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn gather<'a>(
     message.add(&visits.margins);
     visits.sums.iter().for_each(|sums| message.add(&sums.numbers()));
     if one_group {
-        groups().for_each(|group| encode_rows(&mut message, &seen, visits, group.local.clone(), group));
+        groups().for_each(|group| encode_rows(&mut message, &seen, visits, group));
     }
     let (mut heartbeats, mut statuses, mut sums) = (Vec::new(), Vec::new(), Vec::new());
     let (mut labelled_ids, mut margins) = (Vec::new(), Vec::new());
@@ -122,7 +122,7 @@ fn gather_group<'a>(
         return Ok(GroupRows::lent(seen, visits, group));
     }
     let mut message = Encoder::default();
-    encode_rows(&mut message, seen, visits, group.local.clone(), group);
+    encode_rows(&mut message, seen, visits, group);
     let mut rows = GroupRows::like(seen, visits);
     for (message, shards) in gather_shards(group, message.bytes())?.iter().zip(group.members()) {
         let mut message = Decoder::new(message);
@@ -141,16 +141,10 @@ fn gather_shards(group: &GroupMembership, mut message: Vec<u8>) -> Result<Vec<Ve
     Ok(group.processes.all_gather_fixed(&message)?)
 }
 
-/// The rows of some of this process's shards, shard by shard.
-fn encode_rows(
-    message: &mut Encoder,
-    seen: &Observation<'_>,
-    visits: &ShardVisits,
-    shards: Range<usize>,
-    group: &GroupMembership,
-) {
-    for shard in shards {
-        let [x, u] = group.rows(shard);
+/// The rows of the shards of a group that this process runs, shard by shard.
+fn encode_rows(message: &mut Encoder, seen: &Observation<'_>, visits: &ShardVisits, group: &GroupMembership) {
+    for shard in group.local.clone() {
+        let [x, u] = group.local_shard_rows(shard);
         encode_side(message, &seen.labelled.range(x.clone()));
         message.add(seen.labels.get(x).unwrap_or_default());
         encode_side(message, &seen.unlabelled.range(u));

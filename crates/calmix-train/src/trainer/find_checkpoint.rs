@@ -1,17 +1,17 @@
-//! Which checkpoint the processes of a run go on from: the newest one that all of them can use. Each verifies the files
+//! Which checkpoint the processes of a run resume from: the newest one that all of them can use. Each verifies the files
 //! that it has to read, and no others.
 
 use std::path::Path;
 
 use calmix_dist::ProcessGroup;
+use calmix_run::checkpoint::{
+    Checkpoint, CheckpointError, Fault, FoundCheckpoint, SkippedCheckpoint, newest, steps,
+};
 use calmix_run::error::{FileError, FileProblem};
 
 use super::checkpoint_files::is_read_by;
 use super::collect_results::{all_gather_results, broadcast_result};
 use super::error::TrainError;
-use calmix_run::checkpoint::{
-    Checkpoint, CheckpointError, Fault, FoundCheckpoint, SkippedCheckpoint, newest, steps,
-};
 
 /// Finds the newest checkpoint in a folder of checkpoints that every process can use; none if there are no checkpoints.
 pub(super) fn find_checkpoint(
@@ -32,8 +32,12 @@ pub(super) fn find_checkpoint(
         let said = match &own {
             Ok(_) => Ok(None),
             Err(Fault::Damaged(reason)) => Ok(Some(reason.to_string())),
+            Err(Fault::Unreadable(error)) => Err(TrainError::RemoteError {
+                process: rank,
+                problem: format!("{error}; see whether the disk is there and you may read it, and try again"),
+            }),
             Err(Fault::OtherFormat { path, format }) => {
-                Err(CheckpointError::OtherFormat { path: path.clone(), format: *format })
+                Err(CheckpointError::OtherFormat { path: path.clone(), format: *format }.into())
             }
         };
         let damage = all_gather_results(processes, said)?.into_iter().flatten().next();

@@ -4,54 +4,103 @@ use std::collections::BTreeMap;
 
 use calmix_engine::engine::EngineSnapshot;
 use calmix_run::error::{FileError, FileProblem};
+use calmix_run::evaluate::{Scaling, Selection, select};
+use calmix_run::events::{EvalModel, Event, Finished, Note};
+use calmix_run::model_info::{self, ModelInfo};
+use calmix_run::result::RunResult;
+use calmix_run::run::RunFile;
+use serde::Serialize;
 
 use super::Outcome;
 use super::checkpoint_files::Best;
 use super::collect_results::broadcast_result;
 use super::error::TrainError;
-use super::evaluate::{EvalMode, evaluate_model};
+use super::eval_stop::EvalStop;
+use super::evaluate::{EvalMode, EvalOutput, evaluate_model, evaluate_pseudo_labels};
 use super::train_loop::TrainLoop;
-use calmix_run::evaluate::{Scaling, Selection, select};
-use calmix_run::events::{EvalModel, Event, Finished};
-use calmix_run::result::RunResult;
-use calmix_run::run::RunFile;
+use crate::recipe::Recipe;
 
 impl TrainLoop<'_> {
     /// Evaluates the network as it is; the temperature of its average, if one was fitted.
+    ///
+    /// # Errors
+    /// [`TrainError::Abandoned`] if the run has to stop; then nothing was written, and the state is as it was.
     pub(super) fn evaluate(&mut self, mode: EvalMode) -> Result<Option<Scaling>, TrainError> {
         let recipe = &self.resolved.recipe;
         let models =
             if recipe.evaluate.online { &[EvalModel::Ema, EvalModel::Live][..] } else { &[EvalModel::Ema] };
-        let mut scaling = None;
-        for &model in models {
-            let (engine, step) = (&self.state.engine, self.step);
-            let output =
-                evaluate_model(engine, &self.layout.processes, recipe, &self.data, (step, model), mode)?;
+        let (mut scaling, rule, window) = (None, recipe.selection, recipe.evaluate.window as usize);
+        let (engine, step, stop) = (&self.state.engine, self.step, self.eval_stop());
+        let evaluate =
+            |&model| Ok((model, evaluate_model(engine, recipe, &self.data, (step, model), mode, stop)?));
+        let outputs = models.iter().map(evaluate).collect::<Result<Vec<_>, TrainError>>()?;
+        for (model, output) in outputs {
             for seen in &output.predictions {
                 self.events.predictions(seen)?;
             }
+            self.tell_left_out(&output)?;
             for evaluation in output.evaluations {
                 self.events.event(&Event::Evaluation(Box::new(evaluation.clone())))?;
-                self.progress.history.push(evaluation);
+                self.progress.history.push(evaluation.without_lists());
             }
             if model == EvalModel::Ema {
                 scaling = output.scaling;
             }
         }
-        let best = select(recipe.selection, recipe.evaluate.window as usize, &self.progress.history);
+        self.events.remove_old_predictions(self.step, self.resolved.recipe.evaluate.keep_predictions)?;
+        let best = select(rule, window, &self.progress.history);
         let now_best = best.is_some_and(|best| best.at_step == Some(self.step));
-        if keeps_best(recipe.selection) && now_best {
+        if keeps_best(rule) && now_best {
             let weights = self.state.engine.snapshot()?.ema;
             self.progress.best = Some(Best { step: self.step, weights });
         }
         Ok(scaling)
     }
 
-    /// The last evaluation, the resulting model and its figures.
+    /// Says how many samples the figures are not of, whenever that number changes.
+    fn tell_left_out(&mut self, output: &EvalOutput) -> Result<(), TrainError> {
+        for seen in &output.evaluations {
+            let told = self.left_out.insert(seen.split, seen.skipped).unwrap_or(0);
+            if seen.skipped == told {
+                continue;
+            }
+            let (split, all) = (seen.split.name(), seen.samples + seen.skipped);
+            let first = output.corrupt.as_deref().unwrap_or_default();
+            let text =
+                format!("{} of {all} {split} samples are corrupt and left out ({first})", seen.skipped);
+            let hint = "repair the dataset and prepare it again for figures of all samples".to_owned();
+            self.events.aside(Note { step: seen.step, text, hint })?;
+        }
+        Ok(())
+    }
+
+    /// How an evaluation hears that the run has to stop.
+    fn eval_stop(&self) -> EvalStop<'_> {
+        let (processes, watch, warn) = (&self.layout.processes, &self.watch, &self.warn);
+        EvalStop { requested: self.stop, processes, watch, warn, step: self.step }
+    }
+
+    /// The last evaluation, the resulting model and its figures; or nothing of it, if the run has to stop before.
     pub(super) fn finish(mut self) -> Result<Outcome, TrainError> {
+        // The evaluation takes long and may be abandoned or killed. The checkpoint of the end takes the place of this one.
+        self.try_save()?;
+        match self.conclude() {
+            // What was written since the checkpoint is cut or written again.
+            Err(TrainError::Abandoned) => Ok(Outcome::Stopped { step: self.saved.unwrap_or(0) }),
+            finished => finished.map(Outcome::Finished),
+        }
+    }
+
+    fn conclude(&mut self) -> Result<Finished, TrainError> {
         let rule = self.resolved.recipe.selection;
-        let mode = if keeps_best(rule) { EvalMode::Quick } else { EvalMode::Final };
+        let mode = if keeps_best(rule) { EvalMode::FiguresOnly } else { EvalMode::Final };
         let scaling = self.evaluate(mode)?;
+        let recipe = &self.resolved.recipe;
+        let pseudo = if recipe.evaluate.pseudo_labels {
+            evaluate_pseudo_labels(&self.state.engine, recipe, &self.data, self.eval_stop())?
+        } else {
+            None
+        };
         let (step, weights, scaling) = match self.best_of_all()? {
             Some(best) => {
                 let scaling = self.evaluate_best(&best)?;
@@ -64,7 +113,7 @@ impl TrainLoop<'_> {
         // The best on test flatters, so it has to be asked for.
         let rules = [Selection::Last, Selection::Median, Selection::BestValidation, rule];
         let selected: BTreeMap<_, _> = rules.into_iter().filter_map(selected).collect();
-        let finished = Finished { step: self.step, selected };
+        let finished = Finished { step: self.step, selected, pseudo };
         let result = RunResult {
             step,
             selection: rule,
@@ -72,10 +121,11 @@ impl TrainLoop<'_> {
             scaling,
             finished: finished.clone(),
         };
-        let result = serde_json::to_vec_pretty(&result)
-            .map_err(|error| FileError::new("result.json", FileProblem::Format(error.to_string())))?;
+        let result = pretty("result.json", &result)?;
+        let info = pretty("model.json", &model_info(&self.resolved.recipe, &self.data.classes, &weights))?;
         let mut write = || -> Result<Finished, TrainError> {
             self.events.last(RunFile::Model, &weights)?;
+            self.events.last(RunFile::ModelInfo, &info)?;
             self.events.last(RunFile::Result, &result)?;
             self.events.event(&Event::Finished(finished.clone()))?;
             Ok(finished.clone())
@@ -85,7 +135,7 @@ impl TrainLoop<'_> {
         self.progress.finished = Some(finished.clone());
         self.save()?;
         self.events.flush()?;
-        Ok(Outcome::Finished(finished))
+        Ok(finished)
     }
 
     /// The best model so far, where it is kept; the first process knows it.
@@ -116,17 +166,10 @@ impl TrainLoop<'_> {
             momentum: last.momentum.clone(),
             loss_scale: last.loss_scale,
         })?;
-        let recipe = &self.resolved.recipe;
-        let processes = &self.layout.processes;
-        let output = evaluate_model(
-            engine,
-            processes,
-            recipe,
-            &self.data,
-            (best.step, EvalModel::Ema),
-            EvalMode::Final,
-        );
-        engine.restore(&last)?;
+        let (engine, model) = (&self.state.engine, (best.step, EvalModel::Ema));
+        let (recipe, mode) = (&self.resolved.recipe, EvalMode::Final);
+        let output = evaluate_model(engine, recipe, &self.data, model, mode, self.eval_stop());
+        self.state.engine.restore(&last)?;
         let output = output?;
         for seen in &output.predictions {
             self.events.predictions(seen)?;
@@ -136,6 +179,25 @@ impl TrainLoop<'_> {
         }
         Ok(output.scaling)
     }
+}
+
+/// What the weights of a run are.
+pub(super) fn model_info(recipe: &Recipe, classes: &[String], weights: &[u8]) -> ModelInfo {
+    ModelInfo {
+        format: model_info::FORMAT,
+        blake3: ModelInfo::hash(weights),
+        network: recipe.network.name.to_string(),
+        block: recipe.network.block.to_string(),
+        classes: classes.to_vec(),
+        size: recipe.augment.size,
+        mean: recipe.dataset.mean,
+        std: recipe.dataset.std,
+    }
+}
+
+fn pretty(name: &str, what: &impl Serialize) -> Result<Vec<u8>, FileError> {
+    serde_json::to_vec_pretty(what)
+        .map_err(|error| FileError::new(name, FileProblem::Format(error.to_string())))
 }
 
 /// Whether the result is the best model of the run rather than the last.

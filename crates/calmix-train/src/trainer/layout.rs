@@ -1,7 +1,7 @@
 //! Which process runs which shards of a step.
 //!
 //! A step has G groups of K shards each, whichever processes run them. W processes, where W divides G·K, run G·K/W
-//! consecutive shards each. The processes that run shards of the same group gather what the network said about it and
+//! consecutive shards each. The processes that run shards of the same group gather the outputs of the network for it and
 //! make the same plan.
 
 use std::num::NonZeroU32;
@@ -93,7 +93,7 @@ impl ParallelLayout {
     /// How the rows of this process's batches are cut.
     pub(super) fn partition(&self) -> Partition {
         let shard = |n: usize| {
-            let [labelled, unlabelled] = self.rows.map(|rows| n * rows..(n + 1) * rows);
+            let [labelled, unlabelled] = rows_of(self.rows, n);
             partition::ShardRows { labelled, unlabelled }
         };
         let shards = self.sharding.shards.get() as usize;
@@ -133,7 +133,13 @@ impl GroupMembership {
 
     /// Labelled and unlabelled rows of a shard, within the batch of the group.
     pub(super) fn rows(&self, shard: usize) -> [Range<usize>; 2] {
-        self.rows.map(|rows| shard * rows..(shard + 1) * rows)
+        rows_of(self.rows, shard)
+    }
+
+    /// Labelled and unlabelled rows of a shard that this process runs, within its batch. `local` counts the shards of this
+    /// process, not those of the group.
+    pub(super) fn local_shard_rows(&self, local: usize) -> [Range<usize>; 2] {
+        rows_of(self.rows, local)
     }
 
     /// Labelled and unlabelled rows of this process that belong to the group, within its batch.
@@ -159,6 +165,11 @@ impl GroupMembership {
     pub(super) fn owner(&self, shard: usize) -> usize {
         self.members.iter().position(|shards| shards.contains(&shard)).unwrap_or(0)
     }
+}
+
+/// The rows of shard `n` of a batch that has `rows` rows of each kind in a shard.
+fn rows_of(rows: [usize; 2], n: usize) -> [Range<usize>; 2] {
+    rows.map(|rows| n * rows..(n + 1) * rows)
 }
 
 /// The shards, of `all`, that a rank runs.

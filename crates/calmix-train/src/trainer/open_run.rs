@@ -1,11 +1,20 @@
-//! How a run is opened: by the process that writes, new or again; then by all others, as that one says.
+//! How a run is opened: by rank 0, new or again; then by the other ranks, with the recipe that rank 0 broadcasts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
 
+use calmix_core::transient::BackOff;
+use calmix_data::error::DataError;
 use calmix_engine::device::{Device, LIBTORCH};
 use calmix_engine::precision::Precision;
+use calmix_run::checkpoint::FoundCheckpoint;
 use calmix_run::error::FileError;
+use calmix_run::events::{Finished, Note};
+use calmix_run::read;
+use calmix_run::run::{Paths, Run, RunEnvironment, RunError, RunFile};
+use calmix_run::summary::RunSummary;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint_files;
@@ -16,17 +25,12 @@ use super::{Trainer, threads};
 use crate::inspect;
 use crate::recipe::engine::BatchNorm;
 use crate::recipe::{Layers, Recipe, Resolved, differences, uneven_rows};
-use calmix_run::checkpoint::FoundCheckpoint;
-use calmix_run::events::{Finished, Note};
-use calmix_run::read;
-use calmix_run::run::{Paths, Run, RunEnvironment, RunError, RunFile};
-use calmix_run::summary::RunSummary;
 
-/// What the process that writes has found.
-pub(super) enum Lead {
+/// The run that rank 0 has opened, or found finished.
+pub(super) enum RankZeroRun {
     /// A run to train.
     Run(Box<OpenedRun>),
-    /// A run that has come to its end before.
+    /// A run that had finished before.
     Finished(Finished),
 }
 
@@ -39,18 +43,20 @@ pub(super) struct OpenedRun {
     pub(super) notes: Vec<Note>,
 }
 
-/// What the first process tells the others to open.
+/// What rank 0 broadcasts to the others to open.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Orders {
+pub(super) struct RunBroadcast {
     pub(super) recipe: String,
     pub(super) finished: Option<Finished>,
 }
 
-impl Orders {
-    pub(super) fn of(lead: &Lead) -> Self {
+impl RunBroadcast {
+    pub(super) fn of(lead: &RankZeroRun) -> Self {
         match lead {
-            Lead::Finished(finished) => Self { recipe: String::new(), finished: Some(finished.clone()) },
-            Lead::Run(opened) => Self { recipe: opened.recipe.to_toml(), finished: None },
+            RankZeroRun::Finished(finished) => {
+                Self { recipe: String::new(), finished: Some(finished.clone()) }
+            }
+            RankZeroRun::Run(opened) => Self { recipe: opened.recipe.to_toml(), finished: None },
         }
     }
 }
@@ -62,7 +68,7 @@ impl Trainer<'_> {
         mut recipe: Resolved,
         folder: &Path,
         processes: usize,
-    ) -> Result<Lead, TrainError> {
+    ) -> Result<RankZeroRun, TrainError> {
         recipe.ready()?;
         let train = &recipe.recipe.train;
         let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
@@ -83,19 +89,21 @@ impl Trainer<'_> {
         };
         let mut notes = prepare(&recipe, &run)?;
         notes.extend(automatic.then(|| shard_note(&recipe.recipe)).flatten());
-        let data = TrainData::open(&recipe.recipe, run.paths(), None, processes)?;
+        let data = self.open_data(|| TrainData::open(&recipe.recipe, run.paths(), None, processes))?;
         let environment = RunEnvironment::here(
             format!("libtorch {LIBTORCH}"),
             device.to_string(),
             data.fingerprint.clone(),
         );
-        run.write(RunFile::Split, &json(&run, RunFile::Split, &data.split)?)?;
+        let split = data.split.to_bytes();
+        let split = split.map_err(|problem| DataError::new(run.paths().folder(), problem))?;
+        run.write(RunFile::Split, &split)?;
         run.write(RunFile::Environment, &json(&run, RunFile::Environment, &environment)?)?;
         let summary = summary(&recipe, &data);
         run.write(RunFile::Summary, &json(&run, RunFile::Summary, &summary)?)?;
         // Last: a folder with a recipe is a run that can be resumed.
         run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
-        Ok(Lead::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found: None, notes })))
+        Ok(RankZeroRun::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found: None, notes })))
     }
 
     /// Takes the folder of a run that has begun.
@@ -110,15 +118,14 @@ impl Trainer<'_> {
         run: Run,
         found: Option<FoundCheckpoint>,
         recipe: Option<Resolved>,
-    ) -> Result<Lead, TrainError> {
+    ) -> Result<RankZeroRun, TrainError> {
         let folder = run.paths().folder().to_owned();
         let folder = folder.as_path();
         let path = run.paths().file(RunFile::Recipe)?;
         let written = inspect::recipe(folder)?;
         let before = match &found {
             Some(found) => {
-                let text = found.checkpoint.bytes(checkpoint_files::RECIPE)?;
-                Layers::new().text(&path, &String::from_utf8_lossy(&text)).resolve()?
+                Layers::new().text(&path, &checkpoint_files::recipe(&found.checkpoint)?).resolve()?
             }
             None => written.clone(),
         };
@@ -139,7 +146,7 @@ impl Trainer<'_> {
         let finished =
             found.as_ref().map(|found| checkpoint_files::finished(&found.checkpoint)).transpose()?.flatten();
         if let Some(finished) = finished {
-            return Ok(Lead::Finished(finished));
+            return Ok(RankZeroRun::Finished(finished));
         }
         let mut notes = prepare(&recipe, &run)?;
         notes.extend(other_bits(&before, &recipe));
@@ -147,9 +154,11 @@ impl Trainer<'_> {
             Some(found) => found.checkpoint.manifest().identity.dataset.clone(),
             None => read::environment(folder)?.dataset,
         };
-        let data = TrainData::open(&recipe.recipe, run.paths(), Some(&fingerprint), self.local.processes)?;
+        let local = self.local.processes;
+        let data =
+            self.open_data(|| TrainData::open(&recipe.recipe, run.paths(), Some(&fingerprint), local))?;
         run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
-        Ok(Lead::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found, notes })))
+        Ok(RankZeroRun::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found, notes })))
     }
 
     /// Opens what the first process has opened. What belongs to a machine may be its own.
@@ -177,7 +186,8 @@ impl Trainer<'_> {
             }
             recipe.recipe.loader = own.recipe.loader.clone();
         }
-        let opened = TrainData::open(&recipe.recipe, &paths, None, self.local.processes);
+        let local = self.local.processes;
+        let opened = self.open_data(|| TrainData::open(&recipe.recipe, &paths, None, local));
         let own = opened.as_ref().map(|data| self.fingerprint(&own, data));
         let own = own.map_err(|error| TrainError::Unsupported(error.to_string()));
         let checked = RunFingerprint::check(own, &self.processes);
@@ -186,13 +196,30 @@ impl Trainer<'_> {
         Ok(OpenedRun { recipe, data, found, run: None, notes: Vec::new() })
     }
 
+    /// Opens the data of a run. Waits for storage that is away for a while, unless the run has to stop.
+    fn open_data(&self, open: impl Fn() -> Result<TrainData, TrainError>) -> Result<TrainData, TrainError> {
+        let mut back_off = BackOff::default();
+        loop {
+            let error = match open() {
+                Err(TrainError::Data(error)) if error.is_transient() => error,
+                opened => return opened,
+            };
+            let wait = back_off.next().filter(|_| !self.stop.load(Ordering::Relaxed));
+            let Some(wait) = wait else { return Err(error.into()) };
+            if back_off.is_worth_telling(wait) {
+                let longest = BackOff::LONGEST.as_secs();
+                (self.warn)(&format!("{error}; waiting for the storage, up to {longest} s"));
+            }
+            thread::sleep(wait);
+        }
+    }
+
     pub(super) fn fingerprint(&self, recipe: &Resolved, data: &TrainData) -> RunFingerprint {
-        let labels = blake3::hash(format!("{:?}", data.split).as_bytes());
         RunFingerprint {
             version: format!("{}, libtorch {LIBTORCH}", env!("CARGO_PKG_VERSION")),
             recipe: self.asked.clone().unwrap_or_else(|| recipe.hash()),
             dataset: data.fingerprint.clone(),
-            labels: labels.to_hex().to_string(),
+            labels: data.split.hash(),
         }
     }
 }

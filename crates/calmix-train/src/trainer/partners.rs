@@ -57,7 +57,7 @@ fn shard_plan(
     of_shard
 }
 
-/// Adds the partners that this process mixes and others have to `pixels`, and tells which is where.
+/// Adds the partners that this process mixes and others have to `pixels`, and returns which is where.
 fn fetch(
     group: &GroupMembership,
     plan: &StepPlan,

@@ -1,26 +1,35 @@
 //! Evaluates a run once more, from its weights.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use calmix_core::rng::Seed;
+use calmix_data::loader::Warn;
 use calmix_dist::ProcessGroup;
 use calmix_engine::device::{Device, set_threads};
 use calmix_engine::engine::{Engine, EngineSnapshot};
 use calmix_engine::precision::Precision;
-use calmix_run::error::FileError;
+use calmix_run::checkpoint::{FoundCheckpoint, newest};
+use calmix_run::error::{FileError, FileProblem};
+use calmix_run::events::EvalModel;
+use calmix_run::model_info::ModelInfo;
+use calmix_run::read;
+use calmix_run::run::{Paths, RunError, RunFile};
+use calmix_run::safe_open;
 
 use super::checkpoint_files;
 use super::engine_settings::settings;
 use super::error::TrainError;
+use super::eval_stop::EvalStop;
 use super::evaluate::{EvalMode, EvalOutput, evaluate_model};
+use super::finish::model_info;
+use super::memory::MemoryNeed;
+use super::step_phase::Watch;
 use super::threads;
 use super::train_data::TrainData;
 use crate::inspect;
 use crate::recipe::{CorruptPolicy, Resolved, differences};
-use calmix_run::checkpoint::{FoundCheckpoint, newest};
-use calmix_run::events::EvalModel;
-use calmix_run::read;
-use calmix_run::run::{Paths, RunError, RunFile};
 
 /// Evaluates the result of a run once more, or its newest checkpoint where it is not finished, with intervals and a
 /// temperature: figures from the weights, whatever its files say. Nothing is written.
@@ -51,17 +60,31 @@ pub fn evaluate_run(
     let recipe = &resolved.recipe;
     set_threads(recipe.train.threads as usize);
     let data = TrainData::open(recipe, &paths, Some(&checkpoint.manifest().identity.dataset), 1)?;
-    let mut engine = Engine::new(settings(recipe, data.classes.len())?, Seed(recipe.train.seed))?;
-    let mut weights = checkpoint_files::weights(&checkpoint)?;
+    let settings = settings(recipe, data.classes.len())?;
+    MemoryNeed::of_network(&settings).check(1)?;
+    checkpoint_files::check_network(&checkpoint, &settings)?;
+    let mut engine = Engine::new(settings, Seed(recipe.train.seed))?;
+    let mut weights = checkpoint_files::weights(&checkpoint, engine.longest_weights())?;
     let mut step = checkpoint.step();
     if let Some(result) = read::result(folder)? {
-        let path = paths.file(RunFile::Model)?;
-        let model = std::fs::read(&path).map_err(|error| FileError::new(path, error))?;
+        let model = safe_open::read(&paths.file(RunFile::Model)?, engine.longest_weights())?;
+        check_model(folder, &model_info(recipe, &data.classes, &model))?;
         step = result.step;
         weights = EngineSnapshot { live: model.clone(), ema: model, ..weights };
     }
     engine.restore(&weights)?;
-    evaluate_model(&engine, &ProcessGroup::alone(), recipe, &data, (step, EvalModel::Ema), EvalMode::Final)
+    let (requested, processes, watch) = (AtomicBool::new(false), ProcessGroup::alone(), Watch::default());
+    let warn: Warn = Arc::new(|_| {});
+    let stop = EvalStop { requested: &requested, processes: &processes, watch: &watch, warn: &warn, step };
+    evaluate_model(&engine, recipe, &data, (step, EvalModel::Ema), EvalMode::Final, stop)
+}
+
+/// Whether the weights are those that the run wrote, for the network, the classes and the images of the run.
+fn check_model(folder: &Path, found: &ModelInfo) -> Result<(), FileError> {
+    let Some(problem) = read::model_info(folder)?.difference(found) else { return Ok(()) };
+    let path = Paths::new(folder).file(RunFile::ModelInfo)?;
+    let hint = "put back model.safetensors and model.json as the run wrote them";
+    Err(FileError::new(path, FileProblem::Changed(problem)).hint(hint))
 }
 
 /// The changed recipe, if it still is one of the same run.
@@ -71,7 +94,7 @@ fn same_run(before: &Resolved, mut now: Resolved, folder: &Path) -> Result<Resol
         return Err(TrainError::Changed { path: folder.to_owned(), changes });
     }
     if now.recipe.dataset.path != before.recipe.dataset.path {
-        // The table may still be the one in the run's folder: only the files tell whether this is the same dataset, and
+        // The table may still be the one in the run's folder: only the files show whether this is the same dataset, and
         // one that is left out would not.
         now.recipe.loader.on_corrupt = CorruptPolicy::Stop;
     }

@@ -2,30 +2,35 @@
 
 use std::time::{Duration, Instant};
 
-use calmix_core::loss::LossKind;
+use calmix_core::loss::{LossKind, LossTerm};
 use calmix_data::loader::{Counters, SkippedSample};
 use calmix_engine::learn::StepOutput;
 use calmix_run::collectives::Collectives;
+use calmix_run::events::{Event, Loss, Note, Pace, Pacer, Reading, Step};
 
 use super::error::TrainError;
 use super::layout::ParallelLayout;
+use super::log_window::LogWindow;
 use super::step_stats::StepStats;
 use super::sync::BatchStatus;
 use super::train_loop::TrainLoop;
-use calmix_run::events::{Event, Loss, Note, Pace, Pacer, Reading, Step};
 
 /// What became of a batch.
 pub(super) enum StepResult {
     /// It was learnt from.
-    Learnt { rate: f64, output: StepOutput, stats: StepStats, status: BatchStatus },
+    Learnt { rate: f64, output: StepOutput, stats: Box<StepStats>, status: BatchStatus },
     /// It was not.
     Undone { problem: String, status: BatchStatus },
+    /// A process has no batch for this step: it did not happen.
+    Lost,
 }
 
 impl TrainLoop<'_> {
     /// Reports a step; in full where it `logs`.
     pub(super) fn report(&mut self, result: StepResult, logs: bool) -> Result<(), TrainError> {
-        let (StepResult::Learnt { status, .. } | StepResult::Undone { status, .. }) = &result;
+        let (StepResult::Learnt { status, .. } | StepResult::Undone { status, .. }) = &result else {
+            return Ok(());
+        };
         let skip =
             |(id, problem): &(u64, String)| SkippedSample { row: 0, id: *id, problem: problem.clone() };
         let skipped: Vec<SkippedSample> = status.skipped.iter().map(skip).collect();
@@ -34,16 +39,20 @@ impl TrainLoop<'_> {
         let corrupt = self.resolved.recipe.loader.corrupt();
         self.progress.tally.add(status.seen as usize, &skipped, corrupt)?;
         match result {
+            StepResult::Lost => {}
             StepResult::Undone { problem, .. } => {
                 let hint = "if it happens again, lower the learning rate, clip the gradient or take f32";
                 let note = Note { step: self.step, text: problem, hint: hint.to_owned() };
                 self.events.event(&Event::Note(note))?;
             }
             StepResult::Learnt { rate, output, stats, .. } => {
-                let step = self.step_event(rate, &output, &stats, skipped.len() as u64);
+                self.progress.window.add(&stats, output.moved);
+                let window =
+                    if logs { std::mem::take(&mut self.progress.window) } else { LogWindow::default() };
+                let step = self.step_event(rate, &output, (&stats, &window), skipped.len() as u64);
                 let note = self.progress.starvation.see(&step);
                 if logs {
-                    self.events.event(&Event::Step(step))?;
+                    self.events.event(&Event::Step(Box::new(step)))?;
                 }
                 if let Some(note) = note {
                     self.events.event(&Event::Note(note))?;
@@ -57,28 +66,40 @@ impl TrainLoop<'_> {
         Ok(())
     }
 
-    fn step_event(&self, rate: f64, output: &StepOutput, stats: &StepStats, skipped: u64) -> Step {
+    fn step_event(
+        &self,
+        rate: f64,
+        output: &StepOutput,
+        (stats, window): (&StepStats, &LogWindow),
+        skipped: u64,
+    ) -> Step {
         let terms = self.method.loss_terms();
-        let weighted = |of: fn(&LossKind) -> bool| {
-            let term = terms.iter().zip(&output.losses).find(|(term, _)| of(&term.kind))?;
-            Some((term.0.weight * term.1) as f32)
-        };
         let mixes = Some(stats.mixes).filter(|&mixes| mixes > 0);
-        let loss = Loss {
-            total: output.total as f32,
-            labelled: weighted(|kind| matches!(kind, LossKind::Labelled)).unwrap_or_default(),
-            unlabelled: weighted(|kind| matches!(kind, LossKind::Unlabelled))
-                .filter(|_| self.partition.unlabelled > 0),
-            mix: weighted(|kind| matches!(kind, LossKind::Mixup(_))).filter(|_| mixes.is_some()),
-        };
+        let mut loss = Loss { total: output.total as f32, ..Loss::default() };
+        for (LossTerm { kind, weight }, value) in terms.iter().zip(&output.losses) {
+            let value = (weight * value) as f32;
+            match kind {
+                LossKind::Labelled => loss.labelled = value,
+                LossKind::Unlabelled => {
+                    loss.unlabelled = Some(value).filter(|_| self.partition.unlabelled > 0);
+                }
+                LossKind::Mixup(_) => loss.mix = Some(value).filter(|_| mixes.is_some()),
+                further => {
+                    loss.further.insert(further.name().replace(' ', "_"), value);
+                }
+            }
+        }
         Step {
             learning_rate: rate,
             gradient_norm: Some(output.gradient_norm as f32),
             utilisation: stats.feedback.in_use.mean().filter(|_| self.method.base.weighs_unlabelled()),
-            impurity: stats.impurity,
+            impurity: window.pseudo.impurity(),
+            impurity_of: window.pseudo.impurity_of(),
+            pseudo: window.pseudo.figures(),
             margin: stats.margin,
             mixes,
             skipped: Some(skipped).filter(|&count| count > 0),
+            overflows: Some(window.overflows).filter(|&count| count > 0),
             ..Step::new(self.step, loss)
         }
     }

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use calmix_run::checkpoint::{CheckpointFiles, Writer, Written};
+use calmix_run::events::Note;
+use calmix_run::run::Mark;
+
 use super::checkpoint_files;
 use super::collect_results::{all_gather_results, broadcast_result};
 use super::error::TrainError;
 use super::step_phase::StepPhase;
 use super::train_loop::TrainLoop;
-use calmix_run::checkpoint::{CheckpointFiles, Writer, Written};
-use calmix_run::events::Note;
-use calmix_run::run::Mark;
 
 impl TrainLoop<'_> {
-    /// Saves a checkpoint while the run goes on; the recipe says whether a failure ends it.
+    /// Saves a checkpoint during training; the recipe says whether a failure ends the run.
     pub(super) fn try_save(&mut self) -> Result<(), TrainError> {
         match self.save() {
             Ok(()) => {
@@ -24,9 +25,11 @@ impl TrainLoop<'_> {
         }
     }
 
-    /// Saves a checkpoint of the state as it is, if there is none of it.
+    /// Saves a checkpoint of the state as it is, if there is none of it. That of the end takes the place of the one
+    /// before the last evaluation.
     pub(super) fn save(&mut self) -> Result<(), TrainError> {
-        if self.saved == Some(self.step) || self.step == 0 {
+        let (is_saved, is_end) = (self.saved == Some(self.step), self.progress.finished.is_some());
+        if is_saved && !is_end || self.step == 0 {
             return Ok(());
         }
         let step = self.step;
@@ -34,7 +37,8 @@ impl TrainLoop<'_> {
         let journal = self.events.mark();
         let begun = self.checkpoints.as_mut().map(|checkpoints| -> Result<_, TrainError> {
             let journal = journal?;
-            Ok((checkpoints.begin(step)?, journal))
+            let writer = if is_saved { checkpoints.begin_in_place(step) } else { checkpoints.begin(step) };
+            Ok((writer?, journal))
         });
         let folder = |begun: &Result<(Writer<'_>, Mark), TrainError>| match begun {
             Ok((writer, _)) => Ok(writer.parts().folder().to_owned()),
@@ -56,7 +60,7 @@ impl TrainLoop<'_> {
             Ok(files.iter().map(|(name, bytes)| parts.write(name, bytes)).collect::<Result<_, _>>()?)
         };
         let own = write();
-        self.watch.tell(StepPhase::Save, step);
+        self.watch.enter(StepPhase::Save, step);
         let written = all_gather_results(processes, own)?.concat();
         let identity = self.identity.clone();
         let committed = begun.map(|(writer, journal)| writer.commit(identity, journal, written));

@@ -7,10 +7,12 @@ use std::sync::Arc;
 pub enum StepPhase {
     /// The network is about to see the batch.
     Observe,
-    /// It has seen the batch; processes are about to gather what it said, and to plan.
+    /// It has seen the batch; processes are about to gather its outputs and to plan.
     Plan,
     /// The plan is made; gradients are about to be taken, and added up over all processes.
     Learn,
+    /// A batch of an evaluation is about to be seen, or a replicate of its bootstrap to be drawn.
+    Evaluate,
     /// The files of a checkpoint are written; they are about to be committed.
     Save,
 }
@@ -21,7 +23,7 @@ pub(super) struct Watch(pub(super) Arc<dyn Fn(StepPhase, u64) + Send + Sync>);
 
 impl Watch {
     /// The process is about to enter this phase of this step.
-    pub(super) fn tell(&self, phase: StepPhase, step: u64) {
+    pub(super) fn enter(&self, phase: StepPhase, step: u64) {
         (self.0)(phase, step);
     }
 }

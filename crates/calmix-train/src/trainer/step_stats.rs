@@ -1,56 +1,58 @@
 //! The figures of a step, over all its groups: they are added up together with the gradient.
 
 use calmix_core::feedback::{Feedback, Total};
+use calmix_core::matrix::Matrix;
 use calmix_core::method::Method;
 use calmix_core::plan::StepPlan;
-use calmix_core::pseudo::PseudoLabels;
+use calmix_run::events::{EasyHard, Margins};
 
 use super::error::TrainError;
 use super::exchange::GroupRows;
 use super::layout::ParallelLayout;
+use super::pseudo_sums::PseudoSums;
 use super::visits::ShardVisits;
-use calmix_run::events::{EasyHard, Margins, impurity};
 
-/// The class of a sample, where it is known.
+/// The class of an unlabelled sample, where its pseudo-label is to be judged: where it is known, and the sample is not
+/// learnt from with its label too.
 pub(super) type TrueClass<'a> = &'a (dyn Fn(u64) -> Option<u32> + 'a);
 
 /// The figures of a step.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct StepStats {
     pub(super) feedback: Feedback,
-    pub(super) impurity: Option<f64>,
+    pub(super) pseudo: PseudoSums,
     pub(super) margin: Option<Margins>,
     pub(super) mixes: u64,
 }
 
-/// Sums for the figures of a group: impurity, four mean margins, the number of mixtures.
+/// Sums for the figures of a group: four mean margins, the number of mixtures, and how true its pseudo-labels are.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct GroupSums {
-    impurity: Total,
     margins: [Total; 4],
     mixes: f32,
+    pseudo: PseudoSums,
 }
 
 impl GroupSums {
-    const WIDTH: usize = 11;
+    const WIDTH: usize = 9 + PseudoSums::WIDTH;
 
-    fn of(plan: &StepPlan, rows: &GroupRows<'_>, truth: Option<TrueClass<'_>>) -> Self {
-        let PseudoLabels { labels, weights, .. } = &plan.pseudo;
-        let truth = truth.map(|truth| rows.unlabelled.ids.iter().map(|&id| truth(id)).collect::<Vec<_>>());
+    fn of(plan: &StepPlan, rows: &GroupRows<'_>, classes: usize, truth: TrueClass<'_>) -> Self {
         let total = |value: Option<f64>| value.map(Total::one).unwrap_or_default();
         let margins = plan.difficulty.as_ref().map(Margins::of).map(|Margins { labelled, unlabelled }| {
             [labelled.easy, labelled.hard, unlabelled.easy, unlabelled.hard].map(total)
         });
+        let truth: Vec<_> = rows.unlabelled.ids.iter().map(|&id| truth(id)).collect();
+        let logits = Matrix::new(&rows.unlabelled.logits, truth.len(), classes).ok();
         Self {
-            impurity: total(truth.and_then(|truth| impurity(labels, weights, &truth))),
             margins: margins.unwrap_or_default(),
             mixes: plan.mixes.len() as f32,
+            pseudo: logits.map(|logits| PseudoSums::of(plan, logits, &truth)).unwrap_or_default(),
         }
     }
 
     fn numbers(&self) -> Vec<f32> {
-        let totals = [self.impurity].into_iter().chain(self.margins);
-        totals.flat_map(Total::numbers).chain([self.mixes]).collect()
+        let pseudo = self.pseudo.numbers().into_iter().map(|number| number as f32);
+        self.margins.into_iter().flat_map(Total::numbers).chain([self.mixes]).chain(pseudo).collect()
     }
 }
 
@@ -61,7 +63,7 @@ pub(super) fn tallies(
     visits: &ShardVisits,
     (plans, groups): (&[StepPlan], &[GroupRows<'_>]),
     classes: usize,
-    truth: Option<TrueClass<'_>>,
+    truth: TrueClass<'_>,
 ) -> Vec<Vec<f32>> {
     let mut tallies = Vec::new();
     for (membership, (plan, rows)) in layout.memberships().iter().zip(plans.iter().zip(groups)) {
@@ -70,7 +72,7 @@ pub(super) fn tallies(
             let selected = selected.unwrap_or_default();
             let tally = if shard == 0 {
                 let feedback = Feedback { selected, ..plan.feedback.clone() };
-                [feedback.numbers(), GroupSums::of(plan, rows, truth).numbers()].concat()
+                [feedback.numbers(), GroupSums::of(plan, rows, classes, truth).numbers()].concat()
             } else {
                 let mut tally = Feedback { selected, ..Feedback::default() }.numbers();
                 tally.resize(tally_width(method, classes), 0.0);
@@ -93,14 +95,19 @@ impl StepStats {
         let unreadable = || TrainError::UnreadableMessage(None);
         let (feedback, rest) =
             sum.split_at_checked(sum.len().wrapping_sub(GroupSums::WIDTH)).ok_or_else(unreadable)?;
-        let (&[impurity, le, lh, ue, uh], &[mixes]) = rest.as_chunks::<2>() else { return Err(unreadable()) };
+        let (rest, pseudo) = rest.split_at_checked(9).ok_or_else(unreadable)?;
+        let (&[le, lh, ue, uh], &[mixes]) = rest.as_chunks::<2>() else { return Err(unreadable()) };
         let mean = |pair: [f32; 2]| Total::from(pair).mean();
         let half = |easy, hard| EasyHard { easy: mean(easy), hard: mean(hard) };
         let margin = Margins { labelled: half(le, lh), unlabelled: half(ue, uh) };
         let known = |half: EasyHard| half.easy.is_some() || half.hard.is_some();
         Ok(Self {
             feedback: Feedback::read(feedback).ok_or_else(unreadable)?,
-            impurity: mean(impurity),
+            pseudo: {
+                let mut sums = PseudoSums::default();
+                sums.add_numbers(&pseudo.iter().map(|&number| f64::from(number)).collect::<Vec<_>>());
+                sums
+            },
             margin: Some(margin).filter(|margin| known(margin.labelled) || known(margin.unlabelled)),
             mixes: mixes as u64,
         })
@@ -109,12 +116,21 @@ impl StepStats {
 
 #[cfg(test)]
 mod tests {
+    use calmix_core::pseudo::PseudoLabels;
+
     use super::*;
+
+    /// One row of weight one, with a pseudo-label that is wrong or right.
+    fn judged(wrong: bool) -> PseudoSums {
+        let pseudo = PseudoLabels::new(vec![0], vec![1.0]);
+        let plan = StepPlan { pseudo, ..StepPlan::default() };
+        PseudoSums::of(&plan, Matrix::new(&[1.0, 0.0], 1, 2).unwrap(), &[Some(u32::from(wrong))])
+    }
 
     #[test]
     fn figures_are_means_over_the_groups_that_have_them() {
-        let group = |impurity: Option<f64>, easy: Option<f64>, mixes| GroupSums {
-            impurity: impurity.map(Total::one).unwrap_or_default(),
+        let group = |wrong: Option<bool>, easy: Option<f64>, mixes| GroupSums {
+            pseudo: wrong.map(judged).unwrap_or_default(),
             margins: [
                 easy.map(Total::one).unwrap_or_default(),
                 Total::default(),
@@ -125,15 +141,16 @@ mod tests {
         };
         let feedback = Feedback { selected: vec![1.0, -1.0], ..Feedback::default() };
         let tally = |sums: GroupSums| [feedback.numbers(), sums.numbers()].concat();
-        let (a, b) = (tally(group(Some(0.5), Some(2.0), 3.0)), tally(group(None, Some(4.0), 5.0)));
+        let (a, b) = (tally(group(Some(true), Some(2.0), 3.0)), tally(group(Some(false), Some(4.0), 5.0)));
         assert_eq!(a.len(), feedback.numbers().len() + GroupSums::WIDTH);
         let sum: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
         let stats = StepStats::read(&sum).unwrap();
         assert_eq!(stats.feedback.selected, [2.0, -2.0]);
-        assert_eq!((stats.impurity, stats.mixes), (Some(0.5), 8));
+        assert_eq!((stats.pseudo.impurity(), stats.mixes), (Some(0.5), 8));
+        assert_eq!(stats.pseudo.figures().map(|figures| figures.samples), Some(2));
         assert_eq!(stats.margin.unwrap().labelled, EasyHard { easy: Some(3.0), hard: None });
         let none = StepStats::read(&tally(group(None, None, 0.0))).unwrap();
-        assert_eq!((none.impurity, none.margin), (None, None));
+        assert_eq!((none.pseudo.impurity(), none.pseudo.figures(), none.margin), (None, None, None));
         assert!(StepStats::read(&sum[..3]).is_err());
     }
 }

@@ -1,15 +1,15 @@
-//! How the processes of a run stay in step: they check that they train the same run, hear who is to stop, notice
-//! weights that diverge, and find the straggler that all others wait for.
+//! How the processes of a run stay in step: they check that they train the same run, pass on a request to
+//! stop, notice weights that diverge, and find the straggler that all others wait for.
 
 use std::time::Duration;
 
 use calmix_data::loader::{SkippedSample, TrainBatch};
 use calmix_dist::ProcessGroup;
+use calmix_run::events::Note;
 use serde::{Deserialize, Serialize};
 
 use super::collect_results::{all_gather_results, unreadable};
 use super::error::TrainError;
-use calmix_run::events::Note;
 
 /// What every process has to have in common with the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub(super) struct RunFingerprint {
     pub(super) recipe: String,
     /// The fingerprint of the dataset.
     pub(super) dataset: String,
-    /// The hash of the labels that are kept.
+    /// The hash of the labels that training uses.
     pub(super) labels: String,
 }
 
@@ -49,13 +49,15 @@ fn same_run(all: &[RunFingerprint]) -> Result<(), TrainError> {
     Ok(())
 }
 
-/// What every process tells the others once a step.
+/// What every process sends to the others once a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Heartbeat {
     /// The step that it is about to make.
     pub(super) step: u64,
     /// Whether it received a request to stop.
     pub(super) stop: bool,
+    /// Whether it has no batch for the step, so that nobody can make it.
+    pub(super) lost: bool,
     /// How long it worked on the step before, waiting for others not counted.
     pub(super) busy: Duration,
     /// Its weights in a few bytes, every so often.
@@ -68,7 +70,8 @@ impl Heartbeat {
     pub(super) fn bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         let busy = u64::try_from(self.busy.as_micros()).unwrap_or(u64::MAX);
-        for (to, number) in bytes.chunks_mut(8).zip([self.step, busy, self.weights, u64::from(self.stop)]) {
+        let flags = u64::from(self.stop) | u64::from(self.lost) << 1;
+        for (to, number) in bytes.chunks_mut(8).zip([self.step, busy, self.weights, flags]) {
             to.iter_mut().zip(number.to_le_bytes()).for_each(|(to, byte)| *to = byte);
         }
         bytes
@@ -77,7 +80,8 @@ impl Heartbeat {
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let (numbers, rest) = bytes.as_chunks();
         let [step, busy, weights] = <[[u8; 8]; 3]>::try_from(numbers).ok()?.map(u64::from_le_bytes);
-        Some(Self { step, stop: rest.first()? == &1, busy: Duration::from_micros(busy), weights })
+        let flag = |bit: u8| Some(rest.first()? >> bit & 1 == 1);
+        Some(Self { step, stop: flag(0)?, lost: flag(1)?, busy: Duration::from_micros(busy), weights })
     }
 }
 
@@ -98,7 +102,7 @@ pub(super) fn check_divergence(heartbeats: &[Heartbeat]) -> Result<(), TrainErro
     Ok(())
 }
 
-/// What most say; of several the one that is said first.
+/// The most frequent value; of several the first.
 fn most_common(values: &[u64]) -> Option<u64> {
     let count = |value: u64| values.iter().filter(|&&other| other == value).count();
     let most = values.iter().map(|&value| count(value)).max()?;
@@ -117,8 +121,8 @@ impl StragglerDetector {
     /// Steps over which work is compared.
     const WINDOW: u32 = 10;
 
-    /// Hears how long everybody worked; every so often, names who takes half as long again as the others.
-    pub(super) fn hear(&mut self, heartbeats: &[Heartbeat]) -> Option<Note> {
+    /// Takes the working times of all processes; now and then names one that takes half as long again as the others.
+    pub(super) fn update(&mut self, heartbeats: &[Heartbeat]) -> Option<Note> {
         self.sums.resize(heartbeats.len(), Duration::ZERO);
         self.sums.iter_mut().zip(heartbeats).for_each(|(sum, beat)| *sum += beat.busy);
         self.steps += 1;
@@ -174,12 +178,12 @@ impl BatchStatus {
     }
 
     /// What every process says of its status in each step: how many samples, whether all is finite, and whether there
-    /// is more to tell.
+    /// are corrupt samples to report.
     pub(super) fn short(&self) -> [u64; 3] {
         [self.seen, u64::from(self.not_finite), self.skipped.len() as u64]
     }
 
-    /// Adds up what all processes said. Where one has corrupt samples to tell of, which hardly ever happens, all exchange
+    /// Adds up the statuses of all processes. Where one has corrupt samples to report, which is rare, all exchange
     /// the details: one collective more.
     pub(super) fn add_up(&self, all: &[[u64; 3]], processes: &ProcessGroup) -> Result<Self, TrainError> {
         let mut sum = Self::default();
@@ -203,13 +207,15 @@ mod tests {
     use super::*;
 
     fn beat(busy: u64) -> Heartbeat {
-        Heartbeat { step: 3, stop: false, busy: Duration::from_millis(busy), weights: 7 }
+        Heartbeat { step: 3, busy: Duration::from_millis(busy), weights: 7, ..Heartbeat::default() }
     }
 
     #[test]
     fn heartbeats_are_read_as_they_are_sent() {
-        let said = Heartbeat { stop: true, ..beat(1234) };
-        assert_eq!(Heartbeat::read(&said.bytes()), Some(said));
+        for (stop, lost) in [(true, false), (false, true)] {
+            let said = Heartbeat { stop, lost, ..beat(1234) };
+            assert_eq!(Heartbeat::read(&said.bytes()), Some(said));
+        }
         assert_eq!(Heartbeat::read(&[0; 3]), None);
     }
 
@@ -229,7 +235,7 @@ mod tests {
         let mut detector = StragglerDetector::default();
         let mut beats = vec![beat(100); 4];
         let mut hear = |beats: &[Heartbeat], n: usize| -> Vec<String> {
-            (0..n).filter_map(|_| detector.hear(beats)).map(|note| note.text).collect()
+            (0..n).filter_map(|_| detector.update(beats)).map(|note| note.text).collect()
         };
         assert!(hear(&beats, 50).is_empty());
         beats[3].busy += Duration::from_millis(300);

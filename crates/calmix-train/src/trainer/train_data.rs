@@ -13,27 +13,31 @@ use calmix_data::error::DataError;
 use calmix_data::loader::{
     EvalLoader, ImageSource, InMemory, Loader, OnCorrupt, SampleIds, SampleStream, Training, Workers,
 };
+use calmix_data::manifest::{NO_LABEL, SampleRecord};
 use calmix_data::order::Membership;
 use calmix_data::prepare::{Report, prepare};
 use calmix_data::split::LabelSplit;
 use calmix_dist::ProcessGroup;
+use calmix_run::events;
+use calmix_run::run::{Paths, RunFile};
+use calmix_run::safe_open;
 
 use super::error::TrainError;
 use super::layout::ParallelLayout;
 use crate::recipe::{Keep, Recipe};
-use calmix_run::events;
-use calmix_run::run::{Paths, RunFile};
 
 /// What a dataset that is being prepared is called, as `calmix_data` has it.
 const PREPARING: &str = ".preparing-";
 
 /// A dataset that is open and split.
 pub(super) struct TrainData {
-    pub(super) pictures: Arc<dyn ImageSource>,
+    pictures: Arc<dyn ImageSource>,
     pub(super) classes: Vec<String>,
     pub(super) fingerprint: String,
     pub(super) split: LabelSplit,
     unlabelled: SampleIds,
+    /// The class of every sample, for what is reported of pseudo-labels: read once, so that a step reads no file.
+    classes_of: Vec<u32>,
     test: Option<Range<u64>>,
     views: Arc<Augment>,
     workers: Workers,
@@ -41,7 +45,7 @@ pub(super) struct TrainData {
 
 impl TrainData {
     /// Opens the dataset of a recipe. The split is the one in the run's folder; before that is written, it is drawn.
-    /// A run that goes on says which `fingerprint` the dataset had. The `processes` of this machine share its loader
+    /// A resumed run passes the `fingerprint` that the dataset had. The `processes` of this machine share its loader
     /// threads and its memory.
     pub(super) fn open(
         recipe: &Recipe,
@@ -49,16 +53,24 @@ impl TrainData {
         fingerprint: Option<&str>,
         processes: usize,
     ) -> Result<Self, TrainError> {
-        let dataset = Dataset::open(&prepared(recipe, paths), Path::new(&recipe.dataset.path))?;
+        let table = prepared(recipe, paths);
+        if recipe.dataset.prepared.is_empty() {
+            // Its files cannot lead out of it: what opens them sees to that.
+            safe_open::check_folder(&table)?;
+        }
+        let dataset = Dataset::open(&table, Path::new(&recipe.dataset.path))?;
         if let Some(before) = fingerprint.filter(|&before| before != dataset.fingerprint()) {
             let (path, now) = (paths.folder().to_owned(), dataset.fingerprint().to_owned());
             return Err(TrainError::OtherDataset { path, before: before.to_owned(), now });
         }
         let stored = paths.file(RunFile::Split)?;
         let split =
-            if stored.exists() { LabelSplit::read(&stored, &dataset)? } else { draw(recipe, &dataset)? };
+            if safe_open::exists(&stored) { read_split(&stored, &dataset)? } else { draw(recipe, &dataset)? };
         let needs = recipe.unlabelled() > 0;
         let unlabelled = if needs { split.unlabelled(&dataset)?.into() } else { SampleIds::default() };
+        let class = |record: Result<(u64, SampleRecord), DataError>| Ok(record?.1.label);
+        let all = if needs { dataset.len() } else { 0 };
+        let classes_of = dataset.records(0..all).map(class).collect::<Result<_, DataError>>()?;
         let test = Some(recipe.dataset.test.as_str()).filter(|name| !name.is_empty());
         let test = test.map(|name| dataset.subset(name)).transpose().map_err(|error| {
             let hint = error.hint.clone().unwrap_or_default();
@@ -71,14 +83,25 @@ impl TrainData {
             if limit == 0 { Arc::new(dataset) } else { Arc::new(InMemory::new(dataset, limit)) };
         let views = Arc::new(recipe.augment.resolve());
         let workers = recipe.loader.workers(processes);
-        Ok(Self { pictures, classes, fingerprint, split, unlabelled, test, views, workers })
+        Ok(Self { pictures, classes, fingerprint, split, unlabelled, classes_of, test, views, workers })
+    }
+
+    /// The class of a sample, where it is known.
+    fn true_class(&self, id: u64) -> Option<u32> {
+        let class = usize::try_from(id).ok().and_then(|id| self.classes_of.get(id));
+        class.copied().filter(|&class| class != NO_LABEL)
+    }
+
+    /// Bytes of a view.
+    pub(super) fn image_bytes(&self) -> usize {
+        self.views.bytes()
     }
 
     /// Prepares the dataset of a recipe in the run's own folder, unless it is prepared already; returns what was
     /// found.
     pub(super) fn prepare(recipe: &Recipe, paths: &Paths) -> Result<Option<Report>, TrainError> {
         let target = prepared(recipe, paths);
-        if !recipe.dataset.prepared.is_empty() || target.exists() {
+        if !recipe.dataset.prepared.is_empty() || safe_open::exists(&target) {
             return Ok(None);
         }
         sweep(paths.folder())?;
@@ -88,6 +111,13 @@ impl TrainData {
     /// How many samples are learnt from without a label.
     pub(super) fn unlabelled(&self) -> u64 {
         self.unlabelled.len()
+    }
+
+    /// The class of an unlabelled sample whose pseudo-label can be judged: one that the dataset knows, of a sample that is
+    /// not learnt from with its label too. Peers have those among the unlabelled ones as well, and they are known by heart.
+    pub(super) fn judged_class(&self, id: u64) -> Option<u32> {
+        let labelled = self.split.labelled().binary_search(&id).is_ok();
+        if labelled { None } else { self.true_class(id) }
     }
 
     /// How many unlabelled samples belong to each shard of this process; none where none are drawn.
@@ -124,30 +154,51 @@ impl TrainData {
         Ok(Loader::new(pictures, views, training, self.workers)?)
     }
 
-    /// The samples of a split as they are, batch by batch; none where the split has none. Of several processes each
-    /// gets as many batches as any other, one process after the other.
+    /// The samples of a split as they are, batch by batch, and how many batches any process gets at most; none where
+    /// the split has none. Of several processes each gets about as many batches as any other, one process after the other.
     pub(super) fn samples_of(
         &self,
         recipe: &Recipe,
         split: events::EvalSet,
         processes: &ProcessGroup,
-    ) -> Result<Option<EvalLoader<Augment>>, TrainError> {
-        let samples = match split {
+    ) -> Result<Option<(EvalLoader<Augment>, u64)>, TrainError> {
+        let samples: SampleIds = match split {
             events::EvalSet::Validation => self.split.validation().into(),
             events::EvalSet::Labelled => self.split.labelled().into(),
             events::EvalSet::Test => self.test.clone().unwrap_or_default().into(),
         };
-        if SampleIds::is_empty(&samples) {
+        self.in_batches(recipe, &samples, processes)
+    }
+
+    /// The unlabelled samples whose pseudo-label can be judged, in the same way.
+    pub(super) fn judged_samples(
+        &self,
+        recipe: &Recipe,
+        processes: &ProcessGroup,
+    ) -> Result<Option<(EvalLoader<Augment>, u64)>, TrainError> {
+        let all = (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index));
+        let judged: Vec<u64> = all.filter(|&id| self.judged_class(id).is_some()).collect();
+        self.in_batches(recipe, &judged.as_slice().into(), processes)
+    }
+
+    fn in_batches(
+        &self,
+        recipe: &Recipe,
+        samples: &SampleIds,
+        processes: &ProcessGroup,
+    ) -> Result<Option<(EvalLoader<Augment>, u64)>, TrainError> {
+        if samples.is_empty() {
             return Ok(None);
         }
         let batch = u64::from(recipe.evaluate.batch.max(1));
         let (size, rank) = (processes.size() as u64, processes.rank() as u64);
         let cut = |n: u64| (samples.len().div_ceil(batch) * n / size * batch).min(samples.len());
-        let ids: Vec<u64> = (cut(rank)..cut(rank + 1)).filter_map(|index| samples.id(index)).collect();
-        let stream = SampleStream { ids: ids.as_slice().into(), batch: recipe.evaluate.batch };
+        let ids = samples.slice(cut(rank)..cut(rank + 1));
+        let stream = SampleStream { ids, batch: recipe.evaluate.batch };
         let (pictures, views) = (Arc::clone(&self.pictures), Arc::clone(&self.views));
         let (corrupt, workers) = (recipe.loader.corrupt(), self.workers);
-        Ok(Some(EvalLoader::new(pictures, views, stream, corrupt, workers)?))
+        let rounds = samples.len().div_ceil(batch).div_ceil(size);
+        Ok(Some((EvalLoader::new(pictures, views, stream, corrupt, workers)?, rounds)))
     }
 }
 
@@ -157,6 +208,12 @@ fn prepared(recipe: &Recipe, paths: &Paths) -> PathBuf {
         "" => paths.prepared(),
         folder => PathBuf::from(folder),
     }
+}
+
+/// The split in the run's folder.
+fn read_split(path: &Path, dataset: &Dataset) -> Result<LabelSplit, TrainError> {
+    let bytes = safe_open::read(path, LabelSplit::LONGEST_STORED)?;
+    Ok(LabelSplit::from_bytes(&bytes, path, dataset)?)
 }
 
 fn draw(recipe: &Recipe, dataset: &Dataset) -> Result<LabelSplit, DataError> {

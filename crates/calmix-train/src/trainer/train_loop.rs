@@ -1,10 +1,12 @@
-//! A run in the hands of this process: the loop, and one step of it, top-down.
+//! The training loop, and one step of it, top-down.
 //!
-//! After a step its event is written, then what an evaluation said, then its events, then a checkpoint that knows
-//! where the journal ended. Whatever is written after a checkpoint is written again, byte for byte, by a run that
-//! continues from it; so a kill between any two writes changes nothing in the end. The checkpoint of the last step
-//! is the very last thing that a run writes: where it is, the run is finished.
+//! The loop writes the event of a step, then a checkpoint that records where the journal ended, then the predictions of an
+//! evaluation, then its events: an evaluation takes long, and a run that has to stop abandons it. A run that resumes from
+//! the checkpoint writes everything after it again, byte for byte, and starts with the evaluation that the checkpoint
+//! lacks; so a kill between any two writes changes nothing in the end. The last step is saved before the last evaluation
+//! too, and once more as the last thing that a run writes: a run that has that checkpoint is finished.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,13 +17,16 @@ use calmix_core::plan::{StepPlan, plan_step};
 use calmix_core::rng::Seed;
 use calmix_core::samples::Samples;
 use calmix_core::schedule::RunStep;
-use calmix_data::loader::TrainBatch;
+use calmix_data::loader::{TrainBatch, Warn};
 use calmix_engine::batch as engine_batch;
 use calmix_engine::engine::Engine;
 use calmix_engine::error::EngineError;
 use calmix_engine::observe::Observed;
 use calmix_engine::partition::Partition;
 use calmix_engine::shard_plan::LocalPlan;
+use calmix_run::checkpoint::{Checkpoints, Identity};
+use calmix_run::events::EvalSet;
+use calmix_run::run::Disk;
 
 use super::Outcome;
 use super::checkpoint_files::RunProgress;
@@ -33,13 +38,11 @@ use super::layout::ParallelLayout;
 use super::partners::local_plan;
 use super::report::{StepResult, Timer};
 use super::step_phase::{StepPhase, Watch};
-use super::step_stats::{StepStats, TrueClass, tallies};
+use super::step_stats::{StepStats, tallies};
 use super::sync::{BatchStatus, Heartbeat, StragglerDetector, check_divergence};
 use super::train_data::TrainData;
 use super::visits::ShardVisits;
 use crate::recipe::{NonFinite, Resolved};
-use calmix_run::checkpoint::{Checkpoints, Identity};
-use calmix_run::run::Disk;
 
 pub(super) struct TrainLoop<'a> {
     pub(super) resolved: Resolved,
@@ -50,9 +53,9 @@ pub(super) struct TrainLoop<'a> {
     pub(super) state: TrainState,
     pub(super) progress: RunProgress,
     pub(super) events: EventWriter<'a>,
-    /// With the process that writes.
+    /// On rank 0, which commits them.
     pub(super) checkpoints: Option<Checkpoints>,
-    /// The disk of the others.
+    /// Where the other ranks write their files of a checkpoint.
     pub(super) disk: Arc<dyn Disk>,
     pub(super) identity: Identity,
     /// Steps that were done.
@@ -65,10 +68,13 @@ pub(super) struct TrainLoop<'a> {
     /// How long the last step took, waiting for other processes not counted.
     pub(super) busy: Duration,
     pub(super) stragglers: StragglerDetector,
+    /// Corrupt samples of each split that people were told of.
+    pub(super) left_out: BTreeMap<EvalSet, u64>,
     pub(super) watch: Watch,
+    pub(super) warn: Warn,
 }
 
-/// What a step changes, and a checkpoint keeps.
+/// What a step changes and a checkpoint contains.
 pub(super) struct TrainState {
     pub(super) engine: Engine,
     pub(super) method: MethodState,
@@ -86,19 +92,30 @@ impl TrainLoop<'_> {
     pub(super) fn run(mut self) -> Result<Outcome, TrainError> {
         let recipe = self.resolved.recipe.clone();
         let total = recipe.train.steps;
-        let mut batches = self.data.batches(&recipe, &self.layout, self.step..total)?;
+        let batches = self.data.batches(&recipe, &self.layout, self.step..total)?;
+        let mut batches = batches.warning(Arc::clone(&self.warn));
         let mut timer = Timer::new(&self.layout, self.step, total);
+        let mut evaluates = self.lacks_evaluation();
         while self.step < total {
+            if std::mem::take(&mut evaluates) {
+                match self.evaluate(EvalMode::FiguresOnly) {
+                    Err(TrainError::Abandoned) => return self.stopped(),
+                    evaluated => drop(evaluated?),
+                }
+            }
             if self.stop_requested() {
-                self.save()?;
-                self.events.flush()?;
-                return Ok(Outcome::Stopped { step: self.step });
+                return self.stopped();
             }
             let (start, waited) = (Instant::now(), self.layout.processes.waited());
-            let missing = || TrainError::Unsupported(format!("there is no batch for step {}", self.step));
-            let batch = batches.next().ok_or_else(missing)??;
+            let batch = match self.next_batch(&mut batches) {
+                Ok(batch) => batch,
+                Err(error) => return self.end_without_batch(Some(error)),
+            };
             let logs = self.is_due(batch.step + 1, recipe.log.every);
-            let result = self.step(&batch, logs)?;
+            let result = self.step(&batch, Heartbeat::default())?;
+            if let StepResult::Lost = result {
+                return self.end_without_batch(None);
+            }
             self.step = batch.step + 1;
             self.report(result, logs)?;
             let waited = self.layout.processes.waited().saturating_sub(waited);
@@ -106,11 +123,9 @@ impl TrainLoop<'_> {
             if logs {
                 self.events.pace(&timer.pace(self.step, &self.layout, batches.counters()))?;
             }
+            evaluates = self.lacks_evaluation();
             // The last step has an end of its own.
-            if self.step < total && self.step.is_multiple_of(recipe.evaluate.every) {
-                self.evaluate(EvalMode::Quick)?;
-            }
-            if self.step < total && self.step.is_multiple_of(recipe.checkpoint.every) {
+            if self.step < total && (evaluates || self.step.is_multiple_of(recipe.checkpoint.every)) {
                 self.try_save()?;
             }
         }
@@ -118,20 +133,41 @@ impl TrainLoop<'_> {
         self.finish()
     }
 
-    /// One step: observe, visit, gather, plan, learn, commit.
-    fn step(&mut self, batch: &TrainBatch, logs: bool) -> Result<StepResult, TrainError> {
+    /// Ends a run that has to stop: with its state saved.
+    pub(super) fn stopped(mut self) -> Result<Outcome, TrainError> {
+        self.save()?;
+        self.events.flush()?;
+        Ok(Outcome::Stopped { step: self.step })
+    }
+
+    /// Whether an evaluation is due after the last step and has not been made: also where a run resumes from a checkpoint
+    /// that was made before it. The last step has an end of its own.
+    fn lacks_evaluation(&self) -> bool {
+        let recipe = &self.resolved.recipe;
+        let is_due = self.step > 0 && self.step.is_multiple_of(recipe.evaluate.every);
+        is_due
+            && self.step < recipe.train.steps
+            && !self.progress.history.iter().any(|seen| seen.step == self.step)
+    }
+
+    /// One step: observe, visit, gather, plan, learn, commit. `says` has what the heartbeat tells besides the usual.
+    pub(super) fn step(&mut self, batch: &TrainBatch, says: Heartbeat) -> Result<StepResult, TrainError> {
         let (step, method, classes) = (batch.step, self.method, self.data.classes.len());
         let at = RunStep { step, steps: self.resolved.recipe.train.steps };
         let mixing = method.mix_weight(at, &self.state.method) > 0.0;
-        self.watch.tell(StepPhase::Observe, step);
+        self.watch.enter(StepPhase::Observe, step);
         let observed = self.state.engine.observe(&method, &lent(batch, &self.partition), mixing)?;
         let TrainState { method: state, samples, .. } = &mut self.state;
         let visits = ShardVisits::make(samples, &method, state, at, batch, &observed)?;
 
-        self.watch.tell(StepPhase::Plan, step);
-        let (heartbeat, status) = (self.heartbeat(step)?, BatchStatus::of(batch, observed.is_finite()));
+        self.watch.enter(StepPhase::Plan, step);
+        let (heartbeat, status) = (self.heartbeat(step, says)?, BatchStatus::of(batch, observed.is_finite()));
         let known = gather(&self.layout, observed.observation()?, &visits, heartbeat, &status)?;
-        self.hear(&known.heartbeats)?;
+        self.read_heartbeats(&known.heartbeats)?;
+        if known.heartbeats.iter().any(|beat| beat.lost) {
+            self.state.samples.undo();
+            return Ok(StepResult::Lost);
+        }
         let status = known.status.clone();
         let not_finite = EngineError::NotFinite { step, what: "output of the network" };
         if status.not_finite {
@@ -140,10 +176,8 @@ impl TrainLoop<'_> {
         self.state.labelled.visit(&known.labelled_ids, &known.margins)?;
         let (plans, mut state) = self.plan(&known, at)?;
         let mut plan = local_plan(&self.layout, &plans, batch, classes)?;
-        let pictures = &self.data.pictures;
-        let truth = |id| pictures.label(id).ok().flatten();
-        let truth: Option<TrueClass<'_>> = if logs { Some(&truth) } else { None };
-        let tallies = tallies(&self.layout, &method, &visits, (&plans, &known.groups), classes, truth);
+        let truth = |id| self.data.judged_class(id);
+        let tallies = tallies(&self.layout, &method, &visits, (&plans, &known.groups), classes, &truth);
         plan.shards.iter_mut().zip(tallies).for_each(|(shard, tally)| shard.tally = tally);
         drop(known);
         let mut observed = observed;
@@ -152,14 +186,14 @@ impl TrainLoop<'_> {
             return self.undo(step, status, not_finite);
         }
 
-        self.watch.tell(StepPhase::Learn, step);
+        self.watch.enter(StepPhase::Learn, step);
         let optimiser = &self.resolved.recipe.optimiser;
         let rate = optimiser.schedule.at(at, optimiser.lr);
         let output = match self.state.engine.learn(&self.layout.processes, &method, observed, &plan, rate) {
             Err(error @ EngineError::NotFinite { .. }) => return self.undo(step, status, error),
             output => output?,
         };
-        let stats = StepStats::read(&output.tally)?;
+        let stats = Box::new(StepStats::read(&output.tally)?);
         state.take_in(&method, step, &stats.feedback);
         self.state.method = state;
         self.state.labelled.commit();
@@ -182,7 +216,7 @@ impl TrainLoop<'_> {
         Ok((plans, after))
     }
 
-    /// The released code's second pass, with the mixtures in the batch: its pseudo-labels are decided on it. Tells whether
+    /// The released code's second pass, with the mixtures in the batch: its pseudo-labels come from it. Returns whether
     /// all numbers were finite.
     fn label_again(
         &self,
@@ -219,28 +253,32 @@ impl TrainLoop<'_> {
         if skips > most {
             return Err(TrainError::TooManySkips { step, problem: error.to_string(), skips });
         }
-        Ok(StepResult::Undone { problem: format!("{error}; skipped, {skips} of {most} that may be"), status })
+        Ok(StepResult::Undone {
+            problem: format!("{error}; skipped, {skips} of at most {most} steps"),
+            status,
+        })
     }
 
-    fn heartbeat(&self, step: u64) -> Result<Heartbeat, TrainError> {
+    fn heartbeat(&self, step: u64, says: Heartbeat) -> Result<Heartbeat, TrainError> {
         let compares = self.layout.processes.size() > 1 && step.is_multiple_of(COMPARE_WEIGHTS);
         Ok(Heartbeat {
             step,
             stop: self.stop.load(Ordering::Relaxed),
             busy: self.busy,
             weights: if compares { self.state.engine.digest()? } else { 0 },
+            ..says
         })
     }
 
     /// Reads the heartbeats of all processes: a request to stop, a divergence, a straggler.
-    fn hear(&mut self, heartbeats: &[Heartbeat]) -> Result<(), TrainError> {
+    fn read_heartbeats(&mut self, heartbeats: &[Heartbeat]) -> Result<(), TrainError> {
         check_divergence(heartbeats)?;
         self.stop_heard |= heartbeats.iter().any(|beat| beat.stop);
-        let straggler = self.stragglers.hear(heartbeats);
+        let straggler = self.stragglers.update(heartbeats);
         straggler.map_or(Ok(()), |note| self.events.aside(note))
     }
 
-    /// Several processes stop where all have heard of it.
+    /// Several processes stop at the step after the one in which all received the request.
     fn stop_requested(&self) -> bool {
         let alone = self.layout.processes.size() == 1;
         if alone { self.stop.load(Ordering::Relaxed) } else { self.stop_heard }
@@ -251,7 +289,7 @@ impl TrainLoop<'_> {
     }
 }
 
-/// A batch as the engine takes it.
+/// The batch as the engine borrows it.
 fn lent<'a>(batch: &'a TrainBatch, partition: &'a Partition) -> engine_batch::Batch<'a> {
     engine_batch::Batch {
         step: batch.step,

@@ -10,7 +10,7 @@ use calmix_engine::partition::ShardRows;
 
 use super::error::TrainError;
 
-/// What this process knows of its rows before it hears the others.
+/// What this process knows of its rows before the gather.
 #[derive(Debug)]
 pub(super) struct ShardVisits {
     /// The unlabelled rows of each shard.

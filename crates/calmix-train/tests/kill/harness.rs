@@ -1,48 +1,120 @@
-//! Kills a program at random moments and starts it again, until it is done.
+//! Ends a program at random moments and starts it again, until it is done.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use calmix_core::rng::{Domain, Seed};
 
-/// The most kills of one run: then it is left alone to come to its end.
+/// The most stops of one run: then it is left alone to come to its end.
 const MOST: u32 = 12;
 
-/// Runs `command` once on `whole` to its end, unless that is there already, and again and again on `killed`, with a
-/// kill at a random moment of each, until it comes to its end; how many kills it took. The same command begins a
-/// run and continues it.
-pub(crate) fn kill_until_done(
+/// How people, schedulers and machines end a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(dead_code)] // one of the tests only kills
+pub(crate) enum Way {
+    Kill,
+    Interrupt,
+    Terminate,
+    TerminateTwice,
+    HangUp,
+    /// Nobody reads what it prints any more; later it is asked to stop.
+    ClosedPipe,
+    /// From that moment on no file takes another byte.
+    FullDisk,
+}
+
+impl Way {
+    fn start(self, mut command: Command) -> Child {
+        if self == Self::FullDisk {
+            // The system would end a program that writes beyond its limit; like this, the write fails.
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(command.get_program());
+            shell.args(command.get_args()).stdout(Stdio::null()).stderr(Stdio::null());
+            for (name, value) in command.get_envs() {
+                if let Some(value) = value {
+                    shell.env(name, value)
+                } else {
+                    shell.env_remove(name)
+                };
+            }
+            command.get_current_dir().map(|folder| shell.current_dir(folder));
+            return shell.spawn().unwrap();
+        }
+        if self == Self::ClosedPipe {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
+        command.spawn().unwrap()
+    }
+
+    /// Ends a process.
+    fn end(self, child: &mut Child) {
+        let id = child.id().to_string();
+        let run = |program: &str, arguments: &[&str]| {
+            // Fails where the process has ended meanwhile.
+            let mut command = Command::new(program);
+            command.args(arguments).arg(&id).stderr(Stdio::null()).status().unwrap();
+        };
+        match self {
+            Self::Kill => run("kill", &["-s", "KILL"]),
+            Self::Interrupt => run("kill", &["-s", "INT"]),
+            Self::Terminate => run("kill", &["-s", "TERM"]),
+            Self::TerminateTwice => {
+                run("kill", &["-s", "TERM"]);
+                run("kill", &["-s", "TERM"]);
+            }
+            Self::HangUp => run("kill", &["-s", "HUP"]),
+            Self::ClosedPipe => {
+                drop((child.stdout.take(), child.stderr.take()));
+                sleep(Duration::from_millis(150));
+                run("kill", &["-s", "TERM"]);
+            }
+            Self::FullDisk => run("prlimit", &["--fsize=0:0", "--pid"]),
+        }
+    }
+}
+
+/// Runs `command` once on `whole` to its end, unless that is there already, and again and again on `stopped`, each time
+/// ended at a random moment in one of the `ways`, until it comes to its end; how many stops it took. The same command
+/// begins a run and continues it. After a stop, `check` hears how the process ended, and how long that took.
+pub(crate) fn stop_until_done(
     command: &dyn Fn(&Path) -> Command,
-    whole: &Path,
-    killed: &Path,
+    (whole, stopped): (&Path, &Path),
     round: u64,
+    ways: &dyn Fn(u32) -> Way,
+    check: &mut dyn FnMut(Way, ExitStatus, Duration),
 ) -> u32 {
     if !whole.exists() {
-        assert!(command(whole).status().unwrap().success(), "without any kill");
+        assert!(command(whole).status().unwrap().success(), "without any stop");
     }
-    // How long a run takes by itself, as busy as the machine is now: kills come anywhere in that time.
-    let scratch = killed.with_extension("timed");
+    // How long a run takes by itself, as busy as the machine is now: stops come anywhere in that time.
+    let scratch = stopped.with_extension("timed");
     let began = Instant::now();
     assert!(command(&scratch).status().unwrap().success());
     let takes = began.elapsed();
-    let mut kills = 0;
+    let mut stops = 0;
     loop {
-        let mut child = command(killed).spawn().unwrap();
-        if kills == MOST {
-            assert!(child.wait().unwrap().success(), "round {round}, after {kills} kills");
-            return kills;
+        let way = ways(stops);
+        if stops == MOST {
+            assert!(command(stopped).status().unwrap().success(), "round {round}, after {stops} stops");
+            return stops;
         }
-        let mut moment = Seed(round).stream(Domain::Bootstrap, u64::from(kills), 0);
+        let mut child = way.start(command(stopped));
+        let mut moment = Seed(round).stream(Domain::Bootstrap, u64::from(stops), 0);
         let share = f64::from(moment.next_u32()) / f64::from(u32::MAX);
         sleep(Duration::from_secs_f64(takes.as_secs_f64() * share));
         if let Some(status) = child.try_wait().unwrap() {
-            assert!(status.success(), "round {round}, after {kills} kills");
-            return kills;
+            assert!(status.success(), "round {round}, after {stops} stops: {status}");
+            return stops;
         }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        kills += 1;
+        let asked = Instant::now();
+        way.end(&mut child);
+        let status = child.wait().unwrap();
+        stops += 1;
+        check(way, status, asked.elapsed());
+        if status.success() {
+            return stops;
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use calmix_dist::LaunchInfo;
@@ -45,6 +45,10 @@ pub(crate) enum What {
     Freezes,
     /// From that step on, a third of a second later every time.
     Lags,
+    /// It alone is asked to stop.
+    Stops,
+    /// The images of its dataset are gone.
+    LosesData,
 }
 
 impl Crew {
@@ -138,24 +142,28 @@ pub(crate) fn one_of_them() {
     let settings = variable("CALMIX_TEST_SETTINGS").unwrap();
     let settings: Vec<&str> = settings.lines().collect();
     let recipe = made::recipe(Path::new(&variable("CALMIX_TEST_DATA").unwrap()), &settings);
-    let stop = AtomicBool::new(false);
-    let mut trainer = Trainer::new(&stop);
+    let stop: &AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+    let mut trainer = Trainer::new(stop);
     if let Some(until) = variable("CALMIX_TEST_UNTIL") {
-        trainer = made::stopping(trainer, until.parse().unwrap(), &stop);
+        trainer = made::stopping(trainer, until.parse().unwrap(), stop);
     }
     if let Some(fault) = variable("CALMIX_TEST_FAULT")
         .filter(|_| variable("TORCHELASTIC_RESTART_COUNT").is_none_or(|n| n == "0"))
     {
-        trainer = trainer.watched(move |moment, step| go_wrong(&fault, moment, step));
+        trainer = trainer.watched(move |moment, step| go_wrong(&fault, moment, step, stop));
     }
     let mut notes = Vec::new();
-    let trainer = trainer.tell(made::Notes(&mut notes));
+    let trainer = trainer.sink(made::Notes(&mut notes));
     let outcome = train(trainer, &recipe, Path::new(&folder));
     for note in &notes {
         eprintln!("note: {note}");
     }
     match outcome {
-        Ok(_) => {}
+        Ok(outcome) => {
+            if let Outcome::Stopped { step } = outcome {
+                eprintln!("stopped: {step}");
+            }
+        }
         Err(error) => {
             tell_time("noticed");
             eprintln!("error: {error}");
@@ -164,7 +172,7 @@ pub(crate) fn one_of_them() {
     }
 }
 
-fn go_wrong(fault: &str, moment: StepPhase, step: u64) {
+fn go_wrong(fault: &str, moment: StepPhase, step: u64, stop: &AtomicBool) {
     let words: Vec<&str> = fault.split(' ').collect();
     let [rank, when, at, what] = words[..] else { panic!("{fault}") };
     let at: u64 = at.parse().unwrap();
@@ -179,6 +187,12 @@ fn go_wrong(fault: &str, moment: StepPhase, step: u64) {
         _ if when != format!("{moment:?}") || step < at => {}
         "Lags" => std::thread::sleep(Duration::from_millis(300)),
         _ if step > at => {}
+        "Stops" => stop.store(true, Ordering::Relaxed),
+        "LosesData" => {
+            let images =
+                PathBuf::from(std::env::var("CALMIX_TEST_DATA").unwrap()).join("train-images-idx3-ubyte");
+            std::fs::File::options().write(true).open(images).unwrap().set_len(16).unwrap();
+        }
         "Dies" => {
             tell_time("died");
             signal("-KILL");

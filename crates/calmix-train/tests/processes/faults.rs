@@ -47,6 +47,58 @@ fn kill_9_of_any_process_at_any_moment_changes_nothing() {
     assert!(slowest < Duration::from_secs(1), "noticed after {slowest:?}");
 }
 
+/// One process is asked to stop in an evaluation: all abandon it, save the run and end; the same command repeats it.
+#[test]
+fn all_abandon_an_evaluation_that_one_is_asked_to_stop_in() {
+    let bench = Bench::new();
+    let settings = [&SHORT[..], &["evaluate.batch=8", "evaluate.bootstrap=100"]].concat();
+    let whole = Crew::new(&bench, "whole", &settings);
+    whole.train(2);
+    for (rank, step) in [(0, 6), (1, 6), (0, 12), (1, 12)] {
+        let crew = Crew::new(&bench, &format!("{rank}-{step}"), &settings);
+        let fault = Some(Fault { rank, moment: StepPhase::Evaluate, step, what: What::Stops });
+        for said in said(Crew { fault, ..crew.clone() }.spawn(2)) {
+            assert!(said.ended_well && said.error.contains(&format!("stopped: {step}")), "{}", said.error);
+        }
+        assert!(!crew.run.join("result.json").exists(), "{rank}, {step}");
+        crew.train(2);
+        assert_eq!(differing(&whole.run, &crew.run), Vec::<String>::new(), "{rank}, {step}");
+    }
+}
+
+/// One process loses its data long after the last checkpoint: all save what was learnt, and say which process it was.
+#[test]
+fn data_that_one_process_loses_ends_all_with_the_run_saved() {
+    let bench = Bench::new();
+    let settings = [&SHORT[..], &["checkpoint.every=100", "evaluate.every=100", "loader.memory=0"]].concat();
+    let whole = Crew::new(&bench, "whole", &settings);
+    whole.train(2);
+    for rank in 0..2 {
+        let crew = Crew::new(&bench, &format!("run-{rank}"), &settings);
+        let own = bench.folder(&format!("own-{rank}"));
+        crate::made::dataset(&own);
+        let fault = Some(Fault { rank, moment: StepPhase::Learn, step: 5, what: What::LosesData });
+        let port = free_port();
+        let command = |of: usize| {
+            let data = if of == rank { own.clone() } else { bench.data() };
+            Crew { data, fault, ..crew.clone() }.command(of, 2, port).spawn().unwrap()
+        };
+        let said = said((0..2).map(command).collect());
+        for (of, said) in said.iter().enumerate() {
+            let who = if of == rank { "sample ".to_owned() } else { format!("process {rank}: sample ") };
+            assert!(!said.ended_well && said.error.contains(&who), "{of}: {}", said.error);
+        }
+        let step = calmix_train::inspect::inspect(&crew.run).unwrap().step;
+        assert!(step >= Some(5), "{step:?}");
+        // With the data of all.
+        crew.train(2);
+        let other_place =
+            ["checkpoints/step-000000012/MANIFEST", "checkpoints/step-000000012/recipe.toml", "recipe.toml"];
+        let changed = differing(&whole.run, &crew.run);
+        assert!(changed.iter().all(|name| rank == 0 && other_place.contains(&name.as_str())), "{changed:?}");
+    }
+}
+
 #[test]
 fn a_frozen_process_is_noticed_at_the_timeout() {
     let bench = Bench::new();

@@ -1,6 +1,6 @@
 //! A run that PyTorch's own launcher starts, and starts again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use calmix_train::trainer::StepPhase;
@@ -11,17 +11,23 @@ use crate::made::{Bench, differing};
 const SETTINGS: [&str; 5] =
     ["train.groups=2", "train.shards=2", "train.batch=8", "checkpoint.every=4", "method.base=softmatch"];
 
-/// Two and four processes, of which one is killed on the way: torchrun starts all of them again, and the run is the one
-/// that nobody killed.
-#[test]
-fn torchrun_brings_a_run_back_after_a_kill() {
+/// PyTorch's launcher; `None`, with a sentence on standard output, where there is none.
+pub(crate) fn torchrun() -> Option<PathBuf> {
     // …/lib/python3.11/site-packages/torch/lib → …/bin/torchrun
     let folder = Path::new(env!("CALMIX_LIBTORCH_LIBRARIES")).ancestors().nth(5).unwrap();
     let torchrun = folder.join("bin/torchrun");
     if !torchrun.is_file() {
         println!("skipped, for this libtorch has no torchrun beside it: {}", torchrun.display());
-        return;
+        return None;
     }
+    Some(torchrun)
+}
+
+/// Two and four processes, of which one is killed on the way: torchrun starts all of them again, and the run is the one
+/// that nobody killed.
+#[test]
+fn torchrun_brings_a_run_back_after_a_kill() {
+    let Some(torchrun) = torchrun() else { return };
     let bench = Bench::new();
     let whole = Crew::new(&bench, "whole", &SETTINGS);
     whole.train(1);

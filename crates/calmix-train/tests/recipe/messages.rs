@@ -150,6 +150,25 @@ fn all_problems_are_told_at_once() {
     );
 }
 
+/// What a base without an unlabelled loss cannot be asked for.
+#[test]
+fn contradictions_of_supervision() {
+    for (settings, expected) in [
+        (
+            &["method.base=supervised", "method.mixup.start.rule=utilisation"][..],
+            "--set 2: method.mixup.start.rule = \"utilisation\": supervised gives no unlabelled image a weight, so the \
+             mixup term would never begin; take \"share\"",
+        ),
+        (
+            &["method.base=supervised-pseudo-mixup", "method.mixup.pairing=none"],
+            "--set 2: method.mixup.pairing = \"none\": supervised-pseudo-mixup uses unlabelled images in mixtures \
+             alone, and there are none; take \"calibratemix\", or method.base = \"supervised\"",
+        ),
+    ] {
+        assert_eq!(set(settings).unwrap_err().to_string(), expected);
+    }
+}
+
 /// Values that are fine by themselves and not together.
 #[test]
 fn contradictions() {
@@ -184,16 +203,6 @@ fn contradictions() {
             &["preset=released-code", "train.step=lean"],
             "--set 2: train.step = \"lean\": method.base_loss = \"twice\" needs both passes; take train.step = \
              \"joint\"",
-        ),
-        (
-            &["method.base=supervised", "method.mixup.start.rule=utilisation"],
-            "--set 2: method.mixup.start.rule = \"utilisation\": supervised gives no unlabelled image a weight, so the \
-             mixup term would never begin; take \"share\"",
-        ),
-        (
-            &["method.base=supervised-pseudo-mixup", "method.mixup.pairing=none"],
-            "--set 2: method.mixup.pairing = \"none\": supervised-pseudo-mixup uses unlabelled images in mixtures \
-             alone, and there are none; take \"calibratemix\", or method.base = \"supervised\"",
         ),
         (
             &["method.mixup.start.rule=ramp", "method.mixup.start.full=0.05"],

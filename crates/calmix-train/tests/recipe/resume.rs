@@ -24,6 +24,8 @@ const MAY_CHANGE: &[&str] = &[
     "loader.corrupt_share",
     "evaluate.batch",
     "evaluate.bootstrap",
+    "evaluate.keep_predictions",
+    "evaluate.pseudo_labels",
     "checkpoint.every",
     "checkpoint.keep",
     "checkpoint.on_failure",

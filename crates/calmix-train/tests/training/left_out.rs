@@ -143,6 +143,49 @@ fn whatever_is_left_out_is_seen() {
     }
 }
 
+/// An event speaks of the steps before a checkpoint too.
+#[test]
+fn the_window_of_an_event_is_seen() {
+    let case =
+        Case::new(&["method.base=softmatch", "log.every=9", "checkpoint.every=7", "checkpoint.keep=9"]);
+    let whole = case.bench.train("whole", &case.settings);
+    let killed = case.bench.folder("killed");
+    for (name, change) in [("same", None), ("window", Some("pseudo")), ("overflows", Some("overflows"))] {
+        // As if the run had been killed behind its checkpoint of step 7.
+        copy(&whole, &killed);
+        for later in (STOPPED + 1..=12).map(|step| checkpoint(&killed, step)).filter(|later| later.exists()) {
+            fs::remove_dir_all(later).unwrap();
+        }
+        rewrite(&killed, STOPPED, |parts| {
+            edit(parts, |state| match change {
+                Some("pseudo") => {
+                    let zero = state["window"]["pseudo"]["weight"].as_object_mut().unwrap();
+                    zero.values_mut().for_each(|number| *number = Value::from(0.0));
+                }
+                Some(_) => state["window"]["overflows"] = Value::from(3),
+                None => {}
+            });
+        });
+        resume(&killed).unwrap();
+        let differing = differing(&whole, &killed);
+        assert_eq!(differing.contains(&"events.jsonl".to_owned()), change.is_some(), "{name}: {differing:?}");
+        fs::remove_dir_all(&killed).unwrap();
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
 #[test]
 fn softmatchs_moments_are_seen() {
     let case = Case::new(&["method.base=softmatch"]);

@@ -91,7 +91,7 @@ pub(crate) fn resume(folder: &Path) -> Result<Outcome, TrainError> {
 
 /// A trainer that is told to stop after so many steps.
 pub(crate) fn stopping<'a>(trainer: Trainer<'a>, steps: u64, stop: &'a AtomicBool) -> Trainer<'a> {
-    trainer.tell(StopAt { steps, stop })
+    trainer.sink(StopAt { steps, stop })
 }
 
 /// Everything of a run that must not depend on what happened to it: all files but the lock, what depends on the

@@ -9,7 +9,7 @@ fn steps(folder: &std::path::Path) -> Vec<Step> {
     let events = read::events(folder).unwrap();
     events
         .into_iter()
-        .filter_map(|event| if let Event::Step(step) = event { Some(step) } else { None })
+        .filter_map(|event| if let Event::Step(step) = event { Some(*step) } else { None })
         .collect()
 }
 

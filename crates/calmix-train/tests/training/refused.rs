@@ -25,7 +25,7 @@ fn a_changed_recipe_is_refused_key_by_key() {
     for part in [
         "optimiser.lr was 0.03 and would be 0.5",
         "train.batch was 6 and would be 5",
-        "begin a new one",
+        "start a new one",
         "What may change: ",
         "checkpoint.every",
     ] {
@@ -85,7 +85,7 @@ fn folders_that_are_no_runs_or_in_use() {
     // Killed before its recipe was written: begun again, but not resumed.
     fs::remove_file(folder.join("recipe.toml")).unwrap();
     let error = resume(&folder).unwrap_err().to_string();
-    assert!(error.contains("stopped before it began"), "{error}");
+    assert!(error.contains("stopped before its first step"), "{error}");
 }
 
 #[test]

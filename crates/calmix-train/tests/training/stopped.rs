@@ -1,10 +1,13 @@
 //! A run that was stopped ends as one that was not.
 
-use std::sync::atomic::AtomicBool;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use calmix_train::trainer::{Outcome, Trainer};
+use calmix_train::recipe::Resolved;
+use calmix_train::trainer::{Outcome, StepPhase, Trainer};
 
-use crate::made::{Bench, Notes, differing, resume};
+use crate::made::{Bench, Notes, bytes, checkpoint, differing, resume};
 
 #[test]
 fn every_method_goes_on_to_the_same_bits() {
@@ -66,14 +69,57 @@ fn a_run_may_be_stopped_at_every_step() {
     assert_eq!(differing(&whole, &folder), Vec::<String>::new());
 }
 
+/// Trains and asks the run to stop at the n-th place at which an evaluation can hear of it; how it ended, and how many such
+/// places it came to.
+fn stop_in_evaluation(recipe: &Resolved, folder: &Path, place: u64) -> (Outcome, u64) {
+    let stop: &AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
+    let places = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&places);
+    let trainer = Trainer::new(stop).watched(move |phase, _| {
+        if phase == StepPhase::Evaluate && count.fetch_add(1, Ordering::Relaxed) == place {
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    (trainer.start(recipe, folder).unwrap(), places.load(Ordering::Relaxed))
+}
+
+#[test]
+fn an_evaluation_is_abandoned_at_once_and_repeated_by_the_resumed_run() {
+    let bench = Bench::new();
+    for (name, settings) in [
+        ("last", &["evaluate.online=true", "evaluate.every=5"][..]),
+        ("best", &["selection=best-validation", "evaluate.every=4"]),
+    ] {
+        let settings = [settings, &["evaluate.batch=16", "evaluate.bootstrap=3"]].concat();
+        let recipe = bench.recipe(&settings);
+        let whole = bench.folder(&format!("{name}-whole"));
+        let (outcome, places) = stop_in_evaluation(&recipe, &whole, u64::MAX);
+        assert!(matches!(outcome, Outcome::Finished(_)) && places > 20, "{outcome:?}, {places}");
+        let mut steps = std::collections::BTreeSet::new();
+        for place in (0..places).step_by(2) {
+            let folder = bench.folder(&format!("{name}-{place}"));
+            let (outcome, heard) = stop_in_evaluation(&recipe, &folder, place);
+            let Outcome::Stopped { step } = outcome else { panic!("{name}, {place}: {outcome:?}") };
+            assert_eq!(heard, place + 1, "{name}: it went on after the request");
+            assert!(checkpoint(&folder, step).exists(), "{name}, {place}: step {step} is lost");
+            assert!(!folder.join("result.json").exists(), "{name}, {place}");
+            steps.insert(step);
+            assert!(matches!(resume(&folder).unwrap(), Outcome::Finished(_)));
+            assert_eq!(differing(&whole, &folder), Vec::<String>::new(), "{name}, {place} of {places}");
+            std::fs::remove_dir_all(&folder).unwrap();
+        }
+        assert_eq!(steps.len(), 3, "two evaluations on the way and the last one: {steps:?}");
+    }
+}
+
 #[test]
 fn other_threads_may_go_on_and_are_warned_of_other_bits() {
     let bench = Bench::new();
-    let said = |folder: &std::path::Path, threads: &str| {
+    let said = |folder: &Path, threads: &str| {
         let mut notes = Vec::new();
         let settings = bench.recipe(&[threads]);
         Trainer::new(&AtomicBool::new(false))
-            .tell(Notes(&mut notes))
+            .sink(Notes(&mut notes))
             .resume(folder, Some(&settings))
             .unwrap();
         notes
@@ -85,4 +131,23 @@ fn other_threads_may_go_on_and_are_warned_of_other_bits() {
         said(&other, "train.threads=2"),
         ["the device or the number of threads is another than before"]
     );
+}
+
+/// However often it is stopped, a run ends with the predictions of its last evaluations, and those of its result.
+#[test]
+fn old_predictions_are_removed_and_a_resumed_run_ends_with_the_same_files() {
+    let bench = Bench::new();
+    let settings =
+        ["evaluate.every=2", "evaluate.keep_predictions=2", "train.steps=9", "selection=best-validation"];
+    let whole = bench.train("whole", &settings);
+    let stopped = bench.train_until("stopped", 5, &settings);
+    resume(&stopped).unwrap();
+    assert!(bytes(&whole) == bytes(&stopped));
+    let names: std::collections::BTreeSet<String> = std::fs::read_dir(whole.join("predictions"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy()[..14].to_owned())
+        .collect();
+    let result = calmix_run::read::result(&whole).unwrap().unwrap();
+    let expected = [8, 9, result.step].map(|step| format!("step-{step:09}"));
+    assert_eq!(names, expected.into(), "the last two evaluations and the result");
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calmix_engine::error::EngineError;
-use calmix_run::events::Event;
+use calmix_run::events::{Event, Pace};
 use calmix_run::read;
+use calmix_run::sink::{Sink, SinkError};
 use calmix_train::inspect;
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
@@ -52,7 +53,7 @@ fn steps_that_are_not_finite_may_be_skipped_and_are_counted() {
         .collect();
     assert_eq!(notes.len(), 3);
     assert!(
-        notes[2].contains("not finite") && notes[2].ends_with("skipped, 3 of 3 that may be"),
+        notes[2].contains("not finite") && notes[2].ends_with("skipped, 3 of at most 3 steps"),
         "{notes:?}"
     );
     let again = resume(&folder).unwrap_err();
@@ -94,7 +95,8 @@ fn a_skipped_step_is_undone_whole() {
 #[test]
 fn a_sample_that_cannot_be_used_is_named() {
     let bench = Bench::new();
-    let folder = bench.train_until("run", 4, &["loader.on_corrupt=stop"]);
+    // Whatever becomes of corrupt samples: these are others than the run began with.
+    let folder = bench.train_until("run", 4, &["loader.on_corrupt=skip", "loader.corrupt_share=1"]);
     // The pixels of the last training image are not those that were prepared.
     let path = bench.data().join("train-images-idx3-ubyte");
     let mut bytes = fs::read(&path).unwrap();
@@ -109,6 +111,75 @@ fn a_sample_that_cannot_be_used_is_named() {
 /// Fails from one call that changes the disk to another, as a disk does that is full for a while.
 fn full(from: usize, to: usize) -> Arc<FaultyDisk> {
     Arc::new(FaultyDisk::new(Fault::Once(ErrorKind::StorageFull), from).until(to))
+}
+
+/// The disk of the run's folder is away for a few calls, again and again: the run waits, and ends as if nothing had been.
+#[test]
+fn a_run_folder_that_is_away_for_a_while_is_waited_for() {
+    let bench = Bench::new();
+    let settings = ["checkpoint.every=2"];
+    let whole = bench.train("whole", &settings);
+    let stop = AtomicBool::new(false);
+    let calls = {
+        let disk = FaultyDisk::sound();
+        Trainer::new(&stop)
+            .on_disk(disk.clone())
+            .start(&bench.recipe(&settings), &bench.folder("count"))
+            .unwrap();
+        disk.calls().len()
+    };
+    for at in (calls / 4..calls - 4).step_by(calls / 9) {
+        let disk = Arc::new(FaultyDisk::new(Fault::Once(ErrorKind::TimedOut), at).until(at + 9));
+        let folder = bench.folder(&format!("away-{at}"));
+        let outcome = Trainer::new(&stop).on_disk(disk.clone()).start(&bench.recipe(&settings), &folder);
+        assert!(matches!(&outcome, Ok(Outcome::Finished(_))), "{} at {at}: {outcome:?}", disk.struck());
+        assert_eq!(differing(&whole, &folder), Vec::<String>::new(), "{} at {at}", disk.struck());
+    }
+}
+
+/// Calls a function once a run has told of so many steps.
+struct At<F>(u64, Option<F>);
+
+impl<F: FnOnce()> Sink for At<F> {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        if matches!(event, Event::Step(step) if step.step == self.0)
+            && let Some(call) = self.1.take()
+        {
+            call();
+        }
+        Ok(())
+    }
+
+    fn pace(&mut self, _: &Pace) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+/// Data that cannot be read any more, long after the last checkpoint: what was learnt is saved before the run ends, and
+/// nothing takes the place of the samples. With the data back, the run ends as if nothing had been.
+#[test]
+fn data_that_changes_stops_a_run_with_its_state_saved() {
+    let bench = Bench::new();
+    let settings = ["checkpoint.every=100", "evaluate.every=100", "loader.memory=0"];
+    let whole = bench.train("whole", &settings);
+    let (folder, path) = (bench.folder("run"), bench.data().join("train-images-idx3-ubyte"));
+    let bytes = fs::read(&path).unwrap();
+    let changed: Vec<u8> = bytes.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at >= 16)).collect();
+    let stop = AtomicBool::new(false);
+    // In place: the loader has the file open.
+    let change = At(5, Some(|| fs::write(&path, &changed).unwrap()));
+    let error = Trainer::new(&stop).sink(change).start(&bench.recipe(&settings), &folder).unwrap_err();
+    assert!(matches!(&error, TrainError::Load(_)), "{error}");
+    assert!(error.to_string().contains("when prepared; prepare the dataset again"), "{error}");
+    let last = read::events(&folder).unwrap().last().map(Event::step);
+    assert!(last >= Some(5) && inspect::inspect(&folder).unwrap().step == last, "{last:?}");
+    fs::write(&path, &bytes).unwrap();
+    assert!(matches!(resume(&folder).unwrap(), Outcome::Finished(_)));
+    assert_eq!(differing(&whole, &folder), Vec::<String>::new());
 }
 
 #[test]
@@ -127,7 +198,7 @@ fn a_full_disk_stops_a_run_or_is_waited_out() {
     let (from, to) = (calls.len() / 4, calls.len() / 4 + 8);
     let folder = bench.folder("waits");
     let mut told = Vec::new();
-    let telling = Trainer::new(&stop).on_disk(full(from, to)).tell(Notes(&mut told));
+    let telling = Trainer::new(&stop).on_disk(full(from, to)).sink(Notes(&mut told));
     assert!(matches!(telling.start(&bench.recipe(&go_on), &folder).unwrap(), Outcome::Finished(_)));
     assert_eq!(differing(&whole, &folder), Vec::<String>::new());
     assert!(told.iter().any(|note| note.contains("space")), "{told:?}");
@@ -156,7 +227,9 @@ fn a_kill_at_any_write_changes_nothing() {
         let fault = if at % 2 == 0 { Fault::Killed } else { Fault::KilledWithin };
         let disk = Arc::new(FaultyDisk::new(fault, at));
         let folder = bench.folder(&format!("killed-{at}"));
-        Trainer::new(&stop).on_disk(disk.clone()).start(&bench.recipe(&settings), &folder).unwrap_err();
+        let killed = Trainer::new(&stop).on_disk(disk.clone()).start(&bench.recipe(&settings), &folder);
+        // Behind the last checkpoint there is only what no longer matters to remove.
+        assert!(killed.is_err() || at > calls - 5 && ["rename", "remove folder"].contains(&disk.struck()));
         let again = Trainer::new(&stop).on_disk(FaultyDisk::sound());
         let outcome = if read::has_begun(&folder) {
             again.resume(&folder, None)

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result};
+use calmix::core::shown::shown;
 use calmix::train::recipe::Recipe;
 use calmix::train::trainer::TrainError;
 use clap::Args;
@@ -52,7 +53,7 @@ pub(crate) fn explain_moved(error: TrainError, recipe: &Recipe, command: &str) -
     let missing = folders.iter().find(|(_, folder, _)| !folder.is_empty() && !Path::new(folder).is_dir());
     match (missing, &error) {
         (Some((what, folder, option)), TrainError::Data(_)) => {
-            let message = format!("{folder}: the {what} of this run has moved or was deleted");
+            let message = format!("{}: the {what} of this run has moved or was deleted", shown(folder));
             CliError::invalid(message).hint(format!("{command} {option} NEW_FOLDER")).into()
         }
         _ => error.into(),
@@ -66,7 +67,7 @@ pub(crate) fn existing_folder(path: &Path) -> Result<&Path> {
     }
     let what = if path.exists() { "is not a folder" } else { "does not exist" };
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let message = format!("{}: {what}", path.display());
+    let message = format!("{}: {what}", shown(path.display()));
     Err(CliError::invalid(message).hint(format!("`ls {}`", shell_quoted(parent))).into())
 }
 
@@ -74,7 +75,7 @@ pub(crate) fn existing_folder(path: &Path) -> Result<&Path> {
 fn absolute(path: &Path) -> Result<String> {
     let absolute = std::path::absolute(path)?;
     let text = absolute.to_str().ok_or_else(|| {
-        CliError::invalid(format!("{}: the path is not UTF-8; rename the folder", absolute.display()))
+        CliError::invalid(format!("{}: the path is not UTF-8; rename the folder", shown(absolute.display())))
     })?;
     Ok(text.to_owned())
 }

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use calmix::core::shown::shown;
 use calmix::engine::device::Device;
-use calmix::run::run::{Paths, RunFile};
 use calmix::train::inspect;
-use calmix::train::recipe::Layers;
 use calmix::train::trainer::evaluate_run;
 use clap::Args;
 use serde_json::json;
@@ -15,13 +14,14 @@ use super::data_args::{DataArgs, explain_moved};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::{counted, shell_quoted};
-use crate::terminal::{print, print_json, status};
+use crate::terminal::{print, print_json, status, warn};
 use crate::{figures, run_files};
 
 /// Evaluate the model of a run on its validation and test splits
 ///
 /// The model is the result of the run or, before the run is finished, the EMA weights of its newest checkpoint. Prints
-/// error, ECE (15 bins), NLL and Brier score, uncalibrated and at the fitted temperature. Writes no files. If the dataset
+/// error, ECE (15 bins), NLL and Brier score, uncalibrated and at the fitted temperature, and says by how much the model is
+/// over- or under-confident. Writes no files. If the dataset
 /// has moved, name its new folder with --data.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
@@ -45,19 +45,20 @@ Fields of --json:
   step         training steps of the model
   scaling      temperature, fitted_on and samples; null if no temperature could be fitted
   evaluations  one per split, as in events.jsonl: step, split, model, samples, edges, figures,
-               intervals, and scaled (the figures at the fitted temperature)";
+               class_accuracy, bins (reliability), intervals, and scaled (the same at the
+               fitted temperature)";
 
 impl EvaluateArgs {
     pub(crate) fn run(self) -> Result<Exit> {
         let mut resolved = inspect::recipe(&self.run)?;
         let mut changed = None;
         if !self.data.is_empty() {
-            let layers = Layers::new().file(&Paths::new(&self.run).file(RunFile::Recipe)?);
+            let layers = inspect::recipe_layers(&self.run)?;
             let settings = self.data.settings()?;
             resolved = settings.iter().fold(layers, |layers, setting| layers.set(setting)).resolve()?;
             changed = Some(resolved.clone());
         }
-        status(&format!("evaluating {} …", self.run.display()));
+        status(&format!("evaluating {} …", shown(self.run.display())));
         let command = format!("calmix evaluate {}", shell_quoted(&self.run));
         let output = evaluate_run(&self.run, changed, self.device)
             .map_err(|error| explain_moved(error, &resolved.recipe, &command))?;
@@ -67,6 +68,11 @@ impl EvaluateArgs {
                 "this run has no test subset and no held-out labels, so there is nothing to evaluate on";
             return Err(CliError::invalid(message).into());
         };
+        for seen in evaluations.iter().filter(|seen| seen.skipped > 0) {
+            let (split, all) = (seen.split.name(), seen.samples + seen.skipped);
+            let first = output.corrupt.as_deref().unwrap_or_default();
+            warn(&format!("{} of {all} {split} samples are corrupt and left out ({first})", seen.skipped));
+        }
         if self.json {
             print_json(&json!({
                 "run": self.run.display().to_string(),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use calmix::core::shown::shown;
 use calmix::train::recipe::{Data, SourceName};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -50,7 +51,8 @@ impl PrepareArgs {
         let name = std::path::absolute(folder)?.file_name().map(PathBuf::from).unwrap_or_default();
         let target = self.to.unwrap_or_else(|| PathBuf::from("prepared").join(name));
         if target.exists() {
-            let message = format!("{}: already exists, and calmix does not overwrite it", target.display());
+            let message =
+                format!("{}: already exists, and calmix does not overwrite it", shown(target.display()));
             return Err(CliError::invalid(message)
                 .hint("name another folder with `--to`, or delete this one")
                 .into());
@@ -60,7 +62,7 @@ impl PrepareArgs {
         if let Some(parent) = parent {
             std::fs::create_dir_all(parent)?;
         }
-        status(&format!("reading {} as {source} …", folder.display()));
+        status(&format!("reading {} as {source} …", shown(folder.display())));
         let spec = Data { source, ..Data::default() }.source_spec();
         let report = prepare_or_stop(&spec, folder, &target, &stop).inspect_err(|_| {
             // Fails, as it should, unless the folder is empty.

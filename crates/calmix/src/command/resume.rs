@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use calmix::core::shown::shown;
 use calmix::run::read;
-use calmix::run::run::{Paths, RunFile};
 use calmix::train::inspect;
-use calmix::train::recipe::Layers;
 use calmix::train::trainer::{Outcome, TrainError, Trainer};
 use clap::Args;
 
@@ -18,7 +17,7 @@ use crate::format::{counted, grouped, shell_quoted};
 use crate::progress::ProgressSink;
 use crate::stop::Stop;
 use crate::supervise::{own_arguments, stop_when_orphaned, supervise};
-use crate::terminal::{clear_line, print, status};
+use crate::terminal::{clear_line, print, status, warn_at_once};
 use crate::{figures, run_files};
 
 /// Resume a stopped or killed run; bit-identical to an uninterrupted run
@@ -41,20 +40,20 @@ impl ResumeArgs {
         let mut resolved = inspect::recipe(&self.run)?;
         let mut overridden = None;
         if !self.recipe.is_empty() {
-            let layers = Layers::new().file(&Paths::new(&self.run).file(RunFile::Recipe)?);
-            resolved = self.recipe.apply(layers)?.resolve()?;
+            resolved = self.recipe.apply(inspect::recipe_layers(&self.run)?)?.resolve()?;
             overridden = Some(resolved.clone());
         }
         let steps = resolved.recipe.train.steps;
         let launch = self.processes.launch_info()?;
         if !self.recipe.quiet && launch.is_none() {
-            status(&format!("resuming {}, {} in total", self.run.display(), counted(steps, "step")));
+            status(&format!("resuming {}, {} in total", shown(self.run.display()), counted(steps, "step")));
         }
         if let Some(processes) = self.processes.to_start() {
             return supervise(&own_arguments(), processes, &self.run, &Stop::listen()?);
         }
         let stop = Stop::listen()?.announced_by_first(launch.as_ref());
-        let mut trainer = Trainer::new(stop.flag()).tell(ProgressSink::new(steps, self.recipe.quiet));
+        let progress = ProgressSink::new(steps, self.recipe.quiet);
+        let mut trainer = Trainer::new(stop.flag()).warning(warn_at_once).sink(progress);
         if let Some(launch) = &launch {
             stop_when_orphaned();
             trainer = trainer.join(launch, &resolved.recipe)?;
@@ -78,44 +77,47 @@ pub(super) fn silent_exit(outcome: Result<Outcome, TrainError>, stop: Stop) -> R
     Ok(if let Outcome::Stopped { .. } = outcome? { stopped } else { Exit::Done })
 }
 
-/// Shows how a run ended, on rank 0.
+/// Shows how a run ended, on rank 0. The exit code is the run's, whoever reads what is printed.
 pub(super) fn show_outcome(outcome: Result<Outcome>, run: &Path, stop: Stop) -> Result<Exit> {
     clear_line();
     // Before anything is printed: ends the announcements about stopping.
     let stopped = stop.exit();
-    match outcome? {
+    let (text, exit) = match outcome? {
         Outcome::Stopped { step } => {
             let steps = inspect::recipe(run)?.recipe.train.steps;
             let saved = if step == 0 { "no step completed" } else { "state saved" };
-            print(&format!(
+            let text = format!(
                 "stopped after {} of {} in {}: {saved}\n{}",
                 grouped(step),
                 counted(steps, "step"),
-                run.display(),
+                shown(run.display()),
                 run_files::next("resume", run)
-            ))?;
-            Ok(stopped)
+            );
+            (text, stopped)
         }
         Outcome::AlreadyFinished(_) => {
-            print(&format!("{}: this run is already finished\n\n{}", run.display(), result(run)?))?;
-            Ok(Exit::Done)
+            let text = format!("{}: this run is already finished\n\n{}", shown(run.display()), result(run)?);
+            (text, Exit::Done)
         }
-        Outcome::Finished(_) => {
-            print(&result(run)?)?;
-            Ok(Exit::Done)
-        }
-    }
+        Outcome::Finished(_) => (result(run)?, Exit::Done),
+    };
+    // A terminal that is gone, a pipe that is closed: the run is what it is.
+    let _ = print(&text);
+    Ok(exit)
 }
 
 /// The result of a finished run, with its files.
 fn result(run: &Path) -> Result<String> {
-    let (result, events) = (read::result(run)?, read::events(run)?);
+    let result = read::result(run)?;
+    let events =
+        read::latest_evaluations(run, |seen| result.as_ref().is_some_and(|result| seen.step == result.step))?;
     let figures = result.as_ref().map(|result| {
         let table = figures::table(&figures::of_result(result, &events), true);
         let table =
             table.unwrap_or("no test subset and no held-out labels, so there are no figures\n".to_owned());
-        format!("model after {}\n\n{table}{}\n", counted(result.step, "step"), figures::by_rule(result))
+        let more = figures::by_rule(result) + &figures::pseudo_labels(result);
+        format!("model after {}\n\n{table}{more}\n", counted(result.step, "step"))
     });
-    let files = format!("written to {}:\n{}", run.display(), run_files::list(run));
+    let files = format!("written to {}:\n{}", shown(run.display()), run_files::list(run));
     Ok(figures.unwrap_or_default() + &files + &run_files::next("inspect", run))
 }

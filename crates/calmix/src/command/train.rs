@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result};
+use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
 use calmix::data::error::DataError;
 use calmix::run::run::Paths;
@@ -25,7 +26,7 @@ use crate::progress::ProgressSink;
 use crate::run_dir::RunDir;
 use crate::stop::Stop;
 use crate::supervise::supervise;
-use crate::terminal::{status, warn};
+use crate::terminal::{status, warn, warn_at_once};
 use crate::{source, summary};
 
 /// Train a model from a recipe and a dataset
@@ -110,7 +111,8 @@ impl TrainArgs {
         }
         let stop = stop.announced();
         let trainer = Trainer::new(stop.flag())
-            .tell(ProgressSink::new(resolved.recipe.train.steps, self.overrides.quiet));
+            .warning(warn_at_once)
+            .sink(ProgressSink::new(resolved.recipe.train.steps, self.overrides.quiet));
         let outcome = match &launch {
             Some(launch) => trainer
                 .join(launch, &resolved.recipe)
@@ -142,7 +144,8 @@ impl TrainArgs {
         if source::is_own(source) {
             return Ok(Some("folder".to_owned()));
         }
-        let message = format!("{}: the files look like {source}, which needs a recipe", data.display());
+        let message =
+            format!("{}: the files look like {source}, which needs a recipe", shown(data.display()));
         let hint = format!("calmix train {} --data {}", recipe_for(source), shell_quoted(data));
         Err(CliError::invalid(message).hint(hint).into())
     }
@@ -170,7 +173,7 @@ impl TrainArgs {
         let target = Paths::new(run).prepared();
         if !target.exists() {
             if !self.overrides.quiet {
-                status(&format!("reading {} …", root.display()));
+                status(&format!("reading {} …", shown(root.display())));
             }
             let report = prepare_or_stop(&data.source_spec(), root, &target, stop);
             summary::warn_about_data(&report.map_err(|error| explain_format(root, data.source, error))?);
@@ -187,7 +190,8 @@ fn is_for_folders(recipe: Option<&str>) -> bool {
 /// Trains on a rank other than 0, which neither prepares the dataset nor prints.
 fn follow(launch: &LaunchInfo, resolved: &Resolved, requested: String, run: &Path) -> Result<Exit> {
     let stop = Stop::listen()?;
-    let trainer = Trainer::new(stop.flag()).join(launch, &resolved.recipe)?.asked(requested);
+    let trainer =
+        Trainer::new(stop.flag()).warning(warn_at_once).join(launch, &resolved.recipe)?.asked(requested);
     let outcome = trainer.start_or_resume(resolved, run);
     silent_exit(outcome, stop)
 }

@@ -41,6 +41,12 @@ fn the_job_for_slurm_starts_calmix_and_goes_back_into_the_queue_when_it_was_told
     program(&programs, "calmix", "exit 75");
     assert_eq!(submit().status.code(), Some(75));
     assert_eq!(fs::read_to_string(workspace.path("requeued")).unwrap(), "requeue 7\n");
+
+    // Nothing was saved, and somebody wants the job to end.
+    fs::remove_file(workspace.path("requeued")).unwrap();
+    program(&programs, "calmix", "exit 131");
+    assert_eq!(submit().status.code(), Some(131));
+    assert!(!workspace.path("requeued").exists());
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn another_dataset_is_refused() {
         workspace
             .run(&moved)
             .with_code(1)
-            .reports(&["first: the dataset was ", " when the run began and is "]);
+            .reports(&["first: the dataset was ", " when the run started and is "]);
     }
 }
 

@@ -1,11 +1,11 @@
-//! Ctrl-C and SIGTERM, with real signals.
+//! Every way in which people end a run, with real signals and pipes.
 #![cfg(unix)]
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::workspace::Workspace;
 
@@ -25,13 +25,15 @@ impl Running {
         Self { child, stderr }
     }
 
-    /// Waits until standard error has a line with this.
-    pub(crate) fn until(&mut self, part: &str) {
-        let mut line = String::new();
-        while !line.contains(part) {
-            line.clear();
-            assert!(self.stderr.read_line(&mut line).unwrap() > 0, "it ended before it printed {part:?}");
+    /// Waits until standard error has a line with this; what came up to there.
+    pub(crate) fn until(&mut self, part: &str) -> String {
+        let (mut said, mut begin) = (String::new(), 0);
+        while !said[begin..].contains(part) {
+            begin = said.len();
+            let read = self.stderr.read_line(&mut said).unwrap();
+            assert!(read > 0, "it ended before it printed {part:?}: {said}");
         }
+        said
     }
 
     pub(crate) fn signal(&self, name: &str) {
@@ -87,19 +89,115 @@ fn a_run_that_is_stopped_says_how_to_go_on_and_does() {
     whole.prints(&["model after 400 steps\n", "next: calmix inspect first\n"]);
 }
 
-#[test]
-fn a_second_signal_ends_it_at_once() {
-    let workspace = Workspace::new().with_garments();
-    // With so many resamples, the last evaluation takes minutes.
-    let more = ["--run-dir", "first", "--set", "evaluate.bootstrap=1000000", "--set", "evaluate.every=100"];
+/// A run whose last evaluation takes minutes, as with so many resamples; it has begun.
+fn finishing(workspace: &Workspace, run: &str) -> Running {
+    let more = ["--run-dir", run, "--set", "evaluate.bootstrap=1000000", "--set", "evaluate.every=100"];
     let mut running = Running::new(workspace.training(2, &more));
     running.until("step 2/2");
+    running
+}
+
+/// SIGTERM is heard in the last evaluation and its bootstrap, and the run can be resumed there.
+#[test]
+fn the_last_evaluation_hears_sigterm_at_once() {
+    let workspace = Workspace::new().with_garments();
+    let running = finishing(&workspace, "first");
+    let sent = Instant::now();
+    running.signal("TERM");
+    let (stdout, code) = running.end();
+    assert_eq!(code, Some(75), "{stdout}");
+    assert!(stdout.contains("stopped after 2 of 2 steps in first: state saved\n"), "{stdout}");
+    assert!(sent.elapsed() < Duration::from_secs(10), "after {:?}", sent.elapsed());
+    // It takes up the evaluation, and hears of a stop again.
+    let mut running = Running::new(workspace.command(&["resume", "first"]));
+    running.until("resuming first");
+    std::thread::sleep(Duration::from_secs(1));
     running.signal("INT");
-    running.until("stopping after this step; press Ctrl-C again to exit immediately");
+    assert_eq!(running.end().1, Some(130));
+}
+
+#[test]
+fn a_second_ctrl_c_ends_it_at_once_and_says_that_nothing_was_saved() {
+    let workspace = Workspace::new().with_garments();
+    // A step that takes long: the first Ctrl-C has to wait for it.
+    let more = ["--run-dir", "first", "--set", "train.batch=2000", "--set", "train.ratio=7"];
+    let mut running = Running::new(workspace.training(2, &more));
+    running.until("run       first");
+    std::thread::sleep(Duration::from_millis(500));
+    running.signal("INT");
+    running.until("press Ctrl-C again to exit at once without saving");
     running.signal("INT");
     let (stdout, code) = running.end();
-    assert_eq!((stdout.as_str(), code), ("", Some(130)));
-    assert!(!workspace.path("first/result.json").exists());
+    assert_eq!((stdout.as_str(), code), ("", Some(131)));
+}
+
+#[test]
+fn a_second_sigterm_changes_nothing() {
+    let workspace = Workspace::new().with_garments();
+    let mut running = Running::new(workspace.training(MANY, &["--run-dir", "first"]));
+    running.until("step   6/400");
+    for _ in 0..20 {
+        running.signal("TERM");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let (stdout, code) = running.end();
+    assert_eq!(code, Some(75), "{stdout}");
+    assert!(stdout.contains(" of 400 steps in first: state saved\n"), "{stdout}");
+}
+
+#[test]
+fn a_closed_lid_and_slurms_signal_stop_a_run_as_sigterm_does() {
+    let workspace = Workspace::new().with_garments();
+    for name in ["HUP", "USR1"] {
+        let mut running = Running::new(workspace.training(MANY, &["--run-dir", name]));
+        running.until("step   6/400");
+        running.signal(name);
+        let (stdout, code) = running.end();
+        assert_eq!(code, Some(75), "{name}: {stdout}");
+        assert!(stdout.contains(": state saved\n"), "{name}: {stdout}");
+    }
+}
+
+/// `nohup` ignores SIGHUP, so that a run outlives its terminal; it must stay ignored.
+#[test]
+fn nohup_keeps_a_run_alive() {
+    let workspace = Workspace::new().with_garments();
+    let calmix = workspace.training(8, &["--run-dir", "first"]);
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).arg(calmix.get_program());
+    command.args(calmix.get_args()).current_dir(workspace.path("."));
+    let mut running = Running::new(command);
+    running.until("step 2/8");
+    running.signal("HUP");
+    let (stdout, code) = running.end();
+    assert_eq!(code, Some(0), "{stdout}");
+}
+
+/// `| head`, a `tee` that dies, a full disk behind a log: nobody sees the run any more, and it goes on.
+#[test]
+fn a_run_outlives_those_who_watch_it() {
+    let workspace = Workspace::new().with_garments();
+    workspace.end(workspace.training(40, &["--run-dir", "whole"])).with_code(0);
+    let mut running = Running::new(workspace.training(40, &["--run-dir", "pipe"]));
+    running.until("step  2/40");
+    let Running { mut child, stderr } = running;
+    drop((stderr, child.stdout.take()));
+    assert_eq!(child.wait().unwrap().code(), Some(0), "with closed pipes");
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let mut command = workspace.training(40, &["--run-dir", "full"]);
+    assert_eq!(command.stdout(full()).stderr(full()).status().unwrap().code(), Some(0), "with /dev/full");
+    for run in ["pipe", "full"] {
+        for file in ["events.jsonl", "model.safetensors", "result.json"] {
+            let read = |run: &str| fs::read(workspace.path(run).join(file)).unwrap();
+            assert!(read("whole") == read(run), "{file} of {run}");
+        }
+    }
+    // The exit code of a run that is stopped is the same, whoever reads its last words.
+    let mut running = Running::new(workspace.training(MANY, &["--run-dir", "stopped"]));
+    running.until("step   6/400");
+    drop(running.child.stdout.take());
+    running.signal("TERM");
+    assert_eq!(running.stderr().1, Some(75));
 }
 
 /// Replaces the garments by sparse files with so many black images that a signal arrives during the scan.

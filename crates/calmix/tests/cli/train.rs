@@ -2,7 +2,56 @@
 
 use std::fs;
 
-use crate::workspace::{Workspace, golden};
+use crate::workspace::{TINY, Workspace, golden};
+
+/// Shards are scanned by the headers of their images. Test samples that cannot be decoded are missing from the figures, and
+/// the user hears of it.
+#[cfg(unix)]
+#[test]
+fn test_samples_that_are_left_out_are_counted() {
+    let workspace = Workspace::new().with_photos();
+    fs::create_dir(workspace.path("shards")).unwrap();
+    for subset in ["train", "test"] {
+        let folder = workspace.path(subset);
+        fs::create_dir(&folder).unwrap();
+        for (label, class) in ["cat", "dog"].into_iter().enumerate() {
+            for n in 0..10 {
+                let image = workspace.path(&format!("photos/{class}/{n}.png"));
+                fs::copy(image, folder.join(format!("{class}{n}.png"))).unwrap();
+                fs::write(folder.join(format!("{class}{n}.cls")), label.to_string()).unwrap();
+            }
+        }
+        if subset == "test" {
+            // Its header and its length are right, its pixels are not.
+            let mut bytes = fs::read(folder.join("dog3.png")).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle..middle + 8].fill(0);
+            fs::write(folder.join("dog3.png"), &bytes).unwrap();
+        }
+        let mut names: Vec<_> =
+            fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        let mut tar = std::process::Command::new("tar");
+        tar.arg("-cf")
+            .arg(workspace.path(&format!("shards/{subset}.tar")))
+            .arg("-C")
+            .arg(&folder)
+            .args(names);
+        assert!(tar.status().unwrap().success());
+    }
+    let train = ["train", "cpu-folder", "--data", "shards", "--threads", "1", "--run-dir", "run"];
+    let mut command = workspace.command(&train);
+    for setting in TINY.iter().chain(&["train.steps=8"]) {
+        command.args(["--set", setting]);
+    }
+    let trained = workspace.end(command).with_code(0);
+    trained.reports(&["1 of 20 test samples are corrupt and left out", "test.tar"]);
+    assert_eq!(trained.stderr.matches("left out").count(), 1, "{}", trained.stderr);
+    let events = fs::read_to_string(workspace.path("run/events.jsonl")).unwrap();
+    assert!(events.contains("\"samples\":19,\"skipped\":1,"), "{events}");
+    let evaluated = workspace.run(&["evaluate", "run"]).with_code(0);
+    evaluated.reports(&["1 of 20 test samples are corrupt and left out"]);
+}
 
 #[test]
 fn prepare_train_evaluate_inspect() {
@@ -22,7 +71,13 @@ fn prepare_train_evaluate_inspect() {
     ]);
     trained.prints(&[
         "model after 8 steps\n\ntest, 40 images ",
+        "  ECE, 15 bins ",
+        "-confident by ",
+        " points: it says ",
+        " % of the time (ECE ",
+        " %, 15 bins)\n",
         "in brackets: 95 % bootstrap intervals, 20 resamples",
+        "pseudo-labels of 80 unlabelled images at the end: ",
         "written to runs/cpu-fashion-mnist-1:\n  model.safetensors ",
         "next: calmix inspect runs/cpu-fashion-mnist-1\n",
     ]);

@@ -145,7 +145,7 @@ fn read_header(
     };
     if let Some(other) = (0..header.len()).find(|&column| column != file && column != label) {
         let name = &header[other];
-        let error = at(format!("a column {name:?}, which means nothing here"));
+        let error = at(format!("an unknown column {name:?}"));
         return Err(error.hint("remove it: the columns are file and label"));
     }
     Ok((file, label))

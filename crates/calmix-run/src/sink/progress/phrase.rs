@@ -1,6 +1,7 @@
 //! Numbers as people read them.
 
-use crate::evaluate::Limits;
+use crate::evaluate::{Figures, Limits};
+use crate::events::PseudoFigures;
 
 /// Thousands apart: 1,048,576.
 pub fn grouped(number: u64) -> String {
@@ -26,6 +27,39 @@ pub fn measured(share: f64, limits: Option<Limits>) -> String {
     format!("{:.1} %{}", 100.0 * share, limits.unwrap_or_default())
 }
 
+/// Over- or under-confident, by how many points of a hundred.
+pub fn over_or_under(gap: f64) -> String {
+    let points = 100.0 * gap;
+    match points {
+        // Shown with one digit, these are zero.
+        -0.05..0.05 => "neither over- nor under-confident".to_owned(),
+        _ if points > 0.0 => format!("over-confident by {points:.1} points"),
+        _ => format!("under-confident by {:.1} points", -points),
+    }
+}
+
+/// How true a confidence is, in words.
+pub fn confidence_in_words(figures: &Figures) -> String {
+    format!(
+        "{}: it says {} on average and is right {} of the time (ECE {}, 15 bins)",
+        over_or_under(figures.confidence_gap),
+        measured(figures.mean_confidence, None),
+        measured(1.0 - figures.error, None),
+        measured(figures.ece_15, None),
+    )
+}
+
+/// How true the pseudo-labels are at the end of a run, in words.
+pub fn pseudo_in_words(pseudo: &PseudoFigures) -> String {
+    format!(
+        "pseudo-labels of {} unlabelled images at the end: {} wrong, {} (ECE {}, 15 bins)",
+        grouped(pseudo.samples),
+        measured(pseudo.error, None),
+        over_or_under(pseudo.confidence_gap),
+        measured(pseudo.ece_15, None),
+    )
+}
+
 /// A duration by its largest units.
 pub(super) fn rough_time(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
@@ -41,6 +75,48 @@ pub(super) fn rough_time(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn confidence_is_said_in_words() {
+        let figures = |error, mean_confidence, ece_15| Figures {
+            error,
+            mean_confidence,
+            confidence_gap: mean_confidence - (1.0 - error),
+            ece_15,
+            top_5_error: 0.0,
+            ece_10: 0.0,
+            adaptive_ece: 0.0,
+            class_wise_ece: 0.0,
+            smooth_ece: 0.0,
+            nll: 0.0,
+            brier: 0.0,
+            aurc: 0.0,
+        };
+        assert_eq!(
+            confidence_in_words(&figures(0.197, 0.892, 0.089)),
+            "over-confident by 8.9 points: it says 89.2 % on average and is right 80.3 % of the time (ECE 8.9 %, 15 bins)"
+        );
+        assert_eq!(
+            confidence_in_words(&figures(0.1, 0.85, 0.07)),
+            "under-confident by 5.0 points: it says 85.0 % on average and is right 90.0 % of the time (ECE 7.0 %, 15 bins)"
+        );
+        assert_eq!(
+            [0.0, -0.0004, 0.0004, 0.0006].map(over_or_under)[..3],
+            ["neither over- nor under-confident"; 3]
+        );
+        assert_eq!(over_or_under(0.0006), "over-confident by 0.1 points");
+        let pseudo = PseudoFigures {
+            samples: 59_900,
+            error: 0.125,
+            mean_confidence: 0.9,
+            confidence_gap: 0.025,
+            ece_15: 0.03,
+        };
+        assert_eq!(
+            pseudo_in_words(&pseudo),
+            "pseudo-labels of 59,900 unlabelled images at the end: 12.5 % wrong, over-confident by 2.5 points (ECE 3.0 %, 15 bins)"
+        );
+    }
 
     #[test]
     fn numbers_are_readable() {

@@ -36,9 +36,6 @@ fn collect(name: String, value: &Value, into: &mut Vec<(String, f32)>) {
         // TensorBoard's scalars have single precision.
         Value::Number(number) => into.extend(number.as_f64().map(|number| (name, number as f32))),
         Value::Object(fields) => fields.iter().for_each(|(part, value)| collect(below(part), value, into)),
-        Value::Array(items) => {
-            items.iter().enumerate().for_each(|(i, value)| collect(below(&i.to_string()), value, into));
-        }
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
+        Value::Array(_) | Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }

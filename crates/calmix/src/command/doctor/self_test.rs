@@ -71,7 +71,7 @@ fn train(
         settings.iter().fold(Layers::new().recipe("cpu-fashion-mnist"), |layers, set| layers.set(set));
     let stop = AtomicBool::new(false);
     let mut total = PaceTotal { stop: &stop, is_over, began: None, images: 0.0, waited: 0.0, last: None };
-    Trainer::new(&stop).tell(&mut total).start(&layers.resolve()?, run)?;
+    Trainer::new(&stop).sink(&mut total).start(&layers.resolve()?, run)?;
     let (began, last) = (total.began, total.last.context("the self-test completed no step")?);
     let trained = began.map_or(0.0, |began| last.elapsed_seconds - began).max(f64::MIN_POSITIVE);
     Ok(Pace { images_per_second: total.images / trained, waiting: total.waited / trained, ..last })

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Error, Result};
+use calmix::core::shown::shown;
 use calmix::run::checkpoint::{Checkpoint, CheckpointError};
 use serde_json::json;
 
@@ -13,7 +14,9 @@ use crate::format::{bytes, counted, shell_quoted};
 pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     let folder = folder.canonicalize()?;
     let checkpoint = Checkpoint::open(&folder).map_err(|error| match error {
-        CheckpointError::File(_) => Error::from(error).context(format!("{}: damaged", folder.display())),
+        CheckpointError::File(_) => {
+            Error::from(error).context(format!("{}: damaged", shown(folder.display())))
+        }
         error => error.into(),
     })?;
     let manifest = checkpoint.manifest();

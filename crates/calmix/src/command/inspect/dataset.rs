@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
 use calmix::data::prepare::{ClassCount, Report};
 use calmix::train::recipe::Data;
@@ -33,7 +34,7 @@ pub(super) fn prepared(folder: &Path) -> Result<InspectOutput> {
 /// An unprepared dataset: scans it, and discards the table.
 pub(super) fn raw(folder: &Path) -> Result<InspectOutput> {
     let source = detect(folder);
-    status(&format!("reading {} as {source} …", folder.display()));
+    status(&format!("reading {} as {source} …", shown(folder.display())));
     let temp = tempfile::tempdir()?;
     let spec = Data { source, ..Data::default() }.source_spec();
     let report = prepare_or_stop(&spec, folder, &temp.path().join("prepared"), &Stop::listen()?)
@@ -55,8 +56,8 @@ fn document(folder: &Path, report: &Report) -> Result<Value> {
 
 fn classes(report: &Report) -> String {
     let classes = &report.classes;
-    let longest = classes.iter().map(|class| class.name.chars().count()).max().unwrap_or(0);
-    let line = |class: &ClassCount| format!("  {:<longest$}  {}\n", class.name, class.labelled);
+    let longest = classes.iter().map(|class| shown(&class.name).chars().count()).max().unwrap_or(0);
+    let line = |class: &ClassCount| format!("  {:<longest$}  {}\n", shown(&class.name), class.labelled);
     let more = classes.len().saturating_sub(LISTED);
     let more = if more > 0 { format!("  and {more} more\n") } else { String::new() };
     format!("labelled images per class:\n{}{more}", classes.iter().take(LISTED).map(line).collect::<String>())

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
+use calmix::core::shown::shown;
 use calmix::train::recipe::{Layers, RecipeError, Resolved};
 use serde_json::json;
 
@@ -22,7 +23,7 @@ pub(super) fn file(path: &Path) -> Result<InspectOutput> {
     let resolved = Layers::new().file(path).resolve()?;
     let next = format!("calmix train --file {}", shell_quoted(path));
     let file = path.display().to_string();
-    Ok(inspection(&format!("recipe in {file}"), ("file", &file), &resolved, &next))
+    Ok(inspection(&format!("recipe in {}", shown(&file)), ("file", &file), &resolved, &next))
 }
 
 /// As TOML with everything else in comments, so that the output is a valid recipe file.

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use anyhow::Result;
+use calmix::core::shown::shown;
 use calmix::run::checkpoint::SkippedCheckpoint;
-use calmix::run::read::{events, has_begun};
+use calmix::run::read::{has_begun, latest_evaluations};
 use calmix::train::inspect::{self, Inspected};
 use calmix::train::trainer::TrainError;
 use serde_json::json;
@@ -19,7 +20,8 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         return Err(TrainError::NotBegun { path: folder.to_owned() }.into());
     }
     let Inspected { recipe, environment, step, skipped, result } = inspect::inspect(folder)?;
-    let events = events(folder)?;
+    let of_result = |step| result.as_ref().is_none_or(|result| result.step == step);
+    let events = latest_evaluations(folder, |seen| of_result(seen.step))?;
     let steps = recipe.recipe.train.steps;
     let state = match (&result, step) {
         (Some(_), _) => format!("finished after {}", counted(steps, "step")),
@@ -33,16 +35,16 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
          network   {}\n\
          data      {} ({})\n\
          made by   calmix {}, {}, {} on {}\n\n",
-        folder.display(),
-        recipe.recipe.description,
+        shown(folder.display()),
+        shown(&recipe.recipe.description),
         short(&recipe.hash()),
         recipe.recipe.network.name,
-        recipe.recipe.dataset.path,
+        shown(&recipe.recipe.dataset.path),
         short(&environment.dataset),
-        environment.calmix,
-        environment.engine,
-        environment.system,
-        environment.device,
+        shown(&environment.calmix),
+        shown(&environment.engine),
+        shown(&environment.system),
+        shown(&environment.device),
     );
     let damaged = skipped
         .iter()
@@ -52,10 +54,11 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         Some(result) => figures::of_result(result, &events),
         None => figures::latest(&events, |_| true),
     };
-    let figures = seen
-        .first()
-        .zip(figures::table(&seen, result.is_some()))
-        .map(|(first, table)| format!("model after {}\n\n{table}\n", counted(first.step, "step")));
+    let figures = seen.first().zip(figures::table(&seen, result.is_some())).map(|(first, table)| {
+        let pseudo = result.as_ref().map(figures::pseudo_labels).filter(|text| !text.is_empty());
+        let pseudo = pseudo.map(|text| text + "\n").unwrap_or_default();
+        format!("model after {}\n\n{table}\n{pseudo}", counted(first.step, "step"))
+    });
     let files = format!("files:\n{}", run_files::list(folder));
     let next = run_files::next(if result.is_some() { "evaluate" } else { "resume" }, folder);
     let damage = |bad: &SkippedCheckpoint| json!({ "step": bad.step, "reason": bad.reason.to_string() });

@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use calmix_run::checkpoint::{CheckpointError, CheckpointFiles, newest};
+use calmix_run::checkpoint::{CheckpointError, CheckpointFiles, Checkpoints, newest};
 use calmix_run::run::{Mark, RealDisk, Run};
 
+use crate::faulty::{Fault, FaultyDisk};
 use crate::state::{check, found, identity, names, place, run_with, save};
 
 #[test]
@@ -39,6 +40,35 @@ fn a_damaged_one_gives_way_to_a_new_one_of_its_step_and_a_whole_one_never() {
     let hash = found(&folder).checkpoint.hash().to_owned();
     assert!(matches!(save(&mut checkpoints, 20), Err(CheckpointError::Exists { .. })));
     assert_eq!(found(&folder).checkpoint.hash(), hash);
+}
+
+/// The end of a run whose last step was saved before: a kill at any call leaves a checkpoint that can be used.
+#[test]
+fn the_checkpoint_of_the_end_takes_the_place_of_one_of_its_step() {
+    let mut seen = std::collections::BTreeSet::new();
+    for at in 0.. {
+        let (_temp, folder) = run_with(&[10, 20]);
+        let disk = Arc::new(FaultyDisk::new(Fault::Killed, at));
+        let run = Run::open_on(&folder, disk.clone()).unwrap();
+        let mut checkpoints = run.checkpoints(2);
+        let end = |checkpoints: &mut Checkpoints| {
+            let writer = checkpoints.begin_in_place(20)?;
+            let files = vec![writer.parts().write("end.json", b"{}")?];
+            writer.commit(identity(), Mark::start(), files)
+        };
+        let outcome = end(&mut checkpoints);
+        drop((run, checkpoints));
+        drop(Run::open(&folder).unwrap());
+        let found = newest(&folder.join("checkpoints")).unwrap().unwrap();
+        assert!(found.skipped.is_empty(), "killed at call {at}");
+        let is_end = found.checkpoint.bytes("end.json").is_ok();
+        seen.insert((found.checkpoint.step(), is_end));
+        if outcome.is_ok() {
+            assert!(is_end && names(&folder.join("checkpoints")).len() == 2);
+            break;
+        }
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [(10, false), (20, false), (20, true)]);
 }
 
 #[test]
@@ -133,7 +163,7 @@ fn the_format_is_pinned() {
     writer.commit(identity(), Mark::start(), files).unwrap();
     let place = place(&folder, 7);
     let json = concat!(
-        r#"{"format":1,"step":7,"#,
+        r#"{"format":2,"step":7,"#,
         r#""identity":{"recipe":"c0ffee","dataset":"5eed","groups":1,"shards":4},"#,
         r#""journal":{"length":0,"#,
         r#""blake3":"af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"},"#,
@@ -143,17 +173,22 @@ fn the_format_is_pinned() {
     let manifest = |json: &str| format!("{json}\n{}\n", blake3::hash(json.as_bytes()).to_hex());
     assert_eq!(fs::read_to_string(place.join("MANIFEST")).unwrap(), manifest(&json));
 
-    // The same in other words is not the same, and tomorrow's is no damage to go back behind.
+    // The same JSON with a space more is damage. Another version's checkpoint is none: an older one must not replace it.
     drop(run);
     let (_temp, folder) = (checkpoints, folder);
     let spaced = manifest(&json.replace("\"step\":7", "\"step\": 7"));
     fs::write(place.join("MANIFEST"), spaced).unwrap();
     assert!(matches!(newest(&folder.join("checkpoints")), Err(CheckpointError::NoneUsable { .. })));
-    let later = manifest(&json.replace("\"format\":1", "\"format\":2,\"more\":[]"));
-    fs::write(place.join("MANIFEST"), later).unwrap();
-    let error = newest(&folder.join("checkpoints")).unwrap_err();
-    assert!(matches!(error, CheckpointError::OtherFormat { format: 2, .. }), "{error}");
-    assert!(error.to_string().contains("format 2, but this program reads format 1"), "{error}");
+    for (other, text) in [(1, "\"format\":1"), (3, "\"format\":3,\"more\":[]")] {
+        fs::write(place.join("MANIFEST"), manifest(&json.replace("\"format\":2", text))).unwrap();
+        let error = newest(&folder.join("checkpoints")).unwrap_err();
+        assert!(matches!(error, CheckpointError::OtherFormat { format, .. } if format == other), "{error}");
+        let message = format!(
+            "MANIFEST: another version of calmix wrote this checkpoint, in format {other}, and this version reads \
+             format 2; resume with the version that wrote it, or start a new run in another folder"
+        );
+        assert!(error.to_string().ends_with(&message), "{error}");
+    }
 }
 
 /// A manifest that somebody made up, hash and all.

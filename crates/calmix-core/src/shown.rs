@@ -1,0 +1,56 @@
+//! How a name or a text from outside is shown: no control character reaches a terminal.
+//!
+//! The name of a file or a class may hold the commands of a terminal, which move its cursor, change its title or make
+//! one line look like another. What is shown has them written out, as `\u{1b}`.
+
+use std::fmt::{Display, Write};
+
+/// A name or path on one line: control characters and marks that reorder text are written out.
+///
+/// ```
+/// use calmix_core::shown::shown;
+///
+/// assert_eq!(shown("Bücher/cat.png"), "Bücher/cat.png");
+/// assert_eq!(shown("cat\u{1b}[2J\n.png"), r"cat\u{1b}[2J\n.png");
+/// ```
+pub fn shown(name: impl Display) -> String {
+    escaped(&name.to_string(), |_| false)
+}
+
+/// A text of several lines, likewise; its lines stay.
+pub fn shown_lines(text: &str) -> String {
+    escaped(text, |c| c == '\n')
+}
+
+/// Whether a character is a command to whatever shows it.
+pub fn is_command(c: char) -> bool {
+    // Besides control characters: line and paragraph separators, and the marks of bidirectional text.
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn escaped(text: &str, kept: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_command(c) && !kept(c) {
+            // Writing to a string does not fail.
+            let _ = write!(shown, "{}", c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_written_out_and_everything_else_stays() {
+        assert_eq!(shown("a\tb\r\u{7f}\u{9b}31m"), r"a\tb\r\u{7f}\u{9b}31m");
+        assert_eq!(shown("gpj.\u{202e}exe"), r"gpj.\u{202e}exe");
+        assert_eq!(shown_lines("one\ntwo\u{1b}]0;x\u{7}"), "one\ntwo\\u{1b}]0;x\\u{7}");
+        let plain = "Größe 猫 ½ \\ ' \" 👍";
+        assert_eq!((shown(plain), shown_lines(plain)), (plain.to_owned(), plain.to_owned()));
+    }
+}

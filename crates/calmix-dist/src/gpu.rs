@@ -1,0 +1,53 @@
+//! What libtorch knows of GPUs and `tch` does not ask.
+//!
+//! It is in this crate because this one has the project's C++. Of the flags only that they are set was ever tested; no
+//! machine that this was written on has a GPU.
+
+use crate::binding;
+
+/// How libtorch's libraries for NVIDIA's GPUs compute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GpuFlags {
+    /// cuDNN times its algorithms and takes the fastest one, which may be another one in the next process.
+    pub benchmark: bool,
+    /// cuDNN takes only algorithms that give the same bits every time.
+    pub deterministic: bool,
+    /// Convolutions and products of f32 may round their inputs to ten bits of mantissa.
+    pub tf32: bool,
+}
+
+impl GpuFlags {
+    /// Sets the flags for the whole process.
+    pub fn set(self) {
+        binding::set_gpu_flags(self);
+    }
+
+    /// The flags of this process.
+    pub fn current() -> Self {
+        binding::gpu_flags()
+    }
+}
+
+/// The compute capability of a GPU, such as (8, 0) for an A100; `None` where CUDA's runtime is not there to say.
+pub fn compute_capability(gpu: usize) -> Option<(u32, u32)> {
+    binding::compute_capability(gpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_kept() {
+        for (benchmark, deterministic, tf32) in [(true, false, true), (false, true, false)] {
+            let flags = GpuFlags { benchmark, deterministic, tf32 };
+            flags.set();
+            assert_eq!(GpuFlags::current(), flags);
+        }
+    }
+
+    #[test]
+    fn a_gpu_that_is_not_there_has_no_capability() {
+        assert_eq!(compute_capability(4095), None);
+    }
+}

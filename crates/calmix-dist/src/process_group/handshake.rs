@@ -1,0 +1,223 @@
+//! The handshake: the processes of one start of a job agree that they belong together.
+//!
+//! A launcher that starts processes again may keep its store, with every key of the starts before. torchrun's agents do,
+//! and no variable tells one start from the next: each agent counts the restarts that it began, not those that another
+//! agent began. So rank 0 publishes a nonce, made for this start. The other ranks answer below it, each with a nonce of
+//! its own. When all have answered, rank 0 acknowledges exactly these answers, each rank confirms, and rank 0 opens the
+//! round. Whoever is acknowledged and confirms is alive, and met a rank 0 that is alive; what an earlier start left
+//! behind is below another nonce, or acknowledges another one.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, SystemTime};
+
+use crate::binding::{C10dError, Store};
+use crate::liveness::{acknowledge, missing_ranks};
+
+/// How long a rank waits for a key before it looks whether the round is still the current one.
+const SLICE: Duration = Duration::from_millis(200);
+
+/// Under this key rank 0 publishes its nonce.
+const ROUND: &str = "round";
+
+/// Set when a round is over: all ranks have met, or one has given up.
+const OUTCOME: &str = "outcome";
+const ALL: &str = "all";
+const NOT_ALL: &str = "not all";
+
+/// A process that wants to meet the others of its start.
+pub(super) struct Handshake<'a> {
+    /// The keys of this job, from all its starts.
+    pub(super) store: &'a Store,
+    pub(super) rank: usize,
+    pub(super) size: usize,
+    /// Rank 0 hosts the store, so that there are no earlier starts in it.
+    pub(super) hosted_by_first: bool,
+    pub(super) left: &'a dyn Fn() -> Duration,
+}
+
+/// How a handshake ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Met {
+    /// All ranks are here; their keys go below this prefix.
+    All(String),
+    /// These ranks did not come in time.
+    Missing(Vec<usize>),
+    /// Another process has this rank.
+    Taken,
+}
+
+/// What a wait for a key of a round came to.
+enum Waited {
+    Set,
+    /// The round is over.
+    Over,
+    /// Rank 0 has begun another round.
+    Stale,
+    TimedOut,
+}
+
+impl Handshake<'_> {
+    pub(super) fn meet(&self) -> Result<Met, C10dError> {
+        let nonce = nonce();
+        if self.rank == 0 { self.lead(&nonce) } else { self.follow(&nonce) }
+    }
+
+    fn lead(&self, nonce: &str) -> Result<Met, C10dError> {
+        let round = self.store.prefixed(nonce)?;
+        self.store.set(ROUND, nonce)?;
+        let others = 1..self.size;
+        for rank in others.clone() {
+            if !matches!(self.wait(&round, nonce, &answer(rank))?, Waited::Set) {
+                return Ok(self.give_up(&round, missing_ranks(&round, &answer, 1, self.size)?));
+            }
+        }
+        // Only now: a rank that answered long ago has to show that it is still here.
+        let mut answers = Vec::with_capacity(self.size);
+        for rank in others.clone() {
+            answers.push(acknowledged_answer(&round, rank)?);
+        }
+        for (rank, answered) in others.clone().zip(&mut answers) {
+            loop {
+                match round.wait(&confirmed(rank, answered), SLICE) {
+                    Ok(()) => break,
+                    Err(error) if !error.timed_out => return Err(error),
+                    Err(_) if (self.left)().is_zero() => return Ok(self.give_up(&round, vec![rank])),
+                    // It may have been started again meanwhile.
+                    Err(_) => *answered = acknowledged_answer(&round, rank)?,
+                }
+            }
+        }
+        for (rank, answered) in others.zip(&answers) {
+            round.set(&member(rank), answered)?;
+        }
+        round.set(OUTCOME, ALL)?;
+        Ok(Met::All(nonce.to_owned()))
+    }
+
+    fn follow(&self, own: &str) -> Result<Met, C10dError> {
+        // What to say if rank 0 begins no other round than the ones seen so far.
+        let (mut verdict, mut known) = (Met::Missing(vec![0]), None);
+        while let Some((nonce, round)) = self.next_round(known.as_deref())? {
+            known = Some(nonce.clone());
+            if round.has(&[OUTCOME.to_owned()])? {
+                if self.hosted_by_first {
+                    return Ok(Met::Taken);
+                }
+                // It belongs to an earlier start.
+                continue;
+            }
+            round.set(&answer(self.rank), own)?;
+            let mut waited = self.wait(&round, &nonce, &acknowledgement(self.rank, own))?;
+            let acknowledged = matches!(waited, Waited::Set);
+            if acknowledged {
+                round.set(&confirmed(self.rank, own), "")?;
+                waited = self.wait(&round, &nonce, OUTCOME)?;
+            }
+            match waited {
+                Waited::Set | Waited::Over => {
+                    verdict = self.verdict(&round, &nonce, own)?;
+                    if acknowledged || self.hosted_by_first {
+                        return Ok(verdict);
+                    }
+                }
+                Waited::TimedOut => return Ok(self.give_up(&round, self.unanswered(&round)?)),
+                Waited::Stale => {}
+            }
+        }
+        Ok(verdict)
+    }
+
+    /// What the outcome of a round is for this rank.
+    fn verdict(&self, round: &Store, nonce: &str, own: &str) -> Result<Met, C10dError> {
+        if round.get(OUTCOME)? != ALL {
+            return Ok(self.give_up(round, self.unanswered(round)?));
+        }
+        let member = round.get(&member(self.rank))? == own;
+        Ok(if member { Met::All(nonce.to_owned()) } else { Met::Taken })
+    }
+
+    /// The round that rank 0 has begun, once it is another one than `known`; `None` if there is none in time.
+    fn next_round(&self, known: Option<&str>) -> Result<Option<(String, Store)>, C10dError> {
+        loop {
+            let left = (self.left)();
+            match self.store.wait(ROUND, left.min(SLICE)) {
+                Ok(()) => {
+                    let nonce = self.store.get(ROUND)?;
+                    if known != Some(nonce.as_str()) {
+                        return self.store.prefixed(&nonce).map(|round| Some((nonce, round)));
+                    }
+                    std::thread::sleep(left.min(SLICE));
+                }
+                Err(error) if !error.timed_out => return Err(error),
+                Err(_) => {}
+            }
+            if left.is_zero() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Waits for a key of a round, as long as the round goes on.
+    fn wait(&self, round: &Store, nonce: &str, key: &str) -> Result<Waited, C10dError> {
+        loop {
+            let left = (self.left)();
+            match round.wait(key, left.min(SLICE)) {
+                Ok(()) => return Ok(Waited::Set),
+                Err(error) if !error.timed_out => return Err(error),
+                Err(_) if self.store.get(ROUND)? != nonce => return Ok(Waited::Stale),
+                Err(_) if round.has(&[OUTCOME.to_owned()])? => return Ok(Waited::Over),
+                Err(_) if left.is_zero() => return Ok(Waited::TimedOut),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The ranks that have not answered; rank 0 if all have, since it has not acknowledged that.
+    fn unanswered(&self, round: &Store) -> Result<Vec<usize>, C10dError> {
+        let missing = missing_ranks(round, &answer, 1, self.size)?;
+        Ok(if missing.is_empty() { vec![0] } else { missing })
+    }
+
+    /// Ends the round for those that still wait. The host of the store stays until they know.
+    fn give_up(&self, round: &Store, missing: Vec<usize>) -> Met {
+        let (others, patience) = (self.size - missing.len(), Duration::from_millis(500));
+        let hosts_store = self.hosted_by_first && self.rank == 0;
+        // The missing ranks are known, so a store that is lost by now does not matter.
+        let _ = round.set(OUTCOME, NOT_ALL).and_then(|()| acknowledge(round, others, hosts_store, patience));
+        Met::Missing(missing)
+    }
+}
+
+/// Acknowledges what a rank has answered, and returns it.
+fn acknowledged_answer(round: &Store, rank: usize) -> Result<String, C10dError> {
+    let answered = round.get(&answer(rank))?;
+    round.set(&acknowledgement(rank, &answered), "")?;
+    Ok(answered)
+}
+
+fn answer(rank: usize) -> String {
+    format!("answer/{rank}")
+}
+
+fn acknowledgement(rank: usize, nonce: &str) -> String {
+    format!("acknowledgement/{rank}/{nonce}")
+}
+
+fn confirmed(rank: usize, nonce: &str) -> String {
+    format!("confirmed/{rank}/{nonce}")
+}
+
+fn member(rank: usize) -> String {
+    format!("member/{rank}")
+}
+
+/// A text that no other process makes, before or after.
+fn nonce() -> String {
+    // The hasher's keys come from the system's randomness.
+    let random = RandomState::new();
+    format!("{:016x}{:016x}", random.hash_one(std::process::id()), random.hash_one(SystemTime::now()))
+}
+
+#[cfg(test)]
+#[path = "handshake/tests.rs"]
+mod tests;

@@ -1,0 +1,72 @@
+//! How true pseudo-labels are, where the class of unlabelled samples is known: benchmarks.
+
+use calmix_core::calibration::{ReliabilityBin, confidence_gap, ece, mean_confidence};
+use serde::{Deserialize, Serialize};
+
+/// How true the pseudo-labels of unlabelled samples are: of those whose class the dataset knows, without the samples
+/// that are learnt from with their label too. Every sample counts alike, whatever its weight in the loss.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PseudoFigures {
+    /// How many pseudo-labels were judged.
+    pub samples: u64,
+    /// The share of them that is wrong.
+    pub error: f64,
+    /// Their mean confidence.
+    pub mean_confidence: f64,
+    /// Mean confidence − accuracy: positive where pseudo-labels are over-confident.
+    pub confidence_gap: f64,
+    /// Their expected calibration error, 15 bins of equal width.
+    pub ece_15: f64,
+}
+
+/// The share of wrong pseudo-labels in what the mixup takes; none where there is nothing to judge.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImpurityOf {
+    /// Of UE, the easy unlabelled samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub easy: Option<f64>,
+    /// Of UH, the hard ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hard: Option<f64>,
+    /// Of the mixtures that contain a pseudo-label that can be judged: the share with at least one wrong one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mixtures: Option<f64>,
+}
+
+impl PseudoFigures {
+    /// From the 15 bins of equal width; none where these are empty.
+    pub fn of(bins: &[ReliabilityBin]) -> Option<Self> {
+        let samples = bins.iter().map(|bin| bin.count as u64).sum();
+        let (mean_confidence, confidence_gap) = (mean_confidence(bins), confidence_gap(bins));
+        let right: f64 = bins.iter().map(|bin| bin.count as f64 * bin.accuracy).sum();
+        (samples > 0).then(|| Self {
+            samples,
+            // A count of right ones, which the mean of each bin has rounded.
+            error: (samples as f64 - right.round()) / samples as f64,
+            mean_confidence,
+            confidence_gap,
+            ece_15: ece(bins),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use calmix_core::calibration::BinTotals;
+
+    use super::*;
+
+    #[test]
+    fn figures_of_a_few_labels() {
+        assert_eq!(PseudoFigures::of(&BinTotals::default().bins()), None);
+        let mut totals = BinTotals::default();
+        for (confidence, correct) in [(0.5, true), (0.75, false), (0.75, false), (1.0, true)] {
+            totals.add(confidence, correct);
+        }
+        let figures = PseudoFigures::of(&totals.bins()).unwrap();
+        assert_eq!((figures.samples, figures.error, figures.mean_confidence), (4, 0.5, 0.75));
+        assert_eq!((figures.confidence_gap, figures.ece_15), (0.25, (0.5 + 1.5) / 4.0));
+    }
+}

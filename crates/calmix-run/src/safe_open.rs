@@ -1,0 +1,243 @@
+//! Opens what is inside a run's folder. Every reader and writer of a run goes through here.
+//!
+//! A run may come from somebody else, so a name in its folder is never followed: a link could lead to any file of the
+//! user's, a pipe would be waited for without end, a device is endless. Files have to be regular files, folders real
+//! folders, and a file is read only up to a limit that its reader states. The folder of the run itself may be reached
+//! through links: that path is the user's own.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::error::{FileError, FileProblem};
+
+/// A file above this size has to take up at least a thousandth of its length: a file of holes costs its maker nothing
+/// and its reader minutes.
+const SPARSE: u64 = 1 << 30;
+
+/// Opens a regular file for reading; returns its length, too.
+///
+/// # Errors
+/// If it is a link, a folder, a pipe or a device, has nothing but holes, or cannot be opened.
+pub fn open(path: &Path) -> Result<(File, u64), FileError> {
+    opened(path, OpenOptions::new().read(true)).map(|(file, metadata)| (file, metadata.len()))
+}
+
+/// Reads a regular file of at most `longest` bytes.
+///
+/// # Errors
+/// As [`open`], and if it is longer.
+pub fn read(path: &Path, longest: u64) -> Result<Vec<u8>, FileError> {
+    let (file, length) = open(path)?;
+    if length > longest {
+        return Err(FileError::new(path, FileProblem::Limit(format!("{length} bytes, more than {longest}"))));
+    }
+    let mut bytes = Vec::new();
+    let cannot = |error| FileError::new(path, error);
+    bytes.try_reserve_exact(length as usize).map_err(|error| cannot(error.into()))?;
+    // A file that grows meanwhile is cut.
+    file.take(length).read_to_end(&mut bytes).map_err(cannot)?;
+    Ok(bytes)
+}
+
+/// [`read`], of text.
+///
+/// # Errors
+/// As [`read`], and if it is not UTF-8.
+pub fn read_text(path: &Path, longest: u64) -> Result<String, FileError> {
+    String::from_utf8(read(path, longest)?)
+        .map_err(|error| FileError::new(path, FileProblem::Format(error.to_string())))
+}
+
+/// Opens a regular file for reading and writing in place; makes it where there is none.
+///
+/// # Errors
+/// As [`open`], and if the file has a second name, which would change with it.
+pub fn open_to_write(path: &Path) -> Result<File, FileError> {
+    let (file, metadata) =
+        opened(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))?;
+    only_name(path, &metadata)?;
+    Ok(file)
+}
+
+/// Opens a regular file for appending; makes it where there is none.
+///
+/// # Errors
+/// As [`open_to_write`].
+pub fn append(path: &Path) -> Result<File, FileError> {
+    let (file, metadata) = opened(path, OpenOptions::new().append(true).create(true))?;
+    only_name(path, &metadata)?;
+    Ok(file)
+}
+
+/// Whether something has this name. A link that leads nowhere has it, too: it is refused when it is opened.
+pub fn exists(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// Checks that a folder is a real one.
+///
+/// # Errors
+/// If it is a link, anything else, or not there.
+pub fn check_folder(path: &Path) -> Result<(), FileError> {
+    let found = fs::symlink_metadata(path).map_err(|error| FileError::new(path, error))?;
+    if found.is_dir() { Ok(()) } else { Err(refused(path, &found, "folder")) }
+}
+
+/// Makes a folder, unless it is there.
+///
+/// # Errors
+/// As [`check_folder`], and if it cannot be made.
+pub fn make_folder(path: &Path) -> Result<(), FileError> {
+    match fs::create_dir(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_folder(path),
+        Err(error) => Err(FileError::new(path, error)),
+    }
+}
+
+fn opened(path: &Path, options: &mut OpenOptions) -> Result<(File, Metadata), FileError> {
+    let cannot = |error| FileError::new(path, error);
+    // Before it is opened, since opening a device may already do something.
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => return Err(refused(path, &found, "file")),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
+        _ => {}
+    }
+    let file = without_following(options).open(path).map_err(cannot)?;
+    // Again, of what was opened: the name may mean another file by now.
+    let found = file.metadata().map_err(cannot)?;
+    if !found.is_file() {
+        return Err(refused(path, &found, "file"));
+    }
+    if is_hollow(&found) {
+        let problem = format!("{} bytes, nearly all of them holes", found.len());
+        return Err(FileError::new(path, FileProblem::Limit(problem)));
+    }
+    Ok((file, found))
+}
+
+#[cfg(unix)]
+fn without_following(options: &mut OpenOptions) -> &mut OpenOptions {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::OpenOptionsExt;
+    // Not to wait for the other end of a pipe; no effect on a regular file.
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+}
+
+#[cfg(not(unix))]
+fn without_following(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+#[cfg(unix)]
+fn is_hollow(found: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    // A block is 512 bytes, whatever the file system's are.
+    found.len() > SPARSE && found.blocks().saturating_mul(512 << 10) < found.len()
+}
+
+#[cfg(not(unix))]
+fn is_hollow(_: &Metadata) -> bool {
+    false
+}
+
+/// Checks that a file that is written in place has no other name: a hard link is no less a link.
+#[cfg(unix)]
+fn only_name(path: &Path, found: &Metadata) -> Result<(), FileError> {
+    use std::os::unix::fs::MetadataExt;
+    if found.nlink() <= 1 {
+        return Ok(());
+    }
+    let problem = "a hard link, and what a run writes here would change the other file, too";
+    Err(FileError::new(path, FileProblem::Content(problem.to_owned()))
+        .hint("put a copy of the file in its place"))
+}
+
+#[cfg(not(unix))]
+fn only_name(_: &Path, _: &Metadata) -> Result<(), FileError> {
+    Ok(())
+}
+
+fn refused(path: &Path, found: &Metadata, wanted: &str) -> FileError {
+    let kind = found.file_type();
+    let what = if kind.is_symlink() {
+        "a symbolic link"
+    } else if kind.is_dir() {
+        "a folder"
+    } else if kind.is_file() {
+        "a file"
+    } else {
+        "a pipe, a socket or a device"
+    };
+    let problem = format!("{what}, and calmix expects a plain {wanted} in a run folder");
+    let hint =
+        "make sure that you trust the origin of this run, and put a copy of what it should be in its place";
+    FileError::new(path, FileProblem::Content(problem)).hint(hint)
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+    use std::process::Command;
+
+    use super::*;
+
+    /// Everything that is not a regular file, under its name; the last leads to nothing.
+    fn zoo(folder: &Path) -> Vec<&'static str> {
+        fs::write(folder.join("sentinel"), "precious").unwrap();
+        fs::create_dir(folder.join("folder")).unwrap();
+        symlink("sentinel", folder.join("link")).unwrap();
+        symlink("folder", folder.join("link to a folder")).unwrap();
+        symlink("/dev/zero", folder.join("link to a device")).unwrap();
+        symlink("made", folder.join("link to nothing")).unwrap();
+        drop(UnixListener::bind(folder.join("socket")).unwrap());
+        assert!(Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap().success());
+        vec!["folder", "link", "link to a folder", "link to a device", "socket", "pipe", "link to nothing"]
+    }
+
+    #[test]
+    fn only_regular_files_are_opened_and_only_real_folders_listed() {
+        let temp = tempfile::tempdir().unwrap();
+        for name in zoo(temp.path()) {
+            let path = temp.path().join(name);
+            assert!(exists(&path), "{name}");
+            for opened in [open(&path).map(drop), open_to_write(&path).map(drop), append(&path).map(drop)] {
+                let error = opened.unwrap_err();
+                assert!(matches!(error.problem, FileProblem::Content(_)), "{error}");
+                assert!(error.to_string().contains(name) && error.hint.is_some(), "{error}");
+            }
+            assert_eq!(check_folder(&path).is_ok(), name == "folder", "{name}");
+            assert_eq!(make_folder(&path).is_ok(), name == "folder", "{name}");
+        }
+        assert_eq!(fs::read_to_string(temp.path().join("sentinel")).unwrap(), "precious");
+        assert!(!temp.path().join("made").exists(), "made through a link");
+    }
+
+    #[test]
+    fn a_file_of_two_names_is_read_but_not_written_in_place() {
+        let temp = tempfile::tempdir().unwrap();
+        let (one, two) = (temp.path().join("one"), temp.path().join("two"));
+        fs::write(&one, "precious").unwrap();
+        fs::hard_link(&one, &two).unwrap();
+        assert_eq!(read(&two, 8).unwrap(), b"precious");
+        assert!(open_to_write(&two).unwrap_err().to_string().contains("hard link"));
+        assert!(append(&two).unwrap_err().to_string().contains("hard link"));
+    }
+
+    #[test]
+    fn what_is_read_has_a_limit() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("file");
+        fs::write(&path, "12345678").unwrap();
+        assert_eq!(read_text(&path, 8).unwrap(), "12345678");
+        assert!(matches!(read(&path, 7).unwrap_err().problem, FileProblem::Limit(_)));
+        // A terabyte of nothing, which a hash of it would take an hour to find out.
+        File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        assert!(open(&path).unwrap_err().to_string().contains("holes"));
+        fs::write(&path, [0xff]).unwrap();
+        assert!(matches!(read_text(&path, 8).unwrap_err().problem, FileProblem::Format(_)));
+    }
+}

@@ -1,0 +1,28 @@
+//! The processes of a run on this machine: they share its cores, and each takes its own GPU.
+
+use std::num::NonZeroUsize;
+use std::thread::available_parallelism;
+
+/// This process among those of its machine.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LocalProcesses {
+    /// Its local rank, which chooses its GPU.
+    pub(super) rank: usize,
+    /// How many processes the machine has.
+    pub(super) processes: usize,
+}
+
+impl Default for LocalProcesses {
+    /// The only one.
+    fn default() -> Self {
+        Self { rank: 0, processes: 1 }
+    }
+}
+
+/// The threads of a recipe: 0 is one for each core, shared among the processes of a machine. A run decides it once, since
+/// the last bits of a result depend on it.
+pub fn threads(asked: u32, processes: usize) -> u32 {
+    let all = || available_parallelism().map_or(1, NonZeroUsize::get);
+    let each = || (all() / processes.max(1)).max(1);
+    if asked == 0 { u32::try_from(each()).unwrap_or(1) } else { asked }
+}
