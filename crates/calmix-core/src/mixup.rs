@@ -235,6 +235,17 @@ impl Pairing {
             Self::None | Self::Random => None,
         }
     }
+
+    /// How many rows of a kind of pair are anchors, where the batch has so many labelled rows; none for all of them.
+    pub(crate) fn most_anchors(&self, kind: usize, labelled: usize) -> Option<usize> {
+        match self {
+            // The quarters of a batch add up to it.
+            Self::All { anchors: Anchors::Batch, .. } => {
+                Some(labelled * (kind + 1) / 4 - labelled * kind / 4)
+            }
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

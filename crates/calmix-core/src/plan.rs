@@ -8,7 +8,7 @@ use std::{error, fmt};
 use crate::feedback::{Feedback, Total};
 use crate::method::{Method, MethodState};
 use crate::mixup::mixer::Mixer;
-use crate::mixup::{Anchors, Mix, Pairing, Row};
+use crate::mixup::{Mix, Pairing, Row};
 use crate::observation::{Known, ObservationError, RowMargins};
 use crate::pair::{Candidate, PairRule, SameSource};
 use crate::pseudo::PseudoLabels;
@@ -149,15 +149,9 @@ pub fn plan_step(
                 Pairing::All { .. } => &[(&le, &lh), (&le, &uh), (&lh, &ue), (&ue, &uh)],
                 _ => &[(&le, &uh), (&lh, &ue)],
             };
-            let most = |kind: usize| match pairing {
-                // The quarters of a batch add up to it.
-                Pairing::All { anchors: Anchors::Batch, .. } if kinds.len() == 4 => {
-                    Some(x.ids.len() * (kind + 1) / 4 - x.ids.len() * kind / 4)
-                }
-                _ => None,
-            };
             let pairs = |(kind, (anchors, pool)): (usize, &(&[Row], &[Row]))| {
-                guided_pairs(&mixer, kind as u64, anchors, pool, most(kind))
+                let most = if u.ids.is_empty() { None } else { pairing.most_anchors(kind, x.ids.len()) };
+                guided_pairs(&mixer, kind as u64, anchors, pool, most)
             };
             kinds.iter().enumerate().map(pairs).collect()
         }
