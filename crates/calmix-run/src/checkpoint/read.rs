@@ -3,7 +3,8 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+
+use calmix_core::transient::BackOff;
 
 use crate::error::{FileError, FileProblem};
 use crate::safe_open::{open, read};
@@ -43,15 +44,15 @@ impl From<Fault> for CheckpointError {
     }
 }
 
-/// How long to wait before reading again what could not be read: about ten seconds in all, which is more than a filer
-/// takes to fail over to its twin, and not too much to wait for a sentence about missing rights.
-const PAUSES: [u64; 6] = [100, 200, 500, 1_000, 2_500, 6_000];
+/// How often to read again what could not be read: about eleven seconds in all, which is more than a filer takes to fail
+/// over to its twin, and not too much to wait for a sentence about missing rights.
+const ATTEMPTS: usize = 7;
 
 /// Reads, and once more after a while as long as the system fails.
 pub(super) fn patiently<T>(read: impl Fn() -> Result<T, Fault>) -> Result<T, Fault> {
-    for pause in PAUSES {
+    for wait in BackOff::default().take(ATTEMPTS) {
         match read() {
-            Err(Fault::Unreadable(_)) => thread::sleep(Duration::from_millis(pause)),
+            Err(Fault::Unreadable(_)) => thread::sleep(wait),
             done => return done,
         }
     }
