@@ -27,8 +27,16 @@ struct LivenessState {
     failed: AtomicBool,
     /// This process has left without a failure.
     left: AtomicBool,
-    report: Mutex<Option<LivenessReport>>,
-    reported: Condvar,
+    progress: Mutex<CheckProgress>,
+    progressed: Condvar,
+}
+
+/// How far the check has come.
+#[derive(Default)]
+struct CheckProgress {
+    report: Option<LivenessReport>,
+    /// No other rank needs this process any more: it may end.
+    finished: bool,
 }
 
 /// A thread that answers for this process.
@@ -62,8 +70,13 @@ impl Liveness {
         let (own_store, shared) = (store.connect_again()?, Arc::clone(&state));
         let spawned = std::thread::Builder::new().name("calmix-liveness".into()).spawn(move || {
             if let Some(report) = answer(&own_store, member, &shared) {
-                *shared.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
-                shared.reported.notify_all();
+                shared.update(|progress| progress.report = Some(report.clone()));
+                if let LivenessReport::Missing { ranks, .. } = &report {
+                    let others = member.size - ranks.len();
+                    // If the store is lost, nobody waits for this rank's count.
+                    let _ = acknowledge(&own_store, others, member.hosts_store, member.patience / 4);
+                }
+                shared.update(|progress| progress.finished = true);
             }
         });
         spawned.map_err(|error| C10dError::new(format!("a thread cannot be started: {error}")))?;
@@ -101,22 +114,28 @@ impl Liveness {
         }
     }
 
-    /// Waits for the thread's report.
+    /// Waits for the thread's report, and until no other rank needs this process.
     pub(crate) fn wait_for_report(&self) -> LivenessReport {
-        let deadline = Instant::now() + self.member.patience;
-        let mut report = self.state.report.lock().unwrap_or_else(PoisonError::into_inner);
+        // The store of this process is not lost; its thread may be late on a busy machine.
+        let patience = if self.member.hosts_store { self.member.patience * 10 } else { self.member.patience };
+        let deadline = Instant::now() + patience;
+        let mut progress = self.state.progress.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(found) = &*report {
-                return found.clone();
-            }
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                // The key has not reached the thread: the host of the store is frozen.
-                return LivenessReport::StoreLost;
+            if progress.finished || left.is_zero() {
+                // No report: the key has not reached the thread, because the host of the store is frozen.
+                return progress.report.clone().unwrap_or(LivenessReport::StoreLost);
             }
-            let woken = self.state.reported.wait_timeout(report, left);
-            report = woken.unwrap_or_else(PoisonError::into_inner).0;
+            let woken = self.state.progressed.wait_timeout(progress, left);
+            progress = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+impl LivenessState {
+    fn update(&self, change: impl FnOnce(&mut CheckProgress)) {
+        change(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
+        self.progressed.notify_all();
     }
 }
 
@@ -161,13 +180,10 @@ fn answer(store: &Store, member: GroupMember, state: &LivenessState) -> Option<L
 
 fn unanswered(store: &Store, member: GroupMember) -> Result<Vec<usize>, C10dError> {
     store.set(&alive_key(member.rank), "")?;
-    let ranks = if arrive(store, "alive", member.size, member.patience * 5 / 8)? {
-        Vec::new()
-    } else {
-        missing_ranks(store, &alive_key, 0, member.size)?
-    };
-    acknowledge(store, member.size - ranks.len(), member.hosts_store, member.patience / 4)?;
-    Ok(ranks)
+    if arrive(store, "alive", member.size, member.patience * 5 / 8)? {
+        return Ok(Vec::new());
+    }
+    missing_ranks(store, &alive_key, 0, member.size)
 }
 
 /// Counts this rank, and waits until all `size` ranks are counted; false if they are not in time.
@@ -244,5 +260,25 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert_eq!(liveness.wait_for_report(), LivenessReport::StoreLost);
+    }
+
+    /// The thread of a busy machine is late: the host of the store still names the rank that is missing, not itself.
+    #[test]
+    fn the_host_of_the_store_waits_for_its_own_late_thread() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+        let port = free.expect("a free port").port();
+        let store = Store::tcp("127.0.0.1", port, true, Duration::from_mins(1)).expect("a store");
+        let patience = Duration::from_millis(100);
+        let member = GroupMember { rank: 0, size: 2, hosts_store: true, patience };
+        let liveness =
+            Liveness::listen(store.connect_again().expect("a connection"), member).expect("a thread");
+        let late = std::thread::spawn(move || {
+            std::thread::sleep(3 * patience);
+            store.set(FAILURE, "rank 0 in barrier").expect("the store takes a key");
+            store
+        });
+        let expected = LivenessReport::Missing { ranks: vec![1], noticed_by: "rank 0 in barrier".into() };
+        assert_eq!(liveness.wait_for_report(), expected);
+        drop(late.join().expect("the thread ends"));
     }
 }
