@@ -4,13 +4,16 @@
 //! an error, and one sample has a mean but neither a deviation nor an interval.
 
 mod bootstrap;
+mod clopper_pearson;
 mod holm;
+mod incomplete_beta;
 pub mod student_t;
 mod summary;
 
 use std::{error, fmt};
 
 pub use bootstrap::{Bootstrap, PairedBootstrap, bootstrap, paired_bootstrap, percentile_interval, resample};
+pub use clopper_pearson::{clopper_pearson, share_at_least};
 pub use holm::holm;
 pub use summary::{Interval, PairedTest, Summary, paired_t_test};
 

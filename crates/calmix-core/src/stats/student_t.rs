@@ -4,7 +4,7 @@
 //! recipes", section 6.4); the quantile inverts it by Newton's method on logarithms. Beyond 10⁵ degrees of
 //! freedom the distribution is expanded around the normal (Abramowitz and Stegun 26.7.5).
 
-mod incomplete_beta;
+mod tails;
 
 use super::{StatsError, check_level};
 
@@ -44,9 +44,9 @@ pub fn upper_quantile(tail: f64, degrees: f64) -> Result<f64, StatsError> {
     let positive = if degrees > NEARLY_NORMAL {
         near_normal(solve(tail, &normal_outside, &normal_within, &normal_density), degrees)
     } else {
-        let outside = |t| incomplete_beta::outside(t, degrees);
-        let within = |t| incomplete_beta::within(t, degrees);
-        let density = |t| incomplete_beta::density(t, degrees);
+        let outside = |t| tails::outside(t, degrees);
+        let within = |t| tails::within(t, degrees);
+        let density = |t| tails::density(t, degrees);
         solve(tail, &outside, &within, &density)
     };
     Ok(if tail < 0.5 { positive } else { -positive })
@@ -100,7 +100,7 @@ fn outside(t: f64, degrees: f64) -> f64 {
     if degrees > NEARLY_NORMAL {
         normal_outside(toward_normal(t, degrees))
     } else {
-        incomplete_beta::outside(t, degrees)
+        tails::outside(t, degrees)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The tails of Student's t as the regularised incomplete beta function I, for any degrees of freedom ν.
 
+use crate::stats::incomplete_beta::fraction;
+
 /// P(T > t), t ≥ 0.
 pub(super) fn outside(t: f64, degrees: f64) -> f64 {
     let (ln_x, x, y) = split(t, degrees);
@@ -62,27 +64,4 @@ fn ln_gamma_ratio(a: f64) -> f64 {
     let series =
         (-1.0 / 8.0 + r * (1.0 / 192.0 + r * (-1.0 / 640.0 + r * (17.0 / 14336.0 - r * 31.0 / 18432.0)))) / a;
     0.5 * libm::log(a) + series + libm::log(lifted)
-}
-
-/// The continued fraction of the incomplete beta function, by Lentz's method.
-fn fraction(a: f64, b: f64, x: f64) -> f64 {
-    let nonzero = |v: f64| if v.abs() < 1e-300 { 1e-300 } else { v };
-    let mut c = 1.0;
-    let mut d = 1.0 / nonzero(1.0 - (a + b) * x / (a + 1.0));
-    let mut h = d;
-    for m in 1..10_000 {
-        let m = f64::from(m);
-        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
-        d = 1.0 / nonzero(1.0 + even * d);
-        c = nonzero(1.0 + even / c);
-        h *= d * c;
-        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
-        d = 1.0 / nonzero(1.0 + odd * d);
-        c = nonzero(1.0 + odd / c);
-        h *= d * c;
-        if (d * c - 1.0).abs() <= f64::EPSILON {
-            break;
-        }
-    }
-    h
 }

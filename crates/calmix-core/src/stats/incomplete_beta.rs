@@ -1,0 +1,42 @@
+//! The regularised incomplete beta function I.
+
+/// I at x of (a, b), both positive: the probability that a variable of that beta distribution is below x.
+pub(super) fn regularised(a: f64, b: f64, x: f64) -> f64 {
+    if x <= 0.0 {
+        return 0.0;
+    }
+    if x >= 1.0 {
+        return 1.0;
+    }
+    // x^a·(1 − x)^b / B(a, b); the fraction converges fast on one side of the mean.
+    let ln_beta = libm::lgamma(a) + libm::lgamma(b) - libm::lgamma(a + b);
+    let front = libm::exp(a * libm::log(x) + b * libm::log1p(-x) - ln_beta);
+    if x < (a + 1.0) / (a + b + 2.0) {
+        front / a * fraction(a, b, x)
+    } else {
+        1.0 - front / b * fraction(b, a, 1.0 - x)
+    }
+}
+
+/// The continued fraction of the incomplete beta function, by Lentz's method.
+pub(super) fn fraction(a: f64, b: f64, x: f64) -> f64 {
+    let nonzero = |v: f64| if v.abs() < 1e-300 { 1e-300 } else { v };
+    let mut c = 1.0;
+    let mut d = 1.0 / nonzero(1.0 - (a + b) * x / (a + 1.0));
+    let mut h = d;
+    for m in 1..10_000 {
+        let m = f64::from(m);
+        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
+        d = 1.0 / nonzero(1.0 + even * d);
+        c = nonzero(1.0 + even / c);
+        h *= d * c;
+        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
+        d = 1.0 / nonzero(1.0 + odd * d);
+        c = nonzero(1.0 + odd / c);
+        h *= d * c;
+        if (d * c - 1.0).abs() <= f64::EPSILON {
+            break;
+        }
+    }
+    h
+}
