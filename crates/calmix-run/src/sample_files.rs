@@ -47,7 +47,7 @@ pub fn write_labelled(store: Option<&LabelledMargins>) -> Result<Vec<u8>, Tensor
             tensor("aum.visits", &n, visits),
         ]);
     }
-    tensors::write(&named, None)
+    tensors::write(named, None)
 }
 
 /// What a checkpoint has of the labelled samples of `fresh`, a state before the first step.
@@ -86,7 +86,7 @@ pub fn write_shard(samples: &ShardSamples) -> Result<Vec<u8>, TensorsError> {
     if let Some(selected) = &samples.selected {
         named.push(tensor("selected", &[selected.len()], selected));
     }
-    tensors::write(&named, None)
+    tensors::write(named, None)
 }
 
 /// What a checkpoint has of the shard of `fresh`, a state before the first step.
@@ -97,11 +97,11 @@ pub fn read_shard(bytes: &[u8], fresh: ShardSamples) -> Result<ShardSamples, Sam
     let file = Tensors::read(bytes)?;
     let ShardSamples { margins, selected } = fresh;
     let margins = margins.map(|store| -> Result<_, SampleFileError> {
-        let parts = MarginParts::from(store);
+        let mut parts = MarginParts::from(store);
         let (n, classes) = (parts.visits.len(), parts.classes);
-        let (visits, values) =
-            (file.numbers("apm.visits", &[n])?, file.numbers("apm.values", &[n, classes])?);
-        Ok(MarginParts { visits, values, ..parts }.try_into()?)
+        file.numbers_into("apm.visits", &[n], &mut parts.visits)?;
+        file.numbers_into("apm.values", &[n, classes], &mut parts.values)?;
+        Ok(parts.try_into()?)
     });
     let selected = selected.map(|labels| file.numbers("selected", &[labels.len()]));
     Ok(ShardSamples { margins: margins.transpose()?, selected: selected.transpose()? })

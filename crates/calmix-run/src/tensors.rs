@@ -4,11 +4,21 @@
 
 use std::collections::HashMap;
 
-use safetensors::tensor::TensorView;
+use safetensors::tensor::{Metadata, TensorInfo};
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
-/// A tensor by name: type, shape and bytes.
-pub(crate) type Named = (&'static str, Dtype, Vec<usize>, Vec<u8>);
+/// Numbers by name, which are encoded when the file is: its bytes are the only copy.
+pub(crate) struct NamedTensor<'a> {
+    name: &'static str,
+    dtype: Dtype,
+    shape: Vec<usize>,
+    /// Bytes of all numbers.
+    length: usize,
+    append: Append<'a>,
+}
+
+/// Appends all numbers of a tensor to a file.
+type Append<'a> = Box<dyn Fn(&mut Vec<u8>) + 'a>;
 
 /// Why a file does not hold the tensors that it should.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +27,9 @@ pub enum TensorsError {
     /// Not safetensors.
     #[error("not a safetensors file: {0}")]
     Format(#[from] SafeTensorError),
+    /// The header cannot be written.
+    #[error("the header cannot be written: {0}")]
+    Header(#[from] serde_json::Error),
     /// A tensor of another type or shape.
     #[error("`{name}` is {found}, not {wanted}")]
     Shape {
@@ -33,7 +46,7 @@ pub enum TensorsError {
 pub(crate) trait TensorElement: Copy {
     const DTYPE: Dtype;
     fn append(self, to: &mut Vec<u8>);
-    fn all(bytes: &[u8]) -> Vec<Self>;
+    fn each(bytes: &[u8]) -> impl Iterator<Item = Self>;
 }
 
 macro_rules! numbers {
@@ -43,8 +56,8 @@ macro_rules! numbers {
             fn append(self, to: &mut Vec<u8>) {
                 to.extend(self.to_le_bytes());
             }
-            fn all(bytes: &[u8]) -> Vec<Self> {
-                bytes.as_chunks().0.iter().map(|&number| Self::from_le_bytes(number)).collect()
+            fn each(bytes: &[u8]) -> impl Iterator<Item = Self> {
+                bytes.as_chunks().0.iter().map(|&number| Self::from_le_bytes(number))
             }
         })+
     };
@@ -53,22 +66,44 @@ macro_rules! numbers {
 numbers! { f32 => F32 f64 => F64 i32 => I32 u32 => U32 u64 => U64 }
 
 /// Numbers under a name.
-pub(crate) fn tensor<T: TensorElement>(name: &'static str, shape: &[usize], numbers: &[T]) -> Named {
-    let mut bytes = Vec::with_capacity(size_of_val(numbers));
-    for number in numbers {
-        number.append(&mut bytes);
-    }
-    (name, T::DTYPE, shape.to_vec(), bytes)
+pub(crate) fn tensor<'a, T: TensorElement>(
+    name: &'static str,
+    shape: &[usize],
+    numbers: &'a [T],
+) -> NamedTensor<'a> {
+    let append = move |to: &mut Vec<u8>| {
+        for number in numbers {
+            number.append(to);
+        }
+    };
+    let (shape, length) = (shape.to_vec(), size_of_val(numbers));
+    NamedTensor { name, dtype: T::DTYPE, shape, length, append: Box::new(append) }
 }
 
 /// The bytes of a file: the same for the same tensors. At most one note, since the order of several is not fixed.
-pub(crate) fn write(tensors: &[Named], note: Option<(&str, String)>) -> Result<Vec<u8>, TensorsError> {
-    let views = tensors
-        .iter()
-        .map(|(name, dtype, shape, bytes)| Ok((*name, TensorView::new(*dtype, shape.clone(), bytes)?)))
-        .collect::<Result<Vec<_>, SafeTensorError>>()?;
+pub(crate) fn write(
+    mut tensors: Vec<NamedTensor<'_>>,
+    note: Option<(&str, String)>,
+) -> Result<Vec<u8>, TensorsError> {
+    // The order of the crate `safetensors`: large elements first, so that all are aligned.
+    tensors.sort_by(|left, right| right.dtype.cmp(&left.dtype).then(left.name.cmp(right.name)));
+    let (mut entries, mut end) = (Vec::new(), 0);
+    for NamedTensor { name, dtype, shape, length, .. } in &tensors {
+        let begin = end;
+        end += length;
+        let entry = TensorInfo { dtype: *dtype, shape: shape.clone(), data_offsets: (begin, end) };
+        entries.push(((*name).to_owned(), entry));
+    }
     let note = note.map(|(key, text)| HashMap::from([(key.to_owned(), text)]));
-    Ok(safetensors::serialize(views, note)?)
+    let mut header = serde_json::to_vec(&Metadata::new(note, entries)?)?;
+    header.resize(header.len().next_multiple_of(8), b' ');
+    let mut file = Vec::with_capacity(8 + header.len() + end);
+    file.extend((header.len() as u64).to_le_bytes());
+    file.extend(header);
+    for tensor in &tensors {
+        (tensor.append)(&mut file);
+    }
+    Ok(file)
 }
 
 /// A file that was read.
@@ -90,6 +125,24 @@ impl<'a> Tensors<'a> {
         name: &str,
         shape: &[usize],
     ) -> Result<Vec<T>, TensorsError> {
+        Ok(T::each(self.bytes::<T>(name, shape)?).collect())
+    }
+
+    /// Reads the numbers of a tensor that must have this shape over others, without memory of its own.
+    pub(crate) fn numbers_into<T: TensorElement>(
+        &self,
+        name: &str,
+        shape: &[usize],
+        into: &mut [T],
+    ) -> Result<(), TensorsError> {
+        let numbers = T::each(self.bytes::<T>(name, shape)?);
+        for (to, number) in into.iter_mut().zip(numbers) {
+            *to = number;
+        }
+        Ok(())
+    }
+
+    fn bytes<T: TensorElement>(&self, name: &str, shape: &[usize]) -> Result<&[u8], TensorsError> {
         let tensor = self.0.tensor(name)?;
         if tensor.dtype() != T::DTYPE || tensor.shape() != shape {
             return Err(TensorsError::Shape {
@@ -98,6 +151,43 @@ impl<'a> Tensors<'a> {
                 wanted: format!("{:?} {shape:?}", T::DTYPE),
             });
         }
-        Ok(T::all(tensor.data()))
+        Ok(tensor.data())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use safetensors::tensor::TensorView;
+
+    use super::*;
+
+    /// Numbers of every size, out of order: the bytes that the crate `safetensors` writes.
+    #[test]
+    fn the_file_is_the_one_of_the_crate() {
+        let (ids, labels, values) = ([7_u64, 8], [1_u32, 2], [0.5_f32, 1.0, 2.0, 4.0]);
+        let note = || Some(("calmix", "\"a note\"".to_owned()));
+        let named = vec![
+            tensor("b", &[2], &labels),
+            tensor("values", &[2, 2], &values),
+            tensor("a", &[2], &labels),
+            tensor("ids", &[2], &ids),
+            tensor::<f32>("none", &[0, 3], &[]),
+        ];
+        let file = write(named, note()).unwrap();
+        let [ids, labels, values] = [
+            ids.map(u64::to_le_bytes).concat(),
+            labels.map(u32::to_le_bytes).concat(),
+            values.map(f32::to_le_bytes).concat(),
+        ];
+        let views = [
+            ("a", Dtype::U32, vec![2], &labels[..]),
+            ("b", Dtype::U32, vec![2], &labels),
+            ("ids", Dtype::U64, vec![2], &ids),
+            ("none", Dtype::F32, vec![0, 3], &[]),
+            ("values", Dtype::F32, vec![2, 2], &values),
+        ]
+        .map(|(name, dtype, shape, bytes)| (name, TensorView::new(dtype, shape, bytes).unwrap()));
+        let note = note().map(|(key, text)| HashMap::from([(key.to_owned(), text)]));
+        assert_eq!(file, safetensors::serialize(views, note).unwrap());
     }
 }

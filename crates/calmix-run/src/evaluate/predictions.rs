@@ -83,14 +83,14 @@ impl Predictions {
     pub fn to_bytes(&self) -> Result<Vec<u8>, PredictionsError> {
         self.check()?;
         let (n, classes) = (self.labels.len(), self.classes.len());
-        let tensors = [
+        let tensors = vec![
             tensor("ids", &[n], &self.ids),
             tensor("labels", &[n], &self.labels),
             tensor("logits", &[n, classes], &self.logits),
         ];
         let about =
             About { step: self.step, split: self.split, model: self.model, classes: self.classes.clone() };
-        Ok(tensors::write(&tensors, Some((KEY, serde_json::to_string(&about)?)))?)
+        Ok(tensors::write(tensors, Some((KEY, serde_json::to_string(&about)?)))?)
     }
 
     /// Reads the bytes of a file.

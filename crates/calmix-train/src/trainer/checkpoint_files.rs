@@ -87,19 +87,18 @@ pub(super) fn is_read_by(name: &str, shards: usize, rank: usize, size: usize) ->
     !name.starts_with("samples-") || own.into_iter().any(|shard| samples_of(shard) == name)
 }
 
-/// The state of the samples of this process's shards: every process saves its own.
+/// The state of the samples of this process's shards: every process saves its own. A file is made when it is asked for,
+/// since each is as large as what it holds.
 pub(super) fn sample_files(
     step: u64,
     layout: &ParallelLayout,
     state: &TrainState,
-) -> Result<NamedFiles, TrainError> {
-    let bad = |problem: StateProblem| TrainError::State { step, problem };
+) -> impl Iterator<Item = Result<(String, Vec<u8>), TrainError>> {
+    let bad = move |problem: StateProblem| TrainError::State { step, problem };
     let shards = layout.local().zip(&state.samples.shards);
-    shards
-        .map(|(shard, samples)| {
-            Ok((samples_of(shard), write_shard(samples).map_err(|error| bad(error.into()))?))
-        })
-        .collect()
+    shards.map(move |(shard, samples)| {
+        Ok((samples_of(shard), write_shard(samples).map_err(|error| bad(error.into()))?))
+    })
 }
 
 /// The state that is the same on every process: rank 0 saves it.

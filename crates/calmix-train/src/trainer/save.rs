@@ -52,12 +52,18 @@ impl TrainLoop<'_> {
             None => CheckpointFiles::new(folder, Arc::clone(&self.disk)),
         };
         let write = || -> Result<Vec<Written>, TrainError> {
-            let mut files = checkpoint_files::sample_files(step, &self.layout, &self.state)?;
+            let write = |(name, bytes): (String, Vec<u8>)| Ok(parts.write(&name, &bytes)?);
+            let samples = checkpoint_files::sample_files(step, &self.layout, &self.state);
+            let mut written =
+                samples.map(|file| file.and_then(write)).collect::<Result<Vec<_>, TrainError>>()?;
             if self.layout.leads() {
                 let recipe = self.resolved.to_toml();
-                files.extend(checkpoint_files::files(step, &self.state, &self.progress, &recipe)?);
+                let files = checkpoint_files::files(step, &self.state, &self.progress, &recipe)?;
+                for file in files {
+                    written.push(write(file)?);
+                }
             }
-            Ok(files.iter().map(|(name, bytes)| parts.write(name, bytes)).collect::<Result<_, _>>()?)
+            Ok(written)
         };
         let own = write();
         self.watch.enter(StepPhase::Save, step);
