@@ -17,7 +17,7 @@ use crate::optimiser::Sgd;
 use crate::parameters::{Flat, decayed};
 use crate::precision::Precision;
 use crate::statistics::RunningStatistics;
-use crate::weights;
+use crate::weights::{self, Part};
 
 /// Everything that makes an engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -205,6 +205,22 @@ impl Engine {
         weights::longest(self.layout())
     }
 
+    /// Begins from the backbone of a pretrained network, a safetensors file. The classifier stays as it is; the file's own,
+    /// if it has one, is for other classes.
+    ///
+    /// # Errors
+    /// If the file is not of this network; nothing has changed then.
+    pub fn start_from(&mut self, file: &[u8]) -> Result<(), EngineError> {
+        let (layout, device) = (self.layout(), self.model.device);
+        let mut backbone = self.model.parameters.copy()?;
+        let mut statistics = RunningStatistics::initial(layout, device)?;
+        weights::read(layout, Part::Backbone, file, &mut backbone, Some(&mut statistics))?;
+        self.average = backbone.copy()?;
+        self.model.parameters = backbone.differentiable()?;
+        self.model.statistics = statistics;
+        Ok(())
+    }
+
     /// Everything that changes.
     ///
     /// # Errors
@@ -229,9 +245,9 @@ impl Engine {
         let (mut live, mut average, mut velocity) = (empty()?, empty()?, empty()?);
         let mut statistics = RunningStatistics::initial(layout, device)?;
         // The statistics of both models are the live ones, so the last file read decides nothing.
-        weights::read(layout, &snapshot.ema, &mut average, Some(&mut statistics))?;
-        weights::read(layout, &snapshot.live, &mut live, Some(&mut statistics))?;
-        weights::read(layout, &snapshot.momentum, &mut velocity, None)?;
+        weights::read(layout, Part::Network, &snapshot.ema, &mut average, Some(&mut statistics))?;
+        weights::read(layout, Part::Network, &snapshot.live, &mut live, Some(&mut statistics))?;
+        weights::read(layout, Part::Network, &snapshot.momentum, &mut velocity, None)?;
         self.model.parameters = live.differentiable()?;
         self.model.statistics = statistics;
         (self.average, self.velocity) = (average, velocity);

@@ -3,6 +3,7 @@
 //! A network here is a description: which layers, under which names. Its weights are elsewhere
 //! (one flat buffer), so that the live weights and their average run through the same code.
 
+mod efficientnet_lite;
 pub(crate) mod layer;
 mod layout;
 mod resnet;
@@ -16,16 +17,16 @@ use serde::{Deserialize, Serialize};
 use tch::{TchError, Tensor};
 
 pub use layout::{Init, Layout, Parameter, StatisticsLayer};
-pub use wide_resnet::WideResNetShape;
 
 pub(crate) use layout::{ParameterId, Region, StatisticsId};
 
+use efficientnet_lite::{EfficientNetLite, EfficientNetLiteSize};
 use layer::Pass;
 use layout::LayoutBuilder;
 use resnet::ResNet50;
-use wide_resnet::WideResNet;
+use wide_resnet::{WideResNet, WideResNetShape};
 
-/// A network by name: `wrn-28-2`, `wrn-37-2`, `resnet-50`.
+/// A network by name: `wrn-28-2`, `wrn-37-2`; under timm's names `resnet50`, `tf_efficientnet_lite0`.
 ///
 /// ```
 /// use calmix_engine::network::{Architecture, FirstBlock, Network};
@@ -40,9 +41,9 @@ pub struct Architecture(ArchitectureKind);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum ArchitectureKind {
-    /// Checked to have stages.
     WideResNet(WideResNetShape),
     ResNet50,
+    EfficientNetLite(EfficientNetLiteSize),
 }
 
 choice! {
@@ -62,8 +63,9 @@ choice! {
 /// Not the name of a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no network: try wrn-28-2, wrn-28-8, wrn-37-2 (four stages, for images of 96 pixels), resnet-50, or a \
-     small one such as wrn-10-1; the depth of a Wide ResNet is 1 + 3·(2n + 1) or 1 + 4·(2n + 1)"
+    "`{0}` is no network: try wrn-28-2, wrn-28-8, wrn-37-2 (four stages, for images of 96 pixels), resnet50, \
+     tf_efficientnet_lite0, tf_efficientnet_lite1, tf_efficientnet_lite2, or a small one such as wrn-10-1; the depth of a \
+     Wide ResNet is 1 + 3·(2n + 1) or 1 + 4·(2n + 1)"
 )]
 pub struct UnknownArchitecture(String);
 
@@ -87,13 +89,15 @@ pub struct Network {
 enum NetworkLayers {
     WideResNet(WideResNet),
     ResNet50(ResNet50),
+    EfficientNetLite(EfficientNetLite),
 }
 
 impl SettingType for Architecture {
     fn shape() -> settings::Shape {
         settings::Shape::Value(settings::Kind::Form(Form {
-            expected: "a network: wrn-10-1, wrn-10-2, wrn-16-2, wrn-28-2, wrn-28-8, wrn-37-2 or resnet-50",
-            pattern: "^(wrn-[0-9]+-[0-9]+|resnet-50)$",
+            expected: "a network: wrn-10-1, wrn-10-2, wrn-16-2, wrn-28-2, wrn-28-8, wrn-37-2, resnet50 or \
+                       tf_efficientnet_lite0, 1 or 2",
+            pattern: "^(wrn-[0-9]+-[0-9]+|resnet-?50|tf_efficientnet_lite[012])$",
             has: |text| text.parse::<Architecture>().is_ok(),
         }))
     }
@@ -105,6 +109,7 @@ impl Architecture {
         match self.0 {
             ArchitectureKind::WideResNet(_) => wide_resnet::MOMENTUM,
             ArchitectureKind::ResNet50 => resnet::MOMENTUM,
+            ArchitectureKind::EfficientNetLite(_) => efficientnet_lite::MOMENTUM,
         }
     }
 }
@@ -113,14 +118,15 @@ impl Network {
     /// The network of that name for `classes` classes.
     pub fn new(architecture: Architecture, first: FirstBlock, classes: usize) -> Self {
         let mut builder = LayoutBuilder::default();
-        let wide = match architecture.0 {
-            ArchitectureKind::WideResNet(shape) => WideResNet::new(shape, first, classes, &mut builder),
-            ArchitectureKind::ResNet50 => None,
+        let layers = match architecture.0 {
+            ArchitectureKind::WideResNet(shape) => {
+                NetworkLayers::WideResNet(WideResNet::new(shape, first, classes, &mut builder))
+            }
+            ArchitectureKind::ResNet50 => NetworkLayers::ResNet50(ResNet50::new(classes, &mut builder)),
+            ArchitectureKind::EfficientNetLite(size) => {
+                NetworkLayers::EfficientNetLite(EfficientNetLite::new(size, classes, &mut builder))
+            }
         };
-        let layers = wide.map_or_else(
-            || NetworkLayers::ResNet50(ResNet50::new(classes, &mut builder)),
-            NetworkLayers::WideResNet,
-        );
         Self { layers, layout: builder.layout }
     }
 
@@ -134,6 +140,7 @@ impl Network {
         match &self.layers {
             NetworkLayers::WideResNet(layers) => layers.forward(images, pass),
             NetworkLayers::ResNet50(layers) => layers.forward(images, pass),
+            NetworkLayers::EfficientNetLite(layers) => layers.forward(images, pass),
         }
     }
 }
@@ -141,10 +148,11 @@ impl Network {
 impl fmt::Display for Architecture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            ArchitectureKind::WideResNet(WideResNetShape { depth, width }) => {
+            ArchitectureKind::WideResNet(WideResNetShape { depth, width, .. }) => {
                 write!(f, "wrn-{depth}-{width}")
             }
-            ArchitectureKind::ResNet50 => f.write_str("resnet-50"),
+            ArchitectureKind::ResNet50 => f.write_str("resnet50"),
+            ArchitectureKind::EfficientNetLite(size) => f.write_str(size.name()),
         }
     }
 }
@@ -155,12 +163,16 @@ impl FromStr for Architecture {
     fn from_str(name: &str) -> Result<Self, UnknownArchitecture> {
         let wide = || {
             let (depth, width) = name.strip_prefix("wrn-")?.split_once('-')?;
-            let shape = WideResNetShape { depth: depth.parse().ok()?, width: width.parse().ok()? };
+            let (depth, width) = (depth.parse().ok()?, width.parse().ok()?);
             // Deeper or wider than anything published is a typing error, and would take all memory.
-            let sane = shape.depth <= 1_000 && (1..=100).contains(&shape.width);
-            (sane && shape.stages().is_some()).then_some(ArchitectureKind::WideResNet(shape))
+            let sane = depth <= 1_000 && (1..=100).contains(&width);
+            sane.then(|| WideResNetShape::new(depth, width)).flatten().map(ArchitectureKind::WideResNet)
         };
-        let kind = if name == "resnet-50" { Some(ArchitectureKind::ResNet50) } else { wide() };
+        let kind = match name {
+            // The second is what calmix called it before it took timm's names.
+            "resnet50" | "resnet-50" => Some(ArchitectureKind::ResNet50),
+            _ => EfficientNetLiteSize::named(name).map(ArchitectureKind::EfficientNetLite).or_else(wide),
+        };
         kind.map(Self).ok_or_else(|| UnknownArchitecture(name.to_owned()))
     }
 }
@@ -193,16 +205,23 @@ mod tests {
         assert_eq!(layout("wrn-28-8", 100).len(), 23_401_028);
         assert_eq!(layout("wrn-37-2", 10).len(), 5_929_450);
         // torchvision's count of resnet50.
-        assert_eq!(layout("resnet-50", 1000).len(), 25_557_032);
+        assert_eq!(layout("resnet50", 1000).len(), 25_557_032);
+        // timm's.
+        assert_eq!(layout("tf_efficientnet_lite0", 1000).len(), 4_652_008);
+        assert_eq!(layout("tf_efficientnet_lite1", 1000).len(), 5_416_680);
+        assert_eq!(layout("tf_efficientnet_lite2", 1000).len(), 6_092_072);
     }
 
     #[test]
     fn names_of_networks() {
-        for name in ["wrn-10-1", "wrn-10-2", "wrn-16-2", "wrn-28-2", "wrn-28-8", "wrn-37-2", "resnet-50"] {
+        for name in ["wrn-10-1", "wrn-10-2", "wrn-16-2", "wrn-28-2", "wrn-28-8", "wrn-37-2", "resnet50"] {
             assert_eq!(name.parse::<Architecture>().unwrap().to_string(), name);
         }
+        let lite: Architecture = "tf_efficientnet_lite2".parse().unwrap();
+        assert_eq!(lite.to_string(), "tf_efficientnet_lite2");
+        assert_eq!("resnet-50".parse::<Architecture>().unwrap().to_string(), "resnet50");
         for name in
-            ["", "wrn", "wrn-28", "wrn-30-2", "wrn-28-0", "wrn-28-2-1", "wrn--28-2", "WRN-28-2", "resnet50"]
+            ["", "wrn", "wrn-28", "wrn-30-2", "wrn-28-0", "wrn-28-2-1", "wrn--28-2", "WRN-28-2", "resnet51"]
         {
             assert!(name.parse::<Architecture>().is_err(), "{name}");
         }
@@ -211,7 +230,7 @@ mod tests {
 
     #[test]
     fn names_of_parameters_are_unique_and_those_of_the_peers() {
-        for name in ["wrn-16-2", "wrn-37-2", "resnet-50"] {
+        for name in ["wrn-16-2", "wrn-37-2", "resnet50", "tf_efficientnet_lite0"] {
             let layout = layout(name, 10);
             let mut names: Vec<_> = layout.parameters.iter().map(|p| p.name.as_str()).collect();
             let count = names.len();
@@ -225,7 +244,7 @@ mod tests {
         {
             assert!(wide.parameters.iter().any(|p| p.name == name), "{name}");
         }
-        let deep = layout("resnet-50", 10);
+        let deep = layout("resnet50", 10);
         for name in ["layer1.0.downsample.0.weight", "layer4.2.bn3.weight", "bn1.weight", "fc.bias"] {
             assert!(deep.parameters.iter().any(|p| p.name == name), "{name}");
         }

@@ -1,7 +1,8 @@
 //! Weights in and out as safetensors, under the names of the PyTorch networks, strictly.
 //!
 //! A file has exactly the tensors of its network: not one more, not one less, of the right shape, in f32 (in i64 for
-//! `num_batches_tracked`), all of them finite. Nothing of a file is used before all of it is checked.
+//! `num_batches_tracked`), all of them finite. Nothing of a file is used before all of it is checked. A pretrained file
+//! may have a classifier of other classes or none; its own is never used.
 
 use std::collections::BTreeSet;
 
@@ -107,18 +108,33 @@ pub(crate) fn write(
     Ok(safetensors::serialize(views, None).map_err(WeightsError::from)?)
 }
 
+/// Which weights a file decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All.
+    Network,
+    /// All but the classifier, which stays as it is.
+    Backbone,
+}
+
 /// Takes over what a file holds; if it is refused, nothing has changed.
 pub(crate) fn read(
     layout: &Layout,
+    part: Part,
     file: &[u8],
     parameters: &mut Flat,
     statistics: Option<&mut RunningStatistics>,
 ) -> Result<(), EngineError> {
     let file = SafeTensors::deserialize(file).map_err(WeightsError::from)?;
-    check_names(layout, &file, statistics.is_some())?;
+    check_names(layout, part, &file, statistics.is_some())?;
+    let own = parameters.weights(layout, Kind::Float)?;
     let mut pieces = Vec::new();
     for region in REGIONS {
-        for (_, parameter) in layout.of(region) {
+        for (id, parameter) in layout.of(region) {
+            if part == Part::Backbone && layout.is_of_classifier(&parameter.name) {
+                pieces.push(own.at(id).f_detach()?.f_reshape([-1])?);
+                continue;
+            }
             let numbers = Tensor::f_from_slice(&numbers(&file, &parameter.name, &parameter.shape)?)?;
             pieces.push(match (region, &parameter.shape[..]) {
                 (Region::Convolution, &[to, from, height, width]) => numbers
@@ -139,6 +155,8 @@ pub(crate) fn read(
             batches = count(&file, &tracked)?;
         }
     }
+    let pieces = pieces.iter().map(|piece| piece.f_to_device(parameters.buffer.device()));
+    let pieces = pieces.collect::<Result<Vec<_>, _>>()?;
     tch::no_grad(|| parameters.buffer.f_copy_(&Tensor::f_cat(&pieces, 0)?))?;
     if let Some(statistics) = statistics {
         for (n, (mean, variance)) in running.iter().enumerate() {
@@ -153,12 +171,19 @@ fn statistics_names(layer: &str) -> [String; 3] {
     ["running_mean", "running_var", "num_batches_tracked"].map(|what| format!("{layer}.{what}"))
 }
 
-fn check_names(layout: &Layout, file: &SafeTensors<'_>, statistics: bool) -> Result<(), WeightsError> {
-    let mut wanted: BTreeSet<String> = layout.parameters.iter().map(|p| p.name.clone()).collect();
+fn check_names(
+    layout: &Layout,
+    part: Part,
+    file: &SafeTensors<'_>,
+    statistics: bool,
+) -> Result<(), WeightsError> {
+    let counts = |name: &String| part == Part::Network || !layout.is_of_classifier(name);
+    let mut wanted: BTreeSet<String> =
+        layout.parameters.iter().map(|p| p.name.clone()).filter(counts).collect();
     if statistics {
         wanted.extend(layout.statistics.iter().flat_map(|layer| statistics_names(&layer.name)));
     }
-    let got: BTreeSet<String> = file.names().into_iter().map(str::to_owned).collect();
+    let got: BTreeSet<String> = file.names().into_iter().map(str::to_owned).filter(counts).collect();
     if wanted == got {
         return Ok(());
     }

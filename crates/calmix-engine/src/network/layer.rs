@@ -37,8 +37,28 @@ pub(crate) enum BatchNormMode {
 pub(crate) struct Conv {
     pub(crate) weight: ParameterId,
     pub(crate) bias: Option<ParameterId>,
+    /// Of a square kernel.
+    pub(crate) side: i64,
     pub(crate) stride: i64,
-    pub(crate) padding: i64,
+    pub(crate) padding: Padding,
+    /// As many as there are channels in a depthwise convolution, else one.
+    pub(crate) groups: i64,
+}
+
+/// The zeros around the input of a convolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Padding {
+    /// So many on each side.
+    Around(i64),
+    /// TensorFlow's: so many in all that ⌈size / stride⌉ outputs fit, the odd one below and to the right.
+    Same,
+}
+
+impl Padding {
+    /// Keeps the size at stride one.
+    pub(crate) fn around(side: usize) -> Self {
+        Self::Around((side / 2) as i64)
+    }
 }
 
 /// BatchNormLayer; parameters and statistics are f32 whatever its input is.
@@ -62,8 +82,26 @@ pub(crate) struct Linear {
 impl Conv {
     pub(crate) fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
         let bias = self.bias.map(|bias| pass.weights.at(bias).f_to_kind(x.kind())).transpose()?;
-        let (stride, padding) = ([self.stride; 2], [self.padding; 2]);
-        x.f_conv2d(pass.weights.at(self.weight), bias.as_ref(), stride, padding, [1, 1], 1)
+        let convolved = |x: &Tensor, padding: [i64; 2]| {
+            let (weight, stride) = (pass.weights.at(self.weight), [self.stride; 2]);
+            x.f_conv2d(weight, bias.as_ref(), stride, padding, [1, 1], self.groups)
+        };
+        if let Padding::Around(padding) = self.padding {
+            return convolved(x, [padding; 2]);
+        }
+        let (_, _, height, width) = x.size4()?;
+        let [vertical, horizontal] = [height, width].map(|size| self.same_padding(size));
+        if vertical % 2 == 0 && horizontal % 2 == 0 {
+            return convolved(x, [vertical / 2, horizontal / 2]);
+        }
+        let (top, left) = (vertical / 2, horizontal / 2);
+        convolved(&x.f_constant_pad_nd([left, horizontal - left, top, vertical - top])?, [0, 0])
+    }
+
+    /// Zeros on both ends of a side of `size`, together.
+    fn same_padding(&self, size: i64) -> i64 {
+        let outputs = (size + self.stride - 1) / self.stride;
+        ((outputs - 1) * self.stride + self.side - size).max(0)
     }
 }
 

@@ -5,7 +5,7 @@
 //! and the sum over processes are then operations on whole buffers. Convolution weights stand there as (out,
 //! height, width, in), which is channels-last of the (out, in, height, width) that files have.
 
-use super::layer::{BatchNormLayer, Conv, Linear};
+use super::layer::{BatchNormLayer, Conv, Linear, Padding};
 
 /// The name, shape and start of one parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +54,8 @@ pub struct Layout {
     pub parameters: Vec<Parameter>,
     /// In the order the network meets them.
     pub statistics: Vec<StatisticsLayer>,
+    /// The name of the classifier: the linear layer at the end.
+    pub classifier: String,
 }
 
 /// Where a parameter stands in the flat buffer: the first of these, then the next.
@@ -98,6 +100,11 @@ impl Layout {
         self.parameters.is_empty()
     }
 
+    /// Whether a parameter is the classifier's.
+    pub(crate) fn is_of_classifier(&self, name: &str) -> bool {
+        name.strip_prefix(&*self.classifier).is_some_and(|rest| rest.starts_with('.'))
+    }
+
     /// The parameters of a region, in the order they stand in the flat buffer.
     pub(crate) fn of(&self, region: Region) -> impl Iterator<Item = (ParameterId, &Parameter)> {
         let numbered = self.parameters.iter().enumerate().map(|(n, parameter)| (ParameterId(n), parameter));
@@ -123,17 +130,21 @@ pub(crate) struct ConvShape {
     pub(crate) to: usize,
     pub(crate) side: usize,
     pub(crate) stride: usize,
+    /// Each channel has a kernel of its own.
+    pub(crate) depthwise: bool,
 }
 
 impl LayoutBuilder {
     /// A convolution, Kaiming normal by fan-out (He et al. 2015; the slope is not counted, as in the peers).
     pub(crate) fn conv(&mut self, name: &str, shape: ConvShape, bias: bool) -> Conv {
-        let ConvShape { from, to, side, stride } = shape;
-        let deviation = (2.0 / (to * side * side) as f64).sqrt();
-        let weight =
-            self.parameter(format!("{name}.weight"), &[to, from, side, side], Init::Normal(deviation));
+        let ConvShape { from, to, side, stride, depthwise } = shape;
+        let groups = if depthwise { from } else { 1 };
+        let deviation = (2.0 / (to / groups * side * side) as f64).sqrt();
+        let shape = [to, from / groups, side, side];
+        let weight = self.parameter(format!("{name}.weight"), &shape, Init::Normal(deviation));
         let bias = bias.then(|| self.parameter(format!("{name}.bias"), &[to], Init::Constant(0.0)));
-        Conv { weight, bias, stride: stride as i64, padding: (side / 2) as i64 }
+        let (side, padding) = (side as i64, Padding::around(side));
+        Conv { weight, bias, side, stride: stride as i64, padding, groups: groups as i64 }
     }
 
     pub(crate) fn batch_norm(
@@ -150,8 +161,9 @@ impl LayoutBuilder {
         BatchNormLayer { weight, bias, statistics, momentum, epsilon }
     }
 
-    /// A linear layer, Xavier normal (Glorot and Bengio 2010).
-    pub(crate) fn linear(&mut self, name: &str, from: usize, to: usize) -> Linear {
+    /// The linear layer at the end, Xavier normal (Glorot and Bengio 2010).
+    pub(crate) fn classifier(&mut self, name: &str, from: usize, to: usize) -> Linear {
+        name.clone_into(&mut self.layout.classifier);
         let deviation = (2.0 / (from + to) as f64).sqrt();
         let weight = self.parameter(format!("{name}.weight"), &[to, from], Init::Normal(deviation));
         let bias = self.parameter(format!("{name}.bias"), &[to], Init::Constant(0.0));

@@ -29,7 +29,8 @@ struct Bottleneck {
 
 impl ResNet50 {
     pub(super) fn new(classes: usize, builder: &mut LayoutBuilder) -> Self {
-        let stem = builder.conv("conv1", ConvShape { from: 3, to: 64, side: 7, stride: 2 }, false);
+        let stem =
+            builder.conv("conv1", ConvShape { from: 3, to: 64, side: 7, stride: 2, depthwise: false }, false);
         let norm = builder.batch_norm("bn1", 64, MOMENTUM, EPSILON);
         let mut from = 64;
         let mut blocks = Vec::new();
@@ -42,7 +43,7 @@ impl ResNet50 {
                 from = inner * EXPANSION;
             }
         }
-        let classifier = builder.linear("fc", from, classes);
+        let classifier = builder.classifier("fc", from, classes);
         Self { stem, norm, blocks, classifier }
     }
 
@@ -62,9 +63,9 @@ impl Bottleneck {
     fn new(name: &str, from: usize, inner: usize, stride: usize, builder: &mut LayoutBuilder) -> Self {
         let to = inner * EXPANSION;
         let shapes = [
-            ConvShape { from, to: inner, side: 1, stride: 1 },
-            ConvShape { from: inner, to: inner, side: 3, stride },
-            ConvShape { from: inner, to, side: 1, stride: 1 },
+            ConvShape { from, to: inner, side: 1, stride: 1, depthwise: false },
+            ConvShape { from: inner, to: inner, side: 3, stride, depthwise: false },
+            ConvShape { from: inner, to, side: 1, stride: 1, depthwise: false },
         ];
         let mut n = 0;
         let layers = shapes.map(|shape| {
@@ -73,8 +74,11 @@ impl Bottleneck {
             (conv, builder.batch_norm(&format!("{name}.bn{n}"), shape.to, MOMENTUM, EPSILON))
         });
         let shortcut = (from != to || stride != 1).then(|| {
-            let conv =
-                builder.conv(&format!("{name}.downsample.0"), ConvShape { from, to, side: 1, stride }, false);
+            let conv = builder.conv(
+                &format!("{name}.downsample.0"),
+                ConvShape { from, to, side: 1, stride, depthwise: false },
+                false,
+            );
             (conv, builder.batch_norm(&format!("{name}.downsample.1"), to, MOMENTUM, EPSILON))
         });
         Self { layers, shortcut }

@@ -19,21 +19,23 @@ const STEM: usize = 16;
 /// The depth counts the stem, the convolutions of the blocks and the shortcuts: `d = 1 + s·(2n + 1)`, so that
 /// WRN-28 has three stages of four blocks and WRN-37 four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct WideResNetShape {
+pub(super) struct WideResNetShape {
     /// d.
-    pub depth: usize,
+    pub(super) depth: usize,
     /// k: the first stage has 16k channels, each next one twice as many.
-    pub width: usize,
+    pub(super) width: usize,
+    stages: usize,
+    blocks_a_stage: usize,
 }
 
 impl WideResNetShape {
-    /// How many stages, and how many blocks in each; nothing where no such network exists.
-    pub(super) fn stages(self) -> Option<(usize, usize)> {
-        let convolutions = self.depth.checked_sub(1)?;
+    /// Nothing where no such network exists.
+    pub(super) fn new(depth: usize, width: usize) -> Option<Self> {
+        let convolutions = depth.checked_sub(1)?;
         [3, 4].into_iter().find_map(|stages| {
             let per_stage = convolutions / stages;
             let fits = convolutions % stages == 0 && per_stage % 2 == 1 && per_stage >= 3;
-            fits.then_some((stages, per_stage / 2))
+            fits.then_some(Self { depth, width, stages, blocks_a_stage: per_stage / 2 })
         })
     }
 }
@@ -75,13 +77,17 @@ impl WideResNet {
         first: FirstBlock,
         classes: usize,
         builder: &mut LayoutBuilder,
-    ) -> Option<Self> {
-        let (stages, blocks_a_stage) = shape.stages()?;
+    ) -> Self {
+        let WideResNetShape { width, stages, blocks_a_stage, .. } = shape;
         let mut from = STEM;
-        let stem = builder.conv("conv1", ConvShape { from: 3, to: STEM, side: 3, stride: 1 }, true);
+        let stem = builder.conv(
+            "conv1",
+            ConvShape { from: 3, to: STEM, side: 3, stride: 1, depthwise: false },
+            true,
+        );
         let mut blocks = Vec::new();
         for stage in 0..stages {
-            let to = (STEM * shape.width) << stage;
+            let to = (STEM * width) << stage;
             for n in 0..blocks_a_stage {
                 // Three stages begin at full size, four are for larger images and halve it at once.
                 let stride = if n == 0 && (stage > 0 || stages == 4) { 2 } else { 1 };
@@ -94,7 +100,7 @@ impl WideResNet {
                 let name = format!("block{}.layer.{n}", stage + 1);
                 blocks.push(ResidualBlock::new(
                     &name,
-                    ConvShape { from, to, side: 3, stride },
+                    ConvShape { from, to, side: 3, stride, depthwise: false },
                     reads,
                     builder,
                 ));
@@ -102,8 +108,8 @@ impl WideResNet {
             }
         }
         let norm = builder.batch_norm("bn1", from, MOMENTUM, EPSILON);
-        let classifier = builder.linear("fc", from, classes);
-        Some(Self { stem, blocks, norm, classifier })
+        let classifier = builder.classifier("fc", from, classes);
+        Self { stem, blocks, norm, classifier }
     }
 
     pub(super) fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError> {
@@ -153,7 +159,7 @@ mod tests {
 
     #[test]
     fn depths_are_read_as_in_the_literature() {
-        let stages = |depth| WideResNetShape { depth, width: 2 }.stages();
+        let stages = |depth| WideResNetShape::new(depth, 2).map(|shape| (shape.stages, shape.blocks_a_stage));
         assert_eq!(stages(10), Some((3, 1)));
         assert_eq!(stages(16), Some((3, 2)));
         assert_eq!(stages(28), Some((3, 4)));

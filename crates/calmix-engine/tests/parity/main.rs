@@ -11,6 +11,7 @@ mod networks;
 mod peer;
 mod steps;
 mod tensors;
+mod timm;
 
 #[path = "../training/methods.rs"]
 mod methods;

@@ -1,5 +1,7 @@
 """The engine's networks once more, in PyTorch, under the names that files of this field have."""
 
+import math
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -7,8 +9,10 @@ from torch.nn import functional as F
 
 def network(name, first_block, classes):
     """The network of that name; `first_block` is `google` or `torch`."""
-    if name == "resnet-50":
+    if name == "resnet50":
         return ResNet50(classes)
+    if name.startswith("tf_efficientnet_lite"):
+        return EfficientNetLite(*LITE[int(name[-1])], classes)
     depth, width = (int(number) for number in name.removeprefix("wrn-").split("-"))
     return WideResNet(depth, width, first_block, classes)
 
@@ -120,3 +124,70 @@ class ResNet50(nn.Module):
         x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, stride=2, padding=1)
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return self.fc(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))
+
+
+# Width and depth of EfficientNet-Lite 0, 1, 2.
+LITE = [(1.0, 1.0), (1.0, 1.1), (1.1, 1.2)]
+
+
+class SameConv(nn.Conv2d):
+    """TensorFlow's "same": the odd zero is below and to the right."""
+
+    def forward(self, x):
+        ends = []
+        for size in (x.shape[3], x.shape[2]):
+            stride, side = self.stride[0], self.kernel_size[0]
+            zeros = max((math.ceil(size / stride) - 1) * stride + side - size, 0)
+            ends += [zeros // 2, zeros - zeros // 2]
+        return super().forward(F.pad(x, ends))
+
+
+class InvertedResidual(nn.Module):
+    def __init__(self, channels_in, expansion, side, stride, out):
+        super().__init__()
+        wide = channels_in * expansion
+        self.widens = expansion != 1
+        norm = lambda channels: nn.BatchNorm2d(channels, eps=1e-3)
+        if self.widens:
+            self.conv_pw = conv(channels_in, wide, 1, 1)
+            self.bn1 = norm(wide)
+        self.conv_dw = SameConv(wide, wide, side, stride=stride, groups=wide, bias=False)
+        self.add_module("bn2" if self.widens else "bn1", norm(wide))
+        self.add_module("conv_pwl" if self.widens else "conv_pw", conv(wide, out, 1, 1))
+        self.add_module("bn3" if self.widens else "bn2", norm(out))
+        self.adds = stride == 1 and channels_in == out
+
+    def forward(self, x):
+        if self.widens:
+            wide = F.relu6(self.bn1(self.conv_pw(x)))
+            out = self.bn3(self.conv_pwl(F.relu6(self.bn2(self.conv_dw(wide)))))
+        else:
+            out = self.bn2(self.conv_pw(F.relu6(self.bn1(self.conv_dw(x)))))
+        return out + x if self.adds else out
+
+
+class EfficientNetLite(nn.Module):
+    def __init__(self, width, depth, classes):
+        super().__init__()
+        self.conv_stem = SameConv(3, 32, 3, stride=2, bias=False)
+        self.bn1 = nn.BatchNorm2d(32, eps=1e-3)
+        stages = [(3, 1, 16, 1), (3, 2, 24, 2), (5, 2, 40, 2), (3, 2, 80, 3), (5, 1, 112, 3), (5, 2, 192, 4), (3, 1, 320, 1)]
+        channels, built = 32, []
+        for stage, (side, stride, out, count) in enumerate(stages):
+            rounded = max(8, int(out * width + 4) // 8 * 8)
+            out = rounded + 8 if rounded < 0.9 * out * width else rounded
+            count = count if stage in (0, 6) else math.ceil(count * depth)
+            blocks = []
+            for n in range(count):
+                blocks.append(InvertedResidual(channels, 6 if stage else 1, side, stride if n == 0 else 1, out))
+                channels = out
+            built.append(nn.Sequential(*blocks))
+        self.blocks = nn.Sequential(*built)
+        self.conv_head = conv(channels, 1280, 1, 1)
+        self.bn2 = nn.BatchNorm2d(1280, eps=1e-3)
+        self.classifier = nn.Linear(1280, classes)
+
+    def forward(self, x):
+        x = self.blocks(F.relu6(self.bn1(self.conv_stem(x))))
+        x = F.relu6(self.bn2(self.conv_head(x)))
+        return self.classifier(x.mean(dim=(2, 3)))

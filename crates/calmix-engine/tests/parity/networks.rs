@@ -43,7 +43,10 @@ fn logits_and_gradients_of_every_network() {
     let wide = wide.into_iter().flat_map(|(name, side, classes, rows)| {
         [FirstBlock::Google, FirstBlock::Torch].map(|first| case(name, first, side, classes, rows))
     });
-    for case in wide.chain([case("resnet-50", FirstBlock::Google, 64, 1000, 4)]) {
+    let others =
+        [("resnet50", 64, 1000), ("tf_efficientnet_lite0", 64, 10), ("tf_efficientnet_lite2", 45, 10)];
+    let others = others.map(|(name, side, classes)| case(name, FirstBlock::Google, side, classes, 4));
+    for case in wide.chain(others) {
         let apart = case.compare(&mut peer);
         assert!(apart.largest() < TOLERANCE, "{} {:?}: {apart}", case.name, case.settings.first_block);
     }

@@ -46,7 +46,7 @@ impl Drop for Peer {
 }
 
 /// The interpreter whose package torch is the libtorch that this test is linked with.
-fn python() -> PathBuf {
+pub(crate) fn python() -> PathBuf {
     let package = Path::new(env!("CALMIX_LIBTORCH"));
     // environment/lib/python3.x/site-packages/torch, on Windows environment/Lib/site-packages/torch.
     let (up, program) = if cfg!(windows) { (3, "Scripts/python.exe") } else { (4, "bin/python") };

@@ -15,13 +15,13 @@ section! {
     NetworkSection {
         /// Which one.
         fixed name: Architecture = network("wrn-28-2");
-        /// The first block of the later stages of a wide residual network; `resnet-50` has only one form.
+        /// The first block of the later stages of a wide residual network; `resnet50` has only one form.
         fixed block: FirstBlock = FirstBlock::Google;
         /// What the running statistics of batch normalisation take of each batch; 0 for the network's own share, 0.001
-        /// for wide residual networks and 0.1 for `resnet-50`.
+        /// for wide residual networks and 0.1 for `resnet50`.
         fixed norm_momentum: f64 = 0.0, from(0.0).to(1.0);
         /// What batch normalisation adds to the variance of a channel; 0 for the network's own number, 0.001 for wide
-        /// residual networks (Google's) and 0.00001 for `resnet-50`. The blocks of USB's wide residual networks have 0.00001.
+        /// residual networks (Google's) and 0.00001 for `resnet50`. The blocks of USB's wide residual networks have 0.00001.
         fixed norm_eps: f64 = 0.0, from(0.0).to(1.0);
     }
 }

@@ -74,8 +74,8 @@ fn the_papers_numbers() {
         ("cifar100", "wrn-28-8", 1e-3, 32, 100),
         ("svhn", "wrn-28-2", 5e-4, 32, 10),
         ("stl10", "wrn-37-2", 5e-4, 96, 10),
-        ("imagenet", "resnet-50", 3e-4, 224, 1000),
-        ("webvision", "resnet-50", 3e-4, 224, 1000),
+        ("imagenet", "resnet50", 3e-4, 224, 1000),
+        ("webvision", "resnet50", 3e-4, 224, 1000),
     ] {
         let recipe = recipe(name);
         let Recipe { train, optimiser, labels, .. } = &recipe;
