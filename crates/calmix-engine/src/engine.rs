@@ -202,7 +202,7 @@ impl Engine {
 
     /// Bytes of the longest file of weights that can be of this network.
     pub fn longest_weights(&self) -> u64 {
-        weights::longest(self.layout())
+        self.model.network.longest_weights()
     }
 
     /// Begins from the backbone of a pretrained network, a safetensors file. The classifier stays as it is; the file's own,

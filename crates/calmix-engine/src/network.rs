@@ -20,6 +20,8 @@ pub use layout::{Init, Layout, Parameter, StatisticsLayer};
 
 pub(crate) use layout::{ParameterId, Region, StatisticsId};
 
+use crate::weights::{self, WeightsError};
+
 use efficientnet_lite::{EfficientNetLite, EfficientNetLiteSize};
 use layer::Pass;
 use layout::LayoutBuilder;
@@ -133,6 +135,19 @@ impl Network {
     /// Its parameters and statistics.
     pub fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Bytes of the longest file of weights that can be of this network.
+    pub fn longest_weights(&self) -> u64 {
+        weights::longest(&self.layout)
+    }
+
+    /// Refuses a safetensors file that does not hold this network's backbone; its classifier may be any or none.
+    ///
+    /// # Errors
+    /// If it is not safetensors, or names, shapes or types differ.
+    pub fn check_backbone(&self, file: &[u8]) -> Result<(), WeightsError> {
+        weights::check_backbone(&self.layout, file)
     }
 
     /// Images are (rows, 3, height, width), channels-last, in the precision of the pass.

@@ -167,6 +167,23 @@ pub(crate) fn read(
     Ok(())
 }
 
+/// Refuses a file that is not of a network's backbone.
+pub(crate) fn check_backbone(layout: &Layout, file: &[u8]) -> Result<(), WeightsError> {
+    let file = SafeTensors::deserialize(file)?;
+    check_names(layout, Part::Backbone, &file, true)?;
+    let backbone = layout.parameters.iter().filter(|parameter| !layout.is_of_classifier(&parameter.name));
+    for parameter in backbone {
+        numbers(&file, &parameter.name, &parameter.shape)?;
+    }
+    for layer in &layout.statistics {
+        let [mean, variance, tracked] = statistics_names(&layer.name);
+        numbers(&file, &mean, &[layer.channels])?;
+        numbers(&file, &variance, &[layer.channels])?;
+        count(&file, &tracked)?;
+    }
+    Ok(())
+}
+
 fn statistics_names(layer: &str) -> [String; 3] {
     ["running_mean", "running_var", "num_batches_tracked"].map(|what| format!("{layer}.{what}"))
 }

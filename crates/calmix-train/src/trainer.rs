@@ -42,6 +42,7 @@ mod lost_batch;
 mod memory;
 mod open_run;
 mod partners;
+mod pretrained;
 mod pseudo_sums;
 mod reevaluate;
 mod report;
@@ -91,6 +92,7 @@ use layout::ParallelLayout;
 use local_processes::LocalProcesses;
 use memory::MemoryNeed;
 use open_run::{OpenedRun, RankZeroRun, RunBroadcast};
+use pretrained::Pretrained;
 use step_phase::Watch;
 use sync::{RunFingerprint, StragglerDetector};
 use train_loop::{TrainLoop, TrainState};
@@ -296,6 +298,9 @@ impl<'a> Trainer<'a> {
             samples: Samples::try_new(&method, classes, &lengths)?,
             skips: 0,
         };
+        if found.is_none() {
+            Pretrained::read(&recipe.network)?.map_or(Ok(()), |file| file.start(&mut state.engine))?;
+        }
         let (mut step, mut mark, mut progress) = (0, Mark::start(), RunProgress::default());
         if let Some(FoundCheckpoint { checkpoint, skipped }) = &found {
             (step, mark) = (checkpoint.step(), checkpoint.manifest().journal.clone());

@@ -9,6 +9,8 @@ mod left_out;
 mod made;
 #[path = "training/methods.rs"]
 mod methods;
+#[path = "training/pretrained.rs"]
+mod pretrained;
 #[path = "training/pseudo_labels.rs"]
 mod pseudo_labels;
 #[path = "training/refused.rs"]

@@ -114,7 +114,7 @@ impl EfficientNetLite {
     pub(super) fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError> {
         let mut x = normalised(&self.stem, images, pass)?.f_relu6_()?;
         for block in &self.blocks {
-            x = block.forward(x, pass)?;
+            x = block.forward(&x, pass)?;
         }
         let features = pool(&normalised(&self.head, &x, pass)?.f_relu6_()?)?;
         let logits = self.classifier.forward(&features, pass)?;
@@ -146,14 +146,14 @@ impl InvertedResidual {
         }
     }
 
-    fn forward(&self, x: Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
+    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
         let wide = match &self.widen {
-            Some(widen) => &normalised(widen, &x, pass)?.f_relu6_()?,
-            None => &x,
+            Some(widen) => &normalised(widen, x, pass)?.f_relu6_()?,
+            None => x,
         };
         let inner = normalised(&self.depthwise, wide, pass)?.f_relu6_()?;
         let mut out = normalised(&self.narrow, &inner, pass)?;
-        if self.adds_input { out.f_add_(&x) } else { Ok(out) }
+        if self.adds_input { out.f_add_(x) } else { Ok(out) }
     }
 }
 

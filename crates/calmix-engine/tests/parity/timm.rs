@@ -14,6 +14,7 @@ use crate::run::settings;
 use crate::tensors::{distance, norm, read};
 
 #[test]
+#[allow(clippy::print_stdout)] // where it is skipped
 fn logits_and_features_are_timms() {
     let Some(packages) = env::var_os("CALMIX_TIMM") else {
         println!("CALMIX_TIMM names no folder with timm: nothing was compared");

@@ -15,6 +15,10 @@ section! {
     NetworkSection {
         /// Which one.
         fixed name: Architecture = network("wrn-28-2");
+        /// A safetensors file of pretrained weights under timm's names, which the run begins from; empty to begin from
+        /// random ones. Its classifier is not used. The pictures have to have the size and the normalisation that it was
+        /// trained with: `augment.size`, `dataset.mean`, `dataset.std`.
+        fixed weights: String = String::new();
         /// The first block of the later stages of a wide residual network; `resnet50` has only one form.
         fixed block: FirstBlock = FirstBlock::Google;
         /// What the running statistics of batch normalisation take of each batch; 0 for the network's own share, 0.001

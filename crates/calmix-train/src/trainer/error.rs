@@ -213,6 +213,9 @@ pub enum TrainError {
     /// An evaluation was abandoned, because the run has to stop.
     #[error("the evaluation was abandoned because the run has to stop; resume the run to repeat it")]
     Abandoned,
+    /// A file of pretrained weights that cannot be used.
+    #[error(transparent)]
+    Pretrained(FileError),
     /// A recipe that this version cannot run.
     #[error("{0}")]
     Unsupported(String),

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoint_files;
 use super::error::TrainError;
+use super::pretrained::Pretrained;
 use super::sync::RunFingerprint;
 use super::train_data::TrainData;
 use super::{Trainer, threads};
@@ -81,6 +82,7 @@ impl Trainer<'_> {
         let automatic = train.shards == 0;
         recipe.decide(device, precision, threads, shards)?;
         supported(&recipe, processes)?;
+        Pretrained::read(&recipe.recipe.network)?;
         let run = match Run::create_on(folder, Arc::clone(&self.disk)) {
             Err(RunError::Exists { .. }) if !read::has_begun(folder) => {
                 Run::open_on(folder, Arc::clone(&self.disk))?

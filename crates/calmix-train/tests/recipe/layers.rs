@@ -112,7 +112,7 @@ fn settings_are_read_by_the_kind_of_their_key() {
         ("optimiser.lr=3e-2", "0.03"),
         ("optimiser.nesterov=false", "false"),
         ("network.name=resnet50", "\"resnet50\""),
-        ("network.name=\"resnet-50\"", "\"resnet50\""),
+        ("network.name=\"resnet50\"", "\"resnet50\""),
         ("train.device=cuda:1", "\"cuda:1\""),
         ("dataset.path=/data/my photos", "\"/data/my photos\""),
         ("dataset.path=2024", "\"2024\""),
