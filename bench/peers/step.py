@@ -168,4 +168,5 @@ def main():
             sys.exit(f"the cases of step are `released|concat|joint|lean`, not {other}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -7,6 +7,8 @@ mod data;
 mod order;
 mod plan;
 #[cfg(feature = "engine")]
+mod predict;
+#[cfg(feature = "engine")]
 mod processes;
 #[cfg(feature = "engine")]
 mod shards;
@@ -31,6 +33,8 @@ fn main() -> Result<()> {
         #[cfg(feature = "engine")]
         ["step", case @ ..] => worker::serve(step::prepare(case)?),
         #[cfg(feature = "engine")]
+        ["predict" | "photos", case @ ..] => worker::serve(predict::prepare(case)?),
+        #[cfg(feature = "engine")]
         ["shards", case @ ..] => worker::serve(shards::prepare(case)?),
         #[cfg(feature = "engine")]
         ["processes", case @ ..] => {
@@ -39,7 +43,7 @@ fn main() -> Result<()> {
         #[cfg(feature = "engine")]
         ["processes-follow", case @ ..] => processes::follow(case),
         _ => bail!(
-            "usage: calmix-bench plan|data|order|step|shards|processes CASE, and then `run` and `quit` on standard input"
+            "usage: calmix-bench plan|data|order|step|predict|photos|shards|processes CASE, and then `run` and `quit` on standard input"
         ),
     }
 }

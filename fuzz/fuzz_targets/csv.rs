@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     with_scene!(whole, |scene| {
         scene.put("labels.csv", bytes);
         let inspection = Inspection { limits: LIMITS, check: Some(Check::Header) };
-        let options = LabelsCsvOptions { inspection, unlisted: Unlisted::LeaveOut };
+        let options = LabelsCsvOptions { inspection, unlisted: Unlisted::LeaveOut, ..LabelsCsvOptions::default() };
         scene.check(labels_csv::prepare(&scene.root(), &scene.target(), &options));
     });
 });

@@ -7,17 +7,20 @@
 //! - [`reliability_bins`], and from them [`ece`], [`mean_confidence`], [`confidence_gap`] and
 //!   [`debiased_squared_error`]; [`BinTotals`] makes them of predictions that come batch by batch;
 //! - [`smooth_ece`], which needs no bins;
-//! - [`BrierDecomposition`] and the risk at every coverage ([`coverage_curve`], [`aurc`]).
+//! - [`BrierDecomposition`], the risk at every coverage ([`coverage_curve`], [`aurc`]), and the confidence from which on
+//!   answers are right often enough ([`answer_level`]).
 //!
 //! Measures of all classes take the matrix: [`class_wise_ece`], [`brier_score`] and [`nll_from_logits`].
+//!
+//! [`vote_figures`] compares a model with several people.
 //!
 //! Measures of resampled rows are prepared once and then computed for [`Counts`]: [`Binned`],
 //! [`ClassWise`], [`RiskCoverage`], and the scores of every row ([`brier_of_rows`], [`nll_of_rows`]). The plain
 //! functions are these with every row counted once.
 //!
-//! The maps are values stored beside a model, never part of its weights: [`temperature`] (and
-//! [`cross_fit`] where labels are few), [`vector`] scaling, [`isotonic`] regression; [`conformal`] sets keep a
-//! promised coverage. Measures and maps check what they are given and fail with a [`CalibrationError`].
+//! The maps are values stored beside a model, never part of its weights: [`temperature`], [`vector`] scaling,
+//! [`isotonic`] regression, and any of them as a [`confidence_map`]; [`cross_fit`] judges a map where there is no second
+//! set of labels. [`conformal`] sets keep a promised coverage. Measures and maps check what they are given and fail with a [`CalibrationError`].
 //!
 //! Sums are accumulated in f64 in the order of the rows. Which bin a row falls in and how ties are treated
 //! never depend on that order, so shuffled rows give the same result up to the rounding of the sums. No
@@ -34,6 +37,7 @@
 //! # Ok::<(), calmix_core::calibration::CalibrationError>(())
 //! ```
 
+mod abstention;
 mod assignment;
 mod bin_totals;
 mod binned;
@@ -41,6 +45,7 @@ mod binned_error;
 mod bins;
 mod checked;
 mod class_wise;
+pub mod confidence_map;
 pub mod conformal;
 mod counts;
 mod coverage;
@@ -56,7 +61,9 @@ pub mod temperature;
 mod ties;
 mod top_label;
 pub mod vector;
+mod votes;
 
+pub use abstention::{AnswerLevel, answer_level, fewest_labels};
 pub use bin_totals::BinTotals;
 pub use binned::Binned;
 pub use binned_error::{confidence_gap, ece, mean_confidence};
@@ -70,3 +77,4 @@ pub use error::CalibrationError;
 pub use proper::{brier_of_rows, brier_score, nll_from_logits, nll_of_rows};
 pub use smooth::{SmoothEce, smooth_ece};
 pub use top_label::TopLabel;
+pub use votes::{VoteFigures, vote_figures};

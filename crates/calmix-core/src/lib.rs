@@ -72,6 +72,7 @@
 pub mod calibration;
 pub mod class_names;
 pub mod cosine;
+pub mod counted;
 pub mod feedback;
 pub mod labelled_samples;
 mod lanes;

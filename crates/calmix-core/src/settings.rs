@@ -77,6 +77,8 @@ pub enum Kind {
     Text,
     /// One of these words.
     Word(&'static [Word]),
+    /// Any finite number, or one of these words.
+    NumberOr(&'static [Word]),
     /// A word of a form.
     Form(Form),
     /// Several values of one kind; exactly so many, if a number is given.

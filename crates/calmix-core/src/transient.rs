@@ -33,6 +33,21 @@ pub fn is_transient(error: &io::Error) -> bool {
     by_kind || error.raw_os_error().is_some_and(|number| NUMBERS.contains(&number))
 }
 
+/// Whether the path is at fault: what is missing, of another kind, or not allowed there stays so until a person names
+/// another path or changes its rights.
+pub fn is_wrong_path(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::NotADirectory
+            | ErrorKind::IsADirectory
+            | ErrorKind::InvalidInput
+            | ErrorKind::InvalidFilename
+    )
+}
+
 /// How long to wait before each further attempt: twice as long every time, up to five seconds, 90 seconds in all.
 ///
 /// ```

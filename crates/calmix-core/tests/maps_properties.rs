@@ -1,5 +1,6 @@
 //! What must hold of the calibration maps and statistics for any finite input.
 
+use calmix_core::calibration::confidence_map::MapKind;
 use calmix_core::calibration::conformal::{Conformal, Score};
 use calmix_core::calibration::cross_fit::CrossFit;
 use calmix_core::calibration::isotonic::Isotonic;
@@ -62,15 +63,39 @@ proptest! {
         }
     }
 
+    /// The objective of few labels is never worse than at T = 1, nor than at the likeliest temperature.
+    #[test]
+    fn a_cautious_temperature_is_the_best_by_its_own_measure((data, width, labels) in table()) {
+        let logits = Matrix::new(&data, labels.len(), width).unwrap();
+        let Ok(fitted) = Temperature::fit_cautiously(logits, &labels) else {
+            prop_assert!(labels.is_empty());
+            return Ok(());
+        };
+        prop_assert!((COLDEST..=HOTTEST).contains(&fitted.value()));
+        let objective = |t: Temperature| {
+            let nll = nll_from_logits(logits, &labels, t.value()).unwrap() * labels.len() as f64;
+            let ln = t.value().ln();
+            nll + if ln >= 0.0 { ln } else { -4.0 * ln }
+        };
+        let likeliest = Temperature::fit(logits, &labels).unwrap();
+        for other in [Temperature::IDENTITY, likeliest] {
+            let (found, other) = (objective(fitted), objective(other));
+            prop_assert!(found <= other * (1.0 + 1e-12) + 1e-12, "{found} {other}");
+        }
+        // Between doing nothing and the likeliest.
+        let (low, high) = (likeliest.value().min(1.0), likeliest.value().max(1.0));
+        prop_assert!((low * 0.999_999..=high * 1.000_001).contains(&fitted.value()));
+    }
+
     #[test]
     fn cross_fitting_partitions_and_never_panics(
-        (data, width, labels) in table(), folds in 0_usize..8, seed in any::<u64>()
+        (data, width, labels) in table(), folds in 0_usize..8, seed in any::<u64>(), kind in 0_usize..3
     ) {
         let logits = Matrix::new(&data, labels.len(), width).unwrap();
-        let fit = CrossFit::fit(logits, &labels, folds, Seed(seed));
+        let fit = CrossFit::fit(MapKind::ALL[kind], logits, &labels, folds, Seed(seed));
         prop_assert_eq!(fit.is_ok(), folds >= 2 && folds <= labels.len());
         if let Ok(fit) = fit {
-            prop_assert_eq!(fit.combined, Temperature::fit(logits, &labels).unwrap());
+            prop_assert!(fit.logits.iter().all(|z| z.is_finite()) && fit.mean_nll().is_finite());
             let sizes: Vec<usize> = (0..folds as u32)
                 .map(|f| fit.fold_of.iter().filter(|&&of| of == f).count())
                 .collect();

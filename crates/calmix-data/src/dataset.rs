@@ -134,6 +134,25 @@ impl Dataset {
         self.parts.part(index)
     }
 
+    /// What a person knows a sample by: its file or, where a file holds many, its place in its subset, as `train[7]`.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn sample_name(&self, id: u64) -> Result<String, DataError> {
+        let record = self.record(id)?;
+        let part = self.part(record.part)?;
+        if !part.unpacked && record.offset == 0 && u64::from(record.length) == part.length {
+            return Ok(part.path);
+        }
+        let subset = self
+            .header
+            .subsets
+            .iter()
+            .find(|subset| (subset.first..subset.first + subset.count).contains(&id));
+        let named = subset.map(|subset| format!("{}[{}]", subset.name, id - subset.first));
+        Ok(named.unwrap_or_else(|| format!("sample {id}")))
+    }
+
     /// Puts the bytes of a sample, as they were prepared, into `bytes`.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use calmix_core::shown::shown;
-use calmix_core::transient::is_transient;
+use calmix_core::transient::{is_transient, is_wrong_path};
 
 /// A file or folder that cannot be used.
 ///
@@ -42,6 +42,14 @@ pub enum DataProblem {
     /// Labels, counts or names that contradict each other or the request.
     #[error("{0}")]
     Content(String),
+    /// More than one reading is possible: the user has to say which one is meant.
+    #[error("{what}; {}", .readings.join("; "))]
+    Ambiguous {
+        /// What is found.
+        what: String,
+        /// The readings, each with what to do for it.
+        readings: Vec<String>,
+    },
 }
 
 impl DataError {
@@ -59,6 +67,14 @@ impl DataError {
     /// Whether the same call may succeed later, because the storage is away for a while.
     pub fn is_transient(&self) -> bool {
         matches!(&self.problem, DataProblem::Io(error) if is_transient(error))
+    }
+
+    /// Whether it stays until a person corrects the path or the dataset: whatever is not a failure of the storage.
+    pub fn is_mistake(&self) -> bool {
+        match &self.problem {
+            DataProblem::Io(error) => is_wrong_path(error),
+            _ => true,
+        }
     }
 
     /// Says what to try next.

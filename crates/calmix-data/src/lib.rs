@@ -13,6 +13,7 @@
 //! | bytes → pixels | [`decode`], and [`mat`] for MATLAB's files |
 //! | pixels → weak and strong views, with Pillow's bytes | [`augment`] |
 //! | batches, made ahead by worker threads | [`loader`] |
+//! | images to predict, without a table | [`image_list`] |
 //!
 //! All input is untrusted: sizes are checked before memory is allocated, names before files are opened. Input that
 //! cannot be used is a [`DataError`](error::DataError), which names the file, the place in it and what to try next.
@@ -66,6 +67,7 @@ pub mod dataset;
 pub mod decode;
 pub mod error;
 mod expansion;
+pub mod image_list;
 pub mod loader;
 pub mod manifest;
 pub mod mat;

@@ -1,22 +1,30 @@
 //! From files as they are published to a [prepared dataset](crate::manifest), with a report of what was found.
 
 mod duplicates;
+mod findings;
 mod report;
+mod source_stamp;
 mod warning;
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use findings::Findings;
 pub use report::{ClassCount, Report, SubsetReport};
+pub use source_stamp::{SourceStamp, Stale};
 pub use warning::DataWarning;
 
 use crate::dataset::Dataset;
-use crate::error::DataError;
+use crate::error::{DataError, DataProblem};
 use crate::manifest::Header;
 use crate::source::{
-    Count, Inspection, cifar, folder, idx, imagenet, labels_csv, stl10, svhn, webdataset, webvision,
+    Count, FolderLayout, Inspection, cifar, folder, idx, imagenet, labels_csv, stl10, svhn, webdataset,
+    webvision,
 };
+
+/// How the name of a folder begins in which a dataset is being prepared.
+pub const PREPARING: &str = ".preparing-";
 
 /// The result of scanning a source.
 #[derive(Debug)]
@@ -25,6 +33,8 @@ pub struct Prepared {
     pub header: Header,
     /// The files that could not be read and were left out.
     pub unreadable: Vec<DataError>,
+    /// Probable mistakes that only the source can see.
+    pub warnings: Vec<DataWarning>,
 }
 
 /// What kind of files a dataset comes in.
@@ -51,11 +61,17 @@ pub enum SourceSpec {
     /// STL-10, binary version, with its unlabelled images.
     Stl10,
     /// A folder for each class, and one for unlabelled images.
-    Folder,
+    Folder {
+        /// Which folders are splits and which are classes.
+        layout: FolderLayout,
+    },
     /// A folder of images with `labels.csv` or `metadata.csv`.
     LabelsCsv {
         /// What becomes of images that no row names.
         unlisted: labels_csv::Unlisted,
+        /// Which columns are read.
+        #[serde(default)]
+        columns: labels_csv::LabelColumns,
     },
     /// Tar shards of the WebDataset convention.
     Webdataset {
@@ -78,14 +94,47 @@ pub enum Cifar100Labels {
     Coarse,
 }
 
-/// Scans the files below `root` once, writes the prepared dataset to `target` and reports what was found.
+impl SourceSpec {
+    /// Whether a dataset that was prepared as `other` is what this asks for: what is left open here may be anything there.
+    pub fn accepts(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Folder { layout }, Self::Folder { layout: other }) => {
+                *layout == FolderLayout::Auto || layout == other
+            }
+            (Self::LabelsCsv { unlisted, columns }, Self::LabelsCsv { unlisted: other, columns: theirs }) => {
+                let fits = |ours: &Option<String>, theirs: &Option<String>| ours.is_none() || ours == theirs;
+                unlisted == other && fits(&columns.path, &theirs.path) && fits(&columns.label, &theirs.label)
+            }
+            _ => self == other,
+        }
+    }
+}
+
+/// Scans the files below `root` once, writes the prepared dataset to `target` with what was found, and reports it.
 ///
 /// # Errors
 /// If the files are not what `source` says, or nothing can be written to `target`. Single images that cannot be
 /// read are left out and reported instead.
 pub fn prepare(source: &SourceSpec, root: &Path, target: &Path) -> Result<Report, DataError> {
-    let prepared = scan(source, root, target)?;
-    Report::new(&Dataset::open(target, root)?, prepared.unreadable)
+    if target.exists() {
+        let problem = DataProblem::Content("there is something here already".into());
+        return Err(DataError::new(target, problem).hint("name another folder, or remove this one"));
+    }
+    // Before the files are read: whatever changes meanwhile is noticed later.
+    let stamp = SourceStamp::take(source, root)?;
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let scratch = tempfile::Builder::new()
+        .prefix(PREPARING)
+        .tempdir_in(parent)
+        .map_err(|error| DataError::new(parent, error))?;
+    let made = scratch.path().join("prepared");
+    let prepared = scan(source, root, &made)?;
+    let mut report = Report::new(&Dataset::open(&made, root)?, prepared.unreadable)?;
+    report.warnings.splice(0..0, prepared.warnings);
+    findings::write_json(&made.join(Findings::FILE), &report)?;
+    stamp.write(&made)?;
+    std::fs::rename(&made, target).map_err(|error| DataError::new(target, error))?;
+    Ok(report)
 }
 
 fn scan(source: &SourceSpec, root: &Path, target: &Path) -> Result<Prepared, DataError> {
@@ -103,12 +152,14 @@ fn scan(source: &SourceSpec, root: &Path, target: &Path) -> Result<Prepared, Dat
         SourceSpec::Idx { classes } => idx::prepare(root, target, *classes),
         SourceSpec::Svhn { extra } => svhn::prepare(root, target, *extra),
         SourceSpec::Stl10 => stl10::prepare(root, target, official),
-        SourceSpec::Folder => folder::prepare(root, target, &inspection),
-        SourceSpec::LabelsCsv { unlisted } => labels_csv::prepare(
-            root,
-            target,
-            &labels_csv::LabelsCsvOptions { inspection, unlisted: *unlisted },
-        ),
+        SourceSpec::Folder { layout } => {
+            folder::prepare(root, target, &folder::FolderOptions { inspection, layout: *layout })
+        }
+        SourceSpec::LabelsCsv { unlisted, columns } => {
+            let options =
+                labels_csv::LabelsCsvOptions { inspection, unlisted: *unlisted, columns: columns.clone() };
+            labels_csv::prepare(root, target, &options)
+        }
         SourceSpec::Webdataset { unlabelled } => {
             let options =
                 webdataset::WebdatasetOptions { inspection, classes: None, unlabelled: *unlabelled };

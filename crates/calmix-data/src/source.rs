@@ -3,16 +3,18 @@
 //! Each source reads its files once, checks them, and writes the manifest. Samples stay where they are; only what
 //! is compressed as a whole is unpacked into the prepared folder, because nothing inside it can be reached
 //! otherwise. A published file that is not what it should be is an error; an image file that cannot be decoded is
-//! skipped and reported, so one bad photograph never ends a run. A link that leads out of the folder, or a list that
-//! contradicts the files, is an error.
+//! skipped and reported, so one bad photograph never ends a run; so is a link that leads out of the folder. A list that
+//! contradicts the files is an error.
 
 pub mod cifar;
 pub mod folder;
 pub mod idx;
-mod image_files;
+pub(crate) mod image_files;
 pub mod imagenet;
 pub mod labels_csv;
+mod layout;
 mod lines;
+pub(crate) mod listing;
 mod names;
 mod source_dir;
 pub mod stl10;
@@ -21,7 +23,14 @@ pub mod tar;
 pub mod webdataset;
 pub mod webvision;
 
+use std::path::Path;
+
+use image_files::{holds_image, is_named_like_an_image};
+pub use layout::FolderLayout;
+
 use crate::decode::DecodeLimits;
+use crate::error::DataError;
+use crate::prepare::SourceSpec;
 
 /// How many samples the files of a format without a header must hold.
 ///
@@ -59,4 +68,33 @@ impl Inspection {
     fn check_for(&self, images: u64) -> Check {
         self.check.unwrap_or(if images <= FULL_UP_TO { Check::Full } else { Check::Header })
     }
+}
+
+/// Visits the files below `root` that decide what `source` makes of it, in a fixed order.
+pub(crate) fn for_each_file(
+    source: &SourceSpec,
+    root: &Path,
+    visit: &mut dyn FnMut(&str) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    let ends = |name: &str, endings: &[&str]| {
+        let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
+        ending.is_some_and(|ending| endings.iter().any(|known| known.eq_ignore_ascii_case(ending)))
+    };
+    let matters = |name: &str| match source {
+        SourceSpec::Folder { .. } => is_named_like_an_image(name),
+        SourceSpec::LabelsCsv { .. } => is_named_like_an_image(name) || ends(name, &["csv"]),
+        SourceSpec::Imagenet | SourceSpec::Webvision => {
+            is_named_like_an_image(name) || ends(name, &["csv", "txt"])
+        }
+        SourceSpec::Webdataset { .. } => ends(name, &["tar"]),
+        // Notes beside a published dataset say nothing about its samples.
+        _ => !ends(name, &["txt", "md", "html", "pdf"]),
+    };
+    listing::walk(root, "", &mut Vec::new(), &mut |name| if matters(name) { visit(name) } else { Ok(()) })
+}
+
+/// Whether a folder below `root` holds files that are named like images.
+pub fn has_images_in_folders(root: &Path) -> bool {
+    let folders = listing::contents(root, "").map(|contents| contents.folders).unwrap_or_default();
+    folders.iter().any(|folder| holds_image(root, folder))
 }

@@ -38,6 +38,7 @@
 
 mod draw;
 mod file;
+mod hold_out;
 mod quota;
 mod unlabelled;
 
@@ -47,6 +48,7 @@ use calmix_core::rng::Seed;
 use serde::{Deserialize, Serialize};
 
 use draw::Candidates;
+pub use hold_out::{HoldOut, HoldOutRule};
 pub use unlabelled::UnlabelledSet;
 
 use crate::dataset::Dataset;
@@ -93,8 +95,8 @@ pub struct SplitPlan {
     pub unlabelled: Vec<String>,
     /// Whether samples that keep their label are in the unlabelled set, too. Those held out never are.
     pub include_labelled: bool,
-    /// The share of the labels that is held out for validation, in [0, 1). No class gives its last label.
-    pub validation: f64,
+    /// How many of the labels are held out for validation.
+    pub validation: HoldOut,
 }
 
 /// A split of one dataset.
@@ -144,7 +146,7 @@ impl SplitPlan {
             labelled: vec![subset.to_owned()],
             unlabelled: vec![subset.to_owned()],
             include_labelled: false,
-            validation: 0.0,
+            validation: HoldOut::NONE,
         }
     }
 
@@ -157,11 +159,13 @@ impl SplitPlan {
         if !sensible {
             return Err(DataProblem::Content(format!("a split cannot have {:?}", self.rule)));
         }
-        if !(0.0..1.0).contains(&self.validation) {
-            let problem = format!("a validation share of {}, expected one in [0, 1)", self.validation);
-            return Err(DataProblem::Content(problem));
+        match self.validation {
+            HoldOut::Share(share) if !(0.0..1.0).contains(&share) => {
+                let problem = format!("a validation share of {share}, expected one in [0, 1)");
+                Err(DataProblem::Content(problem))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -71,8 +71,8 @@ fn images_without_a_row_are_noted_or_taken() {
     let note = scene.sentence(&prepared.unreadable[0]);
     assert!(
         note.ends_with(
-            "images without a row were left out (2): b.png, sub/c.png; add rows with an empty label, or ask for them \
-             as unlabelled"
+            "images without a row were left out (2): b.png, sub/c.png; add rows with an empty label, or learn \
+             from them with dataset.unlabelled=true"
         ),
         "{note}"
     );
@@ -85,24 +85,27 @@ fn images_without_a_row_are_noted_or_taken() {
 
 #[test]
 fn each_mistake_names_its_line_and_the_next_step() {
-    let cases: [(&[u8], &str); 22] = [
-        (b"a.png,cat\n", "line 1: no names of columns; the first line must be `file,label`"),
+    let cases: [(&[u8], &str); 20] = [
+        (
+            b"a.png,cat\n",
+            "line 1: no column names the image; there are: a.png, cat; one of them is meant: --path-column NAME; the \
+             first line is missing: name the columns in it (file, filename, filepath, path, …)",
+        ),
         (b"file;label\na.png;cat\n", "line 1: columns are separated by ';'; separate them by commas"),
         (b"file\tlabel\n", "line 1: columns are separated by '\\t'; separate them by commas"),
         (
-            b"file,label,caption\na.png,cat,x\n",
-            "line 1: an unknown column \"caption\"; remove it: the columns are file and label",
+            b"file,tag\na.png,cat\n",
+            "line 1: no column holds the label; there are: file, tag; one of them is meant: --label-column NAME; the \
+             first line is missing: name the columns in it (label, labels, labelname, class, …)",
         ),
-        (b"path,label\na.png,cat\n", "line 1: no column file; the first line must be `file,label`"),
-        (b"file,class\na.png,cat\n", "line 1: no column label; the first line must be `file,label`"),
         (
             b"file,label\na.png,cat, big\n",
-            "line 2: fields: 3, but columns: 2; put names with a comma in them between double \
+            "line 2: fields: 3, but columns: 2; put fields with a comma in them between double \
              quotes",
         ),
         (
             b"file,label\na.png,cat\nb.png\n",
-            "line 3: fields: 1, but columns: 2; put names with a comma in them between double \
+            "line 3: fields: 1, but columns: 2; put fields with a comma in them between double \
              quotes",
         ),
         (

@@ -92,7 +92,7 @@ fn each_mistake_names_its_sample() {
     let cases: [(Members<'_>, &str); 12] = [
         (
             &[("0.png", image)],
-            ", 0: an image without a class; add a .cls member, or ask for such images as unlabelled",
+            ", 0: an image without a class; add a .cls member, or learn from such images with dataset.unlabelled=true",
         ),
         (
             &[("0.png", image), ("0.cls", b"0"), ("1.cls", b"0")],

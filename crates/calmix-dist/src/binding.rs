@@ -22,7 +22,7 @@ pub(crate) use watch::PeerWatch;
 pub(crate) struct C10dError {
     /// A store's timeout passed; the connection is intact.
     pub(crate) timed_out: bool,
-    /// The first line of its message.
+    /// The first sentence of its message.
     pub(crate) message: String,
 }
 
@@ -39,9 +39,20 @@ fn call(function: impl FnOnce(ffi::ErrorBuffer) -> i32) -> Result<(), C10dError>
     if code == ffi::DONE {
         return Ok(());
     }
-    let message = text_of(&text);
-    let message = message.lines().next().unwrap_or_default().trim().to_owned();
-    Err(C10dError { timed_out: code == ffi::TIMED_OUT, message })
+    Err(C10dError { timed_out: code == ffi::TIMED_OUT, message: sentence(&text_of(&text)).to_owned() })
+}
+
+/// What an exception says, without the place in Gloo's source before it, and its advice and its wishes after it.
+fn sentence(message: &str) -> &str {
+    let line = message.lines().next().unwrap_or_default().trim();
+    let place = line.strip_prefix('[').and_then(|line| line.split_once("] "));
+    let said = place
+        .filter(|(place, _)| place.contains(".cc:") || place.contains(".cpp:"))
+        .map_or(line, |said| said.1);
+    let ends = said.match_indices(". ").map(|(end, _)| end);
+    let capital = |end: &usize| said[end + 2..].starts_with(|c: char| c.is_ascii_uppercase());
+    let end = ends.into_iter().find(capital).unwrap_or(said.len());
+    said[..end].trim_end_matches('.')
 }
 
 /// The text before the final zero.
@@ -57,4 +68,33 @@ fn c_string(text: &str) -> Result<CString, C10dError> {
 fn milliseconds(duration: Duration) -> i64 {
     // c10d passes it to poll(), which takes 32 bits.
     duration.as_millis().clamp(1, i32::MAX as u128) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exception_is_one_sentence() {
+        for (message, expected) in [
+            (
+                "[/__w/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer \
+                 [127.0.0.1]:12169. This is typically caused by a remote worker crashing. Check the logs of the remote \
+                 worker before reporting an error. GLHF! 🏖️",
+                "Connection closed by peer [127.0.0.1]:12169",
+            ),
+            (
+                "[../gloo/transport/tcp/pair.cc:525] Read error [::1]:3456: Connection reset by peer",
+                "Read error [::1]:3456: Connection reset by peer",
+            ),
+            (
+                "wait timeout after 300ms, keys: /a\nException raised from doWait",
+                "wait timeout after 300ms, keys: /a",
+            ),
+            ("[rank 3] has left, e.g. by 2. or so.", "[rank 3] has left, e.g. by 2. or so"),
+            ("", ""),
+        ] {
+            assert_eq!(sentence(message), expected);
+        }
+    }
 }

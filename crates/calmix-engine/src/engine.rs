@@ -7,14 +7,13 @@ use tch::{Kind, Tensor};
 
 use crate::device::Device;
 use crate::error::EngineError;
-use crate::images::{Images, Normalisation, Size};
+use crate::images::{Normalisation, Size};
 use crate::loss_scale::LossScale;
-use crate::model::Model;
-use crate::network::layer::BatchNormMode;
 use crate::network::{Architecture, FirstBlock, Layout, Network};
 use crate::observe::StepKind;
 use crate::optimiser::Sgd;
 use crate::parameters::{Flat, decayed};
+use crate::placed_network::PlacedNetwork;
 use crate::precision::Precision;
 use crate::statistics::RunningStatistics;
 use crate::weights::{self, Part};
@@ -86,7 +85,7 @@ pub struct EngineSnapshot {
 #[derive(Debug)]
 pub struct Engine {
     settings: Settings,
-    model: Model,
+    model: PlacedNetwork,
     average: Flat,
     velocity: Flat,
     loss_scale: LossScale,
@@ -103,7 +102,7 @@ impl Engine {
         let device = settings.device.torch();
         let network = Network::new(settings.architecture, settings.first_block, settings.classes);
         let velocity = Flat::zeros(network.layout(), device)?;
-        let model = Model::new(network, &settings, seed)?;
+        let model = PlacedNetwork::new(network, &settings, seed)?;
         let average = model.parameters.copy()?;
         let loss_scale = if settings.precision == Precision::F16 { LossScale::HALF } else { LossScale::ONE };
         Ok(Self { settings, model, average, velocity, loss_scale })
@@ -119,7 +118,7 @@ impl Engine {
         self.model.network.layout()
     }
 
-    pub(crate) fn model(&self) -> &Model {
+    pub(crate) fn model(&self) -> &PlacedNetwork {
         &self.model
     }
 
@@ -157,33 +156,17 @@ impl Engine {
     }
 
     /// What the network says about images as they are, by BatchNorm's running statistics: the evaluation, in f32
-    /// whatever training runs in, since eight bits of a logit would show in its calibration.
+    /// whatever training runs in, since eight bits of a logit would show in its calibration. An image has the same
+    /// outputs whatever its neighbours.
     ///
     /// # Errors
     /// If `pixels` are not whole images of the size, or the device has too little memory for so many.
     pub fn predict(&self, pixels: &[u8], which: Weights) -> Result<Outputs, EngineError> {
-        let each = self.model.size.bytes();
-        if each == 0 || !pixels.len().is_multiple_of(each) {
-            let rows = pixels.len() / each.max(1);
-            return Err(EngineError::Batch { batch: "evaluation", rows, what: "bytes", got: pixels.len() });
-        }
-        let rows = pixels.len() / each;
-        let _no_gradient = tch::no_grad_guard();
-        let images = Images::upload(&[pixels], self.model.size, self.model.device)?;
-        let images = images.normalised(&self.model.normaliser, 0, rows)?;
         let parameters = match which {
             Weights::Live => &self.model.parameters,
             Weights::Ema => &self.average,
         };
-        let output = self.model.forward_with(
-            parameters,
-            &images,
-            &self.model.statistics,
-            BatchNormMode::Eval,
-            Precision::F32,
-        )?;
-        let numbers = |tensor: &Tensor| tensor.f_contiguous()?.f_view([-1])?.try_into();
-        Ok(Outputs { logits: numbers(&output.logits)?, features: numbers(&output.features)? })
+        self.model.predict(parameters, pixels)
     }
 
     /// The weights, their average and their momentum in a few bytes: other bits, another number.

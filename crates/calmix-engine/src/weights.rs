@@ -49,6 +49,14 @@ pub enum WeightsError {
         /// The file's.
         got: String,
     },
+    /// A file that is too short for the network.
+    #[error("{length} bytes, too few for the {needed} bytes of the network's weights")]
+    Length {
+        /// The file's.
+        length: usize,
+        /// The network's, at least.
+        needed: usize,
+    },
     /// A weight that is no number.
     #[error("`{name}` has a number at {place} that is not finite")]
     NotFinite {
@@ -106,6 +114,13 @@ pub(crate) fn write(
         .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
         .map_err(WeightsError::from)?;
     Ok(safetensors::serialize(views, None).map_err(WeightsError::from)?)
+}
+
+/// Whether a file has the tensors of a network, by their names, and is long enough for its numbers.
+pub(crate) fn check(layout: &Layout, file: &[u8]) -> Result<(), WeightsError> {
+    check_names(layout, Part::Network, &SafeTensors::deserialize(file)?, true)?;
+    let (length, needed) = (file.len(), layout.len().saturating_mul(4));
+    if length >= needed { Ok(()) } else { Err(WeightsError::Length { length, needed }) }
 }
 
 /// Which weights a file decides.

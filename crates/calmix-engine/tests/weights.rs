@@ -7,7 +7,8 @@ mod methods;
 mod run;
 
 use calmix_core::pseudo::Base;
-use calmix_engine::engine::{Engine, EngineSnapshot};
+use calmix_engine::engine::{Engine, EngineSnapshot, Settings, Weights};
+use calmix_engine::predictor::{Predictor, PredictorSettings};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
@@ -156,4 +157,33 @@ fn a_good_file_is_taken_whatever_its_order() {
     let live = pack(&tensors);
     engine.restore(&EngineSnapshot { live, ..snapshot.clone() }).expect("its own weights");
     assert!(engine.snapshot().expect("a snapshot") == snapshot);
+}
+
+/// Alone, among others, first or last, from the engine or from its file: the same bits.
+#[test]
+fn an_image_has_the_same_outputs_whatever_its_neighbours() {
+    let (engine, _) = engine();
+    let &Settings { architecture, first_block, classes, size, normalisation, norm_eps, device, .. } =
+        engine.settings();
+    let each = size.bytes();
+    let rows = 150;
+    let pixels: Vec<u8> = (0..rows * each).map(|i| (i * i % 251) as u8).collect();
+    let whole = engine.predict(&pixels, Weights::Ema).expect("outputs");
+    let file = engine.snapshot().expect("a snapshot").ema;
+    let settings =
+        PredictorSettings { architecture, first_block, classes, size, normalisation, norm_eps, device };
+    let predictor = Predictor::new(&settings, &file).expect("the weights of this network");
+    assert_eq!(predictor.predict(&pixels).expect("outputs"), whole);
+    let (from, to) = (70, 90);
+    for (before, after) in [(0, 0), (1, 0), (0, 30), (70, 60), (3, 41)] {
+        let some = &pixels[(from - before) * each..(to + after) * each];
+        let logits = predictor.predict(some).expect("outputs").logits;
+        assert_eq!(
+            logits[before * classes..(before + to - from) * classes],
+            whole.logits[from * classes..to * classes],
+            "{before} before and {after} after"
+        );
+    }
+    assert!(predictor.predict(&pixels[1..]).is_err());
+    assert!(Predictor::new(&PredictorSettings { classes: 5, ..settings }, &file).is_err());
 }

@@ -6,8 +6,8 @@
 //! | question | here |
 //! |---|---|
 //! | How good? | [`Figures`] |
-//! | How sure is that? | [`Intervals`], by bootstrap, at the end of a run |
-//! | What is a fitted temperature worth? | [`Scaling`] |
+//! | How sure is that? | [`ExactLimits`], always; [`Intervals`], by bootstrap, at the end of a run |
+//! | What is a fitted map worth? | [`Calibrated`], on labels that did not fit it |
 //! | Which of many evaluations is the result? | [`Selection`] |
 //!
 //! ```
@@ -29,6 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod exact;
 mod figures;
 mod intervals;
 mod predictions;
@@ -40,30 +41,32 @@ use calmix_core::calibration::CalibrationError;
 use calmix_core::calibration::temperature::Temperature;
 use calmix_core::rng::Seed;
 
+pub use exact::{ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactLimits, LEVEL};
 pub use figures::{EDGES, Figures};
 pub use intervals::{Intervals, Limits, Resampling};
 pub use predictions::{Predictions, PredictionsError};
-pub use scaling::{ENOUGH, FittedOn, Scaling};
+pub use scaling::Scaling;
 pub use selection::{Selected, Selection, select};
 
 use rows::PreparedRows;
 
-use crate::events::{Evaluation, Scaled};
+use crate::calibration_map::{CalibrationMap, cross_fit};
+use crate::events::{Calibrated, Evaluation, JudgedBy};
 pub use crate::tensors::TensorsError;
 
-/// Measures predictions: the figures, at the end of a run their intervals, and both again at a fitted temperature.
+/// Measures predictions: the figures, at the end of a run their intervals, and both again with a fitted map.
 ///
-/// Replicates are a function of the seed, the step and the split: all models and temperatures are measured on the
-/// same resampled rows, so their differences are not those of the draws.
+/// Replicates are a function of the seed, the step and the split: all models and maps are measured on the same resampled
+/// rows, so their differences are not those of the draws. Labels that fitted the map are judged by cross-fitting.
 ///
 /// # Errors
 /// If labels and logits do not fit each other, or a logit is not finite.
 pub fn evaluate(
     predictions: &Predictions,
-    scaling: Option<&Scaling>,
+    calibration: Option<&CalibrationMap>,
     resampling: Option<(Resampling, Seed)>,
 ) -> Result<Evaluation, CalibrationError> {
-    let all = evaluate_unless(predictions, scaling, resampling, &mut || false);
+    let all = evaluate_unless(predictions, calibration, resampling, &mut || false);
     Ok(all?.unwrap_or_else(|| unreachable!("nobody asked to stop")))
 }
 
@@ -73,26 +76,38 @@ pub fn evaluate(
 /// As [`evaluate()`].
 pub fn evaluate_unless(
     predictions: &Predictions,
-    scaling: Option<&Scaling>,
+    calibration: Option<&CalibrationMap>,
     resampling: Option<(Resampling, Seed)>,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Option<Evaluation>, CalibrationError> {
     let (logits, labels) = (predictions.matrix()?, predictions.labels.as_slice());
-    let mut measure = |temperature| {
-        let rows = PreparedRows::new(logits, labels, temperature)?;
-        let mut resample = |(how, seed)| Intervals::of_rows(&rows, how, predictions.seed(seed), stop);
+    let mut measure = |rows: &PreparedRows| {
+        let mut resample = |(how, seed)| Intervals::of_rows(rows, how, predictions.seed(seed), stop);
         let intervals = resampling.map(&mut resample).transpose();
         let (bins, by_class) = (rows.bins(), rows.class_accuracy(labels, logits.width()));
-        Ok(intervals.ok().map(|intervals| (Figures::of_rows(&rows), intervals.flatten(), bins, by_class)))
+        intervals.ok().map(|intervals| (Figures::of_rows(rows), intervals.flatten(), bins, by_class))
     };
-    let Some((figures, intervals, bins, class_accuracy)) = measure(Temperature::IDENTITY)? else {
+    let raw = PreparedRows::new(logits, labels, Temperature::IDENTITY)?;
+    let Some((figures, intervals, bins, class_accuracy)) = measure(&raw) else {
         return Ok(None);
     };
-    let mut scaled = None;
-    if let Some(&Scaling { temperature, fitted_on, samples }) = scaling {
-        // A temperature never changes which class wins.
-        let Some((figures, intervals, bins, _)) = measure(temperature)? else { return Ok(None) };
-        scaled = Some(Scaled { temperature, fitted_on, fitted_samples: samples, figures, bins, intervals });
+    let mut calibrated = None;
+    if let Some(map) = calibration {
+        let (rows, judged_by) = calibrated_rows(predictions, map)?;
+        let Some((figures, intervals, bins, by_class)) = measure(&rows) else { return Ok(None) };
+        // Only vector scaling changes which class wins.
+        let class_accuracy = if map.map.may_change_labels() { by_class } else { Vec::new() };
+        calibrated = Some(Calibrated {
+            kind: map.map.kind(),
+            temperature: map.temperature(),
+            fitted_on: map.fitted_on,
+            fitted_samples: map.samples,
+            judged_by,
+            figures,
+            class_accuracy,
+            bins,
+            intervals,
+        });
     }
     Ok(Some(Evaluation {
         step: predictions.step,
@@ -105,6 +120,27 @@ pub fn evaluate_unless(
         class_accuracy,
         bins,
         intervals,
-        scaled,
+        calibrated,
     }))
+}
+
+/// The rows as a map calibrates them; those that fitted it, each by a map fitted without it.
+fn calibrated_rows(
+    predictions: &Predictions,
+    map: &CalibrationMap,
+) -> Result<(PreparedRows, JudgedBy), CalibrationError> {
+    let (logits, labels) = (predictions.matrix()?, predictions.labels.as_slice());
+    let fitted = map.fitted_on.split() == Some(predictions.split) && labels.len() > 1;
+    if fitted {
+        let folds = cross_fit(map.map.kind(), logits, labels)?;
+        let rows = PreparedRows::new(predictions.shaped(&folds.logits)?, labels, Temperature::IDENTITY)?;
+        return Ok((rows, JudgedBy::CrossFit));
+    }
+    let rows = if let Some(temperature) = map.temperature() {
+        PreparedRows::new(logits, labels, temperature)?
+    } else {
+        let mapped = map.map.apply(logits)?;
+        PreparedRows::new(predictions.shaped(&mapped)?, labels, Temperature::IDENTITY)?
+    };
+    Ok((rows, JudgedBy::OtherLabels))
 }

@@ -36,7 +36,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use evaluation::{EvalModel, EvalSet, Evaluation, Scaled};
+pub use evaluation::{Calibrated, EvalModel, EvalSet, Evaluation, JudgedBy};
 pub use pace::{Exchange, Pace, Pacer, Reading};
 pub use pseudo::{ImpurityOf, PseudoFigures};
 pub use starvation::Starvation;

@@ -8,18 +8,22 @@
 //! | what happened, step by step? | [`events`] |
 //! | where do events go, and in which format? | [`sink`]: JSON lines, TensorBoard, a terminal |
 //! | how good is a network, and how true its confidence? | [`evaluate`]: figures from predictions |
+//! | which map calibrates a model, and which labels fitted it? | [`calibration_map`] |
 //! | how is a file in a folder opened that came from somebody else? | [`safe_open`] |
-//! | what is a run, and what is its result? | [`read`], [`summary`], [`result`], [`model_info`] |
+//! | what is a run, and what is its result? | [`read`], [`summary`], [`result`], [`model_info`], [`held_out`]; of many runs, [`overview`] |
 //!
 //! Libraries never print: a sink writes to whatever writer it is given.
 #![forbid(unsafe_code)]
 
+pub mod calibration_map;
 pub mod checkpoint;
 pub mod collectives;
 pub mod error;
 pub mod evaluate;
 pub mod events;
+pub mod held_out;
 pub mod model_info;
+pub mod overview;
 pub mod read;
 pub mod result;
 pub mod run;

@@ -1,20 +1,32 @@
 //! What the weights in `model.safetensors` are: `model.json`, beside them.
 //!
 //! The weights alone do not say which network they are of, what their outputs mean or what images they expect. With
-//! this file they can be used without the recipe, and a file that was swapped, cut or damaged is found.
+//! this file they can be used without the recipe, and a file that was swapped, cut or damaged is found. The same stands
+//! in the metadata of the weights, for a file that travels alone.
 
 use calmix_core::class_names;
+use safetensors::{SafeTensorError, SafeTensors};
 use serde::{Deserialize, Serialize};
 
+use crate::calibration_map::CalibrationMap;
+use crate::held_out::HeldOut;
+use crate::tensors::TensorsError;
+
 /// The format that this version writes. Later ones may add fields, which older ones pass over.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
+
+/// The key of the metadata.
+const KEY: &str = "calmix";
+
+/// Bytes that the metadata may add to a file of weights.
+pub const LONGEST_METADATA: u64 = 16 << 20;
 
 /// What a file of weights is, and what it is made for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelInfo {
     /// The format of this file.
     pub format: u32,
-    /// The blake3 of `model.safetensors`, in hexadecimal digits.
+    /// The blake3 of `model.safetensors`, in hexadecimal digits; empty in the metadata of that file.
     pub blake3: String,
     /// The network: `wrn-28-2`.
     pub network: String,
@@ -23,24 +35,72 @@ pub struct ModelInfo {
     /// The names of the classes, in the order of the logits.
     #[serde(deserialize_with = "class_names::deserialize")]
     pub classes: Vec<String>,
+    /// What BatchNorm adds to the variance before the root, where it is not the network's own number.
+    #[serde(default)]
+    pub norm_eps: Option<f64>,
     /// Pixels of a side of its images.
     pub size: u32,
+    /// Pixels of the shorter side of a picture before the middle is cut out.
+    #[serde(default)]
+    pub resize: u32,
+    /// How pictures are resized: `bilinear`.
+    #[serde(default)]
+    pub filter: String,
     /// The mean of red, green and blue, subtracted from pixels in 0 to 1.
     pub mean: [f64; 3],
     /// The standard deviation of red, green and blue, which pixels are then divided by.
     pub std: [f64; 3],
+    /// The map that calibrates its confidence, and the labels that fitted it; none where there were too few.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<CalibrationMap>,
+    /// What it said about held-out labels, where there were any: without them no promise can be made.
+    #[serde(default)]
+    pub held_out: Option<HeldOut>,
 }
 
 impl ModelInfo {
+    /// The weights with this in their metadata. The hash is then that of the new bytes.
+    ///
+    /// # Errors
+    /// If the weights are not safetensors.
+    pub fn embed(&mut self, weights: &[u8]) -> Result<Vec<u8>, TensorsError> {
+        self.blake3.clear();
+        let text = serde_json::to_string(self).map_err(SafeTensorError::from)?;
+        let file = SafeTensors::deserialize(weights)?;
+        let weights = safetensors::serialize(file.tensors(), Some([(KEY.to_owned(), text)].into()))?;
+        self.blake3 = Self::hash(&weights);
+        Ok(weights)
+    }
+
+    /// What the metadata of a file of weights says; none where it says nothing.
+    ///
+    /// # Errors
+    /// If the file is not safetensors, or its metadata is not what [`embed`](Self::embed) writes.
+    pub fn embedded(weights: &[u8]) -> Result<Option<Self>, TensorsError> {
+        let (_, header) = SafeTensors::read_metadata(weights)?;
+        let text = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
+        let mut info: Option<Self> =
+            text.map(|text| serde_json::from_str(text)).transpose().map_err(SafeTensorError::from)?;
+        if let Some(info) = &mut info {
+            info.blake3 = Self::hash(weights);
+        }
+        Ok(info)
+    }
+
     /// The hash of the bytes of a file of weights.
     pub fn hash(weights: &[u8]) -> String {
         blake3::hash(weights).to_hex().to_string()
     }
 
     /// The first thing that differs between this file and what is `found`: the weights, the run's recipe, its dataset.
-    /// None if all is the same.
+    /// None if all is the same. What can be fitted again later, the map and the held-out labels, is not compared.
     pub fn difference(&self, found: &Self) -> Option<String> {
-        let Self { format: _, blake3, network, block, classes, size, mean, std } = self;
+        let Self {
+            format, blake3, network, block, classes, norm_eps, size, resize, filter, mean, std, ..
+        } = self;
+        if format != &found.format {
+            return Some(format!("the format is {format} here, but {} in the run", found.format));
+        }
         let short = |hash: &str| hash.chars().take(12).collect::<String>();
         if *blake3 != found.blake3 {
             let (here, there) = (short(blake3), short(&found.blake3));
@@ -52,6 +112,7 @@ impl ModelInfo {
             let (here, there) = (here.to_string(), there.to_string());
             (here != there).then(|| format!("the {what} is {here} here, but {there} in the run"))
         };
+        let some = |number: Option<f64>| number.map_or("the network's own".to_owned(), |eps| eps.to_string());
         let list = |numbers: &[f64; 3]| format!("{numbers:?}");
         differs("network", network, &found.network)
             .or_else(|| differs("first block", block, &found.block))
@@ -61,7 +122,10 @@ impl ModelInfo {
                     classes.iter().zip(&found.classes).enumerate().find(|(_, (here, there))| here != there);
                 pair.map(|(n, (here, there))| format!("class {n} is {here:?} here, but {there:?} in the run"))
             })
+            .or_else(|| differs("number added to a variance", &some(*norm_eps), &some(found.norm_eps)))
             .or_else(|| differs("size of images", size, &found.size))
+            .or_else(|| differs("size before the cut", resize, &found.resize))
+            .or_else(|| differs("filter", filter, &found.filter))
             .or_else(|| differs("mean of pixels", &list(mean), &list(&found.mean)))
             .or_else(|| differs("deviation of pixels", &list(std), &list(&found.std)))
     }
@@ -71,18 +135,41 @@ impl ModelInfo {
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_field_is_compared_and_new_ones_are_passed_over() {
-        let info = ModelInfo {
+    fn info() -> ModelInfo {
+        ModelInfo {
             format: FORMAT,
             blake3: ModelInfo::hash(b"weights"),
             network: "wrn-10-1".into(),
             block: "google".into(),
             classes: vec!["cat".into(), "dog".into()],
+            norm_eps: None,
             size: 32,
+            resize: 32,
+            filter: "bilinear".into(),
             mean: [0.5; 3],
             std: [0.25; 3],
-        };
+            calibration: None,
+            held_out: None,
+        }
+    }
+
+    #[test]
+    fn weights_say_what_they_are() {
+        let tensors = vec![crate::tensors::tensor("fc.bias", &[2], &[0.5_f32, -1.0])];
+        let bare = crate::tensors::write(tensors, None).unwrap();
+        assert_eq!(ModelInfo::embedded(&bare).unwrap(), None);
+        let mut info = info();
+        let weights = info.embed(&bare).unwrap();
+        assert_eq!(info.blake3, ModelInfo::hash(&weights));
+        assert_eq!(ModelInfo::embedded(&weights).unwrap(), Some(info.clone()));
+        // Embedded again, it is the same file.
+        assert_eq!(info.embed(&weights).unwrap(), weights);
+        assert!(ModelInfo::embedded(b"nothing").is_err() && info.embed(b"nothing").is_err());
+    }
+
+    #[test]
+    fn every_field_is_compared_and_new_ones_are_passed_over() {
+        let info = info();
         assert_eq!(info.difference(&info), None);
         let others = [
             (ModelInfo { blake3: ModelInfo::hash(b"others"), ..info.clone() }, "the hash of the weights"),
@@ -99,7 +186,17 @@ mod tests {
                 ModelInfo { classes: vec!["cat".into(), "cow".into()], ..info.clone() },
                 "class 1 is \"dog\" here",
             ),
+            (ModelInfo { format: 1, ..info.clone() }, "the format is 2 here, but 1 in the run"),
+            (
+                ModelInfo { norm_eps: Some(0.5), ..info.clone() },
+                "the number added to a variance is the network's own here, but 0.5",
+            ),
             (ModelInfo { size: 96, ..info.clone() }, "the size of images is 32 here, but 96"),
+            (ModelInfo { resize: 36, ..info.clone() }, "the size before the cut is 32 here, but 36"),
+            (
+                ModelInfo { filter: "bicubic".into(), ..info.clone() },
+                "the filter is bilinear here, but bicubic",
+            ),
             (
                 ModelInfo { mean: [0.5, 0.5, 0.4], ..info.clone() },
                 "the mean of pixels is [0.5, 0.5, 0.5] here",

@@ -58,7 +58,7 @@ pub use disk::{Disk, RealDisk, WarningDisk};
 pub use environment::RunEnvironment;
 pub use error::RunError;
 pub use journal::{Journal, Mark};
-pub(crate) use lock::Lock;
+pub(crate) use lock::{Lock, is_written_here};
 pub(crate) use paths::is_plain;
 pub use paths::{Paths, RunFile};
 

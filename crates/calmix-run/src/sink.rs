@@ -35,6 +35,25 @@ pub trait Sink {
     /// If it cannot be written.
     fn pace(&mut self, pace: &Pace) -> Result<(), SinkError>;
 
+    /// Takes the step that the run begins at or goes on from, before it is made.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn begins(&mut self, step: u64) -> Result<(), SinkError> {
+        let _ = step;
+        Ok(())
+    }
+
+    /// Takes the pace of the first steps, before that of the first interval: for people, who want to know how long it
+    /// takes.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn first_pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+        let _ = pace;
+        Ok(())
+    }
+
     /// Flushes everything to the operating system.
     ///
     /// # Errors

@@ -32,4 +32,7 @@ pub struct RunSummary {
     pub label_seed: u64,
     /// The hash of the recipe, without what may change on resuming.
     pub recipe: String,
+    /// The built-in recipe that the recipe was made from, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub based_on: Option<String>,
 }

@@ -6,8 +6,9 @@ use calmix_run::checkpoint::{SkippedCheckpoint, newest};
 use calmix_run::read;
 use calmix_run::result::RunResult;
 use calmix_run::run::{Paths, RunEnvironment, RunError, RunFile};
+use calmix_run::summary::RunSummary;
 
-use crate::recipe::{Layers, Resolved};
+use crate::recipe::{Difference, Layers, Resolved, differences};
 use crate::trainer::TrainError;
 
 /// How far a run is.
@@ -15,6 +16,10 @@ use crate::trainer::TrainError;
 pub struct Inspected {
     /// Its recipe.
     pub recipe: Resolved,
+    /// What it is.
+    pub summary: RunSummary,
+    /// What differs from the built-in recipe that it was made from; none where no such recipe is known.
+    pub changes: Option<Vec<Difference>>,
     /// What it was made with.
     pub environment: RunEnvironment,
     /// The step of the newest checkpoint that can be used; none before the first.
@@ -31,10 +36,28 @@ pub struct Inspected {
 /// If there is no run, or its files are damaged.
 pub fn inspect(folder: &Path) -> Result<Inspected, TrainError> {
     let (recipe, environment) = (recipe(folder)?, read::environment(folder)?);
+    let summary = read::summary(folder)?;
+    let changes = summary.based_on.as_deref().and_then(|name| changes(name, &recipe));
     let found = newest(&Paths::new(folder).checkpoints())?;
     let step = found.as_ref().map(|found| found.checkpoint.step());
     let skipped = found.map(|found| found.skipped).unwrap_or_default();
-    Ok(Inspected { recipe, environment, step, skipped, result: read::result(folder)? })
+    let result = read::result(folder)?;
+    Ok(Inspected { recipe, summary, changes, environment, step, skipped, result })
+}
+
+/// Keys that a run decides or is told where it starts, and that no recipe knows.
+const DECIDED: [&str; 6] =
+    ["dataset.path", "dataset.prepared", "train.device", "train.precision", "train.threads", "train.shards"];
+
+/// What a run's recipe has changed of a built-in one. What the built-in one leaves open is no change.
+fn changes(name: &str, recipe: &Resolved) -> Option<Vec<Difference>> {
+    let base = Layers::new().recipe(name).resolve().ok()?;
+    let default = Layers::new().resolve().ok()?;
+    // A description changes nothing.
+    let is_open = |path: &str| {
+        path == "description" || DECIDED.contains(&path) && base.value(path) == default.value(path)
+    };
+    Some(differences(&base, recipe).into_iter().filter(|change| !is_open(&change.path)).collect())
 }
 
 /// The recipe of a run.

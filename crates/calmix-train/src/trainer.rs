@@ -40,6 +40,7 @@ mod local_processes;
 mod log_window;
 mod lost_batch;
 mod memory;
+mod mistake;
 mod open_run;
 mod partners;
 mod pretrained;
@@ -47,6 +48,7 @@ mod pseudo_sums;
 mod reevaluate;
 mod report;
 mod save;
+mod splits;
 mod step_phase;
 mod step_stats;
 mod step_traffic;
@@ -79,6 +81,7 @@ pub use error::{StateProblem, TrainError};
 pub use evaluate::EvalOutput;
 pub use local_processes::threads;
 pub use reevaluate::evaluate_run;
+pub use splits::{draw_split, own_validation};
 pub use step_phase::StepPhase;
 pub use step_traffic::StepTraffic;
 
@@ -322,6 +325,7 @@ impl<'a> Trainer<'a> {
             Some(run) => EventWriter::new(run, &mark, step, recipe, self.sinks)?,
             None => EventWriter::silent(recipe),
         };
+        events.begins(step);
         for note in notes {
             events.aside(note)?;
         }
@@ -360,7 +364,7 @@ enum Claimed {
 fn as_text<T, S>(own: Option<&Result<T, TrainError>>, of: impl Fn(&T) -> S) -> Option<Result<S, TrainError>> {
     own.map(|own| match own {
         Ok(value) => Ok(of(value)),
-        Err(error) => Err(TrainError::Unsupported(error.to_string())),
+        Err(error) => Err(error.as_text()),
     })
 }
 

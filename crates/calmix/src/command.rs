@@ -1,15 +1,19 @@
 //! The commands, one file each.
 
+mod calibrate;
 mod completions;
 mod data_args;
 mod doctor;
 mod evaluate;
 mod inspect;
+mod predict;
 mod prepare;
 mod process_args;
+mod quicker;
 mod recipe_args;
 mod recipes;
 mod resume;
+mod source_args;
 mod train;
 
 use anyhow::Result;
@@ -37,7 +41,7 @@ const START: &str = "\
 Start here:
   calmix doctor                          test this machine
   calmix prepare photos                  scan a folder of images and list its problems
-  calmix train cpu-folder --data photos  train on it in minutes; Ctrl-C is safe
+  calmix train --data photos             train on it; Ctrl-C is safe
   calmix train cpu-cifar10 --data cifar-10-batches-bin
 
 `calmix COMMAND --help` explains a command; `calmix --help` also lists the exit codes.";
@@ -48,6 +52,8 @@ enum Command {
     Train(train::TrainArgs),
     Resume(resume::ResumeArgs),
     Evaluate(evaluate::EvaluateArgs),
+    Calibrate(calibrate::CalibrateArgs),
+    Predict(predict::PredictArgs),
     Inspect(inspect::InspectArgs),
     Recipes(recipes::RecipesArgs),
     Doctor(doctor::DoctorArgs),
@@ -62,6 +68,8 @@ impl Calmix {
             Command::Train(command) => command.run(),
             Command::Resume(command) => command.run(),
             Command::Evaluate(command) => command.run(),
+            Command::Calibrate(command) => command.run(),
+            Command::Predict(command) => command.run(),
             Command::Inspect(command) => command.run(),
             Command::Recipes(command) => command.run(),
             Command::Doctor(command) => command.run(),

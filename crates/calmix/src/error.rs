@@ -4,6 +4,8 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 
 use anyhow::Error;
+use calmix::core::shown::shown;
+use calmix::data::error::{DataError, DataProblem};
 use calmix::run::checkpoint::CheckpointError;
 use calmix::run::run::RunError;
 use calmix::train::recipe::{Layers, RecipeError, What};
@@ -58,17 +60,27 @@ pub(crate) fn report(error: &Error) -> Exit {
         status(&interrupted.to_string());
         return Exit::Interrupted;
     }
+    if let Some(asked) = question(error) {
+        show(&asked, None);
+        return Exit::Invalid;
+    }
     let (hint, exit) = hint_and_exit(error);
     show(&sentence(error), hint.as_deref());
     exit
 }
 
-/// Shows an error of clap's and exits. An unknown option that is a key of the recipe, such as `--epochs`, gets a hint.
+/// Shows an error of clap's and exits. An unknown option that is a key of the recipe, such as `--batch-size`, gets a hint.
 pub(crate) fn exit_unparsed(error: &clap::Error) -> ! {
     let Some((option, key)) = meant_key(error) else { error.exit() };
-    show(&format!("unknown option {option}"), Some(&format!("--set {key}=VALUE")));
+    let about = if option.starts_with("--epoch") { EPOCHS } else { "" };
+    show(&format!("unknown option {option}{about}"), Some(&format!("--set {key}=VALUE")));
     std::process::exit(Exit::Invalid.code().into())
 }
+
+/// What to set in the place of epochs.
+const EPOCHS: &str = ": calmix counts steps. A step takes train.batch labelled and\n\
+                      train.batch × train.ratio unlabelled images, so an epoch over the unlabelled ones is\n\
+                      their number / (train.batch × train.ratio) steps";
 
 fn show(message: &str, hint: Option<&str>) {
     let mut lines = message.lines();
@@ -77,6 +89,18 @@ fn show(message: &str, hint: Option<&str>) {
     if let Some(hint) = hint {
         status_with("try:", "32", hint);
     }
+}
+
+/// Folders or lists that can be read in two ways: what is found, and a line for each reading.
+fn question(error: &Error) -> Option<String> {
+    let data = match error.downcast_ref::<TrainError>() {
+        Some(TrainError::Data(error)) => Some(error),
+        _ => error.downcast_ref::<DataError>(),
+    }?;
+    let DataProblem::Ambiguous { what, readings } = &data.problem else { return None };
+    let place = data.place.as_ref().map(|place| format!(", {place}")).unwrap_or_default();
+    let found = shown(format!("{}{place}: {what}", data.path.display()));
+    Some(readings.iter().fold(found, |text, reading| format!("{text}\n{}", shown(reading))))
 }
 
 /// The error and its causes, without those that an earlier one already contains.
@@ -96,37 +120,42 @@ fn hint_and_exit(error: &Error) -> (Option<String>, Exit) {
     if let Some(error) = error.downcast_ref::<CliError>() {
         return (error.hint.clone(), error.exit);
     }
-    if let Some(CheckpointError::Name { .. }) = error.downcast_ref() {
-        return (None, Exit::Invalid);
-    }
+    let exit = if is_mistake(error) { Exit::Invalid } else { Exit::Failed };
     let train = error.downcast_ref::<TrainError>();
     let recipe = match train {
         Some(TrainError::Recipe(error)) => Some(error),
         _ => error.downcast_ref::<RecipeError>(),
     };
     if let Some(recipe) = recipe {
-        return (recipe_hint(recipe), Exit::Invalid);
+        return (recipe_hint(recipe), exit);
     }
     let run = match train {
         Some(TrainError::Run(error)) => Some(error),
         _ => error.downcast_ref::<RunError>(),
     };
-    match (run, train) {
-        (Some(RunError::Exists { path }), _) => {
-            (Some(format!("calmix resume {}", shell_quoted(path))), Exit::Invalid)
-        }
-        (Some(RunError::NotEmpty { .. }), _) => (None, Exit::Invalid),
-        (Some(RunError::NoRun { .. }), _) => (Some("`ls runs` lists your runs".to_owned()), Exit::Invalid),
+    let hint = match (run, train) {
+        (Some(RunError::Exists { path }), _) => Some(format!("calmix resume {}", shell_quoted(path))),
+        (Some(RunError::NoRun { .. }), _) => Some("`calmix inspect runs` lists your runs".to_owned()),
         (_, Some(TrainError::Changed { .. } | TrainError::NotBegun { .. })) => {
-            (Some("calmix train --help".to_owned()), Exit::Invalid)
+            Some("calmix train --help".to_owned())
         }
-        (_, Some(TrainError::Unsupported(_))) => (None, Exit::Invalid),
         (_, Some(TrainError::Checkpoint(CheckpointError::NoneUsable { folder, .. }))) => {
             let run = folder.parent().unwrap_or(folder);
-            (Some(format!("calmix inspect {}", shell_quoted(run))), Exit::Failed)
+            Some(format!("calmix inspect {}", shell_quoted(run)))
         }
-        _ => (None, Exit::Failed),
-    }
+        _ => None,
+    };
+    (hint, exit)
+}
+
+/// Whether the same command would fail again until the user corrects it; docs/exit-codes.md has a table.
+fn is_mistake(error: &Error) -> bool {
+    let train = error.downcast_ref::<TrainError>().map(TrainError::is_mistake);
+    let run = || error.downcast_ref::<RunError>().map(RunError::is_mistake);
+    let data = || error.downcast_ref::<DataError>().map(DataError::is_mistake);
+    let known = train.or_else(run).or_else(data);
+    let name = || matches!(error.downcast_ref(), Some(CheckpointError::Name { .. }));
+    known.unwrap_or_else(|| error.is::<RecipeError>() || name())
 }
 
 fn recipe_hint(error: &RecipeError) -> Option<String> {

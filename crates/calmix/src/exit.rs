@@ -9,7 +9,7 @@ pub(crate) enum Exit {
     Done,
     /// The command failed after it started.
     Failed,
-    /// The arguments or the recipe are invalid.
+    /// The arguments, the recipe or the dataset are invalid: the same command would fail again.
     Invalid,
     /// SIGTERM or a signal like it stopped a run, and its state is saved: `EX_TEMPFAIL`, which schedulers requeue on.
     Requeue,
@@ -24,7 +24,7 @@ pub(crate) const TABLE: &str = "\
 Exit codes:
     0  success
     1  failed; earlier checkpoints are intact
-    2  invalid arguments or recipe; nothing started
+    2  invalid arguments, recipe or dataset; nothing started, and a repetition would fail, too
    75  stopped by SIGTERM, SIGHUP or SIGUSR1 with its state saved; requeue `calmix resume RUN`
   130  interrupted by Ctrl-C; a run saves its state, a partly prepared dataset is deleted
   131  ended at once by a second Ctrl-C; nothing saved since the last checkpoint";

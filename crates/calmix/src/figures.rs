@@ -1,40 +1,93 @@
-//! Tables of figures: error and calibration with intervals, before and after temperature scaling.
+//! Tables of figures: error and calibration with their limits, before and after a map.
 
-use calmix::run::evaluate::{FittedOn, Limits, Selected};
-use calmix::run::events::{EvalModel, EvalSet, Evaluation, Event};
+use calmix::core::calibration::confidence_map::MapKind;
+use calmix::run::calibration_map::{CalibrationMap, FittedOn, TrainingLabels, Uncalibrated};
+use calmix::run::evaluate::{
+    ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactLimits, Figures, Intervals, LEVEL, Limits, Selected,
+};
+use calmix::run::events::{Calibrated, EvalModel, EvalSet, Evaluation, Event, JudgedBy};
 use calmix::run::result::RunResult;
 
-use crate::format::{confidence_in_words, counted, decimal, over_or_under, percent, pseudo_in_words};
+use crate::format::{
+    confidence_in_words, counted, decimal, ece_in_words, grouped, over_or_under, percent, pseudo_in_words,
+    signed_gap,
+};
 
-/// The name of a figure, its value, and its value at the fitted temperature.
+/// How labels judge the map that they fitted.
+const CROSS_FITTED: &str = "  on these images, each is judged by a fit without it\n";
+
+/// The name of a figure, its value, and its value with the map.
 type FigureRow = (&'static str, String, Option<String>);
 
+/// What is known of the map of a model.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum MapState<'a> {
+    /// The run has not ended: none yet.
+    NotYet,
+    /// The run ended; why it has none, if it has none.
+    Ended(Option<&'a Uncalibrated>),
+}
+
 /// The figures of evaluations, split by split; `None` without evaluations.
-pub(crate) fn table(evaluations: &[&Evaluation], is_final: bool) -> Option<String> {
+pub(crate) fn table(evaluations: &[&Evaluation], state: MapState<'_>) -> Option<String> {
     let tables = evaluations.iter().map(|seen| of_one(seen)).collect::<Vec<_>>();
     let last = evaluations.last()?;
-    let mut notes = Vec::new();
+    let mut notes = vec!["in brackets: 95 % limits, exact for error and gap".to_owned()];
     if let Some(intervals) = &last.intervals {
-        let resamples = counted(intervals.replicates, "resample");
-        notes.push(format!("in brackets: {:.0} % bootstrap intervals, {resamples}", 100.0 * intervals.level));
+        notes.push(format!("by bootstrap for the rest, {}", counted(intervals.replicates, "resample")));
     }
-    match &last.scaled {
-        Some(scaled) => {
-            let on = match scaled.fitted_on {
-                FittedOn::HeldOut => "held-out label",
-                FittedOn::LabelledCrossFit => "training label",
-            };
-            notes.push(format!("temperature fitted on {}", counted(scaled.fitted_samples, on)));
-        }
-        None if is_final => {
-            notes.push(
-                "no temperature: too few held-out labels, and the model fits its training labels too well"
-                    .to_owned(),
-            );
-        }
-        None => notes.push("the run computes intervals and a temperature at its end".to_owned()),
+    if evaluations.iter().any(|seen| seen.samples < ENOUGH_FOR_ECE) {
+        notes.push("an ECE needs 1,000 images".to_owned());
     }
+    notes.push(match (&last.calibrated, state) {
+        (Some(calibrated), _) => {
+            fitted_by(&name_of(calibrated), calibrated.fitted_on, calibrated.fitted_samples)
+        }
+        (None, MapState::Ended(why)) => without_map(why),
+        (None, MapState::NotYet) => "the run computes intervals and a temperature at its end".to_owned(),
+    });
     Some(format!("{}({})\n", tables.join("\n"), notes.join("; ")))
+}
+
+/// Why there is no map, of a run that has no table either.
+pub(crate) fn without_figures(why: Option<&Uncalibrated>) -> String {
+    format!(
+        "no figures: there is no test subset, and no label was held out; add a folder test, or labels: from 50 on a fifth of \
+         them is held out (labels.validation)\n{}\n",
+        without_map(why)
+    )
+}
+
+/// Which labels fitted a map.
+pub(crate) fn fitted_by(map: &str, on: FittedOn, samples: u64) -> String {
+    match on {
+        FittedOn::HeldOut => format!("{map} fitted on {}", counted(samples, "held-out label")),
+        FittedOn::ValidationSplit => {
+            format!("{map} fitted on {} of the validation split", counted(samples, "label"))
+        }
+        FittedOn::Later => format!("{map} fitted on {} that came later", counted(samples, "label")),
+        FittedOn::LabelledCrossFit => {
+            format!("{map} fitted on {}, for want of others", counted(samples, "training label"))
+        }
+    }
+}
+
+/// Why there is no map.
+fn without_map(why: Option<&Uncalibrated>) -> String {
+    let Some(Uncalibrated { held_out, least, training_labels }) = why else {
+        return "no temperature".to_owned();
+    };
+    let held_out = match held_out {
+        0 => format!("no label was held out, and calmix fits a temperature from {least} on"),
+        1 => format!("1 label was held out, and calmix fits a temperature from {least} on"),
+        n => format!("{n} labels were held out, and calmix fits a temperature from {least} on"),
+    };
+    let training = match training_labels {
+        TrainingLabels::TooFew => "there are too few training labels to take their place",
+        TrainingLabels::NoHelp => "a fit on some of the training labels does not help the others",
+        TrainingLabels::Surer => "the training labels, which the model has seen, would only make it surer",
+    };
+    format!("no temperature: {held_out}; {training}")
 }
 
 /// The evaluations of the result of a finished run.
@@ -60,17 +113,17 @@ pub(crate) fn latest(events: &[Event], wanted: impl Fn(&Evaluation) -> bool) -> 
 /// The result of each selection rule of the recipe, one per line.
 pub(crate) fn by_rule(result: &RunResult) -> String {
     let line = |(rule, selected): (&_, &Selected)| {
-        let Selected { on, evaluations, chosen_on_test, figures, .. } = selected;
+        let Selected { on, evaluations, chosen_on_test, samples, figures, .. } = selected;
         let rule: calmix::run::evaluate::Selection = *rule;
         let mark = if *chosen_on_test { ", selected on the test split (optimistic)" } else { "" };
         let of = if *evaluations > 1 { format!(" of {evaluations} evaluations") } else { String::new() };
         format!(
-            "{}{of}: {} error {}, ECE {} (15 bins), {}{mark}\n",
+            "{}{of}: {} error {}, {}{}{mark}\n",
             rule.name(),
             on.name(),
             percent(figures.error, None),
-            percent(figures.ece_15, None),
-            over_or_under(figures.confidence_gap)
+            over_or_under(figures.confidence_gap),
+            ece_in_words(figures.ece_15, *samples),
         )
     };
     // The table already shows the result of a single rule.
@@ -81,37 +134,96 @@ pub(crate) fn by_rule(result: &RunResult) -> String {
 }
 
 fn of_one(seen: &Evaluation) -> String {
-    let (raw, scaled) = (&seen.figures, seen.scaled.as_ref());
-    let limits = |pick: fn(&calmix::run::evaluate::Intervals) -> Limits| {
-        let within = |of: Option<&calmix::run::evaluate::Intervals>| of.map(pick);
-        (within(seen.intervals.as_ref()), within(scaled.and_then(|scaled| scaled.intervals.as_ref())))
-    };
-    let both = |name,
-                show: fn(f64, Option<Limits>) -> String,
-                raw: f64,
-                at: Option<f64>,
-                limits: (_, _)|
-     -> FigureRow { (name, show(raw, limits.0), at.map(|figure| show(figure, limits.1))) };
-    let at = scaled.map(|scaled| &scaled.figures);
-    let rows = [
-        // A temperature never changes which class wins.
-        ("error", percent(raw.error, limits(|of| of.error).0), at.map(|_| "unchanged".to_owned())),
-        both("ECE, 15 bins", percent, raw.ece_15, at.map(|at| at.ece_15), limits(|of| of.ece_15)),
-        both("NLL", decimal, raw.nll, at.map(|at| at.nll), limits(|of| of.nll)),
-        both("Brier", decimal, raw.brier, at.map(|at| at.brier), limits(|of| of.brier)),
-    ];
+    let at = seen.calibrated.as_ref();
     let title = format!("{}, {}", seen.split.name(), counted(seen.samples, "image"));
-    let heading = scaled.map(|scaled| format!("at temperature {:.2}", scaled.temperature.value()));
-    let rows = rows.into_iter().map(|(name, raw, at)| line(&format!("  {name}"), &raw, at.as_deref()));
-    let table = line(&title, "uncalibrated", heading.as_deref()) + &rows.collect::<String>();
-    let scaled = scaled.map(|scaled| {
-        format!(
-            "  at temperature {:.2}, {}\n",
-            scaled.temperature.value(),
-            confidence_in_words(&scaled.figures)
-        )
+    let raw = (&seen.figures, seen.intervals.as_ref());
+    let mapped = at.map(|at| (&at.figures, at.intervals.as_ref()));
+    let keeps_labels = at.is_none_or(|at| at.kind != MapKind::Vector);
+    let heading = at.map(|at| match at.temperature {
+        Some(temperature) => format!("at temperature {:.2}", temperature.value()),
+        None => format!("with {}", at.kind.name()),
     });
-    format!("{table}  {}\n{}", confidence_in_words(raw), scaled.unwrap_or_default())
+    let mut text = side_by_side(&title, seen.samples, raw, mapped, heading.as_deref(), keeps_labels);
+    if at.is_some_and(|at| at.judged_by == JudgedBy::CrossFit) {
+        text += CROSS_FITTED;
+    }
+    text
+}
+
+/// The figures of one set of images, before and after a map.
+fn side_by_side(
+    title: &str,
+    samples: u64,
+    raw: (&Figures, Option<&Intervals>),
+    mapped: Option<(&Figures, Option<&Intervals>)>,
+    heading: Option<&str>,
+    keeps_labels: bool,
+) -> String {
+    let exact = |figures: &Figures| ExactLimits::of(figures, samples, LEVEL).map(|limits| limits.error);
+    let both = |name, show: &dyn Fn(&Figures, Option<&Intervals>) -> String| -> FigureRow {
+        (name, show(raw.0, raw.1), mapped.map(|(figures, intervals)| show(figures, intervals)))
+    };
+    let error = |figures: &Figures| percent(figures.error, exact(figures));
+    let limits = |of: Option<&Intervals>, pick: fn(&Intervals) -> Limits| of.map(pick);
+    let after = mapped.map(|(figures, _)| if keeps_labels { "unchanged".to_owned() } else { error(figures) });
+    let mut rows = vec![
+        ("error", error(raw.0), after),
+        both("confidence gap, points", &|figures, _| signed_gap(figures, samples)),
+    ];
+    if samples >= ENOUGH_FOR_ECE {
+        rows.push(both("ECE, 15 bins", &|figures, within| {
+            percent(figures.ece_15, limits(within, |of| of.ece_15))
+        }));
+    }
+    rows.push(both("NLL", &|figures, within| decimal(figures.nll, limits(within, |of| of.nll))));
+    rows.push(both("Brier", &|figures, within| decimal(figures.brier, limits(within, |of| of.brier))));
+    let rows = rows.into_iter().map(|(name, raw, at)| line(&format!("  {name}"), &raw, at.as_deref()));
+    let table = line(title, "uncalibrated", heading) + &rows.collect::<String>();
+    let after = mapped
+        .zip(heading)
+        .map(|((figures, _), heading)| format!("  {heading}, {}\n", confidence_in_words(figures, samples)));
+    let words = format!("  {}\n", confidence_in_words(raw.0, samples));
+    [table, words, after.unwrap_or_default(), too_few(samples, exact(raw.0))].concat()
+}
+
+/// What so few images say, and how many are missing.
+fn too_few(samples: u64, error: Option<Limits>) -> String {
+    let Some(Limits { low, high }) = error.filter(|_| samples < ENOUGH_TO_JUDGE) else {
+        return String::new();
+    };
+    let missing = counted(ENOUGH_TO_JUDGE - samples, "more labelled image");
+    format!(
+        "  too few to judge: the error may be anything from {:.0} to {:.0} %; {missing} would make {ENOUGH_TO_JUDGE}\n",
+        100.0 * low,
+        100.0 * high
+    )
+}
+
+/// The labels that fitted a map, before and after it.
+pub(crate) fn of_map(map: &CalibrationMap) -> String {
+    let name = map
+        .temperature()
+        .map_or(map.map.kind().name().to_owned(), |t| format!("temperature {:.2}", t.value()));
+    let heading = format!("{}{name}", if map.temperature().is_some() { "at " } else { "with " });
+    let title = format!("later labels, {}", counted(map.samples, "image"));
+    let keeps_labels = !map.map.may_change_labels();
+    let (raw, mapped) = ((&map.raw, None), Some((&map.calibrated, None)));
+    let table = side_by_side(&title, map.samples, raw, mapped, Some(&heading), keeps_labels);
+    let changed = (!keeps_labels).then(|| {
+        let (changed, all) = (grouped(map.changed_labels), counted(map.samples, "image"));
+        format!("  vector scaling changes labels: those of {changed} of {all}\n")
+    });
+    let by = format!("({})\n", fitted_by(map.map.kind().name(), map.fitted_on, map.samples));
+    [table, CROSS_FITTED.to_owned(), changed.unwrap_or_default(), by].concat()
+}
+
+fn name_of(calibrated: &Calibrated) -> String {
+    let name = calibrated.kind.name();
+    if calibrated.kind == MapKind::Vector {
+        format!("{name}, which changes labels,")
+    } else {
+        name.to_owned()
+    }
 }
 
 /// How true the pseudo-labels were at the end of a run, where their classes are known.

@@ -5,15 +5,11 @@ use std::path::Path;
 use calmix::core::shown::is_command;
 use calmix::run::evaluate::Limits;
 
+pub(crate) use calmix::core::counted::{counted, grouped};
 pub(crate) use calmix::run::sink::phrase::{
-    confidence_in_words, grouped, measured as percent, over_or_under, pseudo_in_words,
+    confidence_in_words, ece_in_words, measured as percent, over_or_under, pseudo_in_words, rough_time,
+    signed_gap,
 };
-
-/// A count and its noun.
-pub(crate) fn counted(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", grouped(number))
-}
 
 /// A number with its limits.
 pub(crate) fn decimal(figure: f64, limits: Option<Limits>) -> String {
@@ -56,8 +52,6 @@ mod tests {
 
     #[test]
     fn numbers_and_paths_are_readable() {
-        assert_eq!([0, 999, 1000, 1_048_576].map(grouped), ["0", "999", "1,000", "1,048,576"]);
-        assert_eq!([counted(1, "step"), counted(2000, "step")], ["1 step", "2,000 steps"]);
         assert_eq!(percent(0.5, Some(Limits { low: 0.25, high: 0.75 })), "50.0 % (25.0 to 75.0)");
         assert_eq!([9_999, 10_000, 12_345_678].map(bytes), ["9,999 bytes", "10 kB", "12 MB"]);
         let name = |text| shell_quoted(Path::new(text));

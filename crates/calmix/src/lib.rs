@@ -1,6 +1,6 @@
 //! Semi-supervised image classification with calibrated confidence.
 //!
-//! This crate is the binary `calmix`, and re-exports the libraries it consists of:
+//! This crate is the binary `calmix` and [`Model`], a trained model in use. It re-exports the libraries it consists of:
 //!
 //! | module | crate | what it does |
 //! |---|---|---|
@@ -19,8 +19,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod model;
+
 pub use calmix_core as core;
 pub use calmix_data as data;
 pub use calmix_engine as engine;
 pub use calmix_run as run;
 pub use calmix_train as train;
+pub use model::Model;

@@ -1,16 +1,20 @@
 //! The command line of calmix.
 #![forbid(unsafe_code)]
 
+mod beside;
 mod command;
 mod cores;
 mod error;
 mod exit;
 mod figures;
 mod format;
+mod labelled_folder;
+mod predict;
 mod preparing;
 mod progress;
 mod run_dir;
 mod run_files;
+mod shared_table;
 mod source;
 mod stop;
 mod summary;

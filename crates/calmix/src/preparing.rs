@@ -9,13 +9,11 @@ use std::thread;
 use anyhow::Result;
 use calmix::core::shown::shown;
 use calmix::data::error::DataError;
-use calmix::data::prepare::{Report, SourceSpec, prepare};
+use calmix::data::prepare::{PREPARING, Report, SourceSpec, prepare};
 use tempfile::TempDir;
 
 use crate::stop::{POLL_INTERVAL, Stop};
 
-/// As in calmix-data: a run that starts again deletes such folders.
-const PREFIX: &str = ".preparing-";
 /// Attempts to delete the folder while the thread still writes; after the first, the thread has no folder to write to.
 const TRIES: usize = 10;
 
@@ -43,7 +41,7 @@ pub(crate) fn prepare_or_stop(
 ) -> Result<Report> {
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let scratch = tempfile::Builder::new()
-        .prefix(PREFIX)
+        .prefix(PREPARING)
         .tempdir_in(parent)
         .map_err(|error| DataError::new(parent, error))?;
     let prepared = scratch.path().join("prepared");

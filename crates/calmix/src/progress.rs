@@ -5,19 +5,47 @@ use std::io::{self, Stderr};
 use calmix::run::events::{Evaluation, Event, Pace};
 use calmix::run::sink::{Progress, Sink, SinkError};
 
-use crate::terminal;
+use crate::format::{counted, grouped, rough_time};
+use crate::terminal::{self, status, warn_at_once};
+
+/// Seconds after which a run is too long to wait for.
+const DAY: f64 = 86_400.0;
 
 /// Shows the events of a run, or only its warnings.
 #[derive(Debug)]
 pub(crate) struct ProgressSink {
     bar: Progress<Stderr>,
+    steps: u64,
     is_quiet: bool,
+    /// What takes minutes instead; none once it has been said.
+    quicker: Option<String>,
+    /// Whether a run that begins with its first step is worth a line, too.
+    is_resumed: bool,
+    first_step: u64,
 }
 
 impl ProgressSink {
-    /// For a run of `steps` steps; shows only warnings if it is quiet.
-    pub(crate) fn new(steps: u64, is_quiet: bool) -> Self {
-        Self { bar: Progress::new(io::stderr(), terminal::progress_style(), steps), is_quiet }
+    /// For a run of `steps` steps; shows only warnings if it is quiet. `quicker` says what takes minutes, should the run
+    /// take days.
+    pub(crate) fn new(steps: u64, is_quiet: bool, quicker: String) -> Self {
+        let bar = Progress::new(io::stderr(), terminal::progress_style(), steps);
+        Self { bar, steps, is_quiet, quicker: Some(quicker), is_resumed: false, first_step: 0 }
+    }
+
+    /// For a run that the user resumes.
+    pub(crate) fn resumed(self) -> Self {
+        Self { is_resumed: true, ..self }
+    }
+
+    /// Warns once if the run takes days.
+    fn warn_if_days(&mut self, pace: &Pace) {
+        // The first step takes longer than the others.
+        let is_measured = pace.step >= self.first_step + 2;
+        let left = pace.left_seconds.filter(|&left| left >= DAY && is_measured);
+        if let Some((left, quicker)) = left.and_then(|left| Some((left, self.quicker.take()?))) {
+            let left = rough_time(left);
+            warn_at_once(&format!("at this pace the run takes {left} more (Ctrl-C saves it); {quicker}"));
+        }
     }
 }
 
@@ -36,8 +64,26 @@ impl Sink for ProgressSink {
         }
     }
 
+    fn begins(&mut self, step: u64) -> Result<(), SinkError> {
+        self.first_step = step;
+        let steps = counted(self.steps, "step");
+        match step {
+            _ if self.is_quiet => {}
+            0 if self.is_resumed => status(&format!("no checkpoint yet: starting at the first of {steps}")),
+            0 => {}
+            _ => status(&format!("going on after {} of {steps}", grouped(step))),
+        }
+        Ok(())
+    }
+
     fn pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+        self.warn_if_days(pace);
         if self.is_quiet { Ok(()) } else { self.bar.pace(pace) }
+    }
+
+    fn first_pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+        self.warn_if_days(pace);
+        if self.is_quiet { Ok(()) } else { self.bar.first_pace(pace) }
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {

@@ -21,8 +21,9 @@ pub(crate) struct RunDir {
 }
 
 impl RunDir {
-    /// Creates the folder that the user named, or else the next free one of `runs/NAME-1`, `runs/NAME-2`, …
-    pub(crate) fn create(named: Option<&Path>, name: &str) -> Result<Self, RunError> {
+    /// Creates the folder that the user named, or else the next free one of `runs/NAME-1`, `runs/NAME-2`, … in the folder
+    /// `base`.
+    pub(crate) fn create(named: Option<&Path>, base: &Path, name: &str) -> Result<Self, RunError> {
         if let Some(path) = named {
             let is_new = !path.exists();
             let lock = match Run::create(path) {
@@ -32,8 +33,9 @@ impl RunDir {
             };
             return Ok(Self { path: path.to_owned(), lock: Some(lock), is_new });
         }
-        let runs = Path::new(RUNS);
-        fs::create_dir_all(runs).map_err(|error| FileError::new(runs, error))?;
+        let runs = base.join(RUNS);
+        let cannot = |error| FileError::new(&runs, error).hint("name another place with `--run-dir`");
+        fs::create_dir_all(&runs).map_err(cannot)?;
         for number in 1_u64.. {
             let path = runs.join(format!("{name}-{number}"));
             // `create_dir` succeeds in one process only: two processes never get the same number.
@@ -43,10 +45,10 @@ impl RunDir {
                     return Ok(Self { path, lock, is_new: true });
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(FileError::new(path, error).into()),
+                Err(error) => return Err(cannot(error).into()),
             }
         }
-        Err(RunError::NoRun { path: runs.to_owned() })
+        Err(RunError::NoRun { path: runs })
     }
 
     /// Creates the folder, unless a run has started there: a launcher may start the same command again.
@@ -54,7 +56,7 @@ impl RunDir {
         if read::has_begun(path) {
             return Ok(Self { path: path.to_owned(), lock: None, is_new: false });
         }
-        Self::create(Some(path), "")
+        Self::create(Some(path), Path::new(""), "")
     }
 
     /// The folder.
@@ -74,7 +76,7 @@ impl Drop for RunDir {
         if self.is_new && !read::has_begun(&self.path) {
             let _ = fs::remove_dir_all(&self.path);
             // Fails, as it should, unless the folder is empty.
-            let _ = fs::remove_dir(RUNS);
+            let _ = self.path.parent().filter(|runs| runs.ends_with(RUNS)).map(fs::remove_dir);
         }
     }
 }

@@ -2,14 +2,17 @@
 
 use std::path::Path;
 
+use calmix::core::shown::shown;
 use calmix::run::safe_open;
+use calmix::train::launch::LaunchInfo;
 
 use crate::format::shell_quoted;
+use crate::supervise::is_supervised;
 
 /// What is in a run's folder, most wanted first.
 const FILES: &[(&str, &str)] = &[
     ("model.safetensors", "model weights"),
-    ("model.json", "hash, network, classes and image format of the weights"),
+    ("model.json", "hash, network, classes, image format and calibration of the weights"),
     ("result.json", "classes, temperature and figures"),
     ("recipe.toml", "all settings; enough to repeat the run"),
     ("split.json", "which samples keep their labels"),
@@ -27,6 +30,19 @@ const FILES: &[(&str, &str)] = &[
 pub(crate) fn list(run: &Path) -> String {
     let existing = FILES.iter().filter(|(name, _)| safe_open::exists(&run.join(name.trim_end_matches('/'))));
     existing.map(|(name, what)| format!("  {name:<18} {what}\n")).collect::<Vec<_>>().concat()
+}
+
+/// How to go on with a run that stopped, in as many processes as it was trained in.
+pub(crate) fn resume(run: &Path, launch: Option<&LaunchInfo>) -> String {
+    match launch {
+        None => next("resume", run),
+        Some(launch) if is_supervised() => {
+            format!("next: calmix resume {} --processes {}\n", shell_quoted(run), launch.local_world)
+        }
+        Some(_) => {
+            format!("next: the same command, by the same launcher, goes on with {}\n", shown(run.display()))
+        }
+    }
 }
 
 /// The next command, about a path.

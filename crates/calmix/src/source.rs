@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use calmix::data::source::{has_images_in_folders, labels_csv};
 use calmix::train::recipe::SourceName;
 
 /// Names that only one format has; the first match wins.
@@ -15,8 +16,6 @@ const MARKS: &[(&str, SourceName)] = &[
     ("train_32x32.mat", SourceName::SvhnNoExtra),
     ("train_X.bin", SourceName::Stl10),
     ("stl10_binary", SourceName::Stl10),
-    ("labels.csv", SourceName::LabelsCsv),
-    ("metadata.csv", SourceName::LabelsCsv),
 ];
 
 /// Whether the format is for the user's own images, not that of a published dataset.
@@ -24,8 +23,9 @@ pub(crate) fn is_own(source: SourceName) -> bool {
     matches!(source, SourceName::Folder | SourceName::LabelsCsv | SourceName::Webdataset)
 }
 
-/// The format of the files in `folder`; a folder of images if nothing else matches.
-pub(crate) fn detect(folder: &Path) -> SourceName {
+/// The format of the files in `folder`; a folder of images if nothing else matches. Where the user names columns, there is
+/// a list of labels.
+pub(crate) fn detect(folder: &Path, names_columns: bool) -> SourceName {
     let names: Vec<String> = fs::read_dir(folder)
         .map(|entries| {
             entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -40,7 +40,12 @@ pub(crate) fn detect(folder: &Path) -> SourceName {
         let fashion = folder.to_string_lossy().to_lowercase().contains("fashion");
         return if fashion { SourceName::FashionMnist } else { SourceName::Mnist };
     }
-    if names.iter().any(|name| Path::new(name).extension().is_some_and(|extension| extension == "tar")) {
+    // A list without labels, or an archive, beside folders of images says nothing about the folders.
+    let in_folders = has_images_in_folders(folder);
+    if names_columns || labels_csv::has_labels(folder) || (labels_csv::has_list(folder) && !in_folders) {
+        return SourceName::LabelsCsv;
+    }
+    if !in_folders && names.iter().any(|name| name.to_lowercase().ends_with(".tar")) {
         return SourceName::Webdataset;
     }
     SourceName::Folder
@@ -52,19 +57,23 @@ mod tests {
 
     #[test]
     fn file_names_tell_the_format() {
-        for (folder, file, expected) in [
-            ("a", "data_batch_1.bin", SourceName::Cifar10),
-            ("a", "train-images-idx3-ubyte.gz", SourceName::Mnist),
-            ("Fashion-MNIST", "train-images-idx3-ubyte", SourceName::FashionMnist),
-            ("a", "shard-000.tar", SourceName::Webdataset),
-            ("a", "labels.csv", SourceName::LabelsCsv),
-            ("a", "cats", SourceName::Folder),
+        for (folder, files, expected) in [
+            ("a", ["data_batch_1.bin", "b"], SourceName::Cifar10),
+            ("a", ["train-images-idx3-ubyte.gz", "b"], SourceName::Mnist),
+            ("Fashion-MNIST", ["train-images-idx3-ubyte", "b"], SourceName::FashionMnist),
+            ("a", ["shard-000.tar", "b"], SourceName::Webdataset),
+            ("a", ["backup.tar", "cats/1.jpg"], SourceName::Folder),
+            ("a", ["labels.csv", "1.jpg"], SourceName::LabelsCsv),
+            ("a", ["labels.csv", "cats/1.jpg"], SourceName::Folder),
+            ("a", ["cats", "b"], SourceName::Folder),
         ] {
             let temp = tempfile::tempdir().unwrap();
             let folder = temp.path().join(folder);
-            fs::create_dir(&folder).unwrap();
-            fs::write(folder.join(file), "").unwrap();
-            assert_eq!(detect(&folder), expected, "{file}");
+            for file in files.map(|file| folder.join(file)) {
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                fs::write(file, "").unwrap();
+            }
+            assert_eq!(detect(&folder, false), expected, "{files:?}");
         }
     }
 }

@@ -5,28 +5,68 @@ use std::path::Path;
 use anyhow::Result;
 use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
-use calmix::data::prepare::Report;
-use calmix::data::split::LabelSplit;
+use calmix::data::prepare::Findings;
+use calmix::data::split::{LabelSplit, SplitPlan};
 use calmix::engine::device::Device;
 use calmix::engine::network::Network;
 use calmix::engine::precision::Precision;
-use calmix::train::recipe::{Keep, Resolved};
-use calmix::train::trainer;
+use calmix::train::recipe::{Keep, Labels, Resolved};
+use calmix::train::trainer::{self, draw_split, own_validation};
 
-use crate::cores;
+use crate::cores::{self, ThreadUse};
 use crate::format::{counted, grouped};
 use crate::terminal::{status, warn};
 
-/// Warns about the problems that the scan of a dataset found.
-pub(crate) fn warn_about_data(report: &Report) {
-    for problem in report.unreadable.iter().take(3) {
+/// Files that were left out, to name before training.
+const LEFT_OUT: usize = 3;
+
+/// Warns about the problems that the scan of a dataset found; the table in `prepared` has the whole report.
+pub(crate) fn warn_about_data(found: &Findings, prepared: &Path) {
+    for problem in found.unreadable.iter().take(LEFT_OUT) {
         warn(&format!("skipped: {problem}"));
     }
-    if report.unreadable.len() > 3 {
-        let more = report.unreadable.len() - 3;
-        warn(&format!("skipped: {more} more; `calmix prepare` lists all"));
+    if found.unreadable.len() > LEFT_OUT {
+        let more = found.unreadable.len() - LEFT_OUT;
+        let report = prepared.join(Findings::FILE);
+        warn(&format!("skipped: {more} more; {} lists all", shown(report.display())));
     }
-    report.warnings.iter().for_each(|warning| warn(&warning.to_string()));
+    found.warnings.iter().for_each(|warning| warn(warning));
+}
+
+/// Warns about a dataset that was scanned before: names no file that the scan named.
+pub(crate) fn warn_again(found: &Findings, prepared: &Path) {
+    if !found.unreadable.is_empty() {
+        let left_out = counted(found.unreadable.len() as u64, "place");
+        let report = prepared.join(Findings::FILE);
+        warn(&format!("skipped: {left_out}, as before; {} lists them", shown(report.display())));
+    }
+    found.warnings.iter().for_each(|warning| warn(warning));
+}
+
+/// Warns if classes have fewer labels than the recipe asks for.
+pub(crate) fn warn_about_labels(recipe: &Resolved, dataset: &Dataset) -> Result<()> {
+    short_labels(&recipe.recipe.labels, dataset)?.iter().for_each(|short| warn(short));
+    Ok(())
+}
+
+/// A sentence about the classes that have fewer labels than asked for.
+pub(crate) fn short_labels(labels: &Labels, dataset: &Dataset) -> Result<Option<String>> {
+    if !matches!(labels.keep, Keep::PerClass | Keep::Total) {
+        return Ok(None);
+    }
+    // What is learnt from without a label does not matter here.
+    let split = LabelSplit::draw(dataset, SplitPlan { unlabelled: Vec::new(), ..labels.plan() })?;
+    let short = split.short();
+    let Some(wanted) = short.iter().map(|class| class.wanted).max() else { return Ok(None) };
+    let examples = short.iter().take(5).map(|class| format!("`{}` {}", shown(&class.class), class.given));
+    let more = if short.len() > 5 { ", …" } else { "" };
+    let has = if short.len() == 1 { "has" } else { "have" };
+    Ok(Some(format!(
+        "labels.count asks for {wanted} labels of each class, and {} of {} classes {has} fewer: {}{more}",
+        short.len(),
+        dataset.classes().len(),
+        examples.collect::<Vec<_>>().join(", "),
+    )))
 }
 
 /// Warns about a recipe.
@@ -34,16 +74,17 @@ pub(crate) fn warn_about_recipe(recipe: &Resolved) {
     recipe.warnings.iter().for_each(|warning| warn(&warning.to_string()));
 }
 
-/// Shows the summary.
+/// Shows the summary, with the number of processes on this machine and whether a launcher started them.
 pub(crate) fn show(
     name: &str,
     resolved: &Resolved,
     dataset: &Dataset,
     run: &Path,
-    processes: usize,
+    (processes, is_launched): (usize, bool),
 ) -> Result<()> {
     let recipe = &resolved.recipe;
-    let counts = split(resolved, dataset)?.counts(dataset)?;
+    let counts = draw_split(recipe, dataset)?.counts(dataset)?;
+    let validation = own_validation(recipe, dataset).map_or(counts.validation, |own| own.end - own.start);
     let test = match recipe.dataset.test.as_str() {
         "" => 0,
         name => dataset.subset(name).map(|ids| ids.end - ids.start)?,
@@ -71,16 +112,17 @@ pub(crate) fn show(
     let fingerprint: String = dataset.fingerprint().chars().take(12).collect();
     status(&format!(
         "recipe    {name}{about}\n\
-         data      {} ({fingerprint}), {classes} classes\n\
+         data      {} ({fingerprint}), {}\n\
          \x20         {} labelled, {} unlabelled, {} validation, {} test\n\
          network   {}, {} parameters\n\
          method    {} with {}\n\
          training  {} of {} + {} images; {device}{threads}, {precision}\n\
          run       {} (Ctrl-C is safe; `calmix resume` continues)\n",
         shown(&recipe.dataset.path),
+        counted(classes as u64, "class"),
         grouped(counts.labelled),
         grouped(unlabelled),
-        grouped(counts.validation),
+        grouped(validation),
         grouped(test),
         recipe.network.name,
         grouped(network.layout().len() as u64),
@@ -92,18 +134,8 @@ pub(crate) fn show(
         shown(run.display()),
     ));
     if device == Device::Cpu {
-        let each = trainer::threads(train.threads, processes);
-        cores::warn_if_oversubscribed(each.saturating_mul(u32::try_from(processes).unwrap_or(u32::MAX)));
+        let threads = trainer::threads(train.threads, processes);
+        cores::warn_if_oversubscribed(ThreadUse { threads, processes, is_launched });
     }
     Ok(())
-}
-
-/// The split that the run is going to draw.
-fn split(resolved: &Resolved, dataset: &Dataset) -> Result<LabelSplit> {
-    let labels = &resolved.recipe.labels;
-    if labels.keep == Keep::Given {
-        let given = LabelSplit::read(Path::new(&labels.file), dataset)?;
-        return Ok(LabelSplit::given(dataset, labels.plan(), given.labelled().to_vec())?);
-    }
-    Ok(LabelSplit::draw(dataset, labels.plan())?)
 }

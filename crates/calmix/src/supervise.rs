@@ -205,9 +205,14 @@ fn without(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     kept
 }
 
+/// Whether `--processes` of another process of calmix started this one.
+pub(crate) fn is_supervised() -> bool {
+    std::env::var_os(SUPERVISED).as_deref() == Some(OsStr::new("1"))
+}
+
 /// In a worker: stops the run when the supervisor is gone.
 pub(crate) fn stop_when_orphaned() {
-    if std::env::var_os(SUPERVISED).as_deref() != Some(OsStr::new("1")) {
+    if !is_supervised() {
         return;
     }
     thread::spawn(|| {

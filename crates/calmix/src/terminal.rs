@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
+use anyhow::Context;
 use calmix::core::shown::{is_command, shown_lines};
 use calmix::run::sink::ProgressStyle;
 use serde_json::Value;
@@ -14,8 +15,8 @@ const COLUMNS: usize = 80;
 /// Prints a result.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", shown_lines(text.trim_end()))?;
-    Ok(out.flush()?)
+    let written = writeln!(out, "{}", shown_lines(text.trim_end())).and_then(|()| out.flush());
+    written.context("cannot write to standard output")
 }
 
 /// Prints a result as one JSON document.
@@ -57,6 +58,15 @@ pub(crate) fn warn(text: &str) {
 pub(crate) fn warn_at_once(text: &str) {
     clear_line();
     warn(text);
+}
+
+/// Shows progress: on a terminal in the place of what it showed before.
+pub(crate) fn status_in_place(text: &str) {
+    if io::stderr().is_terminal() {
+        let _ = write!(io::stderr().lock(), "\r\x1b[K{}", shown_lines(text.trim_end()));
+    } else {
+        status(text);
+    }
 }
 
 /// Clears the line of a progress bar.

@@ -8,6 +8,14 @@
 mod cluster_templates;
 #[path = "cli/errors.rs"]
 mod errors;
+#[path = "cli/evaluate_on.rs"]
+mod evaluate_on;
+#[path = "cli/figures.rs"]
+mod figures;
+#[path = "cli/folder_contents.rs"]
+mod folder_contents;
+#[path = "cli/folder_layouts.rs"]
+mod folder_layouts;
 #[path = "cli/help.rs"]
 mod help;
 #[cfg(target_os = "linux")]
@@ -17,12 +25,18 @@ mod hostile;
 mod inspect;
 #[path = "cli/json.rs"]
 mod json;
+#[path = "cli/labels_csv.rs"]
+mod labels_csv;
 #[path = "cli/model.rs"]
 mod model;
 #[path = "cli/moved_dataset.rs"]
 mod moved_dataset;
 #[path = "cli/outage.rs"]
 mod outage;
+#[path = "cli/predict.rs"]
+mod predict;
+#[path = "cli/prepared_tables.rs"]
+mod prepared_tables;
 #[path = "cli/processes.rs"]
 mod processes;
 #[path = "cli/signals.rs"]

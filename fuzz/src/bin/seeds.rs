@@ -9,16 +9,19 @@ mod made;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use calmix_core::calibration::temperature::Temperature;
 use calmix_core::labelled_samples::LabelledSamples;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FlexMatch};
 use calmix_core::rng::Seed;
 use calmix_core::samples::Samples;
 use calmix_data::dataset::Dataset;
-use calmix_data::split::{LabelSplit, SplitPlan};
+use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
 use calmix_fuzz::{Scene, tiny};
+use calmix_run::calibration_map::{CalibrationMap, FittedOn};
 use calmix_run::evaluate::{Predictions, Selection, evaluate};
 use calmix_run::events::{EvalModel, EvalSet, Event, Finished, Loss, Note, Step};
+use calmix_run::held_out::HeldOut;
 use calmix_run::model_info::ModelInfo;
 use calmix_run::result::RunResult;
 use calmix_run::sample_files::{write_labelled, write_shard};
@@ -78,7 +81,7 @@ fn main() -> std::io::Result<()> {
         put("manifest", name, &[vec![which as u8], fs::read(scene.target().join(name))?].concat())?;
     }
     let dataset = Dataset::open(&scene.target(), &scene.root()).map_err(std::io::Error::other)?;
-    let mut plan = SplitPlan { validation: 0.25, ..SplitPlan::new(Seed(1), "train") };
+    let mut plan = SplitPlan { validation: HoldOut::Share(0.25), ..SplitPlan::new(Seed(1), "train") };
     plan.unlabelled.push("extra".to_owned());
     let split = LabelSplit::draw(&dataset, plan).map_err(std::io::Error::other)?;
     let path = scene.root().join("split.json");
@@ -104,14 +107,15 @@ fn run_files() -> std::io::Result<()> {
         logits: vec![2.0, 0.0, 0.0, 3.0, 1.0, 0.0],
     };
     put("predictions", "three", &predictions.to_bytes().map_err(std::io::Error::other)?)?;
-    let evaluation = evaluate(&predictions, None, None).map_err(std::io::Error::other)?;
+    let map = CalibrationMap::fit(&predictions, FittedOn::HeldOut).map_err(std::io::Error::other)?;
+    let evaluation = evaluate(&predictions, Some(&map), None).map_err(std::io::Error::other)?;
     let loss = Loss { total: 0.75, labelled: 0.5, unlabelled: Some(0.25), ..Loss::default() };
     let note = Note { step: 3, text: "so it is".to_owned(), hint: "do this".to_owned() };
     let finished = Finished { step: 4, selected: Default::default(), pseudo: None };
     let mut lines = String::new();
     for event in [
         Event::Step(Box::new(Step::new(3, loss))),
-        Event::Evaluation(Box::new(evaluation)),
+        Event::Evaluation(Box::new(evaluation.clone())),
         Event::Note(note),
         Event::Finished(finished.clone()),
     ] {
@@ -119,17 +123,35 @@ fn run_files() -> std::io::Result<()> {
     }
     put("events", "one-of-each", lines.as_bytes())?;
     let classes = vec!["cat".to_owned(), "dog".to_owned()];
-    let result = RunResult { step: 4, selection: Selection::Last, classes: classes.clone(), scaling: None, finished };
+    let result = RunResult {
+        step: 4,
+        selection: Selection::Last,
+        classes: classes.clone(),
+        scaling: map.scaling(),
+        uncalibrated: None,
+        evaluations: vec![evaluation.without_lists()],
+        finished,
+    };
     put("result", "result", &serde_json::to_vec(&result)?)?;
     let info = ModelInfo {
-        format: 1,
+        format: 2,
         blake3: hash,
         network: "wrn-10-1".to_owned(),
         block: "google".to_owned(),
         classes,
+        norm_eps: None,
         size: 8,
+        resize: 8,
+        filter: "bilinear".to_owned(),
         mean: [0.5; 3],
         std: [0.25; 3],
+        calibration: Some(map),
+        held_out: Some(HeldOut {
+            confidence: vec![0.75],
+            right: vec![true],
+            lac: vec![0.25],
+            aps: vec![0.75],
+        }),
     };
     put("result", "model", &serde_json::to_vec(&info)?)?;
     let method = paper(Base::FlexMatch(FlexMatch::default()));

@@ -96,7 +96,7 @@ pub(crate) struct Extra {
 /// torchvision and what its transforms of Pillow images need.
 const TORCHVISION: &[&str] = &[TORCH, "torchvision==0.28.0", "pillow==13.0.0", NUMPY];
 
-pub(crate) const BENCHES: &[Bench] = &[PLAN, DATA, ORDER, STEP, SHARDS, PROCESSES];
+pub(crate) const BENCHES: &[Bench] = &[PLAN, DATA, ORDER, STEP, PREDICT, PHOTOS_PREDICTED, SHARDS, PROCESSES];
 
 const PLAN: Bench = Bench {
     name: "plan",
@@ -199,6 +199,47 @@ const STEP: Bench = Bench {
         extra: Some(Extra { feature: "engine", programs: &[] }),
     }],
 };
+
+const PREDICT: Bench = Bench {
+    name: "predict",
+    what: "predictions of images of 32×32 from their files, against the network alone on the same decoded pixels; \
+           WRN-28-2, f32, two threads",
+    cases: &[Case {
+        name: "32×32, PNG",
+        sides: Sides::Named {
+            sides: &[engine("files", &["files", "512"]), engine("network alone", &["views", "512"])],
+            wanted: &[wanted("files", "network alone", Ratio::Speed(0.9))],
+        },
+        unit: Unit::Rate { name: "images/s", per_repetition: 512.0 },
+        files: Some(made(&["32", "32", "png"])),
+        extra: Some(Extra { feature: "engine", programs: &[] }),
+    }],
+};
+
+const PHOTOS_PREDICTED: Bench = Bench {
+    name: "photos",
+    what: "predictions of photos from their files, against a script of PyTorch and Pillow with two workers; WRN-28-2 at \
+           32×32, f32, two threads each",
+    cases: &[
+        photos("500×375, decoded whole", "files", "engine"),
+        photos("500×375, decoded to a fraction", "scaled", "engine,turbo"),
+    ],
+};
+
+const fn photos(name: &'static str, what: &'static str, feature: &'static str) -> Case {
+    let arguments: &[&str] = match what.as_bytes() {
+        b"files" => &["files", "256"],
+        _ => &["scaled", "256"],
+    };
+    let peer = Some(Peer { script: "bench/peers/predict.py", packages: TORCHVISION });
+    let unit = Unit::Rate { name: "images/s", per_repetition: 256.0 };
+    let programs: &[&str] = match what.as_bytes() {
+        b"files" => &[],
+        _ => TURBO.programs,
+    };
+    let (sides, files) = (Sides::Pair { arguments, peer }, Some(PHOTOS));
+    Case { name, sides, unit, files, extra: Some(Extra { feature, programs }) }
+}
 
 const SHARDS: Bench = Bench {
     name: "shards",

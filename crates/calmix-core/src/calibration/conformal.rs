@@ -77,17 +77,19 @@ impl Conformal {
         alpha: f64,
     ) -> Result<Self, CalibrationError> {
         checked::probabilities(probabilities, labels)?;
+        let rows = probabilities.iter().zip(labels).enumerate();
+        let scores = rows.filter_map(|(i, (row, &label))| score.of_label(row, label, i as u64));
+        Self::from_scores(scores.collect(), score, alpha)
+    }
+
+    /// The rule whose calibration samples gave these scores to their true classes: what a model stores instead of the
+    /// samples.
+    ///
+    /// # Errors
+    /// If a score is not finite, or α is not in (0, 1).
+    pub fn from_scores(mut scores: Vec<f64>, score: Score, alpha: f64) -> Result<Self, CalibrationError> {
+        checked::finite("score", &scores)?;
         checked::parameter("level alpha", alpha, "between 0 and 1", |alpha| alpha > 0.0 && alpha < 1.0)?;
-        let mut scores: Vec<f64> = probabilities
-            .iter()
-            .zip(labels)
-            .enumerate()
-            .filter_map(|(i, (row, &label))| {
-                let scored = score.of_classes(row, CALIBRATION, i as u64);
-                scored.into_iter().find(|&(class, _)| class == label)
-            })
-            .map(|(_, s)| s)
-            .collect();
         scores.sort_by(f64::total_cmp);
         let n = scores.len();
         Ok(Self { score, alpha, threshold: scores.get(rank(n, alpha) - 1).copied(), never_empty: false, n })
@@ -130,6 +132,12 @@ fn rank(n: usize, alpha: f64) -> usize {
 }
 
 impl Score {
+    /// The score of a sample's true class, for [`Conformal::from_scores`]; none for a class that is not there.
+    pub fn of_label(self, probabilities: &[f32], label: u32, sample: u64) -> Option<f64> {
+        let scored = self.of_classes(probabilities, CALIBRATION, sample);
+        scored.into_iter().find(|&(class, _)| class == label).map(|(_, score)| score)
+    }
+
     /// Every class with its score, the most likely first.
     fn of_classes(self, probabilities: &[f32], time: u64, sample: u64) -> Vec<(u32, f64)> {
         let fraction = match self {

@@ -1,37 +1,27 @@
-//! Cross-fitted temperature: what temperature scaling is worth when there are too few labels to spare any.
+//! Cross-fitting: what a map is worth on samples that did not fit it, where there is one set of labels and no second.
 //!
-//! With a few dozen labelled samples there is no second held-out set on which to see whether a fitted
-//! temperature helps. Cross-fitting gives an honest answer from one set: every sample is measured at a
-//! temperature fitted without it. The temperature to use is then the one fitted on all samples, as is usual
-//! after cross-validation, if the held-out NLL says that fitting helps.
+//! Every sample is mapped by a fit without it: its fold is left out. The map to use is then the one fitted on all
+//! samples, as is usual after cross-validation; the figures of the cross-fitted rows say what such a map is worth.
 //!
-//! The logits must come from networks that were not trained on these labels: one network and a held-out set,
-//! or one network per fold, whose held-out logits are put together first. It does not protect a set on which
-//! the network makes no mistake at all: every fold then agrees on the coldest temperature, and
-//! [`Temperature::is_at_bound`] says so.
+//! The logits must come from a network that was not trained on these labels. A set that it has learnt by heart asks for
+//! the coldest temperature in every fold, and no fold disagrees.
 
-use serde::{Deserialize, Serialize};
-
-use super::temperature::{Temperature, fit_rows, nll_sum, pairs};
-use super::{CalibrationError, checked};
+use super::confidence_map::{ConfidenceMap, MapKind};
+use super::{CalibrationError, checked, nll_of_rows};
 use crate::matrix::Matrix;
 use crate::rng::{Domain, Seed};
 
-/// A temperature with the evidence for it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Rows that are calibrated without themselves.
+#[derive(Debug, Clone, PartialEq)]
 pub struct CrossFit {
-    /// How many samples there were.
-    pub n: usize,
-    /// The temperature fitted without the samples of each fold.
-    pub folds: Vec<Temperature>,
+    /// The map fitted without the samples of each fold.
+    pub folds: Vec<ConfidenceMap>,
     /// The fold of each sample.
     pub fold_of: Vec<u32>,
-    /// The temperature fitted on all samples.
-    pub combined: Temperature,
-    /// Mean NLL with every sample at the temperature that was fitted without it.
-    pub held_out_nll: f64,
-    /// Mean NLL at T = 1.
-    pub uncalibrated_nll: f64,
+    /// The logits of every sample, calibrated by the map that was fitted without it.
+    pub logits: Vec<f32>,
+    /// The NLL of every sample at these logits.
+    pub nll: Vec<f64>,
 }
 
 impl CrossFit {
@@ -40,45 +30,50 @@ impl CrossFit {
     /// The folds are a function of the seed and the number of rows alone.
     ///
     /// # Errors
-    /// If a fold would be empty or the only one, or for the reasons of [`Temperature::fit`].
-    pub fn fit(logits: Matrix, labels: &[u32], folds: usize, seed: Seed) -> Result<Self, CalibrationError> {
+    /// If a fold would be empty or the only one, or for the reasons of [`ConfidenceMap::fit`].
+    pub fn fit(
+        kind: MapKind,
+        logits: Matrix,
+        labels: &[u32],
+        folds: usize,
+        seed: Seed,
+    ) -> Result<Self, CalibrationError> {
         checked::logits(logits, labels)?;
-        let n = labels.len();
+        let (n, width) = (labels.len(), logits.width());
         if folds < 2 || folds > n {
             return Err(CalibrationError::Folds { folds, samples: n });
         }
         let fold_of = deal(n, folds, seed);
-        let all = pairs(logits, labels);
-        let mut temperatures = Vec::with_capacity(folds);
-        let mut held_out_sum = 0.0;
+        let (mut maps, mut mapped) = (Vec::with_capacity(folds), vec![0.0; n * width]);
         for fold in 0..folds as u32 {
-            let samples = |held_out: bool| {
-                let in_part = move |&(_, &of): &(_, &u32)| (of == fold) == held_out;
-                all.clone().zip(&fold_of).filter(in_part).map(|(sample, _)| sample)
+            let in_fold = |held_out: bool| {
+                let rows = logits.iter().zip(labels).enumerate();
+                rows.filter(|(row, _)| (fold_of[*row] == fold) == held_out)
+                    .map(|(row, (z, &y))| (row, z, y))
+                    .collect::<Vec<_>>()
             };
-            let temperature = fit_rows(samples(false));
-            held_out_sum += nll_sum(samples(true), temperature);
-            temperatures.push(temperature);
+            let kept = in_fold(false);
+            let z: Vec<f32> = kept.iter().flat_map(|(_, z, _)| z.iter().copied()).collect();
+            let y: Vec<u32> = kept.iter().map(|(.., y)| *y).collect();
+            let map = ConfidenceMap::fit(kind, shaped(&z, y.len(), width)?, &y)?;
+            for (row, z, _) in in_fold(true) {
+                map.apply_to_row(z, &mut mapped[row * width..(row + 1) * width])?;
+            }
+            maps.push(map);
         }
-        Ok(Self {
-            n,
-            folds: temperatures,
-            combined: fit_rows(all.clone()),
-            held_out_nll: held_out_sum / n as f64,
-            uncalibrated_nll: nll_sum(all, Temperature::IDENTITY) / n as f64,
-            fold_of,
-        })
+        let nll = nll_of_rows(shaped(&mapped, n, width)?, labels, 1.0)?;
+        Ok(Self { folds: maps, fold_of, logits: mapped, nll })
     }
 
-    /// Whether fitting improved the NLL of samples that it had not seen.
-    pub fn helps(&self) -> bool {
-        self.held_out_nll < self.uncalibrated_nll
+    /// The mean NLL of the cross-fitted rows.
+    pub fn mean_nll(&self) -> f64 {
+        self.nll.iter().sum::<f64>() / self.nll.len().max(1) as f64
     }
+}
 
-    /// The combined temperature if fitting helps, otherwise T = 1.
-    pub fn advised(&self) -> Temperature {
-        if self.helps() { self.combined } else { Temperature::IDENTITY }
-    }
+fn shaped(data: &[f32], rows: usize, width: usize) -> Result<Matrix<'_>, CalibrationError> {
+    let wrong = |_| CalibrationError::Length { what: "logits", expected: rows * width, got: data.len() };
+    Matrix::new(data, rows, width).map_err(wrong)
 }
 
 /// Assigns shuffled samples to folds in turn.
@@ -95,6 +90,7 @@ fn deal(n: usize, folds: usize, seed: Seed) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibration::temperature::Temperature;
 
     /// Margins of `margin`, every `period`-th of them wrong.
     fn table(n: usize, margin: f32, period: usize) -> (Vec<f32>, Vec<u32>) {
@@ -103,27 +99,27 @@ mod tests {
     }
 
     #[test]
-    fn each_fold_is_fitted_without_itself() {
+    fn each_row_is_mapped_by_a_fit_without_it() {
         let (logits, labels) = table(40, 6.0, 4);
-        let fit = CrossFit::fit(Matrix::new(&logits, 40, 2).unwrap(), &labels, 5, Seed(3)).unwrap();
-        for (fold, temperature) in fit.folds.iter().enumerate() {
+        let matrix = Matrix::new(&logits, 40, 2).unwrap();
+        let fit = CrossFit::fit(MapKind::Temperature, matrix, &labels, 5, Seed(3)).unwrap();
+        for (fold, map) in fit.folds.iter().enumerate() {
             let kept: Vec<usize> = (0..40).filter(|&i| fit.fold_of[i] as usize != fold).collect();
             assert_eq!(kept.len(), 32);
-            let wrong = kept.iter().filter(|&&i| labels[i] == 1).count() as f64;
-            let expected = 6.0 / ((32.0 - wrong) / wrong).ln();
-            assert!((temperature.value() / expected - 1.0).abs() < 1e-13);
+            let z: Vec<f32> = kept.iter().flat_map(|&i| logits[2 * i..2 * i + 2].to_vec()).collect();
+            let y: Vec<u32> = kept.iter().map(|&i| labels[i]).collect();
+            let expected = Temperature::fit_cautiously(Matrix::new(&z, 32, 2).unwrap(), &y).unwrap();
+            assert_eq!(*map, ConfidenceMap::Temperature { temperature: expected });
+            for row in (0..40).filter(|&i| fit.fold_of[i] as usize == fold) {
+                assert_eq!(fit.logits[2 * row], (6.0 / expected.value()) as f32);
+            }
         }
-        assert!((fit.combined.value() / (6.0 / 3.0_f64.ln()) - 1.0).abs() < 1e-13);
-        assert!(fit.helps() && fit.advised() == fit.combined && fit.n == 40);
-    }
-
-    #[test]
-    fn noise_is_not_advised() {
-        // Calibrated already (a quarter wrong at a margin of ln 3): what a fold fits is noise, and costs.
-        let (logits, labels) = table(12, 3.0_f32.ln(), 4);
-        let fit = CrossFit::fit(Matrix::new(&logits, 12, 2).unwrap(), &labels, 5, Seed(1)).unwrap();
-        assert!(!fit.helps());
-        assert_eq!(fit.advised(), Temperature::IDENTITY);
+        let nll = |row: usize| {
+            let (own, other) = if labels[row] == 0 { (0, 1) } else { (1, 0) };
+            let margin = f64::from(fit.logits[2 * row + own]) - f64::from(fit.logits[2 * row + other]);
+            libm::log(1.0 + libm::exp(-margin))
+        };
+        assert!((0..40).all(|row| (fit.nll[row] - nll(row)).abs() < 1e-12));
     }
 
     #[test]
@@ -131,8 +127,8 @@ mod tests {
         let (logits, labels) = table(3, 1.0, 2);
         let logits = Matrix::new(&logits, 3, 2).unwrap();
         for folds in [0, 1, 4, usize::MAX] {
-            assert!(CrossFit::fit(logits, &labels, folds, Seed(0)).is_err());
+            assert!(CrossFit::fit(MapKind::Temperature, logits, &labels, folds, Seed(0)).is_err());
         }
-        assert_eq!(CrossFit::fit(logits, &labels, 3, Seed(0)).unwrap().folds.len(), 3);
+        assert_eq!(CrossFit::fit(MapKind::Temperature, logits, &labels, 3, Seed(0)).unwrap().folds.len(), 3);
     }
 }

@@ -5,7 +5,8 @@
 //! a bracketed Newton iteration finds the optimum: no learning rate, no starting point, no negative T.
 //!
 //! A lower NLL is promised, a lower ECE is not: one number cannot undo every miscalibration, and ECE on few
-//! samples is mostly noise. Fit on samples the network was not trained on.
+//! samples is mostly noise. Fit on samples the network was not trained on. From few of them, take
+//! [`Temperature::fit_cautiously`].
 //!
 //! ```
 //! use calmix_core::{calibration::temperature::Temperature, matrix::Matrix};
@@ -17,6 +18,8 @@
 //! assert!((temperature.probabilities(logits)[0] - 0.75).abs() < 1e-6);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+mod cautious;
 
 use serde::{Deserialize, Serialize};
 
@@ -112,17 +115,14 @@ impl From<Temperature> for f64 {
 }
 
 /// The logits and the label of one sample.
-pub(super) type LabelledLogits<'a> = (&'a [f32], u32);
+type LabelledLogits<'a> = (&'a [f32], u32);
 
-pub(super) fn pairs<'a>(
-    logits: Matrix<'a>,
-    labels: &'a [u32],
-) -> impl Iterator<Item = LabelledLogits<'a>> + Clone {
+fn pairs<'a>(logits: Matrix<'a>, labels: &'a [u32]) -> impl Iterator<Item = LabelledLogits<'a>> + Clone {
     logits.iter().zip(labels.iter().copied())
 }
 
 /// Fits on checked rows with their labels.
-pub(super) fn fit_rows<'a>(rows: impl Iterator<Item = LabelledLogits<'a>> + Clone) -> Temperature {
+fn fit_rows<'a>(rows: impl Iterator<Item = LabelledLogits<'a>> + Clone) -> Temperature {
     let best = Temperature(minimise(|beta| slope_and_curvature(rows.clone(), beta)));
     // What no rounding can break: nothing is returned that is not better than doing nothing.
     let better = nll_sum(rows.clone(), best) < nll_sum(rows, Temperature::IDENTITY);
@@ -130,7 +130,7 @@ pub(super) fn fit_rows<'a>(rows: impl Iterator<Item = LabelledLogits<'a>> + Clon
 }
 
 /// The summed NLL of checked rows.
-pub(super) fn nll_sum<'a>(rows: impl Iterator<Item = LabelledLogits<'a>>, temperature: Temperature) -> f64 {
+fn nll_sum<'a>(rows: impl Iterator<Item = LabelledLogits<'a>>, temperature: Temperature) -> f64 {
     rows.map(|(row, label)| negative_log_likelihood(row, label as usize, temperature.0)).sum()
 }
 

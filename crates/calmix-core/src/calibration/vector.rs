@@ -135,6 +135,21 @@ impl VectorScaling {
         Ok(all)
     }
 
+    /// Writes w ⊙ z + b into `out`, within the range of f32.
+    ///
+    /// # Errors
+    /// If the row has another width than the map.
+    pub(super) fn logits_into(&self, row: &[f32], out: &mut [f32]) -> Result<(), CalibrationError> {
+        let (expected, got) = (self.scale.len(), row.len());
+        if expected != got {
+            return Err(CalibrationError::Classes { expected, got });
+        }
+        for (((out, &z), w), b) in out.iter_mut().zip(row).zip(&self.scale).zip(&self.bias) {
+            *out = (w * f64::from(z) + b).clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32;
+        }
+        Ok(())
+    }
+
     /// The mean NLL of the labels under this map, in nats.
     ///
     /// # Errors

@@ -95,6 +95,6 @@ pub(super) fn is_corrupt(error: &LoadError) -> bool {
         DataProblem::Io(error) => {
             matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
         }
-        DataProblem::Changed(_) | DataProblem::Content(_) => false,
+        DataProblem::Changed(_) | DataProblem::Content(_) | DataProblem::Ambiguous { .. } => false,
     }
 }

@@ -9,7 +9,7 @@ use super::{
     Encoding, Fingerprint, Header, MAX_SAMPLE, NO_LABEL, SampleRecord, Subset, VERSION, check_part_path,
 };
 use crate::error::{DataError, DataProblem};
-use crate::prepare::Prepared;
+use crate::prepare::{DataWarning, PREPARING, Prepared};
 
 /// Writes a prepared dataset.
 ///
@@ -26,6 +26,7 @@ pub struct ManifestBuilder {
     names: BufWriter<File>,
     name_bytes: u64,
     unreadable: Vec<DataError>,
+    warnings: Vec<DataWarning>,
 }
 
 /// A part that is being unpacked into the prepared folder.
@@ -54,7 +55,7 @@ impl ManifestBuilder {
             None => Path::new("."),
         };
         let mut folder = tempfile::Builder::new();
-        folder.prefix(".preparing-");
+        folder.prefix(PREPARING);
         // `tempfile` creates private folders; a prepared dataset follows the user's umask.
         #[cfg(unix)]
         folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
@@ -83,6 +84,7 @@ impl ManifestBuilder {
             names,
             name_bytes: 0,
             unreadable: Vec::new(),
+            warnings: Vec::new(),
         })
     }
 
@@ -160,6 +162,16 @@ impl ManifestBuilder {
         self.unreadable.push(error);
     }
 
+    /// Notes files and folders that are no part of the dataset.
+    pub fn left_out(&mut self, errors: Vec<DataError>) {
+        self.unreadable.extend(errors);
+    }
+
+    /// Notes a probable mistake that only the source can see.
+    pub fn warn(&mut self, warning: DataWarning) {
+        self.warnings.push(warning);
+    }
+
     /// The first file that could not be read.
     pub fn first_unreadable(&self) -> Option<&DataError> {
         self.unreadable.first()
@@ -191,7 +203,7 @@ impl ManifestBuilder {
             let _ = std::fs::remove_dir_all(&folder);
             DataError::new(&self.target, error)
         })?;
-        Ok(Prepared { header: self.header, unreadable: self.unreadable })
+        Ok(Prepared { header: self.header, unreadable: self.unreadable, warnings: self.warnings })
     }
 
     fn write_part(&mut self, path: &str, unpacked: bool, length: u64) -> Result<u32, DataError> {

@@ -58,11 +58,11 @@ pub(super) fn find(dataset: &Dataset) -> Result<Vec<DataWarning>, DataError> {
     }
     let mut warnings = Vec::new();
     if subsets.contents > 0 {
-        let (contents, examples) = subsets.finish();
+        let (contents, examples) = subsets.finish(dataset)?;
         warnings.push(DataWarning::SameInTwoSubsets { contents, examples });
     }
     if labels.contents > 0 {
-        let (contents, examples) = labels.finish();
+        let (contents, examples) = labels.finish(dataset)?;
         warnings.push(DataWarning::SameUnderTwoLabels { contents, examples });
     }
     Ok(warnings)
@@ -80,7 +80,8 @@ impl Duplicates {
         }
     }
 
-    fn finish(self) -> (u64, Vec<(u64, u64)>) {
-        (self.contents, self.examples)
+    fn finish(self, dataset: &Dataset) -> Result<(u64, Vec<(String, String)>), DataError> {
+        let named = |(a, b)| Ok((dataset.sample_name(a)?, dataset.sample_name(b)?));
+        Ok((self.contents, self.examples.into_iter().map(named).collect::<Result<_, DataError>>()?))
     }
 }

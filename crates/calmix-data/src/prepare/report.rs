@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
+use calmix_core::counted::counted;
 use calmix_core::shown::shown;
 use serde::{Serialize, Serializer};
 
@@ -12,7 +13,10 @@ use crate::dataset::Dataset;
 use crate::error::DataError;
 
 /// How many unreadable files a report prints; it carries all of them.
-const PRINTED: usize = 10;
+const PRINTED: usize = 20;
+
+/// From so many times the images on, one class outweighs another.
+const UNEVEN: u64 = 10;
 
 /// Counts, classes, unreadable files and probable mistakes. For programs, the latter two are sentences.
 #[derive(Debug, Serialize)]
@@ -49,6 +53,8 @@ pub struct ClassCount {
     pub name: String,
     /// Labelled samples, in all subsets together.
     pub labelled: u64,
+    /// Labelled samples of each subset that has labels.
+    pub subsets: BTreeMap<String, u64>,
 }
 
 impl Report {
@@ -67,7 +73,7 @@ impl Report {
     /// # Errors
     /// If the table cannot be read.
     pub fn of_table(dataset: &Dataset) -> Result<Self, DataError> {
-        let class = |name: &String| ClassCount { name: name.clone(), labelled: 0 };
+        let class = |name: &String| ClassCount { name: name.clone(), labelled: 0, subsets: BTreeMap::new() };
         let mut classes: Vec<ClassCount> = dataset.classes().iter().map(class).collect();
         let mut warnings = alike_names(dataset.classes());
         let mut subsets = Vec::new();
@@ -83,14 +89,19 @@ impl Report {
             let counted =
                 SubsetReport { name: subset.name.clone(), labelled, unlabelled: subset.count - labelled };
             warnings.extend(few_images(&counted, &classes, &counts));
+            warnings.extend(uneven(&counted, &classes, &counts));
             warnings.extend(some_unlabelled(&counted));
-            for (class, count) in classes.iter_mut().zip(counts) {
+            for (class, count) in classes.iter_mut().zip(counts).filter(|_| labelled > 0) {
                 class.labelled += count;
+                class.subsets.insert(subset.name.clone(), count);
             }
             subsets.push(counted);
         }
         if !classes.is_empty() && classes.iter().all(|class| class.labelled == 0) {
             warnings.push(DataWarning::NoLabels);
+        }
+        if let [class] = classes.as_slice() {
+            warnings.push(DataWarning::OneClass { name: class.name.clone() });
         }
         let fingerprint = dataset.fingerprint().to_owned();
         Ok(Self { fingerprint, subsets, classes, unreadable: Vec::new(), warnings })
@@ -106,10 +117,20 @@ impl Report {
         self.subsets.iter().map(|subset| subset.unlabelled).sum()
     }
 
-    /// The least and the greatest number of labelled samples of a class.
-    pub fn labelled_per_class(&self) -> Option<(u64, u64)> {
-        let counts = || self.classes.iter().map(|class| class.labelled);
+    /// The least and the greatest number of labelled samples that a class has in a subset.
+    pub fn labelled_per_class(&self, subset: &str) -> Option<(u64, u64)> {
+        let counts = || self.classes.iter().filter_map(|class| class.subsets.get(subset).copied());
         Some((counts().min()?, counts().max()?))
+    }
+
+    fn images_per_class(&self) -> String {
+        let count = |subset: &SubsetReport| {
+            let (least, most) = self.labelled_per_class(&subset.name)?;
+            let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
+            Some(format!("{} {range}", shown(&subset.name)))
+        };
+        let counts: Vec<String> = self.subsets.iter().filter_map(count).collect();
+        if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }
     }
 }
 
@@ -122,17 +143,21 @@ impl Display for Report {
         let subsets: Vec<String> = self.subsets.iter().map(count).collect();
         writeln!(f, "data: {short}")?;
         writeln!(f, "{} samples: {}", self.samples(), subsets.join(", "))?;
-        let (least, most) = self.labelled_per_class().unwrap_or_default();
-        let each = if least == most { least.to_string() } else { format!("{least} to {most}") };
-        write!(f, "{} classes, {each} labelled images each, ", self.classes.len())?;
-        write!(f, "{} without label", self.unlabelled())?;
-        if !self.unreadable.is_empty() {
-            write!(f, "\n{} files could not be read and were left out:", self.unreadable.len())?;
+        let each = if self.classes.len() == 1 { "" } else { " each" };
+        let classes = counted(self.classes.len() as u64, "class");
+        write!(f, "{classes}, labelled images{each}: {}", self.images_per_class())?;
+        if self.unlabelled() > 0 {
+            write!(f, "; {} without label", self.unlabelled())?;
+        }
+        let left_out = self.unreadable.len();
+        if left_out > 0 {
+            let were = if left_out == 1 { "file or folder was" } else { "files or folders were" };
+            write!(f, "\n{left_out} {were} left out:")?;
             for error in self.unreadable.iter().take(PRINTED) {
                 write!(f, "\n  {error}")?;
             }
-            if self.unreadable.len() > PRINTED {
-                write!(f, "\n  …")?;
+            if left_out > PRINTED {
+                write!(f, "\n  … and {} more", left_out - PRINTED)?;
             }
         }
         self.warnings.iter().try_for_each(|warning| write!(f, "\nwarning: {warning}"))
@@ -152,6 +177,18 @@ fn few_images(subset: &SubsetReport, classes: &[ClassCount], counts: &[u64]) -> 
         subset: subset.name.clone(),
         classes: few().count() as u64,
         examples: few().map(|(class, count)| (class.name.clone(), *count)).take(EXAMPLES).collect(),
+    })
+}
+
+fn uneven(subset: &SubsetReport, classes: &[ClassCount], counts: &[u64]) -> Option<DataWarning> {
+    let some = || classes.iter().zip(counts).filter(|(_, count)| **count > 0);
+    let named = |(class, count): (&ClassCount, &u64)| (class.name.clone(), *count);
+    let (most, least) = (some().max_by_key(|(_, count)| **count)?, some().min_by_key(|(_, count)| **count)?);
+    let is_uneven = *most.1 >= least.1.saturating_mul(UNEVEN);
+    is_uneven.then(|| DataWarning::Uneven {
+        subset: subset.name.clone(),
+        most: named(most),
+        least: named(least),
     })
 }
 

@@ -1,18 +1,15 @@
-//! Image files below a root: finds them in a fixed order, checks them and adds them to a manifest.
+//! Image files below a root: checks them and adds them to a manifest.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use super::listing::walk;
 use super::{Check, Inspection};
 use crate::decode::{DecodeError, DecodeLimits, decode, kind, size};
 use crate::error::{DataError, DataProblem};
 use crate::manifest::ManifestBuilder;
 use crate::prepare::Prepared;
-use crate::safe_path;
-
-/// The deepest nesting of folders.
-const DEEPEST: usize = 32;
 
 /// The image files below a root.
 #[derive(Debug)]
@@ -23,15 +20,6 @@ pub(super) struct ImageFiles {
     limits: DecodeLimits,
     check: Check,
     added: u64,
-}
-
-/// What a folder holds.
-#[derive(Debug, Default)]
-pub(super) struct Contents {
-    /// Names of its files, in ascending order of their bytes.
-    pub(super) files: Vec<String>,
-    /// Names of its folders, likewise.
-    pub(super) folders: Vec<String>,
 }
 
 impl ImageFiles {
@@ -70,15 +58,10 @@ impl ImageFiles {
         listed: bool,
     ) -> Result<(), DataError> {
         let path = self.root.join(name);
-        let real = fs::canonicalize(&path).map_err(|error| DataError::new(&path, error))?;
-        if !real.starts_with(&self.real) {
-            let problem = DataProblem::Content("a link that leads out of the dataset's folder".into());
-            return Err(DataError::new(path, problem).hint("copy what it points to into the folder"));
-        }
-        let bytes = match read(&real, &self.limits) {
+        let bytes = match self.read(&path) {
             Ok(bytes) => bytes,
             Err(error) => {
-                builder.unreadable(DataError::new(path, error));
+                builder.unreadable(error);
                 return Ok(());
             }
         };
@@ -98,6 +81,15 @@ impl ImageFiles {
                 Ok(())
             }
         }
+    }
+
+    fn read(&self, path: &Path) -> Result<Vec<u8>, DataError> {
+        let real = fs::canonicalize(path).map_err(|error| DataError::new(path, error))?;
+        if !real.starts_with(&self.real) {
+            let problem = DataProblem::Content("a link that leads out of the dataset's folder".into());
+            return Err(DataError::new(path, problem).hint("copy what it points to into the folder"));
+        }
+        read(&real, &self.limits).map_err(|problem| DataError::new(path, problem))
     }
 
     /// Finishes the dataset; it is an error if no image could be read.
@@ -121,7 +113,7 @@ pub(super) fn check_image(bytes: &[u8], limits: &DecodeLimits, check: Check) -> 
     }
 }
 
-fn read(path: &Path, limits: &DecodeLimits) -> Result<Vec<u8>, DataProblem> {
+pub(crate) fn read(path: &Path, limits: &DecodeLimits) -> Result<Vec<u8>, DataProblem> {
     // Reading a pipe could block forever.
     if !fs::metadata(path)?.is_file() {
         return Err(DataProblem::Content("not a plain file".into()));
@@ -134,7 +126,7 @@ fn read(path: &Path, limits: &DecodeLimits) -> Result<Vec<u8>, DataProblem> {
     Ok(bytes)
 }
 
-pub(super) fn is_named_like_an_image(name: &str) -> bool {
+pub(crate) fn is_named_like_an_image(name: &str) -> bool {
     const ENDINGS: [&str; 14] = [
         "jpg", "jpeg", "jpe", "jfif", "png", "webp", "gif", "bmp", "tif", "tiff", "heic", "heif", "avif",
         "jxl",
@@ -143,66 +135,22 @@ pub(super) fn is_named_like_an_image(name: &str) -> bool {
     ending.is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
 }
 
-/// The contents of the folder `name` below `root`, without hidden files and files that operating systems create;
-/// `name` is empty for the root.
-pub(super) fn contents(root: &Path, name: &str) -> Result<Contents, DataError> {
-    let path = root.join(name);
-    let failed = |error: io::Error| DataError::new(&path, error);
-    let mut contents = Contents::default();
-    for entry in fs::read_dir(&path).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let Ok(name) = entry.file_name().into_string() else {
-            let problem = DataProblem::Content("its name is not UTF-8".into());
-            return Err(DataError::new(entry.path(), problem).hint("rename it"));
-        };
-        if is_system_file(&name) {
-            continue;
-        }
-        if let Some(why) = safe_path::why_unsafe(&name) {
-            let problem = DataProblem::Content(format!("its name {why}"));
-            return Err(DataError::new(entry.path(), problem).hint("rename it"));
-        }
-        let is_link = entry.file_type().map_err(failed)?.is_symlink();
-        let is_folder = entry.path().is_dir();
-        if is_link && is_folder {
-            let problem = DataProblem::Content("a link to a folder, which is not followed".into());
-            return Err(DataError::new(entry.path(), problem)
-                .hint("copy or mount the folder in its place, or link its files one by one"));
-        }
-        if is_folder { contents.folders.push(name) } else { contents.files.push(name) }
-    }
-    contents.files.sort_unstable();
-    contents.folders.sort_unstable();
-    Ok(contents)
+/// Whether a file of another name is an image by its first bytes.
+pub(super) fn is_image_by_content(path: &Path) -> bool {
+    let mut start = [0; 64];
+    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+    let read = is_file.then(|| File::open(path).and_then(|mut file| file.read(&mut start)));
+    read.is_some_and(|read| read.is_ok_and(|length| kind(&start[..length]).is_image()))
 }
 
-/// Visits every file below the folder `name`: first its files, then its folders, each in ascending order of
-/// their bytes, whatever order the system lists them in.
-pub(super) fn walk(
-    root: &Path,
-    name: &str,
-    visit: &mut dyn FnMut(&str) -> Result<(), DataError>,
-) -> Result<(), DataError> {
-    walk_from(root, name, 0, visit)
-}
-
-fn walk_from(
-    root: &Path,
-    name: &str,
-    depth: usize,
-    visit: &mut dyn FnMut(&str) -> Result<(), DataError>,
-) -> Result<(), DataError> {
-    if depth > DEEPEST {
-        let problem = DataProblem::Limit(format!("more than {DEEPEST} folders deep"));
-        return Err(DataError::new(root.join(name), problem));
-    }
-    let below = |child: &str| if name.is_empty() { child.to_owned() } else { format!("{name}/{child}") };
-    let contents = contents(root, name)?;
-    contents.files.iter().try_for_each(|file| visit(&below(file)))?;
-    contents.folders.iter().try_for_each(|folder| walk_from(root, &below(folder), depth + 1, visit))
-}
-
-fn is_system_file(name: &str) -> bool {
-    name.starts_with('.')
-        || ["Thumbs.db", "desktop.ini", "__MACOSX"].iter().any(|known| name.eq_ignore_ascii_case(known))
+/// Whether a file below the folder `name` is named like an image.
+pub(super) fn holds_image(root: &Path, name: &str) -> bool {
+    let mut found = false;
+    let mut look = |file: &str| {
+        found = found || is_named_like_an_image(file);
+        // The first one is enough: an error ends the walk.
+        if found { Err(DataError::new(root, DataProblem::Content(String::new()))) } else { Ok(()) }
+    };
+    let _ = walk(root, name, &mut Vec::new(), &mut look);
+    found
 }

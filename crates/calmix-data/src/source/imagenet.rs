@@ -14,7 +14,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::image_files::{ImageFiles, contents, walk};
+use super::image_files::ImageFiles;
+use super::listing::{contents, walk};
 use super::{Inspection, lines};
 use crate::error::{DataError, DataProblem};
 use crate::manifest::{Encoding, ManifestBuilder};
@@ -47,7 +48,7 @@ pub fn prepare(root: &Path, target: &Path, options: &ImagenetOptions) -> Result<
     let folders = class_folders(root, &train)?;
     let classes = find_classes(root, &train, &folders)?;
     let mut images = 0;
-    walk(root, &train, &mut |_| {
+    walk(root, &train, &mut Vec::new(), &mut |_| {
         images += 1;
         Ok(())
     })?;
@@ -82,7 +83,10 @@ fn add_folders(
             let problem = DataProblem::Content("a folder of a class that is not listed".into());
             DataError::new(root.join(&name), problem).hint("remove it, or add it to LOC_synset_mapping.txt")
         })?;
-        walk(root, &name, &mut |file| image_files.found(builder, file, Some(label as u32)))?;
+        let mut left_out = Vec::new();
+        let mut add = |file: &str| image_files.found(builder, file, Some(label as u32));
+        walk(root, &name, &mut left_out, &mut add)?;
+        builder.left_out(left_out);
     }
     Ok(())
 }

@@ -7,9 +7,10 @@
 //! c.jpg,
 //! ```
 //!
-//! The first line names the columns: `file` or `file_name`, and `label` or `labels`. Names are relative to the
-//! list, with `/`. A row without a label is an image without one. Byte order marks and the line ends of any
-//! system are fine. The list stands in the root, or one in each of `train`, `val` and `test` below it.
+//! The first line names the columns: `file`, `path`, `image` and the like, and `label`, `class`, `category` and the
+//! like, in any case ([`LabelColumns`] names others). Other columns are ignored. Names are relative to the list, with
+//! `/`. A row without a label is an image without one. Byte order marks and the line ends of any system are fine. The
+//! list stands in the root, or one in each of `train`, `val` and `test` below it.
 //!
 //! Labelled rows become the subset `train` (or that of their folder), in the order of the list; rows without a
 //! label become `unlabelled`. Classes are all labels in ascending order of their bytes, so the same images in a
@@ -18,6 +19,8 @@
 //! A list that contradicts itself or the files is an error with the line it stands in. An image that cannot be
 //! decoded is skipped and reported.
 
+mod columns;
+mod line_count;
 mod table;
 
 use std::collections::BTreeSet;
@@ -26,11 +29,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Inspection;
-use super::folder::{SPLITS, UNLABELLED, split};
-use super::image_files::{ImageFiles, contents, is_named_like_an_image, walk};
+use super::image_files::{ImageFiles, is_named_like_an_image};
+use super::layout::{SPLITS, UNLABELLED, split};
+use super::listing::{contents, walk};
 use crate::error::{DataError, DataProblem};
 use crate::manifest::{Encoding, ManifestBuilder};
 use crate::prepare::Prepared;
+pub use columns::LabelColumns;
 use table::{LabelRow, LabelTable};
 
 /// What becomes of images that no row names.
@@ -45,15 +50,33 @@ pub enum Unlisted {
 }
 
 /// How a list is read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelsCsvOptions {
     /// How images are checked.
     pub inspection: Inspection,
     /// What becomes of images that no row names.
     pub unlisted: Unlisted,
+    /// Which columns are read.
+    pub columns: LabelColumns,
 }
 
 const LISTS: [&str; 2] = ["labels.csv", "metadata.csv"];
+
+/// Whether a file of this name is a list of labels.
+pub(super) fn is_list(name: &str) -> bool {
+    LISTS.iter().any(|list| list.eq_ignore_ascii_case(name))
+}
+
+/// Whether `root`, or a split in it, has a list.
+pub fn has_list(root: &Path) -> bool {
+    find_lists(root).is_ok()
+}
+
+/// Whether `root`, or a split in it, has a list whose columns name images and their labels.
+pub fn has_labels(root: &Path) -> bool {
+    let lists = find_lists(root).unwrap_or_default();
+    lists.iter().any(|(_, folder, list)| table::has_labels(root, &root.join(folder).join(list)))
+}
 
 /// Prepares the folder `root` with its list and writes the dataset to `target`.
 ///
@@ -64,7 +87,7 @@ pub fn prepare(root: &Path, target: &Path, options: &LabelsCsvOptions) -> Result
     let lists = find_lists(root)?;
     let mut tables = Vec::with_capacity(lists.len());
     for (subset, folder, list) in lists {
-        tables.push((subset, LabelTable::read(root, &folder, list)?));
+        tables.push((subset, LabelTable::read(root, &folder, &list, &options.columns)?));
     }
     let labels = tables.iter().flat_map(|(_, table)| &table.rows).filter_map(|row| row.label.as_deref());
     let classes: Vec<String> = labels.collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect();
@@ -99,15 +122,16 @@ fn add_unlabelled(
     builder: &mut ManifestBuilder,
 ) -> Result<(), DataError> {
     let has_rows = tables.iter().flat_map(|(_, table)| &table.rows).any(|row| row.label.is_none());
-    let mut unlisted = Vec::new();
+    let (mut unlisted, mut left_out) = (Vec::new(), Vec::new());
     let listed: BTreeSet<&str> =
         tables.iter().flat_map(|(_, table)| &table.rows).map(|row| row.file.as_str()).collect();
-    walk(root, "", &mut |file| {
+    walk(root, "", &mut left_out, &mut |file| {
         if is_named_like_an_image(file) && !listed.contains(file) {
             unlisted.push(file.to_owned());
         }
         Ok(())
     })?;
+    builder.left_out(left_out);
     let take = options.unlisted == Unlisted::Unlabelled && !unlisted.is_empty();
     if has_rows || take {
         builder.subset(UNLABELLED);
@@ -125,14 +149,15 @@ fn add_unlabelled(
         let problem =
             DataProblem::Content(format!("images without a row were left out ({count}): {names}{more}"));
         builder.unreadable(
-            DataError::new(root, problem).hint("add rows with an empty label, or ask for them as unlabelled"),
+            DataError::new(root, problem)
+                .hint("add rows with an empty label, or learn from them with dataset.unlabelled=true"),
         );
     }
     Ok(())
 }
 
 /// The lists below `root`: subset, folder, name.
-fn find_lists(root: &Path) -> Result<Vec<(&'static str, String, &'static str)>, DataError> {
+fn find_lists(root: &Path) -> Result<Vec<(&'static str, String, String)>, DataError> {
     if let Some(list) = list_in(root, "")? {
         return Ok(vec![("train", String::new(), list)]);
     }
@@ -152,12 +177,11 @@ fn find_lists(root: &Path) -> Result<Vec<(&'static str, String, &'static str)>, 
     Ok(lists)
 }
 
-fn list_in(root: &Path, folder: &str) -> Result<Option<&'static str>, DataError> {
-    let contents = contents(root, folder)?;
-    let mut found = LISTS.into_iter().filter(|list| contents.files.iter().any(|file| file == list));
-    let list = found.next();
-    if found.next().is_some() {
-        let problem = DataProblem::Content("both labels.csv and metadata.csv in it".into());
+fn list_in(root: &Path, folder: &str) -> Result<Option<String>, DataError> {
+    let mut lists = contents(root, folder)?.files.into_iter().filter(|file| is_list(file));
+    let list = lists.next();
+    if let (Some(first), Some(second)) = (&list, lists.next()) {
+        let problem = DataProblem::Content(format!("both {first} and {second} in it"));
         return Err(DataError::new(root.join(folder), problem).hint("keep one of them"));
     }
     Ok(list)

@@ -19,8 +19,9 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use super::folder::{SPLITS, UNLABELLED, split};
-use super::image_files::{check_image, walk};
+use super::image_files::check_image;
+use super::layout::{SPLITS, UNLABELLED, split};
+use super::listing::walk;
 use super::{Check, Inspection};
 use crate::error::{DataError, DataProblem};
 use crate::manifest::{Encoding, ManifestBuilder};
@@ -59,12 +60,14 @@ struct TarShard {
 /// If a shard is no sound archive, members of a sample are missing, doubled or contradict each other, none of the
 /// images can be read, or `target` cannot be written.
 pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Result<Prepared, DataError> {
-    let shards = find_shards(root)?;
+    let mut left_out = Vec::new();
+    let shards = find_shards(root, &mut left_out)?;
     let classes = match &options.classes {
         Some(classes) => classes.clone(),
         None => count_classes(&shards)?,
     };
     let mut builder = ManifestBuilder::new(target, classes.clone(), Encoding::File)?;
+    builder.left_out(left_out);
     let check = options.inspection.check.unwrap_or(Check::Header);
     let limits = &options.inspection.limits;
     let (mut subset, mut added) = ("", 0_u64);
@@ -86,7 +89,7 @@ pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Resul
             if label.is_none() && !options.unlabelled && subset != UNLABELLED {
                 let problem = DataProblem::Content("an image without a class".into());
                 return Err(at(DataError::new(&shard.path, problem))
-                    .hint("add a .cls member, or ask for such images as unlabelled"));
+                    .hint("add a .cls member, or learn from such images with dataset.unlabelled=true"));
             }
             if image.length > limits.bytes {
                 let problem = DataProblem::Limit(format!("an image of {} bytes", image.length));
@@ -172,9 +175,9 @@ fn count_classes(shards: &[TarShard]) -> Result<Vec<String>, DataError> {
     Ok((0..classes).map(|class| class.to_string()).collect())
 }
 
-fn find_shards(root: &Path) -> Result<Vec<TarShard>, DataError> {
+fn find_shards(root: &Path, left_out: &mut Vec<DataError>) -> Result<Vec<TarShard>, DataError> {
     let mut shards = Vec::new();
-    walk(root, "", &mut |name| {
+    walk(root, "", left_out, &mut |name| {
         let path = root.join(name);
         let lower = name.to_ascii_lowercase();
         if [".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"].iter().any(|end| lower.ends_with(end)) {

@@ -2,7 +2,7 @@
 
 use calmix_core::rng::{Domain, Seed};
 
-use super::Rule;
+use super::{HoldOut, Rule};
 
 /// What the time of a stream of [`Domain::Split`] means. Published splits rely on these numbers.
 #[derive(Debug, Clone, Copy)]
@@ -40,10 +40,12 @@ pub(super) fn wanted(rule: Rule, seed: Seed, classes: &[String], available: &[u6
     }
 }
 
-/// How many of its labels each class gives to validation. No class gives its last one.
-pub(super) fn held_out(share: f64, seed: Seed, classes: &[String], labels: &[u64]) -> Vec<u64> {
-    let most: Vec<u64> = labels.iter().map(|labels| labels.saturating_sub(1)).collect();
-    shares(share, seed, Purpose::Validation, classes, labels, &most)
+/// How many of its labels each class gives to validation.
+pub(super) fn held_out(how: HoldOut, seed: Seed, classes: &[String], labels: &[u64]) -> Vec<u64> {
+    let (share, keeps) = how.share_of(labels.iter().sum());
+    let most: Vec<u64> = labels.iter().map(|labels| labels.saturating_sub(keeps)).collect();
+    let given = shares(share, seed, Purpose::Validation, classes, labels, &most);
+    if how.refuses(given.iter().sum()) { vec![0; labels.len()] } else { given }
 }
 
 /// `share` of each count, rounded down, and what is then missing from `share` of all, rounded, one each from
@@ -133,10 +135,25 @@ mod tests {
     fn no_class_gives_its_last_label_to_validation() {
         for seed in (0..20).map(Seed) {
             // Half of seven is rounded to four; single ones stay, and the fourth class was not rounded.
-            assert_eq!(held_out(0.5, seed, &names(4), &[1, 1, 1, 4]), [0, 0, 0, 2]);
+            assert_eq!(held_out(HoldOut::Share(0.5), seed, &names(4), &[1, 1, 1, 4]), [0, 0, 0, 2]);
             // A third of four is one, and only the second class can give it.
-            assert_eq!(held_out(0.34, seed, &names(3), &[1, 2, 1]), [0, 1, 0]);
+            assert_eq!(held_out(HoldOut::Share(0.34), seed, &names(3), &[1, 2, 1]), [0, 1, 0]);
         }
-        assert_eq!(held_out(0.0, Seed(3), &names(2), &[4, 4]), [0, 0]);
+        assert_eq!(held_out(HoldOut::NONE, Seed(3), &names(2), &[4, 4]), [0, 0]);
+    }
+
+    #[test]
+    fn a_fifth_is_held_out_where_it_is_enough_and_every_class_keeps_two() {
+        let held = |labels: &[u64]| held_out(HoldOut::FIFTH, Seed(1), &names(labels.len()), labels);
+        assert_eq!(held(&[25; 10]), [5; 10]);
+        assert_eq!(held(&[1_000; 10]), [50; 10], "at most 500");
+        assert_eq!(held(&[22, 22]), [0, 0], "nine of 44 are too few");
+        assert_eq!(held(&[25, 25]), [5, 5]);
+        assert_eq!(held(&[4; 10]), [0; 10], "eight of forty are too few");
+        assert_eq!(held(&[2; 100]), [0; 100], "every class keeps two");
+        // The classes with two labels and with one give none.
+        let mixed = held(&[74, 3, 2, 1]);
+        assert_eq!((mixed[2], mixed[3], mixed.iter().sum::<u64>()), (0, 0, mixed[0] + mixed[1]));
+        assert!(mixed[0] >= 14 && mixed[1] <= 1, "{mixed:?}");
     }
 }

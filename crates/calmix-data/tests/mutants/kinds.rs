@@ -120,7 +120,13 @@ fn photos(
     let cases = golden.pictures.iter().filter(|case| case.name.starts_with(name));
     let seeds = cases.map(|case| golden.bytes(case.file).to_vec()).collect();
     let others = vec![("cat/sound.png".to_owned(), golden.picture("png-rgb-one").to_vec())];
-    let prepare: Prepare = |root, target| folder::prepare(root, target, &INSPECTION);
+    let prepare: Prepare = |root, target| {
+        folder::prepare(
+            root,
+            target,
+            &folder::FolderOptions { inspection: INSPECTION, ..folder::FolderOptions::default() },
+        )
+    };
     Kind { name, file, others, seeds, marks, finish, prepare }
 }
 

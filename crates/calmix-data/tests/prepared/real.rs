@@ -27,8 +27,13 @@ fn prepared(name: &str, source: &SourceSpec) -> Option<(TempDir, Report, Dataset
 fn cifar10_is_sixty_thousand_and_its_usual_split_is_balanced() {
     let Some((_folder, report, dataset)) = prepared("cifar10", &SourceSpec::Cifar10) else { return };
     let text = report.to_string();
-    assert!(text.contains("60000 samples: train 50000, test 10000\n10 classes, 6000 labelled"), "{text}");
-    assert_eq!(report.labelled_per_class(), Some((6000, 6000)));
+    assert!(
+        text.contains(
+            "60000 samples: train 50000, test 10000\n10 classes, labelled images each: train 5000, test 1000"
+        ),
+        "{text}"
+    );
+    assert_eq!(report.labelled_per_class("train"), Some((5000, 5000)));
     dataset.verify().unwrap();
     let plan = SplitPlan {
         rule: Rule::Total { labels: 40 },

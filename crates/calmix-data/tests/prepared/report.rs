@@ -32,13 +32,16 @@ fn a_sound_dataset_has_counts_and_no_warnings() {
         ],
     );
     let report = report(&tiny);
-    assert_eq!((report.samples(), report.unlabelled(), report.labelled_per_class()), (9, 2, Some((3, 4))));
+    assert_eq!(
+        (report.samples(), report.unlabelled(), report.labelled_per_class("train")),
+        (9, 2, Some((3, 4)))
+    );
     assert_eq!(report.warnings, []);
     let short = &tiny.open().fingerprint()[..12].to_owned();
     assert_eq!(
         report.to_string(),
         format!(
-            "data: {short}\n9 samples: train 7, unlabelled 2\n2 classes, 3 to 4 labelled images each, 2 without label"
+            "data: {short}\n9 samples: train 7, unlabelled 2\n2 classes, labelled images each: train 3 to 4; 2 without label"
         )
     );
 }
@@ -60,12 +63,21 @@ fn mistakes_are_seen() {
             few("train", &[("cat ", 1), ("dog", 1)]),
             DataWarning::SomeUnlabelled { subset: "train".into(), without: 2, with: 5 },
             few("test", &[("cat ", 0), ("dog", 0)]),
-            DataWarning::SameInTwoSubsets { contents: 2, examples: vec![(1, 7), (2, 8)] },
-            DataWarning::SameUnderTwoLabels { contents: 1, examples: vec![(3, 4)] },
+            DataWarning::SameInTwoSubsets {
+                contents: 2,
+                examples: vec![("train[1]".into(), "test[0]".into()), ("train[2]".into(), "test[1]".into())],
+            },
+            DataWarning::SameUnderTwoLabels {
+                contents: 1,
+                examples: vec![("train[3]".into(), "train[4]".into())],
+            },
         ]
     );
     let unlabelled = Tiny::new(&["a"], &[("train", &[(1, None), (1, None)])]);
-    assert_eq!(report(&unlabelled).warnings, [DataWarning::NoLabels]);
+    assert_eq!(
+        report(&unlabelled).warnings,
+        [DataWarning::NoLabels, DataWarning::OneClass { name: "a".into() }]
+    );
 }
 
 #[test]
@@ -85,7 +97,10 @@ fn the_same_checksum_is_not_the_same_content() {
     builder.finish().unwrap();
     let dataset = Dataset::open(&root.path().join("prepared"), root.path()).unwrap();
     assert_eq!(dataset.record(0).unwrap().checksum, dataset.record(1).unwrap().checksum);
-    assert_eq!(Report::new(&dataset, Vec::new()).unwrap().warnings, [DataWarning::NoLabels]);
+    assert_eq!(
+        Report::new(&dataset, Vec::new()).unwrap().warnings,
+        [DataWarning::NoLabels, DataWarning::OneClass { name: "x".into() }]
+    );
 }
 
 /// Two different messages of five bytes with one CRC-32C: the generator, bits reflected, as a message.
@@ -107,13 +122,14 @@ fn collision() -> ([u8; 5], [u8; 5]) {
 fn unreadable_files_are_listed_and_not_all_printed() {
     let tiny = Tiny::with_counts(&["a"], &[3]);
     let broken = |n| DataError::new(format!("{n}.jpg"), DataProblem::Format("no JPEG".into()));
-    let report = Report::new(&tiny.open(), (0..12).map(broken).collect()).unwrap();
+    let report = Report::new(&tiny.open(), (0..22).map(broken).collect()).unwrap();
     let text = report.to_string();
     assert!(
-        text.contains("12 files could not be read") && text.contains("\n  9.jpg: no JPEG\n  …"),
+        text.contains("22 files or folders were left out:")
+            && text.contains("\n  19.jpg: no JPEG\n  … and 2 more"),
         "{text}"
     );
-    assert!(!text.contains("10.jpg") && report.unreadable.len() == 12);
+    assert!(!text.contains("20.jpg") && report.unreadable.len() == 22);
 }
 
 #[test]
@@ -124,8 +140,8 @@ fn sources_are_named_in_kebab_case_and_strictly() {
         r#"{"idx":{"classes":"fashion"}}"#,
         r#"{"svhn":{"extra":true}}"#,
         r#""stl10""#,
-        r#""folder""#,
-        r#"{"labels-csv":{"unlisted":"leave-out"}}"#,
+        r#"{"folder":{"layout":"nested"}}"#,
+        r#"{"labels-csv":{"unlisted":"leave-out","columns":{"path":null,"label":"species"}}}"#,
         r#"{"webdataset":{"unlabelled":true}}"#,
         r#""imagenet""#,
         r#""webvision""#,

@@ -5,7 +5,7 @@ use std::fs;
 
 use calmix_core::rng::Seed;
 use calmix_data::dataset::Dataset;
-use calmix_data::split::{LabelSplit, Rule, Short, SplitPlan};
+use calmix_data::split::{HoldOut, LabelSplit, Rule, Short, SplitPlan};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -27,7 +27,9 @@ fn names_of(dataset: &Dataset, ids: &[u64]) -> Vec<String> {
 fn a_seed_gives_the_same_split_for_ever() {
     let tiny = Tiny::with_counts(&["a", "b", "c"], &[20, 20, 20]);
     let dataset = tiny.open();
-    let split = LabelSplit::draw(&dataset, SplitPlan { validation: 0.25, ..plan(7, per_class(4)) }).unwrap();
+    let split =
+        LabelSplit::draw(&dataset, SplitPlan { validation: HoldOut::Share(0.25), ..plan(7, per_class(4)) })
+            .unwrap();
     assert_eq!((split.labelled(), split.validation()), (PINNED.0.as_slice(), PINNED.1.as_slice()));
     let other = LabelSplit::draw(&dataset, plan(8, per_class(4))).unwrap();
     assert_ne!(other.labelled(), split.labelled());
@@ -67,8 +69,11 @@ fn small_classes_give_all_they_have_and_are_reported() {
     assert_eq!(all.labelled().len(), 33);
     assert!(all.unlabelled(&dataset).unwrap().is_empty());
     let single = Tiny::with_counts(&["only"], &[1]);
-    let split =
-        LabelSplit::draw(&single.open(), SplitPlan { validation: 0.9, ..plan(0, per_class(1)) }).unwrap();
+    let split = LabelSplit::draw(
+        &single.open(),
+        SplitPlan { validation: HoldOut::Share(0.9), ..plan(0, per_class(1)) },
+    )
+    .unwrap();
     assert_eq!((split.labelled(), split.validation()), ([0].as_slice(), [].as_slice()));
 }
 
@@ -77,7 +82,7 @@ fn labelled_samples_are_in_the_unlabelled_set_only_when_asked_and_held_out_ones_
     let tiny = Tiny::with_counts(&["a", "b"], &[10, 10]);
     let dataset = tiny.open();
     for include_labelled in [false, true] {
-        let plan = SplitPlan { include_labelled, validation: 0.5, ..plan(5, per_class(4)) };
+        let plan = SplitPlan { include_labelled, validation: HoldOut::Share(0.5), ..plan(5, per_class(4)) };
         let split = LabelSplit::draw(&dataset, plan).unwrap();
         let set = split.unlabelled(&dataset).unwrap();
         let counts = split.counts(&dataset).unwrap();
@@ -127,6 +132,7 @@ fn a_given_list_is_kept_to_the_letter_or_refused() {
     );
     let dataset = tiny.open();
     let given = |ids: &[u64], validation| {
+        let validation = HoldOut::Share(validation);
         LabelSplit::given(&dataset, SplitPlan { validation, ..plan(1, per_class(9)) }, ids.to_vec())
     };
     let split = given(&[3, 0, 1], 0.0).unwrap();
@@ -148,7 +154,7 @@ fn plans_without_sense_are_refused() {
     for rule in shares.into_iter().chain([per_class(0), Rule::Total { labels: 0 }]) {
         assert!(LabelSplit::draw(&dataset, plan(0, rule)).is_err(), "{rule:?}");
     }
-    for validation in [1.0, -0.1, f64::NAN] {
+    for validation in [1.0, -0.1, f64::NAN].map(HoldOut::Share) {
         assert!(LabelSplit::draw(&dataset, SplitPlan { validation, ..plan(0, per_class(1)) }).is_err());
     }
 }
@@ -160,7 +166,9 @@ fn a_split_file_is_read_strictly() {
         &[("train", &[(0, Some(0)), (1, Some(1)), (2, None), (3, Some(0))]), ("test", &[(4, Some(0))])],
     );
     let dataset = tiny.open();
-    let split = LabelSplit::draw(&dataset, SplitPlan { validation: 0.4, ..plan(1, per_class(2)) }).unwrap();
+    let split =
+        LabelSplit::draw(&dataset, SplitPlan { validation: HoldOut::Share(0.4), ..plan(1, per_class(2)) })
+            .unwrap();
     assert_eq!((split.labelled().len(), split.validation().len()), (2, 1));
     let path = tiny.root.path().join("split.json");
     split.write(&path).unwrap();
@@ -231,7 +239,7 @@ proptest! {
         let names = ["a", "b", "c", "d", "e"];
         let tiny = Tiny::with_counts(&names[..counts.len()], &counts);
         let dataset = tiny.open();
-        let plan = SplitPlan { validation, include_labelled, ..plan(seed, rule) };
+        let plan = SplitPlan { validation: HoldOut::Share(validation), include_labelled, ..plan(seed, rule) };
         let Ok(split) = LabelSplit::draw(&dataset, plan.clone()) else {
             // Nothing to draw from, or a share that rounds to nothing.
             let total: usize = counts.iter().sum();
@@ -282,7 +290,7 @@ proptest! {
 fn a_large_split_is_stored_as_its_plan_and_a_hash() {
     let tiny = Tiny::with_counts(&["a", "b"], &[80_000, 70_000]);
     let dataset = tiny.open();
-    let plan = SplitPlan { validation: 0.1, ..plan(3, Rule::Fraction { share: 1.0 }) };
+    let plan = SplitPlan { validation: HoldOut::Share(0.1), ..plan(3, Rule::Fraction { share: 1.0 }) };
     let split = LabelSplit::draw(&dataset, plan.clone()).unwrap();
     let bytes = split.to_bytes().unwrap();
     assert!(bytes.len() < 1_000, "{} bytes", bytes.len());

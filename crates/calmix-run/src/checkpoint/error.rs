@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use calmix_core::counted::counted;
 use calmix_core::shown::shown;
 
 use crate::error::FileError;
@@ -15,8 +16,8 @@ pub enum CheckpointError {
     File(#[from] FileError),
     /// There are checkpoints, and none of them can be used.
     #[error(
-        "{}: none of its {} checkpoints can be used ({}); nothing was changed: put back a copy of one of them, or \
-         begin again in a new run folder", shown(.folder.display()), .skipped.len(), listed(.skipped)
+        "{}: none of its {} can be used ({}); nothing was changed: put back a copy of one of them, or \
+         begin again in a new run folder", shown(.folder.display()), counted(.skipped.len() as u64, "checkpoint"), listed(.skipped)
     )]
     NoneUsable {
         /// The folder of checkpoints.

@@ -59,9 +59,14 @@ impl Figures {
 
     /// The figures of rows that all count once.
     pub(super) fn of_rows(rows: &PreparedRows) -> Self {
+        Self { smooth_ece: rows.smooth_ece(), ..Self::without_smooth(rows) }
+    }
+
+    /// The same without the smooth error, which costs more than all others together.
+    pub(super) fn without_smooth(rows: &PreparedRows) -> Self {
         let [before @ .., nll, brier, aurc] = rows.figures(&Counts::once(rows.len()));
         let [error, top_5_error, mean, gap, ece_10, ece_15, adaptive, class_wise] = before;
-        let smooth = rows.smooth_ece();
+        let smooth = 0.0;
         Self::from_values([
             error,
             top_5_error,

@@ -1,4 +1,4 @@
-//! How sure figures are: percentile intervals by bootstrap.
+//! How sure figures are: exact limits of shares, percentile intervals by bootstrap of the others.
 
 use calmix_core::calibration::temperature::Temperature;
 use calmix_core::calibration::{CalibrationError, Counts};
@@ -8,6 +8,7 @@ use calmix_core::stats::{percentile_interval, resample};
 use serde::{Deserialize, Serialize};
 
 use super::rows::{COUNT, PreparedRows};
+use super::{ExactLimits, Figures};
 
 /// How often to resample, and for which level.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,8 +36,11 @@ pub struct Limits {
     pub high: f64,
 }
 
-/// An interval for each of [`Figures`](super::Figures), except the smooth error, whose replicates would take
+/// An interval for each of [`Figures`], except the smooth error, whose replicates would take
 /// longer than all others together.
+///
+/// Those of both errors and of the confidence gap are exact ([`ExactLimits`]): a bootstrap of four right answers would
+/// claim that none can be wrong. The others are percentiles of the bootstrap.
 ///
 /// Binned errors are biased upwards on few samples, and more so in a replicate: their intervals sit high.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -46,13 +50,13 @@ pub struct Intervals {
     pub level: f64,
     /// How many replicates they rest on.
     pub replicates: u64,
-    /// Of the error.
+    /// Of the error, by Clopper and Pearson.
     pub error: Limits,
-    /// Of the top-5 error.
+    /// Of the top-5 error, by Clopper and Pearson.
     pub top_5_error: Limits,
     /// Of the mean confidence.
     pub mean_confidence: Limits,
-    /// Of mean confidence − accuracy.
+    /// Of mean confidence − accuracy, by the limits of the accuracy.
     pub confidence_gap: Limits,
     /// Of the ECE with 10 bins.
     pub ece_10: Limits,
@@ -119,7 +123,9 @@ impl Intervals {
             let Ok((low, high)) = percentile_interval(of_figure, how.level) else { return Ok(None) };
             *limits = Limits { low, high };
         }
-        let [error, top_5_error, mean_confidence, confidence_gap, ece_10, ece_15, rest @ ..] = limits;
+        let [_, _, mean_confidence, _, ece_10, ece_15, rest @ ..] = limits;
+        let exact = ExactLimits::of(&Figures::without_smooth(rows), rows.len() as u64, how.level);
+        let Some(ExactLimits { error, top_5_error, confidence_gap }) = exact else { return Ok(None) };
         let [adaptive_ece, class_wise_ece, nll, brier, aurc] = rest;
         Ok(Some(Self {
             level: how.level,

@@ -68,8 +68,16 @@ impl Predictions {
     /// # Errors
     /// If there is not one row of as many logits as classes for every label.
     pub fn matrix(&self) -> Result<Matrix<'_>, CalibrationError> {
+        self.shaped(&self.logits)
+    }
+
+    /// Other logits of the same samples as a matrix.
+    ///
+    /// # Errors
+    /// As [`matrix`](Self::matrix).
+    pub(crate) fn shaped<'a>(&self, logits: &'a [f32]) -> Result<Matrix<'a>, CalibrationError> {
         let (rows, width) = (self.labels.len(), self.classes.len());
-        Matrix::new(&self.logits, rows, width).map_err(|shape| CalibrationError::Length {
+        Matrix::new(logits, rows, width).map_err(|shape| CalibrationError::Length {
             what: "logits",
             expected: rows.saturating_mul(width),
             got: shape.got,

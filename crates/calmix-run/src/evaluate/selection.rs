@@ -40,6 +40,9 @@ pub struct Selected {
     pub evaluations: u64,
     /// Whether the test split both chose the model and measured it.
     pub chosen_on_test: bool,
+    /// On how many samples.
+    #[serde(default)]
+    pub samples: u64,
     /// The figures.
     pub figures: Figures,
 }
@@ -75,6 +78,7 @@ pub fn select(rule: Selection, window: usize, history: &[Evaluation]) -> Option<
         at_step: Some(seen.step),
         evaluations: evaluations as u64,
         chosen_on_test: rule == Selection::BestTest,
+        samples: seen.samples,
         figures: seen.figures,
     };
     match rule {
@@ -88,6 +92,7 @@ pub fn select(rule: Selection, window: usize, history: &[Evaluation]) -> Option<
                 at_step: None,
                 evaluations: recent.len() as u64,
                 chosen_on_test: false,
+                samples: recent.last().map_or(0, |seen| seen.samples),
                 figures: Figures::from_values(std::array::from_fn(median)),
             })
             .filter(|_| !recent.is_empty())
@@ -120,7 +125,7 @@ mod tests {
 
     fn seen(step: u64, split: EvalSet, model: EvalModel, error: f64) -> Evaluation {
         let figures = Figures::from_values(std::array::from_fn(|i| if i == 0 { error } else { 0.5 }));
-        let (intervals, scaled, class_accuracy, bins) = (None, None, Vec::new(), Vec::new());
+        let (intervals, calibrated, class_accuracy, bins) = (None, None, Vec::new(), Vec::new());
         let (samples, skipped, edges) = (9, 0, EDGES);
         Evaluation {
             step,
@@ -133,7 +138,7 @@ mod tests {
             class_accuracy,
             bins,
             intervals,
-            scaled,
+            calibrated,
         }
     }
 

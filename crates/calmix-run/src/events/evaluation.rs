@@ -1,10 +1,12 @@
 //! How good the network was on one split at one step.
 
+use calmix_core::calibration::confidence_map::MapKind;
 use calmix_core::calibration::temperature::Temperature;
 use calmix_core::calibration::{Edges, ReliabilityBin};
 use serde::{Deserialize, Serialize};
 
-use crate::evaluate::{Figures, FittedOn, Intervals};
+use crate::calibration_map::FittedOn;
+use crate::evaluate::{Figures, Intervals};
 
 /// A part of the data whose labels are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -56,23 +58,41 @@ pub struct Evaluation {
     /// How sure that is; only at the end of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intervals: Option<Intervals>,
-    /// The same after temperature scaling, where a temperature could be fitted.
+    /// The same with a fitted map, where one could be fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scaled: Option<Scaled>,
+    pub calibrated: Option<Calibrated>,
 }
 
-/// Figures at a fitted temperature.
+/// Which labels judge a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JudgedBy {
+    /// Labels that did not fit it.
+    OtherLabels,
+    /// The labels that fitted it, each by a map of the same kind that was fitted without it.
+    CrossFit,
+}
+
+/// Figures with a fitted map.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scaled {
-    /// The temperature.
-    pub temperature: Temperature,
-    /// On what it was fitted. Figures of that same split flatter it.
+pub struct Calibrated {
+    /// The kind of map.
+    pub kind: MapKind,
+    /// The temperature, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<Temperature>,
+    /// On what it was fitted.
     pub fitted_on: FittedOn,
     /// On how many samples it was fitted.
     pub fitted_samples: u64,
-    /// What the scaled confidence is worth.
+    /// Which labels judge it here.
+    pub judged_by: JudgedBy,
+    /// What the calibrated confidence is worth.
     pub figures: Figures,
+    /// The share of each class's samples that is right, where the map may change which class wins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class_accuracy: Vec<Option<f64>>,
     /// Its 15 bins of equal width.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bins: Vec<ReliabilityBin>,
@@ -86,8 +106,8 @@ impl Evaluation {
     #[must_use]
     pub fn without_lists(mut self) -> Self {
         (self.class_accuracy, self.bins) = (Vec::new(), Vec::new());
-        if let Some(scaled) = &mut self.scaled {
-            scaled.bins = Vec::new();
+        if let Some(calibrated) = &mut self.calibrated {
+            (calibrated.class_accuracy, calibrated.bins) = (Vec::new(), Vec::new());
         }
         self
     }

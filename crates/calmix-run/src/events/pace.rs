@@ -18,7 +18,8 @@ pub struct Pace {
     pub waiting: f64,
     /// Seconds since this process began to train.
     pub elapsed_seconds: f64,
-    /// Seconds to the last step at the mean pace of this process; none before it has made a step.
+    /// Seconds to the last step at the mean pace of this process, without its first step, in which libtorch warms up,
+    /// once there are others; none before it has made a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_seconds: Option<f64>,
     /// What the other processes of the run cost, where there are any.
@@ -60,12 +61,20 @@ pub struct Pacer {
     first_step: u64,
     last_step: u64,
     before: Reading,
+    /// How long the first step took.
+    warm_up: Option<Duration>,
 }
 
 impl Pacer {
     /// For a process that has made `first_step` updates when it begins and ends after `last_step`.
     pub fn new(first_step: u64, last_step: u64) -> Self {
-        Self { first_step, last_step, before: Reading { step: first_step, ..Reading::default() } }
+        let before = Reading { step: first_step, ..Reading::default() };
+        Self { first_step, last_step, before, warm_up: None }
+    }
+
+    /// Takes the time after a step; the first one is remembered.
+    pub fn step(&mut self, elapsed: Duration) {
+        self.warm_up.get_or_insert(elapsed);
     }
 
     /// The pace since the reading before. Zero where no time has passed.
@@ -84,14 +93,18 @@ impl Pacer {
             }
         });
         self.before = now;
-        let made = now.step.saturating_sub(self.first_step) as f64;
+        let made = now.step.saturating_sub(self.first_step);
+        let (made, elapsed) = match self.warm_up {
+            Some(warm_up) if made > 1 => (made - 1, now.elapsed.saturating_sub(warm_up)),
+            _ => (made, now.elapsed),
+        };
         let left = self.last_step.saturating_sub(now.step) as f64;
         Pace {
             step: now.step,
             images_per_second: per_second(images),
             waiting: per_second(waited).min(1.0),
             elapsed_seconds: now.elapsed.as_secs_f64(),
-            left_seconds: (made > 0.0).then(|| left * now.elapsed.as_secs_f64() / made),
+            left_seconds: (made > 0).then(|| left * elapsed.as_secs_f64() / made as f64),
             processes,
         }
     }
@@ -129,5 +142,15 @@ mod tests {
         );
         assert_eq!(idle.processes, None);
         assert_eq!((pace.elapsed_seconds, pace.left_seconds), (70.0, Some(140.0)));
+    }
+
+    #[test]
+    fn the_first_step_does_not_count_once_there_are_others() {
+        let mut pacer = Pacer::new(10, 20);
+        let reading = |step, elapsed| Reading { step, elapsed, ..Reading::default() };
+        pacer.step(Duration::from_secs(5));
+        assert_eq!(pacer.pace(reading(11, Duration::from_secs(5))).left_seconds, Some(45.0));
+        pacer.step(Duration::from_secs(6));
+        assert_eq!(pacer.pace(reading(12, Duration::from_secs(6))).left_seconds, Some(8.0));
     }
 }

@@ -4,8 +4,9 @@ use std::io;
 use std::path::PathBuf;
 
 use calmix_core::shown::shown;
+use calmix_core::transient::is_wrong_path;
 
-use crate::error::FileError;
+use crate::error::{FileError, FileProblem};
 
 /// Why a run's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -54,4 +55,15 @@ pub enum RunError {
         /// Which process, on which host.
         holder: String,
     },
+}
+
+impl RunError {
+    /// Whether it stays until a person names another folder. A run that another process has is free again some time.
+    pub fn is_mistake(&self) -> bool {
+        match self {
+            Self::Exists { .. } | Self::NotEmpty { .. } | Self::NoRun { .. } | Self::NoLocks { .. } => true,
+            Self::Locked { .. } => false,
+            Self::File(error) => matches!(&error.problem, FileProblem::Io(error) if is_wrong_path(error)),
+        }
+    }
 }

@@ -13,9 +13,11 @@ use std::process;
 use rustix::io::Errno;
 
 use crate::error::FileError;
+#[cfg(target_os = "linux")]
+use crate::safe_open;
 use crate::safe_open::open_to_write;
 
-use super::RunError;
+use super::{Paths, RunError};
 
 /// Bytes of the longest text that is read from a lock.
 const LONGEST: u64 = 256;
@@ -50,6 +52,34 @@ impl Drop for Lock {
         // Closing the file is not enough: a child between its fork and its exec has it open, too.
         let _ = self.file.unlock();
     }
+}
+
+/// Whether a process of this machine has the run, as the kernel lists its locks: asking takes none. On systems without
+/// such a list no run is known to be written.
+pub(crate) fn is_written_here(paths: &Paths) -> bool {
+    is_listed(paths).unwrap_or(false)
+}
+
+#[cfg(target_os = "linux")]
+fn is_listed(paths: &Paths) -> Option<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let file = safe_open::open(&paths.lock()).ok()?.0;
+    let inode = file.metadata().ok()?.ino().to_string();
+    let holder = holder(file);
+    let holder = holder.strip_prefix("process ")?.split(' ').next()?;
+    // `1: FLOCK  ADVISORY  WRITE 4711 08:01:5678 0 EOF`; the device is left out, since some file systems have several.
+    let held = |line: &str| {
+        let mut fields = line.split_whitespace().skip(1);
+        fields.next() == Some("FLOCK")
+            && fields.nth(2) == Some(holder)
+            && fields.next().and_then(|place| place.rsplit(':').next()) == Some(&*inode)
+    };
+    Some(fs::read_to_string("/proc/locks").ok()?.lines().any(held))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_listed(_: &Paths) -> Option<bool> {
+    None
 }
 
 /// Why a lock that nobody holds cannot be had. There is no fallback: a file that says who writes outlives a killed
@@ -103,6 +133,18 @@ mod tests {
             assert!(sentence.contains("; put the run folder on another one"), "{sentence}");
         }
         assert!(!sentence(Errno::IO).contains("no locks"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_kernel_tells_who_writes() {
+        let temp = tempfile::tempdir().unwrap();
+        let paths = Paths::new(temp.path());
+        assert!(!is_written_here(&paths));
+        let lock = Lock::take(&paths.lock()).unwrap();
+        assert!(is_written_here(&paths));
+        drop(lock);
+        assert!(!is_written_here(&paths));
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl Paths {
         self.folder.join(Self::LOCK)
     }
 
-    pub(super) fn marker(&self) -> PathBuf {
+    pub(crate) fn marker(&self) -> PathBuf {
         self.folder.join(Self::MARKER)
     }
 

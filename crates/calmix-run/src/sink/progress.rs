@@ -13,12 +13,14 @@ pub mod phrase;
 
 use std::io::{self, Write};
 
+use calmix_core::counted::{counted, grouped};
 use calmix_core::shown::shown_lines;
 
 use super::{Sink, SinkError, at};
+use crate::evaluate::{ENOUGH_FOR_ECE, Figures};
 use crate::events::{EvalModel, EvalSet, Evaluation, Event, Finished, Note, Pace, Step};
 use line::{Segment, Worth, fitted, whole};
-use phrase::{grouped, measured, over_or_under, percent, pseudo_in_words, rough_time};
+use phrase::{ece_in_words, measured, over_or_under, percent, pseudo_in_words, rough_time, signed_gap};
 
 const WHAT: &str = "the terminal";
 /// Back to the first column, and clear what stands there.
@@ -48,15 +50,17 @@ pub struct Progress<W> {
     last_step: u64,
     step: Option<Step>,
     /// The latest figures of the EMA model, of validation where there is one.
-    figures: Option<(EvalSet, f64, f64)>,
+    figures: Option<(EvalSet, String)>,
     /// Whether a bar stands on the current line of the terminal.
     drawn: bool,
+    /// Whether the time left has been shown before the first interval.
+    estimated: bool,
 }
 
 impl<W: Write> Progress<W> {
     /// Shows a run that ends after `last_step` updates.
     pub fn new(to: W, style: ProgressStyle, last_step: u64) -> Self {
-        Self { to, style, last_step, step: None, figures: None, drawn: false }
+        Self { to, style, last_step, step: None, figures: None, drawn: false, estimated: false }
     }
 
     /// A line that stays.
@@ -66,10 +70,22 @@ impl<W: Write> Progress<W> {
     }
 
     fn remember(&mut self, seen: &Evaluation) {
-        let better =
-            self.figures.is_none_or(|(split, ..)| split == seen.split || seen.split == EvalSet::Validation);
+        let better = self
+            .figures
+            .as_ref()
+            .is_none_or(|(split, _)| *split == seen.split || seen.split == EvalSet::Validation);
         if seen.model == EvalModel::Ema && seen.split != EvalSet::Labelled && better {
-            self.figures = Some((seen.split, seen.figures.error, seen.figures.ece_15));
+            let on = if seen.split == EvalSet::Validation { "val" } else { seen.split.name() };
+            let figures = format!(
+                "{on} error {}  {}",
+                percent(seen.figures.error),
+                if seen.samples >= ENOUGH_FOR_ECE {
+                    format!("ECE {}", percent(seen.figures.ece_15))
+                } else {
+                    format!("gap {:>+6.1}", 100.0 * seen.figures.confidence_gap)
+                }
+            );
+            self.figures = Some((seen.split, figures));
         }
     }
 
@@ -77,18 +93,17 @@ impl<W: Write> Progress<W> {
     fn status(&self, pace: &Pace) -> Vec<Segment> {
         let total = grouped(self.last_step);
         let step = format!("step {:>width$}/{total}", grouped(pace.step), width = total.len());
-        let mut parts = vec![(Worth::Step, step)];
+        let mut parts = vec![(Worth::Most, step)];
         if let Some(step) = &self.step {
             parts.push((Worth::Loss, format!("loss {:>6.3}", step.loss.total)));
             let used = step.utilisation.map(|used| format!("used {:>3.0} %", 100.0 * used));
             parts.extend(used.map(|used| (Worth::Used, used)));
         }
-        if let Some((split, error, ece)) = self.figures {
-            let on = if split == EvalSet::Validation { "val" } else { split.name() };
-            parts.push((Worth::Most, format!("{on} error {}  ECE {}", percent(error), percent(ece))));
+        if let Some((_, figures)) = &self.figures {
+            parts.push((Worth::Figures, figures.clone()));
         }
         let rate = grouped(pace.images_per_second.round() as u64);
-        parts.push((Worth::Most, format!("{rate:>5} img/s")));
+        parts.push((Worth::Rate, format!("{rate:>5} img/s")));
         parts.push((Worth::Waiting, format!("wait {:>3.0} %", 100.0 * pace.waiting)));
         let others = pace.processes.map(|processes| format!("others {:>3.0} %", 100.0 * processes.waiting));
         parts.extend(others.map(|others| (Worth::Waiting, others)));
@@ -119,36 +134,42 @@ impl<W: Write> Progress<W> {
     /// Figures with their intervals are results, and stay.
     fn result(&mut self, of: &Evaluation) -> io::Result<()> {
         let Some(intervals) = &of.intervals else { return Ok(()) };
-        let scaled = of.scaled.as_ref().map(|scaled| {
-            let limits = scaled.intervals.as_ref().map(|intervals| intervals.ece_15);
-            let ece = measured(scaled.figures.ece_15, limits);
-            let gap = over_or_under(scaled.figures.confidence_gap);
-            format!("; at temperature {:.2}: ECE {ece}, {gap}", scaled.temperature.value())
+        let gap = |figures: &Figures| format!("confidence gap {}", signed_gap(figures, of.samples));
+        let calibrated = of.calibrated.as_ref().map(|calibrated| {
+            let by = match calibrated.temperature {
+                Some(temperature) => format!("at temperature {:.2}", temperature.value()),
+                None => format!("with {}", calibrated.kind.name()),
+            };
+            format!(
+                "; {by}: {}{}",
+                gap(&calibrated.figures),
+                ece_in_words(calibrated.figures.ece_15, of.samples)
+            )
         });
         self.line(&format!(
-            "{} ({}) after {} steps: error {}  ECE with 15 bins {}, {}{}",
+            "{} ({}) after {}: error {}, {}{}{}",
             of.split.name(),
             of.model.name(),
-            grouped(of.step),
+            counted(of.step, "step"),
             measured(of.figures.error, Some(intervals.error)),
-            measured(of.figures.ece_15, Some(intervals.ece_15)),
-            over_or_under(of.figures.confidence_gap),
-            scaled.unwrap_or_default(),
+            gap(&of.figures),
+            ece_in_words(of.figures.ece_15, of.samples),
+            calibrated.unwrap_or_default(),
         ))
     }
 
     fn finished(&mut self, finished: &Finished) -> io::Result<()> {
-        self.line(&format!("finished after {} steps", grouped(finished.step)))?;
+        self.line(&format!("finished after {}", counted(finished.step, "step")))?;
         for (rule, selected) in &finished.selected {
             let figures = &selected.figures;
             let mark = if selected.chosen_on_test { ", chosen on the test split" } else { "" };
             self.line(&format!(
-                "  {:<15}  {} error {}  ECE with 15 bins {}, {}{mark}",
+                "  {:<15}  {} error {}, {}{}{mark}",
                 rule.name(),
                 selected.on.name(),
                 percent(figures.error),
-                percent(figures.ece_15),
-                over_or_under(figures.confidence_gap)
+                over_or_under(figures.confidence_gap),
+                ece_in_words(figures.ece_15, selected.samples),
             ))?;
         }
         if let Some(pseudo) = &finished.pseudo {
@@ -181,6 +202,12 @@ impl<W: Write> Sink for Progress<W> {
             ProgressStyle::Plain => self.line(&whole(&self.status(pace))),
         };
         at(WHAT, written)
+    }
+
+    /// A terminal is drawn over; a file gets one such line.
+    fn first_pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+        let again = std::mem::replace(&mut self.estimated, true);
+        if again && self.style == ProgressStyle::Plain { Ok(()) } else { self.pace(pace) }
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {

@@ -8,7 +8,7 @@
 //! | event | tags |
 //! |---|---|
 //! | step | `train/loss/total`, `train/learning_rate`, `train/pseudo/ece_15`, `train/impurity_of/hard`, … |
-//! | evaluation | `test/ema/figures/error`, `test/ema/figures/confidence_gap`, `test/ema/scaled/temperature`, … |
+//! | evaluation | `test/ema/figures/error`, `test/ema/figures/confidence_gap`, `test/ema/calibrated/temperature`, … |
 //! | finished | `selected/last/figures/error`, `pseudo/error`, … |
 //! | pace | `pace/images_per_second`, … |
 //!

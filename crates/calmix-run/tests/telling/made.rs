@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use calmix_core::calibration::confidence_map::ConfidenceMap;
+use calmix_core::calibration::temperature::Temperature;
 use calmix_core::rng::{Domain, Seed};
-use calmix_run::evaluate::{FittedOn, Predictions, Resampling, Scaling, Selection, evaluate, select};
+use calmix_run::calibration_map::{CalibrationMap, FitRule, FittedOn};
+use calmix_run::evaluate::{Figures, Predictions, Resampling, Selection, evaluate, select};
 use calmix_run::events::{
     EasyHard, EvalModel, EvalSet, Event, Finished, ImpurityOf, Loss, Margins, Note, Pace, PseudoFigures, Step,
 };
@@ -68,6 +71,24 @@ pub(crate) fn step(step: u64) -> Step {
     }
 }
 
+/// A temperature that 60 labels fitted.
+pub(crate) fn temperature(value: f64, fitted_on: FittedOn) -> CalibrationMap {
+    let said = predictions(1, EvalSet::Validation, EvalModel::Ema);
+    let temperature = Temperature::new(value).unwrap();
+    let logits = said.matrix().unwrap();
+    CalibrationMap {
+        map: ConfidenceMap::Temperature { temperature },
+        fitted_on,
+        samples: 60,
+        rule: FitRule::PenalisedNll,
+        tried: Vec::new(),
+        changed_labels: 0,
+        origin: None,
+        raw: Figures::of(logits, &said.labels, Temperature::IDENTITY).unwrap(),
+        calibrated: Figures::of(logits, &said.labels, temperature).unwrap(),
+    }
+}
+
 /// Ten steps with evaluations at 5 and 10, the last with intervals and a temperature.
 pub(crate) fn events() -> Vec<Event> {
     let mut events = Vec::new();
@@ -85,14 +106,10 @@ pub(crate) fn events() -> Vec<Event> {
         ] {
             let last = at == 10;
             if at % 5 == 0 {
-                let scaling = Scaling {
-                    temperature: 1.25.try_into().unwrap(),
-                    fitted_on: FittedOn::HeldOut,
-                    samples: 60,
-                };
+                let map = temperature(1.25, FittedOn::HeldOut);
                 let how = Resampling { replicates: 50, level: 0.9 };
                 let said = predictions(at, split, model);
-                let seen = evaluate(&said, last.then_some(&scaling), last.then_some((how, Seed(3)))).unwrap();
+                let seen = evaluate(&said, last.then_some(&map), last.then_some((how, Seed(3)))).unwrap();
                 history.push(seen.clone());
                 events.push(Event::Evaluation(Box::new(seen)));
             }

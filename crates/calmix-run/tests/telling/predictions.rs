@@ -6,8 +6,9 @@ use std::process::Command;
 use calmix_core::calibration::temperature::Temperature;
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
-use calmix_run::evaluate::{Figures, FittedOn, Predictions, Resampling, Scaling, evaluate};
-use calmix_run::events::{EvalModel, EvalSet, Event};
+use calmix_run::calibration_map::{CalibrationMap, FittedOn};
+use calmix_run::evaluate::{Figures, Predictions, Resampling, evaluate};
+use calmix_run::events::{EvalModel, EvalSet, Event, JudgedBy};
 use serde_json::Value;
 
 use crate::made;
@@ -28,15 +29,12 @@ fn numpy_finds_the_same_figures() {
             said.labels.iter_mut().filter(|label| **label == 3).for_each(|label| *label = 5);
         }
         let temperature = 0.5 + 0.1 * step as f64;
-        let scaling = Scaling {
-            temperature: temperature.try_into().unwrap(),
-            fitted_on: FittedOn::HeldOut,
-            samples: 60,
-        };
-        let seen = evaluate(&said, Some(&scaling), None).unwrap();
+        let map = made::temperature(temperature, FittedOn::HeldOut);
+        let seen = evaluate(&said, Some(&map), None).unwrap();
         let path = folder.path().join(step.to_string());
         std::fs::write(&path, said.to_bytes().unwrap()).unwrap();
-        let scaled = seen.scaled.unwrap();
+        let scaled = seen.calibrated.unwrap();
+        assert_eq!(scaled.judged_by, JudgedBy::OtherLabels);
         for (temperature, figures, bins) in
             [(1.0, seen.figures, seen.bins), (temperature, scaled.figures, scaled.bins)]
         {
@@ -82,20 +80,30 @@ fn the_file_rebuilds_every_figure_of_the_event() {
         let Event::Evaluation(told) = event else { continue };
         let bytes = made::predictions(told.step, told.split, told.model).to_bytes().unwrap();
         let kept = Predictions::from_bytes(&bytes).unwrap();
-        let scaling = told.scaled.as_ref().map(|scaled| Scaling {
-            temperature: scaled.temperature,
-            fitted_on: FittedOn::HeldOut,
-            samples: scaled.fitted_samples,
-        });
+        let temperature = told.calibrated.as_ref().and_then(|calibrated| calibrated.temperature);
+        let map = temperature.map(|temperature| made::temperature(temperature.value(), FittedOn::HeldOut));
         let how = told.intervals.map(|intervals| Resampling {
             replicates: intervals.replicates as usize,
             level: intervals.level,
         });
-        let again = evaluate(&kept, scaling.as_ref(), how.map(|how| (how, Seed(3)))).unwrap();
+        let again = evaluate(&kept, map.as_ref(), how.map(|how| (how, Seed(3)))).unwrap();
         assert_eq!(Event::Evaluation(Box::new(again)), *event);
         rebuilt += 1;
     }
     assert_eq!(rebuilt, 6);
+}
+
+/// The split that fitted a map is judged by maps that were fitted without each of its labels.
+#[test]
+fn labels_that_fitted_a_map_do_not_judge_it() {
+    let said = made::predictions(5, EvalSet::Validation, EvalModel::Ema);
+    let fitted = CalibrationMap::fit(&said, FittedOn::HeldOut).unwrap();
+    let own = evaluate(&said, Some(&fitted), None).unwrap().calibrated.unwrap();
+    assert_eq!((own.judged_by, own.figures), (JudgedBy::CrossFit, fitted.calibrated));
+    let other = Predictions { split: EvalSet::Test, ..said.clone() };
+    let flattered = evaluate(&other, Some(&fitted), None).unwrap().calibrated.unwrap();
+    assert_eq!(flattered.judged_by, JudgedBy::OtherLabels);
+    assert!(flattered.figures.nll < own.figures.nll, "{flattered:?} {own:?}");
 }
 
 #[test]
@@ -104,7 +112,7 @@ fn figures_are_those_of_the_logits() {
     let seen = evaluate(&said, None, None).unwrap();
     let logits = Matrix::new(&said.logits, 60, 7).unwrap();
     assert_eq!(seen.figures, Figures::of(logits, &said.labels, Temperature::IDENTITY).unwrap());
-    assert_eq!((seen.samples, seen.intervals, seen.scaled), (60, None, None));
+    assert_eq!((seen.samples, seen.intervals, seen.calibrated), (60, None, None));
 }
 
 #[test]

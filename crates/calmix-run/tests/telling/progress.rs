@@ -36,19 +36,19 @@ warning at step 3: so "it" is; do this
 then that
 step   800/2,000  loss  0.413  used  64 %    412 img/s  wait   1 %  left 3 min
 step 1,000/2,000  loss  0.797  used  48 %    412 img/s  wait   1 %  left 3 min
-step 1,200/2,000  loss  0.269  used  63 %  val error 38.3 %  ECE 20.4 %    412 img/s  wait   1 %  left 3 min
-step 1,400/2,000  loss  0.848  used  46 %  val error 38.3 %  ECE 20.4 %    412 img/s  wait   1 %  left 3 min
-step 1,600/2,000  loss  0.241  used  54 %  val error 38.3 %  ECE 20.4 %    412 img/s  wait   1 %  left 3 min
-step 1,800/2,000  loss  1.000  used   7 %  val error 38.3 %  ECE 20.4 %    412 img/s  wait   1 %  left 3 min
-step 2,000/2,000  loss  0.467  used  37 %  val error 38.3 %  ECE 20.4 %    412 img/s  wait   1 %  left 3 min
-validation (ema) after 10 steps: error 33.3 % (25.0 to 45.2)  ECE with 15 bins 21.2 % (20.4 to 33.7), under-confident by 19.8 points; at temperature 1.25: ECE 26.4 % (23.7 to 36.1), under-confident by 26.4 points
-test (ema) after 10 steps: error 50.0 % (41.5 to 55.0)  ECE with 15 bins 14.3 % (12.6 to 24.1), under-confident by 5.2 points; at temperature 1.25: ECE 15.9 % (11.9 to 25.0), under-confident by 11.3 points
-test (live) after 10 steps: error 38.3 % (26.5 to 48.3)  ECE with 15 bins 15.9 % (14.2 to 26.7), under-confident by 15.9 points; at temperature 1.25: ECE 22.0 % (17.0 to 33.4), under-confident by 22.0 points
+step 1,200/2,000  loss  0.269  used  63 %  val error 38.3 %  gap  -16.3    412 img/s  wait   1 %  left 3 min
+step 1,400/2,000  loss  0.848  used  46 %  val error 38.3 %  gap  -16.3    412 img/s  wait   1 %  left 3 min
+step 1,600/2,000  loss  0.241  used  54 %  val error 38.3 %  gap  -16.3    412 img/s  wait   1 %  left 3 min
+step 1,800/2,000  loss  1.000  used   7 %  val error 38.3 %  gap  -16.3    412 img/s  wait   1 %  left 3 min
+step 2,000/2,000  loss  0.467  used  37 %  val error 38.3 %  gap  -16.3    412 img/s  wait   1 %  left 3 min
+validation (ema) after 10 steps: error 33.3 % (23.3 to 44.6), confidence gap -19.8 (-31.4 to -6.4); at temperature 1.25: confidence gap -8.0 (-19.7 to +5.3)
+test (ema) after 10 steps: error 50.0 % (38.7 to 61.3), confidence gap -5.2 (-18.4 to +8.0); at temperature 1.25: confidence gap -11.3 (-24.5 to +1.9)
+test (live) after 10 steps: error 38.3 % (27.8 to 49.8), confidence gap -15.9 (-28.2 to -2.5); at temperature 1.25: confidence gap -22.0 (-34.3 to -8.6)
 finished after 10 steps
-  last             test error 50.0 %  ECE with 15 bins 14.3 %, under-confident by 5.2 points
-  median           test error 50.0 %  ECE with 15 bins 13.4 %, under-confident by 5.8 points
-  best-validation  test error 50.0 %  ECE with 15 bins 14.3 %, under-confident by 5.2 points
-pseudo-labels of 448 unlabelled images at the end: 25.0 % wrong, over-confident by 12.5 points (ECE 25.0 %, 15 bins)
+  last             test error 50.0 %, under-confident by 5.2 points
+  median           test error 50.0 %, under-confident by 5.8 points
+  best-validation  test error 50.0 %, under-confident by 5.2 points
+pseudo-labels of 448 unlabelled images at the end: 25.0 % wrong, over-confident by 12.5 points
 "#;
 
 #[test]
@@ -57,7 +57,7 @@ fn a_terminal_is_drawn_over_and_never_overflows() {
     let drawn: Vec<&str> = text.split("\r\x1b[K").collect();
     // Ten draws, and a line that stays clears the last of them.
     assert!(drawn.len() > 10, "{text:?}");
-    let lines: Vec<&&str> = drawn.iter().filter(|part| part.contains("img/s")).collect();
+    let lines: Vec<&&str> = drawn.iter().filter(|part| part.contains("  left ")).collect();
     assert_eq!(lines.len(), 10);
     for (made, line) in lines.iter().enumerate() {
         assert!(line.chars().count() < 60 && !line.contains('\n'), "{line:?}");
@@ -65,11 +65,28 @@ fn a_terminal_is_drawn_over_and_never_overflows() {
         // From the first evaluation on there is no room for a bar.
         let cells = if made < 5 { 16 * (made + 1) / 10 } else { 0 };
         assert_eq!(line.chars().filter(|&cell| cell == '█').count(), cells, "{line:?}");
-        assert_eq!(line.contains("val error 38.3 %  ECE 20.4 %"), made >= 5, "{line:?}");
+        assert!(line.contains("step ") && line.contains("/2,000"), "{line:?}");
+        assert_eq!(line.contains("val error 38.3 %  gap  -16.3"), made >= 5, "{line:?}");
     }
     assert!(text.contains("\x1b[33mwarning at step 3: so \"it\" is\x1b[0m; do this"), "{text:?}");
     let grey = shown(ProgressStyle::Terminal { columns: 60, colour: false });
     assert!(!grey.contains("\x1b[33m") && grey.contains("warning at step 3: so \"it\" is; do this"));
+}
+
+/// In a file the time left is there early, once; a terminal is drawn over.
+#[test]
+fn the_time_left_is_shown_before_the_first_interval() {
+    let early = |style| {
+        let mut text = Vec::new();
+        let mut sink = Progress::new(&mut text, style, 2000);
+        for step in 2..5 {
+            sink.first_pace(&made::pace(step)).unwrap();
+        }
+        String::from_utf8(text).unwrap()
+    };
+    assert_eq!(early(ProgressStyle::Plain), "step     2/2,000    412 img/s  wait   1 %  left 3 min\n");
+    let drawn = early(ProgressStyle::Terminal { columns: 80, colour: false });
+    assert_eq!(drawn.matches("left 3 min").count(), 3, "{drawn:?}");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn every_scalar_of_the_lines_is_read_back() {
     let events = made::events();
     write(folder.path(), "events.out.tfevents.1800000000.0", None, &events);
     let expected = in_lines(&events);
-    assert!(expected.contains_key("test/ema/scaled/intervals/ece_15/high") && expected.len() > 100);
+    assert!(expected.contains_key("test/ema/calibrated/intervals/ece_15/high") && expected.len() > 100);
     assert_eq!(expected["train/loss/unlabelled"].len(), 9, "the loss that is not finite is not there");
     assert_eq!(read_back(folder.path()), expected);
 }

@@ -1,20 +1,35 @@
 //! Whether a value is one that its key can have.
 
+use strsim::osa_distance;
 use toml::Value;
 
+use super::Recipe;
 use super::field::limit::Limit;
-use super::field::{Field, Kind, Shape};
+use super::field::{Field, Kind, Shape, leaves};
 use super::nearest::nearest;
 use super::problem::What;
+use super::value::read;
 
 /// The value as its key holds it, or what is wrong with it.
-pub(super) fn check(field: &Field, value: &Value) -> Result<Value, What> {
+pub(super) fn check(path: &str, field: &Field, value: &Value) -> Result<Value, What> {
     let Shape::Value(kind) = (field.shape)() else { return Err(What::Section) };
     fit(kind, field.limit, value).ok_or_else(|| What::Expected {
         value: value.to_string(),
         expected: expected(kind, field.limit),
-        nearest: meant(kind, value),
+        nearest: meant(kind, value).or_else(|| other_key(path, value)),
     })
+}
+
+/// The key that was perhaps meant, spelt almost alike and fit for the value: `train.steps` for `train.step = 10`.
+fn other_key(path: &str, value: &Value) -> Option<String> {
+    let fits = |(other, field): &(String, &'static Field)| {
+        let Shape::Value(kind) = (field.shape)() else { return false };
+        // A word of the command line may be a number for another key.
+        let value = value.as_str().map_or_else(|| value.clone(), |text| read(text, kind));
+        let letters = osa_distance(path, other);
+        (1..=2).contains(&letters) && fit(kind, field.limit, &value).is_some()
+    };
+    leaves(Recipe::fields()).into_iter().find(fits).map(|(other, _)| format!("the key `{other}`"))
 }
 
 /// The value, where it fits; a whole number may stand for a number.
@@ -29,6 +44,8 @@ fn fit(kind: Kind, limit: Limit, value: &Value) -> Option<Value> {
         (Kind::Word(words), Value::String(text)) => {
             words.iter().any(|word| word.word == text).then(|| value.clone())
         }
+        (Kind::NumberOr(words), Value::String(_)) => fit(Kind::Word(words), limit, value),
+        (Kind::NumberOr(_), _) => fit(Kind::Number, limit, value),
         (Kind::Form(form), Value::String(text)) => (form.has)(text).then(|| value.clone()),
         (Kind::List(of, length), Value::Array(items)) => {
             let right = length.is_none_or(|length| length == items.len());
@@ -49,6 +66,10 @@ pub(super) fn expected(kind: Kind, limit: Limit) -> String {
         Kind::Word(words) => {
             let words: Vec<_> = words.iter().map(|word| format!("\"{}\"", word.word)).collect();
             format!("one of {}", words.join(", "))
+        }
+        Kind::NumberOr(words) => {
+            let words: Vec<_> = words.iter().map(|word| format!("\"{}\"", word.word)).collect();
+            format!("a number{limit}, or {}", words.join(", "))
         }
         Kind::Form(form) => form.expected.into(),
         Kind::List(of, length) => {
@@ -76,7 +97,7 @@ fn within(kind: Kind, limit: Limit) -> Limit {
 
 fn meant(kind: Kind, value: &Value) -> Option<String> {
     match (kind, value) {
-        (Kind::Word(words), Value::String(text)) => {
+        (Kind::Word(words) | Kind::NumberOr(words), Value::String(text)) => {
             nearest(text, words.iter().map(|word| word.word)).map(|word| format!("\"{word}\""))
         }
         // `steps = 1e6` is a float to TOML.

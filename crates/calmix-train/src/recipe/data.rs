@@ -2,8 +2,9 @@
 
 use calmix_core::rng::Seed;
 use calmix_data::prepare::{Cifar100Labels, SourceSpec};
-use calmix_data::source::{idx, labels_csv};
-use calmix_data::split::{Rule, SplitPlan};
+use calmix_data::source::labels_csv::{self, LabelColumns};
+use calmix_data::source::{FolderLayout, idx};
+use calmix_data::split::{HoldOut, Rule, SplitPlan};
 
 use super::field::limit::{KEPT, SHARE, SOME, SOME_SHARE, above};
 use super::field::{choice, section};
@@ -17,6 +18,15 @@ section! {
         free path: String = String::new();
         /// The folder that `prepare` wrote; empty for one of the run's own, which is then prepared first.
         free prepared: String = String::new();
+        /// Which folders are splits and which are classes.
+        #[when(source is SourceName::Folder)]
+        fixed layout: LayoutName = LayoutName::Auto;
+        /// The column of a list of labels that names the image; empty for one with a usual name.
+        #[when(source is SourceName::LabelsCsv)]
+        fixed path_column: String = String::new();
+        /// The column of a list of labels that holds the class; empty for one with a usual name.
+        #[when(source is SourceName::LabelsCsv)]
+        fixed label_column: String = String::new();
         /// Whether images without a label are learnt from: in `labels-csv` those that no row names (otherwise left
         /// out), in `webdataset` those without a class (otherwise an error).
         #[when(source is SourceName::LabelsCsv | SourceName::Webdataset)]
@@ -62,6 +72,20 @@ choice! {
     }
 }
 
+choice! {
+    /// How the folders of a dataset are read.
+    LayoutName {
+        /// By their names and contents; an error where two readings are possible.
+        Auto = "auto",
+        /// Every folder is a class, whatever its name; only `unlabelled` is none.
+        Classes = "classes",
+        /// `train`, `val`, `test` and `unlabelled` are splits; without `train`, other folders are its classes.
+        Splits = "splits",
+        /// Folders are groups of classes, and the folders in them are the classes.
+        Nested = "nested",
+    }
+}
+
 section! {
     /// Which labels are kept; all others are forgotten.
     Labels {
@@ -84,8 +108,9 @@ section! {
         fixed unlabelled_from: Vec<String> = vec!["train".into()];
         /// Whether samples that keep their label are among the unlabelled ones, too.
         fixed include_labelled: bool = true;
-        /// The share of the labels that is held out for validation; no class gives its last label.
-        fixed validation: f64 = 0.0, KEPT;
+        /// The share of the labels that is held out for validation, or a rule; no class gives its last label. Where the
+        /// dataset has a validation split of its own, that one is used and no label is held out.
+        fixed validation: HoldOut = HoldOut::NONE, KEPT;
     }
 }
 
@@ -117,18 +142,37 @@ impl Data {
             SourceName::Svhn => SourceSpec::Svhn { extra: true },
             SourceName::SvhnNoExtra => SourceSpec::Svhn { extra: false },
             SourceName::Stl10 => SourceSpec::Stl10,
-            SourceName::Folder => SourceSpec::Folder,
+            SourceName::Folder => SourceSpec::Folder {
+                layout: match self.layout {
+                    LayoutName::Auto => FolderLayout::Auto,
+                    LayoutName::Classes => FolderLayout::Classes,
+                    LayoutName::Splits => FolderLayout::Splits,
+                    LayoutName::Nested => FolderLayout::Nested,
+                },
+            },
             SourceName::LabelsCsv => SourceSpec::LabelsCsv {
                 unlisted: if self.unlabelled {
                     labels_csv::Unlisted::Unlabelled
                 } else {
                     labels_csv::Unlisted::LeaveOut
                 },
+                columns: LabelColumns { path: named(&self.path_column), label: named(&self.label_column) },
             },
             SourceName::Webdataset => SourceSpec::Webdataset { unlabelled: self.unlabelled },
             SourceName::Imagenet => SourceSpec::Imagenet,
             SourceName::Webvision => SourceSpec::Webvision,
         }
+    }
+}
+
+fn named(column: &str) -> Option<String> {
+    Some(column.to_owned()).filter(|column| !column.is_empty())
+}
+
+impl SourceName {
+    /// Whether files of this kind can have a validation split of their own.
+    pub fn may_have_validation(self) -> bool {
+        matches!(self, Self::Folder | Self::LabelsCsv | Self::Webdataset | Self::Imagenet | Self::Webvision)
     }
 }
 

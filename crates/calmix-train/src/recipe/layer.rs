@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
@@ -19,6 +20,8 @@ pub(super) struct Setting {
     pub(super) path: String,
     pub(super) value: Value,
     pub(super) origin: Origin,
+    /// What the text says about it in a comment.
+    pub(super) comment: Option<String>,
 }
 
 /// The settings of one text, of the environment, or of one argument.
@@ -45,10 +48,10 @@ impl Layer {
                 return Self::unreadable(origin, format!("not TOML: {}", error.message()));
             }
         };
-        let mut lines = BTreeMap::new();
-        locate(spans.get_ref(), "", &line_of, &mut lines);
+        let mut spans_of = BTreeMap::new();
+        locate(spans.get_ref(), "", &mut spans_of);
         let mut layer = Self::default();
-        let at = |path: &str| origin(lines.get(path).copied());
+        let at = |path: &str| origin(spans_of.get(path).map(|span: &Range<usize>| line_of(span.start)));
         if let Some(value) = table.remove("extends") {
             match value {
                 Value::String(name) => layer.extends = Some((name, at("extends"))),
@@ -64,6 +67,9 @@ impl Layer {
             }
         }
         layer.collect(Recipe::fields(), "", table, &at);
+        for setting in &mut layer.settings {
+            setting.comment = spans_of.get(&setting.path).and_then(|span| comment(text, span));
+        }
         layer
     }
 
@@ -78,7 +84,9 @@ impl Layer {
                     self.collect(inner, &format!("{path}."), table, at);
                 }
                 (Some(Shape::Section(_)), _) => self.problem(&path, origin, What::Section),
-                (Some(Shape::Value(_)), value) => self.settings.push(Setting { path, value, origin }),
+                (Some(Shape::Value(_)), value) => {
+                    self.settings.push(Setting { path, value, origin, comment: None });
+                }
             }
         }
     }
@@ -100,6 +108,13 @@ impl Layer {
                 Err(_) => layer.problem(&path, origin, What::Unreadable("not UTF-8".into())),
             }
         }
+        layer
+    }
+
+    /// A key that an option of the command line sets.
+    pub(super) fn option(option: &'static str, path: &str, value: &str) -> Self {
+        let mut layer = Self::default();
+        layer.assign(path, value, Origin::Option { option });
         layer
     }
 
@@ -129,7 +144,7 @@ impl Layer {
             Some(Shape::Section(_)) => self.problem(path, origin, What::Section),
             Some(Shape::Value(kind)) => {
                 let value = read(text, kind);
-                self.settings.push(Setting { path: path.to_owned(), value, origin });
+                self.settings.push(Setting { path: path.to_owned(), value, origin, comment: None });
             }
         }
     }
@@ -155,18 +170,49 @@ fn path_of(variable: &str) -> Option<String> {
     Some(path.to_lowercase().replace("__", "."))
 }
 
-/// The line of every key of a document.
-fn locate(
-    table: &DeTable<'_>,
-    prefix: &str,
-    line_of: &dyn Fn(usize) -> usize,
-    lines: &mut BTreeMap<String, usize>,
-) {
+/// Where every key of a document begins and its value ends.
+fn locate(table: &DeTable<'_>, prefix: &str, spans: &mut BTreeMap<String, Range<usize>>) {
     for (key, value) in table {
         let path = format!("{prefix}{}", key.get_ref());
-        lines.insert(path.clone(), line_of(Spanned::span(key).start));
+        spans.insert(path.clone(), Spanned::span(key).start..Spanned::span(value).end);
         if let DeValue::Table(inner) = value.get_ref() {
-            locate(inner, &format!("{path}."), line_of, lines);
+            locate(inner, &format!("{path}."), spans);
         }
+    }
+}
+
+/// The comment about a key: the lines right above it, and what stands behind its value.
+fn comment(text: &str, span: &Range<usize>) -> Option<String> {
+    let words = |line: &str| line.trim().strip_prefix('#').map(|words| words.trim().to_owned());
+    let (before, behind) = (text.get(..span.start)?, text.get(span.end..)?);
+    // Without the part of its own line that stands before the key.
+    let above = before.lines().rev().skip(usize::from(!before.ends_with('\n')));
+    let mut said: Vec<String> = above.map_while(words).collect();
+    said.reverse();
+    said.extend(behind.lines().next().and_then(words));
+    Some(said.join(" ")).filter(|said| !said.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_stay_with_their_keys() {
+        let text = "# about the file\n\n[train] # a section\n# of the paper\n# and of others\nsteps = 5 # few\nbatch = 2\n\
+                    [method]\nfixmatch.threshold = 0.5 # low\n# between\n\nunlabelled_weight = 1.0\n\
+                    [dataset]\npath = \"a # b\"\nmean = [\n  0.1, # red\n  0.2, 0.3]  # all\n";
+        let layer = Layer::text(&Place::Preset("test".to_owned()), text);
+        assert_eq!(layer.problems, []);
+        let said = |path: &str| {
+            let setting = layer.settings.iter().find(|setting| setting.path == path).unwrap();
+            setting.comment.clone().unwrap_or_default()
+        };
+        assert_eq!(said("train.steps"), "of the paper and of others few");
+        assert_eq!(
+            [said("train.batch"), said("dataset.path"), said("method.unlabelled_weight")],
+            ["", "", ""]
+        );
+        assert_eq!([said("method.fixmatch.threshold"), said("dataset.mean")], ["low", "all"]);
     }
 }

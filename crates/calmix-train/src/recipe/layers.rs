@@ -23,13 +23,16 @@ use super::value::{self, Leaves, find};
 use super::{Recipe, resume};
 
 /// The layers of a recipe. Whatever the order in which they are added, they lie over each other in this one: the
-/// defaults, the family of augmentations, recipes of ours, the preset, files, the environment, settings.
+/// defaults, the family of augmentations, recipes of ours, the preset, files, the environment, settings, options.
 #[derive(Debug, Clone, Default)]
 pub struct Layers {
     recipes: Vec<Layer>,
     files: Vec<Layer>,
     environment: Vec<Layer>,
     settings: Vec<Layer>,
+    options: Vec<Layer>,
+    /// The name of the last recipe of ours, as it was asked for.
+    base: Option<String>,
 }
 
 /// A recipe that has been checked, and where each of its values came from.
@@ -41,6 +44,8 @@ pub struct Resolved {
     pub warnings: Vec<Warning>,
     leaves: Leaves,
     origins: BTreeMap<String, Origin>,
+    comments: BTreeMap<String, String>,
+    base: Option<String>,
 }
 
 impl Layers {
@@ -53,6 +58,7 @@ impl Layers {
     #[must_use]
     pub fn recipe(mut self, name: &str) -> Self {
         self.extend(name, Origin::Default, &mut Vec::new());
+        self.base = Some(name.to_owned());
         self
     }
 
@@ -75,6 +81,7 @@ impl Layers {
         let layer = Layer::text(&Place::File(path.to_owned()), text);
         if let Some((name, origin)) = layer.extends.clone() {
             self.extend(&name, origin, &mut Vec::new());
+            self.base = Some(name);
         }
         self.files.push(layer);
         self
@@ -95,6 +102,20 @@ impl Layers {
         self
     }
 
+    /// Adds a key that an option of the command line sets, such as `--device`.
+    #[must_use]
+    pub fn option(mut self, option: &'static str, path: &str, value: &str) -> Self {
+        self.options.push(Layer::option(option, path, value));
+        self
+    }
+
+    /// The word that the highest layer gives a key, unchecked; none where no layer speaks of it, or not by a word.
+    pub fn word(&self, path: &str) -> Option<&str> {
+        let asked = [&self.recipes, &self.files, &self.environment, &self.settings, &self.options];
+        let settings = asked.into_iter().flatten().flat_map(|layer| &layer.settings);
+        settings.rev().find(|setting| setting.path == path)?.value.as_str()
+    }
+
     /// Lays the layers over each other and checks every value.
     ///
     /// # Errors
@@ -103,15 +124,18 @@ impl Layers {
     pub fn resolve(self) -> Result<Resolved, RecipeError> {
         let defaults = value::of(&Recipe::default()).map_err(|error| unexpected(&error))?;
         let mut leaves = defaults.clone();
-        let mut origins = BTreeMap::new();
+        let (mut origins, mut comments) = (BTreeMap::new(), BTreeMap::new());
         let mut problems = Vec::new();
+        let base = self.base.clone();
         for layer in self.in_order() {
             problems.extend(layer.problems);
-            for Setting { path, value, origin } in layer.settings {
+            for Setting { path, value, origin, comment } in layer.settings {
                 let Some(field) = find(&path) else { continue };
-                match check(field, &value) {
+                match check(&path, field, &value) {
                     Ok(value) => {
                         leaves.insert(path.clone(), value);
+                        comments.remove(&path);
+                        comments.extend(comment.map(|comment| (path.clone(), comment)));
                         origins.insert(path, origin);
                     }
                     Err(what) => problems.push(Problem { path, origin, what }),
@@ -122,7 +146,7 @@ impl Layers {
             return Err(RecipeError { problems });
         }
         let recipe = value::recipe(&leaves).map_err(|error| unexpected(&error))?;
-        let mut resolved = Resolved { recipe, warnings: Vec::new(), leaves, origins };
+        let mut resolved = Resolved { recipe, warnings: Vec::new(), leaves, origins, comments, base };
         resolved.reset_unused(&defaults)?;
         resolved.check_rules()?;
         Ok(resolved)
@@ -130,14 +154,9 @@ impl Layers {
 
     /// All layers, the lowest first.
     fn in_order(self) -> Vec<Layer> {
-        let asked = [&self.recipes, &self.files, &self.environment, &self.settings];
-        let chosen = |path: &str| {
-            let settings = asked.iter().copied().flatten().flat_map(|layer| &layer.settings);
-            settings.rev().find(|setting| setting.path == path)?.value.as_str().map(str::to_owned)
-        };
-        let family = chosen("augment.family").and_then(|name| builtin::family(&name));
-        let preset = chosen("preset").and_then(|name| builtin::preset(&name));
-        let above = [self.files, self.environment, self.settings].into_iter().flatten();
+        let family = self.word("augment.family").and_then(builtin::family);
+        let preset = self.word("preset").and_then(builtin::preset);
+        let above = [self.files, self.environment, self.settings, self.options].into_iter().flatten();
         family.into_iter().chain(self.recipes).chain(preset).chain(above).collect()
     }
 
@@ -170,6 +189,16 @@ impl Resolved {
         self.leaves.keys().map(|path| (path.clone(), self.origin(path))).collect()
     }
 
+    /// The recipe of ours that it was made from, if any.
+    pub fn base(&self) -> Option<&str> {
+        self.base.as_deref()
+    }
+
+    /// What the text that gave a value says about it, by its path.
+    pub fn comments(&self) -> &BTreeMap<String, String> {
+        &self.comments
+    }
+
     /// The value at a path, as TOML.
     pub fn value(&self, path: &str) -> Option<&Value> {
         self.leaves.get(path)
@@ -185,9 +214,12 @@ impl Resolved {
         value::json(&self.leaves)
     }
 
-    /// As TOML, with a comment after each value that says where it came from.
+    /// As TOML, with a comment after each value: where it came from, and what is said about it there.
     pub fn to_toml_with_origins(&self) -> String {
-        value::document(&self.leaves, &|path| Some(self.origin(path).to_string()))
+        value::document(&self.leaves, &|path| {
+            let comment = self.comments.get(path).map(|comment| format!(": {comment}"));
+            Some(format!("{}{}", self.origin(path), comment.unwrap_or_default()))
+        })
     }
 
     /// Names the run: 64 hexadecimal digits that are the same for recipes with the same values in every key that
@@ -232,6 +264,7 @@ impl Resolved {
                 continue;
             };
             let origin = self.origins.remove(&path).unwrap_or(Origin::Default);
+            self.comments.remove(&path);
             if value != default && origin.is_asked_for() {
                 let why = format!("has no effect: {why}");
                 self.warnings.push(Warning { path, value: value.to_string(), origin, why });

@@ -22,6 +22,11 @@ pub enum Origin {
         /// Its name.
         variable: String,
     },
+    /// An option of the command line.
+    Option {
+        /// Its name, such as `--device`.
+        option: &'static str,
+    },
     /// A setting on the command line.
     Set {
         /// Which one, from 1.
@@ -46,7 +51,8 @@ impl Origin {
     /// Whether somebody asked for the value in this very run.
     pub(super) fn is_asked_for(&self) -> bool {
         match self {
-            Self::Default => false,
+            // An option may set several keys, such as both seeds, where they have an effect.
+            Self::Default | Self::Option { .. } => false,
             Self::Text { place, .. } => matches!(place, Place::File(_)),
             Self::Environment { .. } | Self::Set { .. } => true,
         }
@@ -60,6 +66,7 @@ impl fmt::Display for Origin {
             Self::Text { place, line: None } => place.fmt(f),
             Self::Text { place, line: Some(line) } => write!(f, "{place}, line {line}"),
             Self::Environment { variable } => f.write_str(variable),
+            Self::Option { option } => f.write_str(option),
             Self::Set { number } => write!(f, "--set {number}"),
         }
     }

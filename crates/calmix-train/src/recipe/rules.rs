@@ -1,8 +1,10 @@
 //! Rules over several keys: values that are valid by themselves and not together.
 
+use calmix_core::counted::counted;
 use calmix_core::method::BaseLoss;
 use calmix_core::pseudo::{Base, BaseName, SoftMatch, Statistics};
 use calmix_core::schedule::{Start, StartRule};
+use calmix_data::split::HoldOut;
 use calmix_engine::device::Device;
 use calmix_engine::observe::StepKind;
 use calmix_engine::precision::Precision;
@@ -182,19 +184,19 @@ fn training(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             left > 0.01,
             "ema.decay",
             &format!(
-                "leaves the initial weights {:.0} % of the average after {} steps; a lower decay suits so short a run",
+                "leaves the initial weights {:.0} % of the average after {}; a lower decay suits so short a run",
                 100.0 * left,
-                train.steps
+                counted(train.steps, "step")
             ),
         ),
         warning(
             left_of_norms > 0.01,
             "network.norm_momentum",
             &format!(
-                "leaves the initial statistics of batch normalisation {:.0} % of theirs after {} steps; a greater \
+                "leaves the initial statistics of batch normalisation {:.0} % of theirs after {}; a greater \
                  share suits so short a run",
                 100.0 * left_of_norms,
-                train.steps
+                counted(train.steps, "step")
             ),
         ),
     ]
@@ -230,7 +232,9 @@ fn judging(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
     let evaluations = train.steps.div_ceil(evaluate.every);
     vec![
         error(
-            *selection == Selection::BestValidation && labels.validation == 0.0,
+            *selection == Selection::BestValidation
+                && labels.validation == HoldOut::NONE
+                && !dataset.source.may_have_validation(),
             "selection",
             "no labels are held out to choose by; give labels.validation a share, such as 0.2",
         ),

@@ -72,6 +72,9 @@ fn of(kind: Kind, limit: Limit) -> Value {
                 words.iter().map(|word| json!({ "const": word.word, "description": word.description() }));
             json!({ "oneOf": words.collect::<Vec<_>>() })
         }
+        Kind::NumberOr(words) => {
+            json!({ "oneOf": [of(Kind::Number, limit), of(Kind::Word(words), limit)] })
+        }
         Kind::List(of_kind, length) => {
             let mut schema = json!({ "type": "array", "items": of(*of_kind, limit) });
             if let Some(length) = length {

@@ -3,6 +3,7 @@
 //! Most of it follows from the declaration of the keys ([`Field::when`]); only what depends on several keys at once is
 //! written here.
 
+use calmix_data::split::HoldOut;
 use std::collections::BTreeMap;
 
 use toml::Value;
@@ -70,7 +71,7 @@ fn broken(when: &When, section: &str, values: &Leaves) -> Option<Reason> {
 fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
     let Recipe { labels, network, train, .. } = recipe;
     let mut unused = Vec::new();
-    if matches!(labels.keep, Keep::All | Keep::Given) && labels.validation == 0.0 {
+    if matches!(labels.keep, Keep::All | Keep::Given) && labels.validation == HoldOut::NONE {
         unused.push(("labels.seed", format!("labels.keep is {}", labels.keep)));
     }
     if recipe.unlabelled() == 0 {

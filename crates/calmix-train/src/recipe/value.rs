@@ -139,7 +139,9 @@ pub(super) fn read(text: &str, kind: Kind) -> Value {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
             Value::Array(items.map(|item| read(item, *of)).collect())
         }),
-        Kind::Flag | Kind::Whole(_) | Kind::Number => toml_value(text).unwrap_or_else(bare),
+        Kind::Flag | Kind::Whole(_) | Kind::Number | Kind::NumberOr(_) => {
+            toml_value(text).unwrap_or_else(bare)
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use calmix_core::calibration::CalibrationError;
+use calmix_core::counted::counted;
 use calmix_core::plan::PlanError;
 use calmix_core::samples::StateError;
 use calmix_core::shown::shown;
@@ -131,6 +132,16 @@ pub enum TrainError {
         process: usize,
         /// Its error.
         problem: String,
+        /// Whether it is a mistake of the user.
+        mistake: bool,
+    },
+    /// An error as text, for the other processes; the process that has it reports the error itself.
+    #[error("{text}")]
+    AsText {
+        /// The error.
+        text: String,
+        /// Whether it is a mistake of the user.
+        mistake: bool,
     },
     /// Another process sent a message that this one cannot read.
     #[error("another process of this run sent an unreadable message{}; start all processes with the same calmix", because(.0.as_ref()))]
@@ -167,8 +178,8 @@ pub enum TrainError {
     },
     /// Shards that cannot be shared out.
     #[error(
-        "{processes} processes cannot share {} shards evenly (train.groups = {groups}, train.shards = {shards}); choose a number \
-         of processes that divides it", u64::from(*groups) * u64::from(*shards)
+        "{} cannot share {} evenly (train.groups = {groups}, train.shards = {shards}); choose a number of processes that \
+         divides it", counted(*processes as u64, "process"), counted(u64::from(*groups) * u64::from(*shards), "shard")
     )]
     Uneven {
         /// How many processes there are.

@@ -3,15 +3,18 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use calmix_core::calibration::confidence_map::MapKind;
 use calmix_core::calibration::{Binning, TopLabel, reliability_bins};
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use calmix_data::augment::Augment;
 use calmix_data::loader::{EvalBatch, EvalLoader, LoadError, PooledBatch};
 use calmix_engine::engine::{Engine, Weights};
-use calmix_run::evaluate::{ENOUGH, Predictions, Resampling, Scaling, evaluate_unless};
+use calmix_run::calibration_map::{CalibrationMap, Fitted};
+use calmix_run::evaluate::{Predictions, Resampling, evaluate_unless};
 use calmix_run::events::{EvalModel, EvalSet, Evaluation, PseudoFigures};
 
+use super::collect_results::broadcast_result;
 use super::error::TrainError;
 use super::eval_stop::EvalStop;
 use super::train_data::TrainData;
@@ -27,17 +30,26 @@ pub struct EvalOutput {
     pub evaluations: Vec<Evaluation>,
     /// A corrupt sample that was left out, and what is wrong with it; the evaluations have their numbers.
     pub corrupt: Option<String>,
-    /// The temperature that calibrates its confidence; only at the end, and where there are labels to fit it on.
-    pub scaling: Option<Scaling>,
+    /// The map that calibrates its confidence, or why there is none; only at the end, with rank 0.
+    pub fitted: Option<Fitted>,
+}
+
+impl EvalOutput {
+    /// The map that calibrates the confidence, if one could be fitted.
+    pub fn map(&self) -> Option<&CalibrationMap> {
+        self.fitted.as_ref().and_then(Fitted::map)
+    }
 }
 
 /// What an evaluation computes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EvalMode {
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum EvalMode<'a> {
     /// The figures: during training.
     FiguresOnly,
-    /// The figures with their intervals, and a temperature: of the resulting model.
+    /// The figures with their intervals, and a map that is fitted here: of the resulting model.
     Final,
+    /// The figures with their intervals, and with a map that was fitted elsewhere.
+    With(&'a CalibrationMap),
 }
 
 /// Every how many replicates several processes ask each other whether to stop.
@@ -52,7 +64,7 @@ pub(super) fn evaluate_model(
     recipe: &Recipe,
     data: &TrainData,
     (step, model): (u64, EvalModel),
-    mode: EvalMode,
+    mode: EvalMode<'_>,
     stop: EvalStop<'_>,
 ) -> Result<EvalOutput, TrainError> {
     let processes = stop.processes;
@@ -71,17 +83,25 @@ pub(super) fn evaluate_model(
     let seed = Seed(recipe.train.seed);
     let mut output = EvalOutput::default();
     let how = Resampling { replicates: recipe.evaluate.bootstrap as usize, ..Resampling::default() };
-    let resampling = (mode == EvalMode::Final && how.replicates > 0).then_some((how, seed));
+    let resampling = (mode != EvalMode::FiguresOnly && how.replicates > 0).then_some((how, seed));
     if mode == EvalMode::Final {
         let held_out = predictions.iter().find(|seen| seen.split == EvalSet::Validation);
-        let enough = held_out.is_some_and(|seen| seen.labels.len() >= ENOUGH);
+        let least = MapKind::Temperature.least_labels();
+        // Rank 0 alone has the predictions.
+        let enough = held_out.is_some_and(|seen| seen.labels.len() >= least);
+        let enough =
+            broadcast_result(processes, (processes.rank() == 0).then_some(Ok::<_, TrainError>(enough)))?;
         let labelled = if enough { None } else { predict(EvalSet::Labelled)? };
         if processes.rank() > 0 {
             resampling.map_or(Ok(()), |_| stop.wait_for_first())?;
             return Ok(output);
         }
-        output.scaling = Scaling::fit(held_out, labelled.as_ref(), seed)?;
+        let held_out = held_out.map(|seen| (seen, data.fitted_on()));
+        output.fitted = Some(Fitted::of(held_out, labelled.as_ref())?);
         predictions.extend(labelled);
+    }
+    if let EvalMode::With(map) = mode {
+        output.fitted = Some(Fitted::Map(Box::new(map.clone())));
     }
     if processes.rank() > 0 {
         return Ok(output);
@@ -95,7 +115,7 @@ pub(super) fn evaluate_model(
         over.borrow().is_some()
     };
     for seen in predictions.iter().filter(|seen| seen.split != EvalSet::Labelled) {
-        let evaluation = evaluate_unless(seen, output.scaling.as_ref(), resampling, &mut is_over)?;
+        let evaluation = evaluate_unless(seen, output.map(), resampling, &mut is_over)?;
         let mut evaluation = evaluation.ok_or_else(|| over.take().unwrap_or(TrainError::Abandoned))?;
         let corrupt = skipped.iter().find(|(split, _)| *split == seen.split);
         evaluation.skipped = corrupt.map_or(0, |(_, corrupt)| corrupt.samples);
@@ -161,11 +181,53 @@ fn next_batch(
 }
 
 /// Corrupt samples that were left out.
-#[derive(Default)]
-struct LeftOut {
-    samples: u64,
+#[derive(Debug, Default)]
+pub(super) struct LeftOut {
+    pub(super) samples: u64,
     /// What is wrong with the first one; empty if there is none.
-    first: String,
+    pub(super) first: String,
+}
+
+/// Labelled samples, and what a model says of them.
+#[derive(Debug, Default)]
+pub(super) struct PredictedRows {
+    pub(super) ids: Vec<u64>,
+    pub(super) labels: Vec<u32>,
+    pub(super) logits: Vec<f32>,
+}
+
+/// What a model with `width` classes says of the labelled samples of these batches, and what was left out.
+pub(super) fn predict_batches(
+    engine: &Engine,
+    which: Weights,
+    (batches, rounds): (&mut EvalLoader<Augment>, u64),
+    width: usize,
+    stop: EvalStop<'_>,
+) -> Result<(PredictedRows, LeftOut), TrainError> {
+    let (mut rows, mut left_out) = (PredictedRows::default(), LeftOut::default());
+    for _ in 0..rounds {
+        let Some(batch) = next_batch(batches, stop)? else { continue };
+        left_out.samples += batch.skipped.len() as u64;
+        if let Some(skipped) = batch.skipped.first().filter(|_| left_out.first.is_empty()) {
+            left_out.first.clone_from(&skipped.problem);
+        }
+        if batch.ids.is_empty() {
+            continue;
+        }
+        let seen = engine.predict(&batch.pixels, which)?;
+        for ((&id, &label), row) in
+            batch.ids.iter().zip(&batch.labels).zip(seen.logits.chunks_exact(width.max(1)))
+        {
+            if let Some(label) = label {
+                rows.ids.push(id);
+                rows.labels.push(label);
+                rows.logits.extend_from_slice(row);
+            }
+        }
+    }
+    // A process that did not wait for a batch received a request to stop.
+    stop.check()?;
+    Ok((rows, left_out))
 }
 
 /// The predictions of a model on the labelled samples of a split, and what was left out; none where there are none.
@@ -185,45 +247,22 @@ fn predict(
         EvalModel::Live => Weights::Live,
     };
     let classes = data.classes.clone();
-    let width = classes.len();
-    let (mut ids, mut labels, mut logits) = (Vec::new(), Vec::new(), Vec::new());
-    let mut left_out = LeftOut::default();
-    for _ in 0..rounds {
-        let Some(batch) = next_batch(&mut batches, stop)? else { continue };
-        left_out.samples += batch.skipped.len() as u64;
-        if let Some(skipped) = batch.skipped.first().filter(|_| left_out.first.is_empty()) {
-            left_out.first.clone_from(&skipped.problem);
-        }
-        if batch.ids.is_empty() {
-            continue;
-        }
-        let seen = engine.predict(&batch.pixels, which)?;
-        for ((&id, &label), row) in
-            batch.ids.iter().zip(&batch.labels).zip(seen.logits.chunks_exact(width.max(1)))
-        {
-            if let Some(label) = label {
-                ids.push(id);
-                labels.push(label);
-                logits.extend_from_slice(row);
-            }
-        }
-    }
-    // A process that did not wait for a batch received a request to stop.
-    stop.check()?;
+    let (mut rows, mut left_out) =
+        predict_batches(engine, which, (&mut batches, rounds), classes.len(), stop)?;
     if processes.size() > 1 {
         let mut message = Encoder::default();
-        message.add(&ids);
-        message.add(&labels);
-        message.add(&logits);
+        message.add(&rows.ids);
+        message.add(&rows.labels);
+        message.add(&rows.logits);
         message.add(&[left_out.samples]);
         message.add(left_out.first.as_bytes());
-        (ids, labels, logits, left_out) = Default::default();
+        (rows, left_out) = Default::default();
         // The first process alone makes the figures.
         for message in processes.gather_bytes(0, message.bytes())? {
             let mut message = Decoder::new(&message);
-            message.read(&mut ids)?;
-            message.read(&mut labels)?;
-            message.read(&mut logits)?;
+            message.read(&mut rows.ids)?;
+            message.read(&mut rows.labels)?;
+            message.read(&mut rows.logits)?;
             left_out.samples += message.list::<u64>()?.iter().sum::<u64>();
             let first = String::from_utf8_lossy(&message.list::<u8>()?).into_owned();
             if left_out.first.is_empty() {
@@ -231,6 +270,7 @@ fn predict(
             }
         }
     }
+    let PredictedRows { ids, labels, logits } = rows;
     let predictions = Predictions { step, split, model, classes, ids, labels, logits };
     Ok((!predictions.ids.is_empty()).then_some((predictions, left_out)))
 }

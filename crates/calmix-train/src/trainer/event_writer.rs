@@ -103,6 +103,16 @@ impl<'a> EventWriter<'a> {
         self.each(|sink| sink.pace(pace))
     }
 
+    /// Passes on to people which step the run begins at or goes on from.
+    pub(super) fn begins(&mut self, step: u64) {
+        self.audience.iter_mut().for_each(|sink| drop(sink.begins(step)));
+    }
+
+    /// Passes the pace of the first steps on to people.
+    pub(super) fn first_pace(&mut self, pace: &Pace) {
+        self.audience.iter_mut().for_each(|sink| drop(sink.first_pace(pace)));
+    }
+
     /// Writes the predictions of a network.
     pub(super) fn predictions(&mut self, predictions: &Predictions) -> Result<(), TrainError> {
         if self.book.is_none() {

@@ -35,6 +35,7 @@ pub(super) fn find_checkpoint(
             Err(Fault::Unreadable(error)) => Err(TrainError::RemoteError {
                 process: rank,
                 problem: format!("{error}; see whether the disk is there and you may read it, and try again"),
+                mistake: false,
             }),
             Err(Fault::OtherFormat { path, format }) => {
                 Err(CheckpointError::OtherFormat { path: path.clone(), format: *format }.into())

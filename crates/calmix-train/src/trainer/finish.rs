@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use calmix_core::calibration::confidence_map::ConfidenceMap;
 use calmix_engine::engine::EngineSnapshot;
+use calmix_run::calibration_map::{CalibrationMap, Fitted};
 use calmix_run::error::{FileError, FileProblem};
-use calmix_run::evaluate::{Scaling, Selection, select};
-use calmix_run::events::{EvalModel, Event, Finished, Note};
+use calmix_run::evaluate::{Selection, select};
+use calmix_run::events::{EvalModel, EvalSet, Evaluation, Event, Finished, Note};
+use calmix_run::held_out::HeldOut;
 use calmix_run::model_info::{self, ModelInfo};
 use calmix_run::result::RunResult;
 use calmix_run::run::RunFile;
@@ -21,15 +24,16 @@ use super::train_loop::TrainLoop;
 use crate::recipe::Recipe;
 
 impl TrainLoop<'_> {
-    /// Evaluates the network as it is; the temperature of its average, if one was fitted.
+    /// Evaluates the network as it is; what was fitted to its average, and its figures.
     ///
     /// # Errors
     /// [`TrainError::Abandoned`] if the run has to stop; then nothing was written, and the state is as it was.
-    pub(super) fn evaluate(&mut self, mode: EvalMode) -> Result<Option<Scaling>, TrainError> {
+    pub(super) fn evaluate(&mut self, mode: EvalMode<'_>) -> Result<Judgement, TrainError> {
         let recipe = &self.resolved.recipe;
         let models =
             if recipe.evaluate.online { &[EvalModel::Ema, EvalModel::Live][..] } else { &[EvalModel::Ema] };
-        let (mut scaling, rule, window) = (None, recipe.selection, recipe.evaluate.window as usize);
+        let (mut judgement, rule, window) =
+            (Judgement::default(), recipe.selection, recipe.evaluate.window as usize);
         let (engine, step, stop) = (&self.state.engine, self.step, self.eval_stop());
         let evaluate =
             |&model| Ok((model, evaluate_model(engine, recipe, &self.data, (step, model), mode, stop)?));
@@ -39,12 +43,12 @@ impl TrainLoop<'_> {
                 self.events.predictions(seen)?;
             }
             self.tell_left_out(&output)?;
+            if model == EvalModel::Ema {
+                judgement = Judgement::of(&output)?;
+            }
             for evaluation in output.evaluations {
                 self.events.event(&Event::Evaluation(Box::new(evaluation.clone())))?;
                 self.progress.history.push(evaluation.without_lists());
-            }
-            if model == EvalModel::Ema {
-                scaling = output.scaling;
             }
         }
         self.events.remove_old_predictions(self.step, self.resolved.recipe.evaluate.keep_predictions)?;
@@ -54,7 +58,7 @@ impl TrainLoop<'_> {
             let weights = self.state.engine.snapshot()?.ema;
             self.progress.best = Some(Best { step: self.step, weights });
         }
-        Ok(scaling)
+        Ok(judgement)
     }
 
     /// Says how many samples the figures are not of, whenever that number changes.
@@ -94,20 +98,22 @@ impl TrainLoop<'_> {
     fn conclude(&mut self) -> Result<Finished, TrainError> {
         let rule = self.resolved.recipe.selection;
         let mode = if keeps_best(rule) { EvalMode::FiguresOnly } else { EvalMode::Final };
-        let scaling = self.evaluate(mode)?;
+        let judgement = self.evaluate(mode)?;
         let recipe = &self.resolved.recipe;
         let pseudo = if recipe.evaluate.pseudo_labels {
             evaluate_pseudo_labels(&self.state.engine, recipe, &self.data, self.eval_stop())?
         } else {
             None
         };
-        let (step, weights, scaling) = match self.best_of_all()? {
+        let (step, weights, judgement) = match self.best_of_all()? {
             Some(best) => {
-                let scaling = self.evaluate_best(&best)?;
-                (best.step, best.weights, scaling)
+                let judgement = self.evaluate_best(&best)?;
+                (best.step, best.weights, judgement)
             }
-            None => (self.step, self.state.engine.snapshot()?.ema, scaling),
+            None => (self.step, self.state.engine.snapshot()?.ema, judgement),
         };
+        let Judgement { fitted, evaluations, held_out } = judgement;
+        let map = fitted.as_ref().and_then(Fitted::map);
         let window = self.resolved.recipe.evaluate.window as usize;
         let selected = |rule| Some((rule, select(rule, window, &self.progress.history)?));
         // The best on test flatters, so it has to be asked for.
@@ -118,11 +124,18 @@ impl TrainLoop<'_> {
             step,
             selection: rule,
             classes: self.data.classes.clone(),
-            scaling,
+            scaling: map.and_then(CalibrationMap::scaling),
+            uncalibrated: fitted.as_ref().and_then(Fitted::nothing),
+            evaluations,
             finished: finished.clone(),
         };
         let result = pretty("result.json", &result)?;
-        let info = pretty("model.json", &model_info(&self.resolved.recipe, &self.data.classes, &weights))?;
+        let mut info = model_info(&self.resolved.recipe, &self.data.classes, &weights);
+        (info.calibration, info.held_out) = (map.cloned(), held_out);
+        let weights = info
+            .embed(&weights)
+            .map_err(|error| FileError::new("model.safetensors", FileProblem::Format(error.to_string())))?;
+        let info = pretty("model.json", &info)?;
         let mut write = || -> Result<Finished, TrainError> {
             self.events.last(RunFile::Model, &weights)?;
             self.events.last(RunFile::ModelInfo, &info)?;
@@ -157,7 +170,7 @@ impl TrainLoop<'_> {
     }
 
     /// Evaluates the best model in the place of the last one, which then comes back.
-    fn evaluate_best(&mut self, best: &Best) -> Result<Option<Scaling>, TrainError> {
+    fn evaluate_best(&mut self, best: &Best) -> Result<Judgement, TrainError> {
         let engine = &mut self.state.engine;
         let last = engine.snapshot()?;
         engine.restore(&EngineSnapshot {
@@ -174,10 +187,33 @@ impl TrainLoop<'_> {
         for seen in &output.predictions {
             self.events.predictions(seen)?;
         }
+        let judgement = Judgement::of(&output)?;
         for evaluation in output.evaluations {
             self.events.event(&Event::Evaluation(Box::new(evaluation)))?;
         }
-        Ok(output.scaling)
+        Ok(judgement)
+    }
+}
+
+/// What is known of a model at its last evaluation.
+#[derive(Debug, Default)]
+pub(super) struct Judgement {
+    fitted: Option<Fitted>,
+    evaluations: Vec<Evaluation>,
+    /// What it said about labels that were held out, if any were.
+    held_out: Option<HeldOut>,
+}
+
+impl Judgement {
+    fn of(output: &EvalOutput) -> Result<Self, TrainError> {
+        let evaluations = output.evaluations.iter().cloned().map(Evaluation::without_lists).collect();
+        let fitted = output.fitted.clone();
+        let map =
+            fitted.as_ref().and_then(Fitted::map).map_or(&ConfidenceMap::IDENTITY, |fitted| &fitted.map);
+        let held_out = output.predictions.iter().find(|seen| seen.split == EvalSet::Validation);
+        let held_out =
+            held_out.filter(|_| fitted.is_some()).map(|seen| HeldOut::of(seen, map)).transpose()?;
+        Ok(Self { fitted, evaluations, held_out })
     }
 }
 
@@ -189,13 +225,18 @@ pub(super) fn model_info(recipe: &Recipe, classes: &[String], weights: &[u8]) ->
         network: recipe.network.name.to_string(),
         block: recipe.network.block.to_string(),
         classes: classes.to_vec(),
+        norm_eps: Some(recipe.network.norm_eps).filter(|&eps| eps > 0.0),
         size: recipe.augment.size,
+        resize: recipe.augment.resolve().evaluation.resize,
+        filter: recipe.augment.filter.to_string(),
         mean: recipe.dataset.mean,
         std: recipe.dataset.std,
+        calibration: None,
+        held_out: None,
     }
 }
 
-fn pretty(name: &str, what: &impl Serialize) -> Result<Vec<u8>, FileError> {
+pub(super) fn pretty(name: &str, what: &impl Serialize) -> Result<Vec<u8>, FileError> {
     serde_json::to_vec_pretty(what)
         .map_err(|error| FileError::new(name, FileProblem::Format(error.to_string())))
 }

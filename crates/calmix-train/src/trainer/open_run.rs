@@ -191,7 +191,7 @@ impl Trainer<'_> {
         let local = self.local.processes;
         let opened = self.open_data(|| TrainData::open(&recipe.recipe, &paths, None, local));
         let own = opened.as_ref().map(|data| self.fingerprint(&own, data));
-        let own = own.map_err(|error| TrainError::Unsupported(error.to_string()));
+        let own = own.map_err(TrainError::as_text);
         let checked = RunFingerprint::check(own, &self.processes);
         let data = opened?;
         checked?;
@@ -248,7 +248,7 @@ fn summary(resolved: &Resolved, data: &TrainData) -> RunSummary {
         dataset: recipe.dataset.source.to_string(),
         classes: data.classes.len(),
         labelled: data.split.labelled().len(),
-        validation: data.split.validation().len(),
+        validation: data.validation() as usize,
         unlabelled: data.unlabelled(),
         base: recipe.method.base.word().to_string(),
         pairing: recipe.method.mixup.pairing.word().to_string(),
@@ -258,6 +258,7 @@ fn summary(resolved: &Resolved, data: &TrainData) -> RunSummary {
         seed: recipe.train.seed,
         label_seed: recipe.labels.seed,
         recipe: resolved.hash(),
+        based_on: resolved.base().map(str::to_owned),
     }
 }
 

@@ -10,10 +10,11 @@ use calmix_dist::ProcessGroup;
 use calmix_engine::device::{Device, set_threads};
 use calmix_engine::engine::{Engine, EngineSnapshot};
 use calmix_engine::precision::Precision;
+use calmix_run::calibration_map::FittedOn;
 use calmix_run::checkpoint::{FoundCheckpoint, newest};
 use calmix_run::error::{FileError, FileProblem};
 use calmix_run::events::EvalModel;
-use calmix_run::model_info::ModelInfo;
+use calmix_run::model_info::{LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
 use calmix_run::run::{Paths, RunError, RunFile};
 use calmix_run::safe_open;
@@ -29,10 +30,11 @@ use super::step_phase::Watch;
 use super::threads;
 use super::train_data::TrainData;
 use crate::inspect;
-use crate::recipe::{CorruptPolicy, Resolved, differences};
+use crate::recipe::{CorruptPolicy, Recipe, Resolved, differences};
 
 /// Evaluates the result of a run once more, or its newest checkpoint where it is not finished, with intervals and a
-/// temperature: figures from the weights, whatever its files say. Nothing is written.
+/// map: figures from the weights, whatever its files say. The map is fitted anew, unless labels that came later fitted the
+/// one in `model.json`. Nothing is written.
 ///
 /// The recipe is the run's, or another one that differs only in what may change, such as where the dataset is now.
 ///
@@ -51,37 +53,62 @@ pub fn evaluate_run(
     let paths = Paths::new(folder);
     let none = || TrainError::Run(RunError::NoRun { path: paths.checkpoints() });
     let FoundCheckpoint { checkpoint, .. } = newest(&paths.checkpoints())?.ok_or_else(none)?;
-    let train = &resolved.recipe.train;
-    let device = device.unwrap_or(train.device.or_else(|| Device::Cpu));
-    let precision = train.precision.or_else(|| Precision::F32);
-    let threads = threads(train.threads, 1);
-    let shards = train.shards.max(1);
-    resolved.decide(device, precision, threads, shards)?;
+    decide(&mut resolved, device)?;
     let recipe = &resolved.recipe;
-    set_threads(recipe.train.threads as usize);
     let data = TrainData::open(recipe, &paths, Some(&checkpoint.manifest().identity.dataset), 1)?;
     let settings = settings(recipe, data.classes.len())?;
     MemoryNeed::of_network(&settings).check(1)?;
     checkpoint_files::check_network(&checkpoint, &settings)?;
     let mut engine = Engine::new(settings, Seed(recipe.train.seed))?;
     let mut weights = checkpoint_files::weights(&checkpoint, engine.longest_weights())?;
-    let mut step = checkpoint.step();
+    let (mut step, mut later) = (checkpoint.step(), None);
     if let Some(result) = read::result(folder)? {
-        let model = safe_open::read(&paths.file(RunFile::Model)?, engine.longest_weights())?;
-        check_model(folder, &model_info(recipe, &data.classes, &model))?;
+        let (model, info) = model_of(folder, recipe, &data.classes, &engine)?;
         step = result.step;
+        later = info.calibration.filter(|map| map.fitted_on == FittedOn::Later);
         weights = EngineSnapshot { live: model.clone(), ema: model, ..weights };
     }
     engine.restore(&weights)?;
+    // Labels that came later fitted the map in use; those of the run judge it.
+    let mode = later.as_ref().map_or(EvalMode::Final, EvalMode::With);
+    alone(step, |stop| evaluate_model(&engine, recipe, &data, (step, EvalModel::Ema), mode, stop))
+}
+
+/// Decides what the recipe of a run leaves open, for this machine.
+pub(super) fn decide(resolved: &mut Resolved, device: Option<Device>) -> Result<(), TrainError> {
+    let train = &resolved.recipe.train;
+    let device = device.unwrap_or(train.device.or_else(|| Device::Cpu));
+    let precision = train.precision.or_else(|| Precision::F32);
+    let (threads, shards) = (threads(train.threads, 1), train.shards.max(1));
+    resolved.decide(device, precision, threads, shards)?;
+    set_threads(resolved.recipe.train.threads as usize);
+    Ok(())
+}
+
+/// The weights that a finished run wrote, and what they are; checked against each other, the recipe and the classes.
+pub(super) fn model_of(
+    folder: &Path,
+    recipe: &Recipe,
+    classes: &[String],
+    engine: &Engine,
+) -> Result<(Vec<u8>, ModelInfo), TrainError> {
+    let path = Paths::new(folder).file(RunFile::Model)?;
+    let model = safe_open::read(&path, engine.longest_weights() + LONGEST_METADATA)?;
+    let info = read::model_info(folder)?;
+    check_model(folder, &info, &model_info(recipe, classes, &model))?;
+    Ok((model, info))
+}
+
+/// Runs an evaluation on this process alone, which nobody stops.
+pub(super) fn alone<T>(step: u64, run: impl FnOnce(EvalStop<'_>) -> T) -> T {
     let (requested, processes, watch) = (AtomicBool::new(false), ProcessGroup::alone(), Watch::default());
     let warn: Warn = Arc::new(|_| {});
-    let stop = EvalStop { requested: &requested, processes: &processes, watch: &watch, warn: &warn, step };
-    evaluate_model(&engine, recipe, &data, (step, EvalModel::Ema), EvalMode::Final, stop)
+    run(EvalStop { requested: &requested, processes: &processes, watch: &watch, warn: &warn, step })
 }
 
 /// Whether the weights are those that the run wrote, for the network, the classes and the images of the run.
-fn check_model(folder: &Path, found: &ModelInfo) -> Result<(), FileError> {
-    let Some(problem) = read::model_info(folder)?.difference(found) else { return Ok(()) };
+fn check_model(folder: &Path, info: &ModelInfo, found: &ModelInfo) -> Result<(), FileError> {
+    let Some(problem) = info.difference(found) else { return Ok(()) };
     let path = Paths::new(folder).file(RunFile::ModelInfo)?;
     let hint = "put back model.safetensors and model.json as the run wrote them";
     Err(FileError::new(path, FileProblem::Changed(problem)).hint(hint))

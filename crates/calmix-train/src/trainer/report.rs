@@ -119,24 +119,58 @@ pub(super) struct Timer {
     began: Instant,
     pacer: Pacer,
     exchanged: (u64, Duration, Collectives),
+    first_step: u64,
+    /// When people are to hear next how long it takes; never again once they have heard of a whole interval.
+    next_estimate: Option<Duration>,
 }
+
+/// From one estimate of the time left to the next, before the first interval is over.
+const ESTIMATES: Duration = Duration::from_secs(2);
 
 impl Timer {
     pub(super) fn new(layout: &ParallelLayout, first_step: u64, last_step: u64) -> Self {
         let pacer = Pacer::new(first_step, last_step);
-        Self { began: Instant::now(), pacer, exchanged: exchanged(layout) }
+        let (began, exchanged) = (Instant::now(), exchanged(layout));
+        Self { began, pacer, exchanged, first_step, next_estimate: Some(ESTIMATES) }
     }
 
+    /// The pace since it was last asked for.
     pub(super) fn pace(&mut self, step: u64, layout: &ParallelLayout, counters: Counters) -> Pace {
+        self.next_estimate = None;
+        let reading = self.reading(step, layout, counters);
+        self.pacer.step(reading.elapsed);
+        self.pacer.pace(reading)
+    }
+
+    /// The pace of the first steps, now and then, until an interval is over. The first step alone says little, since
+    /// libtorch warms up in it.
+    pub(super) fn first_pace(
+        &mut self,
+        step: u64,
+        layout: &ParallelLayout,
+        counters: Counters,
+    ) -> Option<Pace> {
+        let next = self.next_estimate?;
+        let reading = self.reading(step, layout, counters);
+        self.pacer.step(reading.elapsed);
+        if step < self.first_step + 2 || reading.elapsed < next {
+            return None;
+        }
+        self.next_estimate = Some(reading.elapsed + ESTIMATES);
+        // A copy: the first interval still begins with the first step.
+        Some(self.pacer.clone().pace(reading))
+    }
+
+    fn reading(&self, step: u64, layout: &ParallelLayout, counters: Counters) -> Reading {
         let (now, before) = (exchanged(layout), self.exchanged);
         let since = (now.0 - before.0, now.1.saturating_sub(before.1), now.2.since(before.2));
-        self.pacer.pace(Reading {
+        Reading {
             step,
             images: counters.images * layout.processes.size() as u64,
             elapsed: self.began.elapsed(),
             waited: counters.waited,
             exchanged: (layout.processes.size() > 1).then_some(since),
-        })
+        }
     }
 }
 

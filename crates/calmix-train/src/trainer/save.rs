@@ -42,7 +42,7 @@ impl TrainLoop<'_> {
         });
         let folder = |begun: &Result<(Writer<'_>, Mark), TrainError>| match begun {
             Ok((writer, _)) => Ok(writer.parts().folder().to_owned()),
-            Err(error) => Err(TrainError::Unsupported(error.to_string())),
+            Err(error) => Err(error.as_text()),
         };
         let folder = broadcast_result(processes, begun.as_ref().map(folder));
         let begun = begun.transpose()?;

@@ -15,19 +15,19 @@ use calmix_data::loader::{
 };
 use calmix_data::manifest::{NO_LABEL, SampleRecord};
 use calmix_data::order::Membership;
-use calmix_data::prepare::{Report, prepare};
+use calmix_data::prepare::{PREPARING, Report, prepare};
 use calmix_data::split::LabelSplit;
 use calmix_dist::ProcessGroup;
+use calmix_run::calibration_map::FittedOn;
+use calmix_run::evaluate::Selection;
 use calmix_run::events;
 use calmix_run::run::{Paths, RunFile};
 use calmix_run::safe_open;
 
 use super::error::TrainError;
 use super::layout::ParallelLayout;
-use crate::recipe::{Keep, Recipe};
-
-/// What a dataset that is being prepared is called, as `calmix_data` has it.
-const PREPARING: &str = ".preparing-";
+use super::splits::{draw_split, own_validation};
+use crate::recipe::Recipe;
 
 /// A dataset that is open and split.
 pub(super) struct TrainData {
@@ -38,6 +38,8 @@ pub(super) struct TrainData {
     unlabelled: SampleIds,
     /// The class of every sample, for what is reported of pseudo-labels: read once, so that a step reads no file.
     classes_of: Vec<u32>,
+    validation: SampleIds,
+    fitted_on: FittedOn,
     test: Option<Range<u64>>,
     views: Arc<Augment>,
     workers: Workers,
@@ -64,8 +66,18 @@ impl TrainData {
             return Err(TrainError::OtherDataset { path, before: before.to_owned(), now });
         }
         let stored = paths.file(RunFile::Split)?;
-        let split =
-            if safe_open::exists(&stored) { read_split(&stored, &dataset)? } else { draw(recipe, &dataset)? };
+        let split = if safe_open::exists(&stored) {
+            read_split(&stored, &dataset)?
+        } else {
+            draw_split(recipe, &dataset)?
+        };
+        let (validation, fitted_on): (SampleIds, _) = match own_validation(recipe, &dataset) {
+            Some(own) => (own.into(), FittedOn::ValidationSplit),
+            None => (split.validation().into(), FittedOn::HeldOut),
+        };
+        if recipe.selection == Selection::BestValidation && validation.is_empty() {
+            return Err(no_validation(&split));
+        }
         let needs = recipe.unlabelled() > 0;
         let unlabelled = if needs { split.unlabelled(&dataset)?.into() } else { SampleIds::default() };
         let class = |record: Result<(u64, SampleRecord), DataError>| Ok(record?.1.label);
@@ -83,13 +95,35 @@ impl TrainData {
             if limit == 0 { Arc::new(dataset) } else { Arc::new(InMemory::new(dataset, limit)) };
         let views = Arc::new(recipe.augment.resolve());
         let workers = recipe.loader.workers(processes);
-        Ok(Self { pictures, classes, fingerprint, split, unlabelled, classes_of, test, views, workers })
+        Ok(Self {
+            pictures,
+            classes,
+            fingerprint,
+            split,
+            unlabelled,
+            classes_of,
+            validation,
+            fitted_on,
+            test,
+            views,
+            workers,
+        })
     }
 
     /// The class of a sample, where it is known.
     fn true_class(&self, id: u64) -> Option<u32> {
         let class = usize::try_from(id).ok().and_then(|id| self.classes_of.get(id));
         class.copied().filter(|&class| class != NO_LABEL)
+    }
+
+    /// How many samples are for validation: held out, or of the dataset's own split.
+    pub(super) fn validation(&self) -> u64 {
+        self.validation.len()
+    }
+
+    /// What fits a map that is fitted on the validation samples.
+    pub(super) fn fitted_on(&self) -> FittedOn {
+        self.fitted_on
     }
 
     /// Bytes of a view.
@@ -163,7 +197,7 @@ impl TrainData {
         processes: &ProcessGroup,
     ) -> Result<Option<(EvalLoader<Augment>, u64)>, TrainError> {
         let samples: SampleIds = match split {
-            events::EvalSet::Validation => self.split.validation().into(),
+            events::EvalSet::Validation => self.validation.clone(),
             events::EvalSet::Labelled => self.split.labelled().into(),
             events::EvalSet::Test => self.test.clone().unwrap_or_default().into(),
         };
@@ -216,13 +250,14 @@ fn read_split(path: &Path, dataset: &Dataset) -> Result<LabelSplit, TrainError> 
     Ok(LabelSplit::from_bytes(&bytes, path, dataset)?)
 }
 
-fn draw(recipe: &Recipe, dataset: &Dataset) -> Result<LabelSplit, DataError> {
-    let labels = &recipe.labels;
-    if labels.keep == Keep::Given {
-        let given = LabelSplit::read(Path::new(&labels.file), dataset)?;
-        return LabelSplit::given(dataset, labels.plan(), given.labelled().to_vec());
-    }
-    LabelSplit::draw(dataset, labels.plan())
+/// A rule that chooses by validation, and nothing to choose by.
+fn no_validation(split: &LabelSplit) -> TrainError {
+    let labels = split.labelled().len();
+    TrainError::Unsupported(format!(
+        "selection = \"best-validation\" has nothing to choose by: the dataset has no validation split, and none of its \
+         {labels} labels is held out; add a folder val, give labels.validation a share such as 0.2, or choose selection = \
+         \"last\""
+    ))
 }
 
 /// Removes what a process that was killed while it prepared left in the run's folder.

@@ -122,6 +122,8 @@ impl TrainLoop<'_> {
             self.busy = start.elapsed().saturating_sub(waited);
             if logs {
                 self.events.pace(&timer.pace(self.step, &self.layout, batches.counters()))?;
+            } else if let Some(pace) = timer.first_pace(self.step, &self.layout, batches.counters()) {
+                self.events.first_pace(&pace);
             }
             evaluates = self.lacks_evaluation();
             // The last step has an end of its own.

@@ -92,8 +92,12 @@ fn data_that_one_process_loses_ends_all_with_the_run_saved() {
         assert!(step >= Some(5), "{step:?}");
         // With the data of all.
         crew.train(2);
-        let other_place =
-            ["checkpoints/step-000000012/MANIFEST", "checkpoints/step-000000012/recipe.toml", "recipe.toml"];
+        let other_place = [
+            "checkpoints/step-000000012/MANIFEST",
+            "checkpoints/step-000000012/recipe.toml",
+            "prepared/source.json",
+            "recipe.toml",
+        ];
         let changed = differing(&whole.run, &crew.run);
         assert!(changed.iter().all(|name| rank == 0 && other_place.contains(&name.as_str())), "{changed:?}");
     }

@@ -6,7 +6,7 @@ use calmix_core::pseudo::{Base, FixMatch, FlexMatch, SoftMatch};
 use calmix_core::schedule::LearningRate;
 use calmix_data::augment::Augment;
 use calmix_data::prepare::SourceSpec;
-use calmix_data::split::Rule;
+use calmix_data::split::{HoldOut, Rule};
 use calmix_engine::network::FirstBlock;
 use calmix_engine::observe::StepKind;
 use calmix_engine::precision::Precision;
@@ -93,7 +93,11 @@ fn the_papers_numbers() {
         assert_eq!(recipe.method, paper(Base::FixMatch(FixMatch { threshold })), "{name}");
         let plan = labels.plan();
         let rule = if count == 1000 { Rule::Fraction { share: 0.1 } } else { Rule::PerClass { labels: 4 } };
-        assert_eq!((plan.rule, plan.include_labelled, plan.validation), (rule, true, 0.0), "{name}");
+        assert_eq!(
+            (plan.rule, plan.include_labelled, plan.validation),
+            (rule, true, HoldOut::NONE),
+            "{name}"
+        );
     }
     assert_eq!(recipe("svhn").dataset.source_spec(), SourceSpec::Svhn { extra: true });
     assert_eq!(recipe("svhn").labels.plan().unlabelled, ["train", "extra"]);
@@ -164,7 +168,7 @@ fn recipes_for_a_cpu() {
     let folder = recipe("cpu-folder");
     assert_eq!((&*folder.network.name.to_string(), folder.augment.size), ("wrn-10-2", 32));
     assert_eq!((folder.train.batch, folder.train.ratio, folder.train.steps), (16, 4, 1500));
-    assert_eq!((folder.labels.keep, folder.labels.validation), (Keep::All, 0.2));
+    assert_eq!((folder.labels.keep, folder.labels.validation), (Keep::All, HoldOut::FIFTH));
     let (fixmatch, softmatch) = (Base::FixMatch(FixMatch::default()), Base::SoftMatch(SoftMatch::default()));
     for (recipe, base) in [(fashion, fixmatch), (cifar, fixmatch), (folder, softmatch)] {
         let evaluations = recipe.train.steps / recipe.evaluate.every;

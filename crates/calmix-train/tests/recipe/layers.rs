@@ -159,7 +159,7 @@ fn origins_are_shown_on_request() {
     let shown = Layers::new().recipe("svhn").set("train.steps=10").resolve().unwrap().to_toml_with_origins();
     for line in [
         "steps = 10  # --set 1",
-        "source = \"svhn\"  # recipe svhn, line 4",
+        "source = \"svhn\"  # recipe svhn, line 4: with its extra images, as in FixMatch (Google), USB and TorchSSL",
         "threads = 0  # default",
         "[method.mixup.guidance]",
     ] {

@@ -10,8 +10,9 @@ use calmix_core::smoothing::Smoothing;
 use calmix_core::split::Split;
 use calmix_data::loader::OnCorrupt;
 use calmix_data::prepare::{Cifar100Labels, SourceSpec};
-use calmix_data::source::{idx::Classes, labels_csv::Unlisted};
-use calmix_data::split::Rule;
+use calmix_data::source::labels_csv::{LabelColumns, Unlisted};
+use calmix_data::source::{FolderLayout, idx::Classes};
+use calmix_data::split::{HoldOut, Rule};
 use calmix_train::recipe::{Layers, SourceName};
 use proptest::prelude::*;
 
@@ -28,8 +29,8 @@ fn sources() {
         SourceSpec::Svhn { extra: true },
         SourceSpec::Svhn { extra: false },
         SourceSpec::Stl10,
-        SourceSpec::Folder,
-        SourceSpec::LabelsCsv { unlisted: Unlisted::Unlabelled },
+        SourceSpec::Folder { layout: FolderLayout::Auto },
+        SourceSpec::LabelsCsv { unlisted: Unlisted::Unlabelled, columns: LabelColumns::default() },
         SourceSpec::Webdataset { unlabelled: true },
         SourceSpec::Imagenet,
         SourceSpec::Webvision,
@@ -42,7 +43,7 @@ fn sources() {
         })
     };
     assert_eq!(all(true).collect::<Vec<_>>(), expected);
-    expected[9] = SourceSpec::LabelsCsv { unlisted: Unlisted::LeaveOut };
+    expected[9] = SourceSpec::LabelsCsv { unlisted: Unlisted::LeaveOut, columns: LabelColumns::default() };
     expected[10] = SourceSpec::Webdataset { unlabelled: false };
     assert_eq!(all(false).collect::<Vec<_>>(), expected);
 }
@@ -59,9 +60,12 @@ fn labels() {
     ] {
         assert_eq!(plan(settings).rule, rule);
     }
+    for word in ["fifth", "\"fifth\""] {
+        assert_eq!(plan(&[&format!("labels.validation={word}")]).validation, HoldOut::FIFTH);
+    }
     let plan =
         plan(&["labels.seed=5", "labels.from=a", "labels.unlabelled_from=b,c", "labels.validation=0.2"]);
-    assert_eq!((plan.seed.0, plan.validation, plan.include_labelled), (5, 0.2, true));
+    assert_eq!((plan.seed.0, plan.validation, plan.include_labelled), (5, HoldOut::Share(0.2), true));
     assert_eq!((plan.labelled, plan.unlabelled), (vec!["a".into()], vec!["b".into(), "c".into()]));
 }
 

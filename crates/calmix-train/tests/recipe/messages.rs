@@ -169,6 +169,13 @@ fn contradictions_of_supervision() {
     }
 }
 
+#[test]
+fn a_number_or_a_word() {
+    let error = set(&["labels.validation=fifths"]).unwrap_err().to_string();
+    let wanted = "labels.validation = \"fifths\": expected a number from 0 and below 1, or \"fifth\"; did you mean \"fifth\"?";
+    assert!(error.contains(wanted), "{error}");
+}
+
 /// Values that are fine by themselves and not together.
 #[test]
 fn contradictions() {
@@ -224,7 +231,7 @@ fn contradictions() {
             "--set 1: labels.unlabelled_from = []: unlabelled images have to come from somewhere; name a subset",
         ),
         (
-            &["selection=best-validation"],
+            &["selection=best-validation", "dataset.source=cifar10"],
             "--set 1: selection = \"best-validation\": no labels are held out to choose by; give labels.validation \
              a share, such as 0.2",
         ),
@@ -282,7 +289,7 @@ fn warnings() {
         (
             &["train.steps=2000", "ema.decay=0.99"],
             "network.norm_momentum = 0.0 (default) leaves the initial statistics of batch normalisation 14 % of theirs \
-             after 2000 steps; a greater share suits so short a run",
+             after 2,000 steps; a greater share suits so short a run",
         ),
         (
             &["method.base=supervised", "method.mixup.pairing=none", "train.ratio=3"],
@@ -296,7 +303,7 @@ fn warnings() {
         ),
         (
             &["train.steps=2000", "network.norm_momentum=0.01"],
-            "ema.decay = 0.999 (default) leaves the initial weights 14 % of the average after 2000 steps; a lower \
+            "ema.decay = 0.999 (default) leaves the initial weights 14 % of the average after 2,000 steps; a lower \
              decay suits so short a run",
         ),
         (

@@ -48,7 +48,9 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
     let context: &[&str] = match path {
         "preset" => &["method.base=softmatch"],
         "selection" => &["labels.validation=0.2"],
-        "dataset.unlabelled" => &["dataset.source=labels-csv"],
+        "dataset.unlabelled" | "dataset.path_column" | "dataset.label_column" => {
+            &["dataset.source=labels-csv"]
+        }
         "labels.share" => &["labels.keep=share"],
         "labels.file" => &["labels.keep=given", "labels.file=a"],
         "method.base_loss" => &["train.step=joint"],
@@ -86,7 +88,7 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
         ("augment.weak.area" | "augment.strong.area", _) => "0.1,0.9".into(),
         (_, Kind::Flag) => (!now.as_bool().unwrap()).to_string(),
         (_, Kind::Whole(_)) => (now.as_integer().unwrap() + 1).to_string(),
-        (_, Kind::Number) => (now.as_float().unwrap() * 0.5 + 0.21).to_string(),
+        (_, Kind::Number | Kind::NumberOr(_)) => (now.as_float().unwrap() * 0.5 + 0.21).to_string(),
         (_, Kind::Text | Kind::List(Kind::Text, _)) => "other".into(),
         ("network.name", _) => "wrn-10-1".into(),
         (_, Kind::Form(_)) => "cuda:3".into(),

@@ -1,6 +1,8 @@
-//! The schema for editors: it takes what the program takes and refuses what it refuses.
+//! The schema for editors: it takes what the program takes and refuses what it refuses. And the reference for people.
 
-use calmix_train::recipe::{Layers, builtin, schema};
+use std::path::Path;
+
+use calmix_train::recipe::{Layers, builtin, reference, schema};
 use serde_json::{Value, json};
 
 /// The part of JSON Schema that ours is written in; anything else is a mistake in it.
@@ -76,6 +78,8 @@ fn what_the_program_refuses_does_not_fit() {
         "train = 1",
         "ema.decay = 1.0",
         "labels.share = 0.0",
+        "labels.validation = 1.0",
+        "labels.validation = \"sixth\"",
         "method.base = \"FixMatch\"",
         "dataset.mean = [0.5]",
         "augment.cutout.fill = [0, 0, 256]",
@@ -101,4 +105,27 @@ fn it_describes_keys_words_and_defaults() {
     let concat = &train["step"]["oneOf"][0];
     assert_eq!(concat["const"], "concat");
     assert!(concat["description"].as_str().unwrap().contains("17 % more arithmetic than joint"), "{concat}");
+}
+
+/// `CALMIX_BLESS=1` writes the page.
+#[test]
+fn the_reference_is_that_of_the_declarations() {
+    let (page, path) = (reference(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/keys.md"));
+    if std::env::var_os("CALMIX_BLESS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == page, "docs/keys.md is not what the declarations say now:\n{page}");
+    // Every key, with its limits, its default and its condition.
+    let resolved = Layers::new().resolve().unwrap();
+    assert!(resolved.origins().keys().all(|key| page.contains(&format!("\n| `{key}` | "))));
+    for part in [
+        "| `train.batch` | a whole number from 1 to 65536 | `64` |  | B: labelled images in a batch. |",
+        "| `train.threads` | a whole number from 0 to 4096 | `0` | may change | ",
+        "*Only if `labels.keep` is `per-class` or `total`.*",
+        "*Only if `train.shards` is not `1`.*",
+        "<br>`concat`: ",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
 }

@@ -82,7 +82,7 @@ fn every_limit_holds_at_both_ends() {
 fn every_word_is_taken_and_given_back() {
     let mut taken = 0;
     for (path, _, kind) in values() {
-        let Kind::Word(words) = kind else { continue };
+        let (Kind::Word(words) | Kind::NumberOr(words)) = kind else { continue };
         for word in words {
             // Alone it may contradict something else; as a word it is always known.
             let context: &[&str] = match path.as_str() {

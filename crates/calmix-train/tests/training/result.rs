@@ -1,7 +1,9 @@
 //! What a run leaves behind.
 
-use calmix_run::evaluate::{FittedOn, Selection};
+use calmix_run::calibration_map::{CalibrationMap, FittedOn};
+use calmix_run::evaluate::Selection;
 use calmix_run::events::{EvalModel, EvalSet, Evaluation, Event};
+use calmix_run::model_info::ModelInfo;
 use calmix_run::read;
 use calmix_train::inspect;
 use calmix_train::trainer::evaluate_run;
@@ -37,9 +39,9 @@ fn evaluations_predictions_and_the_result() {
         assert_eq!(seen.intervals.is_some(), seen.step == 12);
         assert_eq!(seen.samples, if seen.split == EvalSet::Test { 40 } else { 10 });
     }
-    // Ten held-out labels are too few to fit a temperature on.
-    let scaled = seen.last().unwrap().scaled.as_ref();
-    assert!(scaled.is_none_or(|scaled| scaled.fitted_on == FittedOn::LabelledCrossFit));
+    // Ten held-out labels are enough to fit a temperature on.
+    let calibrated = seen.last().unwrap().calibrated.as_ref().unwrap();
+    assert_eq!((calibrated.fitted_on, calibrated.fitted_samples), (FittedOn::HeldOut, 10));
 
     let inspected = inspect::inspect(&folder).unwrap();
     let result = inspected.result.unwrap();
@@ -53,20 +55,26 @@ fn evaluations_predictions_and_the_result() {
     for name in [
         "model.safetensors",
         "predictions/step-000000005-test-live.safetensors",
-        "predictions/step-000000012-labelled-ema.safetensors",
         "predictions/step-000000012-validation-ema.safetensors",
         "split.json",
         "environment.json",
     ] {
         assert!(files.contains_key(name), "{name}");
     }
-    assert_eq!(files["model.safetensors"], files["checkpoints/step-000000012/ema.safetensors"]);
+    let (model, ema) = (&files["model.safetensors"], &files["checkpoints/step-000000012/ema.safetensors"]);
+    assert_eq!(numbers(model), numbers(ema));
+    // The file alone says what it is.
+    assert_eq!(ModelInfo::embedded(model).unwrap(), Some(read::model_info(&folder).unwrap()));
+    let held_out = read::model_info(&folder).unwrap().held_out.unwrap();
+    assert_eq!(held_out.len(), 10);
 
     // Whoever asks the weights again hears the same.
     let verdict = evaluate_run(&folder, None, None).unwrap();
     let ema: Vec<_> =
         seen.into_iter().filter(|seen| seen.step == 12 && seen.model == EvalModel::Ema).collect();
-    assert_eq!((verdict.evaluations, verdict.scaling), (ema, result.scaling));
+    let scaling = verdict.map().and_then(CalibrationMap::scaling);
+    assert_eq!(read::model_info(&folder).unwrap().calibration.as_ref(), verdict.map());
+    assert_eq!((verdict.evaluations, scaling), (ema, result.scaling));
 }
 
 #[test]
@@ -91,7 +99,9 @@ fn the_best_model_is_the_result_where_that_is_the_rule() {
     assert_eq!(verdict.evaluations.last().unwrap(), *judged.last().unwrap());
     if result.step != 16 {
         let files = bytes(&folder);
-        assert_ne!(files["model.safetensors"], files["checkpoints/step-000000016/ema.safetensors"]);
+        let (model, ema) =
+            (&files["model.safetensors"], &files["checkpoints/step-000000016/ema.safetensors"]);
+        assert_ne!(numbers(model), numbers(ema));
     }
 }
 
@@ -117,4 +127,10 @@ fn auto_is_written_down_and_timing_is_kept_apart() {
     assert_eq!(std::fs::read_dir(folder.join("tensorboard")).unwrap().count(), 1);
     let steps = read::events(&folder).unwrap().iter().filter(|event| matches!(event, Event::Step(_))).count();
     assert_eq!(steps, 3);
+}
+
+/// The numbers of a safetensors file, without its header.
+fn numbers(file: &[u8]) -> &[u8] {
+    let header = u64::from_le_bytes(*file.first_chunk().unwrap());
+    &file[8 + header as usize..]
 }

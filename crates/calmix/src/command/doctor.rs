@@ -11,7 +11,7 @@ use calmix::train::trainer;
 use clap::Args;
 use serde_json::json;
 
-use crate::cores;
+use crate::cores::{self, ThreadUse};
 use crate::exit::Exit;
 use crate::format::{counted, grouped};
 use crate::terminal::{print, print_json, status};
@@ -62,7 +62,7 @@ impl DoctorArgs {
             names.join(", "),
             counted(cores, "core"),
         ))?;
-        cores::warn_if_oversubscribed(threads);
+        cores::warn_if_oversubscribed(ThreadUse { threads, processes: 1, is_launched: false });
         let test = if self.seconds == 0 { None } else { Some(self.test(threads)?) };
         if self.json {
             print_json(&json!({
@@ -98,8 +98,8 @@ impl DoctorArgs {
         let test = SelfTest::run(threads, self.seconds)?;
         let repeated = if test.same { "bit-identical when repeated" } else { "DIFFERENT when repeated" };
         self.print_text(&format!(
-            "self-test  {} steps, {} images/s, {:.0} % of the time waiting for data, {repeated}",
-            grouped(test.steps),
+            "self-test  {}, {} images/s, {:.0} % of the time waiting for data, {repeated}",
+            counted(test.steps, "step"),
             grouped(test.images_per_second.round() as u64),
             100.0 * test.waiting,
         ))?;

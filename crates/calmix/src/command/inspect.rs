@@ -1,9 +1,11 @@
-//! `calmix inspect`: shows a run, a checkpoint, a recipe or a dataset.
+//! `calmix inspect`: shows a run, a folder of runs, a checkpoint, a recipe or a dataset.
 
 mod checkpoint;
 mod dataset;
+mod predictions;
 mod recipe;
 mod run;
+mod runs;
 
 use std::path::{Path, PathBuf};
 
@@ -11,15 +13,18 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::Value;
 
+pub(super) use dataset::document as dataset_json;
+
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::terminal::{print, print_json};
 
-/// Show a run, a checkpoint, a recipe or a dataset
+/// Show a run, a folder of runs, a checkpoint, a recipe or a dataset
 ///
-/// Of a run: its progress and its result. Of a checkpoint: its files, after verifying their checksums. Of a recipe, by
-/// name or as a file: every key with its value and the origin of the value. Of a dataset, prepared or not: counts,
-/// classes and likely problems. Changes no files.
+/// Of a run: its method, what it changes of its recipe, seeds, labels, progress and result. Of a folder of runs: a table.
+/// Of a checkpoint: its files, after verifying their checksums. Of a recipe, by name or as a file: every key with its value,
+/// the origin of the value and the comment there. Of a dataset, prepared or not: counts, classes and likely problems. Of a
+/// file in a run's predictions: every sample by its name, with its label and what the model says. Changes no files.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
 pub(crate) struct InspectArgs {
@@ -32,13 +37,17 @@ pub(crate) struct InspectArgs {
 
 const FIELDS: &str = "\
 Fields of --json, by kind:
-  run         folder, finished, step (of the newest checkpoint, or null), steps (total), recipe,
-              recipe_hash, environment, evaluations (the latest, as in events.jsonl), result
-              (as in result.json; null before the end), damaged (checkpoints: step and reason)
+  run         folder, finished, step (of the newest checkpoint, or null), steps (total), summary
+              (as in summary.json), changed (keys: key, recipe, run; null if the recipe is
+              unknown), recipe, recipe_hash, environment, evaluations (the latest, as in
+              events.jsonl), result (as in result.json; null before the end), damaged
+              (checkpoints: step and reason)
+  runs        folder, runs: folder, state, problem, step, summary, figures (split, error, ece_15)
   checkpoint  folder, hash, manifest (as in its MANIFEST)
-  recipe      name or file, hash, recipe (every key), origins (of each value), warnings
+  recipe      name or file, hash, recipe (every key), origins (of each value), comments, warnings
   dataset     folder, source (null if prepared), fingerprint, subsets (name, labelled, unlabelled),
-              classes (name, labelled), unreadable (null if prepared), warnings";
+              classes (name, labelled, subsets), unreadable (null if prepared), warnings
+  predictions file, step, split, model, predictions (sample, label, predicted, confidence)";
 
 /// What to print, as text and as JSON.
 struct InspectOutput {
@@ -57,7 +66,14 @@ impl InspectArgs {
         } else if has("manifest.json") && has("samples.bin") {
             dataset::prepared(what)?
         } else if what.is_dir() {
-            dataset::raw(what)?
+            match runs::inspect(what)? {
+                Some(table) if runs::are_alone_in(what)? => table,
+                // Runs among other folders: images with results beside them, unless these are no images.
+                Some(table) => dataset::raw(what).unwrap_or(table),
+                None => dataset::raw(what)?,
+            }
+        } else if what.is_file() && what.parent().is_some_and(|folder| folder.ends_with("predictions")) {
+            predictions::inspect(what)?
         } else if what.is_file() {
             recipe::file(what)?
         } else {
@@ -77,6 +93,8 @@ fn named(what: &Path) -> Result<InspectOutput> {
     let name = what.to_string_lossy();
     recipe::named(&name).map_err(|error| {
         let message = format!("{name}: no such file or folder, and {error}");
-        CliError::invalid(message).hint("`calmix recipes` lists the recipes, `ls runs` your runs").into()
+        CliError::invalid(message)
+            .hint("`calmix recipes` lists the recipes, `calmix inspect runs` your runs")
+            .into()
     })
 }

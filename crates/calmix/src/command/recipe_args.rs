@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use calmix::engine::device::Device;
 use calmix::train::recipe::Layers;
 use clap::Args;
 
@@ -16,6 +17,9 @@ pub(crate) struct RecipeArgs {
     /// Set a recipe key, such as train.steps=2000; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
+    /// Device: cpu, cuda, cuda:1, mps [default: the first GPU, or else the CPU; of a run, that of the run]
+    #[arg(long)]
+    device: Option<Device>,
     /// CPU threads of each process [default: all cores, shared by the processes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: Option<u32>,
@@ -35,15 +39,23 @@ impl RecipeArgs {
 
     /// Whether no key is overridden.
     pub(crate) fn is_empty(&self) -> bool {
-        self.data.is_empty() && self.settings.is_empty() && self.threads.is_none() && !self.tensorboard
+        self.data.is_empty()
+            && self.settings.is_empty()
+            && self.device.is_none()
+            && self.threads.is_none()
+            && !self.tensorboard
     }
 
     /// Overrides keys of a recipe. `--set` comes first, so that its numbers in messages are those on the command line.
     pub(crate) fn apply(&self, layers: Layers) -> Result<Layers> {
         let layers = self.settings.iter().fold(layers, |layers, setting| layers.set(setting));
-        let mut flags = self.data.settings()?;
-        flags.extend(self.threads.map(|threads| format!("train.threads={threads}")));
-        flags.extend(self.tensorboard.then(|| "log.tensorboard=true".to_owned()));
-        Ok(flags.iter().fold(layers, |layers, flag| layers.set(flag)))
+        let layers = self.data.settings()?.iter().fold(layers, |layers, setting| layers.set(setting));
+        let options = [
+            ("--device", "train.device", self.device.map(|device| device.to_string())),
+            ("--threads", "train.threads", self.threads.map(|threads| threads.to_string())),
+            ("--tensorboard", "log.tensorboard", self.tensorboard.then(|| "true".to_owned())),
+        ];
+        let given = options.into_iter().filter_map(|(option, key, value)| Some((option, key, value?)));
+        Ok(given.fold(layers, |layers, (option, key, value)| layers.option(option, key, &value)))
     }
 }

@@ -6,24 +6,27 @@ use anyhow::Result;
 use calmix::core::shown::shown;
 use calmix::run::read;
 use calmix::train::inspect;
+use calmix::train::launch::LaunchInfo;
 use calmix::train::trainer::{Outcome, TrainError, Trainer};
 use clap::Args;
 
 use super::data_args::explain_moved;
 use super::process_args::ProcessArgs;
+use super::quicker::quicker;
 use super::recipe_args::RecipeArgs;
 use crate::exit::Exit;
+use crate::figures::{self, MapState};
 use crate::format::{counted, grouped, shell_quoted};
 use crate::progress::ProgressSink;
+use crate::run_files;
 use crate::stop::Stop;
 use crate::supervise::{own_arguments, stop_when_orphaned, supervise};
 use crate::terminal::{clear_line, print, status, warn_at_once};
-use crate::{figures, run_files};
 
 /// Resume a stopped or killed run; bit-identical to an uninterrupted run
 ///
-/// Settings that affect what the run learns cannot change. Others can: --threads, --data if the dataset has moved, --set
-/// checkpoint.every=100. The run uses the recipe in its folder and ignores variables such as CALMIX_TRAIN__STEPS.
+/// Settings that affect what the run learns cannot change. Others can: --device, --threads, --data if the dataset has moved,
+/// --set checkpoint.every=100. The run uses the recipe in its folder and ignores variables such as CALMIX_TRAIN__STEPS.
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
     /// Folder of the run
@@ -52,14 +55,17 @@ impl ResumeArgs {
             return supervise(&own_arguments(), processes, &self.run, &Stop::listen()?);
         }
         let stop = Stop::listen()?.announced_by_first(launch.as_ref());
-        let progress = ProgressSink::new(steps, self.recipe.quiet);
+        let mut progress = ProgressSink::new(steps, self.recipe.quiet, quicker(&resolved.recipe));
+        if launch.is_none() {
+            progress = progress.resumed();
+        }
         let mut trainer = Trainer::new(stop.flag()).warning(warn_at_once).sink(progress);
         if let Some(launch) = &launch {
             stop_when_orphaned();
             trainer = trainer.join(launch, &resolved.recipe)?;
         }
         let outcome = trainer.resume(&self.run, overridden.as_ref());
-        if launch.is_some_and(|launch| launch.rank > 0) {
+        if launch.as_ref().is_some_and(|launch| launch.rank > 0) {
             return silent_exit(outcome, stop);
         }
         let command = format!("calmix resume {}", shell_quoted(&self.run));
@@ -67,6 +73,7 @@ impl ResumeArgs {
             outcome.map_err(|error| explain_moved(error, &resolved.recipe, &command)),
             &self.run,
             stop,
+            launch.as_ref(),
         )
     }
 }
@@ -78,7 +85,12 @@ pub(super) fn silent_exit(outcome: Result<Outcome, TrainError>, stop: Stop) -> R
 }
 
 /// Shows how a run ended, on rank 0. The exit code is the run's, whoever reads what is printed.
-pub(super) fn show_outcome(outcome: Result<Outcome>, run: &Path, stop: Stop) -> Result<Exit> {
+pub(super) fn show_outcome(
+    outcome: Result<Outcome>,
+    run: &Path,
+    stop: Stop,
+    launch: Option<&LaunchInfo>,
+) -> Result<Exit> {
     clear_line();
     // Before anything is printed: ends the announcements about stopping.
     let stopped = stop.exit();
@@ -91,7 +103,7 @@ pub(super) fn show_outcome(outcome: Result<Outcome>, run: &Path, stop: Stop) -> 
                 grouped(step),
                 counted(steps, "step"),
                 shown(run.display()),
-                run_files::next("resume", run)
+                run_files::resume(run, launch)
             );
             (text, stopped)
         }
@@ -112,9 +124,9 @@ fn result(run: &Path) -> Result<String> {
     let events =
         read::latest_evaluations(run, |seen| result.as_ref().is_some_and(|result| seen.step == result.step))?;
     let figures = result.as_ref().map(|result| {
-        let table = figures::table(&figures::of_result(result, &events), true);
-        let table =
-            table.unwrap_or("no test subset and no held-out labels, so there are no figures\n".to_owned());
+        let why = result.uncalibrated.as_ref();
+        let table = figures::table(&figures::of_result(result, &events), MapState::Ended(why));
+        let table = table.unwrap_or_else(|| figures::without_figures(why));
         let more = figures::by_rule(result) + &figures::pseudo_labels(result);
         format!("model after {}\n\n{table}{more}\n", counted(result.step, "step"))
     });

@@ -6,6 +6,8 @@ use anyhow::{Error, Result};
 use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
 use calmix::data::error::DataError;
+use calmix::data::prepare::Findings;
+use calmix::engine::device::Device;
 use calmix::run::run::Paths;
 use calmix::train::launch::LaunchInfo;
 use calmix::train::recipe::engine::OrAuto;
@@ -14,10 +16,13 @@ use calmix::train::trainer::Trainer;
 use clap::Args;
 
 use super::data_args::existing_folder;
-use super::prepare::recipe_for;
+use super::prepare::{default_table, recipe_for};
 use super::process_args::ProcessArgs;
+use super::quicker::quicker;
 use super::recipe_args::RecipeArgs;
 use super::resume::{show_outcome, silent_exit};
+use super::source_args::SourceArgs;
+use crate::beside::beside;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::shell_quoted;
@@ -27,11 +32,11 @@ use crate::run_dir::RunDir;
 use crate::stop::Stop;
 use crate::supervise::supervise;
 use crate::terminal::{status, warn, warn_at_once};
-use crate::{source, summary};
+use crate::{shared_table, source, summary};
 
 /// Train a model from a recipe and a dataset
 ///
-/// For a folder of images, the default RECIPE is `folder`, which is made for a GPU; `cpu-folder` is a small one for a CPU.
+/// For a folder of images, the default RECIPE is `folder` on a GPU, and `cpu-folder`, a small one, on a CPU.
 /// You can override every key of a recipe: in a FILE, by an environment variable (CALMIX_TRAIN__STEPS=2000), or with
 /// --set. Later ones in this list win.
 ///
@@ -49,17 +54,22 @@ pub(crate) struct TrainArgs {
     // Not `--run`: torchrun refuses it as an ambiguous abbreviation of its own `--run-path`, wherever it stands.
     #[arg(long, value_name = "FOLDER")]
     run_dir: Option<PathBuf>,
+    /// Seed of everything random and of which labels are kept (train.seed and labels.seed)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    seed: Option<u64>,
     #[command(flatten)]
     processes: ProcessArgs,
+    #[command(flatten)]
+    reading: SourceArgs,
     #[command(flatten)]
     overrides: RecipeArgs,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  calmix train cpu-folder --data photos
+  calmix train --data photos
   calmix train cpu-fashion-mnist --data fashion-mnist
-  calmix train cifar10 --data cifar-10-batches-bin --set labels.count=25 --set train.seed=1
+  calmix train cifar10 --data cifar-10-batches-bin --set labels.count=25 --seed 1
   calmix train --file mine.toml --run-dir runs/mine";
 
 impl TrainArgs {
@@ -69,9 +79,7 @@ impl TrainArgs {
         let layers = |found: &str| {
             let layers = base.iter().fold(Layers::new(), |layers, name| layers.recipe(name));
             // Below everything that the user sets.
-            let layers = layers.text(Path::new("contents of the dataset folder"), found);
-            let layers = self.file.iter().fold(layers, |layers, file| layers.file(file));
-            self.overrides.apply(layers.environment(std::env::vars_os()))
+            self.overridden(layers.text(Path::new("contents of the dataset folder"), found))
         };
         let mut resolved = layers(&self.label_format(base.as_deref())?)?.resolve()?;
         resolved.ready()?;
@@ -81,25 +89,32 @@ impl TrainArgs {
             device.check().map_err(|error| CliError::invalid(error.to_string()).hint("calmix doctor"))?;
         }
         let launch = self.processes.launch_info()?;
+        let leads = launch.as_ref().is_none_or(|launch| launch.rank == 0);
+        if let Some(chosen) = base.as_deref().filter(|_| self.chooses() && leads && !self.overrides.quiet) {
+            status(&chosen_because(chosen));
+        }
         let requested = resolved.hash();
         if let Some(launch) = launch.as_ref().filter(|launch| launch.rank > 0) {
             return follow(launch, &resolved, requested, self.required_run_dir()?);
         }
         let mut run_dir = match &launch {
             Some(_) => RunDir::create_or_reuse(self.required_run_dir()?)?,
-            None => RunDir::create(self.run_dir.as_deref(), &name)?,
+            None => RunDir::create(self.run_dir.as_deref(), &beside(&root), &name)?,
         };
         let stop = Stop::listen()?;
         let dataset = self.dataset(&resolved, &root, run_dir.path(), &stop)?;
+        refuse_one_class(&dataset, &root)?;
         if is_for_folders(base.as_deref()) {
             let found =
                 self.label_format(base.as_deref())? + &subset_settings(&dataset, self.overrides.quiet);
             resolved = layers(&found)?.resolve()?;
         }
         summary::warn_about_recipe(&resolved);
+        summary::warn_about_labels(&resolved, &dataset)?;
         if !self.overrides.quiet {
             let processes = launch.as_ref().map(|launch| launch.local_world).or(self.processes.to_start());
-            summary::show(&name, &resolved, &dataset, run_dir.path(), processes.unwrap_or(1))?;
+            let processes = (processes.unwrap_or(1), launch.is_some());
+            summary::show(&name, &resolved, &dataset, run_dir.path(), processes)?;
         }
         drop(dataset);
         run_dir.unlock();
@@ -110,16 +125,34 @@ impl TrainArgs {
             return supervise(&arguments.collect::<Vec<_>>(), processes, run_dir.path(), &stop);
         }
         let stop = stop.announced();
-        let trainer = Trainer::new(stop.flag())
-            .warning(warn_at_once)
-            .sink(ProgressSink::new(resolved.recipe.train.steps, self.overrides.quiet));
+        let trainer = Trainer::new(stop.flag()).warning(warn_at_once).sink(ProgressSink::new(
+            resolved.recipe.train.steps,
+            self.overrides.quiet,
+            quicker(&resolved.recipe),
+        ));
         let outcome = match &launch {
             Some(launch) => trainer
                 .join(launch, &resolved.recipe)
                 .and_then(|trainer| trainer.asked(requested).start_or_resume(&resolved, run_dir.path())),
             None => trainer.start(&resolved, run_dir.path()),
         };
-        show_outcome(outcome.map_err(Error::from), run_dir.path(), stop)
+        show_outcome(outcome.map_err(Error::from), run_dir.path(), stop, launch.as_ref())
+    }
+
+    /// The layers of a recipe with everything that the user sets above them.
+    fn overridden(&self, layers: Layers) -> Result<Layers> {
+        let layers = self.file.iter().fold(layers, |layers, file| layers.file(file));
+        let layers = self.overrides.apply(layers.environment(std::env::vars_os()))?;
+        let seeds =
+            self.seed.into_iter().flat_map(|seed| ["train.seed", "labels.seed"].map(|key| (key, seed)));
+        let layers =
+            seeds.fold(layers, |layers, (key, seed)| layers.option("--seed", key, &seed.to_string()));
+        Ok(self.reading.settings().iter().fold(layers, |layers, setting| layers.set(setting)))
+    }
+
+    /// Whether calmix chooses the recipe.
+    fn chooses(&self) -> bool {
+        self.recipe.is_none() && self.file.is_none()
     }
 
     /// The folder of the run: a launcher may start the same command again, so the user has to name it.
@@ -132,7 +165,7 @@ impl TrainArgs {
 
     /// The built-in recipe to start from.
     fn base(&self) -> Result<Option<String>> {
-        if self.recipe.is_some() || self.file.is_some() {
+        if !self.chooses() {
             return Ok(self.recipe.clone());
         }
         let Some(data) = self.overrides.data_folder()? else {
@@ -140,9 +173,12 @@ impl TrainArgs {
             let hint = "`calmix recipes` lists the recipes; `calmix train --data FOLDER` trains on a folder of images";
             return Err(CliError::invalid(message).hint(hint).into());
         };
-        let source = source::detect(data);
+        let source = source::detect(data, self.reading.names_columns());
         if source::is_own(source) {
-            return Ok(Some("folder".to_owned()));
+            let layers = self.overridden(Layers::new())?;
+            let asked = layers.word("train.device").and_then(|name| name.parse::<Device>().ok());
+            let device = asked.or(Device::all().first().copied()).unwrap_or(Device::Cpu);
+            return Ok(Some(if device == Device::Cpu { CPU_RECIPE } else { GPU_RECIPE }.to_owned()));
         }
         let message =
             format!("{}: the files look like {source}, which needs a recipe", shown(data.display()));
@@ -159,7 +195,7 @@ impl TrainArgs {
     /// For a folder of images, the setting that says where its labels are.
     fn label_format(&self, base: Option<&str>) -> Result<String> {
         let data = self.overrides.data_folder()?.filter(|_| is_for_folders(base));
-        let source = data.map(source::detect);
+        let source = data.map(|data| source::detect(data, self.reading.names_columns()));
         let other = source.filter(|source| matches!(source, SourceName::LabelsCsv | SourceName::Webdataset));
         Ok(other.map(|source| format!("dataset.source = \"{source}\"\n")).unwrap_or_default())
     }
@@ -168,23 +204,67 @@ impl TrainArgs {
     fn dataset(&self, resolved: &Resolved, root: &Path, run: &Path, stop: &Stop) -> Result<Dataset> {
         let data = &resolved.recipe.dataset;
         if !data.prepared.is_empty() {
-            return Ok(Dataset::open(Path::new(&data.prepared), root)?);
+            let table = Path::new(&data.prepared);
+            let dataset = Dataset::open(table, root)?;
+            shared_table::check(table, &dataset, data, root)?;
+            return Ok(dataset);
         }
         let target = Paths::new(run).prepared();
         if !target.exists() {
+            let places = [default_table(root), siblings(run)];
+            if let Some(shared) = shared_table::share(&data.source_spec(), root, &places, &target) {
+                if !self.overrides.quiet {
+                    status(&format!("sharing the table {}", shown(shared.display())));
+                }
+                summary::warn_again(&Findings::read(&target)?, &target);
+                return Ok(Dataset::open(&target, root)?);
+            }
             if !self.overrides.quiet {
                 status(&format!("reading {} …", shown(root.display())));
             }
             let report = prepare_or_stop(&data.source_spec(), root, &target, stop);
-            summary::warn_about_data(&report.map_err(|error| explain_format(root, data.source, error))?);
+            let report = report.map_err(|error| explain_format(root, data.source, error))?;
+            summary::warn_about_data(&Findings::from(&report), &target);
         }
         Ok(Dataset::open(&target, root)?)
     }
 }
 
+/// The recipes for a folder of images.
+const GPU_RECIPE: &str = "folder";
+const CPU_RECIPE: &str = "cpu-folder";
+
+/// Which recipe calmix has chosen, why, and how to choose otherwise.
+fn chosen_because(recipe: &str) -> String {
+    if recipe == CPU_RECIPE {
+        format!(
+            "recipe {CPU_RECIPE}, for a CPU; `calmix train {GPU_RECIPE}` takes a larger network on larger images, for a GPU"
+        )
+    } else {
+        format!("recipe {GPU_RECIPE}, for a GPU; `calmix train {CPU_RECIPE}` takes minutes on a CPU")
+    }
+}
+
+/// The folder that a run is in.
+fn siblings(run: &Path) -> PathBuf {
+    let parent = run.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new(".")).to_owned()
+}
+
+/// With one class, every prediction is right.
+fn refuse_one_class(dataset: &Dataset, root: &Path) -> Result<()> {
+    let [class] = dataset.classes() else { return Ok(()) };
+    let message = format!(
+        "{}: there is one class, `{}`, and so nothing to tell apart",
+        shown(root.display()),
+        shown(class)
+    );
+    Err(CliError::invalid(message).hint("put the images of each class into a folder of its name").into())
+}
+
 /// Whether a built-in recipe takes whatever subsets a folder of images has.
 fn is_for_folders(recipe: Option<&str>) -> bool {
-    matches!(recipe, Some("folder" | "cpu-folder"))
+    matches!(recipe, Some(GPU_RECIPE | CPU_RECIPE))
 }
 
 /// Trains on a rank other than 0, which neither prepares the dataset nor prints.
@@ -198,10 +278,14 @@ fn follow(launch: &LaunchInfo, resolved: &Resolved, requested: String, run: &Pat
 
 /// Adds what the files look like, if they do not have the format of the recipe.
 fn explain_format(root: &Path, wanted: SourceName, error: Error) -> Error {
-    let detected = source::detect(root);
+    let detected = source::detect(root, false);
     let recipe = recipe_for(detected);
-    if !error.is::<DataError>() || recipe == recipe_for(wanted) || source::is_own(detected) {
+    if !error.is::<DataError>() || recipe == recipe_for(wanted) {
         return error;
+    }
+    if source::is_own(detected) {
+        let hint = format!("calmix train --data {}, for images of your own", shell_quoted(root));
+        return CliError::invalid(error.to_string()).hint(hint).into();
     }
     let message = format!("{error}; the files look like {detected}");
     CliError::invalid(message).hint(format!("calmix train {recipe} --data {}", shell_quoted(root))).into()
@@ -215,9 +299,11 @@ fn subset_settings(dataset: &Dataset, is_quiet: bool) -> String {
         (false, true) => "dataset.test = \"val\"\n".to_owned(),
         (false, false) => {
             if !is_quiet {
-                warn("there is no test subset: calmix holds out 20 % of the labels for evaluation");
+                warn(
+                    "there is no test subset: the labels that are held out judge the model (labels.validation)",
+                );
             }
-            "dataset.test = \"\"\nlabels.validation = 0.2\n".to_owned()
+            "dataset.test = \"\"\n".to_owned()
         }
     };
     let unlabelled: Vec<_> = ["train", "unlabelled"].into_iter().filter(|name| has(name)).collect();

@@ -2,8 +2,18 @@
 
 use crate::workspace::{Workspace, golden};
 
-const COMMANDS: [&str; 8] =
-    ["prepare", "train", "resume", "evaluate", "inspect", "recipes", "doctor", "completions"];
+const COMMANDS: [&str; 10] = [
+    "prepare",
+    "train",
+    "resume",
+    "evaluate",
+    "calibrate",
+    "predict",
+    "inspect",
+    "recipes",
+    "doctor",
+    "completions",
+];
 
 #[test]
 fn every_help() {

@@ -29,7 +29,7 @@ fn every_kind_is_recognised() {
     show("photos").prints(&[
         "dataset, folder\n",
         "32 samples: train 20, unlabelled 12\n",
-        "  cat  10\n",
+        "  cat  train 10\n",
         "broken.png",
     ]);
 
@@ -79,4 +79,97 @@ fn the_doctor_trains_twice_to_the_same_bytes() {
         ", bit-identical when repeated\n",
         "next: calmix recipes",
     ]);
+}
+
+#[test]
+fn runs_can_be_told_apart() {
+    let workspace = Workspace::new().with_garments();
+    fs::create_dir(workspace.path("runs")).unwrap();
+    let train = |steps, more: &[&str]| workspace.end(workspace.training(steps, more)).with_code(0);
+    train(4, &["--run-dir", "runs/a-2", "--set", "method.fixmatch.threshold=0.8"]);
+    train(2, &["--run-dir", "runs/a-10", "--seed", "3", "--set", "method.mixup.pairing=none"]);
+    let one = workspace.run(&["inspect", "runs/a-2"]).with_code(0);
+    one.prints(&[
+        "recipe    cpu-fashion-mnist: ",
+        "\nchanged   ",
+        "\n          method.fixmatch.threshold = 0.8 (recipe: 0.95)\n",
+        "\n          train.steps = 4 (recipe: 2000)\n",
+        "\nmethod    fixmatch, threshold 0.8, with calibratemix\n",
+        "\nnetwork   wrn-10-1 at 8 pixels\n",
+        "), 10 classes\n          20 labelled, 100 unlabelled, 0 validation\n",
+        "\nseeds     train.seed 0, labels.seed 0\n",
+    ]);
+    // Where the run is and what it decided by itself are no changes.
+    assert!(!one.stdout.contains("dataset.path") && !one.stdout.contains("train.threads"), "{}", one.stdout);
+
+    // One that was killed before it began, one that is damaged, and something else.
+    fs::create_dir_all(workspace.path("runs/b")).unwrap();
+    fs::write(workspace.path("runs/b/run.json"), "{\"format\":1}").unwrap();
+    train(2, &["--run-dir", "runs/c"]);
+    fs::write(workspace.path("runs/c/summary.json"), "{}").unwrap();
+    fs::create_dir_all(workspace.path("runs/notes")).unwrap();
+    let all = workspace.run(&["inspect", "runs"]).with_code(0);
+    let lines: Vec<Vec<&str>> = all.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0].join(" "), "4 runs in runs");
+    assert_eq!(lines[2].join(" "), "run recipe method seeds step error ECE on state");
+    let is_figure = |cell: &str| cell.parse::<f64>().is_ok();
+    let row = |line: &[&str], begins: &[&str], ends: &[&str]| {
+        assert!(line.starts_with(begins) && line.ends_with(ends), "{line:?}");
+        // Error and ECE, each with its sign.
+        assert!(is_figure(line[begins.len()]) && is_figure(line[begins.len() + 2]), "{line:?}");
+    };
+    row(
+        &lines[3],
+        &["a-2", "cpu-fashion-mnist", "fixmatch+calibratemix", "0/0", "4/4"],
+        &["test", "finished"],
+    );
+    row(&lines[4], &["a-10", "cpu-fashion-mnist", "fixmatch", "3/3", "2/2"], &["test", "finished"]);
+    assert_eq!(lines[5].join(" "), "b - - - - - - - not begun");
+    assert_eq!(lines[6].join(" "), "c - - - - - - - unreadable");
+    all.prints(&["c cannot be read: runs/c/summary.json: ", "next: calmix inspect runs/RUN\n"]);
+
+    // The same for programs.
+    let json = workspace.run(&["inspect", "runs", "--json"]).with_code(0);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["kind"], "runs");
+    let run = &json["runs"][1];
+    assert_eq!(
+        (&run["state"], &run["step"], &run["summary"]["seed"]),
+        (&"finished".into(), &2.into(), &3.into())
+    );
+    assert_eq!(run["figures"]["split"], "test");
+    let json = workspace.run(&["inspect", "runs/a-2", "--json"]).with_code(0);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let changed = json["changed"].as_array().unwrap();
+    let threshold = serde_json::json!({ "key": "method.fixmatch.threshold", "recipe": 0.95, "run": 0.8 });
+    assert!(changed.contains(&threshold), "{changed:?}");
+}
+
+/// A run that a process trains is known as such, and its figures are those so far.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_that_is_trained_is_told() {
+    let workspace = Workspace::new().with_garments();
+    fs::create_dir(workspace.path("runs")).unwrap();
+    let mut running = crate::signals::Running::new(workspace.training(4_000, &["--run-dir", "runs/a"]));
+    running.until("step     6/4,000");
+    let listed = workspace.run(&["inspect", "runs"]).with_code(0);
+    assert!(listed.stdout.contains("/4,000") && listed.stdout.contains(" running\n"), "{}", listed.stdout);
+    running.signal("INT");
+    running.end();
+    workspace.run(&["inspect", "runs"]).with_code(0).prints(&[" unfinished\n"]);
+}
+
+/// The reasons for the numbers are part of a recipe.
+#[test]
+fn recipes_are_printed_with_their_comments() {
+    let workspace = Workspace::new();
+    let shown = workspace.run(&["inspect", "cifar10"]).with_code(0);
+    shown.prints(&[
+        "unlabelled_weight = 1.0  # recipe cifar10, line 22: paper: λ_U = 1\n",
+        "mean = [0.4913725490196078, 0.4823529411764706, 0.4466666666666667]  # recipe cifar10, line 6: TorchSSL: ",
+    ]);
+    let json = workspace.run(&["inspect", "cifar10", "--json"]).with_code(0);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["comments"]["method.unlabelled_weight"], "paper: λ_U = 1");
 }

@@ -2,6 +2,13 @@
 
 use std::fs;
 
+use calmix::Model;
+use calmix::data::picture::Picture;
+use calmix::model::ModelOptions;
+use calmix::run::calibration_map::CalibrationMap;
+use calmix::run::evaluate::Predictions;
+use calmix::run::held_out::HeldOut;
+use calmix::run::model_info::ModelInfo;
 use serde_json::Value;
 
 use crate::workspace::Workspace;
@@ -27,7 +34,7 @@ fn weights_that_are_not_those_of_the_run_are_refused() {
 
     let text = fs::read_to_string(&info).unwrap();
     let json: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((json["format"].as_u64(), json["size"].as_u64()), (Some(1), Some(8)));
+    assert_eq!((json["format"].as_u64(), json["size"].as_u64()), (Some(2), Some(8)));
     assert_eq!((&json["network"], &json["block"]), (&"wrn-10-1".into(), &"google".into()));
     assert_eq!(json["classes"][0], "T-shirt/top");
     for (field, other, sentence) in [
@@ -44,4 +51,74 @@ fn weights_that_are_not_those_of_the_run_are_refused() {
     workspace.run(&["evaluate", "run"]).with_code(1).reports(&["run/model.json: there is no such file"]);
     fs::write(&info, text).unwrap();
     workspace.run(&["evaluate", "run"]).with_code(0);
+}
+
+/// The images of the garments' test subset, as `Workspace::with_garments` writes them.
+fn test_images() -> Vec<Picture> {
+    let pixel = |i: u32| (i / 64 % 10 * 25 + i * 7 % 13) as u8;
+    let image = |n: u32| (64 * n..64 * (n + 1)).flat_map(|i| [pixel(i); 3]).collect();
+    (0..40).map(|n| Picture::new(8, 8, image(n)).unwrap()).collect()
+}
+
+/// Without recipe and dataset, one image at a time or many: the bits of the run's own evaluation.
+#[test]
+fn a_model_alone_says_what_the_run_said() {
+    let workspace = Workspace::new().with_garments();
+    let more = ["--run-dir", "run", "--set", "labels.validation=0.5", "--set", "labels.count=6"];
+    workspace.end(workspace.training(8, &more)).with_code(0);
+    let said = fs::read(workspace.path("run/predictions/step-000000008-test-ema.safetensors")).unwrap();
+    let said = Predictions::from_bytes(&said).unwrap();
+    let alone = workspace.path("alone");
+    fs::create_dir(&alone).unwrap();
+    for name in ["model.safetensors", "model.json"] {
+        fs::copy(workspace.path("run").join(name), alone.join(name)).unwrap();
+    }
+    let options = ModelOptions { threads: Some(1), ..ModelOptions::default() };
+    let model = Model::load_with(&alone, &options).unwrap();
+    let info = model.info();
+    assert_eq!(model.classes(), said.classes);
+    assert_eq!(info.held_out.as_ref().map(HeldOut::len), Some(30));
+    let map = info.calibration.as_ref().and_then(CalibrationMap::temperature);
+    let temperature = map.map_or(1.0, f64::from);
+    let temperature = calmix::core::calibration::temperature::Temperature::new(temperature).unwrap();
+    let expected = temperature.probabilities(said.matrix().unwrap());
+
+    let images = test_images();
+    let predictions = model.predict(&images).unwrap();
+    let bits = |numbers: &[f32]| numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>();
+    for (row, prediction) in predictions.iter().enumerate() {
+        let expected = &expected[10 * row..10 * (row + 1)];
+        assert_eq!(bits(&prediction.probabilities), bits(expected), "row {row}");
+        assert_eq!(prediction.confidence, prediction.probabilities[prediction.label]);
+        let set = prediction.set.as_ref().unwrap();
+        assert_eq!(set[0] as usize, prediction.label);
+        // Thirty labels, not one in two of which a network of eight steps gets right.
+        assert_eq!(prediction.abstain, Some(true));
+    }
+    assert_eq!(model.predict(&images[7..8]).unwrap(), predictions[7..8]);
+    assert!(model.promise().missing()[0].starts_with("30 held-out labels do not show a precision of 90 %"));
+
+    // Without held-out labels nothing is promised, and the model says so.
+    let path = alone.join("model.json");
+    let mut info = info.clone();
+    info.held_out = None;
+    fs::write(&path, serde_json::to_vec(&info).unwrap()).unwrap();
+    let model = Model::load_with(&alone, &options).unwrap();
+    let prediction = &model.predict(&images[..1]).unwrap()[0];
+    assert_eq!((prediction.set.as_ref(), prediction.abstain), (None, None));
+    assert!(model.promise().missing()[0].contains("no labels were held out from training"));
+    let wrong = ModelOptions { coverage: 1.0, ..options };
+    assert!(Model::load_with(&alone, &wrong).unwrap_err().to_string().contains("coverage"));
+
+    // Whatever the two files do not agree on is refused.
+    for (other, sentence) in [
+        (ModelInfo { blake3: ModelInfo::hash(b"others"), ..info.clone() }, "the hash of the weights is"),
+        (ModelInfo { size: 16, resize: 16, ..info.clone() }, "the size of images is 16 here, but 8"),
+        (ModelInfo { format: 1, ..info.clone() }, "format 1, but this version of calmix reads format 2"),
+        (ModelInfo { network: "wrn-994-100".to_owned(), ..info.clone() }, "the network is wrn-994-100 here"),
+    ] {
+        fs::write(&path, serde_json::to_vec(&other).unwrap()).unwrap();
+        let error = Model::load_with(&alone, &options).unwrap_err().to_string();
+        assert!(error.contains(sentence) && error.contains("model.json"), "{error}");
+    }
 }

@@ -67,7 +67,7 @@ fn another_dataset_is_refused() {
         let moved = [command, "first", "--data", "others", "--prepared", "prepared/others"];
         workspace
             .run(&moved)
-            .with_code(1)
+            .with_code(2)
             .reports(&["first: the dataset was ", " when the run started and is "]);
     }
 }

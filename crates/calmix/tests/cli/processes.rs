@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::signals::Running;
-use crate::workspace::Workspace;
+use crate::workspace::{TINY, Workspace};
 
 const SHARDS: [&str; 2] = ["--set", "train.shards=4"];
 
@@ -71,6 +71,8 @@ fn a_process_that_is_killed_ends_the_others_and_the_run_goes_on() {
         "{stderr}"
     );
     assert!(stderr.contains("try: calmix resume run --processes 2"), "{stderr}");
+    // Of Gloo's words what happened, without its source, its advice and its wishes.
+    assert!(!stderr.contains("GLHF") && !stderr.contains("pair.cc"), "{stderr}");
     // With another number of processes, and stopped by SIGTERM.
     let mut running = Running::new(workspace.command(&["resume", "run", "--processes", "4"]));
     running.until("/60  loss ");
@@ -115,6 +117,91 @@ fn variables_of_a_launcher_are_checked() {
     with(&[("RANK", "two"), ("WORLD_SIZE", "2")], &[]).reports(&["RANK=two cannot be"]);
     workspace
         .end(workspace.training(2, &["--run-dir", "run", "--set", "train.shards=2", "--processes", "3"]))
-        .with_code(1)
+        .with_code(2)
         .reports(&["3 processes cannot share 2 shards evenly"]);
+}
+
+/// All processes of a launcher end with the same code: what one of them finds is a mistake for all.
+#[test]
+fn a_mistake_is_one_on_every_rank() {
+    let workspace = Workspace::new().with_garments();
+    let port =
+        std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port().to_string();
+    let start = |rank: &str| {
+        let more = ["--run-dir", "run", "--set", "train.shards=1", "--set", "train.timeout=60"];
+        let mut command = workspace.training(2, &more);
+        command.envs([("RANK", rank), ("WORLD_SIZE", "2"), ("LOCAL_RANK", rank), ("LOCAL_WORLD_SIZE", "2")]);
+        command.envs([("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", &*port)]);
+        Running::new(command)
+    };
+    let (first, second) = (start("0"), start("1"));
+    for running in [first, second] {
+        let (stderr, code) = running.stderr();
+        assert!(stderr.contains("2 processes cannot share 1 shard"), "{stderr}");
+        assert_eq!(code, Some(2), "{stderr}");
+    }
+}
+
+#[test]
+fn where_a_run_goes_on_is_told() {
+    let workspace = Workspace::new().with_garments();
+    let more = [&SHARDS[..], &["--run-dir", "run", "--processes", "2"]].concat();
+    let mut running = Running::new(workspace.training(4_000, &more));
+    running.until("step     6/4,000");
+    running.signal("TERM");
+    let (stdout, code) = running.end();
+    assert_eq!(code, Some(75), "{stdout}");
+    assert!(stdout.ends_with("next: calmix resume run --processes 2\n"), "{stdout}");
+    let step = stdout.strip_prefix("stopped after ").and_then(|rest| rest.split(' ').next()).unwrap();
+    workspace
+        .run(&["inspect", "run"])
+        .with_code(0)
+        .prints(&[&format!("goes on   after step {step}, with step ")]);
+
+    // With the same processes, then on one, then by a launcher that starts the command of the beginning again.
+    let goes_on = |mut running: Running, step: &str| -> String {
+        running.until(&format!("going on after {step} of 4,000 steps\n"));
+        running.until("/4,000  loss ");
+        running.signal("INT");
+        let (stdout, code) = running.end();
+        assert_eq!(code, Some(130), "{stdout}");
+        stdout
+    };
+    let after = |stdout: &str| {
+        stdout.strip_prefix("stopped after ").and_then(|rest| rest.split(' ').next()).unwrap().to_owned()
+    };
+    let stdout = goes_on(Running::new(workspace.command(&["resume", "run", "--processes", "2"])), step);
+    assert!(stdout.ends_with("next: calmix resume run --processes 2\n"), "{stdout}");
+    let stdout = goes_on(Running::new(workspace.command(&["resume", "run"])), &after(&stdout));
+    assert!(stdout.ends_with("next: calmix resume run\n"), "{stdout}");
+    let mut command = workspace.training(4_000, &[&SHARDS[..], &["--run-dir", "run"]].concat());
+    command.envs([
+        ("RANK", "0"),
+        ("WORLD_SIZE", "1"),
+        ("MASTER_ADDR", "127.0.0.1"),
+        ("MASTER_PORT", "29511"),
+    ]);
+    let stdout = goes_on(Running::new(command), &after(&stdout));
+    assert!(stdout.ends_with("next: the same command, by the same launcher, goes on with run\n"), "{stdout}");
+}
+
+/// The advice is about the option that would help.
+#[test]
+fn threads_of_several_processes_are_counted() {
+    let workspace = Workspace::new().with_garments();
+    let cores_free = std::thread::available_parallelism().unwrap().get();
+    let (threads, each) = (cores_free.max(2), (cores_free / 2).max(1));
+    let mut command =
+        workspace.command(&["train", "cpu-fashion-mnist", "--data", "garments", "--processes", "2"]);
+    command.args(["--threads", &threads.to_string(), "--set", "train.shards=2", "--set", "train.steps=1"]);
+    for setting in TINY {
+        command.args(["--set", setting]);
+    }
+    let output = workspace.end(command).with_code(0);
+    let cores = if cores_free == 1 { "1 core".to_owned() } else { format!("{cores_free} cores") };
+    let better =
+        if cores_free == 1 { "1 process of 1 thread".to_owned() } else { format!("--threads {each}") };
+    output.reports(&[&format!(
+        "warning: 2 processes of {threads} threads on {cores}: much slower than {better}\n"
+    )]);
 }

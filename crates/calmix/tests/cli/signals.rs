@@ -75,7 +75,7 @@ fn a_run_that_is_stopped_says_how_to_go_on_and_does() {
     assert!(stdout.ends_with("next: calmix resume first\n"), "{stdout}");
     workspace.run(&["inspect", "first"]).with_code(0).prints(&[
         " of 400 steps saved\n",
-        "(the run computes intervals and a temperature at its end)",
+        "; the run computes intervals and a temperature at its end)",
         "next: calmix resume first\n",
     ]);
 

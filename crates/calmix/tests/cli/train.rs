@@ -71,12 +71,11 @@ fn prepare_train_evaluate_inspect() {
     ]);
     trained.prints(&[
         "model after 8 steps\n\ntest, 40 images ",
-        "  ECE, 15 bins ",
+        "  confidence gap, points ",
         "-confident by ",
         " points: it says ",
-        " % of the time (ECE ",
-        " %, 15 bins)\n",
-        "in brackets: 95 % bootstrap intervals, 20 resamples",
+        " % of the time\n",
+        "in brackets: 95 % limits, exact for error and gap; by bootstrap for the rest, 20 resamples; an ECE needs 1,000 images",
         "pseudo-labels of 80 unlabelled images at the end: ",
         "written to runs/cpu-fashion-mnist-1:\n  model.safetensors ",
         "next: calmix inspect runs/cpu-fashion-mnist-1\n",
@@ -121,21 +120,34 @@ fn prepare_train_evaluate_inspect() {
 #[test]
 fn a_folder_of_photos_needs_no_recipe() {
     let workspace = Workspace::new().with_photos();
-    for (recipe, run) in [(&[][..], "runs/folder-1"), (&["cpu-folder"], "runs/cpu-folder-1")] {
+    let said = "recipe cpu-folder, for a CPU; `calmix train folder` takes a larger network on larger images, for a GPU\n";
+    for (recipe, run) in [(&[][..], "runs/cpu-folder-1"), (&["folder"], "runs/folder-1")] {
         let mut command = workspace.command(&["train"]);
-        command.args(recipe).args(["--data", "photos", "--threads", "1", "--set", "network.name=wrn-10-1"]);
+        command.args(recipe).args(["--data", "photos", "--threads", "1", "--device", "cpu"]);
+        command.args(["--set", "network.name=wrn-10-1"]);
         for setting in
             ["train.steps=2", "train.batch=4", "train.ratio=1", "augment.size=8", "evaluate.bootstrap=0"]
         {
             command.args(["--set", setting]);
         }
         let output = workspace.end(command).with_code(0);
+        // The second run shares the table of the first, and what was told of it.
+        let skipped = if recipe.is_empty() {
+            "warning: skipped: [HERE]/photos/cat/broken.png"
+        } else {
+            "warning: skipped: 1 place, as before; runs/folder-1/prepared/report.json lists them"
+        };
         output.reports(&[
-            "warning: skipped: [HERE]/photos/cat/broken.png",
-            "warning: there is no test subset: calmix holds out 20 % of the labels for evaluation",
-            "16 labelled, 28 unlabelled, 4 validation, 0 test",
+            skipped,
+            "warning: there is no test subset: the labels that are held out judge the model",
+            "20 labelled, 32 unlabelled, 0 validation, 0 test",
         ]);
-        output.prints(&["validation, 4 images ", &format!("written to {run}:")]);
+        output.prints(&[
+            "no figures: there is no test subset, and no label was held out; add a folder test, or labels: from 50 on",
+            &format!("written to {run}:"),
+        ]);
+        // The recipe that calmix chose is told, and how to choose otherwise.
+        assert_eq!(output.stderr.contains(said), recipe.is_empty(), "{}", output.stderr);
         // Colours are only for terminals.
         assert!(!output.stderr.contains('\x1b') && !output.stdout.contains('\x1b'));
     }
@@ -144,8 +156,10 @@ fn a_folder_of_photos_needs_no_recipe() {
 #[test]
 fn a_device_that_is_not_here_is_refused_before_anything_is_made() {
     let workspace = Workspace::new().with_garments();
-    let output = workspace.end(workspace.training(2, &["--set", "train.device=cuda:99"])).with_code(2);
-    output.reports(&["error: there is no cuda:99 here; there is ", "try: calmix doctor\n"]);
+    for device in [["--set", "train.device=cuda:99"], ["--device", "cuda:99"]] {
+        let output = workspace.end(workspace.training(2, &device)).with_code(2);
+        output.reports(&["error: there is no cuda:99 here; there is ", "try: calmix doctor\n"]);
+    }
     assert!(!workspace.path("runs").exists());
 }
 
@@ -155,7 +169,77 @@ fn a_broken_dataset_leaves_no_run_behind() {
     let labels = workspace.path("garments/train-labels-idx1-ubyte");
     let bytes = fs::read(&labels).unwrap();
     fs::write(&labels, &bytes[..50]).unwrap();
-    let output = workspace.end(workspace.training(2, &[])).with_code(1);
+    let output = workspace.end(workspace.training(2, &[])).with_code(2);
     output.reports(&["error: [HERE]/garments/train-labels-idx1-ubyte"]);
     assert!(!workspace.path("runs").exists());
+}
+
+#[test]
+fn one_option_sets_both_seeds() {
+    let workspace = Workspace::new().with_photos().with_garments();
+    let mut command = workspace.command(&["train", "cpu-folder", "--data", "photos", "--threads", "1"]);
+    command.args(["--run-dir", "first", "--seed", "7", "--device", "cpu", "--set", "labels.validation=0"]);
+    for setting in TINY.iter().chain(&["train.steps=2"]) {
+        command.args(["--set", setting]);
+    }
+    let output = workspace.end(command).with_code(0);
+    // Every label is kept, so labels.seed has no effect here, and nobody asked for it by name.
+    assert!(!output.stderr.contains("labels.seed"), "{}", output.stderr);
+    workspace
+        .end(workspace.training(2, &["--run-dir", "second", "--seed", "7", "--set", "labels.validation=0.5"]))
+        .with_code(0);
+    workspace.run(&["inspect", "first"]).with_code(0).prints(&["seeds     train.seed 7, labels.seed 0\n"]);
+    workspace.run(&["inspect", "second"]).with_code(0).prints(&["seeds     train.seed 7, labels.seed 7\n"]);
+}
+
+/// One step is one step.
+#[test]
+fn counts_have_their_plurals() {
+    let workspace = Workspace::new().with_photos();
+    let mut command = workspace.command(&["train", "cpu-folder", "--data", "photos", "--threads", "1"]);
+    for setting in TINY.iter().chain(&["train.steps=1"]) {
+        command.args(["--set", setting]);
+    }
+    let output = workspace.end(command);
+    output.reports(&["), 2 classes\n", "training  1 step of "]);
+}
+
+/// A run of days is known for one after its first steps, whenever its first interval ends; in a file by one line.
+#[cfg(unix)]
+#[test]
+fn the_time_left_is_told_early_and_days_are_warned_of() {
+    let workspace = Workspace::new().with_garments();
+    let more = ["--run-dir", "first", "--set", "log.every=10000000", "--set", "evaluate.every=10000000"];
+    let mut running = crate::signals::Running::new(workspace.training(2_000_000_000, &more));
+    let said = running.until("warning: at this pace the run takes ");
+    assert!(said.contains(" d ") && said.contains(" h more (Ctrl-C saves it); "), "{said}");
+    assert!(
+        said.contains("; `calmix train cpu-fashion-mnist --data ") && said.contains("` takes minutes\n"),
+        "{said}"
+    );
+    running.until("/2,000,000,000 ");
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    running.signal("INT");
+    let (rest, code) = running.stderr();
+    assert_eq!(code, Some(130), "{rest}");
+    assert!(!rest.contains("/2,000,000,000 ") && !rest.contains("at this pace"), "{rest}");
+}
+
+/// What a terminal of 60 columns shows, by `script`, which every Linux has.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_narrow_terminal_shows_the_step() {
+    let workspace = Workspace::new().with_garments();
+    let training = workspace.training(400, &["--run-dir", "first", "--set", "evaluate.every=200"]);
+    let words = [training.get_program()].into_iter().chain(training.get_args());
+    let words: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+    let mut command = std::process::Command::new("script");
+    command.current_dir(workspace.path("")).stdin(std::process::Stdio::null());
+    command.args(["-qec", &format!("stty rows 24 cols 60; exec {}", words.join(" ")), "/dev/null"]);
+    let text = workspace.end(command).with_code(0).stdout;
+    let drawn: Vec<&str> = text.split("\r\x1b[K").filter(|line| line.contains("  left ")).collect();
+    assert!(drawn.iter().any(|line| line.contains("test error ")), "{text:?}");
+    for line in drawn {
+        assert!(line.chars().count() < 60 && line.contains("step ") && line.contains("/400  "), "{line:?}");
+    }
 }

@@ -61,18 +61,47 @@ impl Workspace {
 
     /// Photos in folders: two classes, some without a label, one file that is not an image.
     pub(crate) fn with_photos(self) -> Self {
-        for (class, shade, count) in [("cat", 40_u8, 10), ("dog", 200, 10), ("unlabelled", 120, 12)] {
-            let folder = self.path("photos").join(class);
-            fs::create_dir_all(&folder).unwrap();
-            for number in 0..count {
-                let file = fs::File::create(folder.join(format!("{number}.png"))).unwrap();
-                let mut encoder = png::Encoder::new(file, 8, 8);
-                encoder.set_color(png::ColorType::Rgb);
-                let pixels: Vec<u8> = (0..192_u32).map(|i| shade ^ (i * number % 31) as u8).collect();
-                encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
-            }
+        for (class, shade, count) in [("cat", 40, 10), ("dog", 200, 10), ("unlabelled", 120, 12)] {
+            self.pictures(&format!("photos/{class}"), shade, count);
         }
         fs::write(self.path("photos/cat/broken.png"), "not a picture").unwrap();
+        self
+    }
+
+    /// So many pictures of 8×8 in a folder; those of another shade are other pictures.
+    pub(crate) fn pictures(&self, folder: &str, shade: u8, count: u32) {
+        let folder = self.path(folder);
+        fs::create_dir_all(&folder).unwrap();
+        for number in 0..count {
+            let file = fs::File::create(folder.join(format!("{number}.png"))).unwrap();
+            let mut encoder = png::Encoder::new(file, 8, 8);
+            encoder.set_color(png::ColorType::Rgb);
+            let pixels: Vec<u8> = (0..192_u32).map(|i| shade ^ (i * number % 31) as u8).collect();
+            encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
+        }
+    }
+
+    /// Lists what a folder holds, by name.
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(folder)).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// Photos of two classes with splits of their own: 10 for training, 12 for validation, 8 for testing.
+    pub(crate) fn with_validation_folder(self) -> Self {
+        for (subset, count) in [("train", 5), ("val", 6), ("test", 4)] {
+            for class in ["cat", "dog"] {
+                let folder = self.path("own").join(subset).join(class);
+                fs::create_dir_all(&folder).unwrap();
+                for n in 0..count {
+                    let image = self.path(&format!("photos/{class}/{n}.png"));
+                    fs::copy(image, folder.join(format!("{n}.png"))).unwrap();
+                }
+            }
+        }
         self
     }
 
@@ -92,6 +121,16 @@ impl Workspace {
             command.args(["--set", setting]);
         }
         command.args(["--set", &format!("train.steps={steps}")]).args(more);
+        command
+    }
+
+    /// A tiny training of two steps on a folder of images, with `more` arguments.
+    pub(crate) fn folder_training(&self, data: &str, more: &[&str]) -> Command {
+        let mut command = self.command(&["train", "cpu-folder", "--data", data, "--threads", "1"]);
+        for setting in TINY.iter().filter(|setting| !setting.starts_with("labels.")) {
+            command.args(["--set", setting]);
+        }
+        command.args(["--set", "train.steps=2", "--set", "network.name=wrn-10-1"]).args(more);
         command
     }
 

@@ -7,11 +7,14 @@ use std::path::{Path, PathBuf};
 
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 
+use super::LabelColumns;
+use super::columns;
+use super::line_count::LineCount;
 use crate::error::{DataError, DataProblem};
 use crate::safe_path;
 
-const FILE: [&str; 2] = ["file", "file_name"];
-const LABEL: [&str; 2] = ["label", "labels"];
+/// Bytes of the longest list: ten million rows.
+const LONGEST: u64 = 1 << 30;
 
 /// A list of labels.
 #[derive(Debug)]
@@ -33,12 +36,16 @@ pub(super) struct LabelRow {
 
 impl LabelTable {
     /// Reads the list `list` in the folder `folder` below `root`; `folder` is empty for the root itself.
-    pub(super) fn read(root: &Path, folder: &str, list: &str) -> Result<Self, DataError> {
+    pub(super) fn read(
+        root: &Path,
+        folder: &str,
+        list: &str,
+        columns: &LabelColumns,
+    ) -> Result<Self, DataError> {
         let path = root.join(folder).join(list);
-        safe_path::check(root, &path)?;
-        let file = File::open(&path).map_err(|error| DataError::new(&path, error))?;
+        let text = read_text(root, &path, LONGEST)?;
         let mut rows = Vec::new();
-        read_rows(file, &path, |line, file, label| {
+        read_rows(&text, &path, columns, |line, file, label| {
             let at =
                 |text: String| DataError::new(&path, DataProblem::Content(text)).at(format!("line {line}"));
             let name = if folder.is_empty() { file.to_owned() } else { format!("{folder}/{file}") };
@@ -57,27 +64,53 @@ impl LabelTable {
     }
 }
 
+/// Whether the first line of a list names a column for the image and one for its label.
+pub(super) fn has_labels(root: &Path, path: &Path) -> bool {
+    const START: u64 = 64 << 10;
+    let Ok(text) = read_text(root, path, START) else { return false };
+    let mut record = StringRecord::new();
+    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_slice());
+    reader.read_record(&mut record).is_ok_and(|read| read && columns::has_both(&record))
+}
+
+/// The list, without a byte order mark: all of it, or as much as [`has_labels`] needs.
+fn read_text(root: &Path, path: &Path, longest: u64) -> Result<Vec<u8>, DataError> {
+    safe_path::check(root, path)?;
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(longest).read_to_end(&mut text));
+    read.map_err(|error| DataError::new(path, error))?;
+    if longest == LONGEST && text.len() as u64 == LONGEST {
+        let problem = DataProblem::Limit(format!("a list of more than {LONGEST} bytes"));
+        return Err(DataError::new(path, problem).hint("split it by train, val and test"));
+    }
+    Ok(text.strip_prefix(b"\xef\xbb\xbf").map(<[u8]>::to_vec).unwrap_or(text))
+}
+
 /// Calls `visit` with line, file and label of every row.
 fn read_rows(
-    list: impl Read,
+    text: &[u8],
     path: &Path,
+    names: &LabelColumns,
     mut visit: impl FnMut(u64, &str, Option<String>) -> Result<(), DataError>,
 ) -> Result<(), DataError> {
-    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(list);
+    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text);
     let mut record = StringRecord::new();
+    let mut lines = LineCount::new(text);
     let mut columns = None;
     let mut seen: BTreeMap<String, u64> = BTreeMap::new();
-    while read_record(&mut reader, &mut record, path)? {
-        let line = record.position().map_or(0, csv::Position::line);
+    while read_record(&mut reader, &mut record, path, &mut lines)? {
+        let line = lines.line_at(record.position().map_or(0, |place| place.byte() as usize));
         let at = |text: String| DataError::new(path, DataProblem::Content(text)).at(format!("line {line}"));
-        let Some((file, label)) = columns else {
-            columns = Some(read_header(&record, &at)?);
+        let Some((file, label, fields)) = columns else {
+            let at = |problem| DataError::new(path, problem).at(format!("line {line}"));
+            let (file, label) = columns::find(&record, names, &at)?;
+            columns = Some((file, label, record.len()));
             continue;
         };
-        if record.len() != 2 {
+        if record.len() != fields {
             let found = record.len();
-            let error = at(format!("fields: {found}, but columns: 2"));
-            return Err(error.hint("put names with a comma in them between double quotes"));
+            let error = at(format!("fields: {found}, but columns: {fields}"));
+            return Err(error.hint("put fields with a comma in them between double quotes"));
         }
         let (file, label) = (&record[file], &record[label]);
         if let Some(why) = safe_path::why_unsafe(file.strip_prefix("./").unwrap_or(file)) {
@@ -106,9 +139,10 @@ fn read_record(
     reader: &mut csv::Reader<impl Read>,
     record: &mut StringRecord,
     path: &Path,
+    lines: &mut LineCount<'_>,
 ) -> Result<bool, DataError> {
     reader.read_record(record).map_err(|error| {
-        let line = error.position().map(csv::Position::line);
+        let line = error.position().map(|place| lines.line_at(place.byte() as usize));
         let failed = match error.into_kind() {
             ErrorKind::Utf8 { .. } => {
                 let problem = DataProblem::Format("not UTF-8".into());
@@ -122,33 +156,6 @@ fn read_record(
             None => failed,
         }
     })
-}
-
-/// Which fields hold the file and the label.
-fn read_header(
-    header: &StringRecord,
-    at: &impl Fn(String) -> DataError,
-) -> Result<(usize, usize), DataError> {
-    const WANTED: &str = "the first line must be `file,label`";
-    // Excel in half of the world's languages separates by semicolons.
-    let joined = header.iter().next().filter(|_| header.len() == 1).unwrap_or_default();
-    if let Some(separator) = [';', '\t', '|'].into_iter().find(|&separator| joined.contains(separator)) {
-        let error = at(format!("columns are separated by {separator:?}"));
-        return Err(error.hint("separate them by commas"));
-    }
-    let known = |names: [&str; 2]| header.iter().position(|name| names.contains(&name));
-    let (file, label) = match (known(FILE), known(LABEL)) {
-        (None, None) => return Err(at("no names of columns".into()).hint(WANTED)),
-        (None, _) => return Err(at("no column file".into()).hint(WANTED)),
-        (_, None) => return Err(at("no column label".into()).hint(WANTED)),
-        (Some(file), Some(label)) => (file, label),
-    };
-    if let Some(other) = (0..header.len()).find(|&column| column != file && column != label) {
-        let name = &header[other];
-        let error = at(format!("an unknown column {name:?}"));
-        return Err(error.hint("remove it: the columns are file and label"));
-    }
-    Ok((file, label))
 }
 
 /// What a missing file may have been meant to be.

@@ -16,9 +16,11 @@ pub(super) enum Worth {
     Used,
     /// The loss, which the figures replace.
     Loss,
-    /// The step, which the bar shows as well.
-    Step,
-    /// Rate, time left and figures.
+    /// Images a second, which the time left tells in other words.
+    Rate,
+    /// Error and ECE.
+    Figures,
+    /// Step and time left: how far it is.
     Most,
 }
 
@@ -39,8 +41,10 @@ pub(super) fn fitted(mut parts: Vec<Segment>, (done, all): (u64, u64), room: usi
             parts.retain(|part| part.0 != worth);
         }
     }
-    if needs(&parts) > room {
-        parts.retain(|part| part.0 != Worth::Step);
+    for worth in [Worth::Rate, Worth::Figures] {
+        if needs(&parts) > room {
+            parts.retain(|part| part.0 != worth);
+        }
     }
     let cells = room.saturating_sub(needs(&parts) + GAP.len()).min(CELLS);
     let line = whole(&parts);
@@ -63,31 +67,42 @@ mod tests {
     /// The longest of everything: a month on the paper's number of steps.
     fn longest() -> Vec<Segment> {
         parts(&[
-            (Worth::Step, "step 1,048,575/1,048,576"),
+            (Worth::Most, "step 1,048,575/1,048,576"),
             (Worth::Loss, "loss 12.345"),
             (Worth::Used, "used 100 %"),
-            (Worth::Most, "test error 38.3 %  ECE 20.4 %"),
-            (Worth::Most, "12,345 img/s"),
+            (Worth::Figures, "test error 38.3 %  ECE 20.4 %"),
+            (Worth::Rate, "12,345 img/s"),
             (Worth::Waiting, "wait 100 %"),
             (Worth::Most, "left 47 h 59 min"),
+        ])
+    }
+
+    fn usual() -> Vec<Segment> {
+        parts(&[
+            (Worth::Most, "step 1,200/2,000"),
+            (Worth::Loss, "loss  0.269"),
+            (Worth::Used, "used  63 %"),
+            (Worth::Figures, "val error 38.3 %  ECE 20.4 %"),
+            (Worth::Rate, "  412 img/s"),
+            (Worth::Waiting, "wait   1 %"),
+            (Worth::Most, "left 3 min"),
         ])
     }
 
     #[test]
     fn eighty_columns_hold_what_matters() {
         let line = fitted(longest(), (1_048_575, 1_048_576), 79);
-        assert_eq!(line, "███████████████░  test error 38.3 %  ECE 20.4 %  12,345 img/s  left 47 h 59 min");
-        let usual = parts(&[
-            (Worth::Step, "step 1,200/2,000"),
-            (Worth::Loss, "loss  0.269"),
-            (Worth::Used, "used  63 %"),
-            (Worth::Most, "val error 38.3 %  ECE 20.4 %"),
-            (Worth::Most, "  412 img/s"),
-            (Worth::Waiting, "wait   1 %"),
-            (Worth::Most, "left 3 min"),
-        ]);
-        let line = fitted(usual, (1200, 2000), 79);
+        assert_eq!(line, "step 1,048,575/1,048,576  test error 38.3 %  ECE 20.4 %  left 47 h 59 min");
+        let line = fitted(usual(), (1200, 2000), 79);
         assert_eq!(line, "███░░░  step 1,200/2,000  val error 38.3 %  ECE 20.4 %    412 img/s  left 3 min");
+    }
+
+    #[test]
+    fn sixty_columns_hold_the_step_and_the_time_left() {
+        let line = fitted(usual(), (1200, 2000), 59);
+        assert_eq!(line, "step 1,200/2,000  val error 38.3 %  ECE 20.4 %  left 3 min");
+        let line = fitted(longest(), (1_048_575, 1_048_576), 59);
+        assert_eq!(line, "██████████████░  step 1,048,575/1,048,576  left 47 h 59 min");
     }
 
     #[test]
@@ -96,18 +111,18 @@ mod tests {
         let seen = |room| {
             let line = fitted(longest(), (1, 2), room);
             assert!(line.chars().count() <= room, "{room}: {line}");
-            ["left", "ECE", "step", "loss", "used", "wait"].map(|word| line.contains(word))
+            ["step", "left", "ECE", "img/s", "loss", "used", "wait"].map(|word| line.contains(word))
         };
-        assert_eq!(seen(all + 22), [true; 6]);
-        let mut before = 6;
+        assert_eq!(seen(all + 22), [true; 7]);
+        let mut before = 7;
         for room in (0..all + 22).rev() {
             let there = seen(room);
             // Once a part is gone, all that are worth less are gone.
             let count = there.iter().take_while(|&&is_there| is_there).count();
-            assert!(there.iter().skip(count).all(|is_there| !is_there) || room < 61, "{room}: {there:?}");
-            assert!(count <= before || room < 61, "{room}");
+            assert!(there.iter().skip(count).all(|is_there| !is_there), "{room}: {there:?}");
+            assert!(count <= before, "{room}");
             before = count;
         }
-        assert!(seen(61)[..2].iter().all(|&is_there| is_there));
+        assert!(seen(42)[..2].iter().all(|&is_there| is_there));
     }
 }

@@ -1,20 +1,9 @@
 //! Numbers as people read them.
 
-use crate::evaluate::{Figures, Limits};
-use crate::events::PseudoFigures;
+use calmix_core::counted::counted;
 
-/// Thousands apart: 1,048,576.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
+use crate::evaluate::{ENOUGH_FOR_ECE, ExactLimits, Figures, LEVEL, Limits};
+use crate::events::PseudoFigures;
 
 /// A share as per cent, five columns wide.
 pub(super) fn percent(share: f64) -> String {
@@ -38,30 +27,47 @@ pub fn over_or_under(gap: f64) -> String {
     }
 }
 
+/// Mean confidence − accuracy in points of a hundred, with its limits.
+pub fn signed_gap(figures: &Figures, samples: u64) -> String {
+    let points = |gap: f64| {
+        // Shown with one digit, these are zero.
+        let zero = (100.0 * gap).abs() < 0.05;
+        if zero { "0.0".to_owned() } else { format!("{:+.1}", 100.0 * gap) }
+    };
+    let limits = ExactLimits::of(figures, samples, LEVEL).map(|limits| limits.confidence_gap);
+    let limits = limits.map(|Limits { low, high }| format!(" ({} to {})", points(low), points(high)));
+    format!("{}{}", points(figures.confidence_gap), limits.unwrap_or_default())
+}
+
+/// The ECE of so many images in words, where they are enough for one.
+pub fn ece_in_words(ece: f64, samples: u64) -> String {
+    if samples >= ENOUGH_FOR_ECE { format!(" (ECE {}, 15 bins)", measured(ece, None)) } else { String::new() }
+}
+
 /// How true a confidence is, in words.
-pub fn confidence_in_words(figures: &Figures) -> String {
+pub fn confidence_in_words(figures: &Figures, samples: u64) -> String {
     format!(
-        "{}: it says {} on average and is right {} of the time (ECE {}, 15 bins)",
+        "{}: it says {} on average and is right {} of the time{}",
         over_or_under(figures.confidence_gap),
         measured(figures.mean_confidence, None),
         measured(1.0 - figures.error, None),
-        measured(figures.ece_15, None),
+        ece_in_words(figures.ece_15, samples),
     )
 }
 
 /// How true the pseudo-labels are at the end of a run, in words.
 pub fn pseudo_in_words(pseudo: &PseudoFigures) -> String {
     format!(
-        "pseudo-labels of {} unlabelled images at the end: {} wrong, {} (ECE {}, 15 bins)",
-        grouped(pseudo.samples),
+        "pseudo-labels of {} at the end: {} wrong, {}{}",
+        counted(pseudo.samples, "unlabelled image"),
         measured(pseudo.error, None),
         over_or_under(pseudo.confidence_gap),
-        measured(pseudo.ece_15, None),
+        ece_in_words(pseudo.ece_15, pseudo.samples),
     )
 }
 
 /// A duration by its largest units.
-pub(super) fn rough_time(seconds: f64) -> String {
+pub fn rough_time(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     match seconds {
@@ -93,13 +99,15 @@ mod tests {
             aurc: 0.0,
         };
         assert_eq!(
-            confidence_in_words(&figures(0.197, 0.892, 0.089)),
+            confidence_in_words(&figures(0.197, 0.892, 0.089), 1_000),
             "over-confident by 8.9 points: it says 89.2 % on average and is right 80.3 % of the time (ECE 8.9 %, 15 bins)"
         );
         assert_eq!(
-            confidence_in_words(&figures(0.1, 0.85, 0.07)),
-            "under-confident by 5.0 points: it says 85.0 % on average and is right 90.0 % of the time (ECE 7.0 %, 15 bins)"
+            confidence_in_words(&figures(0.1, 0.85, 0.07), 999),
+            "under-confident by 5.0 points: it says 85.0 % on average and is right 90.0 % of the time"
         );
+        assert_eq!(signed_gap(&figures(0.0, 0.9, 0.1), 4), "-10.0 (-10.0 to +50.2)");
+        assert_eq!(signed_gap(&figures(0.197, 0.892, 0.089), 0), "+8.9");
         assert_eq!(
             [0.0, -0.0004, 0.0004, 0.0006].map(over_or_under)[..3],
             ["neither over- nor under-confident"; 3]
@@ -120,7 +128,6 @@ mod tests {
 
     #[test]
     fn numbers_are_readable() {
-        assert_eq!([0, 999, 1000, 1_048_576].map(grouped), ["0", "999", "1,000", "1,048,576"]);
         assert_eq!(
             [0.4, 59.6, 185.0, 7260.0, 200_000.0].map(rough_time),
             ["0 s", "1 min", "3 min", "2 h 01 min", "2 d 7 h"]

@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
-use calmix::data::prepare::{ClassCount, Report};
+use calmix::data::error::DataError;
+use calmix::data::prepare::{ClassCount, Report, SubsetReport};
 use calmix::train::recipe::Data;
 use serde_json::Value;
 
@@ -33,9 +34,9 @@ pub(super) fn prepared(folder: &Path) -> Result<InspectOutput> {
 
 /// An unprepared dataset: scans it, and discards the table.
 pub(super) fn raw(folder: &Path) -> Result<InspectOutput> {
-    let source = detect(folder);
+    let source = detect(folder, false);
     status(&format!("reading {} as {source} …", shown(folder.display())));
-    let temp = tempfile::tempdir()?;
+    let temp = tempfile::tempdir().map_err(|error| DataError::new(std::env::temp_dir(), error))?;
     let spec = Data { source, ..Data::default() }.source_spec();
     let report = prepare_or_stop(&spec, folder, &temp.path().join("prepared"), &Stop::listen()?)
         .context("neither a run, a checkpoint nor a dataset")?;
@@ -46,7 +47,7 @@ pub(super) fn raw(folder: &Path) -> Result<InspectOutput> {
     Ok(InspectOutput { text, json })
 }
 
-fn document(folder: &Path, report: &Report) -> Result<Value> {
+pub(in crate::command) fn document(folder: &Path, report: &Report) -> Result<Value> {
     let mut json = serde_json::to_value(report)?;
     json["kind"] = "dataset".into();
     json["folder"] = folder.display().to_string().into();
@@ -57,7 +58,13 @@ fn document(folder: &Path, report: &Report) -> Result<Value> {
 fn classes(report: &Report) -> String {
     let classes = &report.classes;
     let longest = classes.iter().map(|class| shown(&class.name).chars().count()).max().unwrap_or(0);
-    let line = |class: &ClassCount| format!("  {:<longest$}  {}\n", shown(&class.name), class.labelled);
+    let counts = |class: &ClassCount| {
+        let count = |subset: &SubsetReport| {
+            class.subsets.get(&subset.name).map(|count| format!("{} {count}", shown(&subset.name)))
+        };
+        report.subsets.iter().filter_map(count).collect::<Vec<_>>().join(", ")
+    };
+    let line = |class: &ClassCount| format!("  {:<longest$}  {}\n", shown(&class.name), counts(class));
     let more = classes.len().saturating_sub(LISTED);
     let more = if more > 0 { format!("  and {more} more\n") } else { String::new() };
     format!("labelled images per class:\n{}{more}", classes.iter().take(LISTED).map(line).collect::<String>())

@@ -1,4 +1,4 @@
-//! A recipe: every key with its value and the origin of the value.
+//! A recipe: every key with its value, the origin of the value and the comment there.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn inspection(title: &str, (key, named): (&str, &str), resolved: &Resolved, next
     let short: String = hash.chars().take(12).collect();
     let keys = resolved.to_toml_with_origins();
     let text = format!(
-        "# {title} ({short}): every key with its value and origin\n{commented}\n{keys}\n# next: {next}\n"
+        "# {title} ({short}): every key with its value, its origin and the comment there\n{commented}\n{keys}\n# next: {next}\n"
     );
     let origins = resolved.origins().into_iter().map(|(path, origin)| (path, origin.to_string()));
     let json = json!({
@@ -44,6 +44,7 @@ fn inspection(title: &str, (key, named): (&str, &str), resolved: &Resolved, next
         "hash": hash,
         "recipe": resolved.to_json(),
         "origins": origins.collect::<BTreeMap<_, _>>(),
+        "comments": resolved.comments(),
         "warnings": warnings,
     });
     InspectOutput { text, json }

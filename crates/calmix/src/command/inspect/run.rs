@@ -1,25 +1,29 @@
-//! A run: progress, environment and result.
+//! A run: what it is, progress, environment and result.
 
 use std::path::Path;
 
 use anyhow::Result;
 use calmix::core::shown::shown;
+use calmix::run::calibration_map::FittedOn;
 use calmix::run::checkpoint::SkippedCheckpoint;
-use calmix::run::read::{has_begun, latest_evaluations};
+use calmix::run::read::{has_begun, latest_evaluations, model_info};
 use calmix::train::inspect::{self, Inspected};
+use calmix::train::recipe::{Difference, Resolved};
 use calmix::train::trainer::TrainError;
 use serde_json::json;
 
 use super::InspectOutput;
+use crate::figures::{self, MapState};
 use crate::format::{counted, grouped};
-use crate::{figures, run_files};
+use crate::run_files;
 
 /// Shows the run in `folder`.
 pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     if !has_begun(folder) {
         return Err(TrainError::NotBegun { path: folder.to_owned() }.into());
     }
-    let Inspected { recipe, environment, step, skipped, result } = inspect::inspect(folder)?;
+    let Inspected { recipe, summary, changes, environment, step, skipped, result } =
+        inspect::inspect(folder)?;
     let of_result = |step| result.as_ref().is_none_or(|result| result.step == step);
     let events = latest_evaluations(folder, |seen| of_result(seen.step))?;
     let steps = recipe.recipe.train.steps;
@@ -28,19 +32,41 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         (None, Some(step)) => format!("{} of {} saved", grouped(step), counted(steps, "step")),
         (None, None) => format!("no checkpoint yet, {} in total", counted(steps, "step")),
     };
+    let goes_on = match (&result, step) {
+        (Some(_), _) => String::new(),
+        (None, Some(step)) => {
+            format!("goes on   after step {}, with step {}\n", grouped(step), grouped(step + 1))
+        }
+        (None, None) => "goes on   at its first step\n".to_owned(),
+    };
+    let name = summary.based_on.as_ref().map(|name| format!("{}: ", shown(name)));
     let short = |hash: &str| hash.chars().take(12).collect::<String>();
     let about = format!(
         "run {}: {state}\n\
-         recipe    {} ({})\n\
-         network   {}\n\
-         data      {} ({})\n\
-         made by   calmix {}, {}, {} on {}\n\n",
+         recipe    {}{} ({})\n\
+         {}\
+         method    {}\n\
+         network   {} at {} pixels\n\
+         data      {} ({}), {}\n\
+         \x20         {} labelled, {} unlabelled, {} validation\n\
+         seeds     train.seed {}, labels.seed {}\n\
+         made by   calmix {}, {}, {} on {}\n{goes_on}\n",
         shown(folder.display()),
+        name.unwrap_or_default(),
         shown(&recipe.recipe.description),
         short(&recipe.hash()),
+        changed(changes.as_deref()),
+        method(&recipe),
         recipe.recipe.network.name,
+        recipe.recipe.augment.size,
         shown(&recipe.recipe.dataset.path),
         short(&environment.dataset),
+        counted(summary.classes as u64, "class"),
+        grouped(summary.labelled as u64),
+        grouped(summary.unlabelled),
+        grouped(summary.validation as u64),
+        summary.seed,
+        summary.label_seed,
         shown(&environment.calmix),
         shown(&environment.engine),
         shown(&environment.system),
@@ -54,27 +80,63 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         Some(result) => figures::of_result(result, &events),
         None => figures::latest(&events, |_| true),
     };
-    let figures = seen.first().zip(figures::table(&seen, result.is_some())).map(|(first, table)| {
+    let map =
+        result.as_ref().map_or(MapState::NotYet, |result| MapState::Ended(result.uncalibrated.as_ref()));
+    let figures = seen.first().zip(figures::table(&seen, map)).map(|(first, table)| {
         let pseudo = result.as_ref().map(figures::pseudo_labels).filter(|text| !text.is_empty());
         let pseudo = pseudo.map(|text| text + "\n").unwrap_or_default();
         format!("model after {}\n\n{table}\n{pseudo}", counted(first.step, "step"))
     });
+    // Nothing else of a finished run changes after its end.
+    let info = result.as_ref().map(|_| model_info(folder)).transpose()?;
+    let later = info.and_then(|info| info.calibration).filter(|map| map.fitted_on == FittedOn::Later);
+    let again = later.as_ref().map(|map| {
+        let folder = map.origin.as_ref().map(|origin| shown(&origin.folder));
+        format!(
+            "calibrated again with the labels of {}\n\n{}\n",
+            folder.unwrap_or_default(),
+            figures::of_map(map)
+        )
+    });
     let files = format!("files:\n{}", run_files::list(folder));
     let next = run_files::next(if result.is_some() { "evaluate" } else { "resume" }, folder);
     let damage = |bad: &SkippedCheckpoint| json!({ "step": bad.step, "reason": bad.reason.to_string() });
+    let change = |change: &Difference| json!({ "key": change.path, "recipe": change.old, "run": change.new });
     let json = json!({
         "kind": "run",
         "folder": folder.display().to_string(),
         "finished": result.is_some(),
         "step": step,
         "steps": steps,
+        "summary": summary,
+        "changed": changes.map(|changes| changes.iter().map(change).collect::<Vec<_>>()),
         "recipe": recipe.to_json(),
         "recipe_hash": recipe.hash(),
         "environment": environment,
         "evaluations": seen,
         "result": result,
+        "calibrated_again": later,
         "damaged": skipped.iter().map(damage).collect::<Vec<_>>(),
     });
-    let text = [about, damaged, figures.unwrap_or_default(), files, next].concat();
+    let text = [about, damaged, figures.unwrap_or_default(), again.unwrap_or_default(), files, next].concat();
     Ok(InspectOutput { text, json })
+}
+
+/// The base, its threshold where it has one, and who is mixed with whom.
+fn method(recipe: &Resolved) -> String {
+    let word = |key: &str| recipe.value(key).and_then(|value| value.as_str()).unwrap_or_default();
+    let base = word("method.base");
+    let threshold = recipe.value(&format!("method.{base}.threshold"));
+    let threshold = threshold.map(|value| format!(", threshold {value},")).unwrap_or_default();
+    format!("{base}{threshold} with {}", word("method.mixup.pairing"))
+}
+
+/// The keys that a run has changed of its recipe, one per line.
+fn changed(changes: Option<&[Difference]>) -> String {
+    let lines = changes.unwrap_or_default().iter().enumerate().map(|(n, change)| {
+        let title = if n == 0 { "changed" } else { "" };
+        let (key, was, is) = (&change.path, change.old.to_string(), change.new.to_string());
+        format!("{title:<10}{key} = {} (recipe: {})\n", shown(&is), shown(&was))
+    });
+    lines.collect::<Vec<_>>().concat()
 }

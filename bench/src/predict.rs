@@ -1,0 +1,91 @@
+//! Predictions of images: `files|scaled|views COUNT FOLDER`.
+//!
+//! - `files` is what `calmix predict` does but for writing rows: a list of files, read ahead and decoded by two workers,
+//!   through the network, to labels with calibrated confidence. `scaled` decodes large JPEGs to a fraction of their size.
+//! - `views` is the network alone on the same images, decoded before and in memory: what `files` could reach at best.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use calmix::data::image_list::{ImageList, ListedImages};
+use calmix::data::loader::{EvalLoader, OnCorrupt, SampleIds, SampleStream, Workers};
+use calmix::model::{Model, ModelOptions};
+use calmix_core::rng::Seed;
+use calmix_engine::engine::Engine;
+use calmix_run::model_info::{FORMAT, ModelInfo};
+
+use crate::step::settings;
+
+/// Of libtorch, and workers.
+const THREADS: usize = 2;
+const BATCH: usize = 64;
+const SIZE: u32 = 32;
+
+/// One repetition: all images; what is returned is the sum of their confidence.
+pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f32>>> {
+    let &[what @ ("files" | "scaled" | "views"), count, folder] = case else {
+        bail!("the cases of predict are `files|scaled|views COUNT FOLDER`, not {case:?}");
+    };
+    let count: usize = count.parse().with_context(|| format!("`{count}` is not a count"))?;
+    let model = model()?;
+    let side = if what == "scaled" { SIZE } else { u32::MAX };
+    let found: Vec<PathBuf> =
+        ImageList::of_paths(vec![Path::new(folder).to_owned()]).map(|image| image.path.into()).collect();
+    let paths: Vec<PathBuf> = found.iter().cycle().take(count).cloned().collect();
+    if what == "views" {
+        let mut views = Vec::new();
+        for batch in loader(&model, &paths, side)? {
+            views.push(batch?.pixels.clone());
+        }
+        return Ok(Box::new(move || {
+            let mut total = 0.0;
+            for views in &views {
+                total += model.logits(views)?.iter().sum::<f32>();
+            }
+            Ok(total)
+        }));
+    }
+    Ok(Box::new(move || {
+        let mut total = 0.0;
+        for batch in loader(&model, &paths, side)? {
+            let said = model.predict_views(&batch?.pixels)?;
+            total += said.iter().map(|said| said.confidence).sum::<f32>();
+        }
+        Ok(total)
+    }))
+}
+
+fn loader(model: &Model, paths: &[PathBuf], side: u32) -> Result<EvalLoader<calmix::data::augment::Augment>> {
+    let images: Vec<_> = ImageList::of_paths(paths.to_vec()).collect();
+    let stream = SampleStream { ids: SampleIds::from(0..images.len() as u64), batch: BATCH as u32 };
+    let workers = Workers { threads: THREADS.try_into().context("no threads")?, ..Workers::default() };
+    let source = Arc::new(ListedImages { images, side });
+    Ok(EvalLoader::new(source, Arc::clone(model.transform()), stream, OnCorrupt::Stop, workers)?)
+}
+
+/// WRN-28-2 with its first weights: what it says does not matter here.
+fn model() -> Result<Model> {
+    let settings = settings("lean")?;
+    let weights = Engine::new(settings, Seed(1))?.snapshot()?.ema;
+    let mut info = ModelInfo {
+        format: FORMAT,
+        blake3: String::new(),
+        network: settings.architecture.to_string(),
+        block: settings.first_block.to_string(),
+        classes: (0..settings.classes).map(|class| class.to_string()).collect(),
+        norm_eps: None,
+        size: SIZE,
+        resize: SIZE,
+        filter: "bilinear".to_owned(),
+        mean: settings.normalisation.mean,
+        std: settings.normalisation.deviation,
+        calibration: None,
+        held_out: None,
+    };
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("model.safetensors"), info.embed(&weights)?)?;
+    std::fs::write(folder.path().join("model.json"), serde_json::to_vec(&info)?)?;
+    let options = ModelOptions { threads: Some(THREADS), batch: BATCH, ..ModelOptions::default() };
+    Ok(Model::load_with(folder.path(), &options)?)
+}

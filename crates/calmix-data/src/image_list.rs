@@ -1,0 +1,134 @@
+//! Images to predict, one after the other: files, folders, WebDataset's shards, and lists of them.
+//!
+//! Nothing is prepared and nothing is held in memory but one folder's names a level, so a list may have any length. The
+//! order is fixed: paths as they are given, the files below a folder in the order of the bytes of their paths, the
+//! members of a shard as they stand. What cannot be read has a place in that order too.
+
+mod pending;
+
+use std::ffi::OsString;
+use std::io::BufRead;
+use std::path::PathBuf;
+
+use crate::decode::{DecodeLimits, decode_at_least};
+use crate::error::{DataError, DataProblem};
+use crate::loader::ImageSource;
+use crate::picture::Picture;
+use crate::source::image_files;
+use pending::PendingImages;
+
+/// One image of a list.
+#[derive(Debug)]
+pub struct ListedImage {
+    /// Its path, as it was given or below the folder that was; of a member, behind that of its shard.
+    pub path: OsString,
+    /// The part of its path that does not depend on where the folder is.
+    pub relative: OsString,
+    place: ImagePlace,
+}
+
+#[derive(Debug)]
+enum ImagePlace {
+    File(PathBuf),
+    Member {
+        shard: PathBuf,
+        offset: u64,
+        length: u64,
+    },
+    /// Why nothing can be read here.
+    Nowhere(String),
+}
+
+/// The images of paths and lists, in order.
+#[derive(Debug, Default)]
+pub struct ImageList {
+    /// The innermost folder or shard is the last one.
+    open: Vec<PendingImages>,
+}
+
+impl ImageList {
+    /// The images of these paths: files, folders and shards (`.tar`).
+    pub fn of_paths(paths: Vec<PathBuf>) -> Self {
+        Self { open: vec![PendingImages::Paths(paths.into_iter())] }
+    }
+
+    /// The images of paths that stand in a list, one a line.
+    pub fn of_lines(lines: Box<dyn BufRead + Send>) -> Self {
+        Self { open: vec![PendingImages::Lines(lines)] }
+    }
+
+    /// First these, then `others`.
+    #[must_use]
+    pub fn then(mut self, mut others: Self) -> Self {
+        others.open.append(&mut self.open);
+        others
+    }
+}
+
+impl Iterator for ImageList {
+    type Item = ListedImage;
+
+    fn next(&mut self) -> Option<ListedImage> {
+        loop {
+            let depth = self.open.len();
+            match self.open.last_mut()?.step(depth) {
+                pending::ListStep::Image(image) => return Some(image),
+                pending::ListStep::Into(inner) => self.open.push(inner),
+                pending::ListStep::Passed => {}
+                pending::ListStep::Over => drop(self.open.pop()),
+                pending::ListStep::Broken(image) => {
+                    self.open.pop();
+                    return Some(image);
+                }
+            }
+        }
+    }
+}
+
+impl ListedImage {
+    fn nowhere(path: OsString, relative: OsString, problem: String) -> Self {
+        Self { path, relative, place: ImagePlace::Nowhere(problem) }
+    }
+
+    /// Its bytes as a picture, decoded to a fraction of its size if its shorter side is then still at least `side`
+    /// ([`decode_at_least`]).
+    ///
+    /// # Errors
+    /// If it cannot be read, or is no picture.
+    pub fn picture(&self, limits: &DecodeLimits, side: u32) -> Result<Picture, DataError> {
+        let bytes = match &self.place {
+            ImagePlace::File(path) => image_files::read(path, limits),
+            ImagePlace::Member { shard, offset, length } => pending::read(shard, *offset, *length, limits),
+            ImagePlace::Nowhere(problem) => Err(DataProblem::Format(problem.clone())),
+        };
+        let picture = bytes.and_then(|bytes| Ok(decode_at_least(&bytes, limits, side)?));
+        picture.map_err(|problem| DataError::new(&self.path, problem))
+    }
+}
+
+/// Some images of a list, as a loader reads them.
+#[derive(Debug)]
+pub struct ListedImages {
+    /// The images; an id is an index into them.
+    pub images: Vec<ListedImage>,
+    /// Pictures may be decoded to a fraction of their size that is at least this; [`u32::MAX`] for whole ones.
+    pub side: u32,
+}
+
+impl ImageSource for ListedImages {
+    /// An image that is missing, changed or not allowed is one bad image here, not the end: there was nothing prepared that
+    /// it contradicts.
+    fn picture(&self, id: u64) -> Result<Picture, DataError> {
+        let none = || DataError::new("", DataProblem::Content(format!("there is no image {id}")));
+        let image = usize::try_from(id).ok().and_then(|id| self.images.get(id)).ok_or_else(none)?;
+        let picture = image.picture(&DecodeLimits::default(), self.side);
+        picture.map_err(|error| match error {
+            error if error.is_transient() => error,
+            error => DataError { problem: DataProblem::Format(error.problem.to_string()), ..error },
+        })
+    }
+
+    fn label(&self, _: u64) -> Result<Option<u32>, DataError> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,70 @@
+//! `report.json`: what the scan of a dataset found, beside its table.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::Report;
+use crate::error::{DataError, DataProblem};
+
+/// Bytes of the longest report that is read again: some hundred thousand files that were left out.
+const LONGEST: u64 = 32 << 20;
+
+/// What people should know of a dataset, in sentences.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Findings {
+    /// The files that were left out, and why.
+    pub unreadable: Vec<String>,
+    /// Probable mistakes.
+    pub warnings: Vec<String>,
+}
+
+impl Findings {
+    /// The file beside the table.
+    pub const FILE: &str = "report.json";
+
+    /// Reads what was found when the dataset in the folder `prepared` was prepared.
+    ///
+    /// # Errors
+    /// If there is no report, or it cannot be read.
+    pub fn read(prepared: &Path) -> Result<Self, DataError> {
+        read_json(&prepared.join(Self::FILE), LONGEST)
+    }
+}
+
+impl From<&Report> for Findings {
+    fn from(report: &Report) -> Self {
+        Self {
+            unreadable: report.unreadable.iter().map(ToString::to_string).collect(),
+            warnings: report.warnings.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// Writes a file of a prepared dataset that nobody reads yet.
+pub(super) fn write_json(path: &Path, what: &impl Serialize) -> Result<(), DataError> {
+    let written = serde_json::to_vec_pretty(what).map_err(io::Error::from).and_then(|mut bytes| {
+        bytes.push(b'\n');
+        let mut file = File::create_new(path)?;
+        file.write_all(&bytes)?;
+        file.sync_all()
+    });
+    written.map_err(|error| DataError::new(path, error))
+}
+
+/// Reads a file of a prepared dataset, which may be anybody's.
+pub(super) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path, longest: u64) -> Result<T, DataError> {
+    let cannot = |error| DataError::new(path, error);
+    // Opening a pipe would wait for whoever writes into it.
+    if !std::fs::metadata(path).map_err(cannot)?.is_file() {
+        return Err(DataError::new(path, DataProblem::Content("not a plain file".into())));
+    }
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(longest).read_to_end(&mut bytes)).map_err(cannot)?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let problem = DataProblem::Format(error.to_string());
+        DataError::new(path, problem).hint("prepare the dataset again")
+    })
+}

@@ -1,0 +1,132 @@
+//! What the files of a dataset were when it was prepared: enough to notice, without reading them, that they are others.
+
+use std::fs;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use serde::{Deserialize, Serialize};
+
+use super::SourceSpec;
+use super::findings::{read_json, write_json};
+use crate::dataset::Dataset;
+use crate::error::{DataError, DataProblem};
+use crate::source::for_each_file;
+
+/// Bytes of the longest `source.json`: two paths and some numbers.
+const LONGEST: u64 = 1 << 20;
+
+/// The files that a dataset was prepared from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceStamp {
+    /// How they were read.
+    pub source: SourceSpec,
+    /// Their folder, as text.
+    pub root: String,
+    /// How many there are.
+    pub files: u64,
+    /// BLAKE3 of their names and lengths.
+    names: String,
+    /// BLAKE3 of the times at which they were changed last.
+    times: String,
+}
+
+/// How a prepared dataset differs from the files.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Stale {
+    /// It was prepared from another folder.
+    OtherFolder {
+        /// That folder.
+        prepared_from: String,
+    },
+    /// It was read in another way.
+    OtherSource {
+        /// How.
+        prepared_as: SourceSpec,
+    },
+    /// There are more files, or fewer.
+    OtherCount {
+        /// How many there were.
+        before: u64,
+        /// How many there are.
+        now: u64,
+    },
+    /// Files have other names, lengths or contents.
+    Changed,
+}
+
+impl SourceStamp {
+    /// The file beside the table.
+    pub const FILE: &str = "source.json";
+
+    /// Looks at the files below `root` that `source` would read.
+    ///
+    /// # Errors
+    /// If the folder cannot be listed.
+    pub fn take(source: &SourceSpec, root: &Path) -> Result<Self, DataError> {
+        let real = root.canonicalize().map_err(|error| DataError::new(root, error))?;
+        let (mut files, mut names, mut times) = (0, blake3::Hasher::new(), blake3::Hasher::new());
+        for_each_file(source, root, &mut |name| {
+            let path = root.join(name);
+            let Ok(found) = fs::metadata(&path) else { return Ok(()) };
+            files += 1;
+            names.update(&(name.len() as u64).to_le_bytes());
+            names.update(name.as_bytes());
+            names.update(&found.len().to_le_bytes());
+            let changed = found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            times.update(&changed.map_or(0, |time| time.as_nanos()).to_le_bytes());
+            Ok(())
+        })?;
+        let hex = |hasher: blake3::Hasher| hasher.finalize().to_hex().to_string();
+        let root = real.to_string_lossy().into_owned();
+        Ok(Self { source: source.clone(), root, files, names: hex(names), times: hex(times) })
+    }
+
+    /// Reads the stamp of the dataset in the folder `prepared`; none if an earlier version prepared it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(prepared: &Path) -> Result<Option<Self>, DataError> {
+        let path = prepared.join(Self::FILE);
+        if path.exists() { read_json(&path, LONGEST).map(Some) } else { Ok(None) }
+    }
+
+    pub(super) fn write(&self, prepared: &Path) -> Result<(), DataError> {
+        write_json(&prepared.join(Self::FILE), self)
+    }
+
+    /// How the `dataset` that has this stamp differs from the files below `root` as `source` would read them. Where only
+    /// times differ, as after copying, the files are read and compared.
+    ///
+    /// # Errors
+    /// If the files cannot be read.
+    pub fn stale(
+        &self,
+        dataset: &Dataset,
+        source: &SourceSpec,
+        root: &Path,
+    ) -> Result<Option<Stale>, DataError> {
+        let now = Self::take(&self.source, root)?;
+        let is_same = (self.files, &self.names) == (now.files, &now.names);
+        if !is_same && self.root != now.root {
+            return Ok(Some(Stale::OtherFolder { prepared_from: self.root.clone() }));
+        }
+        if !source.accepts(&self.source) {
+            return Ok(Some(Stale::OtherSource { prepared_as: self.source.clone() }));
+        }
+        if self.files != now.files {
+            return Ok(Some(Stale::OtherCount { before: self.files, now: now.files }));
+        }
+        if !is_same {
+            return Ok(Some(Stale::Changed));
+        }
+        if self.times == now.times {
+            return Ok(None);
+        }
+        match dataset.verify() {
+            Ok(()) => Ok(None),
+            Err(DataError { problem: DataProblem::Changed(_), .. }) => Ok(Some(Stale::Changed)),
+            Err(error) => Err(error),
+        }
+    }
+}

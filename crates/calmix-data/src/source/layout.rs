@@ -1,0 +1,204 @@
+//! Which folders are splits and which are classes.
+
+mod ambiguity;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::image_files::{is_image_by_content, is_named_like_an_image};
+use super::listing::{Contents, below, contents, walk};
+use crate::error::{DataError, DataProblem};
+use crate::prepare::DataWarning;
+
+/// What splits are called, and what they may be called in a folder, in any case.
+pub(super) const SPLITS: [(&str, &[&str]); 4] = [
+    (TRAIN, &["train", "training"]),
+    ("val", &["val", "valid", "validation"]),
+    ("test", &["test", "testing"]),
+    (UNLABELLED, &["unlabelled", "unlabeled"]),
+];
+
+pub(super) const TRAIN: &str = "train";
+
+/// The subset of images without labels.
+pub(super) const UNLABELLED: &str = "unlabelled";
+
+/// How the folders of a dataset are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FolderLayout {
+    /// By their names and contents; an error where two readings are possible.
+    #[default]
+    Auto,
+    /// Every folder in the root is a class, whatever its name; only `unlabelled` is none.
+    Classes,
+    /// Folders called `train`, `val`, `test` or `unlabelled` are splits; without `train`, other folders are its classes.
+    Splits,
+    /// The folders in the root, or in each split, are groups of classes; the folders in them are the classes.
+    Nested,
+}
+
+/// A folder whose files all have one class, or none.
+#[derive(Debug)]
+pub(super) struct ClassFolder {
+    pub(super) subset: &'static str,
+    pub(super) folder: String,
+    pub(super) class: Option<String>,
+}
+
+/// The class folders of a dataset.
+#[derive(Debug, Default)]
+pub(super) struct ClassFolders {
+    /// In the order of their subsets and classes.
+    pub(super) folders: Vec<ClassFolder>,
+    /// Files in all of them.
+    pub(super) files: u64,
+    /// What is no part of the dataset.
+    pub(super) left_out: Vec<DataError>,
+    pub(super) warnings: Vec<DataWarning>,
+}
+
+/// The split that a folder of this name holds.
+pub(super) fn split(folder: &str) -> Option<&'static str> {
+    let is_called = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(folder));
+    SPLITS.iter().find(|(_, names)| is_called(names)).map(|(name, _)| *name)
+}
+
+impl ClassFolders {
+    /// Finds the class folders below `root`, and those of unlabelled images.
+    pub(super) fn find(root: &Path, layout: FolderLayout) -> Result<Self, DataError> {
+        let mut top = contents(root, "")?;
+        let mut found = Self { left_out: std::mem::take(&mut top.left_out), ..Self::default() };
+        let has_splits = match layout {
+            FolderLayout::Auto | FolderLayout::Nested => found.has_splits(root, &top)?,
+            FolderLayout::Classes => false,
+            FolderLayout::Splits => true,
+        };
+        if has_splits {
+            found.add_splits(root, &top, layout)?;
+        } else {
+            found.add_classes(root, "", TRAIN, layout)?;
+        }
+        found.drop_empty(root)?;
+        // Stable: classes stay in their order within a subset.
+        found.folders.sort_by_key(|folder| SPLITS.iter().position(|(name, _)| *name == folder.subset));
+        if layout == FolderLayout::Auto {
+            found.ask_about_one_class(root, has_splits)?;
+            found.tell_of_groups(root)?;
+        }
+        Ok(found)
+    }
+
+    /// The names of all classes, ascending.
+    pub(super) fn classes(&self) -> Vec<String> {
+        let classes: BTreeSet<&str> =
+            self.folders.iter().filter_map(|folder| folder.class.as_deref()).collect();
+        classes.into_iter().map(str::to_owned).collect()
+    }
+
+    fn add_splits(&mut self, root: &Path, top: &Contents, layout: FolderLayout) -> Result<(), DataError> {
+        let of =
+            |name: &str| top.folders.iter().filter(|folder| split(folder) == Some(name)).collect::<Vec<_>>();
+        let has_train = !of(TRAIN).is_empty();
+        self.tell_of_strays(root, "", top);
+        for (subset, _) in SPLITS {
+            let folders = of(subset);
+            if folders.len() > 1 {
+                let folders = folders.iter().map(|&folder| folder.clone()).collect();
+                self.warnings.push(DataWarning::SplitTwice { subset: subset.to_owned(), folders });
+            }
+        }
+        for folder in &top.folders {
+            match split(folder) {
+                Some(UNLABELLED) => self.push(UNLABELLED, folder.clone(), None),
+                Some(subset) => self.add_classes(root, folder, subset, layout)?,
+                None if has_train => {
+                    let problem =
+                        DataProblem::Content("a folder beside the splits, which is not read".into());
+                    let hint = "move it into one of them";
+                    self.left_out.push(DataError::new(root.join(folder), problem).hint(hint));
+                }
+                None => self.push(TRAIN, folder.clone(), Some(folder.clone())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the classes in `folder`, which is the root or a split.
+    fn add_classes(
+        &mut self,
+        root: &Path,
+        folder: &str,
+        subset: &'static str,
+        layout: FolderLayout,
+    ) -> Result<(), DataError> {
+        let mut inside = contents(root, folder)?;
+        // What the root holds besides was noted when it was listed.
+        if !folder.is_empty() {
+            self.left_out.append(&mut inside.left_out);
+        }
+        self.tell_of_strays(root, folder, &inside);
+        for name in inside.folders {
+            let path = below(folder, &name);
+            match split(&name) {
+                Some(UNLABELLED) if subset == TRAIN => self.push(UNLABELLED, path, None),
+                Some(UNLABELLED) => {
+                    let problem = DataProblem::Content(format!("images without labels in {subset}"));
+                    let hint = "move the folder beside train: val and test need labels";
+                    self.left_out.push(DataError::new(root.join(path), problem).hint(hint));
+                }
+                _ if layout == FolderLayout::Nested => {
+                    let group = contents(root, &path)?;
+                    self.tell_of_strays(root, &path, &group);
+                    self.left_out.extend(group.left_out);
+                    for class in group.folders {
+                        self.push(subset, below(&path, &class), Some(class));
+                    }
+                }
+                _ => self.push(subset, path, Some(name)),
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, subset: &'static str, folder: String, class: Option<String>) {
+        self.folders.push(ClassFolder { subset, folder, class });
+    }
+
+    fn tell_of_strays(&mut self, root: &Path, folder: &str, inside: &Contents) {
+        let images = inside.files.iter().filter(|file| is_named_like_an_image(file)).count();
+        if images > 0 {
+            let problem = DataProblem::Content(format!("images outside any class were left out: {images}"));
+            let hint = "put them into the folder of their class, or unlabelled";
+            let path = if folder.is_empty() { root.to_owned() } else { root.join(folder) };
+            self.left_out.push(DataError::new(path, problem).hint(hint));
+        }
+    }
+
+    /// A folder without images is no class; counts the files of the others.
+    fn drop_empty(&mut self, root: &Path) -> Result<(), DataError> {
+        let mut kept = Vec::with_capacity(self.folders.len());
+        for folder in std::mem::take(&mut self.folders) {
+            let (mut files, mut has_image) = (0, false);
+            walk(root, &folder.folder, &mut Vec::new(), &mut |file| {
+                files += 1;
+                has_image =
+                    has_image || is_named_like_an_image(file) || is_image_by_content(&root.join(file));
+                Ok(())
+            })?;
+            if has_image {
+                self.files += files;
+                kept.push(folder);
+                continue;
+            }
+            let what = if folder.class.is_some() { ", so it is no class" } else { "" };
+            let problem = DataProblem::Content(format!("no image in it{what}"));
+            let hint = "put images into it, or remove it";
+            self.left_out.push(DataError::new(root.join(&folder.folder), problem).hint(hint));
+        }
+        self.folders = kept;
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! Folders that can be read in two ways: the user is asked, or told which reading is taken.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::{ClassFolders, TRAIN, UNLABELLED, split};
+use crate::error::{DataError, DataProblem};
+use crate::prepare::DataWarning;
+use crate::source::image_files::{holds_image, is_named_like_an_image};
+use crate::source::listing::{Contents, below, contents};
+
+impl ClassFolders {
+    /// Whether the folders of the root are splits.
+    pub(super) fn has_splits(&mut self, root: &Path, top: &Contents) -> Result<bool, DataError> {
+        let ask = |what: String, readings: [String; 2]| {
+            let problem = DataProblem::Ambiguous { what, readings: readings.into() };
+            Err(DataError::new(root, problem))
+        };
+        let is_split = |folder: &&String| split(folder).is_some_and(|split| split != UNLABELLED);
+        let (splits, mut others): (Vec<&String>, Vec<&String>) =
+            top.folders.iter().filter(|folder| split(folder) != Some(UNLABELLED)).partition(is_split);
+        if !splits.is_empty() {
+            others.retain(|folder| holds_image(root, folder));
+        }
+        let as_class = "--layout classes";
+        if others.is_empty() && splits.iter().any(|folder| split(folder) == Some(TRAIN)) {
+            return Ok(true);
+        }
+        if let (Some(first), true) = (splits.first(), others.is_empty()) {
+            let train = root.join(TRAIN);
+            return ask(
+                format!("there is {} and nothing to train on", quoted(&splits)),
+                [
+                    format!("to train: put the folders of classes into {}", train.display()),
+                    format!("`{first}` is a class: {as_class}"),
+                ],
+            );
+        }
+        let mut with_folders = Vec::new();
+        for folder in splits {
+            if contents(root, folder)?.folders.is_empty() {
+                self.warnings.push(DataWarning::SplitAsClass { name: folder.clone() });
+            } else {
+                with_folders.push(folder);
+            }
+        }
+        if let Some(first) = with_folders.first() {
+            let what = format!("`{first}`, which has folders of its own, is beside {}", listed(&others));
+            let has_train = with_folders.iter().any(|folder| split(folder) == Some(TRAIN));
+            let rest = if has_train {
+                "the folders beside it are left out"
+            } else {
+                "the classes beside it are for training"
+            };
+            return ask(
+                what,
+                [
+                    format!("`{first}` is a split, and {rest}: --layout splits"),
+                    format!("`{first}` is a class like the others: {as_class}"),
+                ],
+            );
+        }
+        if others.len() > 1 && others.iter().all(|name| looks_like_split(name)) {
+            return ask(
+                format!("the folders look like splits and not like classes: {}", listed(&others)),
+                [
+                    "they are splits: rename them to train, val, test or unlabelled".to_owned(),
+                    format!("they are classes: {as_class}"),
+                ],
+            );
+        }
+        Ok(false)
+    }
+
+    /// One class that holds nothing but folders may be a folder too many.
+    pub(super) fn ask_about_one_class(&self, root: &Path, has_splits: bool) -> Result<(), DataError> {
+        let classes = self.classes();
+        let [class] = classes.as_slice() else { return Ok(()) };
+        let Some(train) = self.folders.iter().find(|folder| folder.class.is_some()) else { return Ok(()) };
+        let mut folder = train.folder.clone();
+        let inner = loop {
+            match inner_folders(root, &folder)? {
+                Some(inner) if inner.len() == 1 => folder = below(&folder, &inner[0]),
+                Some(inner) => break inner,
+                None => return Ok(()),
+            }
+        };
+        let nested = if folder == train.folder {
+            "--layout nested".to_owned()
+        } else {
+            format!("name the folder {} instead of {}", root.join(&folder).display(), root.display())
+        };
+        let only = if has_splits { "--layout splits" } else { "--layout classes" };
+        let inner: Vec<&String> = inner.iter().collect();
+        let what = format!(
+            "all images are below the one folder `{class}`, which has folders of its own: {}",
+            listed(&inner)
+        );
+        let readings =
+            vec![format!("these are the classes: {nested}"), format!("`{class}` is the only class: {only}")];
+        Err(DataError::new(root, DataProblem::Ambiguous { what, readings }))
+    }
+
+    /// Several classes that hold nothing but folders, each with names of its own, may be groups of classes.
+    pub(super) fn tell_of_groups(&mut self, root: &Path) -> Result<(), DataError> {
+        let (mut groups, mut names) = (Vec::new(), BTreeSet::new());
+        for folder in self.folders.iter().filter(|folder| folder.subset == TRAIN) {
+            let Some(inner) = inner_folders(root, &folder.folder)?.filter(|inner| inner.len() > 1) else {
+                return Ok(());
+            };
+            groups.extend(folder.class.clone());
+            if !inner.into_iter().all(|name| names.insert(name)) {
+                return Ok(());
+            }
+        }
+        if groups.len() > 1 {
+            self.warnings.push(DataWarning::GroupsOfClasses { groups, inside: names.into_iter().collect() });
+        }
+        Ok(())
+    }
+}
+
+/// The folders in a folder that has no images itself; none if it has images, or no folders.
+fn inner_folders(root: &Path, folder: &str) -> Result<Option<Vec<String>>, DataError> {
+    let inside = contents(root, folder)?;
+    let is_image = |file: &String| is_named_like_an_image(file);
+    Ok(Some(inside.folders).filter(|folders| !folders.is_empty() && !inside.files.iter().any(is_image)))
+}
+
+/// Whether a name reads like that of a split, and is none of those that are known: `train_images`, `Testset`.
+fn looks_like_split(name: &str) -> bool {
+    const WORDS: [&str; 5] = ["eval", "evaluation", "holdout", "dev", "unlabelled"];
+    const ENDINGS: [&str; 6] = ["set", "sets", "data", "images", "imgs", "split"];
+    let name = name.to_lowercase();
+    let is_split = |word: &str| {
+        let stem = ENDINGS.iter().find_map(|ending| word.strip_suffix(ending)).unwrap_or(word);
+        split(stem).is_some() || WORDS.contains(&stem)
+    };
+    name.split(|c: char| !c.is_alphanumeric()).any(is_split)
+}
+
+/// How many names a sentence lists.
+const LISTED: usize = 6;
+
+fn listed(names: &[&String]) -> String {
+    let more = if names.len() > LISTED { ", …" } else { "" };
+    names.iter().take(LISTED).map(|name| name.as_str()).collect::<Vec<_>>().join(", ") + more
+}
+
+fn quoted(names: &[&String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

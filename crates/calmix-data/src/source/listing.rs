@@ -1,0 +1,150 @@
+//! What the folders of a dataset hold, in a fixed order.
+//!
+//! One bad name or link does not end a scan: what cannot be part of a dataset is left out, with the reason.
+
+use std::fs::{self, DirEntry};
+use std::io;
+use std::path::Path;
+
+use crate::error::{DataError, DataProblem};
+use crate::safe_path;
+
+/// The deepest nesting of folders.
+const DEEPEST: usize = 32;
+
+/// Files that only a prepared dataset has together, and those that only a run has.
+const OURS: [&[&str]; 2] = [&["manifest.json", "samples.bin", "parts.bin"], &["run.json", "calmix.lock"]];
+
+/// What a folder holds.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    /// Names of its files, in ascending order of their bytes.
+    pub(super) files: Vec<String>,
+    /// Names of its folders, likewise.
+    pub(super) folders: Vec<String>,
+    /// What is in it and no part of the dataset.
+    pub(super) left_out: Vec<DataError>,
+}
+
+/// The contents of the folder `name` below `root`, without hidden files and files that operating systems create;
+/// `name` is empty for the root. A folder below the root that cannot be read is left out.
+pub(super) fn contents(root: &Path, name: &str) -> Result<Contents, DataError> {
+    let path = root.join(name);
+    let failed = |error: io::Error| DataError::new(&path, error);
+    let mut contents = Contents::default();
+    let entries = match fs::read_dir(&path).map_err(failed) {
+        Ok(entries) => entries,
+        Err(error) if name.is_empty() || error.is_transient() => return Err(error),
+        Err(error) => {
+            contents.left_out.push(error);
+            return Ok(contents);
+        }
+    };
+    for entry in entries {
+        contents.take_in(&entry.map_err(failed)?)?;
+    }
+    contents.files.sort_unstable();
+    contents.folders.sort_unstable();
+    contents.left_out.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(contents)
+}
+
+impl Contents {
+    fn take_in(&mut self, entry: &DirEntry) -> Result<(), DataError> {
+        let path = entry.path();
+        let mut leave_out = |problem: String, hint: &str| {
+            self.left_out.push(DataError::new(&path, DataProblem::Content(problem)).hint(hint));
+            Ok(())
+        };
+        let Ok(name) = entry.file_name().into_string() else {
+            return leave_out("its name is not UTF-8".into(), "rename it");
+        };
+        if is_system_file(&name) {
+            return Ok(());
+        }
+        if let Some(why) = safe_path::why_unsafe(&name) {
+            return leave_out(format!("its name {why}"), "rename it");
+        }
+        let is_link = entry.file_type().map_err(|error| DataError::new(&path, error))?.is_symlink();
+        let is_folder = path.is_dir();
+        if is_link && is_folder {
+            return leave_out(
+                "a link to a folder, which is not followed".into(),
+                "copy or mount the folder in its place, or link its files one by one",
+            );
+        }
+        if is_link && !path.exists() {
+            return leave_out("a link to nothing".into(), "remove it, or put back what it points to");
+        }
+        if is_folder && is_ours(&path) {
+            let hint = "move it elsewhere, so that the folder holds only the dataset";
+            return leave_out("calmix wrote it, so it is no part of the dataset".into(), hint);
+        }
+        let names = if is_folder { &mut self.folders } else { &mut self.files };
+        names.push(name);
+        Ok(())
+    }
+}
+
+/// Visits every file below the folder `name`: first its files, then its folders, each in ascending order of
+/// their bytes, whatever order the system lists them in. What is no part of the dataset goes to `left_out`.
+pub(super) fn walk(
+    root: &Path,
+    name: &str,
+    left_out: &mut Vec<DataError>,
+    visit: &mut dyn FnMut(&str) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    walk_from(root, name, 0, left_out, visit)
+}
+
+fn walk_from(
+    root: &Path,
+    name: &str,
+    depth: usize,
+    left_out: &mut Vec<DataError>,
+    visit: &mut dyn FnMut(&str) -> Result<(), DataError>,
+) -> Result<(), DataError> {
+    if depth > DEEPEST {
+        let problem = DataProblem::Limit(format!("more than {DEEPEST} folders deep"));
+        left_out.push(DataError::new(root.join(name), problem).hint("move it up"));
+        return Ok(());
+    }
+    let mut contents = contents(root, name)?;
+    left_out.append(&mut contents.left_out);
+    contents.files.iter().try_for_each(|file| visit(&below(name, file)))?;
+    contents
+        .folders
+        .iter()
+        .try_for_each(|folder| walk_from(root, &below(name, folder), depth + 1, left_out, visit))
+}
+
+/// The path of `child` in `folder`, relative to the root.
+pub(super) fn below(folder: &str, child: &str) -> String {
+    if folder.is_empty() { child.to_owned() } else { format!("{folder}/{child}") }
+}
+
+/// Whether calmix wrote the folder: a prepared dataset, a run, or a folder of nothing but these.
+fn is_ours(path: &Path) -> bool {
+    if has_marks(path) {
+        return true;
+    }
+    let Ok(entries) = fs::read_dir(path) else { return false };
+    let mut seen = false;
+    for entry in entries.flatten() {
+        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if !is_hidden && !has_marks(&entry.path()) {
+            return false;
+        }
+        seen |= !is_hidden;
+    }
+    seen
+}
+
+fn has_marks(path: &Path) -> bool {
+    OURS.iter().any(|marks| marks.iter().all(|mark| path.join(mark).is_file()))
+}
+
+pub(crate) fn is_system_file(name: &str) -> bool {
+    name.starts_with('.')
+        || ["Thumbs.db", "desktop.ini", "__MACOSX"].iter().any(|known| name.eq_ignore_ascii_case(known))
+}

@@ -1,0 +1,69 @@
+//! How many labels are held out to judge instead of teaching.
+
+use calmix_core::settings::limit::Limit;
+use calmix_core::settings::{Kind, OutOfRange, SettingType, Shape, Word};
+use serde::{Deserialize, Serialize};
+
+/// How many labels are held out.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum HoldOut {
+    /// This share, in [0, 1). No class gives its last label.
+    Share(f64),
+    /// By a rule.
+    Rule(HoldOutRule),
+}
+
+/// Rules that choose how many labels are held out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HoldOutRule {
+    /// A fifth, at most 500, and none at all where that would be fewer than 10. Every class keeps two: one that has no more
+    /// gives none.
+    Fifth,
+}
+
+/// The most labels that [`HoldOutRule::Fifth`] holds out: for a temperature more are no better.
+const MOST: u64 = 500;
+/// The fewest labels that [`HoldOutRule::Fifth`] holds out: fewer say too little to be worth their teaching.
+const LEAST: u64 = 10;
+
+const FIFTH: f64 = 0.2;
+
+impl HoldOut {
+    /// Nothing is held out.
+    pub const NONE: Self = Self::Share(0.0);
+    /// A fifth of the labels, where there are enough.
+    pub const FIFTH: Self = Self::Rule(HoldOutRule::Fifth);
+
+    /// The share of `labels` to hold out, and how many every class keeps at least.
+    pub(super) fn share_of(self, labels: u64) -> (f64, u64) {
+        match self {
+            Self::Share(share) => (share, 1),
+            Self::Rule(HoldOutRule::Fifth) => (FIFTH.min(MOST as f64 / labels.max(1) as f64), 2),
+        }
+    }
+
+    /// Whether so few are as good as none.
+    pub(super) fn refuses(self, held_out: u64) -> bool {
+        self == Self::FIFTH && held_out < LEAST
+    }
+}
+
+impl SettingType for HoldOut {
+    fn shape() -> Shape {
+        Shape::Value(Kind::NumberOr(&[Word {
+            word: "fifth",
+            doc: &[
+                "A fifth of the labels, at most 500; none where that would be fewer than 10. Every class keeps two.",
+            ],
+        }]))
+    }
+
+    fn check(&self, name: &str, limit: Limit) -> Result<(), OutOfRange> {
+        match self {
+            Self::Share(share) => limit.check(name, *share),
+            Self::Rule(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Runs at a glance, to tell them apart: what each is, how far it is, and how good. Checkpoints are not verified, so many
+//! runs take no longer than reading their small files.
+
+use std::cmp::Reverse;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::checkpoint;
+use crate::error::FileError;
+use crate::events::{EvalModel, EvalSet, Event};
+use crate::read;
+use crate::run::{Paths, is_written_here};
+use crate::safe_open;
+use crate::summary::RunSummary;
+
+/// A run at a glance.
+#[derive(Debug)]
+pub struct RunOverview {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// What it is; none where the run has not begun or cannot be read.
+    pub summary: Option<RunSummary>,
+    /// The step of its newest checkpoint, by its name.
+    pub step: Option<u64>,
+    /// The figures of its result, or of its latest evaluation.
+    pub figures: Option<OverviewFigures>,
+    /// How far it is.
+    pub state: RunState,
+}
+
+/// The figures of a run at a glance, of the EMA model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct OverviewFigures {
+    /// The split: test where there is one.
+    pub split: EvalSet,
+    /// The share of wrong predictions.
+    pub error: f64,
+    /// The expected calibration error, 15 bins.
+    pub ece_15: f64,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunState {
+    /// It has a result.
+    Finished,
+    /// A process of this machine trains it.
+    Running,
+    /// It has no result, and no process of this machine trains it.
+    Unfinished,
+    /// It stopped before it wrote its recipe.
+    NotBegun,
+    /// Its files cannot be read.
+    Unreadable(String),
+}
+
+impl RunState {
+    /// In a word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Running => "running",
+            Self::Unfinished => "unfinished",
+            Self::NotBegun => "not begun",
+            Self::Unreadable(_) => "unreadable",
+        }
+    }
+}
+
+/// The runs in a folder, by their names; `cpu-folder-2` comes before `cpu-folder-10`.
+///
+/// # Errors
+/// If the folder cannot be listed.
+pub fn runs_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let entries = fs::read_dir(folder).map_err(|error| FileError::new(folder, error))?;
+    let mut runs: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| is_run(path)).collect();
+    runs.sort_by_cached_key(|run| {
+        let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let words = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let number: Option<u64> = name.get(words.len()..).and_then(|digits| digits.parse().ok());
+        (words.to_owned(), number, Reverse(name.len()))
+    });
+    Ok(runs)
+}
+
+/// Whether a folder is that of a run.
+pub fn is_run(folder: &Path) -> bool {
+    folder.is_dir() && safe_open::exists(&Paths::new(folder).marker())
+}
+
+/// A run at a glance. What cannot be read is its state.
+pub fn overview(folder: &Path) -> RunOverview {
+    let nothing = RunOverview {
+        folder: folder.to_owned(),
+        summary: None,
+        step: None,
+        figures: None,
+        state: RunState::NotBegun,
+    };
+    if !read::has_begun(folder) {
+        return nothing;
+    }
+    read_overview(folder)
+        .unwrap_or_else(|error| RunOverview { state: RunState::Unreadable(error.to_string()), ..nothing })
+}
+
+fn read_overview(folder: &Path) -> Result<RunOverview, FileError> {
+    let paths = Paths::new(folder);
+    let summary = read::summary(folder)?;
+    let saved = paths.checkpoints();
+    let step = if saved.exists() { checkpoint::steps(&saved)?.last().copied() } else { None };
+    let result = read::result(folder)?;
+    let (figures, state) = match result {
+        Some(result) => {
+            let selected = result.finished.selected.get(&result.selection);
+            let figures = selected.map(|selected| OverviewFigures {
+                split: selected.on,
+                error: selected.figures.error,
+                ece_15: selected.figures.ece_15,
+            });
+            (figures, RunState::Finished)
+        }
+        None if is_written_here(&paths) => (latest(folder)?, RunState::Running),
+        None => (latest(folder)?, RunState::Unfinished),
+    };
+    Ok(RunOverview { folder: folder.to_owned(), summary: Some(summary), step, figures, state })
+}
+
+/// The figures of the latest evaluation, on test where there is one.
+fn latest(folder: &Path) -> Result<Option<OverviewFigures>, FileError> {
+    if !safe_open::exists(&Paths::new(folder).events()) {
+        return Ok(None);
+    }
+    let judged = |split| matches!(split, EvalSet::Test | EvalSet::Validation);
+    let events = read::latest_evaluations(folder, |seen| seen.model == EvalModel::Ema && judged(seen.split))?;
+    let seen = events.iter().filter_map(|event| match event {
+        Event::Evaluation(seen) => Some(seen),
+        _ => None,
+    });
+    Ok(seen.max_by_key(|seen| seen.split).map(|seen| OverviewFigures {
+        split: seen.split,
+        error: seen.figures.error,
+        ece_15: seen.figures.ece_15,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Run;
+
+    #[test]
+    fn runs_are_listed_by_name_and_number() {
+        let temp = tempfile::tempdir().unwrap();
+        for name in ["b-10", "b-2", "a", "b-1"] {
+            Run::create(temp.path().join(name)).unwrap();
+        }
+        fs::create_dir(temp.path().join("photos")).unwrap();
+        fs::write(temp.path().join("notes.txt"), "").unwrap();
+        let runs = runs_in(temp.path()).unwrap();
+        let names: Vec<_> = runs.iter().map(|run| run.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["a", "b-1", "b-2", "b-10"]);
+        assert_eq!(overview(&runs[0]).state, RunState::NotBegun);
+        fs::write(runs[0].join("recipe.toml"), "").unwrap();
+        assert_eq!(overview(&runs[0]).state.word(), "unreadable");
+    }
+}

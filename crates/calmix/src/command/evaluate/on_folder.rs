@@ -1,0 +1,171 @@
+//! `calmix evaluate RUN --on FOLDER`: the model of a run on any labelled images.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use calmix::Model;
+use calmix::core::calibration::VoteFigures;
+use calmix::core::calibration::confidence_map::ConfidenceMap;
+use calmix::core::rng::Seed;
+use calmix::core::shown::shown;
+use calmix::engine::device::Device;
+use calmix::model::{LabelledPredictions, ModelOptions};
+use calmix::run::evaluate::{Predictions, Resampling, evaluate};
+use calmix::run::read;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::votes::Votes;
+use crate::command::data_args::existing_folder;
+use crate::exit::Exit;
+use crate::figures::{self, MapState};
+use crate::format::{counted, decimal, percent};
+use crate::labelled_folder;
+use crate::stop::Stop;
+use crate::terminal::{print, print_json, warn};
+
+/// Labelled images that the run does not know.
+#[derive(Debug, Args)]
+pub(crate) struct OnArgs {
+    /// Evaluate on these labelled images instead: any dataset that `calmix prepare` reads
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["data", "prepared"])]
+    on: Option<PathBuf>,
+    /// Of the images of --on, take this subset, such as test [default: all with a label]
+    #[arg(long, value_name = "NAME", requires = "on")]
+    subset: Option<String>,
+    /// Compare with people's votes: a CSV with a column of counts for each class, and `file` or the images' order
+    #[arg(long, value_name = "FILE", requires = "on")]
+    votes: Option<PathBuf>,
+}
+
+/// What is promised, and what it comes to on labelled images.
+struct KeptPromises {
+    /// The share of the sets that hold the right class, and the mean number of their classes.
+    sets: Option<(f64, f64)>,
+    /// The share of the images that is answered, and the share of the answers that is right.
+    answers: Option<(f64, Option<f64>)>,
+}
+
+impl OnArgs {
+    /// Evaluates on the folder, if one is named.
+    pub(crate) fn run(&self, run: &Path, device: Option<Device>, is_json: bool) -> Result<Option<Exit>> {
+        let Some(folder) = self.on.as_deref() else { return Ok(None) };
+        let folder = existing_folder(folder)?;
+        let options = ModelOptions { device, ..ModelOptions::default() };
+        let model = Model::load_with(existing_folder(run)?, &options)?;
+        let (stop, scratch) = (Stop::listen()?, tempfile::tempdir()?);
+        let dataset = labelled_folder::open(folder, scratch.path(), &stop)?;
+        let votes =
+            self.votes.as_deref().map(|file| Votes::read(file, &dataset, model.classes())).transpose()?;
+        let origin = model.info().calibration.as_ref().and_then(|map| map.origin.as_ref());
+        if origin.is_some_and(|origin| origin.dataset == dataset.fingerprint()) {
+            warn("these images calibrated the model, so the calibrated figures are better than on others");
+        }
+        let Some(found) = labelled_folder::predict(&model, folder, dataset, self.subset.as_deref(), &stop)?
+        else {
+            return Ok(Some(stop.exit()));
+        };
+        self.show(run, folder, &model, &found, votes.as_ref(), is_json)?;
+        Ok(Some(Exit::Done))
+    }
+
+    fn show(
+        &self,
+        run: &Path,
+        folder: &Path,
+        model: &Model,
+        found: &LabelledPredictions,
+        votes: Option<&Votes>,
+        is_json: bool,
+    ) -> Result<()> {
+        let LabelledPredictions { predictions, skipped, .. } = found;
+        let calibration = model.info().calibration.as_ref();
+        let mut evaluation = evaluate(predictions, calibration, Some((Resampling::default(), Seed(0))))?;
+        evaluation.skipped = *skipped;
+        let kept = kept_promises(model, predictions)?;
+        let map = calibration.map_or(&ConfidenceMap::IDENTITY, |fitted| &fitted.map);
+        let votes = votes.map(|votes| votes.compare(predictions, map)).transpose()?;
+        if is_json {
+            let raw = |(raw, calibrated): &(VoteFigures, VoteFigures)| {
+                json!({
+                    "samples": raw.samples, "entropy": raw.entropy, "cross_entropy": raw.cross_entropy,
+                    "calibrated_cross_entropy": calibrated.cross_entropy, "correlation": calibrated.correlation,
+                })
+            };
+            return print_json(&json!({
+                "run": run.display().to_string(),
+                "on": folder.display().to_string(),
+                "subset": self.subset,
+                "calibration": calibration,
+                "evaluation": evaluation,
+                "sets": kept.sets.map(|(coverage, size)| json!({"coverage": coverage, "size": size})),
+                "answers": kept.answers.map(|(share, right)| json!({"share": share, "precision": right})),
+                "votes": votes.as_ref().map_or(Value::Null, raw),
+            }));
+        }
+        let why = read::result(run)?.and_then(|result| result.uncalibrated);
+        let state = MapState::Ended(why.as_ref());
+        let table = figures::table(&[&evaluation], state).unwrap_or_default();
+        let on = shown(folder.display());
+        print(&format!("on {on}\n\n{table}{}{}", kept.text(), votes.map(votes_text).unwrap_or_default()))
+    }
+}
+
+impl KeptPromises {
+    fn text(&self) -> String {
+        let sets = self.sets.map(|(coverage, size)| {
+            format!(
+                "sets of 90 %: {} hold the right class, {size:.2} classes on average\n",
+                percent(coverage, None)
+            )
+        });
+        let answers = self.answers.map(|(share, right)| match right {
+            Some(right) => format!(
+                "answers of 90 % precision: {} of the images are answered, {} of them right\n",
+                percent(share, None),
+                percent(right, None)
+            ),
+            None => "answers of 90 % precision: none\n".to_owned(),
+        });
+        format!("{}{}", sets.unwrap_or_default(), answers.unwrap_or_default())
+    }
+}
+
+fn kept_promises(model: &Model, said: &Predictions) -> Result<KeptPromises> {
+    let n = said.labels.len().max(1) as f64;
+    let (mut held, mut size, mut answered, mut right) = (0.0, 0.0, 0.0, 0.0);
+    for (logits, &label) in said.matrix()?.iter().zip(&said.labels) {
+        let prediction = model.prediction(logits)?;
+        let set = prediction.set.unwrap_or_default();
+        held += f64::from(u8::from(set.contains(&label)));
+        size += set.len() as f64;
+        if prediction.abstain == Some(false) {
+            answered += 1.0;
+            right += f64::from(u8::from(prediction.label == label as usize));
+        }
+    }
+    let promised = model.promise().sets().is_some();
+    Ok(KeptPromises {
+        sets: promised.then_some((held / n, size / n)),
+        answers: promised.then_some((answered / n, (answered > 0.0).then(|| right / answered))),
+    })
+}
+
+fn votes_text((raw, scaled): (VoteFigures, VoteFigures)) -> String {
+    let doubts = match scaled.correlation {
+        Some(correlation) if correlation > 0.0 => {
+            format!("it doubts where people disagree (rank correlation {correlation:.2})")
+        }
+        Some(correlation) => {
+            format!("it does not doubt where people disagree (rank correlation {correlation:.2})")
+        }
+        None => "its confidence or people's agreement is the same everywhere".to_owned(),
+    };
+    format!(
+        "against people's votes on {}: cross-entropy {} uncalibrated, {} calibrated; people among themselves {}; {doubts}\n",
+        counted(raw.samples as u64, "image"),
+        decimal(raw.cross_entropy, None),
+        decimal(scaled.cross_entropy, None),
+        decimal(raw.entropy, None)
+    )
+}

@@ -1,0 +1,83 @@
+//! The predictions of an evaluation, sample by sample, by the names of files.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use calmix::core::calibration::TopLabel;
+use calmix::core::shown::shown;
+use calmix::data::dataset::Dataset;
+use calmix::run::evaluate::Predictions;
+use calmix::run::run::Paths;
+use calmix::run::safe_open;
+use calmix::train::inspect;
+use serde_json::{Value, json};
+
+use super::InspectOutput;
+use crate::error::CliError;
+use crate::format::{counted, grouped, percent};
+
+/// Bytes of the largest file that is read: ten million samples of a hundred classes.
+const LONGEST: u64 = 4 << 30;
+
+/// Shows the predictions in a file of a run.
+pub(super) fn inspect(file: &Path) -> Result<InspectOutput> {
+    let file = file.canonicalize()?;
+    let run = file.parent().and_then(Path::parent).unwrap_or(Path::new("")).to_owned();
+    let predictions = Predictions::from_bytes(&safe_open::read(&file, LONGEST)?)
+        .map_err(|error| CliError::failed(format!("{}: {error}", shown(file.display()))))?;
+    let dataset = dataset(&run)?;
+    let top = TopLabel::from_logits(predictions.matrix()?, &predictions.labels, 1.0)?;
+    let class = |label: usize| predictions.classes.get(label).map_or("", String::as_str);
+    let width = predictions.classes.len().max(1);
+    let mut rows = Vec::with_capacity(predictions.ids.len());
+    for (row, (&id, &label)) in predictions.ids.iter().zip(&predictions.labels).enumerate() {
+        let logits = predictions.logits.iter().skip(row * width).take(width);
+        // The first of equal ones, as everywhere.
+        let best = logits.enumerate().fold((0, f32::NEG_INFINITY), |best, (label, &logit)| {
+            if logit > best.1 { (label, logit) } else { best }
+        });
+        rows.push(json!({
+            "sample": dataset.sample_name(id)?,
+            "label": class(label as usize),
+            "predicted": class(best.0),
+            "confidence": top.confidence().get(row),
+        }));
+    }
+    let json = json!({
+        "kind": "predictions",
+        "file": file.display().to_string(),
+        "step": predictions.step,
+        "split": predictions.split,
+        "model": predictions.model,
+        "predictions": rows,
+    });
+    Ok(InspectOutput { text: table(&predictions, &json), json })
+}
+
+/// The table that the run's samples are in; the dataset itself need not exist.
+fn dataset(run: &Path) -> Result<Dataset> {
+    let recipe = inspect::recipe(run)?.recipe;
+    let table = match recipe.dataset.prepared.as_str() {
+        "" => Paths::new(run).prepared(),
+        table => PathBuf::from(table),
+    };
+    Ok(Dataset::open(&table, &table)?)
+}
+
+fn table(predictions: &Predictions, json: &Value) -> String {
+    let rows = json["predictions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let text = |row: &Value, key: &str| shown(row[key].as_str().unwrap_or_default());
+    let wrong = rows.iter().filter(|row| row["label"] != row["predicted"]).count() as u64;
+    let line = |row: &Value| {
+        let (label, predicted) = (text(row, "label"), text(row, "predicted"));
+        let said = if label == predicted { "right".to_owned() } else { format!("it is {label}") };
+        let confidence = percent(row["confidence"].as_f64().unwrap_or_default(), None);
+        format!("  {}  {predicted}, {confidence}: {said}\n", text(row, "sample"))
+    };
+    let (all, step) = (counted(rows.len() as u64, "prediction"), grouped(predictions.step));
+    format!(
+        "{all} after step {step}\n{} wrong; confidence as the network says it, without a temperature\n\n{}",
+        grouped(wrong),
+        rows.iter().map(line).collect::<String>()
+    )
+}

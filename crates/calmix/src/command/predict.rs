@@ -1,0 +1,265 @@
+//! `calmix predict`: labels and calibrated confidence of images.
+
+use std::fs::File;
+use std::io::{BufReader, stdin};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result};
+use calmix::Model;
+use calmix::core::shown::shown;
+use calmix::data::image_list::ImageList;
+use calmix::data::loader::Workers;
+use calmix::engine::device::Device;
+use calmix::model::ModelOptions;
+use calmix::run::held_out::{HeldOut, SetRule};
+use calmix::train::launch::LaunchInfo;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::data_args::existing_folder;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::format::{counted, grouped, shell_quoted};
+use crate::predict::input_shard::InputShard;
+use crate::predict::output::{RowOutput, WrittenRows};
+use crate::predict::rate::Rate;
+use crate::predict::row::{RowFormat, RowKind, escaped};
+use crate::predict::{PredictTally, predict_list};
+use crate::stop::Stop;
+use crate::terminal::{clear_line, status, warn};
+
+/// Predict images: label, calibrated confidence, set of classes, and whether to abstain
+///
+/// Reads the model of a finished run, not its dataset. Writes a row for each image, in the order of the paths: CSV to
+/// standard output, or to a file with --out. Folders are read with everything below them, in the order of the bytes of the
+/// paths; a WebDataset shard (.tar) stands for its images. An image that cannot be read has a row with the reason in the
+/// column `error`.
+#[derive(Debug, Args)]
+#[command(after_long_help = COLUMNS)]
+pub(crate) struct PredictArgs {
+    /// Folder of the run
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// Images, folders, WebDataset shards; `-` reads paths from standard input, one per line
+    #[arg(value_name = "PATH", required_unless_present = "list")]
+    paths: Vec<PathBuf>,
+    /// File with more paths, one per line
+    #[arg(long, value_name = "FILE")]
+    list: Option<PathBuf>,
+    /// File to write to; .jsonl for JSON [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Format of the rows [default: by the name of the file, else csv]
+    #[arg(long, value_enum)]
+    format: Option<RowKind>,
+    /// Go on with an interrupted file; starts it if there is none
+    #[arg(long, requires = "out")]
+    resume: bool,
+    /// Probability with which a set has to hold the right class
+    #[arg(long, default_value_t = ModelOptions::default().coverage)]
+    coverage: f64,
+    /// How sets are made: lac has the smallest, aps adapts them to the doubt
+    #[arg(long, value_enum, default_value = "lac")]
+    sets: SetKind,
+    /// Share of the answers that has to be right; the model abstains from the others
+    #[arg(long, default_value_t = ModelOptions::default().precision)]
+    precision: f64,
+    /// Write the probabilities of all classes, too
+    #[arg(long)]
+    probabilities: bool,
+    /// Predict one of N shards of the images, such as 2/4; by the hash of the path, into FILE-2-of-4
+    /// [default: the rank, under torchrun or srun]
+    #[arg(long, value_name = "I/N")]
+    shard: Option<InputShard>,
+    /// Device: cpu, cuda, cuda:1, mps [default: the fastest one]
+    #[arg(long)]
+    device: Option<Device>,
+    /// Threads for the network and for reading images [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    threads: Option<u16>,
+    /// Images in memory at a time; results do not depend on it
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    batch: u32,
+}
+
+/// The words of [`SetRule`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SetKind {
+    Lac,
+    Aps,
+}
+
+const COLUMNS: &str = "\
+Columns:
+  path        as it was given or found; bytes that are not UTF-8, control characters and \\ are
+              written \\xNN
+  label       the likeliest class
+  confidence  its calibrated probability
+  margin      by how much it is likelier than the second class
+  set         classes that hold the right one with probability --coverage, the likeliest first;
+              in CSV with | between them
+  abstain     true if the confidence is below the level that keeps --precision
+  error       why the image could not be read; the other columns are empty then
+
+`set` and `abstain` rest on the labels that were held out from training, and are empty if there
+were none. The level keeps its promise with a probability of 90 %. docs/use-the-model.md has more.";
+
+impl PredictArgs {
+    pub(crate) fn run(self) -> Result<Exit> {
+        let launch = LaunchInfo::from_environment(|name| std::env::var(name).ok())
+            .map_err(|error| CliError::invalid(error.to_string()))?;
+        if let Some(path) = self.paths.iter().find(|path| !is_stdin(path) && !path.exists()) {
+            return Err(CliError::invalid(format!("{}: does not exist", shown(path.display()))).into());
+        }
+        let shard = self.shard.or_else(|| launch.as_ref().and_then(InputShard::of_launch));
+        let out = self.out.as_ref().map(|out| shard.map_or(out.clone(), |shard| shard.file(out)));
+        let threads = self.threads(launch.as_ref());
+        let model = self.model(threads)?;
+        for sentence in model.promise().missing() {
+            warn(&sentence);
+        }
+
+        let classes = model.classes();
+        let format = RowFormat { kind: self.row_kind(), classes, probabilities: self.probabilities };
+        let (made_by, header) = (self.made_by(&model, shard), format.header());
+        let stop = Stop::listen()?;
+        let (mut output, written) = match &out {
+            Some(out) if self.resume => RowOutput::resume(out, &made_by, &header)?,
+            out => (RowOutput::create(out.as_deref(), &made_by, &header)?, WrittenRows::default()),
+        };
+        let mut list = self.images()?.filter(|image| shard.is_none_or(|shard| shard.has(image)));
+        if let Some(before) = written.rows.checked_sub(1) {
+            let skipped = usize::try_from(before).ok().and_then(|before| list.nth(before));
+            let is_same = |path: &[u8]| written.last.starts_with(&format.beginning(&escaped(path)));
+            if !skipped.is_some_and(|image| is_same(image.path.as_encoded_bytes())) {
+                let message =
+                    format!("image {} is not the one that was predicted before", grouped(before + 1));
+                let hint = "the images have changed: predict them into another file";
+                return Err(CliError::invalid(message).hint(hint).into());
+            }
+        }
+        let total = self.count(shard)?;
+        let mut rate = Rate::new(total, written.rows);
+        let workers = Workers { threads, ..Workers::default() };
+        let tally = predict_list(&model, list, workers, &format, &mut output, &mut rate, stop.flag())?;
+        output.finish()?;
+        clear_line();
+        let stopped = stop.flag().load(Ordering::Relaxed);
+        conclude(tally, &written, out.as_deref(), rate.per_second());
+        Ok(match (stopped, tally) {
+            (true, _) => stop.exit(),
+            (false, PredictTally { rows, unread, .. }) if rows > 0 && rows == unread => Exit::Failed,
+            _ => Exit::Done,
+        })
+    }
+
+    fn model(&self, threads: NonZeroUsize) -> Result<Model> {
+        let sets = match self.sets {
+            SetKind::Lac => SetRule::Lac,
+            SetKind::Aps => SetRule::Aps,
+        };
+        for (name, value) in [("--coverage", self.coverage), ("--precision", self.precision)] {
+            if !(value > 0.0 && value < 1.0) {
+                let message = format!("{name} is {value}, which is not between 0 and 1");
+                return Err(CliError::invalid(message).into());
+            }
+        }
+        let options = ModelOptions {
+            device: self.device,
+            threads: Some(threads.get()),
+            batch: self.batch as usize,
+            coverage: self.coverage,
+            sets,
+            precision: self.precision,
+        };
+        Ok(Model::load_with(existing_folder(&self.run)?, &options)?)
+    }
+
+    /// The processes of a machine share its cores.
+    fn threads(&self, launch: Option<&LaunchInfo>) -> NonZeroUsize {
+        let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN).get();
+        let own = cores / launch.map_or(1, |launch| launch.local_world.max(1));
+        NonZeroUsize::new(self.threads.map_or(own, usize::from)).unwrap_or(NonZeroUsize::MIN)
+    }
+
+    fn row_kind(&self) -> RowKind {
+        let ending = self.out.as_ref().and_then(|out| out.extension());
+        let is_json = ending.is_some_and(|ending| ending == "jsonl" || ending == "json");
+        self.format.unwrap_or(if is_json { RowKind::Jsonl } else { RowKind::Csv })
+    }
+
+    /// Everything that a row depends on.
+    fn made_by(&self, model: &Model, shard: Option<InputShard>) -> Value {
+        let names: Vec<_> = self.paths.iter().map(|path| path_text(path)).collect();
+        let info = model.info();
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "model": info.blake3,
+            "map": info.calibration.as_ref().map(|calibration| &calibration.map),
+            "held_out": info.held_out.as_ref().map(HeldOut::len),
+            "format": self.row_kind(),
+            "coverage": self.coverage,
+            "sets": format!("{:?}", self.sets).to_lowercase(),
+            "precision": self.precision,
+            "probabilities": self.probabilities,
+            "shard": shard.map(InputShard::word),
+            "paths": names,
+            "list": self.list.as_deref().map(path_text),
+        })
+    }
+
+    /// The images, from the first on.
+    fn images(&self) -> Result<ImageList> {
+        let mut all = ImageList::default();
+        for path in &self.paths {
+            let more = if is_stdin(path) {
+                ImageList::of_lines(Box::new(BufReader::new(stdin())))
+            } else {
+                ImageList::of_paths(vec![path.clone()])
+            };
+            all = all.then(more);
+        }
+        if let Some(list) = &self.list {
+            let file = File::open(list).with_context(|| shown(list.display()))?;
+            all = all.then(ImageList::of_lines(Box::new(BufReader::new(file))));
+        }
+        Ok(all)
+    }
+
+    /// How many images there are; none if paths come from standard input, which can be read only once.
+    fn count(&self, shard: Option<InputShard>) -> Result<Option<u64>> {
+        if self.paths.iter().any(|path| is_stdin(path)) {
+            return Ok(None);
+        }
+        let is_here = |image: &_| shard.is_none_or(|shard| shard.has(image));
+        Ok(Some(self.images()?.filter(is_here).count() as u64))
+    }
+}
+
+/// Says what was done.
+fn conclude(tally: PredictTally, written: &WrittenRows, out: Option<&Path>, per_second: f64) {
+    let PredictTally { rows, unread, abstained } = tally;
+    let before = match written.rows {
+        0 => String::new(),
+        rows => format!(" after {} of before", grouped(rows)),
+    };
+    let place = out.map(|out| format!(", written to {}", shell_quoted(out))).unwrap_or_default();
+    let rate = grouped(per_second.round() as u64);
+    status(&format!("{}{before}, {rate} images/s{place}", counted(rows, "image")));
+    if abstained > 0 {
+        status(&format!("the model abstains from {}", counted(abstained, "image")));
+    }
+    if unread > 0 {
+        warn(&format!("{} could not be read: see the column `error`", counted(unread, "image")));
+    }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn path_text(path: &Path) -> String {
+    escaped(path.as_os_str().as_encoded_bytes())
+}

@@ -1,0 +1,89 @@
+//! A model on the labelled images of a folder, for `evaluate --on` and `calibrate`.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use anyhow::Result;
+use calmix::Model;
+use calmix::core::shown::shown;
+use calmix::data::dataset::Dataset;
+use calmix::data::loader::{LoadError, Workers};
+use calmix::model::{LabelledPredictions, ModelError};
+use calmix::train::recipe::Data;
+
+use crate::error::CliError;
+use crate::format::counted;
+use crate::preparing::prepare_or_stop;
+use crate::source::detect;
+use crate::stop::Stop;
+use crate::terminal::{status, warn};
+
+/// Classes of a model that a message names.
+const NAMED: usize = 20;
+
+/// Reads a folder of images with labels, of any kind that `calmix prepare` knows, into a table in `scratch`.
+pub(crate) fn open(folder: &Path, scratch: &Path, stop: &Stop) -> Result<Dataset> {
+    status(&format!("reading {} …", shown(folder.display())));
+    let table = scratch.join("prepared");
+    let spec = Data { source: detect(folder, false), ..Data::default() }.source_spec();
+    let report = prepare_or_stop(&spec, folder, &table, stop)?;
+    if let Some(first) = report.unreadable.first() {
+        let left_out = counted(report.unreadable.len() as u64, "place");
+        warn(&format!("{left_out} left out: {first}"));
+    }
+    Ok(Dataset::open(&table, folder)?)
+}
+
+/// The only subset that has labels.
+pub(crate) fn only_subset(folder: &Path, dataset: &Dataset) -> Result<String> {
+    let mut labelled = Vec::new();
+    for subset in &dataset.header().subsets {
+        for record in dataset.records(subset.first..subset.first + subset.count) {
+            if record?.1.class().is_some() {
+                labelled.push(subset.name.as_str());
+                break;
+            }
+        }
+    }
+    let folder = shown(folder.display());
+    match labelled.as_slice() {
+        [name] => Ok((*name).to_owned()),
+        [] => Err(CliError::invalid(format!("{folder}: there are no labelled images")).into()),
+        [.., last] => {
+            let message = format!("{folder}: labels are in {}", labelled.join(", "));
+            Err(CliError::invalid(message).hint(format!("name one of them: --subset {}", shown(last))).into())
+        }
+    }
+}
+
+/// What the model says about the labelled images, or about those of one subset; none if the user stops it.
+pub(crate) fn predict(
+    model: &Model,
+    folder: &Path,
+    dataset: Dataset,
+    subset: Option<&str>,
+    stop: &Stop,
+) -> Result<Option<LabelledPredictions>> {
+    let is_stopped = &mut || stop.flag().load(Ordering::Relaxed);
+    let found = match model.predict_labelled(dataset, subset, Workers::default(), is_stopped) {
+        Err(ModelError::Load(LoadError::Interrupted)) => return Ok(None),
+        Err(ModelError::UnknownClass { class, known }) => {
+            let message =
+                format!("{}: the model does not know the class {}", shown(folder.display()), shown(class));
+            let more = if known.len() > NAMED { ", …" } else { "" };
+            let known: Vec<_> = known.iter().take(NAMED).map(shown).collect();
+            let hint = format!("rename or remove the class; the model knows {}{more}", known.join(", "));
+            return Err(CliError::invalid(message).hint(hint).into());
+        }
+        found => found?,
+    };
+    if found.predictions.labels.is_empty() {
+        let message = format!("{}: no labelled image in it could be read", shown(folder.display()));
+        return Err(CliError::invalid(message).into());
+    }
+    if found.skipped > 0 {
+        let (images, first) = (counted(found.skipped, "image"), shown(&found.first_skipped));
+        warn(&format!("{images} could not be read and are left out ({first})"));
+    }
+    Ok(Some(found))
+}

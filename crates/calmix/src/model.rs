@@ -1,0 +1,253 @@
+//! A trained model in use: images in, labels with calibrated confidence out.
+//!
+//! ```no_run
+//! use calmix::Model;
+//! use calmix::data::decode::{DecodeLimits, decode};
+//!
+//! let model = Model::load("runs/a")?;
+//! let image = decode(&std::fs::read("photo.jpg")?, &DecodeLimits::default())?;
+//! let prediction = &model.predict(&[image])?[0];
+//! println!("{}: {:.1} %", model.classes()[prediction.label], 100.0 * prediction.confidence);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod labelled;
+mod promise;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use calmix_core::calibration::confidence_map::ConfidenceMap;
+use calmix_data::augment::{Augment, EvalView, Scratch};
+use calmix_data::picture::Picture;
+use calmix_engine::device::{Device, set_threads};
+use calmix_engine::images::{Normalisation, Size};
+use calmix_engine::predictor::{Predictor, PredictorSettings};
+use calmix_run::error::{FileError, FileProblem};
+use calmix_run::held_out::SetRule;
+use calmix_run::model_info::{FORMAT, LONGEST_METADATA, ModelInfo};
+use calmix_run::read;
+use calmix_run::run::{Paths, RunFile};
+use calmix_run::safe_open;
+
+pub use error::ModelError;
+pub use labelled::LabelledPredictions;
+pub use promise::Promise;
+
+/// The largest side of images that a model may ask for; a pass of them takes 4 GB.
+const LARGEST: u32 = 2_048;
+
+/// How a model is used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ModelOptions {
+    /// Where it runs; the fastest device of this machine if none is named.
+    pub device: Option<Device>,
+    /// Threads of the arithmetic on a CPU; one per core if none are named. The last bits of a result may depend on it.
+    pub threads: Option<usize>,
+    /// Images whose views are in memory at a time. Results do not depend on it.
+    pub batch: usize,
+    /// The probability with which a set of classes has to hold the right one.
+    pub coverage: f64,
+    /// How classes are chosen for a set.
+    pub sets: SetRule,
+    /// The share of the answers that has to be right; the model abstains from the others.
+    pub precision: f64,
+}
+
+impl Default for ModelOptions {
+    fn default() -> Self {
+        Self {
+            device: None,
+            threads: None,
+            batch: 256,
+            coverage: 0.9,
+            sets: SetRule::default(),
+            precision: 0.9,
+        }
+    }
+}
+
+/// What a model says about an image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// The likeliest class, as an index into [`Model::classes`].
+    pub label: usize,
+    /// Its calibrated probability.
+    pub confidence: f32,
+    /// By how much it is likelier than the second class.
+    pub margin: f32,
+    /// The calibrated probabilities of all classes.
+    pub probabilities: Vec<f32>,
+    /// Classes that hold the right one with the promised probability, the likeliest first; none where no labels were held
+    /// out.
+    pub set: Option<Vec<u32>>,
+    /// Whether the confidence is below the level that keeps the promised precision; none where no labels were held out.
+    pub abstain: Option<bool>,
+}
+
+/// The model of a finished run.
+#[derive(Debug)]
+pub struct Model {
+    info: ModelInfo,
+    predictor: Predictor,
+    transform: Arc<Augment>,
+    map: ConfidenceMap,
+    promise: Promise,
+    batch: usize,
+}
+
+impl Model {
+    /// Loads the model of the run in `folder`: `model.safetensors` and `model.json`, without the recipe or the dataset.
+    ///
+    /// # Errors
+    /// If the files are not there, were changed, or contradict each other.
+    pub fn load(folder: impl AsRef<Path>) -> Result<Self, ModelError> {
+        Self::load_with(folder, &ModelOptions::default())
+    }
+
+    /// As [`load`](Self::load), with options.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), and if an option means nothing.
+    pub fn load_with(folder: impl AsRef<Path>, options: &ModelOptions) -> Result<Self, ModelError> {
+        let (folder, paths) = (folder.as_ref(), Paths::new(folder.as_ref()));
+        let path = paths.file(RunFile::ModelInfo)?;
+        if !safe_open::exists(&path) && !safe_open::exists(&paths.file(RunFile::Model)?) {
+            let problem =
+                FileProblem::Content("there is no model in it: a run has one once it is finished".into());
+            return Err(FileError::new(folder, problem)
+                .hint("resume the run, or name another folder")
+                .into());
+        }
+        let info = read::model_info(folder)?;
+        let wrong = |problem: String| FileError::new(&path, FileProblem::Content(problem));
+        if info.format != FORMAT {
+            let problem = format!("format {}, but this version of calmix reads format {FORMAT}", info.format);
+            let hint = "use the version of calmix that trained the run, or train it again";
+            return Err(wrong(problem).hint(hint).into());
+        }
+        let architecture = info.network.parse().map_err(|error| wrong(format!("{error}")))?;
+        let first_block = info.block.parse().map_err(|_| wrong(format!("no block {:?}", info.block)))?;
+        let filter = info.filter.parse().map_err(|_| wrong(format!("no filter {:?}", info.filter)))?;
+        let mut transform = Augment::usb(info.size);
+        (transform.evaluation, transform.filter) = (EvalView { resize: info.resize }, filter);
+        transform.check().map_err(|error| wrong(error.to_string()))?;
+        if info.size > LARGEST {
+            return Err(wrong(format!("images of {} pixels a side, more than {LARGEST}", info.size)).into());
+        }
+
+        let classes = info.classes.len();
+        let longest = Predictor::longest_weights(architecture, first_block, classes) + LONGEST_METADATA;
+        let path = paths.file(RunFile::Model)?;
+        let weights = safe_open::read(&path, longest)?;
+        let in_weights =
+            |problem: String| ModelError::File(FileError::new(&path, FileProblem::Format(problem)));
+        let embedded = ModelInfo::embedded(&weights).map_err(|error| in_weights(error.to_string()))?;
+        let embedded = embedded.ok_or_else(|| in_weights("no metadata of calmix in it".to_owned()))?;
+        if let Some(difference) = info.difference(&embedded) {
+            let hint = "put back model.safetensors and model.json as the run wrote them";
+            return Err(wrong(difference).hint(hint).into());
+        }
+
+        let device = options.device.or_else(|| Device::all().first().copied()).unwrap_or(Device::Cpu);
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        set_threads(options.threads.unwrap_or_else(cores));
+        let size = info.size as usize;
+        let settings = PredictorSettings {
+            architecture,
+            first_block,
+            classes,
+            size: Size { height: size, width: size },
+            normalisation: Normalisation { mean: info.mean, deviation: info.std },
+            norm_eps: info.norm_eps,
+            device,
+        };
+        let predictor = Predictor::new(&settings, &weights)?;
+        let map = info.calibration.as_ref().map_or(ConfidenceMap::IDENTITY, |fitted| fitted.map.clone());
+        let promise = Promise::new(info.held_out.as_ref(), options)?;
+        let transform = Arc::new(transform);
+        Ok(Self { info, predictor, transform, map, promise, batch: options.batch.max(1) })
+    }
+
+    /// The names of the classes, in the order of the probabilities.
+    pub fn classes(&self) -> &[String] {
+        &self.info.classes
+    }
+
+    /// What the weights are, and what they are made for.
+    pub fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    /// What is promised of sets and answers.
+    pub fn promise(&self) -> &Promise {
+        &self.promise
+    }
+
+    /// How the view of a picture is made that the network sees.
+    pub fn transform(&self) -> &Arc<Augment> {
+        &self.transform
+    }
+
+    /// Images whose views are in memory at a time.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// What the model says about pictures of any size.
+    ///
+    /// # Errors
+    /// If a picture has no pixels, or libtorch fails.
+    pub fn predict(&self, images: &[Picture]) -> Result<Vec<Prediction>, ModelError> {
+        let (each, mut scratch) = (self.transform.bytes(), Scratch::default());
+        let mut predictions = Vec::with_capacity(images.len());
+        for images in images.chunks(self.batch) {
+            let mut views = vec![0; images.len() * each];
+            for (image, view) in images.iter().zip(views.chunks_exact_mut(each)) {
+                self.transform.evaluation(image, &mut scratch, view)?;
+            }
+            predictions.extend(self.predict_views(&views)?);
+        }
+        Ok(predictions)
+    }
+
+    /// What the model says about views, which its [`transform`](Self::transform) made.
+    ///
+    /// # Errors
+    /// If they are not whole views, or libtorch fails.
+    pub fn predict_views(&self, views: &[u8]) -> Result<Vec<Prediction>, ModelError> {
+        let logits = self.logits(views)?;
+        logits.chunks_exact(self.info.classes.len().max(1)).map(|row| self.prediction(row)).collect()
+    }
+
+    /// The logits of views, before they are calibrated: one row an image.
+    ///
+    /// # Errors
+    /// As [`predict_views`](Self::predict_views).
+    pub fn logits(&self, views: &[u8]) -> Result<Vec<f32>, ModelError> {
+        let logits = self.predictor.predict(views)?.logits;
+        if logits.iter().all(|logit| logit.is_finite()) { Ok(logits) } else { Err(ModelError::NotFinite) }
+    }
+
+    /// What the logits of an image mean.
+    ///
+    /// # Errors
+    /// If they are not as many as the classes of the map that calibrates them.
+    pub fn prediction(&self, logits: &[f32]) -> Result<Prediction, ModelError> {
+        let mut probabilities = vec![0.0; logits.len()];
+        let label = self.map.probabilities_into(logits, &mut probabilities)?;
+        let confidence = probabilities.get(label).copied().unwrap_or_default();
+        let others = probabilities.iter().enumerate().filter(|(class, _)| *class != label);
+        let second = others.map(|(_, &p)| p).fold(0.0, f32::max);
+        let set = self.promise.sets().map(|rule| rule.set(&probabilities, image_number(logits)));
+        let abstain = self.promise.abstains(confidence);
+        Ok(Prediction { label, confidence, margin: confidence - second, probabilities, set, abstain })
+    }
+}
+
+/// A number by which randomised sets tell one image from another: the same image has the same set (FNV-1a).
+fn image_number(logits: &[f32]) -> u64 {
+    let add = |hash: u64, logit: &f32| (hash ^ u64::from(logit.to_bits())).wrapping_mul(0x0100_0000_01b3);
+    logits.iter().fold(0xcbf2_9ce4_8422_2325, add)
+}

@@ -1,0 +1,82 @@
+//! A model on labelled images, which it may never have seen: its logits beside their labels.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use calmix_data::dataset::Dataset;
+use calmix_data::loader::{EvalLoader, OnCorrupt, SampleStream, Workers};
+use calmix_run::evaluate::Predictions;
+use calmix_run::events::{EvalModel, EvalSet};
+
+use super::{Model, ModelError};
+
+/// What a model said about labelled images.
+#[derive(Debug)]
+pub struct LabelledPredictions {
+    /// Ids of the dataset, labels as the model numbers them, and logits.
+    pub predictions: Predictions,
+    /// Images that could not be read and were left out.
+    pub skipped: u64,
+    /// What is wrong with the first of them; empty if there is none.
+    pub first_skipped: String,
+}
+
+impl Model {
+    /// What the model says about the samples of a dataset that have a label, or about those of one subset of it. Classes
+    /// match by name, whatever their order there. `stop` is asked ten times a second.
+    ///
+    /// # Errors
+    /// If the dataset has a class that the model does not know, or cannot be read.
+    pub fn predict_labelled(
+        &self,
+        dataset: Dataset,
+        subset: Option<&str>,
+        workers: Workers,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<LabelledPredictions, ModelError> {
+        let known: BTreeMap<&str, u32> = self.classes().iter().map(String::as_str).zip(0..).collect();
+        let number = |class: &String| {
+            let unknown =
+                || ModelError::UnknownClass { class: class.clone(), known: self.classes().to_vec() };
+            known.get(class.as_str()).copied().ok_or_else(unknown)
+        };
+        let numbers = dataset.classes().iter().map(number).collect::<Result<Vec<u32>, _>>()?;
+        let ids = subset.map_or(Ok(0..dataset.len()), |name| dataset.subset(name))?;
+        let mut labelled = Vec::new();
+        for record in dataset.records(ids) {
+            let (id, record) = record?;
+            labelled.extend(record.class().map(|_| id));
+        }
+        let batch = u32::try_from(self.batch()).unwrap_or(u32::MAX);
+        let stream = SampleStream { ids: labelled.as_slice().into(), batch };
+        let corrupt = OnCorrupt::Skip { share: 1.0 };
+        let transform = Arc::clone(self.transform());
+        let mut loader = EvalLoader::new(Arc::new(dataset), transform, stream, corrupt, workers)?;
+        let mut found = LabelledPredictions {
+            predictions: Predictions {
+                step: 0,
+                split: EvalSet::Test,
+                model: EvalModel::Ema,
+                classes: self.classes().to_vec(),
+                ids: Vec::new(),
+                labels: Vec::new(),
+                logits: Vec::new(),
+            },
+            skipped: 0,
+            first_skipped: String::new(),
+        };
+        while let Some(batch) = loader.next_unless(stop) {
+            let batch = batch?;
+            if let Some(first) = batch.skipped.first().filter(|_| found.skipped == 0) {
+                found.first_skipped.clone_from(&first.problem);
+            }
+            found.skipped += batch.skipped.len() as u64;
+            let said = &mut found.predictions;
+            said.logits.extend(self.logits(&batch.pixels)?);
+            said.ids.extend_from_slice(&batch.ids);
+            let labels = batch.labels.iter().flatten();
+            said.labels.extend(labels.filter_map(|&label| numbers.get(label as usize).copied()));
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,122 @@
+//! Predictions of many images: read ahead by worker threads, predicted batch by batch, written in the order of the list.
+
+pub(crate) mod input_shard;
+pub(crate) mod output;
+pub(crate) mod rate;
+pub(crate) mod row;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Result;
+use calmix::data::augment::Augment;
+use calmix::data::image_list::{ListedImage, ListedImages};
+use calmix::data::loader::{EvalBatch, EvalLoader, LoadError, OnCorrupt, SampleStream, Workers};
+use calmix::model::Prediction;
+use calmix::{Model, data::loader::SampleIds};
+
+use crate::terminal::warn_at_once;
+use output::RowOutput;
+use rate::Rate;
+use row::{RowFormat, escaped};
+
+/// Batches for which a loader is made. The next loader starts before the last batch of this one is predicted.
+const BATCHES: usize = 16;
+
+/// What was predicted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PredictTally {
+    /// Rows that were written.
+    pub(crate) rows: u64,
+    /// Rows of images that could not be read.
+    pub(crate) unread: u64,
+    /// Rows of images that the model abstains from.
+    pub(crate) abstained: u64,
+}
+
+/// Some images of the list, and the loader that reads them.
+struct Chunk {
+    source: Arc<ListedImages>,
+    loader: EvalLoader<Augment>,
+}
+
+/// Predicts images and writes a row for each, until `stop`: then all rows of whole batches are written.
+pub(crate) fn predict_list(
+    model: &Model,
+    mut list: impl Iterator<Item = ListedImage>,
+    workers: Workers,
+    format: &RowFormat<'_>,
+    output: &mut RowOutput,
+    rate: &mut Rate,
+    stop: &AtomicBool,
+) -> Result<PredictTally> {
+    let mut tally = PredictTally::default();
+    let mut next = || {
+        let images: Vec<_> = list.by_ref().take(BATCHES * model.batch()).collect();
+        (!images.is_empty()).then(|| start(model, images, workers)).transpose()
+    };
+    let mut current = next()?;
+    while let Some(mut chunk) = current.take() {
+        let (mut first, all) = (0, chunk.source.images.len());
+        while first < all {
+            let is_stopped = &mut || stop.load(Ordering::Relaxed);
+            let batch = match chunk.loader.next_unless(is_stopped) {
+                Some(Err(LoadError::Interrupted)) => return Ok(tally),
+                Some(batch) => batch?,
+                None => anyhow::bail!("the loader ended before its images did"),
+            };
+            let rows = batch.ids.len() + batch.skipped.len();
+            if first + rows >= all {
+                current = next()?;
+            }
+            let predictions = model.predict_views(&batch.pixels)?;
+            let images = &chunk.source.images[first..first + rows];
+            output.write(&text(format, images, (first, &batch), &predictions, &mut tally))?;
+            first += rows;
+            rate.add(rows as u64);
+            if stop.load(Ordering::Relaxed) {
+                return Ok(tally);
+            }
+        }
+    }
+    Ok(tally)
+}
+
+fn start(model: &Model, images: Vec<ListedImage>, workers: Workers) -> Result<Chunk> {
+    let stream = SampleStream {
+        ids: SampleIds::from(0..images.len() as u64),
+        batch: u32::try_from(model.batch()).unwrap_or(u32::MAX),
+    };
+    let source = Arc::new(ListedImages { images, side: u32::MAX });
+    // Every image that cannot be read has a row, however many there are.
+    let corrupt = OnCorrupt::Skip { share: 1.0 };
+    let transform = Arc::clone(model.transform());
+    let loader = EvalLoader::new(Arc::<ListedImages>::clone(&source), transform, stream, corrupt, workers)?;
+    Ok(Chunk { source, loader: loader.warning(Arc::new(|text: &str| warn_at_once(text))) })
+}
+
+/// The rows of a batch, in the order of the list. The images that could be read have their predictions in the same order.
+fn text(
+    format: &RowFormat<'_>,
+    images: &[ListedImage],
+    (first, batch): (usize, &EvalBatch),
+    predictions: &[Prediction],
+    tally: &mut PredictTally,
+) -> String {
+    let (mut text, mut predictions) = (String::new(), predictions.iter());
+    let mut skipped = batch.skipped.iter().peekable();
+    for (n, image) in images.iter().enumerate() {
+        let path = escaped(image.path.as_encoded_bytes());
+        let bad = skipped.next_if(|skipped| skipped.id == (first + n) as u64);
+        let said = if bad.is_some() { None } else { predictions.next() };
+        tally.rows += 1;
+        tally.unread += u64::from(bad.is_some());
+        tally.abstained += u64::from(said.and_then(|said| said.abstain) == Some(true));
+        let problem = bad.map(|bad| {
+            let sample = format!("sample {}: ", bad.id);
+            bad.problem.strip_prefix(&sample).unwrap_or(&bad.problem).to_owned()
+        });
+        text += &format.row(&path, said, problem.as_deref());
+    }
+    text
+}

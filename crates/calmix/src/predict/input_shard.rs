@@ -1,0 +1,76 @@
+//! Which images one of several processes predicts.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use calmix::data::image_list::ListedImage;
+use calmix::run::model_info::ModelInfo;
+use calmix::train::launch::LaunchInfo;
+
+/// One of so many shards of the input. An image is in the shard that the hash of its relative path says, so the shards are
+/// the same whatever the order and wherever the folder is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InputShard {
+    /// From 1.
+    index: u64,
+    count: u64,
+}
+
+impl FromStr for InputShard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no shard: the second of four is 2/4");
+        let (index, count) = text.split_once('/').ok_or_else(wrong)?;
+        let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+        let shard = Self { index: number(index)?, count: number(count)? };
+        if (1..=shard.count).contains(&shard.index) { Ok(shard) } else { Err(wrong()) }
+    }
+}
+
+impl InputShard {
+    /// The shard of this process, if a launcher started several.
+    pub(crate) fn of_launch(launch: &LaunchInfo) -> Option<Self> {
+        let (index, count) = (launch.rank as u64 + 1, launch.world as u64);
+        (count > 1).then_some(Self { index, count })
+    }
+
+    /// Whether an image is in this shard.
+    pub(crate) fn has(self, image: &ListedImage) -> bool {
+        // The first bytes of a hash, which are as good as all of them.
+        let hash = ModelInfo::hash(image.relative.as_encoded_bytes());
+        let number = hash.get(..15).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
+        number % self.count == self.index - 1
+    }
+
+    /// The file of this shard's rows: `out-2-of-4.csv` for `out.csv`.
+    pub(crate) fn file(self, path: &Path) -> PathBuf {
+        let mut name = path.file_stem().unwrap_or_default().to_owned();
+        name.push(format!("-{}-of-{}", self.index, self.count));
+        if let Some(ending) = path.extension() {
+            name.push(".");
+            name.push(ending);
+        }
+        path.with_file_name(name)
+    }
+
+    /// As it is written.
+    pub(crate) fn word(self) -> String {
+        format!("{}/{}", self.index, self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_are_numbered_from_one() {
+        let shard: InputShard = "2/4".parse().unwrap();
+        assert_eq!(shard.file(Path::new("a/out.csv")), Path::new("a/out-2-of-4.csv"));
+        assert_eq!(shard.word(), "2/4");
+        for wrong in ["0/4", "5/4", "2", "2/0", "a/b", "-1/4"] {
+            assert!(wrong.parse::<InputShard>().is_err(), "{wrong}");
+        }
+    }
+}

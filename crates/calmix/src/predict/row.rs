@@ -1,0 +1,178 @@
+//! A row of the output: one line, as CSV or as JSON.
+
+use std::fmt::Write as _;
+
+use calmix::core::shown::is_command;
+use calmix::model::Prediction;
+use serde::Serialize;
+
+/// How rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RowKind {
+    /// Comma-separated, with a line of names
+    Csv,
+    /// A JSON object a line
+    Jsonl,
+}
+
+/// Writes rows.
+#[derive(Debug)]
+pub(crate) struct RowFormat<'a> {
+    pub(crate) kind: RowKind,
+    pub(crate) classes: &'a [String],
+    /// Whether the probabilities of all classes are written.
+    pub(crate) probabilities: bool,
+}
+
+#[derive(Serialize)]
+struct JsonRow<'a> {
+    path: &'a str,
+    label: Option<&'a str>,
+    confidence: Option<f32>,
+    margin: Option<f32>,
+    set: Option<Vec<&'a str>>,
+    abstain: Option<bool>,
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probabilities: Option<&'a [f32]>,
+}
+
+impl RowFormat<'_> {
+    /// The first line; empty if there is none.
+    pub(crate) fn header(&self) -> String {
+        if self.kind == RowKind::Jsonl {
+            return String::new();
+        }
+        let mut header = "path,label,confidence,margin,set,abstain,error".to_owned();
+        for class in self.classes.iter().filter(|_| self.probabilities) {
+            header.push(',');
+            header.push_str(&field(&format!("p({})", escaped(class.as_bytes()))));
+        }
+        header + "\n"
+    }
+
+    /// What every row of this path begins with, and no row of another path.
+    pub(crate) fn beginning(&self, path: &str) -> String {
+        match self.kind {
+            RowKind::Csv => field(path) + ",",
+            RowKind::Jsonl => format!("{{\"path\":{},", serde_json::Value::from(path)),
+        }
+    }
+
+    /// The row of an image: what the model said about it, or what is wrong with it.
+    pub(crate) fn row(&self, path: &str, said: Option<&Prediction>, error: Option<&str>) -> String {
+        let name = |class: usize| self.classes.get(class).map_or("", String::as_str);
+        match self.kind {
+            RowKind::Csv => self.csv(path, said, error),
+            RowKind::Jsonl => {
+                let set = said.and_then(|said| said.set.as_ref());
+                let row = JsonRow {
+                    path,
+                    label: said.map(|said| name(said.label)),
+                    confidence: said.map(|said| said.confidence),
+                    margin: said.map(|said| said.margin),
+                    set: set.map(|set| set.iter().map(|&class| name(class as usize)).collect()),
+                    abstain: said.and_then(|said| said.abstain),
+                    error,
+                    probabilities: said
+                        .filter(|_| self.probabilities)
+                        .map(|said| said.probabilities.as_slice()),
+                };
+                // Texts and finite numbers can always be written.
+                serde_json::to_string(&row).unwrap_or_default() + "\n"
+            }
+        }
+    }
+
+    fn csv(&self, path: &str, said: Option<&Prediction>, error: Option<&str>) -> String {
+        let name = |class: usize| self.classes.get(class).map_or("", String::as_str);
+        let mut row = field(path);
+        if let Some(Prediction { label, confidence, margin, set, abstain, .. }) = said {
+            let listed = |class: &u32| escaped(name(*class as usize).as_bytes()).replace('|', "\\x7c");
+            let set = set.as_ref().map(|set| set.iter().map(listed).collect::<Vec<_>>().join("|"));
+            let abstain = abstain.map(|abstain| abstain.to_string()).unwrap_or_default();
+            let (label, set) = (field(&escaped(name(*label).as_bytes())), field(&set.unwrap_or_default()));
+            // Writing to a string does not fail.
+            let _ = write!(row, ",{label},{confidence},{margin},{set},{abstain},");
+        } else {
+            row.push_str(",,,,,,");
+            row.push_str(&field(&escaped(error.unwrap_or_default().as_bytes())));
+        }
+        if self.probabilities {
+            let none = vec![None; self.classes.len()];
+            let all = said.map_or(none, |said| said.probabilities.iter().map(|&p| Some(p)).collect());
+            row.extend(all.iter().map(|p| format!(",{}", p.map(|p| p.to_string()).unwrap_or_default())));
+        }
+        row + "\n"
+    }
+}
+
+/// Bytes as text on one line, from which they can be had back: bytes that are not UTF-8, control characters and the
+/// backslash are written `\xNN`.
+pub(crate) fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    let hexadecimal = |bytes: &[u8], text: &mut String| {
+        for byte in bytes {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    };
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c == '\\' || is_command(c) {
+                hexadecimal(c.to_string().as_bytes(), &mut text);
+            } else {
+                text.push(c);
+            }
+        }
+        hexadecimal(chunk.invalid(), &mut text);
+    }
+    text
+}
+
+/// A field of CSV, in quotes where it needs them.
+fn field(text: &str) -> String {
+    if text.contains([',', '"']) || text.starts_with(' ') || text.ends_with(' ') {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_one_line_whatever_the_names() {
+        let classes = ["cat, big".to_owned(), "a|b\n".to_owned()];
+        let said = Prediction {
+            label: 0,
+            confidence: 0.75,
+            margin: 0.5,
+            probabilities: vec![0.75, 0.25],
+            set: Some(vec![0, 1]),
+            abstain: Some(false),
+        };
+        let format = |kind, probabilities| RowFormat { kind, classes: &classes, probabilities };
+        let path = escaped(b"a\xffb\n\"\\.png");
+        assert_eq!(path, r#"a\xffb\x0a"\x5c.png"#);
+        let (csv, jsonl) = (format(RowKind::Csv, true), format(RowKind::Jsonl, false));
+        let row = csv.row(&path, Some(&said), None);
+        let start = r#""a\xffb\x0a""\x5c.png","#;
+        assert_eq!(row, format!("{start}\"cat, big\",0.75,0.5,\"cat, big|a\\x7cb\\x0a\",false,,0.75,0.25\n"));
+        assert_eq!(csv.beginning(&path), start);
+        assert_eq!(csv.row(&path, None, Some("no, image")), format!("{start},,,,,\"no, image\",,\n"));
+        assert_eq!(
+            csv.header(),
+            "path,label,confidence,margin,set,abstain,error,\"p(cat, big)\",p(a|b\\x0a)\n"
+        );
+        let row = jsonl.row(&path, Some(&said), None);
+        assert!(row.starts_with(&jsonl.beginning(&path)) && row.ends_with("}\n"), "{row}");
+        assert_eq!(row.lines().count(), 1);
+        let json: serde_json::Value = serde_json::from_str(&row).unwrap();
+        assert_eq!((&json["set"][1], &json["path"]), (&"a|b\n".into(), &path.as_str().into()));
+        assert!(!jsonl.beginning("a").starts_with(&jsonl.beginning("ab")));
+    }
+}

@@ -1,0 +1,107 @@
+//! A prepared table that several runs share: the same files under several names, so that each run has it and it takes room
+//! once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use calmix::core::shown::shown;
+use calmix::data::dataset::Dataset;
+use calmix::data::prepare::{PREPARING, SourceSpec, SourceStamp, Stale};
+use calmix::train::recipe::{Data, SourceName};
+
+use crate::error::CliError;
+use crate::format::{grouped, shell_quoted};
+
+/// Links the table of an earlier run, or of `calmix prepare`, into the folder of a new run; returns where it was. None is
+/// linked if there is none of exactly these files, or the file system has no hard links.
+pub(crate) fn share(spec: &SourceSpec, root: &Path, places: &[PathBuf], target: &Path) -> Option<PathBuf> {
+    let candidates: Vec<PathBuf> = places.iter().flat_map(|place| tables_in(place)).collect();
+    if candidates.is_empty() {
+        return None;
+    }
+    let now = SourceStamp::take(spec, root).ok()?;
+    let is_same = |table: &PathBuf| SourceStamp::read(table).is_ok_and(|stamp| stamp.as_ref() == Some(&now));
+    let run = target.parent()?;
+    let found = candidates.into_iter().filter(|table| has_same_owner(table, run)).find(is_same)?;
+    Dataset::open(&found, root).ok()?;
+    link_all(&found, target)?;
+    Some(found)
+}
+
+/// Refuses a table that `--prepared` names, if it does not fit the files.
+pub(crate) fn check(table: &Path, dataset: &Dataset, data: &Data, root: &Path) -> Result<()> {
+    let Some(stamp) = SourceStamp::read(table)? else { return Ok(()) };
+    let Some(stale) = stamp.stale(dataset, &data.source_spec(), root)? else { return Ok(()) };
+    let root_shown = shown(root.display());
+    let what = match stale {
+        Stale::OtherFolder { prepared_from } => {
+            format!("the table of another dataset: {}, not {root_shown}", shown(prepared_from))
+        }
+        Stale::OtherSource { prepared_as } => {
+            format!("prepared as {}, and the recipe says {}", word(&prepared_as), data.source)
+        }
+        Stale::OtherCount { before, now } => {
+            let [before, now] = [before, now].map(grouped);
+            format!("stale: {root_shown} has {now} files, and had {before} when it was prepared")
+        }
+        _ => format!("stale: files in {root_shown} have changed since it was prepared"),
+    };
+    let message = format!("{}: {what}", shown(table.display()));
+    let hint = format!(
+        "calmix prepare {} --to NEW_FOLDER, then `--prepared NEW_FOLDER`; or leave `--prepared` out",
+        shell_quoted(root)
+    );
+    Err(CliError::invalid(message).hint(hint).into())
+}
+
+/// What a recipe calls the way in which a table was prepared.
+fn word(spec: &SourceSpec) -> String {
+    let is_it = |source: &&SourceName| Data { source: **source, ..Data::default() }.source_spec() == *spec;
+    let name = SourceName::ALL.iter().find(is_it);
+    name.map_or_else(
+        || "something else, or with other settings".to_owned(),
+        |source| source.word().to_owned(),
+    )
+}
+
+/// The folder itself if it is a table, and the tables of the runs in it, by name.
+fn tables_in(place: &Path) -> Vec<PathBuf> {
+    let has_stamp = |table: &PathBuf| table.join(SourceStamp::FILE).is_file();
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    let mut tables: Vec<PathBuf> = entries.map(|entry| entry.path().join("prepared")).collect();
+    tables.sort();
+    tables.insert(0, place.to_owned());
+    tables.retain(has_stamp);
+    tables
+}
+
+/// A table says which label belongs to which image: only one's own is taken unasked.
+#[cfg(unix)]
+fn has_same_owner(table: &Path, run: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let owner =
+        |path: &Path| fs::symlink_metadata(path).ok().filter(fs::Metadata::is_dir).map(|found| found.uid());
+    owner(table).is_some() && owner(table) == owner(run)
+}
+
+#[cfg(not(unix))]
+fn has_same_owner(_: &Path, _: &Path) -> bool {
+    false
+}
+
+/// All files or none: linked under a scratch name, which a run that was killed is cleared of.
+fn link_all(from: &Path, to: &Path) -> Option<()> {
+    let scratch = tempfile::Builder::new().prefix(PREPARING).tempdir_in(to.parent()?).ok()?;
+    let made = scratch.path().join("prepared");
+    fs::create_dir(&made).ok()?;
+    for entry in fs::read_dir(from).ok()? {
+        let entry = entry.ok()?;
+        // A link would be linked as such, and lead elsewhere from there.
+        if !entry.file_type().ok()?.is_file() {
+            return None;
+        }
+        fs::hard_link(entry.path(), made.join(entry.file_name())).ok()?;
+    }
+    fs::rename(&made, to).ok()
+}

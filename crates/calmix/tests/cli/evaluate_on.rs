@@ -1,0 +1,64 @@
+//! `calmix evaluate RUN --on FOLDER`: labelled images that the run does not know, and people's votes about them.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::predict::{predict, rows, trained};
+
+/// Classes match by their names, and the figures are those of the rows that `predict` writes.
+#[test]
+fn classes_match_by_name_and_figures_are_those_of_predict() {
+    let workspace = trained();
+    let document = |arguments: &[&str]| -> Value {
+        let arguments = [&["evaluate", "run", "--json", "--on"], arguments].concat();
+        serde_json::from_str(&workspace.run(&arguments).with_code(0).stdout).unwrap()
+    };
+    let said = rows(&predict(&workspace, &["photos", "--format", "jsonl"]).stdout);
+    let wrong = |class: &str| {
+        let of_class = |row: &&Value| row["path"].as_str().unwrap().starts_with(&format!("photos/{class}/"));
+        let of_class = said.iter().filter(of_class).filter(|row| row["error"].is_null());
+        let wrong = of_class.clone().filter(|row| row["label"] != class).count();
+        (wrong, of_class.count())
+    };
+    let (cats, dogs) = (wrong("cat"), wrong("dog"));
+    let all = document(&["photos"]);
+    assert_eq!(all["evaluation"]["samples"], 20);
+    let error = all["evaluation"]["figures"]["error"].as_f64().unwrap();
+    assert!((error - (cats.0 + dogs.0) as f64 / 20.0).abs() < 1e-12, "{error}");
+    assert!(all["sets"]["coverage"].as_f64().is_some() && all["answers"]["share"].as_f64().is_some());
+
+    // Dogs alone: class 0 of the folder, class 1 of the model.
+    fs::create_dir_all(workspace.path("pets/dog")).unwrap();
+    for n in 0..10 {
+        let name = format!("dog/{n}.png");
+        fs::copy(workspace.path("photos").join(&name), workspace.path("pets").join(&name)).unwrap();
+    }
+    let pets = document(&["pets"]);
+    assert_eq!(pets["evaluation"]["samples"], 10);
+    let error = pets["evaluation"]["figures"]["error"].as_f64().unwrap();
+    assert!((error - dogs.0 as f64 / 10.0).abs() < 1e-12, "{error}");
+    workspace.run(&["evaluate", "run", "--on", "pets"]).with_code(0).prints(&["on pets\n", "sets of 90 %: "]);
+
+    // People who are sure of dogs 0 to 4 and disagree about the others.
+    let votes = (0..10).map(|n| format!("dog/{n}.png,{},{}\n", 50 - 4 * (n / 5) * 5, 4 * (n / 5) * 5));
+    fs::write(workspace.path("votes.csv"), format!("file,dog,cat\n{}", votes.collect::<Vec<_>>().concat()))
+        .unwrap();
+    let voted = document(&["pets", "--votes", "votes.csv"]);
+    assert_eq!(voted["votes"]["samples"], 10);
+    // Half of them 30 to 20: ln 2 − 0.02 at the least.
+    let entropy = voted["votes"]["entropy"].as_f64().unwrap();
+    assert!((entropy - 0.5 * 0.673_011_667_009).abs() < 1e-9, "{entropy}");
+    assert!(voted["votes"]["cross_entropy"].as_f64().unwrap() > entropy);
+    fs::write(workspace.path("votes.csv"), "file,dog,cow\n").unwrap();
+    let refused = workspace.run(&["evaluate", "run", "--on", "pets", "--votes", "votes.csv"]).with_code(2);
+    refused.reports(&["votes.csv: its column \"cow\" is no class of the model", "the classes are cat, dog"]);
+    fs::write(workspace.path("votes.csv"), "file,dog\ndog/77.png,3\n").unwrap();
+    let refused = workspace.run(&["evaluate", "run", "--on", "pets", "--votes", "votes.csv"]).with_code(2);
+    refused.reports(&["votes.csv, row 1: no image \"dog/77.png\""]);
+
+    fs::rename(workspace.path("pets/dog"), workspace.path("pets/zebra")).unwrap();
+    let unknown = workspace.run(&["evaluate", "run", "--on", "pets"]).with_code(2);
+    unknown.reports(&["pets: the model does not know the class zebra", "the model knows cat, dog\n"]);
+    workspace.run(&["evaluate", "run", "--on", "nowhere"]).with_code(2).reports(&["nowhere: does not exist"]);
+}

@@ -1,0 +1,148 @@
+//! What the figures of a run mean: how sure they are, and which labels fitted what.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::workspace::{CommandOutput, TINY, Workspace};
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// A training of a second on a folder.
+fn train_on(workspace: &Workspace, folder: &str, run: &str, settings: &[&str]) -> CommandOutput {
+    let train = ["train", "cpu-folder", "--data", folder, "--threads", "1", "--run-dir", run];
+    let mut command = workspace.command(&train);
+    for setting in TINY.iter().filter(|setting| !setting.starts_with("labels.count")).chain(settings) {
+        command.args(["--set", setting]);
+    }
+    workspace.end(command).with_code(0)
+}
+
+/// F40: four images are no proof, whatever the error on them is.
+#[test]
+fn four_images_are_too_few_to_judge() {
+    let workspace = Workspace::new().with_photos();
+    let trained = train_on(&workspace, "photos", "run", &["train.steps=8", "labels.validation=0.2"]);
+    trained.prints(&["validation, 4 images ", "too few to judge: ", "46 more labelled images"]);
+    let evaluated = workspace.run(&["evaluate", "run", "--json"]).with_code(0);
+    let evaluated: Value = serde_json::from_str(&evaluated.stdout).unwrap();
+    let limits = &evaluated["evaluations"][0]["intervals"]["error"];
+    let width = limits["high"].as_f64().unwrap() - limits["low"].as_f64().unwrap();
+    // Clopper and Pearson's limits of four images are at least this far apart, at any number of errors.
+    assert!(width > 0.6, "{limits}");
+}
+
+/// F39: the end of a run says what is true of it, with its own numbers.
+#[test]
+fn a_run_without_a_temperature_says_why() {
+    let workspace = Workspace::new().with_photos().with_validation_folder();
+    fs::remove_dir_all(workspace.path("own/val")).unwrap();
+    let labels = ["train.steps=2", "labels.keep=per-class", "labels.count=4"];
+    for (run, held_out, sentence) in [
+        ("none", "labels.validation=0", "no label was held out, and calmix fits a temperature from 10 on"),
+        ("few", "labels.validation=0.5", "4 labels were held out, and calmix fits a temperature from 10 on"),
+    ] {
+        let trained = train_on(&workspace, "own", run, &[&labels[..], &[held_out]].concat());
+        let sentence =
+            format!("no temperature: {sentence}; there are too few training labels to take their place");
+        trained.prints(&[&sentence]);
+        workspace.run(&["inspect", run]).with_code(0).prints(&[&sentence]);
+        workspace.run(&["evaluate", run]).with_code(0).prints(&[&sentence]);
+    }
+}
+
+/// F20: fifty held-out labels, which the recipe holds out by itself, give a temperature; and labels that fitted it do not
+/// judge it.
+#[test]
+fn fifty_held_out_labels_give_a_temperature() {
+    let workspace = Workspace::new().with_garments();
+    let asked =
+        workspace.end(workspace.training(
+            8,
+            &["--run-dir", "asked", "--set", "labels.count=10", "--set", "labels.validation=0.5"],
+        ));
+    asked.reports(&["50 labelled, 50 unlabelled, 50 validation, 40 test"]);
+    asked.prints(&["temperature fitted on 50 held-out labels"]);
+    asked.prints(&["on these images, each is judged by a fit without it"]);
+    let scaling = &json(&workspace.path("asked/result.json"))["scaling"];
+    assert_eq!((&scaling["fitted_on"], &scaling["samples"]), (&"held-out".into(), &50.into()), "{scaling}");
+
+    // The recipe's own rule: a fifth judges instead of teaching.
+    let fifth = workspace.end(workspace.training(8, &["--run-dir", "fifth", "--set", "labels.count=10"]));
+    fifth.reports(&["80 labelled, 80 unlabelled, 20 validation, 40 test"]);
+    fifth.prints(&["temperature fitted on 20 held-out labels"]);
+    let model = json(&workspace.path("fifth/model.json"));
+    assert_eq!(model["calibration"]["samples"], 20, "{model}");
+    assert_eq!(model["calibration"]["map"]["kind"], "temperature", "{model}");
+}
+
+/// F18: the user's own validation images choose and calibrate, and no training label is spent.
+#[test]
+fn the_folder_val_fits_the_temperature() {
+    let workspace = Workspace::new().with_photos().with_validation_folder();
+    let trained = train_on(&workspace, "own", "run", &["train.steps=8", "selection=best-validation"]);
+    trained.reports(&["10 labelled, 10 unlabelled, 12 validation, 8 test"]);
+    trained.prints(&[
+        "validation, 12 images ",
+        "test, 8 images ",
+        "temperature fitted on 12 labels of the validation split",
+    ]);
+    let result = json(&workspace.path("run/result.json"));
+    assert_eq!(result["scaling"]["samples"], 12, "{result}");
+
+    // Labels that came later take the place of these, and the run's own judge them.
+    workspace.run(&["calibrate", "run", "--on", "photos"]).with_code(0).prints(&["later labels, 20 images "]);
+    let evaluated = workspace.run(&["evaluate", "run"]).with_code(0);
+    evaluated.prints(&["validation, 12 images ", "temperature fitted on 20 labels that came later"]);
+    assert!(!evaluated.stdout.contains("judged by a fit without it"), "{}", evaluated.stdout);
+}
+
+/// Labels that came after training calibrate a model, without training it again.
+#[test]
+fn labels_that_came_later_calibrate_a_model() {
+    let workspace = Workspace::new().with_photos().with_validation_folder();
+    train_on(&workspace, "photos", "run", &["train.steps=8", "labels.validation=0"]);
+    let before = fs::read(workspace.path("run/model.json")).unwrap();
+    let weights = fs::read(workspace.path("run/model.safetensors")).unwrap();
+    let calibrated = workspace.run(&["calibrate", "run", "--on", "own/val"]).with_code(0);
+    calibrated.prints(&[
+        "later labels, 12 images     uncalibrated",
+        "at temperature ",
+        "  confidence gap, points ",
+        "on these images, each is judged by a fit without it",
+        "temperature fitted on 12 labels that came later",
+        "too few to judge: ",
+        "written to run/model.json\n",
+    ]);
+    let map = json(&workspace.path("run/model.json"))["calibration"].clone();
+    assert_eq!((&map["fitted_on"], &map["samples"]), (&"later".into(), &12.into()), "{map}");
+    assert!(map["origin"]["folder"].as_str().unwrap().ends_with("own/val"), "{map}");
+    assert!(map["raw"]["nll"].is_number() && map["calibrated"]["nll"].is_number(), "{map}");
+    assert_eq!(fs::read(workspace.path("run/model.safetensors")).unwrap(), weights);
+    // The new labels are what sets and abstaining rest on, and figures on them say so.
+    let held_out = json(&workspace.path("run/model.json"))["held_out"].clone();
+    assert_eq!(held_out["right"].as_array().unwrap().len(), 12, "{held_out}");
+    let judged = workspace.run(&["evaluate", "run", "--on", "own/val"]).with_code(0);
+    judged.reports(&["warning: these images calibrated the model"]);
+    workspace
+        .run(&["inspect", "run"])
+        .with_code(0)
+        .prints(&["calibrated again with the labels of [HERE]/own/val"]);
+
+    // Few labels, unknown classes, several subsets: nothing is written.
+    let written = fs::read(workspace.path("run/model.json")).unwrap();
+    assert_ne!(before, written);
+    let few = workspace.run(&["calibrate", "run", "--on", "own/test"]).with_code(2);
+    few.reports(&["8 labelled images to calibrate with, and a temperature needs at least 10"]);
+    let several = workspace.run(&["calibrate", "run", "--on", "own"]).with_code(2);
+    several.reports(&["labels are in train, val, test\n", "try: name one of them: --subset test\n"]);
+    workspace.run(&["calibrate", "run", "--on", "own", "--subset", "val"]).with_code(0);
+    fs::write(workspace.path("run/model.json"), &written).unwrap();
+    fs::rename(workspace.path("own/val/dog"), workspace.path("own/val/wolf")).unwrap();
+    let unknown = workspace.run(&["calibrate", "run", "--on", "own/val"]).with_code(2);
+    unknown.reports(&["the model does not know the class wolf\n", "the model knows cat, dog\n"]);
+    assert_eq!(fs::read(workspace.path("run/model.json")).unwrap(), written);
+}

@@ -1,0 +1,122 @@
+//! Which folders are splits and which are classes: by any usual name, and a question where two readings are possible.
+
+use crate::workspace::Workspace;
+
+#[test]
+fn splits_by_any_usual_name_and_case() {
+    for [train, val, test, unlabelled] in [
+        ["Train", "Val", "Test", "Unlabelled"],
+        ["TRAINING", "VALID", "TESTING", "UNLABELED"],
+        ["training", "Validation", "testing", "unlabeled"],
+    ] {
+        let workspace = Workspace::new();
+        for (split, shade, count) in [(train, 0, 5), (val, 64, 3), (test, 128, 4)] {
+            workspace.pictures(&format!("photos/{split}/cat"), shade, count);
+            workspace.pictures(&format!("photos/{split}/dog"), shade + 32, count);
+        }
+        workspace.pictures(&format!("photos/{unlabelled}"), 200, 6);
+        let prepared = workspace.run(&["prepare", "photos"]).with_code(0);
+        prepared.prints(&[
+            "30 samples: train 10, val 6, test 8, unlabelled 6\n",
+            "2 classes, labelled images each: train 5, val 3, test 4; 6 without label\n",
+        ]);
+        assert!(!prepared.stdout.contains("warning:"), "{}", prepared.stdout);
+    }
+}
+
+#[test]
+fn only_a_test_set_is_a_question() {
+    let workspace = Workspace::new();
+    workspace.pictures("photos/Test/cat", 0, 4);
+    workspace.pictures("photos/Test/dog", 40, 4);
+    let asked = workspace.run(&["prepare", "photos"]).with_code(2);
+    asked.reports(&[
+        "error: photos: there is `Test` and nothing to train on\n",
+        "to train: put the folders of classes into photos/train\n",
+        "`Test` is a class: --layout classes\n",
+    ]);
+    assert!(!workspace.path("prepared").exists());
+    let one = workspace.run(&["prepare", "photos", "--layout", "classes"]).with_code(0);
+    one.prints(&["1 class, labelled images: train 8\n", "warning: there is one class, `Test`: "]);
+    workspace.end(workspace.folder_training("photos", &[])).with_code(2).reports(&["nothing to train on"]);
+}
+
+#[test]
+fn nested_classes_are_a_question() {
+    let workspace = Workspace::new();
+    workspace.pictures("photos/animals/goldfish/2021", 0, 4);
+    workspace.pictures("photos/animals/goldfish/2022", 20, 4);
+    workspace.pictures("photos/animals/trout", 40, 4);
+    let question = [
+        "photos: all images are below the one folder `animals`, which has folders of its own: goldfish, trout\n",
+        "these are the classes: --layout nested\n",
+        "`animals` is the only class: --layout classes\n",
+    ];
+    workspace.run(&["prepare", "photos"]).with_code(2).reports(&question);
+    workspace.run(&["inspect", "photos"]).with_code(2).reports(&question);
+    workspace.end(workspace.folder_training("photos", &[])).with_code(2).reports(&question);
+    let nested = workspace.run(&["prepare", "photos", "--layout", "nested"]).with_code(0);
+    nested.prints(&[
+        "2 classes, labelled images each: train 4 to 8\n",
+        "next: calmix train cpu-folder --data photos --prepared prepared/photos\n",
+    ]);
+    workspace.end(workspace.folder_training("photos", &["--layout", "nested"])).with_code(0);
+
+    let one = workspace.end(workspace.folder_training("photos", &["--layout", "classes"])).with_code(2);
+    one.reports(&["error: [HERE]/photos: there is one class, `animals`, and so nothing to tell apart\n"]);
+    assert_eq!(workspace.names("runs"), ["cpu-folder-1"], "a refused run leaves nothing");
+}
+
+#[test]
+fn groups_of_classes_are_told() {
+    let workspace = Workspace::new();
+    for (number, class) in ["animals/cat", "animals/dog", "plants/oak", "plants/elm"].into_iter().enumerate()
+    {
+        workspace.pictures(&format!("photos/{class}"), number as u8 * 40, 4);
+    }
+    workspace.run(&["prepare", "photos"]).with_code(0).prints(&[
+        "2 classes, ",
+        "warning: the images of animals, plants are in folders below them (cat, dog, elm, oak), and belong to the class \
+         above; if the folders below are the classes: --layout nested\n",
+    ]);
+}
+
+#[test]
+fn classes_that_look_like_splits_are_a_question() {
+    let workspace = Workspace::new();
+    for (number, class) in
+        ["train_images/cat", "train_images/dog", "test-set/cat", "test-set/dog"].iter().enumerate()
+    {
+        workspace.pictures(&format!("photos/{class}"), number as u8 * 40, 4);
+    }
+    workspace.run(&["prepare", "photos"]).with_code(2).reports(&[
+        "error: photos: the folders look like splits and not like classes: test-set, train_images\n",
+        "they are splits: rename them to train, val, test or unlabelled\n",
+        "they are classes: --layout classes\n",
+    ]);
+    workspace.run(&["prepare", "photos", "--layout", "classes"]).with_code(0).prints(&["2 classes, "]);
+}
+
+#[test]
+fn a_split_beside_classes_is_a_question() {
+    let workspace = Workspace::new();
+    for (number, class) in ["cat", "dog", "Test/cat", "Test/dog"].into_iter().enumerate() {
+        workspace.pictures(&format!("photos/{class}"), number as u8 * 40, 4);
+    }
+    workspace.run(&["prepare", "photos"]).with_code(2).reports(&[
+        "error: photos: `Test`, which has folders of its own, is beside cat, dog\n",
+        "`Test` is a split, and the classes beside it are for training: --layout splits\n",
+        "`Test` is a class like the others: --layout classes\n",
+    ]);
+    workspace
+        .run(&["prepare", "photos", "--layout", "splits"])
+        .with_code(0)
+        .prints(&["16 samples: train 8, test 8\n", "2 classes, labelled images each: train 4, test 4\n"]);
+    // A class may be called `test`: it has images and no folders.
+    workspace.pictures("vehicles/train", 0, 4);
+    workspace.pictures("vehicles/bus", 40, 4);
+    workspace.run(&["prepare", "vehicles"]).with_code(0).prints(&[
+        "2 classes, ",
+        "warning: `train` has no folders of classes in it and is taken for a class\n",
+    ]);
+}

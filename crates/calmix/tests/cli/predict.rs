@@ -1,0 +1,224 @@
+//! `calmix predict`: rows of images, in order, whatever interrupts it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use calmix::core::calibration::temperature::Temperature;
+use calmix::run::evaluate::Predictions;
+use serde_json::Value;
+
+use crate::workspace::{CommandOutput, Workspace};
+
+/// A model of two classes, and the photos that it was trained on.
+pub(crate) fn trained() -> Workspace {
+    let workspace = Workspace::new().with_photos();
+    let mut command =
+        workspace.command(&["train", "cpu-folder", "--data", "photos", "--threads", "1", "--run-dir", "run"]);
+    for setting in crate::workspace::TINY.iter().filter(|setting| !setting.starts_with("labels.")) {
+        command.args(["--set", setting]);
+    }
+    command.args(["--set", "train.steps=4", "--set", "labels.validation=0.5"]);
+    workspace.end(command).with_code(0);
+    workspace
+}
+
+pub(crate) fn predict(workspace: &Workspace, arguments: &[&str]) -> CommandOutput {
+    workspace.end(workspace.command(&[&["predict", "run", "--threads", "1"], arguments].concat()))
+}
+
+/// The rows of JSON lines, by path.
+pub(crate) fn rows(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The sizes of batches, corrupt files and the rest of a list change no bit of a row: the bits are those of the evaluation.
+#[test]
+fn rows_are_those_of_the_evaluation_bit_for_bit() {
+    let workspace = trained();
+    let said = fs::read(workspace.path("run/predictions/step-000000004-validation-ema.safetensors")).unwrap();
+    let said = Predictions::from_bytes(&said).unwrap();
+    let info: Value = serde_json::from_slice(&fs::read(workspace.path("run/model.json")).unwrap()).unwrap();
+    let temperature = info["scaling"]["temperature"].as_f64().unwrap_or(1.0);
+    let probabilities = Temperature::new(temperature).unwrap().probabilities(said.matrix().unwrap());
+    let arguments = ["photos", "--format", "jsonl", "--probabilities"];
+    let all = predict(&workspace, &arguments).with_code(0);
+    all.reports(&["33 images, ", "1 image could not be read"]);
+    let all = rows(&all.stdout);
+    let paths: Vec<_> = all.iter().map(|row| row["path"].as_str().unwrap().to_owned()).collect();
+    let mut sorted = paths.clone();
+    sorted.sort_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
+    assert_eq!((paths.len(), &paths), (33, &sorted));
+
+    // Ids go through the classes and their files by name, without the one that is no image.
+    let images: Vec<_> = all.iter().filter(|row| row["error"].is_null()).collect();
+    assert!(!said.ids.is_empty());
+    for (&id, expected) in said.ids.iter().zip(probabilities.chunks_exact(2)) {
+        let found = images[id as usize]["probabilities"].as_array().unwrap();
+        let found: Vec<u32> = found.iter().map(|p| (p.as_f64().unwrap() as f32).to_bits()).collect();
+        assert_eq!(found, expected.iter().map(|p| p.to_bits()).collect::<Vec<_>>(), "sample {id}");
+    }
+    for (batch, paths) in [("1", &["photos"][..]), ("7", &["photos/unlabelled", "photos/cat/3.png"])] {
+        let arguments = [paths, &["--format", "jsonl", "--probabilities", "--batch", batch]].concat();
+        let again = rows(&predict(&workspace, &arguments).with_code(0).stdout);
+        assert!(again.len() >= 13);
+        for row in again {
+            assert!(all.contains(&row), "{row}");
+        }
+    }
+    let broken = all.iter().find(|row| row["path"] == "photos/cat/broken.png").unwrap();
+    assert!(broken["label"].is_null() && broken["confidence"].is_null());
+    assert!(broken["error"].as_str().unwrap().starts_with("photos/cat/broken.png: "), "{broken}");
+}
+
+#[test]
+fn every_way_to_name_images() {
+    let workspace = trained();
+    fs::create_dir(workspace.path("more")).unwrap();
+    let png = fs::read(workspace.path("photos/dog/1.png")).unwrap();
+    fs::write(workspace.path("more/no ending, but a picture"), &png).unwrap();
+    fs::write(workspace.path("more/notes.txt"), "no picture").unwrap();
+    fs::write(workspace.path("more/.hidden.png"), &png).unwrap();
+    fs::create_dir(workspace.path("more/a")).unwrap();
+    fs::write(workspace.path("more/a.png"), &png).unwrap();
+    fs::write(workspace.path("more/a/b.png"), &png).unwrap();
+    shard(&workspace.path("more/z.tar"), &[("0.png", &png), ("0.cls", b"1"), ("sub/1.png", b"broken")]);
+    let outside = workspace.path("photos/cat/0.png");
+    std::os::unix::fs::symlink(outside, workspace.path("more/link.png")).unwrap();
+    std::os::unix::fs::symlink("a.png", workspace.path("more/near.png")).unwrap();
+    let output = predict(&workspace, &["more"]).with_code(0);
+    let lines: Vec<_> = output.stdout.lines().collect();
+    assert_eq!(lines[0], "path,label,confidence,margin,set,abstain,error");
+    let starts = [
+        "more/a.png,",
+        "more/a/b.png,",
+        "more/link.png,,,,,,\"more/link.png: a link that leads out of the folder, which is not followed\"",
+        "more/near.png,",
+        "\"more/no ending, but a picture\",",
+        "more/z.tar/0.png,",
+        "more/z.tar/sub/1.png,,,,,,\"more/z.tar/sub/1.png: this is no image",
+    ];
+    assert_eq!(lines.len(), 1 + starts.len(), "{}", output.stdout);
+    for (line, start) in lines[1..].iter().zip(starts) {
+        assert!(line.starts_with(start), "{line}");
+    }
+    // The same picture has the same row.
+    let rest = |n: usize| lines[n].split_once(',').unwrap().1.to_owned();
+    assert_eq!(rest(1), rest(2));
+
+    fs::write(workspace.path("list"), "photos/dog/1.png\n\nmissing.png\r\nmore/a\n").unwrap();
+    let listed = predict(&workspace, &["--list", "list"]).with_code(0);
+    let listed: Vec<_> = listed.stdout.lines().skip(1).collect();
+    assert_eq!(listed.len(), 3);
+    assert!(listed[1].starts_with("missing.png,,,,,,missing.png: No such file"), "{}", listed[1]);
+    assert_eq!(listed[2], lines[2]);
+    let mut command = workspace.command(&["predict", "run", "--threads", "1", "-"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"more/a.png\n\xff.png").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("\nmore/a.png,") && text.contains("\n\\xff.png,,,,,,"), "{text}");
+    // A command that reads nothing has failed.
+    predict(&workspace, &["photos/cat/broken.png"]).with_code(1);
+    predict(&workspace, &["nowhere"]).with_code(2).reports(&["nowhere: does not exist"]);
+    let unfinished = workspace.run(&["predict", "more", "photos"]).with_code(1);
+    unfinished.reports(&["more: there is no model in it: a run has one once it is finished; resume the run"]);
+    workspace.run(&["predict", "nowhere", "photos"]).with_code(2).reports(&["nowhere: does not exist"]);
+    predict(&workspace, &["photos", "--coverage", "1"]).with_code(2).reports(&["--coverage is 1"]);
+    predict(&workspace, &["photos", "--resume"]).with_code(2).reports(&["--out <FILE>"]);
+}
+
+/// Killed again and again, an output ends with the rows of one that was never killed; others do not go on with it.
+#[test]
+fn a_killed_output_goes_on_with_the_next_row() {
+    let workspace = trained();
+    let list = (0..400).map(|n| format!("photos/dog/{}.png\n", n % 10)).collect::<Vec<_>>().concat();
+    fs::write(workspace.path("list"), list + "photos/cat/broken.png\nphotos/cat/0.png\n").unwrap();
+    let arguments = |out| ["--list", "list", "--out", out, "--batch", "4"];
+    predict(&workspace, &arguments("whole.csv")).with_code(0);
+    let resumed = [&arguments("killed.csv")[..], &["--resume"]].concat();
+    let mut ended = false;
+    for n in 0..20 {
+        let mut command = workspace.command(&[&["predict", "run", "--threads", "1"], &resumed[..]].concat());
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(250 + 40 * (n % 10)));
+        child.kill().unwrap();
+        ended = child.wait().unwrap().success();
+        if ended {
+            break;
+        }
+    }
+    if !ended {
+        predict(&workspace, &resumed).with_code(0);
+    }
+    let read = |name: &str| fs::read_to_string(workspace.path(name)).unwrap();
+    assert_eq!(read("killed.csv"), read("whole.csv"));
+    assert_eq!(read("whole.csv").lines().count(), 1 + 402);
+    // Once more changes nothing.
+    predict(&workspace, &resumed).with_code(0).reports(&["0 images after 402 of before"]);
+    assert_eq!(read("killed.csv"), read("whole.csv"));
+    predict(&workspace, &arguments("killed.csv")).with_code(2).reports(&["already exists", "--resume"]);
+    let other = [&resumed[..], &["--coverage", "0.8"]].concat();
+    predict(&workspace, &other).with_code(2).reports(&["it was made with coverage 0.9, not 0.8"]);
+    fs::write(workspace.path("list"), "photos/dog/1.png\n".repeat(402)).unwrap();
+    predict(&workspace, &resumed)
+        .with_code(2)
+        .reports(&["image 402 is not the one that was predicted before"]);
+}
+
+#[test]
+fn shards_are_the_whole_and_no_row_is_in_two() {
+    let workspace = trained();
+    let all = predict(&workspace, &["photos"]).with_code(0).stdout;
+    let mut found = BTreeMap::new();
+    for index in 1..=4 {
+        if index < 4 {
+            let shard = format!("{index}/4");
+            predict(&workspace, &["photos", "--shard", &shard, "--out", "out.csv"]).with_code(0);
+        } else {
+            // As torchrun starts it.
+            let mut command = workspace.command(&["predict", "run", "photos", "--out", "out.csv"]);
+            for (name, value) in [("RANK", "3"), ("WORLD_SIZE", "4"), ("LOCAL_RANK", "3")] {
+                command.env(name, value);
+            }
+            command.env("LOCAL_WORLD_SIZE", "4").env("MASTER_ADDR", "127.0.0.1").env("MASTER_PORT", "1");
+            workspace.end(command).with_code(0);
+        }
+        let text = fs::read_to_string(workspace.path(&format!("out-{index}-of-4.csv"))).unwrap();
+        assert!(text.lines().count() > 1, "shard {index} is empty");
+        for row in text.lines().skip(1) {
+            assert!(found.insert(row.to_owned(), index).is_none(), "twice: {row}");
+        }
+    }
+    let all: BTreeMap<_, _> = all.lines().skip(1).map(|row| (row.to_owned(), 0)).collect();
+    assert_eq!(found.keys().collect::<Vec<_>>(), all.keys().collect::<Vec<_>>());
+    assert_eq!(found.len(), 33);
+}
+
+/// A tar archive of files.
+fn shard(path: &Path, members: &[(&str, &[u8])]) {
+    let mut archive = Vec::new();
+    for (name, bytes) in members {
+        let mut header = [0_u8; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        let fields = [(100, "0000644\0"), (108, "0000000\0"), (116, "0000000\0"), (136, "00000000000\0")];
+        for (at, text) in fields {
+            header[at..at + text.len()].copy_from_slice(text.as_bytes());
+        }
+        header[124..136].copy_from_slice(format!("{:011o}\0", bytes.len()).as_bytes());
+        header[148..156].fill(b' ');
+        header[156] = b'0';
+        header[257..265].copy_from_slice(b"ustar\x0000");
+        let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        archive.extend_from_slice(&header);
+        archive.extend_from_slice(bytes);
+        archive.resize(archive.len().next_multiple_of(512), 0);
+    }
+    archive.resize(archive.len() + 1024, 0);
+    fs::write(path, archive).unwrap();
+}
