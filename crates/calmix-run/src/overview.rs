@@ -35,6 +35,8 @@ pub struct RunOverview {
 pub struct OverviewFigures {
     /// The split: test where there is one.
     pub split: EvalSet,
+    /// How many samples.
+    pub samples: u64,
     /// The share of wrong predictions.
     pub error: f64,
     /// The expected calibration error, 15 bins.
@@ -118,6 +120,7 @@ fn read_overview(folder: &Path) -> Result<RunOverview, FileError> {
             let selected = result.finished.selected.get(&result.selection);
             let figures = selected.map(|selected| OverviewFigures {
                 split: selected.on,
+                samples: selected.samples,
                 error: selected.figures.error,
                 ece_15: selected.figures.ece_15,
             });
@@ -142,6 +145,7 @@ fn latest(folder: &Path) -> Result<Option<OverviewFigures>, FileError> {
     });
     Ok(seen.max_by_key(|seen| seen.split).map(|seen| OverviewFigures {
         split: seen.split,
+        samples: seen.samples,
         error: seen.figures.error,
         ece_15: seen.figures.ece_15,
     }))

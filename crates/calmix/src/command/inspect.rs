@@ -42,7 +42,8 @@ Fields of --json, by kind:
               unknown), recipe, recipe_hash, environment, evaluations (the latest, as in
               events.jsonl), result (as in result.json; null before the end), damaged
               (checkpoints: step and reason)
-  runs        folder, runs: folder, state, problem, step, summary, figures (split, error, ece_15)
+  runs        folder, runs: folder, state, problem, step, summary, figures (split, samples,
+              error, ece_15)
   checkpoint  folder, hash, manifest (as in its MANIFEST)
   recipe      name or file, hash, recipe (every key), origins (of each value), comments, warnings
   dataset     folder, source (null if prepared), fingerprint, subsets (name, labelled, unlabelled),

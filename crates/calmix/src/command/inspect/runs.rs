@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix::core::shown::shown;
+use calmix::run::evaluate::ENOUGH_FOR_ECE;
 use calmix::run::overview::{RunOverview, RunState, overview, runs_in};
 use serde_json::{Value, json};
 
@@ -97,7 +98,14 @@ fn columns(runs: &[RunOverview]) -> Vec<Column> {
             Some(format!("{}/{steps}", grouped(run.step.unwrap_or(0))))
         }),
         column("error", true, &figure(|run| run.figures.map(|figures| figures.error))),
-        column("ECE", true, &figure(|run| run.figures.map(|figures| figures.ece_15))),
+        column(
+            "ECE",
+            true,
+            &figure(|run| {
+                let figures = run.figures.filter(|figures| figures.samples >= ENOUGH_FOR_ECE)?;
+                Some(figures.ece_15)
+            }),
+        ),
         column("on", false, &|run| run.figures.map(|figures| figures.split.name().to_owned())),
         column("state", false, &|run| Some(run.state.word().to_owned())),
     ]
