@@ -6,7 +6,8 @@
 
 use std::error::Error;
 
-use calmix_core::calibration::confidence_map::{ConfidenceMap, MapKind};
+use calmix_core::calibration::confidence_map::ConfidenceMap;
+use calmix_core::calibration::temperature::Temperature;
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::softmax::argmax;
 use calmix_run::evaluate::Predictions;
@@ -61,7 +62,8 @@ fn judge(all: &Predictions, n: usize, split: u64) -> Result<Split, Box<dyn Error
     rows.sort_by_cached_key(|&row| Seed(split).stream(Domain::Split, n as u64, row as u64).next_u64());
     let (calibrating, judging) = rows.split_at(n.min(rows.len()));
     let some = chosen(all, calibrating);
-    let map = ConfidenceMap::fit(MapKind::Temperature, some.matrix()?, &some.labels)?;
+    let temperature = Temperature::fit(some.matrix()?, &some.labels)?;
+    let map = ConfidenceMap::Temperature { temperature };
     let held_out = HeldOut::of(&some, &map)?;
     let rules = [held_out.sets(SetRule::Lac, COVERAGE)?, held_out.sets(SetRule::Aps, COVERAGE)?];
     let level = held_out.answer_level(PRECISION)?;
