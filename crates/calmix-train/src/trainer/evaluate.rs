@@ -182,22 +182,22 @@ fn next_batch(
 
 /// Corrupt samples that were left out.
 #[derive(Debug, Default)]
-pub(super) struct LeftOut {
-    pub(super) samples: u64,
+struct LeftOut {
+    samples: u64,
     /// What is wrong with the first one; empty if there is none.
-    pub(super) first: String,
+    first: String,
 }
 
 /// Labelled samples, and what a model says of them.
 #[derive(Debug, Default)]
-pub(super) struct PredictedRows {
-    pub(super) ids: Vec<u64>,
-    pub(super) labels: Vec<u32>,
-    pub(super) logits: Vec<f32>,
+struct PredictedRows {
+    ids: Vec<u64>,
+    labels: Vec<u32>,
+    logits: Vec<f32>,
 }
 
 /// What a model with `width` classes says of the labelled samples of these batches, and what was left out.
-pub(super) fn predict_batches(
+fn predict_batches(
     engine: &Engine,
     which: Weights,
     (batches, rounds): (&mut EvalLoader<Augment>, u64),

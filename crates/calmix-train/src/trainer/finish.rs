@@ -236,7 +236,7 @@ pub(super) fn model_info(recipe: &Recipe, classes: &[String], weights: &[u8]) ->
     }
 }
 
-pub(super) fn pretty(name: &str, what: &impl Serialize) -> Result<Vec<u8>, FileError> {
+fn pretty(name: &str, what: &impl Serialize) -> Result<Vec<u8>, FileError> {
     serde_json::to_vec_pretty(what)
         .map_err(|error| FileError::new(name, FileProblem::Format(error.to_string())))
 }

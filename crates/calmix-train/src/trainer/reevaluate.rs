@@ -75,7 +75,7 @@ pub fn evaluate_run(
 }
 
 /// Decides what the recipe of a run leaves open, for this machine.
-pub(super) fn decide(resolved: &mut Resolved, device: Option<Device>) -> Result<(), TrainError> {
+fn decide(resolved: &mut Resolved, device: Option<Device>) -> Result<(), TrainError> {
     let train = &resolved.recipe.train;
     let device = device.unwrap_or(train.device.or_else(|| Device::Cpu));
     let precision = train.precision.or_else(|| Precision::F32);
@@ -86,7 +86,7 @@ pub(super) fn decide(resolved: &mut Resolved, device: Option<Device>) -> Result<
 }
 
 /// The weights that a finished run wrote, and what they are; checked against each other, the recipe and the classes.
-pub(super) fn model_of(
+fn model_of(
     folder: &Path,
     recipe: &Recipe,
     classes: &[String],
@@ -100,7 +100,7 @@ pub(super) fn model_of(
 }
 
 /// Runs an evaluation on this process alone, which nobody stops.
-pub(super) fn alone<T>(step: u64, run: impl FnOnce(EvalStop<'_>) -> T) -> T {
+fn alone<T>(step: u64, run: impl FnOnce(EvalStop<'_>) -> T) -> T {
     let (requested, processes, watch) = (AtomicBool::new(false), ProcessGroup::alone(), Watch::default());
     let warn: Warn = Arc::new(|_| {});
     run(EvalStop { requested: &requested, processes: &processes, watch: &watch, warn: &warn, step })
