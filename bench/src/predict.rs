@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use calmix::data::image_list::{ImageList, ListedImages};
-use calmix::data::loader::{EvalLoader, OnCorrupt, SampleIds, SampleStream, Workers};
+use calmix::data::loader::{EvalLoader, OnCorrupt, PictureViews, SampleIds, SampleStream, Workers};
 use calmix::model::{Model, ModelOptions};
 use calmix_core::rng::Seed;
 use calmix_engine::engine::Engine;
@@ -56,12 +56,21 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<f32>>> 
     }))
 }
 
-fn loader(model: &Model, paths: &[PathBuf], side: u32) -> Result<EvalLoader<calmix::data::augment::Augment>> {
+fn loader(
+    model: &Model,
+    paths: &[PathBuf],
+    side: u32,
+) -> Result<EvalLoader<PictureViews<calmix::data::augment::Augment>>> {
     let images: Vec<_> = ImageList::of_paths(paths.to_vec()).collect();
     let stream = SampleStream { ids: SampleIds::from(0..images.len() as u64), batch: BATCH as u32 };
     let workers = Workers { threads: THREADS.try_into().context("no threads")?, ..Workers::default() };
-    let source = Arc::new(ListedImages { images, side });
-    Ok(EvalLoader::new(source, Arc::clone(model.transform()), stream, OnCorrupt::Stop, workers)?)
+    let source = Arc::new(ListedImages { images, side, shrink: 0 });
+    Ok(EvalLoader::new(
+        PictureViews::new(source, Arc::clone(model.transform())),
+        stream,
+        OnCorrupt::Stop,
+        workers,
+    )?)
 }
 
 /// WRN-28-2 with its first weights: what it says does not matter here.
@@ -73,6 +82,7 @@ fn model() -> Result<Model> {
         blake3: String::new(),
         network: settings.architecture.to_string(),
         block: settings.first_block.to_string(),
+        stride: settings.stride.to_string(),
         classes: (0..settings.classes).map(|class| class.to_string()).collect(),
         norm_eps: None,
         size: SIZE,
@@ -80,6 +90,7 @@ fn model() -> Result<Model> {
         filter: "bilinear".to_owned(),
         mean: settings.normalisation.mean,
         std: settings.normalisation.deviation,
+        head: None,
         calibration: None,
         held_out: None,
     };

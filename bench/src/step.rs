@@ -21,7 +21,7 @@ use calmix_engine::batch::{self, LabelledRows, UnlabelledRows};
 use calmix_engine::device::{Device, set_threads};
 use calmix_engine::engine::{Engine, Settings};
 use calmix_engine::images::{Normalisation, Size};
-use calmix_engine::network::FirstBlock;
+use calmix_engine::network::{BottleneckStride, FirstBlock};
 use calmix_engine::observe::StepKind;
 use calmix_engine::optimiser::Sgd;
 use calmix_engine::partition::Partition;
@@ -108,6 +108,7 @@ pub(crate) fn settings(kind: &str) -> Result<Settings> {
     Ok(Settings {
         architecture: "wrn-28-2".parse()?,
         first_block: FirstBlock::Google,
+        stride: BottleneckStride::Middle,
         classes: CLASSES,
         size: Size { height: 32, width: 32 },
         // Of CIFAR-10.

@@ -7,6 +7,8 @@ fn main() {
     // From the build script of calmix-engine.
     let Ok(folder) = std::env::var("DEP_CALMIX_ENGINE_RPATH") else { return };
     println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}");
+    // Tests ask the Python that this libtorch belongs to.
+    println!("cargo::rustc-env=CALMIX_LIBTORCH_LIBRARIES={folder}");
     // Nothing calls CUDA's half of libtorch by name, so the linker would leave it out. Loading it takes a fifth of a
     // second, which tests can do without.
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {

@@ -12,8 +12,9 @@ const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0
 fuzz_target!(|bytes: &[u8]| {
     with_scene!(whole, |scene| {
         scene.put("labels.csv", bytes);
-        let inspection = Inspection { limits: LIMITS, check: Some(Check::Header) };
-        let options = LabelsCsvOptions { inspection, unlisted: Unlisted::LeaveOut, ..LabelsCsvOptions::default() };
+        let inspection = Inspection { limits: LIMITS, check: Some(Check::Header), ..Inspection::default() };
+        let options =
+            LabelsCsvOptions { inspection, unlisted: Unlisted::LeaveOut, ..LabelsCsvOptions::default() };
         scene.check(labels_csv::prepare(&scene.root(), &scene.target(), &options));
     });
 });

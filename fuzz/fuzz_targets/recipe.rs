@@ -11,7 +11,8 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(resolved) => {
             let written = resolved.to_toml();
             let again = Layers::new().text(Path::new("recipe.toml"), &written).resolve();
-            let again = again.unwrap_or_else(|error| panic!("what is stored with a run cannot be read back: {error}"));
+            let again = again
+                .unwrap_or_else(|error| panic!("what is stored with a run cannot be read back: {error}"));
             assert_eq!((again.hash(), again.to_toml()), (resolved.hash(), written));
         }
         Err(error) => assert!(!error.problems.is_empty() && !error.to_string().is_empty()),

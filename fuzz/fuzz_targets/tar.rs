@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     with_scene!(|_| {}, |scene| {
         scene.put("train.tar", bytes);
-        let inspection = Inspection { limits: LIMITS, check: Some(Check::Header) };
+        let inspection = Inspection { limits: LIMITS, check: Some(Check::Header), ..Inspection::default() };
         let options = WebdatasetOptions { inspection, classes: None, unlabelled: true };
         scene.check(webdataset::prepare(&scene.root(), &scene.target(), &options));
     });

@@ -1,4 +1,4 @@
-//! Where tools and Python environments live: outside the repository, shared by all clones.
+//! Where tools, Python environments and weights live: outside the repository, shared by all clones.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The chores of the workspace: `cargo xtask check`, `setup` and `bench`.
+//! The chores of the workspace: `cargo xtask check`, `setup`, `weights` and `bench`.
 //!
 //! What the build service runs is what a person runs: `.ci/run` calls `setup` and then `check`, nothing else.
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@ mod cache;
 mod check;
 mod human_time;
 mod setup;
+mod weights;
 mod workspace;
 
 use std::process::ExitCode;
@@ -19,10 +20,11 @@ usage: cargo xtask COMMAND
 
   check [STEP...]   every check, cheapest first, or only the named ones
   setup             install what this machine lacks: tools for `check`, and libtorch
+  weights [NAME...] fetch pretrained weights and convert them to safetensors: all, or only the named ones
   bench NAME [--json] [--repeat N]
                     measure ours and theirs side by side; `cargo xtask bench` lists the names
 
-Tools and Python environments live in $CALMIX_CACHE, or ~/.cache/calmix.";
+Tools, Python environments and weights live in $CALMIX_CACHE, or ~/.cache/calmix.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
     let done = match arguments.as_slice() {
         ["check", steps @ ..] => check::run(steps),
         ["setup"] => setup::run(),
+        ["weights", names @ ..] => weights::run(names),
         ["bench", rest @ ..] => bench::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -1,6 +1,6 @@
 //! `cargo xtask setup`: installs what a cold machine lacks, into the cache and nowhere else.
 
-mod attempts;
+pub(crate) mod attempts;
 pub(crate) mod libtorch;
 mod tool;
 pub(crate) mod venv;
@@ -29,6 +29,12 @@ pub(crate) const CARGO_NEXTEST: Tool =
 /// the cache by this name.
 const TENSORBOARD: &str = "tensorboard==2.21.0";
 
+/// The Python package that reads the Parquet files of `calmix predict` back in the tests of calmix, which find its environment
+/// in the same way.
+const PYARROW: &str = "pyarrow==26.0.1";
+/// The Python packages that the tests of `calmix report` ask, beside libtorch's own PyTorch.
+const TORCHMETRICS: &[&str] = &["torchmetrics==1.9.0", "lightning-utilities==0.15.2", "packaging==25.0"];
+
 /// Room that compiling a tool takes, at most.
 const TOOL_BYTES: u64 = 2 << 30;
 
@@ -51,7 +57,10 @@ pub(crate) fn run() -> Result<()> {
         installed += 1;
     }
     libtorch::install()?;
-    println!("setup: TensorBoard is there: {}", venv::python(&[TENSORBOARD])?.display());
+    let python = venv::python(&[TENSORBOARD])?;
+    println!("setup: TensorBoard is there: {}", python.display());
+    println!("setup: torchmetrics is there: {}", venv::unpacked(&python, TORCHMETRICS)?.display());
+    println!("setup: pyarrow is there: {}", venv::python(&[PYARROW])?.display());
     println!("setup: done in {}, {installed} of 3 tools installed", human_time(start.elapsed()));
     Ok(())
 }

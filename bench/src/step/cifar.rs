@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use calmix_core::rng::Seed;
 use calmix_data::augment::Augment;
 use calmix_data::dataset::Dataset;
-use calmix_data::loader::{ImageSource, InMemory, Loader, SampleStream, Training, Workers};
+use calmix_data::loader::{ImageSource, InMemory, Loader, PictureViews, SampleStream, Training, Workers};
 use calmix_data::prepare::{SourceSpec, prepare};
 use calmix_data::split::{LabelSplit, SplitPlan};
 use tempfile::TempDir;
@@ -54,13 +54,17 @@ impl Cifar {
     }
 
     /// Starts on the batches of these steps.
-    pub(super) fn loader(&self, seed: Seed, steps: Range<u64>) -> Result<Loader<Augment>> {
+    pub(super) fn loader(&self, seed: Seed, steps: Range<u64>) -> Result<Loader<PictureViews<Augment>>> {
         let training = Training {
             labelled: self.labelled.clone(),
             unlabelled: self.unlabelled.clone(),
             ..Training::new(seed, steps)
         };
         let workers = Workers { threads: WORKERS, ..Workers::default() };
-        Ok(Loader::new(Arc::clone(&self.pictures), Arc::clone(&self.views), training, workers)?)
+        Ok(Loader::new(
+            PictureViews::new(Arc::clone(&self.pictures), Arc::clone(&self.views)),
+            training,
+            workers,
+        )?)
     }
 }

@@ -71,6 +71,10 @@ pub enum Domain {
     Membership = 13,
     /// Which rows of a group are mixed where not all are.
     Anchor = 14,
+    /// Which of the cached views of a sample a visit takes, where a backbone is frozen.
+    FeatureView = 15,
+    /// Which samples are learnt from without a label, where not all are.
+    UnlabelledCount = 16,
 }
 
 impl Seed {

@@ -40,6 +40,7 @@ pub use geometry::{First, Geometry};
 pub use op::Op;
 pub use rand_augment::RandAugment;
 pub use resize::Filter;
+pub(crate) use resize::resized;
 
 use crate::picture::Picture;
 

@@ -17,10 +17,11 @@ use parts::PartTable;
 use read_at::ReadAt;
 pub use records::Records;
 
-use crate::decode::{DecodeLimits, decode};
+use crate::decode::DecodeLimits;
 use crate::error::{DataError, DataProblem};
 use crate::manifest::{DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord};
 use crate::picture::Picture;
+use crate::shrink::{self, decode_shrunk, shrunk};
 
 /// Bytes of the longest `manifest.json`: a million classes.
 const MAX_MANIFEST: u64 = 16 << 20;
@@ -141,7 +142,8 @@ impl Dataset {
     pub fn sample_name(&self, id: u64) -> Result<String, DataError> {
         let record = self.record(id)?;
         let part = self.part(record.part)?;
-        if !part.unpacked && record.offset == 0 && u64::from(record.length) == part.length {
+        let is_whole = record.offset == 0 && u64::from(record.length) == part.length;
+        if part.shrunk || (!part.unpacked && is_whole) {
             return Ok(part.path);
         }
         let subset = self
@@ -176,14 +178,33 @@ impl Dataset {
     /// # Errors
     /// If they are no picture.
     pub fn decode(&self, id: u64, bytes: &[u8]) -> Result<Picture, DataError> {
+        self.decode_shrunk(id, bytes, 0)
+    }
+
+    /// A sample as a picture, by the [rule](shrink) for large ones; `side` 0 for pictures as they are stored.
+    ///
+    /// # Errors
+    /// As [`picture`](Self::picture).
+    pub fn shrunk_picture(&self, id: u64, side: u32) -> Result<Picture, DataError> {
+        let mut bytes = Vec::new();
+        self.bytes(id, &mut bytes)?;
+        self.decode_shrunk(id, &bytes, side)
+    }
+
+    fn decode_shrunk(&self, id: u64, bytes: &[u8], side: u32) -> Result<Picture, DataError> {
         let picture = match self.header.encoding {
             Encoding::Raw { width, height, layout } => {
                 layout.picture(width, height, bytes).ok_or_else(|| {
                     DataProblem::Format(format!("{} bytes for {width}×{height} pixels", bytes.len()))
                 })
             }
-            Encoding::File => decode(bytes, &DecodeLimits::default()).map_err(DataProblem::from),
+            Encoding::File => {
+                let stored = self.header.shrunk.and_then(|_| shrink::from_stored(bytes));
+                let decode = || decode_shrunk(bytes, &DecodeLimits::default(), side);
+                stored.map_or_else(|| decode().map_err(DataProblem::from), |(picture, _)| Ok(picture))
+            }
         };
+        let picture = picture.map(|picture| shrunk(picture, side));
         picture.map_err(|problem| match self.location(id) {
             Ok((path, location)) => DataError::new(path, problem).at(location),
             Err(error) => error,

@@ -14,6 +14,7 @@ use crate::decode::{DecodeLimits, decode_at_least};
 use crate::error::{DataError, DataProblem};
 use crate::loader::ImageSource;
 use crate::picture::Picture;
+use crate::shrink::decode_shrunk;
 use crate::source::image_files;
 use pending::PendingImages;
 
@@ -91,17 +92,21 @@ impl ListedImage {
     }
 
     /// Its bytes as a picture, decoded to a fraction of its size if its shorter side is then still at least `side`
-    /// ([`decode_at_least`]).
+    /// ([`decode_at_least`]), and shrunk by the [rule](crate::shrink) for large ones (`shrink`, 0 for none).
     ///
     /// # Errors
     /// If it cannot be read, or is no picture.
-    pub fn picture(&self, limits: &DecodeLimits, side: u32) -> Result<Picture, DataError> {
+    pub fn picture(&self, limits: &DecodeLimits, side: u32, shrink: u32) -> Result<Picture, DataError> {
         let bytes = match &self.place {
             ImagePlace::File(path) => image_files::read(path, limits),
             ImagePlace::Member { shard, offset, length } => pending::read(shard, *offset, *length, limits),
             ImagePlace::Nowhere(problem) => Err(DataProblem::Format(problem.clone())),
         };
-        let picture = bytes.and_then(|bytes| Ok(decode_at_least(&bytes, limits, side)?));
+        let decoded = |bytes: &[u8]| match shrink {
+            0 => decode_at_least(bytes, limits, side),
+            shrink => decode_shrunk(bytes, limits, shrink),
+        };
+        let picture = bytes.and_then(|bytes| Ok(decoded(&bytes)?));
         picture.map_err(|problem| DataError::new(&self.path, problem))
     }
 }
@@ -113,6 +118,8 @@ pub struct ListedImages {
     pub images: Vec<ListedImage>,
     /// Pictures may be decoded to a fraction of their size that is at least this; [`u32::MAX`] for whole ones.
     pub side: u32,
+    /// The shorter side to which larger pictures are shrunk, as those that the model learnt from were; 0 for none.
+    pub shrink: u32,
 }
 
 impl ImageSource for ListedImages {
@@ -121,7 +128,7 @@ impl ImageSource for ListedImages {
     fn picture(&self, id: u64) -> Result<Picture, DataError> {
         let none = || DataError::new("", DataProblem::Content(format!("there is no image {id}")));
         let image = usize::try_from(id).ok().and_then(|id| self.images.get(id)).ok_or_else(none)?;
-        let picture = image.picture(&DecodeLimits::default(), self.side);
+        let picture = image.picture(&DecodeLimits::default(), self.side, self.shrink);
         picture.map_err(|error| match error {
             error if error.is_transient() => error,
             error => DataError { problem: DataProblem::Format(error.problem.to_string()), ..error },

@@ -10,9 +10,10 @@
 //! | one table of all samples, read in place | [`manifest`], [`dataset`] |
 //! | which samples keep their labels | [`split`] |
 //! | which sample comes when | [`order`] |
-//! | bytes → pixels | [`decode`], and [`mat`] for MATLAB's files |
+//! | bytes → pixels | [`decode`], and [`mat`] for MATLAB's files, [`npy`] for NumPy's |
 //! | pixels → weak and strong views, with Pillow's bytes | [`augment`] |
 //! | batches, made ahead by worker threads | [`loader`] |
+//! | large pictures, shrunk once | [`shrink`] |
 //! | images to predict, without a table | [`image_list`] |
 //!
 //! All input is untrusted: sizes are checked before memory is allocated, names before files are opened. Input that
@@ -25,7 +26,7 @@
 //! use calmix_core::rng::Seed;
 //! use calmix_data::augment::Augment;
 //! use calmix_data::dataset::Dataset;
-//! use calmix_data::loader::{Loader, SampleStream, Training, Workers};
+//! use calmix_data::loader::{Loader, PictureViews, SampleStream, Training, Workers};
 //! use calmix_data::prepare::{SourceSpec, prepare};
 //! use calmix_data::source::idx::Classes;
 //! use calmix_data::split::{LabelSplit, Rule, SplitPlan};
@@ -55,7 +56,7 @@
 //!     ..Training::new(Seed(0), 0..3)
 //! };
 //! let transform = Arc::new(Augment::usb(4));
-//! for batch in Loader::new(Arc::new(dataset), transform, training, Workers::default())? {
+//! for batch in Loader::new(PictureViews::new(Arc::new(dataset), transform), training, Workers::default())? {
 //!     assert_eq!(batch?.unlabelled.strong.len(), 56 * 4 * 4 * 3);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -67,13 +68,16 @@ pub mod dataset;
 pub mod decode;
 pub mod error;
 mod expansion;
+pub mod features;
 pub mod image_list;
 pub mod loader;
 pub mod manifest;
 pub mod mat;
+pub mod npy;
 pub mod order;
 pub mod picture;
 pub mod prepare;
 mod safe_path;
+pub mod shrink;
 pub mod source;
 pub mod split;

@@ -1,7 +1,7 @@
 //! Worker threads that prefetch batches and deliver them in step order, with the same bytes for any number of workers.
 //!
 //! A row of a batch is a pure function of the recipe, the step and the row: [`order`](crate::order) chooses the
-//! sample, [`Transform`] makes its views. Each worker takes a few rows at a time, and rows may finish in any order.
+//! sample, [`Views`] make its views. Each worker takes a few rows at a time, and rows may finish in any order.
 //! The loader delivers a batch once all its rows are complete and the batch of the step before was delivered. At most
 //! [`Workers::prefetch`] batches are being made or are waiting. Dropping a batch returns its memory to the loader.
 //!
@@ -9,7 +9,7 @@
 //! use std::sync::Arc;
 //! use calmix_core::rng::Seed;
 //! use calmix_data::error::DataError;
-//! use calmix_data::loader::{AsIs, ImageSource, Loader, SampleIds, SampleStream, Training, Workers};
+//! use calmix_data::loader::{AsIs, ImageSource, Loader, PictureViews, SampleIds, SampleStream, Training, Workers};
 //! use calmix_data::picture::Picture;
 //!
 //! struct Grey;
@@ -27,7 +27,8 @@
 //!     unlabelled: SampleStream { ids: SampleIds::from(0..200), batch: 28 },
 //!     ..Training::new(Seed(1), 0..3)
 //! };
-//! let loader = Loader::new(Arc::new(Grey), Arc::new(AsIs { width: 2, height: 2 }), training, Workers::default())?;
+//! let views = PictureViews::new(Arc::new(Grey), Arc::new(AsIs { width: 2, height: 2 }));
+//! let loader = Loader::new(views, training, Workers::default())?;
 //! for (step, batch) in loader.enumerate() {
 //!     let batch = batch?;
 //!     assert_eq!(batch.step, step as u64);
@@ -47,6 +48,7 @@ mod pooled_batch;
 mod sample_ids;
 mod training;
 mod transform;
+mod views;
 mod worker_pool;
 
 use std::num::NonZeroUsize;
@@ -63,6 +65,7 @@ pub use pooled_batch::PooledBatch;
 pub use sample_ids::SampleIds;
 pub use training::{SampleStream, Training, labelled_views};
 pub use transform::{AsIs, Transform, ViewKey};
+pub use views::{PictureViews, Views};
 
 use crate::dataset::Dataset;
 use crate::error::DataError;
@@ -83,6 +86,14 @@ pub trait ImageSource: Send + Sync {
     /// # Errors
     /// If the label cannot be read.
     fn label(&self, id: u64) -> Result<Option<u32>, DataError>;
+
+    /// What people call a sample.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn name(&self, id: u64) -> Result<String, DataError> {
+        Ok(format!("sample {id}"))
+    }
 }
 
 impl ImageSource for Dataset {
@@ -92,6 +103,10 @@ impl ImageSource for Dataset {
 
     fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
         Self::label(self, id)
+    }
+
+    fn name(&self, id: u64) -> Result<String, DataError> {
+        self.sample_name(id)
     }
 }
 
@@ -137,27 +152,22 @@ pub struct Counters {
 /// wait for it. Dropping the loader stops the workers: each finishes the sample it is working on, and the drop waits for
 /// that; a worker that hangs is left behind.
 #[derive(Debug)]
-pub struct Loader<V: Transform + 'static> {
+pub struct Loader<V: Views + 'static> {
     pool: WorkerPool<TrainingJob<V>>,
     corrupt: OnCorrupt,
     tally: Tally,
 }
 
-impl<V: Transform + 'static> Loader<V> {
+impl<V: Views + 'static> Loader<V> {
     /// Starts the workers on the first batches.
     ///
     /// # Errors
     /// If a stream that takes rows has no samples, a batch cannot be divided into equal shards, there are fewer
     /// unlabelled samples than shards, a shard does not exist, a batch does not fit into memory, or the system
     /// refuses a thread.
-    pub fn new(
-        source: Arc<dyn ImageSource>,
-        transform: Arc<V>,
-        training: Training,
-        workers: Workers,
-    ) -> Result<Self, LoadError> {
+    pub fn new(views: Arc<V>, training: Training, workers: Workers) -> Result<Self, LoadError> {
         let (corrupt, tally) = (training.corrupt, training.tally);
-        let job = TrainingJob::new(source, transform, training)?;
+        let job = TrainingJob::new(views, training)?;
         Ok(Self { pool: WorkerPool::start(job, workers)?, corrupt, tally })
     }
 
@@ -198,7 +208,7 @@ impl<V: Transform + 'static> Loader<V> {
     }
 }
 
-impl<V: Transform + 'static> Iterator for Loader<V> {
+impl<V: Views + 'static> Iterator for Loader<V> {
     type Item = Result<PooledBatch<TrainBatch>, LoadError>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -12,6 +12,7 @@
 //! | `manifest.json` | the [`Header`]: format version, classes by name, subsets, how samples are stored, fingerprint |
 //! | `samples.bin` | one [`SampleRecord`] of 24 bytes per sample, little-endian |
 //! | `parts.bin`, `names.bin` | the files that hold samples: a record of 24 bytes each, and their names |
+//! | `shrunk.bin` | the pixels of pictures that were shrunk, if any were ([`shrink`](crate::shrink)) |
 //! | other files | parts that had to be unpacked for random access (from zlib or gzip) |
 
 mod builder;
@@ -34,6 +35,9 @@ pub const VERSION: u32 = 1;
 
 /// Bytes of the largest sample: any photo fits, a file made to exhaust memory does not.
 pub const MAX_SAMPLE: u32 = 256 << 20;
+
+/// The file of the prepared folder that holds the pictures that were shrunk, one after the other.
+pub const SHRUNK_FILE: &str = "shrunk.bin";
 
 /// The greatest number of subsets.
 pub const MAX_SUBSETS: usize = 64;
@@ -133,8 +137,21 @@ pub struct Header {
     pub parts: u32,
     /// How samples are stored.
     pub encoding: Encoding,
+    /// The pictures that were shrunk; none if none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shrunk: Option<ShrunkPictures>,
     /// BLAKE3 over classes, subsets and the content and label of every sample, in hexadecimal.
     pub fingerprint: String,
+}
+
+/// The pictures of a dataset that were [shrunk](crate::shrink).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShrunkPictures {
+    /// Pixels of their shorter side.
+    pub side: u32,
+    /// How many there are.
+    pub count: u64,
 }
 
 /// A contiguous range of ids.
@@ -149,6 +166,17 @@ pub struct Subset {
     pub count: u64,
 }
 
+/// Where the bytes of a part are, by its number in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PartKind {
+    /// In the source.
+    Source = 0,
+    /// In the prepared folder.
+    Unpacked = 1,
+    /// In the prepared folder's [`SHRUNK_FILE`].
+    Shrunk = 2,
+}
+
 /// A file that holds samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatasetPart {
@@ -156,6 +184,8 @@ pub struct DatasetPart {
     pub path: String,
     /// Whether it lies in the prepared folder.
     pub unpacked: bool,
+    /// Whether its picture was shrunk: then its samples are in the prepared folder, in [`SHRUNK_FILE`].
+    pub shrunk: bool,
     /// Its length in bytes when it was prepared.
     pub length: u64,
 }

@@ -2,15 +2,18 @@
 
 mod duplicates;
 mod findings;
+mod progress;
 mod report;
 mod source_stamp;
 mod warning;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub use findings::Findings;
+pub use progress::PrepareProgress;
 pub use report::{ClassCount, Report, SubsetReport};
 pub use source_stamp::{SourceStamp, Stale};
 pub use warning::DataWarning;
@@ -18,6 +21,7 @@ pub use warning::DataWarning;
 use crate::dataset::Dataset;
 use crate::error::{DataError, DataProblem};
 use crate::manifest::Header;
+use crate::shrink::DEFAULT_SIDE;
 use crate::source::{
     Count, FolderLayout, Inspection, cifar, folder, idx, imagenet, labels_csv, stl10, svhn, webdataset,
     webvision,
@@ -64,6 +68,9 @@ pub enum SourceSpec {
     Folder {
         /// Which folders are splits and which are classes.
         layout: FolderLayout,
+        /// The shorter side to which larger pictures are [shrunk](crate::shrink); 0 for none.
+        #[serde(default)]
+        shrink: u32,
     },
     /// A folder of images with `labels.csv` or `metadata.csv`.
     LabelsCsv {
@@ -72,6 +79,9 @@ pub enum SourceSpec {
         /// Which columns are read.
         #[serde(default)]
         columns: labels_csv::LabelColumns,
+        /// As for a folder.
+        #[serde(default)]
+        shrink: u32,
     },
     /// Tar shards of the WebDataset convention.
     Webdataset {
@@ -98,16 +108,26 @@ impl SourceSpec {
     /// Whether a dataset that was prepared as `other` is what this asks for: what is left open here may be anything there.
     pub fn accepts(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Folder { layout }, Self::Folder { layout: other }) => {
-                *layout == FolderLayout::Auto || layout == other
+            (Self::Folder { layout, shrink }, Self::Folder { layout: other, shrink: side }) => {
+                (*layout == FolderLayout::Auto || layout == other) && shrinks_alike(*shrink, *side)
             }
-            (Self::LabelsCsv { unlisted, columns }, Self::LabelsCsv { unlisted: other, columns: theirs }) => {
+            (
+                Self::LabelsCsv { unlisted, columns, shrink },
+                Self::LabelsCsv { unlisted: other, columns: theirs, shrink: side },
+            ) => {
                 let fits = |ours: &Option<String>, theirs: &Option<String>| ours.is_none() || ours == theirs;
-                unlisted == other && fits(&columns.path, &theirs.path) && fits(&columns.label, &theirs.label)
+                let same_columns = fits(&columns.path, &theirs.path) && fits(&columns.label, &theirs.label);
+                unlisted == other && same_columns && shrinks_alike(*shrink, *side)
             }
             _ => self == other,
         }
     }
+}
+
+/// Whether a table whose pictures were shrunk to `other` is one that `side` asks for. The usual side asks for none in
+/// particular.
+fn shrinks_alike(side: u32, other: u32) -> bool {
+    side == DEFAULT_SIDE || side == other
 }
 
 /// Scans the files below `root` once, writes the prepared dataset to `target` with what was found, and reports it.
@@ -116,6 +136,19 @@ impl SourceSpec {
 /// If the files are not what `source` says, or nothing can be written to `target`. Single images that cannot be
 /// read are left out and reported instead.
 pub fn prepare(source: &SourceSpec, root: &Path, target: &Path) -> Result<Report, DataError> {
+    prepare_watched(source, root, target, Arc::default())
+}
+
+/// As [`prepare`], and counts in `progress` how far it is.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_watched(
+    source: &SourceSpec,
+    root: &Path,
+    target: &Path,
+    progress: Arc<PrepareProgress>,
+) -> Result<Report, DataError> {
     if target.exists() {
         let problem = DataProblem::Content("there is something here already".into());
         return Err(DataError::new(target, problem).hint("name another folder, or remove this one"));
@@ -128,7 +161,7 @@ pub fn prepare(source: &SourceSpec, root: &Path, target: &Path) -> Result<Report
         .tempdir_in(parent)
         .map_err(|error| DataError::new(parent, error))?;
     let made = scratch.path().join("prepared");
-    let prepared = scan(source, root, &made)?;
+    let prepared = scan(source, root, &made, progress)?;
     let mut report = Report::new(&Dataset::open(&made, root)?, prepared.unreadable)?;
     report.warnings.splice(0..0, prepared.warnings);
     findings::write_json(&made.join(Findings::FILE), &report)?;
@@ -137,8 +170,13 @@ pub fn prepare(source: &SourceSpec, root: &Path, target: &Path) -> Result<Report
     Ok(report)
 }
 
-fn scan(source: &SourceSpec, root: &Path, target: &Path) -> Result<Prepared, DataError> {
-    let inspection = Inspection::default();
+fn scan(
+    source: &SourceSpec,
+    root: &Path,
+    target: &Path,
+    progress: Arc<PrepareProgress>,
+) -> Result<Prepared, DataError> {
+    let inspection = Inspection { progress: Some(progress), ..Inspection::default() };
     let official = Count::Official;
     match source {
         SourceSpec::Cifar10 => cifar::prepare(root, target, cifar::Variant::Cifar10, official),
@@ -152,10 +190,12 @@ fn scan(source: &SourceSpec, root: &Path, target: &Path) -> Result<Prepared, Dat
         SourceSpec::Idx { classes } => idx::prepare(root, target, *classes),
         SourceSpec::Svhn { extra } => svhn::prepare(root, target, *extra),
         SourceSpec::Stl10 => stl10::prepare(root, target, official),
-        SourceSpec::Folder { layout } => {
+        SourceSpec::Folder { layout, shrink } => {
+            let inspection = Inspection { shrink: *shrink, ..inspection };
             folder::prepare(root, target, &folder::FolderOptions { inspection, layout: *layout })
         }
-        SourceSpec::LabelsCsv { unlisted, columns } => {
+        SourceSpec::LabelsCsv { unlisted, columns, shrink } => {
+            let inspection = Inspection { shrink: *shrink, ..inspection };
             let options =
                 labels_csv::LabelsCsvOptions { inspection, unlisted: *unlisted, columns: columns.clone() };
             labels_csv::prepare(root, target, &options)
@@ -165,7 +205,10 @@ fn scan(source: &SourceSpec, root: &Path, target: &Path) -> Result<Prepared, Dat
                 webdataset::WebdatasetOptions { inspection, classes: None, unlabelled: *unlabelled };
             webdataset::prepare(root, target, &options)
         }
-        SourceSpec::Imagenet => imagenet::prepare(root, target, &imagenet::ImagenetOptions::default()),
+        SourceSpec::Imagenet => {
+            let options = imagenet::ImagenetOptions { inspection, ..imagenet::ImagenetOptions::default() };
+            imagenet::prepare(root, target, &options)
+        }
         SourceSpec::Webvision => webvision::prepare(root, target, &inspection),
     }
 }

@@ -24,13 +24,14 @@ pub mod webdataset;
 pub mod webvision;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use image_files::{holds_image, is_named_like_an_image};
 pub use layout::FolderLayout;
 
 use crate::decode::DecodeLimits;
 use crate::error::DataError;
-use crate::prepare::SourceSpec;
+use crate::prepare::{PrepareProgress, SourceSpec};
 
 /// How many samples the files of a format without a header must hold.
 ///
@@ -55,13 +56,19 @@ pub enum Check {
 /// Up to this many images, sources decode every image by default, which takes a few minutes at most.
 pub const FULL_UP_TO: u64 = 200_000;
 
-/// How image files are checked during preparation.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// How image files are read during preparation.
+#[derive(Debug, Clone, Default)]
 pub struct Inspection {
     /// How large an image may be.
     pub limits: DecodeLimits,
     /// How thoroughly; by default [`Check::Full`] up to [`FULL_UP_TO`] images and [`Check::Header`] beyond.
     pub check: Option<Check>,
+    /// The shorter side to which larger pictures are [shrunk](crate::shrink); 0 for none.
+    pub shrink: u32,
+    /// Threads that read them; 0 for one per core. Results do not depend on it.
+    pub threads: usize,
+    /// Where it is counted how far a preparation is.
+    pub progress: Option<Arc<PrepareProgress>>,
 }
 
 impl Inspection {

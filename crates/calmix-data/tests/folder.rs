@@ -7,7 +7,6 @@ mod scene;
 
 use std::path::Path;
 
-use calmix_data::decode::DecodeLimits;
 use calmix_data::source::folder::{self, FolderOptions};
 use calmix_data::source::{Check, FolderLayout, Inspection};
 use scene::{Scene, subsets};
@@ -106,12 +105,12 @@ fn what_cannot_be_read_is_noted_and_left_out() {
     assert_eq!(notes[4], "a/page.jpg: this is a web page; calmix reads JPEG, PNG and WebP; fetch it again");
     assert_eq!(
         notes[5],
-        "a/phone.bin: this is a HEIC; calmix reads JPEG, PNG and WebP; convert it to JPEG, for example with \
-         `magick FILE out.jpg`"
+        "a/phone.bin: this is a HEIC; calmix reads JPEG, PNG and WebP; convert it to JPEG: \
+         `heif-convert FILE out.jpg`, or all at once `magick mogrify -format jpg *.heic`"
     );
     assert_eq!(notes.len(), 6);
     std::fs::remove_dir_all(scene.target()).unwrap();
-    let inspection = Inspection { check: Some(Check::Header), limits: DecodeLimits::default() };
+    let inspection = Inspection { check: Some(Check::Header), ..Inspection::default() };
     let header = FolderOptions { inspection, ..FolderOptions::default() };
     let prepared = folder::prepare(&scene.root(), &scene.target(), &header).unwrap();
     // The header of the flipped one is fine: only decoding finds it.

@@ -16,7 +16,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use calmix_core::rng::Seed;
-use calmix_data::loader::{AsIs, InMemory, LoadError, Loader, SampleIds, SampleStream, TrainBatch, Training};
+use calmix_data::loader::{
+    AsIs, InMemory, LoadError, Loader, PictureViews, SampleIds, SampleStream, TrainBatch, Training,
+};
 use calmix_data::order::Shard;
 use fixtures::{Drawn, Fault, SIZE, Tinted, workers};
 
@@ -29,7 +31,9 @@ fn training(steps: std::ops::Range<u64>) -> Training {
 }
 
 fn load(source: Drawn, training: Training, threads: usize) -> Vec<TrainBatch> {
-    let loader = Loader::new(Arc::new(source), Arc::new(Tinted), training, workers(threads, 3)).unwrap();
+    let loader =
+        Loader::new(PictureViews::new(Arc::new(source), Arc::new(Tinted)), training, workers(threads, 3))
+            .unwrap();
     loader.map(|batch| batch.unwrap().into_inner()).collect()
 }
 
@@ -101,8 +105,12 @@ fn rows_show_what_their_ids_and_epochs_say() {
 #[test]
 fn both_views_are_decoded_once() {
     let source = Arc::new(Drawn::default());
-    let loader =
-        Loader::new(Arc::clone(&source) as _, Arc::new(Tinted), training(0..10), workers(2, 2)).unwrap();
+    let loader = Loader::new(
+        PictureViews::new(Arc::clone(&source) as _, Arc::new(Tinted)),
+        training(0..10),
+        workers(2, 2),
+    )
+    .unwrap();
     assert_eq!(loader.map(Result::unwrap).count(), 10);
     assert_eq!(source.read.load(Ordering::Relaxed), 10 * (5 + 23));
 }
@@ -112,8 +120,12 @@ fn pictures_in_memory_are_the_same_pictures() {
     let direct = load(Drawn::default(), training(0..30), 2);
     // Room for about half of them.
     let memory = Arc::new(InMemory::new(Drawn::default(), 100 * (SIZE as u64 + 64)));
-    let loader =
-        Loader::new(Arc::clone(&memory) as _, Arc::new(Tinted), training(0..30), workers(4, 2)).unwrap();
+    let loader = Loader::new(
+        PictureViews::new(Arc::clone(&memory) as _, Arc::new(Tinted)),
+        training(0..30),
+        workers(4, 2),
+    )
+    .unwrap();
     assert_eq!(loader.map(|batch| batch.unwrap().into_inner()).collect::<Vec<_>>(), direct);
     assert_eq!(memory.used(), 100 * (SIZE as u64 + 64));
 }
@@ -121,8 +133,12 @@ fn pictures_in_memory_are_the_same_pictures() {
 #[test]
 fn a_slow_consumer_costs_no_memory() {
     let source = Arc::new(Drawn::default());
-    let mut loader =
-        Loader::new(Arc::clone(&source) as _, Arc::new(Tinted), training(0..1000), workers(4, 3)).unwrap();
+    let mut loader = Loader::new(
+        PictureViews::new(Arc::clone(&source) as _, Arc::new(Tinted)),
+        training(0..1000),
+        workers(4, 3),
+    )
+    .unwrap();
     let rows = 5 + 23;
     for taken in 1..=5 {
         let batch = loader.next().unwrap().unwrap();
@@ -145,8 +161,12 @@ fn a_slow_consumer_costs_no_memory() {
 
 #[test]
 fn a_consumer_that_keeps_batches_never_blocks() {
-    let loader =
-        Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), training(0..20), workers(2, 2)).unwrap();
+    let loader = Loader::new(
+        PictureViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)),
+        training(0..20),
+        workers(2, 2),
+    )
+    .unwrap();
     let held: Vec<_> = loader.map(Result::unwrap).collect();
     assert!(held.iter().zip(0..).all(|(batch, step)| batch.step == step));
 }
@@ -159,8 +179,12 @@ fn a_panic_becomes_an_error_that_names_the_sample() {
     let first = healthy.iter().position(|batch| batch.unlabelled.ids.contains(&200)).unwrap();
     for threads in [1, 4] {
         let source = Drawn { fault: Some((200, Fault::Panic)), ..Drawn::default() };
-        let mut loader =
-            Loader::new(Arc::new(source), Arc::new(Tinted), training(0..30), workers(threads, 3)).unwrap();
+        let mut loader = Loader::new(
+            PictureViews::new(Arc::new(source), Arc::new(Tinted)),
+            training(0..30),
+            workers(threads, 3),
+        )
+        .unwrap();
         for batch in &healthy[..first] {
             assert_eq!(*loader.next().unwrap().unwrap(), *batch);
         }
@@ -179,7 +203,8 @@ fn a_source_that_hangs_is_named_and_left_behind() {
     let start = Instant::now();
     let source = Drawn { fault: Some((200, Fault::Hang)), ..Drawn::default() };
     let workers = calmix_data::loader::Workers { patience: Duration::from_millis(1_500), ..workers(2, 2) };
-    let mut loader = Loader::new(Arc::new(source), Arc::new(Tinted), training(0..30), workers).unwrap();
+    let mut loader =
+        Loader::new(PictureViews::new(Arc::new(source), Arc::new(Tinted)), training(0..30), workers).unwrap();
     let error = loader.find_map(Result::err).unwrap();
     assert!(matches!(&error, LoadError::Stalled { ids, .. } if ids == &[200]), "{error}");
     drop(loader);
@@ -190,9 +215,12 @@ fn a_source_that_hangs_is_named_and_left_behind() {
 fn dropping_midway_ends_the_workers_promptly() {
     for taken in [0, 1, 7] {
         let source = Arc::new(Drawn { sleeps: Some(1), ..Drawn::default() });
-        let mut loader =
-            Loader::new(Arc::clone(&source) as _, Arc::new(Tinted), training(0..1000), workers(8, 4))
-                .unwrap();
+        let mut loader = Loader::new(
+            PictureViews::new(Arc::clone(&source) as _, Arc::new(Tinted)),
+            training(0..1000),
+            workers(8, 4),
+        )
+        .unwrap();
         assert_eq!(loader.by_ref().take(taken).map(Result::unwrap).count(), taken);
         let start = Instant::now();
         drop(loader);
@@ -205,28 +233,35 @@ fn dropping_midway_ends_the_workers_promptly() {
 
 #[test]
 fn mistakes_are_found_before_the_first_step() {
-    let start = |training| Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), training, workers(1, 1));
+    let start = |training| {
+        Loader::new(PictureViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)), training, workers(1, 1))
+    };
     let empty = SampleStream { ids: SampleIds::default(), batch: 4 };
     let error = start(Training { labelled: empty, ..training(0..1) }).unwrap_err();
     assert_eq!(error.to_string(), "the labelled stream has no samples to take 4 rows a step from");
     let shards = vec![Shard { group: 0, index: 1 }];
     assert!(matches!(start(Training { shards, ..training(0..1) }).unwrap_err(), LoadError::NoSuchShard(_)));
     let transform = Arc::new(AsIs { width: u32::MAX, height: u32::MAX / 4 });
-    let vast = Loader::new(Arc::new(Drawn::default()), transform, training(0..1), workers(1, 1));
+    let vast =
+        Loader::new(PictureViews::new(Arc::new(Drawn::default()), transform), training(0..1), workers(1, 1));
     assert!(matches!(vast.unwrap_err(), LoadError::TooLarge { .. }));
 }
 
 #[test]
 fn a_labelled_sample_needs_a_label() {
     let source = Drawn { fault: Some((77, Fault::NoLabel)), ..Drawn::default() };
-    let mut loader = Loader::new(Arc::new(source), Arc::new(Tinted), training(0..30), workers(2, 2)).unwrap();
+    let mut loader =
+        Loader::new(PictureViews::new(Arc::new(source), Arc::new(Tinted)), training(0..30), workers(2, 2))
+            .unwrap();
     assert!(matches!(loader.find_map(Result::err), Some(LoadError::NoLabel { id: 77 })));
 }
 
 #[test]
 fn counters_tell_what_was_done() {
     let source = Drawn { sleeps: Some(1), ..Drawn::default() };
-    let mut loader = Loader::new(Arc::new(source), Arc::new(Tinted), training(0..8), workers(2, 2)).unwrap();
+    let mut loader =
+        Loader::new(PictureViews::new(Arc::new(source), Arc::new(Tinted)), training(0..8), workers(2, 2))
+            .unwrap();
     assert_eq!(loader.by_ref().map(Result::unwrap).count(), 8);
     let counters = loader.counters();
     assert_eq!(counters.images, 8 * 28);
@@ -251,7 +286,9 @@ fn eight_workers_under_stress_make_the_same_batches() {
     let expected: Vec<TrainBatch> = load(Drawn::default(), stress(), 1);
     for round in 0..4 {
         let source = Drawn { sleeps: (round % 2 == 0).then_some(round), ..Drawn::default() };
-        let loader = Loader::new(Arc::new(source), Arc::new(Tinted), stress(), workers(8, 3)).unwrap();
+        let loader =
+            Loader::new(PictureViews::new(Arc::new(source), Arc::new(Tinted)), stress(), workers(8, 3))
+                .unwrap();
         for (batch, expected) in loader.zip(&expected) {
             assert_eq!(*batch.unwrap(), *expected);
         }

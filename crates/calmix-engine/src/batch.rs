@@ -1,7 +1,6 @@
 //! The batch of a step, borrowed from the loader.
 
 use crate::error::EngineError;
-use crate::images::Size;
 use crate::partition::Partition;
 
 /// One step's samples. Pixels are u8, row by row, each R, G, B from the top left.
@@ -45,8 +44,7 @@ impl Batch<'_> {
         (self.labelled.ids.len(), self.unlabelled.ids.len())
     }
 
-    pub(crate) fn check(&self, size: Size, classes: usize) -> Result<(), EngineError> {
-        let bytes = size.bytes();
+    pub(crate) fn check(&self, bytes: usize, classes: usize) -> Result<(), EngineError> {
         let (labelled, unlabelled) = (&self.labelled, &self.unlabelled);
         let counts = [
             ("labelled", labelled.ids.len(), "labels", labelled.labels.len(), 1),

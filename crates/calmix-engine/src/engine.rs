@@ -9,11 +9,11 @@ use crate::device::Device;
 use crate::error::EngineError;
 use crate::images::{Normalisation, Size};
 use crate::loss_scale::LossScale;
-use crate::network::{Architecture, FirstBlock, Layout, Network};
+use crate::network::{Architecture, BottleneckStride, FirstBlock, Layout, Network};
 use crate::observe::StepKind;
 use crate::optimiser::Sgd;
 use crate::parameters::{Flat, decayed};
-use crate::placed_network::PlacedNetwork;
+use crate::placed_network::{PlacedNetwork, Placement, PredictPass};
 use crate::precision::Precision;
 use crate::statistics::RunningStatistics;
 use crate::weights::{self, Part};
@@ -25,9 +25,11 @@ pub struct Settings {
     pub architecture: Architecture,
     /// What the first block of the later stages of a Wide ResNet reads.
     pub first_block: FirstBlock,
+    /// Which convolution of a bottleneck of ResNet-50 halves the image.
+    pub stride: BottleneckStride,
     /// C.
     pub classes: usize,
-    /// The size of all images.
+    /// The size of all images; a head reads vectors instead, which have none.
     pub size: Size,
     /// What their channels are shifted and scaled by.
     pub normalisation: Normalisation,
@@ -100,9 +102,10 @@ impl Engine {
         settings.device.check()?;
         settings.device.gpu_flags().into_iter().for_each(GpuFlags::set);
         let device = settings.device.torch();
-        let network = Network::new(settings.architecture, settings.first_block, settings.classes);
+        let Settings { architecture, first_block, stride, classes, .. } = settings;
+        let network = Network::new(architecture, first_block, classes).with_stride(stride);
         let velocity = Flat::zeros(network.layout(), device)?;
-        let model = PlacedNetwork::new(network, &settings, seed)?;
+        let model = PlacedNetwork::new(network, &Placement::from(&settings), seed)?;
         let average = model.parameters.copy()?;
         let loss_scale = if settings.precision == Precision::F16 { LossScale::HALF } else { LossScale::ONE };
         Ok(Self { settings, model, average, velocity, loss_scale })
@@ -166,7 +169,7 @@ impl Engine {
             Weights::Live => &self.model.parameters,
             Weights::Ema => &self.average,
         };
-        self.model.predict(parameters, pixels)
+        self.model.predict(parameters, pixels, PredictPass::EVALUATION)
     }
 
     /// The weights, their average and their momentum in a few bytes: other bits, another number.

@@ -1,4 +1,5 @@
-//! From the bytes of a batch to what a network reads: uploaded as u8, normalised on the device, channels-last.
+//! From the bytes of a batch to what a network reads: images, uploaded as u8 and normalised on the device, channels-last; or
+//! vectors, as they are.
 
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, TchError, Tensor};
@@ -15,9 +16,18 @@ pub struct Normalisation {
     pub deviation: [f64; 3],
 }
 
-/// Rows of u8 pixels on the device: (rows, height, width, 3).
+/// What a row of a batch is.
 #[derive(Debug)]
-pub(crate) struct Images(Tensor);
+pub(crate) enum Input {
+    /// An image, u8.
+    Image(Size, Normaliser),
+    /// A vector of so many f32: the features of a frozen backbone.
+    Vector(usize),
+}
+
+/// Rows on the device: u8 pixels as (rows, height, width, 3), or f32 vectors as (rows, width).
+#[derive(Debug)]
+pub(crate) struct InputRows(Tensor);
 
 /// The size that all images of a run have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,45 +46,77 @@ impl Size {
     }
 }
 
-impl Images {
+impl Input {
+    /// Bytes of a row.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Image(size, _) => size.bytes(),
+            Self::Vector(width) => width * size_of::<f32>(),
+        }
+    }
+
+    /// What a network reads: images normalised, f32, (rows, 3, height, width) with the strides of channels-last; vectors
+    /// as they are.
+    fn read(&self, rows: &Tensor) -> Result<Tensor, TchError> {
+        match self {
+            Self::Image(_, normaliser) => normaliser.apply(rows),
+            Self::Vector(_) => Ok(rows.shallow_clone()),
+        }
+    }
+
+    /// The numbers of each row, in the order of its bytes, of what a network has read.
+    pub(crate) fn flat(&self, read: &Tensor) -> Result<Tensor, TchError> {
+        match self {
+            Self::Image(..) => read.f_permute([0, 2, 3, 1])?.f_flatten(1, -1),
+            Self::Vector(_) => Ok(read.shallow_clone()),
+        }
+    }
+}
+
+impl InputRows {
     /// The rows of several buffers, one after the other.
-    pub(crate) fn upload(buffers: &[&[u8]], size: Size, device: Device) -> Result<Self, TchError> {
+    pub(crate) fn upload(buffers: &[&[u8]], input: &Input, device: Device) -> Result<Self, TchError> {
         let parts: Vec<Tensor> = buffers
             .iter()
             .map(|bytes| {
-                let rows = bytes.len() / size.bytes().max(1);
-                let shape = [rows as i64, size.height as i64, size.width as i64, 3];
-                Tensor::f_from_data_size(bytes, &shape, Kind::Uint8)?.f_to_device(device)
+                let rows = (bytes.len() / input.bytes().max(1)) as i64;
+                let part = match input {
+                    Input::Image(size, _) => {
+                        let shape = [rows, size.height as i64, size.width as i64, 3];
+                        Tensor::f_from_data_size(bytes, &shape, Kind::Uint8)?
+                    }
+                    Input::Vector(width) => {
+                        Tensor::f_from_data_size(bytes, &[rows, *width as i64], Kind::Float)?
+                    }
+                };
+                part.f_to_device(device)
             })
             .collect::<Result<_, _>>()?;
         Ok(Self(Tensor::f_cat(&parts, 0)?))
     }
 
-    /// Rows `start..start + count`, normalised, f32, (rows, 3, height, width) with the strides of channels-last.
-    pub(crate) fn normalised(
-        &self,
-        norm: &Normaliser,
-        start: usize,
-        count: usize,
-    ) -> Result<Tensor, TchError> {
-        norm.apply(&self.0.f_narrow(0, start as i64, count as i64)?)
+    /// Rows `start..start + count`, as a network reads them.
+    pub(crate) fn read(&self, input: &Input, start: usize, count: usize) -> Result<Tensor, TchError> {
+        input.read(&self.0.f_narrow(0, start as i64, count as i64)?)
     }
 
-    /// `λ·a + (1 − λ)·b` of each mixture, mixed after normalisation; `place` says in which row an image is.
+    /// `λ·a + (1 − λ)·b` of each mixture, images mixed after normalisation; `place` says in which row an image is.
     pub(crate) fn mixed(
         &self,
-        norm: &Normaliser,
+        input: &Input,
         mixes: &[Mixture],
         place: impl Fn(Image) -> usize,
     ) -> Result<Tensor, TchError> {
         let device = self.0.device();
         let pick = |image: fn(&Mixture) -> Image| {
             let rows: Vec<i64> = mixes.iter().map(|mix| place(image(mix)) as i64).collect();
-            norm.apply(&self.0.f_index_select(0, &Tensor::f_from_slice(&rows)?.f_to_device(device)?)?)
+            input.read(&self.0.f_index_select(0, &Tensor::f_from_slice(&rows)?.f_to_device(device)?)?)
         };
         let (a, b) = (pick(|mix| mix.a)?, pick(|mix| mix.b)?);
         let lambda: Vec<f32> = mixes.iter().map(|mix| mix.lambda).collect();
-        let lambda = Tensor::f_from_slice(&lambda)?.f_to_device(device)?.f_view([-1, 1, 1, 1])?;
+        let mut shape = vec![1; a.dim()];
+        shape[0] = -1;
+        let lambda = Tensor::f_from_slice(&lambda)?.f_to_device(device)?.f_view(shape.as_slice())?;
         let rest = lambda.f_neg()?.f_add_scalar(1.0)?;
         a.f_mul(&lambda)?.f_add(&b.f_mul(&rest)?)
     }
@@ -123,9 +165,9 @@ mod tests {
 
     const SIZE: Size = Size { height: 1, width: 2 };
 
-    fn normaliser() -> Normaliser {
+    fn images() -> Input {
         let normalisation = Normalisation { mean: [0.5, 0.25, 0.0], deviation: [0.5, 0.25, 1.0] };
-        Normaliser::new(&normalisation, Device::Cpu).unwrap()
+        Input::Image(SIZE, Normaliser::new(&normalisation, Device::Cpu).unwrap())
     }
 
     fn numbers(tensor: &Tensor) -> Vec<f32> {
@@ -134,10 +176,10 @@ mod tests {
 
     #[test]
     fn pixels_become_numbers_channel_by_channel() {
-        let images =
-            Images::upload(&[&[0, 0, 0, 255, 255, 255], &[51, 102, 204, 0, 0, 0]], SIZE, Device::Cpu)
+        let rows =
+            InputRows::upload(&[&[0, 0, 0, 255, 255, 255], &[51, 102, 204, 0, 0, 0]], &images(), Device::Cpu)
                 .unwrap();
-        let x = images.normalised(&normaliser(), 0, 2).unwrap();
+        let x = rows.read(&images(), 0, 2).unwrap();
         assert_eq!(x.size(), [2, 3, 1, 2]);
         // Channels-last: neighbours in memory are channels.
         assert_eq!(x.stride()[1], 1);
@@ -149,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_mixture_is_made_of_its_two_rows() {
-        let images = Images::upload(&[&[0; 6], &[255; 6], &[51; 6]], SIZE, Device::Cpu).unwrap();
+        let rows = InputRows::upload(&[&[0; 6], &[255; 6], &[51; 6]], &images(), Device::Cpu).unwrap();
         let mix = |a, b, lambda| Mixture { a, b, lambda, weight: 1.0 };
         let mixes =
             [mix(Image::Labelled(0), Image::Weak(0), 0.25), mix(Image::Partner(0), Image::Labelled(0), 1.0)];
@@ -158,9 +200,23 @@ mod tests {
             Image::Weak(j) => 1 + j,
             Image::Partner(n) => 2 + n,
         };
-        let mixed = images.mixed(&normaliser(), &mixes, place).unwrap();
+        let mixed = rows.mixed(&images(), &mixes, place).unwrap();
         let x = numbers(&mixed);
         // 0.25·(−1) + 0.75·1 in the first channel; the second mixture is row 2 alone.
         assert!((x[0] - 0.5).abs() < 1e-6 && (x[6] + 0.6).abs() < 1e-6, "{x:?}");
+    }
+
+    #[test]
+    fn vectors_are_read_and_mixed_as_they_are() {
+        let bytes = |numbers: [f32; 2]| numbers.map(f32::to_le_bytes).concat();
+        let input = Input::Vector(2);
+        let buffers = [bytes([1.0, -2.0]), bytes([3.0, 4.0])].concat();
+        let rows = InputRows::upload(&[&buffers], &input, Device::Cpu).unwrap();
+        assert_eq!(numbers(&rows.read(&input, 1, 1).unwrap()), [3.0, 4.0]);
+        let mix = Mixture { a: Image::Labelled(0), b: Image::Weak(1), lambda: 0.75, weight: 1.0 };
+        let place = |image| match image {
+            Image::Labelled(n) | Image::Weak(n) | Image::Partner(n) => n,
+        };
+        assert_eq!(numbers(&rows.mixed(&input, &[mix], place).unwrap()), [1.5, -0.5]);
     }
 }

@@ -54,7 +54,7 @@ impl Engine {
         if !observed.is_finite() {
             return Err(EngineError::NotFinite { step, what: "output of the network" });
         }
-        plan.check(&observed.partition, self.settings().classes, self.settings().size.bytes())?;
+        plan.check(&observed.partition, self.settings().classes, self.model().input.bytes())?;
         observed.receive(self, plan)?;
         let terms = method.loss_terms();
         let mut sums = processes.begin_sum(plan.shards.len());

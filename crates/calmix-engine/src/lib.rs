@@ -16,7 +16,7 @@
 //! use calmix_engine::device::Device;
 //! use calmix_engine::engine::{Engine, Settings, Weights};
 //! use calmix_engine::images::{Normalisation, Size};
-//! use calmix_engine::network::FirstBlock;
+//! use calmix_engine::network::{BottleneckStride, FirstBlock};
 //! use calmix_engine::observe::StepKind;
 //! use calmix_engine::optimiser::Sgd;
 //! use calmix_engine::partition::Partition;
@@ -25,6 +25,7 @@
 //! let settings = Settings {
 //!     architecture: "wrn-10-1".parse()?,
 //!     first_block: FirstBlock::Google,
+//!     stride: BottleneckStride::Middle,
 //!     classes: 3,
 //!     size: Size { height: 8, width: 8 },
 //!     normalisation: Normalisation { mean: [0.5; 3], deviation: [0.25; 3] },
@@ -72,6 +73,7 @@ pub mod batch;
 pub mod device;
 pub mod engine;
 pub mod error;
+pub mod frozen_backbone;
 mod host_rows;
 pub mod images;
 pub mod learn;
@@ -84,6 +86,7 @@ pub mod partition;
 mod placed_network;
 pub mod precision;
 pub mod predictor;
+pub mod projection;
 pub mod shard_plan;
 mod statistics;
 mod terms;

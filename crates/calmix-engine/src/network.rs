@@ -4,6 +4,7 @@
 //! (one flat buffer), so that the live weights and their average run through the same code.
 
 mod efficientnet_lite;
+mod head;
 pub(crate) mod layer;
 mod layout;
 mod resnet;
@@ -23,6 +24,8 @@ pub(crate) use layout::{ParameterId, Region, StatisticsId};
 use crate::weights::{self, WeightsError};
 
 use efficientnet_lite::{EfficientNetLite, EfficientNetLiteSize};
+pub use head::HeadKind;
+use head::{HeadLayers, HeadShape};
 use layer::Pass;
 use layout::LayoutBuilder;
 use resnet::ResNet50;
@@ -46,6 +49,7 @@ enum ArchitectureKind {
     WideResNet(WideResNetShape),
     ResNet50,
     EfficientNetLite(EfficientNetLiteSize),
+    Head(HeadShape),
 }
 
 choice! {
@@ -59,6 +63,16 @@ choice! {
         ///
         /// So does the shortcut: for weights from there.
         Torch = "torch",
+    }
+}
+
+choice! {
+    /// Which convolution of a bottleneck of ResNet-50 halves the image.
+    BottleneckStride = Middle {
+        /// The 3×3 in the middle, as in torchvision and timm.
+        Middle = "3x3",
+        /// The first 1×1, as in the paper and in Keras: for weights from there.
+        First = "1x1",
     }
 }
 
@@ -85,6 +99,7 @@ pub(crate) struct Output {
 pub struct Network {
     layers: NetworkLayers,
     layout: Layout,
+    vector_width: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -92,6 +107,7 @@ enum NetworkLayers {
     WideResNet(WideResNet),
     ResNet50(ResNet50),
     EfficientNetLite(EfficientNetLite),
+    Head(HeadLayers),
 }
 
 impl SettingType for Architecture {
@@ -106,12 +122,38 @@ impl SettingType for Architecture {
 }
 
 impl Architecture {
+    /// The networks whose published weights have timm's names.
+    pub fn timm() -> impl Iterator<Item = Self> {
+        let lite = EfficientNetLiteSize::ALL.map(ArchitectureKind::EfficientNetLite);
+        lite.into_iter().chain([ArchitectureKind::ResNet50]).map(Self)
+    }
+
+    /// Whether it has bottlenecks, whose stride can be in one of two convolutions.
+    pub fn has_bottlenecks(self) -> bool {
+        self.0 == ArchitectureKind::ResNet50
+    }
+
     /// What the running statistics of its BatchNormLayer take of each batch by themselves.
     pub fn norm_momentum(self) -> f64 {
         match self.0 {
             ArchitectureKind::WideResNet(_) => wide_resnet::MOMENTUM,
             ArchitectureKind::ResNet50 => resnet::MOMENTUM,
             ArchitectureKind::EfficientNetLite(_) => efficientnet_lite::MOMENTUM,
+            // It has no batch normalisation.
+            ArchitectureKind::Head(_) => 0.0,
+        }
+    }
+
+    /// A head on vectors of so many features.
+    pub fn head(kind: HeadKind, width: usize) -> Self {
+        Self(ArchitectureKind::Head(HeadShape { kind, width }))
+    }
+
+    /// How many numbers a row of a batch has, where rows are vectors.
+    pub fn vector_width(self) -> Option<usize> {
+        match self.0 {
+            ArchitectureKind::Head(shape) => Some(shape.width),
+            _ => None,
         }
     }
 }
@@ -128,8 +170,24 @@ impl Network {
             ArchitectureKind::EfficientNetLite(size) => {
                 NetworkLayers::EfficientNetLite(EfficientNetLite::new(size, classes, &mut builder))
             }
+            ArchitectureKind::Head(shape) => {
+                NetworkLayers::Head(HeadLayers::new(shape, classes, &mut builder))
+            }
         };
-        Self { layers, layout: builder.layout }
+        Self { layers, layout: builder.layout, vector_width: architecture.vector_width() }
+    }
+
+    pub(crate) fn vector_width(&self) -> Option<usize> {
+        self.vector_width
+    }
+
+    /// The same network with the stride of its bottlenecks there, if it has any. Names and shapes do not depend on it.
+    #[must_use]
+    pub fn with_stride(mut self, stride: BottleneckStride) -> Self {
+        if let NetworkLayers::ResNet50(layers) = &mut self.layers {
+            layers.stride_in(stride);
+        }
+        self
     }
 
     /// Its parameters and statistics.
@@ -150,12 +208,13 @@ impl Network {
         weights::check_backbone(&self.layout, file)
     }
 
-    /// Images are (rows, 3, height, width), channels-last, in the precision of the pass.
+    /// Images are (rows, 3, height, width), channels-last, in the precision of the pass; vectors (rows, width).
     pub(crate) fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError> {
         match &self.layers {
             NetworkLayers::WideResNet(layers) => layers.forward(images, pass),
             NetworkLayers::ResNet50(layers) => layers.forward(images, pass),
             NetworkLayers::EfficientNetLite(layers) => layers.forward(images, pass),
+            NetworkLayers::Head(layers) => layers.forward(images, pass),
         }
     }
 }
@@ -168,6 +227,7 @@ impl fmt::Display for Architecture {
             }
             ArchitectureKind::ResNet50 => f.write_str("resnet50"),
             ArchitectureKind::EfficientNetLite(size) => f.write_str(size.name()),
+            ArchitectureKind::Head(shape) => shape.fmt(f),
         }
     }
 }
@@ -186,7 +246,10 @@ impl FromStr for Architecture {
         let kind = match name {
             // The second is what calmix called it before it took timm's names.
             "resnet50" | "resnet-50" => Some(ArchitectureKind::ResNet50),
-            _ => EfficientNetLiteSize::named(name).map(ArchitectureKind::EfficientNetLite).or_else(wide),
+            _ => EfficientNetLiteSize::named(name)
+                .map(ArchitectureKind::EfficientNetLite)
+                .or_else(|| HeadShape::named(name).map(ArchitectureKind::Head))
+                .or_else(wide),
         };
         kind.map(Self).ok_or_else(|| UnknownArchitecture(name.to_owned()))
     }

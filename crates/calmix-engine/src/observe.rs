@@ -15,7 +15,7 @@ use crate::batch::Batch;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::host_rows::HostRows;
-use crate::images::Images;
+use crate::images::InputRows;
 use crate::network::Output;
 use crate::network::layer::BatchNormMode;
 use crate::partition::{Partition, ShardRows};
@@ -53,7 +53,7 @@ pub struct Observed {
     pub(crate) partition: Partition,
     pub(crate) first_pass: FirstPass,
     /// `[x; u_weak; u_strong]` of each shard, one shard after the other; then views of partners.
-    pub(crate) images: Images,
+    pub(crate) images: InputRows,
     /// BatchNorm's running statistics as each shard has them.
     pub(crate) statistics: Vec<RunningStatistics>,
     /// The second pass of the released code, where it was made.
@@ -103,7 +103,7 @@ impl Engine {
                 "the released code counts its base loss in two whole passes: take joint steps for it";
             return Err(EngineError::Settings(sentence.to_owned()));
         }
-        batch.check(self.settings().size, self.settings().classes)?;
+        batch.check(model.input.bytes(), self.settings().classes)?;
         let partition = batch.partition.clone();
         let statistics =
             partition.shards.iter().map(|_| model.statistics.copy()).collect::<Result<_, _>>()?;
@@ -150,7 +150,7 @@ impl Engine {
         observed: &mut Observed,
         plan: &LocalPlan,
     ) -> Result<(), EngineError> {
-        let image = self.settings().size.bytes();
+        let image = self.model().input.bytes();
         plan.check(&observed.partition, self.settings().classes, image)?;
         observed.receive(self, plan)?;
         (observed.logits, observed.features) = (HostRows::default(), HostRows::default());
@@ -160,7 +160,7 @@ impl Engine {
             let whole = observed.normalised(self, n, 0, shard.images())?;
             let images = Tensor::f_cat(&[&whole, &observed.mixed(self, &shard_plan.mixes)?], 0)?;
             let output = self.model().forward(&images, &observed.statistics[n], BatchNormMode::Train)?;
-            observed.fetch(method, &shard, &images, &output)?;
+            observed.fetch(self, method, &shard, &images, &output)?;
             second.push(output);
         }
         observed.second_pass = Some(second);
@@ -213,7 +213,7 @@ impl Observed {
         };
         let images = self.normalised(engine, n, 0, count)?;
         let output = engine.model().forward(&images, &self.statistics[n], mode)?;
-        self.fetch(method, &shard, &images, &output)?;
+        self.fetch(engine, method, &shard, &images, &output)?;
         if let FirstPass::Whole(kept) = &mut self.first_pass {
             kept.push(Some(output));
         }
@@ -223,6 +223,7 @@ impl Observed {
     /// Fetches what the network said about `[x; u_weak]`, which stand first, from the device.
     fn fetch(
         &mut self,
+        engine: &Engine,
         method: &Method,
         shard: &ShardRows,
         images: &Tensor,
@@ -232,10 +233,7 @@ impl Observed {
         self.logits.add(&rows(&output.logits, 0, x + u)?, x)?;
         match method.similarity_space() {
             Some(Space::Feature) => self.features.add(&rows(&output.features, 0, x + u)?, x),
-            Some(Space::Pixel) => {
-                let pixels = rows(images, 0, x + u)?.f_permute([0, 2, 3, 1])?;
-                self.features.add(&pixels.f_reshape([(x + u) as i64, -1])?, x)
-            }
+            Some(Space::Pixel) => self.features.add(&engine.model().input.flat(&rows(images, 0, x + u)?)?, x),
             Some(Space::Logit) | None => Ok(()),
         }
     }
@@ -248,7 +246,7 @@ impl Observed {
         start: usize,
         count: usize,
     ) -> Result<Tensor, TchError> {
-        self.images.normalised(&engine.model().normaliser, self.first(shard) + start, count)
+        self.images.read(&engine.model().input, self.first(shard) + start, count)
     }
 
     /// Where the images of a shard begin; views of partners begin behind the last one.
@@ -261,7 +259,7 @@ impl Observed {
         let here = self.first(self.partition.shards.len());
         if !plan.partners.is_empty() && self.images.len() == here {
             let model = engine.model();
-            self.images.append(&Images::upload(&[&plan.partners], model.size, model.device)?)?;
+            self.images.append(&InputRows::upload(&[&plan.partners], &model.input, model.device)?)?;
         }
         Ok(())
     }
@@ -272,7 +270,7 @@ impl Observed {
             let n = self.partition.shards.iter().position(holds).unwrap_or(0);
             (self.first(n), &self.partition.shards[n])
         };
-        self.images.mixed(&engine.model().normaliser, mixes, |image| match image {
+        self.images.mixed(&engine.model().input, mixes, |image| match image {
             Image::Labelled(i) => {
                 let (first, shard) = within(&|shard| shard.labelled.contains(&i));
                 first + i - shard.labelled.start
@@ -286,8 +284,8 @@ impl Observed {
     }
 }
 
-fn upload(batch: &Batch<'_>, engine: &Engine) -> Result<Images, TchError> {
-    let image = engine.model().size.bytes();
+fn upload(batch: &Batch<'_>, engine: &Engine) -> Result<InputRows, TchError> {
+    let image = engine.model().input.bytes();
     let mut buffers: Vec<&[u8]> = Vec::new();
     for ShardRows { labelled, unlabelled } in &batch.partition.shards {
         for (pixels, rows) in [
@@ -298,7 +296,7 @@ fn upload(batch: &Batch<'_>, engine: &Engine) -> Result<Images, TchError> {
             buffers.push(pixels.get(rows.start * image..rows.end * image).unwrap_or_default());
         }
     }
-    Images::upload(&buffers, engine.model().size, engine.model().device)
+    InputRows::upload(&buffers, &engine.model().input, engine.model().device)
 }
 
 /// Some rows of a tensor.

@@ -3,18 +3,48 @@
 use calmix_core::rng::Seed;
 use tch::{Kind, TchError, Tensor};
 
+use crate::device::Device;
 use crate::engine::{Outputs, Settings};
 use crate::error::EngineError;
-use crate::images::{Images, Normaliser, Size};
+use crate::images::{Input, InputRows, Normalisation, Normaliser, Size};
 use crate::network::layer::{BatchNormMode, Pass};
 use crate::network::{Network, Output};
 use crate::parameters::Flat;
 use crate::precision::Precision;
 use crate::statistics::RunningStatistics;
 
-/// Rows of a pass that predicts. The rest of the last pass is filled up, so that every pass has the same shape: what the
-/// network says about an image depends neither on its neighbours nor on how many there are.
-const PASS: usize = 64;
+/// How passes that predict are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PredictPass {
+    /// Rows of each.
+    pub(crate) rows: usize,
+    pub(crate) norm: BatchNormMode,
+    pub(crate) precision: Precision,
+}
+
+impl PredictPass {
+    /// Of evaluations.
+    pub(crate) const EVALUATION: Self =
+        Self { rows: 64, norm: BatchNormMode::Eval, precision: Precision::F32 };
+}
+
+/// How a network runs, and what it reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placement {
+    pub(crate) size: Size,
+    pub(crate) normalisation: Normalisation,
+    pub(crate) device: Device,
+    pub(crate) precision: Precision,
+    pub(crate) norm_momentum: Option<f64>,
+    pub(crate) norm_eps: Option<f64>,
+}
+
+impl From<&Settings> for Placement {
+    fn from(settings: &Settings) -> Self {
+        let &Settings { size, normalisation, device, precision, norm_momentum, norm_eps, .. } = settings;
+        Self { size, normalisation, device, precision, norm_momentum, norm_eps }
+    }
+}
 
 /// A network with its weights on a device.
 #[derive(Debug)]
@@ -27,28 +57,20 @@ pub(crate) struct PlacedNetwork {
     norm_momentum: Option<f64>,
     norm_eps: Option<f64>,
     pub(crate) device: tch::Device,
-    pub(crate) normaliser: Normaliser,
-    pub(crate) size: Size,
+    pub(crate) input: Input,
 }
 
 impl PlacedNetwork {
-    pub(crate) fn new(network: Network, settings: &Settings, seed: Seed) -> Result<Self, TchError> {
-        let &Settings { precision, norm_momentum, norm_eps, size, .. } = settings;
-        let device = settings.device.torch();
+    pub(crate) fn new(network: Network, placement: &Placement, seed: Seed) -> Result<Self, TchError> {
+        let &Placement { precision, norm_momentum, norm_eps, .. } = placement;
+        let device = placement.device.torch();
         let parameters = Flat::initial(network.layout(), seed, device)?.differentiable()?;
         let statistics = RunningStatistics::initial(network.layout(), device)?;
-        let normaliser = Normaliser::new(&settings.normalisation, device)?;
-        Ok(Self {
-            network,
-            parameters,
-            statistics,
-            precision,
-            norm_momentum,
-            norm_eps,
-            device,
-            normaliser,
-            size,
-        })
+        let input = match network.vector_width() {
+            Some(width) => Input::Vector(width),
+            None => Input::Image(placement.size, Normaliser::new(&placement.normalisation, device)?),
+        };
+        Ok(Self { network, parameters, statistics, precision, norm_momentum, norm_eps, device, input })
     }
 
     /// A pass with the live weights, which moves `statistics` on if it learns.
@@ -82,22 +104,28 @@ impl PlacedNetwork {
         self.network.forward(&images.f_to_kind(kind)?, &pass)
     }
 
-    /// What the network says about images as they are, by BatchNorm's running statistics and in f32.
-    pub(crate) fn predict(&self, parameters: &Flat, pixels: &[u8]) -> Result<Outputs, EngineError> {
-        let each = self.size.bytes();
+    /// What the network says about rows as they are, by BatchNorm's running statistics, so many in a pass. The
+    /// rest of the last pass is filled up, so that every pass has the same shape: what the network says about an image
+    /// depends neither on its neighbours nor on how many there are.
+    pub(crate) fn predict(
+        &self,
+        parameters: &Flat,
+        pixels: &[u8],
+        pass: PredictPass,
+    ) -> Result<Outputs, EngineError> {
+        let each = self.input.bytes();
         if each == 0 || !pixels.len().is_multiple_of(each) {
             let rows = pixels.len() / each.max(1);
             return Err(EngineError::Batch { batch: "evaluation", rows, what: "bytes", got: pixels.len() });
         }
         let _no_gradient = tch::no_grad_guard();
         let mut outputs = Outputs::default();
-        for pass in pixels.chunks(PASS * each) {
-            let rows = pass.len() / each;
-            let filling = vec![0; (PASS - rows) * each];
-            let images = Images::upload(&[pass, &filling], self.size, self.device)?;
-            let images = images.normalised(&self.normaliser, 0, PASS)?;
-            let (norm, precision) = (BatchNormMode::Eval, Precision::F32);
-            let said = self.forward_with(parameters, &images, &self.statistics, norm, precision)?;
+        for shown in pixels.chunks(pass.rows * each) {
+            let rows = shown.len() / each;
+            let filling = vec![0; (pass.rows - rows) * each];
+            let images = InputRows::upload(&[shown, &filling], &self.input, self.device)?;
+            let images = images.read(&self.input, 0, pass.rows)?;
+            let said = self.forward_with(parameters, &images, &self.statistics, pass.norm, pass.precision)?;
             for (tensor, numbers) in
                 [(&said.logits, &mut outputs.logits), (&said.features, &mut outputs.features)]
             {

@@ -4,14 +4,14 @@ use calmix_core::rng::Seed;
 use calmix_dist::gpu::GpuFlags;
 
 use crate::device::Device;
-use crate::engine::{Outputs, Settings};
+use crate::engine::Outputs;
 use crate::error::EngineError;
+use crate::frozen_backbone::FrozenBackbone;
 use crate::images::{Normalisation, Size};
-use crate::network::{Architecture, FirstBlock, Network};
-use crate::observe::StepKind;
-use crate::optimiser::Sgd;
-use crate::placed_network::PlacedNetwork;
+use crate::network::{Architecture, BottleneckStride, FirstBlock, Network};
+use crate::placed_network::{PlacedNetwork, Placement, PredictPass};
 use crate::precision::Precision;
+use crate::projection::Projection;
 use crate::weights::{self, Part};
 
 /// What a file of weights does not say of its network.
@@ -21,6 +21,8 @@ pub struct PredictorSettings {
     pub architecture: Architecture,
     /// What the first block of the later stages of a Wide ResNet reads.
     pub first_block: FirstBlock,
+    /// Which convolution of a bottleneck of ResNet-50 halves the image.
+    pub stride: BottleneckStride,
     /// C.
     pub classes: usize,
     /// The size of all images.
@@ -33,10 +35,19 @@ pub struct PredictorSettings {
     pub device: Device,
 }
 
+impl From<&PredictorSettings> for Placement {
+    fn from(settings: &PredictorSettings) -> Self {
+        let &PredictorSettings { size, normalisation, device, norm_eps, .. } = settings;
+        Self { size, normalisation, device, precision: Precision::F32, norm_momentum: None, norm_eps }
+    }
+}
+
 /// A network with the weights of a file: it says the same as the [`Engine`](crate::engine::Engine) that wrote them.
 #[derive(Debug)]
 pub struct Predictor {
     network: PlacedNetwork,
+    /// What makes the vectors that a head reads.
+    below: Option<(FrozenBackbone, Projection)>,
 }
 
 impl Predictor {
@@ -45,32 +56,35 @@ impl Predictor {
     /// # Errors
     /// If they are not of this network, or the device is not there or has too little memory.
     pub fn new(settings: &PredictorSettings, file: &[u8]) -> Result<Self, EngineError> {
-        let &PredictorSettings { architecture, first_block, classes, size, normalisation, norm_eps, device } =
-            settings;
+        let &PredictorSettings { architecture, first_block, stride, classes, device, .. } = settings;
         device.check()?;
-        let network = Network::new(architecture, first_block, classes);
+        let network = Network::new(architecture, first_block, classes).with_stride(stride);
         // Before memory is allocated for a network that somebody else named.
         weights::check(network.layout(), file)?;
         device.gpu_flags().into_iter().for_each(GpuFlags::set);
-        let settings = Settings {
-            architecture,
-            first_block,
-            classes,
-            size,
-            normalisation,
-            device,
-            precision: Precision::F32,
-            optimiser: Sgd::default(),
-            ema_decay: 0.0,
-            norm_momentum: None,
-            norm_eps,
-            clip: None,
-            step: StepKind::Lean,
-        };
-        let mut network = PlacedNetwork::new(network, &settings, Seed(0))?;
+        let mut network = PlacedNetwork::new(network, &Placement::from(settings), Seed(0))?;
         let PlacedNetwork { network: layers, parameters, statistics, .. } = &mut network;
         weights::read(layers.layout(), Part::Network, file, parameters, Some(statistics))?;
-        Ok(Self { network })
+        Ok(Self { network, below: None })
+    }
+
+    /// A head on a frozen backbone: it reads images from now on.
+    ///
+    /// # Errors
+    /// If the head does not read what the projection makes, or the projection not what the backbone does.
+    pub fn on(self, backbone: FrozenBackbone, projection: Projection) -> Result<Self, EngineError> {
+        let reads = self.network.network.vector_width();
+        if reads != Some(projection.dimensions()) || projection.width() != backbone.width() {
+            let sentence = format!(
+                "a backbone of {} features, a projection from {} to {} and a head that reads {}",
+                backbone.width(),
+                projection.width(),
+                projection.dimensions(),
+                reads.unwrap_or(0)
+            );
+            return Err(EngineError::Misfit(sentence));
+        }
+        Ok(Self { below: Some((backbone, projection)), ..self })
     }
 
     /// Bytes of the longest file of weights of a network, without its metadata.
@@ -83,6 +97,11 @@ impl Predictor {
     /// # Errors
     /// If `pixels` are not whole images of the size, or the device has too little memory for so many.
     pub fn predict(&self, pixels: &[u8]) -> Result<Outputs, EngineError> {
-        self.network.predict(&self.network.parameters, pixels)
+        let predict =
+            |rows: &[u8]| self.network.predict(&self.network.parameters, rows, PredictPass::EVALUATION);
+        match &self.below {
+            Some((backbone, projection)) => predict(&projection.apply(&backbone.features(pixels)?)?),
+            None => predict(pixels),
+        }
     }
 }

@@ -4,7 +4,7 @@
 
 use calmix_core::calibration::confidence_map::{ConfidenceMap, MapKind};
 use calmix_core::calibration::cross_fit::CrossFit;
-use calmix_core::calibration::temperature::Temperature;
+use calmix_core::calibration::temperature::{Temperature, TemperaturePrior};
 use calmix_core::calibration::{CalibrationError, nll_from_logits};
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
@@ -16,6 +16,8 @@ use crate::events::EvalSet;
 
 /// Folds of every cross-fit.
 const FOLDS: usize = 5;
+/// From how many labels a class on the likeliest temperature of a head is taken.
+const LIKELIEST_FROM: usize = 10;
 /// The folds are a function of the number of labels alone, so that figures can be computed again from the predictions.
 const FOLD_SEED: Seed = Seed(0);
 /// Numbers (labels times classes) up to which every kind of map is tried; beyond, a temperature alone.
@@ -33,6 +35,8 @@ pub enum FittedOn {
     Later,
     /// The labels that training saw, and only as far as a cross-fit helps and makes the model less sure.
     LabelledCrossFit,
+    /// The labels that training saw, each by a head that was trained without it.
+    OutOfFold,
 }
 
 /// How a map was chosen and fitted.
@@ -43,6 +47,10 @@ pub enum FitRule {
     PenalisedNll,
     /// The simplest kind of map, unless the cross-validated NLL of another is lower by more than a standard error.
     CrossValidatedNll,
+    /// A temperature, the likeliest one.
+    MaximumLikelihood,
+    /// A temperature, the most probable one under a prior for heads on frozen features.
+    HeadPrior,
 }
 
 /// A kind of map that was tried.
@@ -124,7 +132,7 @@ impl FittedOn {
     pub fn split(self) -> Option<EvalSet> {
         match self {
             Self::HeldOut | Self::ValidationSplit => Some(EvalSet::Validation),
-            Self::LabelledCrossFit => Some(EvalSet::Labelled),
+            Self::LabelledCrossFit | Self::OutOfFold => Some(EvalSet::Labelled),
             Self::Later => None,
         }
     }
@@ -212,10 +220,42 @@ impl CalibrationMap {
     }
 
     /// The map of all labels, of the kind that was cross-fitted.
-    fn from_folds(said: &Predictions, folds: &CrossFit, on: FittedOn) -> Result<Self, CalibrationError> {
+    /// Fits a temperature to what heads said about labels that each was trained without. With fewer than ten labels a
+    /// class the prior of heads has a say.
+    ///
+    /// # Errors
+    /// If labels and logits do not fit each other, or there are fewer than two.
+    pub fn fit_out_of_fold(said: &Predictions) -> Result<Self, CalibrationError> {
         let (logits, labels) = (said.matrix()?, said.labels.as_slice());
+        let few = labels.len() < LIKELIEST_FROM * logits.width();
+        let fit = |logits: Matrix<'_>, labels: &[u32]| {
+            let temperature = if few {
+                Temperature::fit_with_prior(logits, labels, TemperaturePrior::HEADS)?
+            } else {
+                Temperature::fit(logits, labels)?
+            };
+            Ok(ConfidenceMap::Temperature { temperature })
+        };
+        let folds = CrossFit::fit_by(fit, logits, labels, FOLDS.min(labels.len()), FOLD_SEED)?;
+        let map = Self::with(said, fit(logits, labels)?, &folds, FittedOn::OutOfFold)?;
+        let rule = if few { FitRule::HeadPrior } else { FitRule::MaximumLikelihood };
+        Ok(Self { rule, ..map })
+    }
+
+    fn from_folds(said: &Predictions, folds: &CrossFit, on: FittedOn) -> Result<Self, CalibrationError> {
         let kind = folds.folds.first().map_or(MapKind::Temperature, ConfidenceMap::kind);
-        let map = ConfidenceMap::fit(kind, logits, labels)?;
+        let map = ConfidenceMap::fit(kind, said.matrix()?, &said.labels)?;
+        Self::with(said, map, folds, on)
+    }
+
+    fn with(
+        said: &Predictions,
+        map: ConfidenceMap,
+        folds: &CrossFit,
+        on: FittedOn,
+    ) -> Result<Self, CalibrationError> {
+        let (logits, labels) = (said.matrix()?, said.labels.as_slice());
+        let kind = map.kind();
         let mapped = map.apply(logits)?;
         let changed = logits.iter().zip(mapped.chunks(logits.width().max(1)));
         let changed = changed.filter(|(raw, mapped)| argmax(raw) != argmax(mapped)).count();

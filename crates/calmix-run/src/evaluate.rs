@@ -37,6 +37,8 @@ mod rows;
 mod scaling;
 mod selection;
 
+use std::borrow::Cow;
+
 use calmix_core::calibration::CalibrationError;
 use calmix_core::calibration::temperature::Temperature;
 use calmix_core::rng::Seed;
@@ -93,7 +95,8 @@ pub fn evaluate_unless(
     };
     let mut calibrated = None;
     if let Some(map) = calibration {
-        let (rows, judged_by) = calibrated_rows(predictions, map)?;
+        let MappedLogits { logits, temperature, judged_by } = MappedLogits::of(predictions, map)?;
+        let rows = PreparedRows::new(predictions.shaped(&logits)?, labels, temperature)?;
         let Some((figures, intervals, bins, by_class)) = measure(&rows) else { return Ok(None) };
         // Only vector scaling changes which class wins.
         let class_accuracy = if map.map.may_change_labels() { by_class } else { Vec::new() };
@@ -124,23 +127,33 @@ pub fn evaluate_unless(
     }))
 }
 
-/// The rows as a map calibrates them; those that fitted it, each by a map fitted without it.
-fn calibrated_rows(
-    predictions: &Predictions,
-    map: &CalibrationMap,
-) -> Result<(PreparedRows, JudgedBy), CalibrationError> {
-    let (logits, labels) = (predictions.matrix()?, predictions.labels.as_slice());
-    let fitted = map.fitted_on.split() == Some(predictions.split) && labels.len() > 1;
-    if fitted {
-        let folds = cross_fit(map.map.kind(), logits, labels)?;
-        let rows = PreparedRows::new(predictions.shaped(&folds.logits)?, labels, Temperature::IDENTITY)?;
-        return Ok((rows, JudgedBy::CrossFit));
+/// What a map makes of predictions: logits, and what they are still to be divided by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MappedLogits<'a> {
+    /// One row of logits per sample.
+    pub logits: Cow<'a, [f32]>,
+    /// The softmax of these logits at this temperature is the calibrated probability.
+    pub temperature: Temperature,
+    /// Which labels judge the map here.
+    pub judged_by: JudgedBy,
+}
+
+impl<'a> MappedLogits<'a> {
+    /// The predictions as a map calibrates them; those that fitted it, each by a map fitted without it.
+    ///
+    /// # Errors
+    /// If labels and logits do not fit each other, a logit is not finite, or the map is of another number of classes.
+    pub fn of(predictions: &'a Predictions, map: &CalibrationMap) -> Result<Self, CalibrationError> {
+        let (logits, labels) = (predictions.matrix()?, predictions.labels.as_slice());
+        let fitted = map.fitted_on.split() == Some(predictions.split) && labels.len() > 1;
+        let (logits, temperature) = if fitted {
+            (Cow::Owned(cross_fit(map.map.kind(), logits, labels)?.logits), Temperature::IDENTITY)
+        } else if let Some(temperature) = map.temperature() {
+            (Cow::Borrowed(predictions.logits.as_slice()), temperature)
+        } else {
+            (Cow::Owned(map.map.apply(logits)?), Temperature::IDENTITY)
+        };
+        let judged_by = if fitted { JudgedBy::CrossFit } else { JudgedBy::OtherLabels };
+        Ok(Self { logits, temperature, judged_by })
     }
-    let rows = if let Some(temperature) = map.temperature() {
-        PreparedRows::new(logits, labels, temperature)?
-    } else {
-        let mapped = map.map.apply(logits)?;
-        PreparedRows::new(predictions.shaped(&mapped)?, labels, Temperature::IDENTITY)?
-    };
-    Ok((rows, JudgedBy::OtherLabels))
 }

@@ -8,7 +8,10 @@
 //! | what happened, step by step? | [`events`] |
 //! | where do events go, and in which format? | [`sink`]: JSON lines, TensorBoard, a terminal |
 //! | how good is a network, and how true its confidence? | [`evaluate`]: figures from predictions |
+//! | how do several workers share the runs of a sweep? | [`sweep_folder`] |
 //! | which map calibrates a model, and which labels fitted it? | [`calibration_map`] |
+//! | what do pretrained weights say about themselves? | [`pretrained_config`] |
+//! | which predictions are worth looking at, and how easy were the samples? | [`examples`], [`margin_histogram`] |
 //! | how is a file in a folder opened that came from somebody else? | [`safe_open`] |
 //! | what is a run, and what is its result? | [`read`], [`summary`], [`result`], [`model_info`], [`held_out`]; of many runs, [`overview`] |
 //!
@@ -21,9 +24,12 @@ pub mod collectives;
 pub mod error;
 pub mod evaluate;
 pub mod events;
+pub mod examples;
 pub mod held_out;
+pub mod margin_histogram;
 pub mod model_info;
 pub mod overview;
+pub mod pretrained_config;
 pub mod read;
 pub mod result;
 pub mod run;
@@ -31,4 +37,5 @@ pub mod safe_open;
 pub mod sample_files;
 pub mod sink;
 pub mod summary;
+pub mod sweep_folder;
 mod tensors;

@@ -32,6 +32,9 @@ pub struct ModelInfo {
     pub network: String,
     /// The first block of its later stages: `google`.
     pub block: String,
+    /// Which convolution of a bottleneck of ResNet-50 halves the image: `3x3`.
+    #[serde(default = "middle")]
+    pub stride: String,
     /// The names of the classes, in the order of the logits.
     #[serde(deserialize_with = "class_names::deserialize")]
     pub classes: Vec<String>,
@@ -46,16 +49,44 @@ pub struct ModelInfo {
     /// How pictures are resized: `bilinear`.
     #[serde(default)]
     pub filter: String,
+    /// The shorter side to which larger pictures are shrunk before anything else, where those that it learnt from were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shrink: Option<u32>,
     /// The mean of red, green and blue, subtracted from pixels in 0 to 1.
     pub mean: [f64; 3],
     /// The standard deviation of red, green and blue, which pixels are then divided by.
     pub std: [f64; 3],
+    /// The head, where the model is one on a frozen backbone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<HeadInfo>,
     /// The map that calibrates its confidence, and the labels that fitted it; none where there were too few.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationMap>,
     /// What it said about held-out labels, where there were any: without them no promise can be made.
     #[serde(default)]
     pub held_out: Option<HeldOut>,
+}
+
+/// A model that is a head on a frozen backbone: `network` is the backbone then, and the weights are the head's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeadInfo {
+    /// The head.
+    pub network: String,
+    /// What the backbone computes in.
+    pub precision: String,
+    /// Features of the backbone.
+    pub features: u32,
+    /// Numbers that the projection makes of them.
+    pub dimensions: u32,
+    /// BLAKE3 of `backbone.safetensors`, in hexadecimal.
+    pub backbone: String,
+    /// BLAKE3 of `projection.safetensors`, in hexadecimal.
+    pub projection: String,
+}
+
+/// Where the stride was before it could be elsewhere.
+fn middle() -> String {
+    "3x3".to_owned()
 }
 
 impl ModelInfo {
@@ -96,7 +127,21 @@ impl ModelInfo {
     /// None if all is the same. What can be fitted again later, the map and the held-out labels, is not compared.
     pub fn difference(&self, found: &Self) -> Option<String> {
         let Self {
-            format, blake3, network, block, classes, norm_eps, size, resize, filter, mean, std, ..
+            format,
+            blake3,
+            network,
+            block,
+            stride,
+            classes,
+            norm_eps,
+            size,
+            resize,
+            filter,
+            shrink,
+            mean,
+            std,
+            head,
+            ..
         } = self;
         if format != &found.format {
             return Some(format!("the format is {format} here, but {} in the run", found.format));
@@ -113,9 +158,11 @@ impl ModelInfo {
             (here != there).then(|| format!("the {what} is {here} here, but {there} in the run"))
         };
         let some = |number: Option<f64>| number.map_or("the network's own".to_owned(), |eps| eps.to_string());
+        let whole = |side: Option<u32>| side.map_or("none".to_owned(), |side| side.to_string());
         let list = |numbers: &[f64; 3]| format!("{numbers:?}");
         differs("network", network, &found.network)
             .or_else(|| differs("first block", block, &found.block))
+            .or_else(|| differs("stride", stride, &found.stride))
             .or_else(|| differs("number of classes", &classes.len(), &found.classes.len()))
             .or_else(|| {
                 let pair =
@@ -126,8 +173,13 @@ impl ModelInfo {
             .or_else(|| differs("size of images", size, &found.size))
             .or_else(|| differs("size before the cut", resize, &found.resize))
             .or_else(|| differs("filter", filter, &found.filter))
+            .or_else(|| differs("side of shrunk pictures", &whole(*shrink), &whole(found.shrink)))
             .or_else(|| differs("mean of pixels", &list(mean), &list(&found.mean)))
             .or_else(|| differs("deviation of pixels", &list(std), &list(&found.std)))
+            .or_else(|| {
+                (head != &found.head)
+                    .then(|| "the head or what is below it is another than in the run".to_owned())
+            })
     }
 }
 
@@ -141,13 +193,16 @@ mod tests {
             blake3: ModelInfo::hash(b"weights"),
             network: "wrn-10-1".into(),
             block: "google".into(),
+            stride: middle(),
             classes: vec!["cat".into(), "dog".into()],
             norm_eps: None,
             size: 32,
             resize: 32,
             filter: "bilinear".into(),
+            shrink: None,
             mean: [0.5; 3],
             std: [0.25; 3],
+            head: None,
             calibration: None,
             held_out: None,
         }
@@ -178,6 +233,7 @@ mod tests {
                 "the network is wrn-10-1 here, but wrn-16-2",
             ),
             (ModelInfo { block: "usb".into(), ..info.clone() }, "the first block is google here"),
+            (ModelInfo { stride: "1x1".into(), ..info.clone() }, "the stride is 3x3 here, but 1x1"),
             (
                 ModelInfo { classes: vec!["cat".into()], ..info.clone() },
                 "the number of classes is 2 here, but 1",
@@ -192,6 +248,10 @@ mod tests {
                 "the number added to a variance is the network's own here, but 0.5",
             ),
             (ModelInfo { size: 96, ..info.clone() }, "the size of images is 32 here, but 96"),
+            (
+                ModelInfo { shrink: Some(512), ..info.clone() },
+                "the side of shrunk pictures is none here, but 512",
+            ),
             (ModelInfo { resize: 36, ..info.clone() }, "the size before the cut is 32 here, but 36"),
             (
                 ModelInfo { filter: "bicubic".into(), ..info.clone() },
@@ -202,6 +262,20 @@ mod tests {
                 "the mean of pixels is [0.5, 0.5, 0.5] here",
             ),
             (ModelInfo { std: [0.5; 3], ..info.clone() }, "the deviation of pixels"),
+            (
+                ModelInfo {
+                    head: Some(HeadInfo {
+                        network: "head-linear-256".into(),
+                        precision: "bf16".into(),
+                        features: 1_280,
+                        dimensions: 256,
+                        backbone: String::new(),
+                        projection: String::new(),
+                    }),
+                    ..info.clone()
+                },
+                "the head or what is below it is another",
+            ),
         ];
         for (found, sentence) in others {
             let difference = info.difference(&found).unwrap();
@@ -209,6 +283,7 @@ mod tests {
         }
         let mut json = serde_json::to_value(&info).unwrap();
         json["of a later version"] = true.into();
+        json.as_object_mut().unwrap().remove("stride");
         assert_eq!(serde_json::from_value::<ModelInfo>(json).unwrap(), info);
     }
 }

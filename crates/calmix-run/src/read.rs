@@ -6,7 +6,10 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 
 use crate::error::{FileError, FileProblem};
+use crate::evaluate::Predictions;
 use crate::events::{Evaluation, Event};
+use crate::examples::Thumbnails;
+use crate::margin_histogram::SampleMargins;
 use crate::model_info::ModelInfo;
 use crate::result::RunResult;
 use crate::run::{Paths, RunEnvironment, RunFile};
@@ -19,6 +22,8 @@ const LONGEST_NOTE: u64 = 64 << 10;
 const LONGEST_RESULT: u64 = 16 << 20;
 /// Bytes of the longest `recipe.toml`, some ten times what all keys take.
 pub const LONGEST_RECIPE: u64 = 128 << 10;
+/// Bytes of the largest file of predictions: ten million samples of a hundred classes.
+const LONGEST_PREDICTIONS: u64 = 4 << 30;
 /// Bytes of the longest line of `events.jsonl`.
 const LONGEST_LINE: u64 = 1 << 20;
 
@@ -61,12 +66,53 @@ pub fn model_info(folder: &Path) -> Result<ModelInfo, FileError> {
     json(&path, LONGEST_RESULT)
 }
 
+/// How easy the samples of a run were at its end; none before, and where the method does not ask.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn margins(folder: &Path) -> Result<Option<SampleMargins>, FileError> {
+    let path = Paths::new(folder).file(RunFile::Margins)?;
+    if safe_open::exists(&path) { Ok(Some(json(&path, LONGEST_NOTE)?)) } else { Ok(None) }
+}
+
+/// Pictures of predictions worth looking at; none before the end of a run.
+///
+/// # Errors
+/// If they cannot be read.
+pub fn thumbnails(folder: &Path) -> Result<Option<Thumbnails>, FileError> {
+    let path = Paths::new(folder).file(RunFile::Thumbnails)?;
+    if !safe_open::exists(&path) {
+        return Ok(None);
+    }
+    let read = Thumbnails::from_bytes(&safe_open::read(&path, Thumbnails::LONGEST)?);
+    Ok(Some(read.map_err(|error| FileError::new(&path, FileProblem::Format(error.to_string())))?))
+}
+
 /// The text of a run's recipe.
 ///
 /// # Errors
 /// If it cannot be read.
 pub fn recipe(folder: &Path) -> Result<String, FileError> {
     safe_open::read_text(&Paths::new(folder).file(RunFile::Recipe)?, LONGEST_RECIPE)
+}
+
+/// The predictions in a file.
+///
+/// # Errors
+/// If it cannot be read, or they are no predictions.
+pub fn predictions(file: &Path) -> Result<Predictions, FileError> {
+    Predictions::from_bytes(&safe_open::read(file, LONGEST_PREDICTIONS)?)
+        .map_err(|error| FileError::new(file, FileProblem::Format(error.to_string())))
+}
+
+/// The predictions of an evaluation; none where the run does not have them, or no longer.
+///
+/// # Errors
+/// As [`predictions`].
+pub fn predictions_of(folder: &Path, seen: &Evaluation) -> Result<Option<Predictions>, FileError> {
+    let name = Predictions::file_name(seen.step, seen.split, seen.model);
+    let path = Paths::new(folder).file(RunFile::Predictions(&name))?;
+    if safe_open::exists(&path) { Ok(Some(predictions(&path)?)) } else { Ok(None) }
 }
 
 /// What happened in a run, in order. Reading ends at a torn line, which a kill can leave. Takes the memory of the whole

@@ -26,6 +26,43 @@ pub struct RunResult {
     /// How good the model is, before and after calibration, split by split.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evaluations: Vec<Evaluation>,
+    /// The two heads of a run on frozen features.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heads: Option<HeadChoice>,
     /// The figures by every rule.
     pub finished: Finished,
+}
+
+/// The two heads that were trained on the same frozen features and the same labels, and which of them is the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeadChoice {
+    /// The one with the lower out-of-fold NLL.
+    pub kept: KeptHead,
+    /// The one of the recipe.
+    pub semi_supervised: HeadFigures,
+    /// The one that learnt from the labels alone.
+    pub supervised: HeadFigures,
+}
+
+/// Which of two heads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeptHead {
+    /// The one of the recipe.
+    SemiSupervised,
+    /// The one that learnt from the labels alone.
+    Supervised,
+}
+
+/// What is known of a head.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeadFigures {
+    /// The mean NLL of the labels, each by a head and a temperature that did not see it.
+    pub out_of_fold_nll: Option<f64>,
+    /// The temperature.
+    pub temperature: Option<f64>,
+    /// Its figures, split by split.
+    pub evaluations: Vec<Evaluation>,
 }

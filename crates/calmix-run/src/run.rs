@@ -11,6 +11,7 @@
 //! | `predictions/` | what the network said at each evaluation |
 //! | `checkpoints/` | where to continue from ([`crate::checkpoint`]) |
 //! | `model.safetensors`, `model.json`, `result.json` | the resulting model, what it is, its temperature and its figures, at the end |
+//! | `backbone.safetensors`, `projection.safetensors` | what is below the model, where it is a head on a frozen backbone |
 //! | `prepared/` | the prepared dataset, unless it was prepared elsewhere |
 //! | `calmix.lock` | who is writing here |
 //!
@@ -149,6 +150,18 @@ impl Run {
     /// The paths of its files.
     pub fn paths(&self) -> &Paths {
         &self.paths
+    }
+
+    /// Makes one of its files the same as a file elsewhere that nobody changes: by a hard link where the system has one.
+    ///
+    /// # Errors
+    /// If it can be neither linked nor written.
+    pub fn share(&self, file: RunFile<'_>, from: &Path, bytes: &[u8]) -> Result<(), FileError> {
+        let path = self.paths.file(file)?;
+        if !safe_open::exists(&path) && fs::hard_link(from, &path).is_ok() {
+            return Ok(());
+        }
+        self.write(file, bytes)
     }
 
     /// Writes a file atomically: a reader finds the old content or the new.

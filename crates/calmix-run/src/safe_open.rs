@@ -149,7 +149,7 @@ fn only_name(path: &Path, found: &Metadata) -> Result<(), FileError> {
     if found.nlink() <= 1 {
         return Ok(());
     }
-    let problem = "a hard link, and what a run writes here would change the other file, too";
+    let problem = "a hard link, and what is written here would change the other file, too";
     Err(FileError::new(path, FileProblem::Content(problem.to_owned()))
         .hint("put a copy of the file in its place"))
 }
@@ -170,9 +170,8 @@ fn refused(path: &Path, found: &Metadata, wanted: &str) -> FileError {
     } else {
         "a pipe, a socket or a device"
     };
-    let problem = format!("{what}, and calmix expects a plain {wanted} in a run folder");
-    let hint =
-        "make sure that you trust the origin of this run, and put a copy of what it should be in its place";
+    let problem = format!("{what}, and calmix expects a plain {wanted} here");
+    let hint = "make sure that you trust its origin, and put a copy of what it should be in its place";
     FileError::new(path, FileProblem::Content(problem)).hint(hint)
 }
 

@@ -17,9 +17,20 @@ use std::io;
 use calmix_core::transient::is_transient;
 pub use jsonl::JsonLines;
 pub use progress::{Progress, ProgressStyle, phrase};
-pub use tensorboard::TensorBoard;
+pub use tensorboard::{Hyperparameter, TensorBoard, numbers};
 
 use crate::events::{Event, Pace};
+
+/// How far the features of a frozen backbone are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FeatureProgress {
+    /// Views that were made.
+    pub done: u64,
+    /// Views to make.
+    pub total: u64,
+    /// Since when.
+    pub seconds: f64,
+}
 
 /// Receives the events and the pace of a run.
 pub trait Sink {
@@ -51,6 +62,15 @@ pub trait Sink {
     /// If it cannot be written.
     fn first_pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
         let _ = pace;
+        Ok(())
+    }
+
+    /// Takes how far the features of a frozen backbone are, which are made before the first step.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn features(&mut self, progress: &FeatureProgress) -> Result<(), SinkError> {
+        let _ = progress;
         Ok(())
     }
 

@@ -63,7 +63,7 @@ macro_rules! numbers {
     };
 }
 
-numbers! { f32 => F32 f64 => F64 i32 => I32 u32 => U32 u64 => U64 }
+numbers! { f32 => F32 f64 => F64 i32 => I32 u8 => U8 u32 => U32 u64 => U64 }
 
 /// Numbers under a name.
 pub(crate) fn tensor<'a, T: TensorElement>(

@@ -60,6 +60,18 @@ fn changes(name: &str, recipe: &Resolved) -> Option<Vec<Difference>> {
     Some(differences(&base, recipe).into_iter().filter(|change| !is_open(&change.path)).collect())
 }
 
+/// What a recipe would change of a run that has begun, of what may not change. What it leaves to the start of the run is no
+/// change.
+///
+/// # Errors
+/// As [`recipe()`].
+pub fn changes_of_run(folder: &Path, asked: &Resolved) -> Result<Vec<Difference>, TrainError> {
+    let default = Layers::new().resolve()?;
+    let is_open = |path: &str| DECIDED.contains(&path) && asked.value(path) == default.value(path);
+    let changes = differences(&recipe(folder)?, asked).into_iter();
+    Ok(changes.filter(|change| !change.may_change && !is_open(&change.path)).collect())
+}
+
 /// The recipe of a run.
 ///
 /// # Errors

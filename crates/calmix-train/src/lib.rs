@@ -5,6 +5,8 @@
 //! | what is trained, on what, for how long? | [`recipe`] |
 //! | how does it train, and how is a run resumed? | [`trainer`] |
 //! | how far is a run? | [`inspect`] |
+//! | which pretrained weights are at hand? | [`weights_folder`], each a [`weights_file`] |
+//! | which runs are in a sweep? | [`sweep`] |
 //! | who are the processes of a run, as their launcher says? | [`launch`] |
 //!
 //! What a run leaves behind is in [`calmix_run`].
@@ -12,6 +14,9 @@
 
 pub mod inspect;
 pub mod recipe;
+pub mod sweep;
 pub mod trainer;
+pub mod weights_file;
+pub mod weights_folder;
 
 pub use calmix_dist::launch;

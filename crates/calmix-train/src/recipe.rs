@@ -32,7 +32,9 @@ mod loader;
 mod nearest;
 mod observe;
 mod origin;
+mod pretrained_layer;
 mod problem;
+mod published;
 mod reference;
 mod resume;
 mod rules;
@@ -42,7 +44,7 @@ mod unused_keys;
 mod value;
 
 pub use augment::{Augment, Cutout, CutoutRule, Family, Frame, Geometry, RandAugment, RandAugmentRule};
-pub use builtin::{Builtin, builtin};
+pub use builtin::{Builtin, builtin, builtin_sweeps};
 pub use calmix_core::method::Method;
 pub use calmix_core::settings::{self as field, UnknownWord};
 pub use data::{Data, Keep, Labels, LayoutName, SourceName};
@@ -51,11 +53,12 @@ pub use loader::{CorruptPolicy, LoaderSection};
 pub use observe::{CheckpointSection, Evaluate, Log, OnFailure};
 pub use origin::Origin;
 pub use problem::{Problem, RecipeError, Warning, What};
+pub use published::{SEEDS, is_papers};
 pub use reference::reference;
-pub use resume::{Difference, differences, may_change};
+pub use resume::{Difference, differences, may_change, must_match};
 pub(crate) use rules::uneven_rows;
 pub use schema::schema;
-pub use train::{Ema, NetworkSection, NonFinite, Optimiser, Train};
+pub use train::{Ema, NetworkSection, NonFinite, Optimiser, Train, TrainedPart};
 
 use calmix_core::pseudo::Base;
 use calmix_run::evaluate::Selection;
@@ -114,6 +117,11 @@ impl Recipe {
             Shape::Section(fields) => fields,
             Shape::Value(_) => &[],
         }
+    }
+
+    /// Whether a head is trained on a frozen backbone.
+    pub fn has_head(&self) -> bool {
+        self.network.train == TrainedPart::Head
     }
 
     /// Unlabelled images of a batch: none where the method learns from labelled images only.

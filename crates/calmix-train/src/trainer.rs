@@ -35,10 +35,13 @@ mod event_writer;
 mod exchange;
 mod find_checkpoint;
 mod finish;
+mod frozen_features;
+mod head;
 mod layout;
 mod local_processes;
 mod log_window;
 mod lost_batch;
+mod make_features;
 mod memory;
 mod mistake;
 mod open_run;
@@ -47,6 +50,8 @@ mod pretrained;
 mod pseudo_sums;
 mod reevaluate;
 mod report;
+mod report_files;
+mod run_views;
 mod save;
 mod splits;
 mod step_phase;
@@ -64,13 +69,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use calmix_core::labelled_samples::LabelledSamples;
-use calmix_core::rng::Seed;
-use calmix_core::samples::Samples;
 use calmix_data::loader::Warn;
 use calmix_dist::{LaunchInfo, ProcessGroup};
 use calmix_engine::device::{Device, set_threads};
-use calmix_engine::engine::Engine;
 use calmix_run::checkpoint::{FoundCheckpoint, Identity};
 use calmix_run::events::{Finished, Note};
 use calmix_run::read;
@@ -79,6 +80,7 @@ use calmix_run::sink::Sink;
 
 pub use error::{StateProblem, TrainError};
 pub use evaluate::EvalOutput;
+pub use frozen_features::PageShard;
 pub use local_processes::threads;
 pub use reevaluate::evaluate_run;
 pub use splits::{draw_split, own_validation};
@@ -273,35 +275,35 @@ impl<'a> Trainer<'a> {
             }
             (None, None) => self.follow(&received.recipe, found, asked, folder)?,
         };
-        self.begin(opened)?.run()
+        let step = opened.found.as_ref().map_or(0, |found| found.checkpoint.step());
+        match self.begin(opened) {
+            // While the features were made.
+            Err(TrainError::Abandoned) => Ok(Outcome::Stopped { step }),
+            begun => begun?.run(),
+        }
     }
 
-    fn begin(self, opened: OpenedRun) -> Result<TrainLoop<'a>, TrainError> {
+    fn begin(mut self, opened: OpenedRun) -> Result<TrainLoop<'a>, TrainError> {
         let OpenedRun { recipe: resolved, data, found, run, mut notes } = opened;
         if run.is_some() {
             RunFingerprint::check(Ok(self.fingerprint(&resolved, &data)), &self.processes)?;
         }
         let recipe = &resolved.recipe;
         set_threads(recipe.train.threads as usize);
-        let mut settings = settings(recipe, data.classes.len())?;
+        let (data, head) = self.in_features(recipe, data, run.as_ref())?;
+        let mut settings = settings(recipe, data.classes.len(), head.as_ref())?;
         if self.processes.size() > 1 {
             settings.device = settings.device.of_local_rank(self.local.rank, Device::visible_gpus());
         }
         let layout = ParallelLayout::new(self.processes, recipe)?;
-        let (method, classes) = (recipe.method, data.classes.len());
-        let lengths = data.shard_lengths(recipe, &layout);
-        MemoryNeed::new(&method, &settings, lengths.iter().sum()).check(self.local.processes)?;
+        let method = recipe.method;
+        let samples = data.shard_lengths(recipe, &layout).iter().sum();
+        MemoryNeed::new(&method, &settings, samples).check(self.local.processes)?;
         if let Some(found) = &found {
             checkpoint_files::check_network(&found.checkpoint, &settings)?;
         }
-        let mut state = TrainState {
-            engine: Engine::new(settings, Seed(recipe.train.seed))?,
-            method: method.initial_state(classes, data.unlabelled()),
-            labelled: LabelledSamples::new(&method, data.split.labelled()),
-            samples: Samples::try_new(&method, classes, &lengths)?,
-            skips: 0,
-        };
-        if found.is_none() {
+        let mut state = TrainState::initial(recipe, settings, &data, &layout)?;
+        if found.is_none() && head.is_none() {
             Pretrained::read(&recipe.network)?.map_or(Ok(()), |file| file.start(&mut state.engine))?;
         }
         let (mut step, mut mark, mut progress) = (0, Mark::start(), RunProgress::default());
@@ -334,6 +336,7 @@ impl<'a> Trainer<'a> {
             saved: found.map(|found| found.checkpoint.step()),
             resolved,
             data,
+            head,
             layout,
             method,
             state,

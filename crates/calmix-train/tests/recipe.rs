@@ -9,6 +9,8 @@ mod layers;
 mod meaning;
 #[path = "recipe/messages.rs"]
 mod messages;
+#[path = "recipe/pretrained.rs"]
+mod pretrained;
 #[path = "recipe/resume.rs"]
 mod resume;
 #[path = "recipe/schema.rs"]

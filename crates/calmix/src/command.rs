@@ -1,23 +1,34 @@
 //! The commands, one file each.
 
 mod calibrate;
+mod compare;
 mod completions;
 mod data_args;
 mod doctor;
 mod evaluate;
+mod features;
 mod inspect;
 mod predict;
 mod prepare;
 mod process_args;
+mod push;
 mod quicker;
 mod recipe_args;
 mod recipes;
+mod report;
 mod resume;
 mod source_args;
+mod sweep;
 mod train;
+mod weights;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+
+pub(crate) use data_args::existing_folder;
+pub(crate) use prepare::{default_table, recipe_for};
+pub(crate) use quicker::quicker;
+pub(crate) use recipe_args::RecipeArgs;
 
 use crate::exit::{self, Exit};
 
@@ -51,11 +62,16 @@ enum Command {
     Prepare(prepare::PrepareArgs),
     Train(train::TrainArgs),
     Resume(resume::ResumeArgs),
+    Sweep(sweep::SweepArgs),
     Evaluate(evaluate::EvaluateArgs),
     Calibrate(calibrate::CalibrateArgs),
     Predict(predict::PredictArgs),
     Inspect(inspect::InspectArgs),
+    Compare(compare::CompareArgs),
+    Push(push::PushArgs),
+    Report(report::ReportArgs),
     Recipes(recipes::RecipesArgs),
+    Weights(weights::WeightsArgs),
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
 }
@@ -67,11 +83,16 @@ impl Calmix {
             Command::Prepare(command) => command.run(),
             Command::Train(command) => command.run(),
             Command::Resume(command) => command.run(),
+            Command::Sweep(command) => command.run(),
             Command::Evaluate(command) => command.run(),
             Command::Calibrate(command) => command.run(),
             Command::Predict(command) => command.run(),
             Command::Inspect(command) => command.run(),
+            Command::Compare(command) => command.run(),
+            Command::Push(command) => command.run(),
+            Command::Report(command) => command.run(),
             Command::Recipes(command) => command.run(),
+            Command::Weights(command) => command.run(),
             Command::Doctor(command) => command.run(),
             Command::Completions(command) => command.run(),
         }

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use anyhow::Error;
 use calmix::core::shown::shown;
 use calmix::data::error::{DataError, DataProblem};
+use calmix::report::report::ReportError;
 use calmix::run::checkpoint::CheckpointError;
 use calmix::run::run::RunError;
 use calmix::train::recipe::{Layers, RecipeError, What};
@@ -104,7 +105,7 @@ fn question(error: &Error) -> Option<String> {
 }
 
 /// The error and its causes, without those that an earlier one already contains.
-fn sentence(error: &Error) -> String {
+pub(crate) fn sentence(error: &Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain() {
         let cause = cause.to_string();
@@ -153,7 +154,8 @@ fn is_mistake(error: &Error) -> bool {
     let train = error.downcast_ref::<TrainError>().map(TrainError::is_mistake);
     let run = || error.downcast_ref::<RunError>().map(RunError::is_mistake);
     let data = || error.downcast_ref::<DataError>().map(DataError::is_mistake);
-    let known = train.or_else(run).or_else(data);
+    let report = || error.downcast_ref::<ReportError>().map(ReportError::is_mistake);
+    let known = train.or_else(run).or_else(data).or_else(report);
     let name = || matches!(error.downcast_ref(), Some(CheckpointError::Name { .. }));
     known.unwrap_or_else(|| error.is::<RecipeError>() || name())
 }

@@ -65,6 +65,9 @@ pub(crate) fn fitted_by(map: &str, on: FittedOn, samples: u64) -> String {
         FittedOn::ValidationSplit => {
             format!("{map} fitted on {} of the validation split", counted(samples, "label"))
         }
+        FittedOn::OutOfFold => {
+            format!("{map} fitted on {}, each by a head trained without it", counted(samples, "label"))
+        }
         FittedOn::Later => format!("{map} fitted on {} that came later", counted(samples, "label")),
         FittedOn::LabelledCrossFit => {
             format!("{map} fitted on {}, for want of others", counted(samples, "training label"))

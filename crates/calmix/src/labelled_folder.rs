@@ -25,7 +25,8 @@ const NAMED: usize = 20;
 pub(crate) fn open(folder: &Path, scratch: &Path, stop: &Stop) -> Result<Dataset> {
     status(&format!("reading {} …", shown(folder.display())));
     let table = scratch.join("prepared");
-    let spec = Data { source: detect(folder, false), ..Data::default() }.source_spec();
+    // The model has its own rule for large pictures, which is applied when they are read.
+    let spec = Data { source: detect(folder, false), shrink: 0, ..Data::default() }.source_spec();
     let report = prepare_or_stop(&spec, folder, &table, stop)?;
     if let Some(first) = report.unreadable.first() {
         let left_out = counted(report.unreadable.len() as u64, "place");

@@ -7,6 +7,7 @@
 //! | [`core`] | `calmix-core` | the method and the measures of calibration, on plain slices |
 //! | [`data`] | `calmix-data` | bytes on disk → deterministic batches |
 //! | [`engine`] | `calmix-engine` | networks and the training step, on libtorch |
+//! | [`report`] | `calmix-report` | run folders to tables, diagrams and pages |
 //! | [`run`] | `calmix-run` | what a run leaves behind: folder, events, checkpoints, predictions, figures |
 //! | [`train`] | `calmix-train` | recipe and trainer |
 //!
@@ -24,6 +25,7 @@ pub mod model;
 pub use calmix_core as core;
 pub use calmix_data as data;
 pub use calmix_engine as engine;
+pub use calmix_report as report;
 pub use calmix_run as run;
 pub use calmix_train as train;
 pub use model::Model;

@@ -1,6 +1,7 @@
 //! The command line of calmix.
 #![forbid(unsafe_code)]
 
+mod backbone;
 mod beside;
 mod command;
 mod cores;
@@ -8,10 +9,13 @@ mod error;
 mod exit;
 mod figures;
 mod format;
+mod head_table;
 mod labelled_folder;
+mod mlflow;
 mod predict;
 mod preparing;
 mod progress;
+mod run_data;
 mod run_dir;
 mod run_files;
 mod shared_table;
@@ -19,7 +23,9 @@ mod source;
 mod stop;
 mod summary;
 mod supervise;
+mod sweep;
 mod terminal;
+mod whole_file;
 
 use std::process::ExitCode;
 

@@ -21,12 +21,15 @@ use std::sync::Arc;
 use calmix_core::calibration::confidence_map::ConfidenceMap;
 use calmix_data::augment::{Augment, EvalView, Scratch};
 use calmix_data::picture::Picture;
+use calmix_data::shrink::shrunk;
 use calmix_engine::device::{Device, set_threads};
+use calmix_engine::frozen_backbone::FrozenBackbone;
 use calmix_engine::images::{Normalisation, Size};
 use calmix_engine::predictor::{Predictor, PredictorSettings};
+use calmix_engine::projection::Projection;
 use calmix_run::error::{FileError, FileProblem};
 use calmix_run::held_out::SetRule;
-use calmix_run::model_info::{FORMAT, LONGEST_METADATA, ModelInfo};
+use calmix_run::model_info::{FORMAT, HeadInfo, LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
 use calmix_run::run::{Paths, RunFile};
 use calmix_run::safe_open;
@@ -129,6 +132,7 @@ impl Model {
         }
         let architecture = info.network.parse().map_err(|error| wrong(format!("{error}")))?;
         let first_block = info.block.parse().map_err(|_| wrong(format!("no block {:?}", info.block)))?;
+        let stride = info.stride.parse().map_err(|_| wrong(format!("no stride {:?}", info.stride)))?;
         let filter = info.filter.parse().map_err(|_| wrong(format!("no filter {:?}", info.filter)))?;
         let mut transform = Augment::usb(info.size);
         (transform.evaluation, transform.filter) = (EvalView { resize: info.resize }, filter);
@@ -138,7 +142,11 @@ impl Model {
         }
 
         let classes = info.classes.len();
-        let longest = Predictor::longest_weights(architecture, first_block, classes) + LONGEST_METADATA;
+        let of_weights = match &info.head {
+            Some(head) => head.network.parse().map_err(|error| wrong(format!("{error}")))?,
+            None => architecture,
+        };
+        let longest = Predictor::longest_weights(of_weights, first_block, classes) + LONGEST_METADATA;
         let path = paths.file(RunFile::Model)?;
         let weights = safe_open::read(&path, longest)?;
         let in_weights =
@@ -157,13 +165,19 @@ impl Model {
         let settings = PredictorSettings {
             architecture,
             first_block,
+            stride,
             classes,
             size: Size { height: size, width: size },
             normalisation: Normalisation { mean: info.mean, deviation: info.std },
             norm_eps: info.norm_eps,
             device,
         };
-        let predictor = Predictor::new(&settings, &weights)?;
+        let mut predictor =
+            Predictor::new(&PredictorSettings { architecture: of_weights, ..settings }, &weights)?;
+        if let Some(head) = &info.head {
+            let (backbone, projection) = below_head(&paths, head, &settings)?;
+            predictor = predictor.on(backbone, projection)?;
+        }
         let map = info.calibration.as_ref().map_or(ConfidenceMap::IDENTITY, |fitted| fitted.map.clone());
         let promise = Promise::new(info.held_out.as_ref(), options)?;
         let transform = Arc::new(transform);
@@ -190,6 +204,11 @@ impl Model {
         &self.transform
     }
 
+    /// The shorter side to which [larger pictures are shrunk](calmix_data::shrink) before their view is made; 0 for none.
+    pub fn shrink(&self) -> u32 {
+        self.info.shrink.unwrap_or(0)
+    }
+
     /// Images whose views are in memory at a time.
     pub fn batch(&self) -> usize {
         self.batch
@@ -205,7 +224,9 @@ impl Model {
         for images in images.chunks(self.batch) {
             let mut views = vec![0; images.len() * each];
             for (image, view) in images.iter().zip(views.chunks_exact_mut(each)) {
-                self.transform.evaluation(image, &mut scratch, view)?;
+                let is_large = self.shrink() > 0 && image.width().min(image.height()) > self.shrink();
+                let small = is_large.then(|| shrunk(image.clone(), self.shrink()));
+                self.transform.evaluation(small.as_ref().unwrap_or(image), &mut scratch, view)?;
             }
             predictions.extend(self.predict_views(&views)?);
         }
@@ -244,6 +265,34 @@ impl Model {
         let abstain = self.promise.abstains(confidence);
         Ok(Prediction { label, confidence, margin: confidence - second, probabilities, set, abstain })
     }
+}
+
+/// The backbone and the projection of a head, which are in the run's folder.
+fn below_head(
+    paths: &Paths,
+    head: &HeadInfo,
+    settings: &PredictorSettings,
+) -> Result<(FrozenBackbone, Projection), ModelError> {
+    let read = |file: RunFile<'_>, longest: u64, hash: &str| -> Result<Vec<u8>, FileError> {
+        let path = paths.file(file)?;
+        let bytes = safe_open::read(&path, longest)?;
+        if ModelInfo::hash(&bytes) == hash {
+            return Ok(bytes);
+        }
+        let problem = "not the file that the head was trained on: model.json has another hash";
+        let error = FileError::new(path, FileProblem::Changed(problem.to_owned()));
+        Err(error.hint("put back the file as the run wrote it"))
+    };
+    let longest = FrozenBackbone::longest_file(settings);
+    let backbone = read(RunFile::Backbone, longest, &head.backbone)?;
+    let info = paths.file(RunFile::ModelInfo)?;
+    let precision = serde_json::from_value(head.precision.as_str().into()).map_err(|_| {
+        FileError::new(&info, FileProblem::Content(format!("no precision {:?}", head.precision)))
+    })?;
+    let backbone = FrozenBackbone::new(settings, precision, &backbone)?;
+    let width = backbone.width();
+    let projection = read(RunFile::Projection, Projection::longest_file(width), &head.projection)?;
+    Ok((backbone, Projection::from_file(&projection, width, head.dimensions as usize)?))
 }
 
 /// A number by which randomised sets tell one image from another: the same image has the same set (FNV-1a).

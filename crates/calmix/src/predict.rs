@@ -2,8 +2,11 @@
 
 pub(crate) mod input_shard;
 pub(crate) mod output;
+mod parquet;
+mod part_folder;
 pub(crate) mod rate;
 pub(crate) mod row;
+mod row_file;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,14 +14,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use calmix::data::augment::Augment;
 use calmix::data::image_list::{ListedImage, ListedImages};
-use calmix::data::loader::{EvalBatch, EvalLoader, LoadError, OnCorrupt, SampleStream, Workers};
+use calmix::data::loader::{
+    EvalBatch, EvalLoader, LoadError, OnCorrupt, PictureViews, SampleStream, Workers,
+};
 use calmix::model::Prediction;
 use calmix::{Model, data::loader::SampleIds};
 
 use crate::terminal::warn_at_once;
 use output::RowOutput;
 use rate::Rate;
-use row::{RowFormat, escaped};
+use row::{PredictedImage, escaped};
 
 /// Batches for which a loader is made. The next loader starts before the last batch of this one is predicted.
 const BATCHES: usize = 16;
@@ -37,7 +42,7 @@ pub(crate) struct PredictTally {
 /// Some images of the list, and the loader that reads them.
 struct Chunk {
     source: Arc<ListedImages>,
-    loader: EvalLoader<Augment>,
+    loader: EvalLoader<PictureViews<Augment>>,
 }
 
 /// Predicts images and writes a row for each, until `stop`: then all rows of whole batches are written.
@@ -45,8 +50,7 @@ pub(crate) fn predict_list(
     model: &Model,
     mut list: impl Iterator<Item = ListedImage>,
     workers: Workers,
-    format: &RowFormat<'_>,
-    output: &mut RowOutput,
+    output: &mut RowOutput<'_>,
     rate: &mut Rate,
     stop: &AtomicBool,
 ) -> Result<PredictTally> {
@@ -71,7 +75,7 @@ pub(crate) fn predict_list(
             }
             let predictions = model.predict_views(&batch.pixels)?;
             let images = &chunk.source.images[first..first + rows];
-            output.write(&text(format, images, (first, &batch), &predictions, &mut tally))?;
+            output.write(&rows_of(images, (first, &batch), &predictions, &mut tally))?;
             first += rows;
             rate.add(rows as u64);
             if stop.load(Ordering::Relaxed) {
@@ -87,36 +91,39 @@ fn start(model: &Model, images: Vec<ListedImage>, workers: Workers) -> Result<Ch
         ids: SampleIds::from(0..images.len() as u64),
         batch: u32::try_from(model.batch()).unwrap_or(u32::MAX),
     };
-    let source = Arc::new(ListedImages { images, side: u32::MAX });
+    let source = Arc::new(ListedImages { images, side: u32::MAX, shrink: model.shrink() });
     // Every image that cannot be read has a row, however many there are.
     let corrupt = OnCorrupt::Skip { share: 1.0 };
     let transform = Arc::clone(model.transform());
-    let loader = EvalLoader::new(Arc::<ListedImages>::clone(&source), transform, stream, corrupt, workers)?;
+    let loader = EvalLoader::new(
+        PictureViews::new(Arc::<ListedImages>::clone(&source), transform),
+        stream,
+        corrupt,
+        workers,
+    )?;
     Ok(Chunk { source, loader: loader.warning(Arc::new(|text: &str| warn_at_once(text))) })
 }
 
 /// The rows of a batch, in the order of the list. The images that could be read have their predictions in the same order.
-fn text(
-    format: &RowFormat<'_>,
+fn rows_of<'a>(
     images: &[ListedImage],
     (first, batch): (usize, &EvalBatch),
-    predictions: &[Prediction],
+    predictions: &'a [Prediction],
     tally: &mut PredictTally,
-) -> String {
-    let (mut text, mut predictions) = (String::new(), predictions.iter());
+) -> Vec<PredictedImage<'a>> {
+    let mut predictions = predictions.iter();
     let mut skipped = batch.skipped.iter().peekable();
-    for (n, image) in images.iter().enumerate() {
-        let path = escaped(image.path.as_encoded_bytes());
+    let mut row = |(n, image): (usize, &ListedImage)| {
         let bad = skipped.next_if(|skipped| skipped.id == (first + n) as u64);
         let said = if bad.is_some() { None } else { predictions.next() };
         tally.rows += 1;
         tally.unread += u64::from(bad.is_some());
         tally.abstained += u64::from(said.and_then(|said| said.abstain) == Some(true));
-        let problem = bad.map(|bad| {
+        let error = bad.map(|bad| {
             let sample = format!("sample {}: ", bad.id);
             bad.problem.strip_prefix(&sample).unwrap_or(&bad.problem).to_owned()
         });
-        text += &format.row(&path, said, problem.as_deref());
-    }
-    text
+        PredictedImage { path: escaped(image.path.as_encoded_bytes()), said, error }
+    };
+    images.iter().enumerate().map(&mut row).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -9,10 +10,12 @@ use std::thread;
 use anyhow::Result;
 use calmix::core::shown::shown;
 use calmix::data::error::DataError;
-use calmix::data::prepare::{PREPARING, Report, SourceSpec, prepare};
+use calmix::data::prepare::{PREPARING, PrepareProgress, Report, SourceSpec, prepare_watched};
 use tempfile::TempDir;
 
+use crate::predict::rate::Rate;
 use crate::stop::{POLL_INTERVAL, Stop};
+use crate::terminal::clear_line;
 
 /// Attempts to delete the folder while the thread still writes; after the first, the thread has no folder to write to.
 const TRIES: usize = 10;
@@ -46,23 +49,31 @@ pub(crate) fn prepare_or_stop(
         .map_err(|error| DataError::new(parent, error))?;
     let prepared = scratch.path().join("prepared");
     let (done, report) = channel();
+    let progress = Arc::new(PrepareProgress::default());
+    let mut rate = Rate::of_silent_command();
     let (source, from, to) = (source.clone(), root.to_owned(), prepared.clone());
+    let counted = Arc::clone(&progress);
     let thread = thread::spawn(move || {
         // Fails if a signal came first and the receiver is gone.
-        let _ = done.send(prepare(&source, &from, &to));
+        let _ = done.send(prepare_watched(&source, &from, &to, counted));
     });
     loop {
         match report.recv_timeout(POLL_INTERVAL) {
             Ok(report) => {
+                clear_line();
                 let report = report?;
                 fs::rename(&prepared, target).map_err(|error| DataError::new(target, error))?;
                 return Ok(report);
             }
             Err(RecvTimeoutError::Timeout) if stop.flag().load(Ordering::Relaxed) => {
+                clear_line();
                 remove(&scratch);
                 return Err(Interrupted.into());
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                let (done, total) = progress.now();
+                rate.show(done, (total > 0).then_some(total));
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 // The thread panicked, and its message is on standard error.
                 let _ = thread.join();

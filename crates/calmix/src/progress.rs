@@ -1,9 +1,10 @@
 //! Progress of a run. The command itself shows the result, as a table.
 
-use std::io::{self, Stderr};
+use std::io::{self, IsTerminal, Stderr};
+use std::time::{Duration, Instant};
 
 use calmix::run::events::{Evaluation, Event, Pace};
-use calmix::run::sink::{Progress, Sink, SinkError};
+use calmix::run::sink::{FeatureProgress, Progress, Sink, SinkError};
 
 use crate::format::{counted, grouped, rough_time};
 use crate::terminal::{self, status, warn_at_once};
@@ -22,6 +23,9 @@ pub(crate) struct ProgressSink {
     /// Whether a run that begins with its first step is worth a line, too.
     is_resumed: bool,
     first_step: u64,
+    /// When the progress of features was last shown.
+    features_shown: Instant,
+    features_every: Duration,
 }
 
 impl ProgressSink {
@@ -29,7 +33,17 @@ impl ProgressSink {
     /// take days.
     pub(crate) fn new(steps: u64, is_quiet: bool, quicker: String) -> Self {
         let bar = Progress::new(io::stderr(), terminal::progress_style(), steps);
-        Self { bar, steps, is_quiet, quicker: Some(quicker), is_resumed: false, first_step: 0 }
+        let every = if io::stderr().is_terminal() { 1 } else { 10 };
+        Self {
+            bar,
+            steps,
+            is_quiet,
+            quicker: Some(quicker),
+            is_resumed: false,
+            first_step: 0,
+            features_shown: Instant::now(),
+            features_every: Duration::from_secs(every),
+        }
     }
 
     /// For a run that the user resumes.
@@ -84,6 +98,22 @@ impl Sink for ProgressSink {
     fn first_pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
         self.warn_if_days(pace);
         if self.is_quiet { Ok(()) } else { self.bar.first_pace(pace) }
+    }
+
+    fn features(&mut self, progress: &FeatureProgress) -> Result<(), SinkError> {
+        if !self.is_quiet && self.features_shown.elapsed() >= self.features_every {
+            self.features_shown = Instant::now();
+            let FeatureProgress { done, total, seconds } = *progress;
+            let rate = done as f64 / seconds.max(1e-9);
+            let left = rough_time((total - done) as f64 / rate.max(1e-9));
+            terminal::status_in_place(&format!(
+                "features: {} of {} views, {} a second, {left} left",
+                grouped(done),
+                grouped(total),
+                grouped(rate.round() as u64)
+            ));
+        }
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {

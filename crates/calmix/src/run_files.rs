@@ -14,6 +14,8 @@ const FILES: &[(&str, &str)] = &[
     ("model.safetensors", "model weights"),
     ("model.json", "hash, network, classes, image format and calibration of the weights"),
     ("result.json", "classes, temperature and figures"),
+    ("margins.json", "how easy the samples were"),
+    ("thumbnails.safetensors", "images that fool the model, for its report"),
     ("recipe.toml", "all settings; enough to repeat the run"),
     ("split.json", "which samples keep their labels"),
     ("summary.json", "dataset, method, network and seeds, for scripts"),
@@ -29,7 +31,7 @@ const FILES: &[(&str, &str)] = &[
 /// Lists the files of a run that exist.
 pub(crate) fn list(run: &Path) -> String {
     let existing = FILES.iter().filter(|(name, _)| safe_open::exists(&run.join(name.trim_end_matches('/'))));
-    existing.map(|(name, what)| format!("  {name:<18} {what}\n")).collect::<Vec<_>>().concat()
+    existing.map(|(name, what)| format!("  {name:<22} {what}\n")).collect::<Vec<_>>().concat()
 }
 
 /// How to go on with a run that stopped, in as many processes as it was trained in.

@@ -10,7 +10,7 @@ use calmix::data::split::{LabelSplit, SplitPlan};
 use calmix::engine::device::Device;
 use calmix::engine::network::Network;
 use calmix::engine::precision::Precision;
-use calmix::train::recipe::{Keep, Labels, Resolved};
+use calmix::train::recipe::{Augment, Keep, Labels, NetworkSection, Recipe, Resolved};
 use calmix::train::trainer::{self, draw_split, own_validation};
 
 use crate::cores::{self, ThreadUse};
@@ -90,9 +90,9 @@ pub(crate) fn show(
         name => dataset.subset(name).map(|ids| ids.end - ids.start)?,
     };
     let train = &recipe.train;
-    let unlabelled = if recipe.unlabelled() > 0 { counts.unlabelled } else { 0 };
+    let most = Some(recipe.labels.unlabelled_count).filter(|&most| most > 0).unwrap_or(u64::MAX);
+    let unlabelled = if recipe.unlabelled() > 0 { counts.unlabelled.min(most) } else { 0 };
     let classes = dataset.classes().len();
-    let network = Network::new(recipe.network.name, recipe.network.block, classes);
     let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
     let precision = train.precision.or_else(|| Precision::best(device));
     let each = if processes > 1 { format!(" in each of {processes} processes") } else { String::new() };
@@ -109,12 +109,13 @@ pub(crate) fn show(
         format!(": {}", shown(&recipe.description))
     };
     let precision = format!("{precision:?}").to_lowercase();
+    let weights = pretrained(resolved).unwrap_or_default();
     let fingerprint: String = dataset.fingerprint().chars().take(12).collect();
     status(&format!(
         "recipe    {name}{about}\n\
          data      {} ({fingerprint}), {}\n\
          \x20         {} labelled, {} unlabelled, {} validation, {} test\n\
-         network   {}, {} parameters\n\
+         network   {}{weights}\n\
          method    {} with {}\n\
          training  {} of {} + {} images; {device}{threads}, {precision}\n\
          run       {} (Ctrl-C is safe; `calmix resume` continues)\n",
@@ -124,8 +125,7 @@ pub(crate) fn show(
         grouped(unlabelled),
         grouped(validation),
         grouped(test),
-        recipe.network.name,
-        grouped(network.layout().len() as u64),
+        network(recipe, classes),
         word("method.base"),
         word("method.mixup.pairing"),
         counted(train.steps, "step"),
@@ -138,4 +138,42 @@ pub(crate) fn show(
         cores::warn_if_oversubscribed(ThreadUse { threads, processes, is_launched });
     }
     Ok(())
+}
+
+/// What learns, in a line.
+fn network(recipe: &Recipe, classes: usize) -> String {
+    let NetworkSection { name, block, head, weak_views, strong_views, .. } = &recipe.network;
+    if recipe.has_head() {
+        return format!(
+            "a {head} head on features of {name}, which is frozen: {weak_views} weak and {strong_views} strong views of {} \
+             pixels",
+            recipe.augment.size
+        );
+    }
+    let parameters = Network::new(*name, *block, classes).layout().len();
+    format!("{name}, {} parameters", grouped(parameters as u64))
+}
+
+/// Which pretrained weights a run begins from, what images they get, and who says so.
+fn pretrained(resolved: &Resolved) -> Option<String> {
+    let (network, Augment { size, .. }) = (&resolved.recipe.network, &resolved.recipe.augment);
+    if network.weights.is_empty() {
+        return None;
+    }
+    let hash: String = network.weights_hash.chars().take(12).collect();
+    let channels = |numbers: [f64; 3]| numbers.map(|number| format!("{number:.3}")).join(" ");
+    let (mean, std) = (channels(resolved.recipe.dataset.mean), channels(resolved.recipe.dataset.std));
+    let indent = "          ";
+    let stride = network.name.has_bottlenecks().then(|| {
+        let (stride, origin) = (network.stride, resolved.origin("network.stride"));
+        format!("\n{indent}stride in the {stride}: {origin}")
+    });
+    Some(format!(
+        "\nweights   {} ({hash})\n{indent}images of {size} pixels: {}\n{indent}mean {mean}: {}\n{indent}std {std}: {}{}",
+        shown(&network.weights),
+        resolved.origin("augment.size"),
+        resolved.origin("dataset.mean"),
+        resolved.origin("dataset.std"),
+        stride.unwrap_or_default(),
+    ))
 }

@@ -6,6 +6,8 @@
 
 #[path = "cli/cluster_templates.rs"]
 mod cluster_templates;
+#[path = "cli/compare.rs"]
+mod compare;
 #[path = "cli/errors.rs"]
 mod errors;
 #[path = "cli/evaluate_on.rs"]
@@ -16,11 +18,16 @@ mod figures;
 mod folder_contents;
 #[path = "cli/folder_layouts.rs"]
 mod folder_layouts;
+#[path = "cli/head.rs"]
+mod head;
 #[path = "cli/help.rs"]
 mod help;
 #[cfg(target_os = "linux")]
 #[path = "cli/hostile.rs"]
 mod hostile;
+#[cfg(target_os = "linux")]
+#[path = "cli/hostile_predict.rs"]
+mod hostile_predict;
 #[path = "cli/inspect.rs"]
 mod inspect;
 #[path = "cli/json.rs"]
@@ -33,15 +40,27 @@ mod model;
 mod moved_dataset;
 #[path = "cli/outage.rs"]
 mod outage;
+#[path = "cli/parquet.rs"]
+mod parquet;
 #[path = "cli/predict.rs"]
 mod predict;
 #[path = "cli/prepared_tables.rs"]
 mod prepared_tables;
 #[path = "cli/processes.rs"]
 mod processes;
+#[path = "cli/push.rs"]
+mod push;
+#[path = "cli/report.rs"]
+mod report;
+#[path = "cli/shrink.rs"]
+mod shrink;
 #[path = "cli/signals.rs"]
 mod signals;
+#[path = "cli/sweep.rs"]
+mod sweep;
 #[path = "cli/train.rs"]
 mod train;
+#[path = "cli/weights.rs"]
+mod weights;
 #[path = "cli/workspace.rs"]
 mod workspace;

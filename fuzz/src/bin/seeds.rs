@@ -9,7 +9,6 @@ mod made;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use calmix_core::calibration::temperature::Temperature;
 use calmix_core::labelled_samples::LabelledSamples;
 use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FlexMatch};
@@ -96,7 +95,11 @@ fn run_files() -> std::io::Result<()> {
     let manifest = format!(
         r#"{{"format":1,"step":4,"identity":{{"recipe":"{hash}","dataset":"{hash}","groups":1,"shards":1}},"journal":{{"length":9,"blake3":"{hash}"}},"files":[{{"name":"ema.safetensors","length":12,"blake3":"{hash}"}}]}}"#
     );
-    put("checkpoint", "one-file", format!("{manifest}\n{}\n", blake3::hash(manifest.as_bytes()).to_hex()).as_bytes())?;
+    put(
+        "checkpoint",
+        "one-file",
+        format!("{manifest}\n{}\n", blake3::hash(manifest.as_bytes()).to_hex()).as_bytes(),
+    )?;
     let predictions = Predictions {
         step: 4,
         split: EvalSet::Test,
@@ -130,6 +133,7 @@ fn run_files() -> std::io::Result<()> {
         scaling: map.scaling(),
         uncalibrated: None,
         evaluations: vec![evaluation.without_lists()],
+        heads: None,
         finished,
     };
     put("result", "result", &serde_json::to_vec(&result)?)?;
@@ -138,11 +142,14 @@ fn run_files() -> std::io::Result<()> {
         blake3: hash,
         network: "wrn-10-1".to_owned(),
         block: "google".to_owned(),
+        stride: "3x3".to_owned(),
         classes,
         norm_eps: None,
         size: 8,
         resize: 8,
         filter: "bilinear".to_owned(),
+        shrink: None,
+        head: None,
         mean: [0.5; 3],
         std: [0.25; 3],
         calibration: Some(map),
@@ -154,6 +161,9 @@ fn run_files() -> std::io::Result<()> {
         }),
     };
     put("result", "model", &serde_json::to_vec(&info)?)?;
+    let config = r#"{"architecture": "resnet50", "model_args": {"stride": "1x1"}, "pretrained_cfg": {"input_size": [3, 224, 224],
+        "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5], "license": "mit"}}"#;
+    put("config", "hub", config.as_bytes())?;
     let method = paper(Base::FlexMatch(FlexMatch::default()));
     let shard = Samples::new(&method, 2, [3]).shards.remove(0);
     put("samples", "shard", &write_shard(&shard).map_err(std::io::Error::other)?)?;

@@ -14,7 +14,7 @@ const PAUSES: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(15)];
 
 /// Makes other processes wait that set up the same cache, until it is dropped: two that install into one folder each
 /// remove what the other has begun.
-pub(super) fn lock() -> Result<File> {
+pub(crate) fn lock() -> Result<File> {
     lock_in(&cache::folder()?)
 }
 
@@ -36,7 +36,7 @@ fn lock_in(folder: &Path) -> Result<File> {
 }
 
 /// Fails before anything is fetched where there is no room for so many bytes.
-pub(super) fn require_space(bytes: u64, what: &str) -> Result<()> {
+pub(crate) fn require_space(bytes: u64, what: &str) -> Result<()> {
     let folder = cache::folder()?;
     match free(&folder) {
         Some(free) if free < bytes => bail!(
@@ -61,7 +61,7 @@ fn free(_: &Path) -> Option<u64> {
 }
 
 /// Tries again after a pause, and says so.
-pub(super) fn attempt<T>(what: &str, act: impl FnMut() -> Result<T>) -> Result<T> {
+pub(crate) fn attempt<T>(what: &str, act: impl FnMut() -> Result<T>) -> Result<T> {
     attempt_after(&PAUSES, what, act)
 }
 

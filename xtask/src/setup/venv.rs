@@ -48,6 +48,13 @@ pub(super) fn create(folder: &Path, packages: &[&str]) -> Result<()> {
     install(&programs(folder).join("python"), &[], packages)
 }
 
+/// A folder in the cache with these packages alone, for `PYTHONPATH`; unpacked when needed.
+pub(super) fn unpacked(python: &Path, packages: &[&str]) -> Result<PathBuf> {
+    let installed = installed(packages)?;
+    installed.ensure(|folder| unpack(python, folder, packages))?;
+    Ok(installed.folder)
+}
+
 /// Unpacks packages, without what they depend on, into a folder that no interpreter looks into.
 pub(super) fn unpack(python: &Path, folder: &Path, packages: &[&str]) -> Result<()> {
     install(python, &["--no-deps".as_ref(), "--target".as_ref(), folder.as_os_str()], packages)
@@ -59,12 +66,21 @@ fn install(python: &Path, options: &[&OsStr], packages: &[&str]) -> Result<()> {
         .with_context(|| format!("pip cannot install {}", packages.join(", ")))
 }
 
+/// Fetches the file of a package, without what it depends on, into a folder.
+pub(crate) fn download(folder: &Path, package: &str) -> Result<()> {
+    let command = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--dest"];
+    let python = python(PYTORCH)?;
+    attempt("pip", || run(Command::new(&python).args(command).arg(folder).arg(package)))
+        .with_context(|| format!("pip cannot download {package}"))
+}
+
 /// Where an environment keeps its programs.
 pub(super) fn programs(folder: &Path) -> PathBuf {
     folder.join(if cfg!(windows) { "Scripts" } else { "bin" })
 }
 
-fn run(command: &mut Command) -> Result<()> {
+/// Runs a command silently; what it printed is in the error.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
     let program = command.get_program().display().to_string();
     let output = command.output().with_context(|| format!("cannot start {program}"))?;
     if !output.status.success() {

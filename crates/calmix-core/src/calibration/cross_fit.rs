@@ -38,6 +38,20 @@ impl CrossFit {
         folds: usize,
         seed: Seed,
     ) -> Result<Self, CalibrationError> {
+        Self::fit_by(|logits, labels| ConfidenceMap::fit(kind, logits, labels), logits, labels, folds, seed)
+    }
+
+    /// As [`fit`](Self::fit), with a way to fit of the caller's.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit).
+    pub fn fit_by(
+        fit: impl Fn(Matrix<'_>, &[u32]) -> Result<ConfidenceMap, CalibrationError>,
+        logits: Matrix,
+        labels: &[u32],
+        folds: usize,
+        seed: Seed,
+    ) -> Result<Self, CalibrationError> {
         checked::logits(logits, labels)?;
         let (n, width) = (labels.len(), logits.width());
         if folds < 2 || folds > n {
@@ -55,7 +69,7 @@ impl CrossFit {
             let kept = in_fold(false);
             let z: Vec<f32> = kept.iter().flat_map(|(_, z, _)| z.iter().copied()).collect();
             let y: Vec<u32> = kept.iter().map(|(.., y)| *y).collect();
-            let map = ConfidenceMap::fit(kind, shaped(&z, y.len(), width)?, &y)?;
+            let map = fit(shaped(&z, y.len(), width)?, &y)?;
             for (row, z, _) in in_fold(true) {
                 map.apply_to_row(z, &mut mapped[row * width..(row + 1) * width])?;
             }

@@ -20,6 +20,8 @@
 //! ```
 
 mod cautious;
+mod golden_section;
+mod prior;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,8 @@ use super::{CalibrationError, checked};
 use crate::lanes;
 use crate::matrix::Matrix;
 use crate::softmax::negative_log_likelihood;
+use golden_section::golden_section;
+pub use prior::TemperaturePrior;
 
 /// The lowest temperature that a fit returns.
 ///

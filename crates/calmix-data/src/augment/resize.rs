@@ -7,6 +7,7 @@ use std::ops::Range;
 use calmix_core::settings::choice;
 
 use super::canvas::{ResizeScratch, Rgb};
+use crate::picture::Picture;
 
 choice! {
     /// How pixels are weighted.
@@ -162,6 +163,16 @@ pub(super) fn resize(
         pass_across(source.part(&used_columns, &used_rows), across, between);
         pass_down(View::over(between, width, used_rows.len()), down, out);
     }
+}
+
+/// A whole picture in another size.
+pub(crate) fn resized(picture: &Picture, width: u32, height: u32, filter: Filter) -> Picture {
+    let (from, to) = ([picture.width(), picture.height()], [width, height].map(|side| side as usize));
+    let [w, h] = from.map(|side| side as usize);
+    let (mut scratch, mut pixels) = (ResizeScratch::default(), Vec::new());
+    let source = View::over(picture.pixels(), w, h);
+    resize(source, to, [0..to[0], 0..to[1]], filter, &mut scratch, &mut pixels);
+    Picture::new(width, height, pixels).unwrap_or_else(|| picture.clone())
 }
 
 /// Which pass is first shows in the last bit, because the bytes between the passes are rounded. From version

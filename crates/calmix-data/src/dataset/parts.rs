@@ -1,17 +1,18 @@
 //! The files that hold samples: found by index, checked, and a few of them kept open.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::read_at::ReadAt;
 use crate::error::{DataError, DataProblem};
-use crate::manifest::{DatasetPart, check_part_path};
+use crate::manifest::{DatasetPart, MAX_SAMPLE, SHRUNK_FILE, check_part_path};
 use crate::safe_path::LONGEST;
+use crate::shrink::from_stored;
 
 /// How many parts are kept open: all of most sharded datasets, and few of what a process may open.
 const OPEN: usize = 64;
 
-/// Bytes of a part in the table: where its name begins, its length, whether it was unpacked, its own length.
+/// Bytes of a part in the table: where its name begins, its length, its kind, its own length.
 const BYTES: u64 = 24;
 
 /// The table of parts, and those that are open.
@@ -23,6 +24,7 @@ pub(super) struct PartTable {
     source: PathBuf,
     prepared: PathBuf,
     open: Mutex<Open>,
+    shrunk: OnceLock<Arc<OpenPart>>,
 }
 
 /// A part that is open.
@@ -46,7 +48,8 @@ impl PartTable {
         if table.length() != u64::from(count) * BYTES {
             return Err(super::wrong_length(&table, u64::from(count) * BYTES));
         }
-        let parts = Self { table, names, count, source, prepared, open: Mutex::default() };
+        let parts =
+            Self { table, names, count, source, prepared, open: Mutex::default(), shrunk: OnceLock::new() };
         parts.check()?;
         Ok(parts)
     }
@@ -76,6 +79,9 @@ impl PartTable {
             return Ok(part);
         }
         let part = self.part(index)?;
+        if part.shrunk {
+            return self.opened_shrunk();
+        }
         let root = if part.unpacked { &self.prepared } else { &self.source };
         let file = ReadAt::open(root, &part.path)?;
         if file.length() != part.length {
@@ -86,6 +92,28 @@ impl PartTable {
         let opened = Arc::new(OpenPart { file, index });
         self.cache(&opened);
         Ok(opened)
+    }
+
+    /// The file of all shrunk pictures, which stays open.
+    fn opened_shrunk(&self) -> Result<Arc<OpenPart>, DataError> {
+        if let Some(opened) = self.shrunk.get() {
+            return Ok(Arc::clone(opened));
+        }
+        let file = ReadAt::open(&self.prepared, SHRUNK_FILE)?;
+        // Two threads may open it at once; one of the two is kept.
+        Ok(Arc::clone(self.shrunk.get_or_init(|| Arc::new(OpenPart { file, index: u32::MAX }))))
+    }
+
+    /// Whether the file of a shrunk picture is the one that the picture, stored as `bytes`, was made from.
+    pub(super) fn is_original(&self, part: &DatasetPart, bytes: &[u8]) -> Result<bool, DataError> {
+        let file = ReadAt::open(&self.source, &part.path)?;
+        let Some((_, checksum)) = from_stored(bytes) else { return Ok(false) };
+        if file.length() != part.length || part.length > MAX_SAMPLE.into() {
+            return Ok(false);
+        }
+        let mut original = vec![0; part.length as usize];
+        file.read(&mut original, 0)?;
+        Ok(crc32c::crc32c(&original) == checksum)
     }
 
     fn take(&self, index: u32) -> Option<Arc<OpenPart>> {
@@ -139,19 +167,19 @@ impl PartTable {
     }
 
     fn checked(&self, index: u32, entry: PartEntry, name: Vec<u8>) -> Result<DatasetPart, DataError> {
-        let unpacked = match entry.unpacked {
-            0 => false,
-            1 => true,
+        let (unpacked, shrunk) = match entry.kind {
+            0 => (false, false),
+            1 => (true, false),
+            2 => (false, true),
             other => {
-                return Err(
-                    self.bad(index, DataProblem::Format(format!("unpacked is {other}, neither 0 nor 1")))
-                );
+                let problem = format!("it is of kind {other}, and there are 0, 1 and 2");
+                return Err(self.bad(index, DataProblem::Format(problem)));
             }
         };
         let not_text = |_| self.bad(index, DataProblem::Format("its path is not UTF-8".into()));
         let path = String::from_utf8(name).map_err(not_text)?;
         check_part_path(&path).map_err(|problem| self.bad(index, problem))?;
-        Ok(DatasetPart { path, unpacked, length: entry.length })
+        Ok(DatasetPart { path, unpacked, shrunk, length: entry.length })
     }
 
     fn bad(&self, index: u32, problem: DataProblem) -> DataError {
@@ -165,7 +193,7 @@ impl PartTable {
 struct PartEntry {
     name: u64,
     name_length: u32,
-    unpacked: u32,
+    kind: u32,
     length: u64,
 }
 
@@ -182,7 +210,7 @@ impl PartEntry {
         Self {
             name: number(0, 8),
             name_length: number(8, 4) as u32,
-            unpacked: number(12, 4) as u32,
+            kind: number(12, 4) as u32,
             length: number(16, 8),
         }
     }

@@ -16,6 +16,11 @@ impl Dataset {
             let (id, record) = record?;
             self.bytes_of(id, record, &mut bytes)?;
             fingerprint.sample(&bytes, record.label);
+            let part = self.part(record.part)?;
+            if part.shrunk && !self.parts.is_original(&part, &bytes)? {
+                let problem = DataProblem::Changed("not the file whose picture was shrunk".into());
+                return Err(DataError::new(part.path, problem).hint(AGAIN));
+            }
         }
         let now = fingerprint.finish(&self.header);
         if now == self.header.fingerprint {

@@ -14,8 +14,10 @@ pub enum FileKind {
     Webp,
     /// GIF.
     Gif,
-    /// TIFF, and the raw formats of cameras that build on it.
+    /// TIFF, and the raw formats of cameras that build on it: DNG, NEF, ARW.
     Tiff,
+    /// A camera's raw file that says so: CR2, CR3, RAF, RW2, ORF.
+    Raw,
     /// BMP.
     Bmp,
     /// HEIC or HEIF, as phones write it.
@@ -49,8 +51,8 @@ pub enum FileKind {
 impl FileKind {
     /// Whether this is an image, in a format that calmix reads or in another.
     pub fn is_image(self) -> bool {
-        use FileKind::{Avif, Bmp, Gif, Heic, Jpeg, Jpeg2000, JpegXl, Png, Tiff, Webp};
-        matches!(self, Jpeg | Png | Webp | Gif | Tiff | Bmp | Heic | Avif | JpegXl | Jpeg2000)
+        use FileKind::{Avif, Bmp, Gif, Heic, Jpeg, Jpeg2000, JpegXl, Png, Raw, Tiff, Webp};
+        matches!(self, Jpeg | Png | Webp | Gif | Tiff | Raw | Bmp | Heic | Avif | JpegXl | Jpeg2000)
     }
 
     pub(super) fn short(self) -> &'static str {
@@ -63,8 +65,15 @@ impl FileKind {
 
     pub(super) fn hint(self) -> &'static str {
         match self {
-            Self::Heic | Self::Avif | Self::JpegXl | Self::Jpeg2000 => {
+            Self::Heic => {
+                "convert it to JPEG: `heif-convert FILE out.jpg`, or all at once `magick mogrify -format jpg *.heic`"
+            }
+            Self::Avif | Self::JpegXl | Self::Jpeg2000 => {
                 "convert it to JPEG, for example with `magick FILE out.jpg`"
+            }
+            Self::Raw => "develop it to JPEG, for example with `darktable-cli FILE out.jpg`",
+            Self::Tiff => {
+                "convert it to PNG with `magick FILE out.png`, or a raw file to JPEG with `darktable-cli FILE out.jpg`"
             }
             Self::Npy | Self::Hdf5 | Self::Zip => "save its images as PNG files, one each",
             Self::Pickle => {
@@ -86,6 +95,7 @@ impl fmt::Display for FileKind {
             Self::Webp => "a WebP",
             Self::Gif => "a GIF",
             Self::Tiff => "a TIFF or a camera's raw file",
+            Self::Raw => "a camera's raw file",
             Self::Bmp => "a BMP",
             Self::Heic => "a HEIC",
             Self::Avif => "an AVIF",
@@ -106,11 +116,18 @@ impl fmt::Display for FileKind {
 
 /// What a file is, by its first bytes (16 are enough, but for a web page).
 pub fn kind(bytes: &[u8]) -> FileKind {
-    const STARTS: [(&[u8], FileKind); 21] = [
+    const STARTS: [(&[u8], FileKind); 28] = [
         (b"\xff\xd8\xff", FileKind::Jpeg),
         (b"\x89PNG\r\n\x1a\n", FileKind::Png),
         (b"GIF87a", FileKind::Gif),
         (b"GIF89a", FileKind::Gif),
+        (b"II*\0\x10\0\0\0CR", FileKind::Raw),
+        (b"FUJIFILMCCD-RAW", FileKind::Raw),
+        (b"IIU\0", FileKind::Raw),
+        (b"IIRO", FileKind::Raw),
+        (b"IIRS", FileKind::Raw),
+        (b"MMOR", FileKind::Raw),
+        (b"\0MRM", FileKind::Raw),
         (b"II*\0", FileKind::Tiff),
         (b"MM\0*", FileKind::Tiff),
         (b"II+\0", FileKind::Tiff),
@@ -137,6 +154,7 @@ pub fn kind(bytes: &[u8]) -> FileKind {
     }
     match bytes {
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => FileKind::Webp,
+        [_, _, _, _, b'f', b't', b'y', b'p', b'c', b'r', b'x', ..] => FileKind::Raw,
         [_, _, _, _, b'f', b't', b'y', b'p', b'a', b'v', b'i', b'f' | b's', ..] => FileKind::Avif,
         [_, _, _, _, b'f', b't', b'y', b'p', b'h', b'e', ..]
         | [_, _, _, _, b'f', b't', b'y', b'p', b'm', b'i' | b's', b'f', b'1', ..] => FileKind::Heic,
@@ -152,7 +170,7 @@ mod tests {
 
     #[test]
     fn formats_are_told_by_their_first_bytes() {
-        let cases: [(&[u8], FileKind); 10] = [
+        let cases: [(&[u8], FileKind); 15] = [
             (b"", FileKind::Empty),
             (b"\xff\xd8\xff\xe0", FileKind::Jpeg),
             (b"RIFF\0\0\0\0WEBPVP8 ", FileKind::Webp),
@@ -160,6 +178,11 @@ mod tests {
             (b"\0\0\0\x18ftypheic\0\0\0\0", FileKind::Heic),
             (b"\0\0\0\x18ftypmif1\0\0\0\0", FileKind::Heic),
             (b"\0\0\0\x1cftypavif\0\0\0\0", FileKind::Avif),
+            (b"\0\0\0\x18ftypcrx \0\0\0\x01", FileKind::Raw),
+            (b"II*\0\x10\0\0\0CR\x02\0", FileKind::Raw),
+            (b"II*\0\x08\0\0\0", FileKind::Tiff),
+            (b"FUJIFILMCCD-RAW 0201", FileKind::Raw),
+            (b"IIU\0\x18\0\0\0", FileKind::Raw),
             (b"\x80\x04\x95", FileKind::Pickle),
             (b"BM\x36\0\0\0\0\0\0\0", FileKind::Bmp),
             (b"BMW is a car maker", FileKind::Unknown),

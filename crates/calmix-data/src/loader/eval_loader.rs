@@ -9,9 +9,9 @@ use super::error::LoadError;
 use super::pooled_batch::PooledBatch;
 use super::sample_ids::SampleIds;
 use super::training::SampleStream;
-use super::transform::Transform;
+use super::views::Views;
 use super::worker_pool::{Job, WorkerPool, check_size};
-use super::{ImageSource, Warn, Workers};
+use super::{Warn, Workers};
 
 /// A batch for evaluation: ids, labels if there are any, and views without randomness (u8, NHWC).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,28 +30,27 @@ pub struct EvalBatch {
 ///
 /// The iterator ends after the last sample, or after the first error.
 #[derive(Debug)]
-pub struct EvalLoader<V: Transform + 'static> {
+pub struct EvalLoader<V: Views + 'static> {
     pool: WorkerPool<EvalJob<V>>,
     corrupt: OnCorrupt,
     tally: Tally,
     bytes: usize,
 }
 
-impl<V: Transform + 'static> EvalLoader<V> {
+impl<V: Views + 'static> EvalLoader<V> {
     /// Starts the workers on the first batches; a batch of zero counts as one.
     ///
     /// # Errors
     /// If a batch does not fit into memory, or the system refuses a thread.
     pub fn new(
-        source: Arc<dyn ImageSource>,
-        transform: Arc<V>,
+        views: Arc<V>,
         SampleStream { ids, batch }: SampleStream,
         corrupt: OnCorrupt,
         workers: Workers,
     ) -> Result<Self, LoadError> {
-        let (batch, bytes) = (u64::from(batch.max(1)), transform.bytes());
+        let (batch, bytes) = (u64::from(batch.max(1)), views.bytes());
         check_size(batch, bytes)?;
-        let job = EvalJob { source, transform, ids, batch, corrupt };
+        let job = EvalJob { views, ids, batch, corrupt };
         Ok(Self { pool: WorkerPool::start(job, workers)?, corrupt, tally: Tally::default(), bytes })
     }
 
@@ -81,7 +80,7 @@ impl<V: Transform + 'static> EvalLoader<V> {
     }
 }
 
-impl<V: Transform + 'static> Iterator for EvalLoader<V> {
+impl<V: Views + 'static> Iterator for EvalLoader<V> {
     type Item = Result<PooledBatch<EvalBatch>, LoadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -111,30 +110,26 @@ impl EvalBatch {
 }
 
 struct EvalJob<V> {
-    source: Arc<dyn ImageSource>,
-    transform: Arc<V>,
+    views: Arc<V>,
     ids: SampleIds,
     batch: u64,
     corrupt: OnCorrupt,
 }
 
-impl<V: Transform> EvalJob<V> {
+impl<V: Views> EvalJob<V> {
     fn make_views(
         &self,
         id: u64,
         scratch: &mut V::Scratch,
         pixels: &mut [u8],
     ) -> Result<Option<u32>, LoadError> {
-        let unread = |error| LoadError::Sample { id, error: Box::new(error) };
-        let label = self.source.label(id).map_err(unread)?;
-        let picture = self.source.picture(id).map_err(unread)?;
-        let made = self.transform.evaluation(&picture, scratch, pixels);
-        made.map_err(|problem| LoadError::View { id, problem })?;
+        let label = self.views.label(id)?;
+        self.views.evaluation(id, scratch, pixels)?;
         Ok(label)
     }
 }
 
-impl<V: Transform + 'static> Job for EvalJob<V> {
+impl<V: Views + 'static> Job for EvalJob<V> {
     type Batch = EvalBatch;
     type Made = (u64, Result<Option<u32>, String>);
     type WorkerState = V::Scratch;
@@ -148,7 +143,7 @@ impl<V: Transform + 'static> Job for EvalJob<V> {
     }
 
     fn bytes(&self) -> usize {
-        self.transform.bytes()
+        self.views.bytes()
     }
 
     fn worker_state(&self) -> V::Scratch {
@@ -160,7 +155,7 @@ impl<V: Transform + 'static> Job for EvalJob<V> {
         batch.skipped.clear();
         batch.ids.resize(rows, 0);
         batch.labels.resize(rows, None);
-        batch.pixels.resize(rows * self.transform.bytes(), 0);
+        batch.pixels.resize(rows * self.views.bytes(), 0);
     }
 
     fn make(
@@ -183,7 +178,7 @@ impl<V: Transform + 'static> Job for EvalJob<V> {
     }
 
     fn store(&self, row: usize, (id, label): Self::Made, pixels: &[u8], batch: &mut EvalBatch) {
-        let bytes = self.transform.bytes();
+        let bytes = self.views.bytes();
         batch.ids[row] = id;
         batch.pixels[row * bytes..(row + 1) * bytes].copy_from_slice(pixels);
         match label {

@@ -69,6 +69,10 @@ impl<P: ImageSource> ImageSource for InMemory<P> {
     fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
         self.source.label(id)
     }
+
+    fn name(&self, id: u64) -> Result<String, DataError> {
+        self.source.name(id)
+    }
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use calmix_core::rng::{Domain, Seed};
 
-use super::ImageSource;
 use super::batch::TrainBatch;
 use super::corrupt::{OnCorrupt, SkippedSample, Tally, is_corrupt};
 use super::error::LoadError;
 use super::lane::{Lane, REPLACEMENTS, RowCandidate};
 use super::sample_ids::SampleIds;
-use super::transform::{Transform, ViewKey};
+use super::transform::ViewKey;
+use super::views::Views;
 use super::worker_pool::{Job, check_size};
 use crate::order::{Cursor, Shard, Sharding};
 
@@ -72,8 +72,7 @@ pub fn labelled_views(seed: Seed) -> Seed {
 }
 
 pub(super) struct TrainingJob<V> {
-    source: Arc<dyn ImageSource>,
-    transform: Arc<V>,
+    views: Arc<V>,
     steps: Range<u64>,
     labelled: Lane,
     unlabelled: Lane,
@@ -94,12 +93,8 @@ pub(super) struct TrainWorkerState<S> {
     scratch: S,
 }
 
-impl<V: Transform> TrainingJob<V> {
-    pub(super) fn new(
-        source: Arc<dyn ImageSource>,
-        transform: Arc<V>,
-        training: Training,
-    ) -> Result<Self, LoadError> {
+impl<V: Views> TrainingJob<V> {
+    pub(super) fn new(views: Arc<V>, training: Training) -> Result<Self, LoadError> {
         if let Some(&shard) = training.shards.iter().find(|&&shard| !training.sharding.has(shard)) {
             return Err(LoadError::NoSuchShard(shard));
         }
@@ -107,9 +102,9 @@ impl<V: Transform> TrainingJob<V> {
         let lane = |samples, domain, view_seed| Lane::new(&training, samples, domain, view_seed);
         let labelled = lane(&training.labelled, Domain::LabelledOrder, labelled_views(seed))?;
         let unlabelled = lane(&training.unlabelled, Domain::UnlabelledOrder, seed)?;
-        check_size((labelled.rows() + unlabelled.rows()) as u64, transform.bytes().saturating_mul(2))?;
+        check_size((labelled.rows() + unlabelled.rows()) as u64, views.bytes().saturating_mul(2))?;
         let (steps, corrupt) = (training.steps, training.corrupt);
-        Ok(Self { source, transform, steps, labelled, unlabelled, corrupt })
+        Ok(Self { views, steps, labelled, unlabelled, corrupt })
     }
 
     /// Makes the views of a sample; returns its class if it is labelled.
@@ -120,24 +115,18 @@ impl<V: Transform> TrainingJob<V> {
         scratch: &mut V::Scratch,
         pixels: &mut [u8],
     ) -> Result<u32, LoadError> {
-        let unread = |error| LoadError::Sample { id, error: Box::new(error) };
-        let no_view = |problem| LoadError::View { id, problem };
         let mut label = 0;
         if lane.is_labelled {
-            label = self.source.label(id).map_err(unread)?.ok_or(LoadError::NoLabel { id })?;
+            label = self.views.label(id)?.ok_or(LoadError::NoLabel { id })?;
         }
-        let picture = self.source.picture(id).map_err(unread)?;
         let key = ViewKey { seed: lane.view_seed, epoch, id };
-        let (weak, strong) = pixels.split_at_mut(self.transform.bytes());
-        self.transform.weak(&picture, key, scratch, weak).map_err(no_view)?;
-        if !lane.is_labelled {
-            self.transform.strong(&picture, key, scratch, strong).map_err(no_view)?;
-        }
+        let (weak, strong) = pixels.split_at_mut(self.views.bytes());
+        self.views.training(key, scratch, weak, (!lane.is_labelled).then_some(strong))?;
         Ok(label)
     }
 }
 
-impl<V: Transform + 'static> Job for TrainingJob<V> {
+impl<V: Views + 'static> Job for TrainingJob<V> {
     type Batch = TrainBatch;
     type Made = MadeRow;
     type WorkerState = TrainWorkerState<V::Scratch>;
@@ -151,7 +140,7 @@ impl<V: Transform + 'static> Job for TrainingJob<V> {
     }
 
     fn bytes(&self) -> usize {
-        2 * self.transform.bytes()
+        2 * self.views.bytes()
     }
 
     fn worker_state(&self) -> Self::WorkerState {
@@ -164,7 +153,7 @@ impl<V: Transform + 'static> Job for TrainingJob<V> {
 
     fn open(&self, step: u64, batch: &mut TrainBatch) {
         let TrainBatch { step: of, labelled, unlabelled, skipped } = batch;
-        let (rows, bytes) = (self.labelled.rows(), self.transform.bytes());
+        let (rows, bytes) = (self.labelled.rows(), self.views.bytes());
         *of = step;
         skipped.clear();
         labelled.ids.resize(rows, 0);
@@ -205,7 +194,7 @@ impl<V: Transform + 'static> Job for TrainingJob<V> {
     }
 
     fn store(&self, row: usize, made: MadeRow, pixels: &[u8], batch: &mut TrainBatch) {
-        let bytes = self.transform.bytes();
+        let bytes = self.views.bytes();
         let (weak, strong) = pixels.split_at(bytes);
         let range = |row: usize| row * bytes..(row + 1) * bytes;
         if let Some(row) = row.checked_sub(self.labelled.rows()) {

@@ -6,7 +6,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::{
-    Encoding, Fingerprint, Header, MAX_SAMPLE, NO_LABEL, SampleRecord, Subset, VERSION, check_part_path,
+    Encoding, Fingerprint, Header, MAX_SAMPLE, NO_LABEL, PartKind, SHRUNK_FILE, SampleRecord, ShrunkPictures,
+    Subset, VERSION, check_part_path,
 };
 use crate::error::{DataError, DataProblem};
 use crate::prepare::{DataWarning, PREPARING, Prepared};
@@ -25,6 +26,8 @@ pub struct ManifestBuilder {
     parts: BufWriter<File>,
     names: BufWriter<File>,
     name_bytes: u64,
+    /// Shrunk pictures, once there is one.
+    shrunk: Option<Unpacked>,
     unreadable: Vec<DataError>,
     warnings: Vec<DataWarning>,
 }
@@ -72,6 +75,7 @@ impl ManifestBuilder {
             samples: 0,
             parts: 0,
             encoding,
+            shrunk: None,
             fingerprint: String::new(),
         };
         Ok(Self {
@@ -83,6 +87,7 @@ impl ManifestBuilder {
             parts,
             names,
             name_bytes: 0,
+            shrunk: None,
             unreadable: Vec::new(),
             warnings: Vec::new(),
         })
@@ -98,7 +103,7 @@ impl ManifestBuilder {
     /// # Errors
     /// If the path could leave the root ([`check_part_path`]), or the table cannot be written.
     pub fn part(&mut self, path: &str, length: u64) -> Result<u32, DataError> {
-        self.write_part(path, false, length)
+        self.write_part(path, PartKind::Source, length)
     }
 
     /// Adds a file of the prepared folder, to be written and then [finished](Self::finish_part).
@@ -120,7 +125,7 @@ impl ManifestBuilder {
         let flushed = unpacked.file.flush().and_then(|()| unpacked.file.get_ref().sync_all());
         flushed.map_err(|error| DataError::new(&unpacked.path, error))?;
         let name = unpacked.path.file_name().map(|name| name.to_string_lossy().into_owned());
-        self.write_part(&name.unwrap_or_default(), true, unpacked.length).map(|_| ())
+        self.write_part(&name.unwrap_or_default(), PartKind::Unpacked, unpacked.length).map(|_| ())
     }
 
     /// Adds the next sample: `bytes` as they stand in `part` at `offset`.
@@ -157,6 +162,32 @@ impl ManifestBuilder {
         Ok(())
     }
 
+    /// Adds the next sample: the file `path` of the source, of so many bytes, whose picture was shrunk to a shorter side of
+    /// `side` pixels and is [stored](crate::shrink) as `bytes`.
+    ///
+    /// # Errors
+    /// As [`part`](Self::part) and [`sample`](Self::sample), and if the bytes cannot be written.
+    pub(crate) fn shrunk_sample(
+        &mut self,
+        path: &str,
+        length: u64,
+        bytes: &[u8],
+        side: u32,
+        label: Option<u32>,
+    ) -> Result<(), DataError> {
+        let part = self.write_part(path, PartKind::Shrunk, length)?;
+        let mut file = match self.shrunk.take() {
+            Some(file) => file,
+            None => self.unpack(SHRUNK_FILE)?,
+        };
+        let offset = file.length;
+        file.write_all(bytes).map_err(|error| DataError::new(&file.path, error))?;
+        self.shrunk = Some(file);
+        let count = self.header.shrunk.map_or(0, |shrunk| shrunk.count) + 1;
+        self.header.shrunk = Some(ShrunkPictures { side, count });
+        self.sample(part, offset, bytes, label)
+    }
+
     /// Notes a file that could not be read and was left out.
     pub fn unreadable(&mut self, error: DataError) {
         self.unreadable.push(error);
@@ -191,6 +222,10 @@ impl ManifestBuilder {
             let flushed = file.flush().and_then(|()| file.get_ref().sync_all());
             flushed.map_err(|error| DataError::new(&self.target, error))?;
         }
+        if let Some(Unpacked { file, path, .. }) = &mut self.shrunk {
+            let flushed = file.flush().and_then(|()| file.get_ref().sync_all());
+            flushed.map_err(|error| DataError::new(path, error))?;
+        }
         let path = self.folder.path().join("manifest.json");
         let written = File::create_new(&path).and_then(|mut file| {
             file.write_all(&header)?;
@@ -206,7 +241,7 @@ impl ManifestBuilder {
         Ok(Prepared { header: self.header, unreadable: self.unreadable, warnings: self.warnings })
     }
 
-    fn write_part(&mut self, path: &str, unpacked: bool, length: u64) -> Result<u32, DataError> {
+    fn write_part(&mut self, path: &str, kind: PartKind, length: u64) -> Result<u32, DataError> {
         check_part_path(path).map_err(|problem| DataError::new(&self.target, problem))?;
         let part = self.header.parts;
         self.header.parts = part.checked_add(1).ok_or_else(|| {
@@ -215,7 +250,7 @@ impl ManifestBuilder {
         let mut record = [0; 24];
         record[..8].copy_from_slice(&self.name_bytes.to_le_bytes());
         record[8..12].copy_from_slice(&(path.len() as u32).to_le_bytes());
-        record[12..16].copy_from_slice(&u32::from(unpacked).to_le_bytes());
+        record[12..16].copy_from_slice(&(kind as u32).to_le_bytes());
         record[16..].copy_from_slice(&length.to_le_bytes());
         self.parts.write_all(&record).map_err(|error| self.cannot_write(error))?;
         self.names.write_all(path.as_bytes()).map_err(|error| self.cannot_write(error))?;

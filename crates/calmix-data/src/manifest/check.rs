@@ -47,6 +47,12 @@ impl Header {
         if self.encoding.sample_bytes()?.is_some_and(|bytes| bytes == 0) {
             return Err(DataProblem::Format("pictures without pixels".into()));
         }
+        if let Some(shrunk) = self.shrunk
+            && (shrunk.side == 0 || shrunk.count == 0 || shrunk.count > self.samples)
+        {
+            let problem = format!("{} of {} pictures shrunk to {}", shrunk.count, self.samples, shrunk.side);
+            return Err(DataProblem::Format(problem));
+        }
         let digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
         if self.fingerprint.len() != 64 || !self.fingerprint.bytes().all(digit) {
             return Err(DataProblem::Format("the fingerprint is not 64 hexadecimal digits".into()));

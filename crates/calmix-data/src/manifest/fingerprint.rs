@@ -6,7 +6,7 @@ use super::{Encoding, Header, PixelLayout, VERSION};
 ///
 /// It is the BLAKE3 of, each number little-endian and each text after its length: the format's version, the
 /// number of samples, the BLAKE3 of every (BLAKE3 of the content, label), the encoding, the classes, the
-/// subsets. Paths are not part of it: a dataset that was moved or sharded anew is the same dataset.
+/// subsets, and the side to which pictures were shrunk, if any were. Paths are not part of it: a dataset that was moved or sharded anew is the same dataset.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fingerprint {
     samples: blake3::Hasher,
@@ -37,6 +37,11 @@ impl Fingerprint {
             text(&mut hasher, &subset.name);
             hasher.update(&subset.count.to_le_bytes());
         }
+        // Without shrunk pictures, the fingerprint is that of versions that shrank none.
+        if let Some(shrunk) = header.shrunk {
+            text(&mut hasher, "shrunk");
+            hasher.update(&shrunk.side.to_le_bytes());
+        }
         hasher.finalize().to_hex().to_string()
     }
 }
@@ -58,7 +63,7 @@ fn encoding(encoding: Encoding) -> [u32; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::{NO_LABEL, Subset};
+    use crate::manifest::{NO_LABEL, ShrunkPictures, Subset};
 
     fn header() -> Header {
         Header {
@@ -68,6 +73,7 @@ mod tests {
             samples: 2,
             parts: 1,
             encoding: Encoding::File,
+            shrunk: None,
             fingerprint: String::new(),
         }
     }
@@ -96,6 +102,8 @@ mod tests {
             of(&Header { classes: renamed, ..header() }, &samples),
             of(&Header { classes: moved, ..header() }, &samples),
             of(&Header { subsets, ..header() }, &samples),
+            of(&Header { shrunk: Some(ShrunkPictures { side: 512, count: 1 }), ..header() }, &samples),
+            of(&Header { shrunk: Some(ShrunkPictures { side: 256, count: 1 }), ..header() }, &samples),
             of(&Header { encoding: raw(PixelLayout::Grey), ..header() }, &samples),
             of(&Header { encoding: raw(PixelLayout::Planes), ..header() }, &samples),
             of(&Header { encoding: raw(PixelLayout::PlanesByColumn), ..header() }, &samples),

@@ -11,6 +11,7 @@ use super::DataWarning;
 use super::duplicates::{self, EXAMPLES};
 use crate::dataset::Dataset;
 use crate::error::DataError;
+use crate::manifest::ShrunkPictures;
 
 /// How many unreadable files a report prints; it carries all of them.
 const PRINTED: usize = 20;
@@ -27,6 +28,9 @@ pub struct Report {
     pub subsets: Vec<SubsetReport>,
     /// The classes in the order of their labels.
     pub classes: Vec<ClassCount>,
+    /// The pictures that were shrunk, if any were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shrunk: Option<ShrunkPictures>,
     /// The files that could not be read and were left out.
     #[serde(serialize_with = "sentences")]
     pub unreadable: Vec<DataError>,
@@ -104,7 +108,8 @@ impl Report {
             warnings.push(DataWarning::OneClass { name: class.name.clone() });
         }
         let fingerprint = dataset.fingerprint().to_owned();
-        Ok(Self { fingerprint, subsets, classes, unreadable: Vec::new(), warnings })
+        let shrunk = dataset.header().shrunk;
+        Ok(Self { fingerprint, subsets, classes, shrunk, unreadable: Vec::new(), warnings })
     }
 
     /// Samples in all subsets together, labelled and not.
@@ -148,6 +153,10 @@ impl Display for Report {
         write!(f, "{classes}, labelled images{each}: {}", self.images_per_class())?;
         if self.unlabelled() > 0 {
             write!(f, "; {} without label", self.unlabelled())?;
+        }
+        if let Some(ShrunkPictures { side, count }) = self.shrunk {
+            let pictures = counted(count, "large picture");
+            write!(f, "\n{pictures} shrunk to a shorter side of {side} pixels")?;
         }
         let left_out = self.unreadable.len();
         if left_out > 0 {

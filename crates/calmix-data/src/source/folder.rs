@@ -31,7 +31,7 @@ use crate::manifest::{Encoding, ManifestBuilder};
 use crate::prepare::Prepared;
 
 /// How a folder of images is read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct FolderOptions {
     /// How images are checked.
     pub inspection: Inspection,
@@ -69,6 +69,7 @@ pub fn prepare(root: &Path, target: &Path, options: &FolderOptions) -> Result<Pr
         let mut left_out = Vec::new();
         let mut add = |file: &str| image_files.found(&mut builder, file, label);
         walk(root, &folder.folder, &mut left_out, &mut add)?;
+        image_files.flush(&mut builder)?;
         builder.left_out(left_out);
     }
     image_files.finish(builder)

@@ -3,6 +3,9 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use super::listing::walk;
 use super::{Check, Inspection};
@@ -10,23 +13,59 @@ use crate::decode::{DecodeError, DecodeLimits, decode, kind, size};
 use crate::error::{DataError, DataProblem};
 use crate::manifest::ManifestBuilder;
 use crate::prepare::Prepared;
+use crate::shrink::{decode_shrunk, stored};
 
-/// The image files below a root.
+/// Files that are read at a time, for each thread: enough that a large one does not keep the others waiting, and few enough
+/// to hold in memory.
+const AT_ONCE: usize = 8;
+
+/// The image files below a root. They are read by several threads and added in the order in which they were named.
 #[derive(Debug)]
 pub(super) struct ImageFiles {
     root: PathBuf,
     /// The root without links, to compare with.
     real: PathBuf,
-    limits: DecodeLimits,
+    inspection: Inspection,
     check: Check,
     added: u64,
+    threads: usize,
+    pending: Vec<NamedFile>,
+}
+
+/// A file that is still to be read.
+#[derive(Debug)]
+struct NamedFile {
+    name: String,
+    label: Option<u32>,
+    /// Named by a list, which makes a file that is no image an unreadable one.
+    listed: bool,
+}
+
+/// What became of a file.
+enum ReadFile {
+    Image { length: u64, bytes: Vec<u8>, is_shrunk: bool },
+    NoImage,
+    Unreadable(DataError),
 }
 
 impl ImageFiles {
     pub(super) fn open(root: &Path, inspection: &Inspection, images: u64) -> Result<Self, DataError> {
         let real = fs::canonicalize(root).map_err(|error| DataError::new(root, error))?;
-        let check = inspection.check_for(images);
-        Ok(Self { root: root.to_owned(), real, limits: inspection.limits, check, added: 0 })
+        if let Some(progress) = &inspection.progress {
+            progress.expect(images);
+        }
+        Ok(Self {
+            root: root.to_owned(),
+            real,
+            check: inspection.check_for(images),
+            inspection: inspection.clone(),
+            added: 0,
+            threads: match inspection.threads {
+                0 => thread::available_parallelism().map_or(1, usize::from),
+                threads => threads,
+            },
+            pending: Vec::new(),
+        })
     }
 
     /// Adds the file `name`, found in a folder. A file that is an image neither by its bytes nor by its name is skipped
@@ -37,7 +76,7 @@ impl ImageFiles {
         name: &str,
         label: Option<u32>,
     ) -> Result<(), DataError> {
-        self.add(builder, name, label, false)
+        self.add(builder, NamedFile { name: name.to_owned(), label, listed: false })
     }
 
     /// Adds the file `name`, named by a list: a file that is not an image is reported as unreadable.
@@ -47,40 +86,84 @@ impl ImageFiles {
         name: &str,
         label: Option<u32>,
     ) -> Result<(), DataError> {
-        self.add(builder, name, label, true)
+        self.add(builder, NamedFile { name: name.to_owned(), label, listed: true })
     }
 
-    fn add(
-        &mut self,
-        builder: &mut ManifestBuilder,
-        name: &str,
-        label: Option<u32>,
-        listed: bool,
-    ) -> Result<(), DataError> {
+    fn add(&mut self, builder: &mut ManifestBuilder, file: NamedFile) -> Result<(), DataError> {
+        self.pending.push(file);
+        if self.pending.len() < AT_ONCE * self.threads { Ok(()) } else { self.flush(builder) }
+    }
+
+    /// Adds what was named until now: before a subset begins, or anything else is noted.
+    pub(super) fn flush(&mut self, builder: &mut ManifestBuilder) -> Result<(), DataError> {
+        let files = std::mem::take(&mut self.pending);
+        let slots: Vec<OnceLock<ReadFile>> = files.iter().map(|_| OnceLock::new()).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some((file, slot)) = {
+                let n = next.fetch_add(1, Ordering::Relaxed);
+                files.get(n).zip(slots.get(n))
+            } {
+                let _ = slot.set(self.read_file(file));
+                if let Some(progress) = &self.inspection.progress {
+                    progress.add();
+                }
+            }
+        };
+        thread::scope(|scope| {
+            let others = self.threads.min(files.len()).saturating_sub(1);
+            for _ in 0..others {
+                scope.spawn(work);
+            }
+            work();
+        });
+        for (NamedFile { name, label, .. }, read) in files.into_iter().zip(slots) {
+            match read.into_inner() {
+                Some(ReadFile::Image { length, bytes, is_shrunk }) => {
+                    self.added += 1;
+                    if is_shrunk {
+                        builder.shrunk_sample(&name, length, &bytes, self.inspection.shrink, label)?;
+                    } else {
+                        let part = builder.part(&name, length)?;
+                        builder.sample(part, 0, &bytes, label)?;
+                    }
+                }
+                Some(ReadFile::Unreadable(error)) => builder.unreadable(error),
+                Some(ReadFile::NoImage) | None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn read_file(&self, NamedFile { name, listed, .. }: &NamedFile) -> ReadFile {
         let path = self.root.join(name);
         let bytes = match self.read(&path) {
             Ok(bytes) => bytes,
-            Err(error) => {
-                builder.unreadable(error);
-                return Ok(());
-            }
+            Err(error) => return ReadFile::Unreadable(error),
         };
-        let kind = kind(&bytes);
-        if !listed && !kind.is_image() && !is_named_like_an_image(name) {
-            return Ok(());
+        if !listed && !kind(&bytes).is_image() && !is_named_like_an_image(name) {
+            return ReadFile::NoImage;
         }
-        match check_image(&bytes, &self.limits, self.check) {
-            Ok(()) => {
-                let part = builder.part(name, bytes.len() as u64)?;
-                self.added += 1;
-                builder.sample(part, 0, &bytes, label)
-            }
+        let length = bytes.len() as u64;
+        match self.shrunk(&bytes) {
+            Ok(Some(shrunk)) => ReadFile::Image { length, bytes: shrunk, is_shrunk: true },
+            Ok(None) => ReadFile::Image { length, bytes, is_shrunk: false },
             Err(error) => {
                 let hint = error.hint();
-                builder.unreadable(DataError::new(path, error).hint(hint));
-                Ok(())
+                ReadFile::Unreadable(DataError::new(path, error).hint(hint))
             }
         }
+    }
+
+    /// Checks a picture; a large one comes back shrunk, as it is stored.
+    fn shrunk(&self, bytes: &[u8]) -> Result<Option<Vec<u8>>, DecodeError> {
+        let Inspection { limits, shrink, .. } = &self.inspection;
+        let (width, height) = size(bytes, limits)?;
+        if *shrink > 0 && width.min(height) > *shrink {
+            let picture = decode_shrunk(bytes, limits, *shrink)?;
+            return Ok(Some(stored(&picture, bytes)));
+        }
+        check_image(bytes, limits, self.check).map(|()| None)
     }
 
     fn read(&self, path: &Path) -> Result<Vec<u8>, DataError> {
@@ -89,11 +172,12 @@ impl ImageFiles {
             let problem = DataProblem::Content("a link that leads out of the dataset's folder".into());
             return Err(DataError::new(path, problem).hint("copy what it points to into the folder"));
         }
-        read(&real, &self.limits).map_err(|problem| DataError::new(path, problem))
+        read(&real, &self.inspection.limits).map_err(|problem| DataError::new(path, problem))
     }
 
     /// Finishes the dataset; it is an error if no image could be read.
-    pub(super) fn finish(self, builder: ManifestBuilder) -> Result<Prepared, DataError> {
+    pub(super) fn finish(mut self, mut builder: ManifestBuilder) -> Result<Prepared, DataError> {
+        self.flush(&mut builder)?;
         if self.added > 0 {
             return builder.finish();
         }
@@ -127,9 +211,10 @@ pub(crate) fn read(path: &Path, limits: &DecodeLimits) -> Result<Vec<u8>, DataPr
 }
 
 pub(crate) fn is_named_like_an_image(name: &str) -> bool {
-    const ENDINGS: [&str; 14] = [
+    const ENDINGS: [&str; 25] = [
         "jpg", "jpeg", "jpe", "jfif", "png", "webp", "gif", "bmp", "tif", "tiff", "heic", "heif", "avif",
-        "jxl",
+        "jxl", // Cameras' raw files.
+        "cr2", "cr3", "nef", "arw", "dng", "raf", "rw2", "orf", "pef", "srw", "nrw",
     ];
     let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
     ending.is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))

@@ -23,7 +23,7 @@ use crate::prepare::Prepared;
 use crate::safe_path;
 
 /// How ImageNet is read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct ImagenetOptions {
     /// How images are checked.
     pub inspection: Inspection,
@@ -86,6 +86,7 @@ fn add_folders(
         let mut left_out = Vec::new();
         let mut add = |file: &str| image_files.found(builder, file, Some(label as u32));
         walk(root, &name, &mut left_out, &mut add)?;
+        image_files.flush(builder)?;
         builder.left_out(left_out);
     }
     Ok(())

@@ -50,7 +50,7 @@ pub enum Unlisted {
 }
 
 /// How a list is read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct LabelsCsvOptions {
     /// How images are checked.
     pub inspection: Inspection,
@@ -102,6 +102,7 @@ pub fn prepare(root: &Path, target: &Path, options: &LabelsCsvOptions) -> Result
     let mut image_files = ImageFiles::open(root, &options.inspection, rows as u64)?;
     let mut builder = ManifestBuilder::new(target, classes.clone(), Encoding::File)?;
     for (subset, table) in &tables {
+        image_files.flush(&mut builder)?;
         builder.subset(subset);
         for LabelRow { file, label } in &table.rows {
             let label = label.as_ref().and_then(|label| classes.binary_search(label).ok());
@@ -131,6 +132,7 @@ fn add_unlabelled(
         }
         Ok(())
     })?;
+    image_files.flush(builder)?;
     builder.left_out(left_out);
     let take = options.unlisted == Unlisted::Unlabelled && !unlisted.is_empty();
     if has_rows || take {

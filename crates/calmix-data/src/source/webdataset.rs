@@ -36,7 +36,7 @@ const MOST_CLASSES: u64 = 1 << 20;
 const FEW_CLASSES: u64 = 1_000;
 
 /// How shards are read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct WebdatasetOptions {
     /// How images are checked; without a choice by their header, as shards are usually many.
     pub inspection: Inspection,

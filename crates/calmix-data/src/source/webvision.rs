@@ -56,6 +56,7 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
     let val = info.join(VAL);
     if val.is_file() {
         safe_path::check(root, &val)?;
+        image_files.flush(&mut builder)?;
         builder.subset("val");
         let folder = VAL_FOLDERS.into_iter().find(|folder| root.join(folder).is_dir());
         let folder = folder.ok_or_else(|| {

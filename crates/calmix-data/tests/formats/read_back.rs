@@ -34,7 +34,7 @@ impl ReadBack {
                 let start = u64_at(row, 0) as usize;
                 let path = names[start..start + u32_at(row, 8) as usize].to_vec();
                 let path = String::from_utf8(path).unwrap();
-                DatasetPart { path, unpacked: u32_at(row, 12) == 1, length: u64_at(row, 16) }
+                DatasetPart { path, unpacked: u32_at(row, 12) == 1, shrunk: false, length: u64_at(row, 16) }
             })
             .collect();
         assert_eq!(parts.len(), header.parts as usize);

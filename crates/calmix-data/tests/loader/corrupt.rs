@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use crate::fixtures::{Drawn, Fault, SIZE, Tinted, drawn, workers};
 use calmix_core::rng::Seed;
 use calmix_data::loader::{
-    EvalBatch, EvalLoader, LoadError, Loader, OnCorrupt, SampleIds, SampleStream, Tally, TrainBatch, Training,
+    EvalBatch, EvalLoader, LoadError, Loader, OnCorrupt, PictureViews, SampleIds, SampleStream, Tally,
+    TrainBatch, Training,
 };
 
 fn training(steps: std::ops::Range<u64>) -> Training {
@@ -17,8 +18,8 @@ fn training(steps: std::ops::Range<u64>) -> Training {
     }
 }
 
-fn start(source: Drawn, training: Training, threads: usize) -> Loader<Tinted> {
-    Loader::new(Arc::new(source), Arc::new(Tinted), training, workers(threads, 3)).unwrap()
+fn start(source: Drawn, training: Training, threads: usize) -> Loader<PictureViews<Tinted>> {
+    Loader::new(PictureViews::new(Arc::new(source), Arc::new(Tinted)), training, workers(threads, 3)).unwrap()
 }
 
 fn load(source: Drawn, training: Training, threads: usize) -> Vec<TrainBatch> {
@@ -170,8 +171,12 @@ fn a_stream_of_corrupt_samples_ends() {
 
 fn evaluate(source: Drawn, corrupt: OnCorrupt, threads: usize) -> Result<Vec<EvalBatch>, LoadError> {
     let stream = SampleStream { ids: SampleIds::from(20..165), batch: 32 };
-    let evaluation =
-        EvalLoader::new(Arc::new(source), Arc::new(Tinted), stream, corrupt, workers(threads, 2))?;
+    let evaluation = EvalLoader::new(
+        PictureViews::new(Arc::new(source), Arc::new(Tinted)),
+        stream,
+        corrupt,
+        workers(threads, 2),
+    )?;
     evaluation.map(|batch| batch.map(calmix_data::loader::PooledBatch::into_inner)).collect()
 }
 
@@ -208,6 +213,12 @@ fn evaluation_leaves_out_corrupt_samples_or_stops() {
     // Without samples there are no batches.
     let none = SampleStream { ids: SampleIds::default(), batch: 8 };
     let corrupt = OnCorrupt::default();
-    let empty = EvalLoader::new(Arc::new(faulty()), Arc::new(Tinted), none, corrupt, workers(2, 2)).unwrap();
+    let empty = EvalLoader::new(
+        PictureViews::new(Arc::new(faulty()), Arc::new(Tinted)),
+        none,
+        corrupt,
+        workers(2, 2),
+    )
+    .unwrap();
     assert_eq!(empty.count(), 0);
 }

@@ -7,8 +7,8 @@ use calmix_core::rng::Seed;
 use calmix_data::augment::{Augment, Scratch};
 use calmix_data::dataset::Dataset;
 use calmix_data::loader::{
-    EvalLoader, ImageSource, InMemory, LoadError, Loader, OnCorrupt, SampleStream, TrainBatch, Training,
-    labelled_views,
+    EvalLoader, ImageSource, InMemory, LoadError, Loader, OnCorrupt, PictureViews, SampleStream, TrainBatch,
+    Training, labelled_views,
 };
 use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
 use calmix_data::split::{LabelSplit, Rule, SplitPlan};
@@ -56,7 +56,8 @@ fn load(
     training: Training,
     threads: usize,
 ) -> Result<Vec<TrainBatch>, LoadError> {
-    let loader = Loader::new(source, Arc::new(Augment::usb(SIDE)), training, workers(threads, 2))?;
+    let loader =
+        Loader::new(PictureViews::new(source, Arc::new(Augment::usb(SIDE))), training, workers(threads, 2))?;
     loader.map(|batch| batch.map(calmix_data::loader::PooledBatch::into_inner)).collect()
 }
 
@@ -103,8 +104,13 @@ fn evaluation_reads_the_test_set_in_order() {
     let stream = SampleStream { ids: dataset.subset("test").unwrap().into(), batch: 8 };
     let dataset = Arc::new(dataset);
     let views = Arc::new(Augment::usb(SIDE));
-    let evaluation =
-        EvalLoader::new(Arc::clone(&dataset) as _, views, stream, OnCorrupt::Stop, workers(2, 2)).unwrap();
+    let evaluation = EvalLoader::new(
+        PictureViews::new(Arc::clone(&dataset) as _, views),
+        stream,
+        OnCorrupt::Stop,
+        workers(2, 2),
+    )
+    .unwrap();
     let mut ids = 100..120;
     for batch in evaluation.map(Result::unwrap) {
         for (row, pixels) in batch.pixels.chunks(SIZE).enumerate() {

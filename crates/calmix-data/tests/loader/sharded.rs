@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use calmix_core::rng::{Domain, Seed};
-use calmix_data::loader::{LoadError, Loader, OnCorrupt, SampleIds, SampleStream, TrainBatch, Training};
+use calmix_data::loader::{
+    LoadError, Loader, OnCorrupt, PictureViews, SampleIds, SampleStream, TrainBatch, Training,
+};
 use calmix_data::order::{Membership, Order, Shard, Sharding};
 
 use crate::fixtures::{Drawn, SIZE, Tinted, workers};
@@ -173,7 +175,8 @@ fn a_corrupt_sample_is_replaced_by_one_of_its_shard() {
 }
 
 fn refused(training: Training) -> String {
-    let started = Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), training, workers(1, 1));
+    let started =
+        Loader::new(PictureViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)), training, workers(1, 1));
     started.unwrap_err().to_string()
 }
 
@@ -207,7 +210,8 @@ fn every_shard_needs_a_sample() {
     );
     let missing = vec![Shard { group: 2, index: 0 }];
     let started = Training { shards: missing, unlabelled: few(5), ..training(0..1) };
-    let started = Loader::new(Arc::new(Drawn::default()), Arc::new(Tinted), started, workers(1, 1));
+    let started =
+        Loader::new(PictureViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)), started, workers(1, 1));
     assert!(matches!(started.unwrap_err(), LoadError::NoSuchShard(Shard { group: 2, index: 0 })));
     // Where nothing is drawn, nothing is needed.
     let none = SampleStream { ids: SampleIds::from(0..5), batch: 0 };

@@ -19,6 +19,9 @@ use crate::repair;
 const INSPECTION: Inspection = Inspection {
     limits: DecodeLimits { side: 16_384, pixels: 64 << 20, bytes: 256 << 20 },
     check: Some(Check::Full),
+    shrink: 0,
+    threads: 0,
+    progress: None,
 };
 
 type Prepare = fn(&Path, &Path) -> Result<Prepared, DataError>;

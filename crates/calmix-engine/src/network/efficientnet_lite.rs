@@ -4,7 +4,7 @@
 use tch::{TchError, Tensor};
 
 use super::Output;
-use super::layer::{BatchNormLayer, Conv, Linear, Padding, Pass, pool};
+use super::layer::{Conv, ConvNorm, Linear, Padding, Pass, pool};
 use super::layout::{ConvShape, LayoutBuilder};
 
 pub(super) const MOMENTUM: f64 = 0.1;
@@ -35,6 +35,8 @@ pub(super) enum EfficientNetLiteSize {
 }
 
 impl EfficientNetLiteSize {
+    pub(super) const ALL: [Self; 3] = [Self::Lite0, Self::Lite1, Self::Lite2];
+
     /// timm's name.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -45,7 +47,7 @@ impl EfficientNetLiteSize {
     }
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        [Self::Lite0, Self::Lite1, Self::Lite2].into_iter().find(|size| size.name() == name)
+        Self::ALL.into_iter().find(|size| size.name() == name)
     }
 
     /// Width in tenths and depth in tenths.
@@ -72,18 +74,18 @@ impl EfficientNetLiteSize {
 
 #[derive(Debug)]
 pub(super) struct EfficientNetLite {
-    stem: (Conv, BatchNormLayer),
+    stem: ConvNorm,
     blocks: Vec<InvertedResidual>,
-    head: (Conv, BatchNormLayer),
+    head: ConvNorm,
     classifier: Linear,
 }
 
 /// Wide inside and narrow outside: a 1×1 convolution that widens, a depthwise one, a 1×1 one that narrows.
 #[derive(Debug)]
 struct InvertedResidual {
-    widen: Option<(Conv, BatchNormLayer)>,
-    depthwise: (Conv, BatchNormLayer),
-    narrow: (Conv, BatchNormLayer),
+    widen: Option<ConvNorm>,
+    depthwise: ConvNorm,
+    narrow: ConvNorm,
     adds_input: bool,
 }
 
@@ -112,11 +114,11 @@ impl EfficientNetLite {
     }
 
     pub(super) fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError> {
-        let mut x = normalised(&self.stem, images, pass)?.f_relu6_()?;
+        let mut x = self.stem.forward(images, pass)?.f_relu6_()?;
         for block in &self.blocks {
             x = block.forward(&x, pass)?;
         }
-        let features = pool(&normalised(&self.head, &x, pass)?.f_relu6_()?)?;
+        let features = pool(&self.head.forward(&x, pass)?.f_relu6_()?)?;
         let logits = self.classifier.forward(&features, pass)?;
         Ok(Output { logits, features })
     }
@@ -148,21 +150,18 @@ impl InvertedResidual {
 
     fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
         let wide = match &self.widen {
-            Some(widen) => &normalised(widen, x, pass)?.f_relu6_()?,
+            Some(widen) => &widen.forward(x, pass)?.f_relu6_()?,
             None => x,
         };
-        let inner = normalised(&self.depthwise, wide, pass)?.f_relu6_()?;
-        let mut out = normalised(&self.narrow, &inner, pass)?;
+        let inner = self.depthwise.forward(wide, pass)?.f_relu6_()?;
+        let mut out = self.narrow.forward(&inner, pass)?;
         if self.adds_input { out.f_add_(x) } else { Ok(out) }
     }
 }
 
-fn layer(builder: &mut LayoutBuilder, conv: &str, norm: &str, shape: ConvShape) -> (Conv, BatchNormLayer) {
+fn layer(builder: &mut LayoutBuilder, conv: &str, norm: &str, shape: ConvShape) -> ConvNorm {
     let padding = if shape.stride == 1 { Padding::around(shape.side) } else { Padding::Same };
     let conv = Conv { padding, ..builder.conv(conv, shape, false) };
-    (conv, builder.batch_norm(norm, shape.to, MOMENTUM, EPSILON))
-}
-
-fn normalised(layer: &(Conv, BatchNormLayer), x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
-    layer.1.forward(&layer.0.forward(x, pass)?, pass)
+    let norm = builder.batch_norm(norm, shape.to, MOMENTUM, EPSILON);
+    builder.conv_norm(conv, norm)
 }

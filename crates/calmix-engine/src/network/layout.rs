@@ -5,7 +5,7 @@
 //! and the sum over processes are then operations on whole buffers. Convolution weights stand there as (out,
 //! height, width, in), which is channels-last of the (out, in, height, width) that files have.
 
-use super::layer::{BatchNormLayer, Conv, Linear, Padding};
+use super::layer::{BatchNormLayer, Conv, ConvNorm, Linear, Padding};
 
 /// The name, shape and start of one parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) struct ParameterId(pub(crate) usize);
 pub(crate) struct StatisticsId(pub(crate) usize);
 
 /// All parameters and statistics of a network.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Layout {
     /// In the order the network names them.
     pub parameters: Vec<Parameter>,
@@ -56,6 +56,8 @@ pub struct Layout {
     pub statistics: Vec<StatisticsLayer>,
     /// The name of the classifier: the linear layer at the end.
     pub classifier: String,
+    /// Convolutions that the BatchNormLayer behind them can be folded into.
+    pub(crate) folds: Vec<ConvNorm>,
 }
 
 /// Where a parameter stands in the flat buffer: the first of these, then the next.
@@ -98,6 +100,13 @@ impl Layout {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.parameters.is_empty()
+    }
+
+    /// How many features the classifier reads.
+    pub(crate) fn feature_width(&self) -> usize {
+        let name = format!("{}.weight", self.classifier);
+        let weight = self.parameters.iter().find(|parameter| parameter.name == name);
+        weight.and_then(|weight| weight.shape.last()).copied().unwrap_or(0)
     }
 
     /// Whether a parameter is the classifier's.
@@ -161,9 +170,21 @@ impl LayoutBuilder {
         BatchNormLayer { weight, bias, statistics, momentum, epsilon }
     }
 
-    /// The linear layer at the end, Xavier normal (Glorot and Bengio 2010).
+    /// A convolution and the BatchNormLayer behind it.
+    pub(crate) fn conv_norm(&mut self, conv: Conv, norm: BatchNormLayer) -> ConvNorm {
+        let layer = ConvNorm { conv, norm };
+        self.layout.folds.push(layer);
+        layer
+    }
+
+    /// The linear layer at the end.
     pub(crate) fn classifier(&mut self, name: &str, from: usize, to: usize) -> Linear {
         name.clone_into(&mut self.layout.classifier);
+        self.linear(name, from, to)
+    }
+
+    /// A linear layer, Xavier normal (Glorot and Bengio 2010).
+    pub(crate) fn linear(&mut self, name: &str, from: usize, to: usize) -> Linear {
         let deviation = (2.0 / (from + to) as f64).sqrt();
         let weight = self.parameter(format!("{name}.weight"), &[to, from], Init::Normal(deviation));
         let bias = self.parameter(format!("{name}.bias"), &[to], Init::Constant(0.0));

@@ -1,10 +1,11 @@
-//! ResNet-50 (He et al. 2016) in the form of torchvision: the stride is in the 3×3 convolution.
+//! ResNet-50 (He et al. 2016) under torchvision's names. The stride of a bottleneck is in its 3×3 convolution, as there,
+//! or in the first 1×1, as in Keras.
 
 use tch::{TchError, Tensor};
 
-use super::Output;
-use super::layer::{BatchNormLayer, Conv, Linear, Pass, pool};
+use super::layer::{ConvNorm, Linear, Pass, pool};
 use super::layout::{ConvShape, LayoutBuilder};
+use super::{BottleneckStride, Output};
 
 /// PyTorch's defaults, which torchvision's weights were made with.
 pub(super) const MOMENTUM: f64 = 0.1;
@@ -15,23 +16,21 @@ const EXPANSION: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct ResNet50 {
-    stem: Conv,
-    norm: BatchNormLayer,
+    stem: ConvNorm,
     blocks: Vec<Bottleneck>,
     classifier: Linear,
 }
 
 #[derive(Debug)]
 struct Bottleneck {
-    layers: [(Conv, BatchNormLayer); 3],
-    shortcut: Option<(Conv, BatchNormLayer)>,
+    layers: [ConvNorm; 3],
+    shortcut: Option<ConvNorm>,
 }
 
 impl ResNet50 {
     pub(super) fn new(classes: usize, builder: &mut LayoutBuilder) -> Self {
-        let stem =
-            builder.conv("conv1", ConvShape { from: 3, to: 64, side: 7, stride: 2, depthwise: false }, false);
-        let norm = builder.batch_norm("bn1", 64, MOMENTUM, EPSILON);
+        let shape = ConvShape { from: 3, to: 64, side: 7, stride: 2, depthwise: false };
+        let stem = layer(builder, "conv1", "bn1", shape);
         let mut from = 64;
         let mut blocks = Vec::new();
         for (stage, count) in [3, 4, 6, 3].into_iter().enumerate() {
@@ -44,11 +43,23 @@ impl ResNet50 {
             }
         }
         let classifier = builder.classifier("fc", from, classes);
-        Self { stem, norm, blocks, classifier }
+        Self { stem, blocks, classifier }
+    }
+
+    /// Moves the strides of the bottlenecks to one of their convolutions.
+    pub(super) fn stride_in(&mut self, stride: BottleneckStride) {
+        for Bottleneck { layers: [first, middle, _], .. } in &mut self.blocks {
+            let (first, middle) = (&mut first.conv, &mut middle.conv);
+            let whole = first.stride * middle.stride;
+            (first.stride, middle.stride) = match stride {
+                BottleneckStride::First => (whole, 1),
+                BottleneckStride::Middle => (1, whole),
+            };
+        }
     }
 
     pub(super) fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError> {
-        let x = self.norm.forward(&self.stem.forward(images, pass)?, pass)?.f_relu_()?;
+        let x = self.stem.forward(images, pass)?.f_relu_()?;
         let mut x = x.f_max_pool2d([3, 3], [2, 2], [1, 1], [1, 1], false)?;
         for block in &self.blocks {
             x = block.forward(&x, pass)?;
@@ -70,28 +81,27 @@ impl Bottleneck {
         let mut n = 0;
         let layers = shapes.map(|shape| {
             n += 1;
-            let conv = builder.conv(&format!("{name}.conv{n}"), shape, false);
-            (conv, builder.batch_norm(&format!("{name}.bn{n}"), shape.to, MOMENTUM, EPSILON))
+            layer(builder, &format!("{name}.conv{n}"), &format!("{name}.bn{n}"), shape)
         });
         let shortcut = (from != to || stride != 1).then(|| {
-            let conv = builder.conv(
-                &format!("{name}.downsample.0"),
-                ConvShape { from, to, side: 1, stride, depthwise: false },
-                false,
-            );
-            (conv, builder.batch_norm(&format!("{name}.downsample.1"), to, MOMENTUM, EPSILON))
+            let shape = ConvShape { from, to, side: 1, stride, depthwise: false };
+            layer(builder, &format!("{name}.downsample.0"), &format!("{name}.downsample.1"), shape)
         });
         Self { layers, shortcut }
     }
 
     fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
-        let norm =
-            |layer: &(Conv, BatchNormLayer), x: &Tensor| layer.1.forward(&layer.0.forward(x, pass)?, pass);
         let [first, second, third] = &self.layers;
-        let inner = norm(first, x)?.f_relu_()?;
-        let inner = norm(second, &inner)?.f_relu_()?;
-        let mut out = norm(third, &inner)?;
-        let shortcut = self.shortcut.as_ref().map(|shortcut| norm(shortcut, x)).transpose()?;
+        let inner = first.forward(x, pass)?.f_relu_()?;
+        let inner = second.forward(&inner, pass)?.f_relu_()?;
+        let mut out = third.forward(&inner, pass)?;
+        let shortcut = self.shortcut.as_ref().map(|shortcut| shortcut.forward(x, pass)).transpose()?;
         out.f_add_(shortcut.as_ref().unwrap_or(x))?.f_relu_()
     }
+}
+
+fn layer(builder: &mut LayoutBuilder, conv: &str, norm: &str, shape: ConvShape) -> ConvNorm {
+    let conv = builder.conv(conv, shape, false);
+    let norm = builder.batch_norm(norm, shape.to, MOMENTUM, EPSILON);
+    builder.conv_norm(conv, norm)
 }

@@ -155,6 +155,7 @@ impl Case {
         let case = json!({
             "architecture": settings.architecture,
             "first_block": settings.first_block,
+            "stride": settings.stride,
             "classes": settings.classes,
             "mean": settings.normalisation.mean,
             "deviation": settings.normalisation.deviation,

@@ -7,10 +7,10 @@ from torch import nn
 from torch.nn import functional as F
 
 
-def network(name, first_block, classes):
-    """The network of that name; `first_block` is `google` or `torch`."""
+def network(name, first_block, stride, classes):
+    """The network of that name; `first_block` is `google` or `torch`, `stride` is `3x3` or `1x1`."""
     if name == "resnet50":
-        return ResNet50(classes)
+        return ResNet50(stride, classes)
     if name.startswith("tf_efficientnet_lite"):
         return EfficientNetLite(*LITE[int(name[-1])], classes)
     depth, width = (int(number) for number in name.removeprefix("wrn-").split("-"))
@@ -86,12 +86,12 @@ class WideResNet(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    def __init__(self, channels_in, inner, stride):
+    def __init__(self, channels_in, inner, stride, place):
         super().__init__()
         out = 4 * inner
-        self.conv1 = conv(channels_in, inner, 1, 1)
+        self.conv1 = conv(channels_in, inner, 1, stride if place == "1x1" else 1)
         self.bn1 = nn.BatchNorm2d(inner)
-        self.conv2 = conv(inner, inner, 3, stride)
+        self.conv2 = conv(inner, inner, 3, stride if place == "3x3" else 1)
         self.bn2 = nn.BatchNorm2d(inner)
         self.conv3 = conv(inner, out, 1, 1)
         self.bn3 = nn.BatchNorm2d(out)
@@ -106,7 +106,7 @@ class Bottleneck(nn.Module):
 
 
 class ResNet50(nn.Module):
-    def __init__(self, classes):
+    def __init__(self, stride, classes):
         super().__init__()
         self.conv1 = conv(3, 64, 7, 2)
         self.bn1 = nn.BatchNorm2d(64)
@@ -115,7 +115,7 @@ class ResNet50(nn.Module):
             inner = 64 * 2**stage
             blocks = []
             for n in range(count):
-                blocks.append(Bottleneck(channels, inner, 2 if n == 0 and stage > 0 else 1))
+                blocks.append(Bottleneck(channels, inner, 2 if n == 0 and stage > 0 else 1, stride))
                 channels = 4 * inner
             self.add_module(f"layer{stage + 1}", nn.Sequential(*blocks))
         self.fc = nn.Linear(channels, classes)

@@ -3,7 +3,7 @@
 use calmix_core::pseudo::Base;
 use calmix_engine::engine::Settings;
 use calmix_engine::images::Size;
-use calmix_engine::network::FirstBlock;
+use calmix_engine::network::{BottleneckStride, FirstBlock};
 use calmix_engine::optimiser::Sgd;
 
 use crate::case::Case;
@@ -46,7 +46,9 @@ fn logits_and_gradients_of_every_network() {
     let others =
         [("resnet50", 64, 1000), ("tf_efficientnet_lite0", 64, 10), ("tf_efficientnet_lite2", 45, 10)];
     let others = others.map(|(name, side, classes)| case(name, FirstBlock::Google, side, classes, 4));
-    for case in wide.chain(others) {
+    let mut keras = case("resnet50", FirstBlock::Google, 64, 10, 4);
+    keras.settings.stride = BottleneckStride::First;
+    for case in wide.chain(others).chain([keras]) {
         let apart = case.compare(&mut peer);
         assert!(apart.largest() < TOLERANCE, "{} {:?}: {apart}", case.name, case.settings.first_block);
     }

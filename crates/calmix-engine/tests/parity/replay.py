@@ -18,7 +18,7 @@ from step import Trainer
 
 def replay(folder):
     case = json.loads((folder / "case.json").read_text())
-    model = network(case["architecture"], case["first_block"], case["classes"])
+    model = network(case["architecture"], case["first_block"], case["stride"], case["classes"])
     for layer in model.modules():
         if isinstance(layer, torch.nn.BatchNorm2d):
             if case["norm_momentum"] is not None:

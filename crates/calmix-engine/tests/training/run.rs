@@ -15,7 +15,7 @@ use calmix_engine::engine::{Engine, Settings};
 use calmix_engine::error::EngineError;
 use calmix_engine::images::{Normalisation, Size};
 use calmix_engine::learn::StepOutput;
-use calmix_engine::network::FirstBlock;
+use calmix_engine::network::{BottleneckStride, FirstBlock};
 use calmix_engine::observe::StepKind;
 use calmix_engine::optimiser::Sgd;
 use calmix_engine::partition::Partition;
@@ -41,6 +41,7 @@ pub(crate) fn settings(side: usize) -> Settings {
     Settings {
         architecture: "wrn-10-1".parse().expect("a network"),
         first_block: FirstBlock::Google,
+        stride: BottleneckStride::Middle,
         classes: 4,
         size: Size { height: side, width: side },
         // Exact in f32: whoever normalises in whatever order comes to the same bits.

@@ -75,13 +75,18 @@ impl Predictions {
     ///
     /// # Errors
     /// As [`matrix`](Self::matrix).
-    pub(crate) fn shaped<'a>(&self, logits: &'a [f32]) -> Result<Matrix<'a>, CalibrationError> {
+    pub fn shaped<'a>(&self, logits: &'a [f32]) -> Result<Matrix<'a>, CalibrationError> {
         let (rows, width) = (self.labels.len(), self.classes.len());
         Matrix::new(logits, rows, width).map_err(|shape| CalibrationError::Length {
             what: "logits",
             expected: rows.saturating_mul(width),
             got: shape.got,
         })
+    }
+
+    /// The name of the file among the predictions of a run.
+    pub fn file_name(step: u64, split: EvalSet, model: EvalModel) -> String {
+        format!("step-{step:09}-{}-{}.safetensors", split.name(), model.name())
     }
 
     /// The bytes of the file: the same for the same predictions.

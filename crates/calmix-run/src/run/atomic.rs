@@ -49,16 +49,25 @@ pub(crate) fn make<T>(path: &Path, make: impl Fn(&Path) -> io::Result<T>) -> Res
 /// Writes `bytes` to `path`: a reader, now or after a power failure, finds the old content or
 /// all of this.
 pub(crate) fn write(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    patiently(disk, || write_once(disk, path, bytes))
+    let mut left = Vec::new();
+    patiently(disk, || write_once(disk, path, bytes, &mut left))?;
+    for scratch in left {
+        // The disk was away when it had to go, and is back.
+        let _ = disk.remove_file(&scratch);
+    }
+    Ok(())
 }
 
-fn write_once(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+/// Writes a file once. Adds the scratch file to `left` where it could be neither renamed nor removed.
+fn write_once(disk: &dyn Disk, path: &Path, bytes: &[u8], left: &mut Vec<PathBuf>) -> Result<(), FileError> {
     let (mut file, scratch) = make(path, |scratch| disk.create(scratch))?;
     let written = disk.write(&mut file, bytes).and_then(|()| disk.sync(&file));
     drop::<File>(file);
     written.and_then(|()| disk.rename(&scratch, path)).map_err(|error| {
-        // The error that matters is the first; what stays is removed when the run is next opened.
-        let _ = disk.remove_file(&scratch);
+        // The error that matters is the first; what stays in the end is removed when the run is next opened.
+        if disk.remove_file(&scratch).is_err() {
+            left.push(scratch);
+        }
         FileError::new(path, error)
     })?;
     let folder = parent(path);

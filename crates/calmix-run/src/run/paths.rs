@@ -23,6 +23,14 @@ pub enum RunFile<'a> {
     ModelInfo,
     /// The result: which model, its temperature, its figures.
     Result,
+    /// The frozen backbone under the head that is the model, where there is one.
+    Backbone,
+    /// What is between the backbone and the head.
+    Projection,
+    /// How easy the samples were at the end.
+    Margins,
+    /// Pictures of predictions worth looking at.
+    Thumbnails,
     /// What the network said at an evaluation, by a name of lower-case letters, digits, `.`, `-` and `_`.
     Predictions(&'a str),
 }
@@ -46,8 +54,13 @@ impl Paths {
     const MODEL: &str = "model.safetensors";
     const MODEL_INFO: &str = "model.json";
     const RESULT: &str = "result.json";
+    const BACKBONE: &str = "backbone.safetensors";
+    const PROJECTION: &str = "projection.safetensors";
+    const MARGINS: &str = "margins.json";
+    const THUMBNAILS: &str = "thumbnails.safetensors";
     const TIMING: &str = "timing.jsonl";
     const TENSORBOARD: &str = "tensorboard";
+    const FEATURES: &str = "features";
     const PREPARED: &str = "prepared";
 
     /// Of the run in `folder`, which need not exist.
@@ -73,6 +86,10 @@ impl Paths {
             RunFile::Model => self.folder.join(Self::MODEL),
             RunFile::ModelInfo => self.folder.join(Self::MODEL_INFO),
             RunFile::Result => self.folder.join(Self::RESULT),
+            RunFile::Backbone => self.folder.join(Self::BACKBONE),
+            RunFile::Projection => self.folder.join(Self::PROJECTION),
+            RunFile::Margins => self.folder.join(Self::MARGINS),
+            RunFile::Thumbnails => self.folder.join(Self::THUMBNAILS),
             RunFile::Predictions(name) if is_plain(name) => self.predictions().join(name),
             RunFile::Predictions(name) => {
                 let problem = format!("{name:?} is no name for predictions");
@@ -100,6 +117,11 @@ impl Paths {
     /// The prepared dataset, where the run prepared it itself.
     pub fn prepared(&self) -> PathBuf {
         self.folder.join(Self::PREPARED)
+    }
+
+    /// The cache of features, where the run has its own.
+    pub fn features(&self) -> PathBuf {
+        self.folder.join(Self::FEATURES)
     }
 
     /// The folder of predictions.
@@ -131,6 +153,10 @@ impl Paths {
             Self::MODEL,
             Self::MODEL_INFO,
             Self::RESULT,
+            Self::BACKBONE,
+            Self::PROJECTION,
+            Self::MARGINS,
+            Self::THUMBNAILS,
         ]
         .contains(&name)
     }

@@ -12,8 +12,10 @@
 //! | finished | `selected/last/figures/error`, `pseudo/error`, … |
 //! | pace | `pace/images_per_second`, … |
 //!
-//! A number that is not finite has no place in JSON, and none here.
+//! A number that is not finite has no place in JSON, and none here. The settings of the run are the hyperparameters of
+//! TensorBoard's page HPARAMS, which shows runs side by side.
 
+mod hparams;
 mod record;
 mod scalars;
 
@@ -22,7 +24,9 @@ use std::time::Duration;
 
 use super::{Sink, SinkError, at};
 use crate::events::{Event, Pace};
+pub use hparams::Hyperparameter;
 use record::Message;
+pub use scalars::numbers;
 
 const WHAT: &str = "the TensorBoard file";
 
@@ -53,6 +57,15 @@ impl<W: Write, C: FnMut() -> Duration> TensorBoard<W, C> {
         Ok(sink)
     }
 
+    /// Writes the settings of the run, for the page HPARAMS.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn hyperparameters(&mut self, settings: &[(String, Hyperparameter)]) -> Result<(), SinkError> {
+        let started = (self.clock)();
+        self.write(0, |message| message.plugin(hparams::START, &hparams::session_start(settings, started)))
+    }
+
     fn scalars(&mut self, step: u64, scalars: &[(String, f32)]) -> Result<(), SinkError> {
         if scalars.is_empty() {
             return Ok(());
@@ -70,7 +83,12 @@ impl<W: Write, C: FnMut() -> Duration> TensorBoard<W, C> {
 impl<W: Write, C: FnMut() -> Duration> Sink for TensorBoard<W, C> {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         let scalars = at(WHAT, scalars::of_event(event).map_err(Into::into))?;
-        self.scalars(event.step(), &scalars)
+        self.scalars(event.step(), &scalars)?;
+        if let Event::Finished(_) = event {
+            let ended = (self.clock)();
+            self.write(0, |message| message.plugin(hparams::END, &hparams::session_end(ended)))?;
+        }
+        Ok(())
     }
 
     fn pace(&mut self, pace: &Pace) -> Result<(), SinkError> {

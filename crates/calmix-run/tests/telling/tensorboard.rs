@@ -7,8 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use calmix_run::events::Event;
-use calmix_run::sink::{Sink, TensorBoard};
-use serde_json::Value;
+use calmix_run::sink::{Hyperparameter, Sink, TensorBoard};
+use serde_json::{Value, json};
 
 use crate::made;
 
@@ -34,13 +34,19 @@ pub(crate) fn python() -> PathBuf {
     if cfg!(windows) { folder.join("Scripts/python.exe") } else { folder.join("bin/python") }
 }
 
-/// What TensorBoard makes of a folder.
-fn read_back(folder: &Path) -> Scalars {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/telling/read_back.py");
+/// What a script that uses TensorBoard prints about a folder.
+fn script(name: &str, folder: &Path) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/telling").join(name);
     let output = Command::new(python()).arg(script).arg(folder).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    let read: BTreeMap<String, Vec<(u64, f64)>> = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What TensorBoard makes of a folder.
+fn read_back(folder: &Path) -> Scalars {
+    let read: BTreeMap<String, Vec<(u64, f64)>> =
+        serde_json::from_value(script("read_back.py", folder)).unwrap();
     read.into_iter()
         .map(|(tag, points)| (tag, points.into_iter().map(|(step, value)| (step, value as f32)).collect()))
         .collect()
@@ -121,4 +127,47 @@ fn the_pace_is_there_too() {
     assert_eq!(read["pace/images_per_second"], [(7, 412.25)]);
     assert_eq!(read["pace/waiting"], [(7, 0.012)]);
     assert_eq!(read.len(), 4);
+}
+
+/// Two runs side by side on TensorBoard's page HPARAMS, one of which was resumed and has not ended.
+#[test]
+fn settings_are_hyperparameters() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = [("a", "fixmatch", 3, true), ("b", "softmatch", 1, false)];
+    for (name, base, seed, finishes) in runs {
+        fs::create_dir(folder.path().join(name)).unwrap();
+        let settings = [
+            ("method.base".to_owned(), Hyperparameter::Text(base.to_owned())),
+            ("optimiser.lr".to_owned(), Hyperparameter::Number(0.03)),
+            ("optimiser.nesterov".to_owned(), Hyperparameter::Flag(true)),
+            ("train.seed".to_owned(), Hyperparameter::Number(f64::from(seed))),
+        ];
+        let parts = if finishes { vec![None] } else { vec![None, Some(6)] };
+        for (number, resumed_after) in parts.into_iter().enumerate() {
+            let file = format!("events.out.tfevents.180000000{number}.0");
+            let file = File::create(folder.path().join(name).join(file)).unwrap();
+            let mut sink = TensorBoard::new(file, || Duration::from_hours(500_000), resumed_after).unwrap();
+            sink.hyperparameters(&settings).unwrap();
+            for event in
+                made::events().iter().filter(|event| finishes || !matches!(event, Event::Finished(_)))
+            {
+                sink.event(event).unwrap();
+            }
+            sink.flush().unwrap();
+        }
+    }
+    let run = |name: &str, base: &str, seed: f64, status: &str| {
+        let settings = json!({"method.base": base, "optimiser.lr": 0.03, "optimiser.nesterov": true, "train.seed": seed});
+        json!({"name": name, "hparams": settings, "status": status, "error": 0.25})
+    };
+    let mut read = script("read_hparams.py", folder.path());
+    // The figure is whatever the events say: it is there.
+    for run in read.as_array_mut().unwrap() {
+        assert!(run["error"].is_number(), "{run}");
+        run["error"] = 0.25.into();
+    }
+    assert_eq!(
+        read,
+        json!([run("a", "fixmatch", 3.0, "STATUS_SUCCESS"), run("b", "softmatch", 1.0, "STATUS_UNKNOWN")])
+    );
 }

@@ -24,13 +24,20 @@ macro_rules! texts {
 
 const RECIPES: &[Builtin] = texts!("":
     "cifar10" "cifar10-released-code" "cifar100" "svhn" "stl10" "imagenet" "webvision"
-    "fashion-mnist" "folder" "cpu-fashion-mnist" "cpu-cifar10" "cpu-folder");
+    "fashion-mnist" "folder" "cpu-fashion-mnist" "cpu-cifar10" "cpu-folder"
+    "head-cifar10" "head-folder");
+const SWEEPS: &[Builtin] = texts!("sweeps/": "table-1" "table-2" "table-3" "table-4" "figure-1");
 const PRESETS: &[Builtin] = texts!("presets/": "released-code");
 const FAMILIES: &[Builtin] = texts!("augmentations/": "google" "imagenet");
 
 /// Every recipe of ours.
 pub fn builtin() -> &'static [Builtin] {
     RECIPES
+}
+
+/// Every sweep of ours.
+pub fn builtin_sweeps() -> &'static [Builtin] {
+    SWEEPS
 }
 
 /// The layer of a preset. The defaults are the reading `paper`, so that has none.
@@ -48,12 +55,11 @@ pub(super) fn family(name: &str) -> Option<Layer> {
 /// What was perhaps meant by a name that no recipe has.
 pub(super) fn hint(name: &str) -> String {
     let names = RECIPES.iter().map(|recipe| recipe.name);
-    // Or the same name with another prefix, as in `desk-folder` and `cpu-folder`.
-    let other_prefix = |known: &&str| {
-        let name = name.split_once('-').map(|(_, name)| name);
-        name.is_some() && name == known.split_once('-').map(|(_, known)| known)
+    // What the recipes for CPUs were called before.
+    let renamed = |known: &&str| {
+        name.strip_prefix("desk-").is_some_and(|rest| known.strip_prefix("cpu-") == Some(rest))
     };
-    match nearest(name, names.clone()).or_else(|| names.clone().find(other_prefix)) {
+    match names.clone().find(renamed).or_else(|| nearest(name, names.clone())) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
     }

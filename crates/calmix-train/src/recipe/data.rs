@@ -2,11 +2,12 @@
 
 use calmix_core::rng::Seed;
 use calmix_data::prepare::{Cifar100Labels, SourceSpec};
+use calmix_data::shrink::DEFAULT_SIDE;
 use calmix_data::source::labels_csv::{self, LabelColumns};
 use calmix_data::source::{FolderLayout, idx};
 use calmix_data::split::{HoldOut, Rule, SplitPlan};
 
-use super::field::limit::{KEPT, SHARE, SOME, SOME_SHARE, above};
+use super::field::limit::{KEPT, SHARE, SOME, SOME_SHARE, above, from};
 use super::field::{choice, section};
 
 section! {
@@ -31,6 +32,10 @@ section! {
         /// out), in `webdataset` those without a class (otherwise an error).
         #[when(source is SourceName::LabelsCsv | SourceName::Webdataset)]
         fixed unlabelled: bool = true;
+        /// The shorter side in pixels to which larger pictures are shrunk when the dataset is prepared; 0 keeps their size.
+        /// With 512, a table that was prepared with another number fits, too.
+        #[when(source is SourceName::Folder | SourceName::LabelsCsv)]
+        fixed shrink: u32 = DEFAULT_SIDE, from(0.0).to(16_384.0);
         /// The subset that models are judged by; empty if there is none.
         fixed test: String = "test".into();
         /// The mean of red, green and blue, which is subtracted from pixels in 0 to 1.
@@ -106,6 +111,9 @@ section! {
         fixed from: Vec<String> = vec!["train".into()];
         /// The subsets whose samples are learnt from without their label.
         fixed unlabelled_from: Vec<String> = vec!["train".into()];
+        /// How many samples are learnt from without their label; 0 for all there are. Which ones does not depend on the
+        /// seed.
+        fixed unlabelled_count: u64 = 0;
         /// Whether samples that keep their label are among the unlabelled ones, too.
         fixed include_labelled: bool = true;
         /// The share of the labels that is held out for validation, or a rule; no class gives its last label. Where the
@@ -149,6 +157,7 @@ impl Data {
                     LayoutName::Splits => FolderLayout::Splits,
                     LayoutName::Nested => FolderLayout::Nested,
                 },
+                shrink: self.shrink,
             },
             SourceName::LabelsCsv => SourceSpec::LabelsCsv {
                 unlisted: if self.unlabelled {
@@ -157,6 +166,7 @@ impl Data {
                     labels_csv::Unlisted::LeaveOut
                 },
                 columns: LabelColumns { path: named(&self.path_column), label: named(&self.label_column) },
+                shrink: self.shrink,
             },
             SourceName::Webdataset => SourceSpec::Webdataset { unlabelled: self.unlabelled },
             SourceName::Imagenet => SourceSpec::Imagenet,

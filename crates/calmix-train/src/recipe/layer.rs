@@ -91,6 +91,20 @@ impl Layer {
         }
     }
 
+    /// Keys with their values, all from one place.
+    pub(super) fn values(origin: &Origin, values: impl IntoIterator<Item = (String, Value)>) -> Self {
+        let mut layer = Self::default();
+        for (path, value) in values {
+            let origin = origin.clone();
+            match find(&path).map(|field| (field.shape)()) {
+                None => layer.no_key(&path, origin),
+                Some(Shape::Section(_)) => layer.problem(&path, origin, What::Section),
+                Some(Shape::Value(_)) => layer.settings.push(Setting { path, value, origin, comment: None }),
+            }
+        }
+        layer
+    }
+
     /// The settings of the environment: `CALMIX_TRAIN__STEPS` is `train.steps`, `CALMIX__PRESET` is `preset`.
     /// Other variables that begin alike are not ours to judge.
     pub(super) fn environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {

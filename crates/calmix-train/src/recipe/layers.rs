@@ -23,10 +23,12 @@ use super::value::{self, Leaves, find};
 use super::{Recipe, resume};
 
 /// The layers of a recipe. Whatever the order in which they are added, they lie over each other in this one: the
-/// defaults, the family of augmentations, recipes of ours, the preset, files, the environment, settings, options.
+/// defaults, the family of augmentations, recipes of ours, the preset, pretrained weights, files, the environment,
+/// settings, options.
 #[derive(Debug, Clone, Default)]
 pub struct Layers {
     recipes: Vec<Layer>,
+    pub(super) pretrained: Vec<Layer>,
     files: Vec<Layer>,
     environment: Vec<Layer>,
     settings: Vec<Layer>,
@@ -84,6 +86,14 @@ impl Layers {
             self.base = Some(name);
         }
         self.files.push(layer);
+        self
+    }
+
+    /// Adds keys and values that stand in a file of another kind.
+    #[must_use]
+    pub fn values(mut self, path: &Path, values: impl IntoIterator<Item = (String, Value)>) -> Self {
+        let origin = Origin::Text { place: Place::File(path.to_owned()), line: None };
+        self.files.push(Layer::values(&origin, values));
         self
     }
 
@@ -156,7 +166,9 @@ impl Layers {
     fn in_order(self) -> Vec<Layer> {
         let family = self.word("augment.family").and_then(builtin::family);
         let preset = self.word("preset").and_then(builtin::preset);
-        let above = [self.files, self.environment, self.settings, self.options].into_iter().flatten();
+        let above = [self.pretrained, self.files, self.environment, self.settings, self.options]
+            .into_iter()
+            .flatten();
         family.into_iter().chain(self.recipes).chain(preset).chain(above).collect()
     }
 
@@ -233,13 +245,25 @@ impl Resolved {
     /// # Errors
     /// Names every key that is still missing.
     pub fn ready(&self) -> Result<(), RecipeError> {
-        let path = "dataset.path".to_owned();
-        if !self.recipe.dataset.path.is_empty() {
-            return Ok(());
-        }
-        let hint = "give the folder of the dataset, for example with `--set dataset.path=FOLDER`".into();
-        let problem = Problem { origin: self.origin(&path), path, what: What::Missing { hint } };
-        Err(RecipeError { problems: vec![problem] })
+        let Recipe { dataset, network, .. } = &self.recipe;
+        let missing = |is_missing: bool, path: &str, hint: &str| {
+            let what = What::Missing { hint: hint.to_owned() };
+            is_missing.then(|| Problem { origin: self.origin(path), path: path.to_owned(), what })
+        };
+        let problems = [
+            missing(
+                dataset.path.is_empty(),
+                "dataset.path",
+                "give the folder of the dataset, for example with `--set dataset.path=FOLDER`",
+            ),
+            missing(
+                self.recipe.has_head() && network.weights.is_empty(),
+                "network.weights",
+                "network.train is head, and a head needs a pretrained backbone: `calmix weights list` shows those at hand",
+            ),
+        ];
+        let problems: Vec<_> = problems.into_iter().flatten().collect();
+        if problems.is_empty() { Ok(()) } else { Err(RecipeError { problems }) }
     }
 
     /// Writes in what `auto` came to, so that the stored recipe is enough to repeat the run.
@@ -304,7 +328,7 @@ fn read(path: &Path) -> io::Result<String> {
 }
 
 /// What the checks before should have caught.
-fn unexpected(error: &dyn std::fmt::Display) -> RecipeError {
+pub(super) fn unexpected(error: &dyn std::fmt::Display) -> RecipeError {
     let what = What::Unreadable(format!("the recipe contradicts its own checks: {error}"));
     RecipeError { problems: vec![Problem { path: String::new(), origin: Origin::Default, what }] }
 }

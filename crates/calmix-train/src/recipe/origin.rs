@@ -43,6 +43,8 @@ pub enum Place {
     Preset(String),
     /// A family of augmentations.
     Family(String),
+    /// Pretrained weights, or the `config.json` beside them.
+    Pretrained(PathBuf),
     /// A file.
     File(PathBuf),
 }
@@ -78,7 +80,7 @@ impl fmt::Display for Place {
             Self::Recipe(name) => write!(f, "recipe {name}"),
             Self::Preset(name) => write!(f, "preset {name}"),
             Self::Family(name) => write!(f, "augmentation {name}"),
-            Self::File(path) => shown(path.display()).fmt(f),
+            Self::Pretrained(path) | Self::File(path) => shown(path.display()).fmt(f),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What a resumed run may change.
 
+use calmix_run::sink::Hyperparameter;
 use toml::Value;
 
-use super::Recipe;
 use super::field::{Resume, leaves};
-use super::layers::Resolved;
+use super::layers::{Resolved, unexpected};
+use super::{Recipe, RecipeError, value};
 
 /// A key whose value a resumed run would change.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,8 +43,33 @@ pub fn differences(old: &Resolved, new: &Resolved) -> Vec<Difference> {
 
 /// Every key that a resumed run may change.
 pub fn may_change() -> Vec<String> {
-    let free = leaves(Recipe::fields()).into_iter().filter(|(_, field)| field.resume == Resume::MayChange);
-    free.map(|(path, _)| path).collect()
+    keys(Resume::MayChange)
+}
+
+/// Every key that a resumed run may not change: what decides what it learns.
+pub fn must_match() -> Vec<String> {
+    keys(Resume::MustMatch)
+}
+
+fn keys(resume: Resume) -> Vec<String> {
+    let wanted = leaves(Recipe::fields()).into_iter().filter(|(_, field)| field.resume == resume);
+    wanted.map(|(path, _)| path).collect()
+}
+
+impl Recipe {
+    /// Every key that must match, for trackers that show runs side by side.
+    pub(crate) fn hyperparameters(&self) -> Result<Vec<(String, Hyperparameter)>, RecipeError> {
+        let values = value::of(self).map_err(|error| unexpected(&error))?;
+        let shown = |value: &Value| match value {
+            Value::Integer(number) => Hyperparameter::Number(*number as f64),
+            Value::Float(number) => Hyperparameter::Number(*number),
+            Value::Boolean(flag) => Hyperparameter::Flag(*flag),
+            Value::String(text) => Hyperparameter::Text(text.clone()),
+            other => Hyperparameter::Text(other.to_string()),
+        };
+        let shown = |path: String| Some((values.get(&path).map(shown)?, path));
+        Ok(must_match().into_iter().filter_map(shown).map(|(value, path)| (path, value)).collect())
+    }
 }
 
 /// Blake3 of the keys that must match, one `path = value` a line, in the order of their paths.
@@ -51,10 +77,9 @@ pub fn may_change() -> Vec<String> {
 /// A key that a later version adds changes it. What an older version stored is therefore read again and compared by
 /// [`differences`]; the hash names a run within one version.
 pub(super) fn hash(resolved: &Resolved) -> String {
-    let mut lines: Vec<String> = leaves(Recipe::fields())
+    let mut lines: Vec<String> = must_match()
         .into_iter()
-        .filter(|(_, field)| field.resume == Resume::MustMatch)
-        .filter_map(|(path, _)| resolved.value(&path).map(|value| format!("{path} = {value}\n")))
+        .filter_map(|path| resolved.value(&path).map(|value| format!("{path} = {value}\n")))
         .collect();
     lines.sort_unstable();
     blake3::hash(lines.concat().as_bytes()).to_hex().to_string()

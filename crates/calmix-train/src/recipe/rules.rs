@@ -6,6 +6,7 @@ use calmix_core::pseudo::{Base, BaseName, SoftMatch, Statistics};
 use calmix_core::schedule::{Start, StartRule};
 use calmix_data::split::HoldOut;
 use calmix_engine::device::Device;
+use calmix_engine::network::HeadKind;
 use calmix_engine::observe::StepKind;
 use calmix_engine::precision::Precision;
 
@@ -13,6 +14,10 @@ use super::data::Keep;
 use super::engine::OrAuto;
 use super::{Preset, Recipe};
 use calmix_run::evaluate::Selection;
+
+/// The highest learning rate at which a hidden layer on frozen features was seen to learn well. At 1.0 it lost, at 3.0 all
+/// of its units died.
+const HIDDEN_RATE: f64 = 0.3;
 
 /// A rule that the values of a recipe break, at the key that is best changed.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +30,7 @@ pub(super) enum RuleViolation {
 
 /// Every rule that the recipe breaks.
 pub(super) fn check_rules(recipe: &Recipe) -> Vec<RuleViolation> {
-    let ours = [base, labels, mixup, training, judging];
+    let ours = [base, labels, mixup, training, judging, head];
     let mut violations: Vec<RuleViolation> =
         ours.into_iter().flat_map(|rules| rules(recipe)).flatten().collect();
     // The message of calmix-data counts only where no rule here refuses the recipe.
@@ -79,6 +84,30 @@ fn base(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             base == BaseName::SoftMatch && train.ratio == 1 && rows > 1,
             "train.ratio",
             "is what USB falls back to when nothing is set, and softmatch has been seen to diverge with it (USB issue 88); 7 is usual",
+        ),
+    ]
+}
+
+fn head(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
+    let Recipe { train, network, optimiser, selection, .. } = recipe;
+    if !recipe.has_head() {
+        return Vec::new();
+    }
+    vec![
+        error(
+            train.groups > 1 || train.shards > 1,
+            if train.groups > 1 { "train.groups" } else { "train.shards" },
+            "a head is trained in one process, as one group of one shard",
+        ),
+        error(
+            *selection != Selection::Last,
+            "selection",
+            "a head is chosen by out-of-fold labels at the end of its run; take \"last\"",
+        ),
+        warning(
+            network.head == HeadKind::Hidden && optimiser.lr > HIDDEN_RATE,
+            "optimiser.lr",
+            "is too high for a hidden layer, whose units die at such rates (network.head = \"hidden\"); 0.1 is usual",
         ),
     ]
 }

@@ -2,7 +2,7 @@
 
 use calmix_core::schedule::LearningRate;
 use calmix_engine::device::Device;
-use calmix_engine::network::{Architecture, FirstBlock};
+use calmix_engine::network::{Architecture, BottleneckStride, FirstBlock, HeadKind};
 use calmix_engine::observe::StepKind;
 use calmix_engine::precision::Precision;
 
@@ -15,18 +15,52 @@ section! {
     NetworkSection {
         /// Which one.
         fixed name: Architecture = network("wrn-28-2");
-        /// A safetensors file of pretrained weights under timm's names, which the run begins from; empty to begin from
-        /// random ones. Its classifier is not used. The pictures have to have the size and the normalisation that it was
-        /// trained with: `augment.size`, `dataset.mean`, `dataset.std`.
+        /// Pretrained weights that the run begins from: a name that `calmix weights list` shows, or the path of a
+        /// safetensors file under timm's names; empty to begin from random ones. Its classifier is not used. What it or the
+        /// `config.json` beside it says of its network and its images (`network.name`, `network.stride`, `augment.size`,
+        /// `dataset.mean`, `dataset.std`) is taken where you do not set the key.
         fixed weights: String = String::new();
-        /// The first block of the later stages of a wide residual network; `resnet50` has only one form.
+        /// The blake3 of that file, which is written into the run; another file is refused.
+        fixed weights_hash: String = String::new();
+        /// What of the network learns.
+        fixed train: TrainedPart = TrainedPart::All;
+        /// The form of the head.
+        #[when(train is TrainedPart::Head)]
+        fixed head: HeadKind = HeadKind::Linear;
+        /// How many weak views of each image pass the backbone; a step takes one of them.
+        #[when(train is TrainedPart::Head)]
+        fixed weak_views: u32 = 2, SOME.to(255.0);
+        /// How many strong views of each image pass the backbone; a step takes one of them.
+        #[when(train is TrainedPart::Head)]
+        fixed strong_views: u32 = 2, SOME.to(255.0);
+        /// Dimensions that the features are rotated to by a principal component analysis, before the head reads them; 0 for
+        /// all of them.
+        #[when(train is TrainedPart::Head)]
+        fixed dimensions: u32 = 256, from(0.0).to(65_536.0);
+        /// The folder of the features that runs share; empty for one of the run's own.
+        #[when(train is TrainedPart::Head)]
+        free cache: String = String::new();
+        /// The first block of the later stages of a wide residual network.
         fixed block: FirstBlock = FirstBlock::Google;
+        /// Which convolution of a bottleneck of `resnet50` halves the image.
+        fixed stride: BottleneckStride = BottleneckStride::Middle;
         /// What the running statistics of batch normalisation take of each batch; 0 for the network's own share, 0.001
         /// for wide residual networks and 0.1 for `resnet50`.
         fixed norm_momentum: f64 = 0.0, from(0.0).to(1.0);
         /// What batch normalisation adds to the variance of a channel; 0 for the network's own number, 0.001 for wide
         /// residual networks (Google's) and 0.00001 for `resnet50`. The blocks of USB's wide residual networks have 0.00001.
         fixed norm_eps: f64 = 0.0, from(0.0).to(1.0);
+    }
+}
+
+choice! {
+    /// What of a network learns.
+    TrainedPart {
+        /// All of it.
+        All = "all",
+        /// The backbone is frozen: a few views of each image pass it once, and a head learns from these features. What is
+        /// mixed are features (manifold mixup).
+        Head = "head",
     }
 }
 
@@ -41,7 +75,7 @@ section! {
         fixed ratio: u32 = 7, from(0.0).to(1024.0);
         /// Which passes a step makes, and so which rows batch normalisation sees together: this changes results.
         fixed step: StepKind = StepKind::Concat;
-        /// The format of numbers. What `auto` comes to is decided at the first launch and written into the run.
+        /// The format of numbers; of a frozen backbone, whose head is trained in f32. What `auto` comes to is decided at the first launch and written into the run.
         fixed precision: OrAuto<Precision> = OrAuto::AUTO;
         /// Where the arithmetic happens. What `auto` comes to, the first GPU or else the CPU, is written into the run.
         free device: OrAuto<Device> = OrAuto::AUTO;

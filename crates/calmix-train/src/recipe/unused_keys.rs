@@ -3,6 +3,7 @@
 //! Most of it follows from the declaration of the keys ([`Field::when`]); only what depends on several keys at once is
 //! written here.
 
+use calmix_core::method::BaseLoss;
 use calmix_data::split::HoldOut;
 use std::collections::BTreeMap;
 
@@ -80,12 +81,30 @@ fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
         let why = format!("{why}, so there are no unlabelled batches");
         unused.push(("labels.unlabelled_from", why.clone()));
         unused.push(("labels.include_labelled", why.clone()));
+        unused.push(("labels.unlabelled_count", why.clone()));
         if asked {
             unused.push(("train.ratio", why));
         }
     }
+    if recipe.has_head() {
+        let why = "network.train is head";
+        if recipe.method.base_loss == BaseLoss::Once {
+            unused.push(("train.step", format!("{why}, and a head has no batch normalisation")));
+        }
+        unused.push(("network.norm_momentum", format!("{why}, and its backbone does not learn")));
+        unused.push((
+            "labels.validation",
+            format!("{why}, and every label judges a head that was trained without it"),
+        ));
+    }
     if !network.name.to_string().starts_with("wrn-") {
         unused.push(("network.block", format!("network.name is {}", network.name)));
+    }
+    if network.weights.is_empty() {
+        unused.push(("network.weights_hash", "network.weights is empty".to_owned()));
+    }
+    if !network.name.has_bottlenecks() {
+        unused.push(("network.stride", format!("network.name is {}", network.name)));
     }
     unused
 }

@@ -7,7 +7,6 @@ use calmix_core::calibration::confidence_map::MapKind;
 use calmix_core::calibration::{Binning, TopLabel, reliability_bins};
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
-use calmix_data::augment::Augment;
 use calmix_data::loader::{EvalBatch, EvalLoader, LoadError, PooledBatch};
 use calmix_engine::engine::{Engine, Weights};
 use calmix_run::calibration_map::{CalibrationMap, Fitted};
@@ -17,6 +16,7 @@ use calmix_run::events::{EvalModel, EvalSet, Evaluation, PseudoFigures};
 use super::collect_results::broadcast_result;
 use super::error::TrainError;
 use super::eval_stop::EvalStop;
+use super::run_views::RunViews;
 use super::train_data::TrainData;
 use super::wire::{Decoder, Encoder};
 use crate::recipe::Recipe;
@@ -170,7 +170,7 @@ pub(super) fn evaluate_pseudo_labels(
 /// The next batch of an evaluation; none where this process has no further one, or received a request to stop, of which
 /// the others hear at the next check.
 fn next_batch(
-    batches: &mut EvalLoader<Augment>,
+    batches: &mut EvalLoader<RunViews>,
     stop: EvalStop<'_>,
 ) -> Result<Option<PooledBatch<EvalBatch>>, TrainError> {
     stop.check()?;
@@ -200,7 +200,7 @@ struct PredictedRows {
 fn predict_batches(
     engine: &Engine,
     which: Weights,
-    (batches, rounds): (&mut EvalLoader<Augment>, u64),
+    (batches, rounds): (&mut EvalLoader<RunViews>, u64),
     width: usize,
     stop: EvalStop<'_>,
 ) -> Result<(PredictedRows, LeftOut), TrainError> {

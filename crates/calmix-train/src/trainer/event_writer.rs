@@ -58,7 +58,7 @@ impl<'a> EventWriter<'a> {
         let timing = safe_open::append(&run.paths().timing())?;
         let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(JsonLines::new(io::sink(), timing))];
         if recipe.log.tensorboard {
-            sinks.push(Box::new(tensorboard(&run.paths().tensorboard(), step)?));
+            sinks.push(Box::new(tensorboard(&run.paths().tensorboard(), step, recipe)?));
         }
         let journal = run.journal(mark)?;
         let on_failure = recipe.checkpoint.on_failure;
@@ -118,8 +118,8 @@ impl<'a> EventWriter<'a> {
         if self.book.is_none() {
             return Ok(());
         }
-        let Predictions { step, split, model, .. } = predictions;
-        let name = format!("step-{step:09}-{}-{}.safetensors", split.name(), model.name());
+        let &Predictions { step, split, model, .. } = predictions;
+        let name = Predictions::file_name(step, split, model);
         self.waiting.push_back(Pending::Predictions(name, predictions.to_bytes()?));
         self.settle()
     }
@@ -213,12 +213,14 @@ impl<'a> EventWriter<'a> {
 }
 
 /// A new file for every process, after those that are there.
-fn tensorboard(folder: &Path, step: u64) -> Result<impl Sink + use<>, TrainError> {
+fn tensorboard(folder: &Path, step: u64, recipe: &Recipe) -> Result<impl Sink + use<>, TrainError> {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     safe_open::make_folder(folder)?;
     let name = format!("events.out.tfevents.{:010}.calmix-{}", clock().as_secs(), std::process::id());
     let file = safe_open::append(&folder.join(name))?;
-    Ok(TensorBoard::new(file, clock, (step > 0).then_some(step))?)
+    let mut sink = TensorBoard::new(file, clock, (step > 0).then_some(step))?;
+    sink.hyperparameters(&recipe.hyperparameters()?)?;
+    Ok(sink)
 }
 
 #[cfg(test)]

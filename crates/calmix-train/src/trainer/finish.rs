@@ -8,6 +8,7 @@ use calmix_run::calibration_map::{CalibrationMap, Fitted};
 use calmix_run::error::{FileError, FileProblem};
 use calmix_run::evaluate::{Selection, select};
 use calmix_run::events::{EvalModel, EvalSet, Evaluation, Event, Finished, Note};
+use calmix_run::examples::ExampleRows;
 use calmix_run::held_out::HeldOut;
 use calmix_run::model_info::{self, ModelInfo};
 use calmix_run::result::RunResult;
@@ -20,6 +21,8 @@ use super::collect_results::broadcast_result;
 use super::error::TrainError;
 use super::eval_stop::EvalStop;
 use super::evaluate::{EvalMode, EvalOutput, evaluate_model, evaluate_pseudo_labels};
+use super::report_files::{margins_bytes, thumbnail_bytes, thumbnails};
+use super::train_data::TrainData;
 use super::train_loop::TrainLoop;
 use crate::recipe::Recipe;
 
@@ -39,19 +42,11 @@ impl TrainLoop<'_> {
             |&model| Ok((model, evaluate_model(engine, recipe, &self.data, (step, model), mode, stop)?));
         let outputs = models.iter().map(evaluate).collect::<Result<Vec<_>, TrainError>>()?;
         for (model, output) in outputs {
-            for seen in &output.predictions {
-                self.events.predictions(seen)?;
-            }
-            self.tell_left_out(&output)?;
+            self.tell_evaluation(&output)?;
             if model == EvalModel::Ema {
                 judgement = Judgement::of(&output)?;
             }
-            for evaluation in output.evaluations {
-                self.events.event(&Event::Evaluation(Box::new(evaluation.clone())))?;
-                self.progress.history.push(evaluation.without_lists());
-            }
         }
-        self.events.remove_old_predictions(self.step, self.resolved.recipe.evaluate.keep_predictions)?;
         let best = select(rule, window, &self.progress.history);
         let now_best = best.is_some_and(|best| best.at_step == Some(self.step));
         if keeps_best(rule) && now_best {
@@ -59,6 +54,19 @@ impl TrainLoop<'_> {
             self.progress.best = Some(Best { step: self.step, weights });
         }
         Ok(judgement)
+    }
+
+    /// Writes the predictions and the figures of an evaluation.
+    pub(super) fn tell_evaluation(&mut self, output: &EvalOutput) -> Result<(), TrainError> {
+        for seen in &output.predictions {
+            self.events.predictions(seen)?;
+        }
+        self.tell_left_out(output)?;
+        for evaluation in &output.evaluations {
+            self.events.event(&Event::Evaluation(Box::new(evaluation.clone())))?;
+            self.progress.history.push(evaluation.clone().without_lists());
+        }
+        self.events.remove_old_predictions(self.step, self.resolved.recipe.evaluate.keep_predictions)
     }
 
     /// Says how many samples the figures are not of, whenever that number changes.
@@ -79,7 +87,7 @@ impl TrainLoop<'_> {
     }
 
     /// How an evaluation hears that the run has to stop.
-    fn eval_stop(&self) -> EvalStop<'_> {
+    pub(super) fn eval_stop(&self) -> EvalStop<'_> {
         let (processes, watch, warn) = (&self.layout.processes, &self.watch, &self.warn);
         EvalStop { requested: self.stop, processes, watch, warn, step: self.step }
     }
@@ -97,22 +105,36 @@ impl TrainLoop<'_> {
 
     fn conclude(&mut self) -> Result<Finished, TrainError> {
         let rule = self.resolved.recipe.selection;
-        let mode = if keeps_best(rule) { EvalMode::FiguresOnly } else { EvalMode::Final };
-        let judgement = self.evaluate(mode)?;
+        let head = self
+            .head
+            .take()
+            .map(|head| Ok::<_, TrainError>((self.conclude_head(&head)?, head)))
+            .transpose()?;
+        let judgement = match &head {
+            Some(_) => Judgement::default(),
+            None if keeps_best(rule) => self.evaluate(EvalMode::FiguresOnly)?,
+            None => self.evaluate(EvalMode::Final)?,
+        };
         let recipe = &self.resolved.recipe;
         let pseudo = if recipe.evaluate.pseudo_labels {
             evaluate_pseudo_labels(&self.state.engine, recipe, &self.data, self.eval_stop())?
         } else {
             None
         };
-        let (step, weights, judgement) = match self.best_of_all()? {
-            Some(best) => {
-                let judgement = self.evaluate_best(&best)?;
-                (best.step, best.weights, judgement)
+        let best = self.best_of_all()?;
+        let (step, weights, judgement, heads, below) = match (head, best) {
+            (Some((concluded, head)), _) => {
+                (self.step, concluded.weights, concluded.judgement, concluded.choice, Some(head.info))
             }
-            None => (self.step, self.state.engine.snapshot()?.ema, judgement),
+            (None, Some(best)) => {
+                let judgement = self.evaluate_best(&best)?;
+                (best.step, best.weights, judgement, None, None)
+            }
+            (None, None) => (self.step, self.state.engine.snapshot()?.ema, judgement, None, None),
         };
-        let Judgement { fitted, evaluations, held_out } = judgement;
+        let Judgement { fitted, evaluations, held_out, examples } = judgement;
+        let thumbnails = thumbnails(&examples, &self.resolved.recipe, &self.data, self.eval_stop())?;
+        let margins = self.sample_margins()?;
         let map = fitted.as_ref().and_then(Fitted::map);
         let window = self.resolved.recipe.evaluate.window as usize;
         let selected = |rule| Some((rule, select(rule, window, &self.progress.history)?));
@@ -127,11 +149,12 @@ impl TrainLoop<'_> {
             scaling: map.and_then(CalibrationMap::scaling),
             uncalibrated: fitted.as_ref().and_then(Fitted::nothing),
             evaluations,
+            heads,
             finished: finished.clone(),
         };
         let result = pretty("result.json", &result)?;
-        let mut info = model_info(&self.resolved.recipe, &self.data.classes, &weights);
-        (info.calibration, info.held_out) = (map.cloned(), held_out);
+        let mut info = model_info(&self.resolved.recipe, &self.data, &weights);
+        (info.calibration, info.held_out, info.head) = (map.cloned(), held_out, below);
         let weights = info
             .embed(&weights)
             .map_err(|error| FileError::new("model.safetensors", FileProblem::Format(error.to_string())))?;
@@ -139,6 +162,12 @@ impl TrainLoop<'_> {
         let mut write = || -> Result<Finished, TrainError> {
             self.events.last(RunFile::Model, &weights)?;
             self.events.last(RunFile::ModelInfo, &info)?;
+            if !margins.is_empty() {
+                self.events.last(RunFile::Margins, &margins_bytes(&margins)?)?;
+            }
+            if !thumbnails.ids.is_empty() {
+                self.events.last(RunFile::Thumbnails, &thumbnail_bytes(&thumbnails)?)?;
+            }
             self.events.last(RunFile::Result, &result)?;
             self.events.event(&Event::Finished(finished.clone()))?;
             Ok(finished.clone())
@@ -198,14 +227,16 @@ impl TrainLoop<'_> {
 /// What is known of a model at its last evaluation.
 #[derive(Debug, Default)]
 pub(super) struct Judgement {
-    fitted: Option<Fitted>,
+    pub(super) fitted: Option<Fitted>,
     evaluations: Vec<Evaluation>,
     /// What it said about labels that were held out, if any were.
-    held_out: Option<HeldOut>,
+    pub(super) held_out: Option<HeldOut>,
+    /// Samples that are worth looking at, on test where there is one.
+    examples: Vec<u64>,
 }
 
 impl Judgement {
-    fn of(output: &EvalOutput) -> Result<Self, TrainError> {
+    pub(super) fn of(output: &EvalOutput) -> Result<Self, TrainError> {
         let evaluations = output.evaluations.iter().cloned().map(Evaluation::without_lists).collect();
         let fitted = output.fitted.clone();
         let map =
@@ -213,24 +244,32 @@ impl Judgement {
         let held_out = output.predictions.iter().find(|seen| seen.split == EvalSet::Validation);
         let held_out =
             held_out.filter(|_| fitted.is_some()).map(|seen| HeldOut::of(seen, map)).transpose()?;
-        Ok(Self { fitted, evaluations, held_out })
+        let judged = output.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled);
+        let examples = match judged.max_by_key(|seen| seen.split).filter(|_| fitted.is_some()) {
+            Some(seen) => ExampleRows::of(seen)?.all().map(|row| seen.ids[row]).collect(),
+            None => Vec::new(),
+        };
+        Ok(Self { fitted, evaluations, held_out, examples })
     }
 }
 
 /// What the weights of a run are.
-pub(super) fn model_info(recipe: &Recipe, classes: &[String], weights: &[u8]) -> ModelInfo {
+pub(super) fn model_info(recipe: &Recipe, data: &TrainData, weights: &[u8]) -> ModelInfo {
     ModelInfo {
         format: model_info::FORMAT,
         blake3: ModelInfo::hash(weights),
         network: recipe.network.name.to_string(),
         block: recipe.network.block.to_string(),
-        classes: classes.to_vec(),
+        stride: recipe.network.stride.to_string(),
+        classes: data.classes.clone(),
         norm_eps: Some(recipe.network.norm_eps).filter(|&eps| eps > 0.0),
         size: recipe.augment.size,
         resize: recipe.augment.resolve().evaluation.resize,
         filter: recipe.augment.filter.to_string(),
+        shrink: data.shrunk,
         mean: recipe.dataset.mean,
         std: recipe.dataset.std,
+        head: None,
         calibration: None,
         held_out: None,
     }

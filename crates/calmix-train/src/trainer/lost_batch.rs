@@ -4,12 +4,12 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use calmix_data::augment::Augment;
 use calmix_data::loader::{LoadError, Loader, PooledBatch, TrainBatch};
 
 use super::Outcome;
 use super::collect_results::all_gather_results;
 use super::error::TrainError;
+use super::run_views::RunViews;
 use super::sync::Heartbeat;
 use super::train_loop::TrainLoop;
 use calmix_run::events::Note;
@@ -24,7 +24,7 @@ impl TrainLoop<'_> {
     /// Why there is none; [`LoadError::Interrupted`] if the run has to stop.
     pub(super) fn next_batch(
         &self,
-        batches: &mut Loader<Augment>,
+        batches: &mut Loader<RunViews>,
     ) -> Result<PooledBatch<TrainBatch>, LoadError> {
         let grace = if self.layout.processes.size() == 1 { Duration::ZERO } else { GRACE };
         let mut asked = None;

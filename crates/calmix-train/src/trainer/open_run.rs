@@ -285,6 +285,11 @@ fn other_bits(before: &Resolved, now: &Resolved) -> Option<Note> {
 fn supported(recipe: &Resolved, processes: usize) -> Result<(), TrainError> {
     let train = &recipe.recipe.train;
     let (groups, shards) = (train.groups, train.shards);
+    if recipe.recipe.has_head() && processes > 1 {
+        let sentence = "a head is trained in one process, in seconds; many can make the features it learns from: calmix \
+                        train --features-only";
+        return Err(TrainError::Unsupported(sentence.to_owned()));
+    }
     if !(u64::from(groups) * u64::from(shards)).is_multiple_of(processes as u64) {
         return Err(TrainError::Uneven { processes, groups, shards });
     }

@@ -4,25 +4,18 @@ use std::path::{Path, PathBuf};
 
 use calmix_engine::engine::Engine;
 use calmix_engine::error::EngineError;
-use calmix_engine::network::Network;
+use calmix_engine::network::{Architecture, Network};
 use calmix_engine::weights::WeightsError;
 use calmix_run::error::{FileError, FileProblem};
-use calmix_run::safe_open;
+use calmix_run::pretrained_config::PretrainedConfig;
 
 use super::error::TrainError;
 use crate::recipe::NetworkSection;
-
-/// Room for the classifier that a file may have: 30,000 classes of 2,048 features.
-const CLASSIFIER: u64 = 256 << 20;
-
-/// What pickles are called. calmix never reads them: they run code.
-const PICKLES: [&str; 5] = ["pth", "pt", "bin", "ckpt", "pkl"];
+use crate::weights_file::WeightsFile;
+use crate::weights_folder::WeightsFolder;
 
 /// A file of weights that the recipe names, if it names one.
-pub(super) struct Pretrained {
-    path: PathBuf,
-    bytes: Vec<u8>,
-}
+pub(super) struct Pretrained(WeightsFile);
 
 impl Pretrained {
     /// Reads the file, and refuses what is not a backbone of the recipe's network.
@@ -30,27 +23,35 @@ impl Pretrained {
         if section.weights.is_empty() {
             return Ok(None);
         }
-        let path = Path::new(&section.weights);
-        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-        if PICKLES.contains(&extension.to_lowercase().as_str()) {
+        let path = WeightsFolder::of_user().find(&section.weights).map_err(TrainError::Pretrained)?;
+        Self::read_at(section, &path).map(Some)
+    }
+
+    /// Reads a file in another place than the recipe names.
+    pub(super) fn read_at(section: &NetworkSection, path: &Path) -> Result<Self, TrainError> {
+        let file = WeightsFile::read(path).map_err(TrainError::Pretrained)?;
+        let (wanted, found) = (&section.weights_hash, file.blake3());
+        if !wanted.is_empty() && *wanted != found {
             let problem =
-                FileProblem::Format("a pickle, which can run code: calmix does not read it".to_owned());
-            return Err(TrainError::Pretrained(FileError::new(path, problem).hint(CONVERT)));
+                format!("its blake3 is {found}, but network.weights_hash is {wanted}: another file");
+            let problem = FileProblem::Changed(problem);
+            return Err(TrainError::Pretrained(FileError::new(&file.path, problem)));
         }
-        // The user's own path: a link is followed, as for datasets.
-        let target =
-            path.canonicalize().map_err(|error| TrainError::Pretrained(FileError::new(path, error)))?;
-        let network = Network::new(section.name, section.block, 1);
-        let longest = network.longest_weights() + CLASSIFIER;
-        let bytes = safe_open::read(&target, longest).map_err(TrainError::Pretrained)?;
-        let pretrained = Self { path: path.to_owned(), bytes };
-        network.check_backbone(&pretrained.bytes).map_err(|error| pretrained.refused(&error))?;
-        Ok(Some(pretrained))
+        let pretrained = Self(file);
+        let network = Network::new(section.name, section.block, 0);
+        network.check_backbone(&pretrained.0.bytes).map_err(|error| pretrained.refused(&error))?;
+        agree(&pretrained.0.configs, section)?;
+        Ok(pretrained)
+    }
+
+    /// The whole file.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0.bytes
     }
 
     /// Gives an engine the backbone.
     pub(super) fn start(&self, engine: &mut Engine) -> Result<(), TrainError> {
-        engine.start_from(&self.bytes).map_err(|error| match error {
+        engine.start_from(&self.0.bytes).map_err(|error| match error {
             EngineError::Weights(error) => self.refused(&error),
             error => error.into(),
         })
@@ -59,10 +60,54 @@ impl Pretrained {
     fn refused(&self, error: &WeightsError) -> TrainError {
         let problem = FileProblem::Content(error.to_string());
         let hint = "network.name has to be the network that the file is of, under timm's names";
-        TrainError::Pretrained(FileError::new(&self.path, problem).hint(hint))
+        TrainError::Pretrained(FileError::new(&self.0.path, problem).hint(hint))
     }
 }
 
-const CONVERT: &str = "convert it once: python -c \"import torch, safetensors.torch as s; \
-                       s.save_file({k: v.contiguous() for k, v in torch.load('IN.pth', weights_only=True).items()}, \
-                       'OUT.safetensors')\"";
+/// Names and shapes do not tell everything: networks that compute otherwise may have the same.
+fn agree(configs: &[(PathBuf, PretrainedConfig)], section: &NetworkSection) -> Result<(), TrainError> {
+    let bottlenecks = section.name.has_bottlenecks();
+    for (path, config) in configs {
+        // By the name that it has today.
+        let name = config
+            .architecture
+            .as_deref()
+            .map(|name| name.parse::<Architecture>().map_or(name.to_owned(), |known| known.to_string()));
+        let pairs = [
+            ("network.name", name, section.name.to_string()),
+            ("network.block", config.block.clone().filter(|_| !bottlenecks), section.block.to_string()),
+            ("network.stride", config.stride.clone().filter(|_| bottlenecks), section.stride.to_string()),
+        ];
+        for (key, said, is) in pairs {
+            let Some(said) = said.filter(|said| *said != is) else { continue };
+            let problem = format!("says that {key} is {said}, but the recipe has {is}");
+            let error = FileError::new(path, FileProblem::Content(problem));
+            return Err(TrainError::Pretrained(error.hint(format!("--set {key}={said}"))));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::Recipe;
+
+    #[test]
+    fn a_stride_that_the_weights_contradict_is_an_error() {
+        let stride =
+            |stride: &str| PretrainedConfig { stride: Some(stride.into()), ..PretrainedConfig::default() };
+        let keras = [(PathBuf::from("config.json"), stride("1x1"))];
+        let mut section = Recipe::default().network;
+        assert!(agree(&keras, &section).is_ok(), "a wide ResNet has no such stride");
+        section.name = "resnet50".parse().unwrap();
+        let error = agree(&keras, &section).unwrap_err().to_string();
+        let sentence =
+            "config.json: says that network.stride is 1x1, but the recipe has 3x3; --set network.stride=1x1";
+        assert_eq!(error, sentence);
+        section.stride = "1x1".parse().unwrap();
+        assert!(agree(&keras, &section).is_ok());
+        let other = [(PathBuf::from("config.json"), stride("3x3"))];
+        assert!(agree(&other, &section).is_err());
+    }
+}

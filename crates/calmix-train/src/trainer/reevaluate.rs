@@ -25,6 +25,8 @@ use super::error::TrainError;
 use super::eval_stop::EvalStop;
 use super::evaluate::{EvalMode, EvalOutput, evaluate_model};
 use super::finish::model_info;
+use super::frozen_features::{FeatureWork, HeadInput};
+use super::make_features::in_features;
 use super::memory::MemoryNeed;
 use super::step_phase::Watch;
 use super::threads;
@@ -56,22 +58,39 @@ pub fn evaluate_run(
     decide(&mut resolved, device)?;
     let recipe = &resolved.recipe;
     let data = TrainData::open(recipe, &paths, Some(&checkpoint.manifest().identity.dataset), 1)?;
-    let settings = settings(recipe, data.classes.len())?;
+    let (data, head) = in_own_features(recipe, data, &paths)?;
+    let settings = settings(recipe, data.classes.len(), head.as_ref())?;
     MemoryNeed::of_network(&settings).check(1)?;
     checkpoint_files::check_network(&checkpoint, &settings)?;
     let mut engine = Engine::new(settings, Seed(recipe.train.seed))?;
     let mut weights = checkpoint_files::weights(&checkpoint, engine.longest_weights())?;
     let (mut step, mut later) = (checkpoint.step(), None);
     if let Some(result) = read::result(folder)? {
-        let (model, info) = model_of(folder, recipe, &data.classes, &engine)?;
+        let (model, info) = model_of(folder, recipe, &data, &engine, head.as_ref())?;
         step = result.step;
-        later = info.calibration.filter(|map| map.fitted_on == FittedOn::Later);
+        // Heads of folds are not kept: what they fitted is.
+        later = info.calibration.filter(|map| map.fitted_on == FittedOn::Later || head.is_some());
         weights = EngineSnapshot { live: model.clone(), ema: model, ..weights };
     }
     engine.restore(&weights)?;
     // Labels that came later fitted the map in use; those of the run judge it.
     let mode = later.as_ref().map_or(EvalMode::Final, EvalMode::With);
     alone(step, |stop| evaluate_model(&engine, recipe, &data, (step, EvalModel::Ema), mode, stop))
+}
+
+/// The data of a run in the features of its frozen backbone, as far as it has one.
+fn in_own_features(
+    recipe: &Recipe,
+    data: TrainData,
+    paths: &Paths,
+) -> Result<(TrainData, Option<HeadInput>), TrainError> {
+    if !recipe.has_head() {
+        return Ok((data, None));
+    }
+    let (stop, mut tell) = (AtomicBool::new(false), |_: &_| {});
+    let mut work = FeatureWork::new(&data, &stop, Arc::new(|_| {}), &mut tell);
+    let (_, data, input) = in_features(recipe, data, paths, &mut work)?;
+    Ok((data, Some(input)))
 }
 
 /// Decides what the recipe of a run leaves open, for this machine.
@@ -89,13 +108,16 @@ fn decide(resolved: &mut Resolved, device: Option<Device>) -> Result<(), TrainEr
 fn model_of(
     folder: &Path,
     recipe: &Recipe,
-    classes: &[String],
+    data: &TrainData,
     engine: &Engine,
+    head: Option<&HeadInput>,
 ) -> Result<(Vec<u8>, ModelInfo), TrainError> {
     let path = Paths::new(folder).file(RunFile::Model)?;
     let model = safe_open::read(&path, engine.longest_weights() + LONGEST_METADATA)?;
     let info = read::model_info(folder)?;
-    check_model(folder, &info, &model_info(recipe, classes, &model))?;
+    let mut found = model_info(recipe, data, &model);
+    found.head = head.map(|head| head.info.clone());
+    check_model(folder, &info, &found)?;
     Ok((model, info))
 }
 

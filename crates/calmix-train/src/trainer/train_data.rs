@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calmix_core::rng::Seed;
-use calmix_data::augment::Augment;
+use calmix_data::augment::{Augment, Scratch};
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
+use calmix_data::features::FeatureViews;
 use calmix_data::loader::{
-    EvalLoader, ImageSource, InMemory, Loader, OnCorrupt, SampleIds, SampleStream, Training, Workers,
+    EvalLoader, ImageSource, InMemory, Loader, OnCorrupt, PictureViews, SampleIds, SampleStream, Training,
+    Views, Workers,
 };
 use calmix_data::manifest::{NO_LABEL, SampleRecord};
 use calmix_data::order::Membership;
@@ -25,24 +27,32 @@ use calmix_run::run::{Paths, RunFile};
 use calmix_run::safe_open;
 
 use super::error::TrainError;
+use super::frozen_features::NeededSamples;
 use super::layout::ParallelLayout;
-use super::splits::{draw_split, own_validation};
+use super::run_views::RunViews;
+use super::splits::{draw_split, own_validation, unlabelled};
 use crate::recipe::Recipe;
 
 /// A dataset that is open and split.
+#[derive(Clone)]
 pub(super) struct TrainData {
-    pictures: Arc<dyn ImageSource>,
+    pub(super) pictures: Arc<dyn ImageSource>,
     pub(super) classes: Vec<String>,
     pub(super) fingerprint: String,
+    /// The shorter side to which large pictures were shrunk, if any were.
+    pub(super) shrunk: Option<u32>,
     pub(super) split: LabelSplit,
+    /// The labels that are learnt from: those of the split, or less in a fold.
+    labelled: Vec<u64>,
     unlabelled: SampleIds,
     /// The class of every sample, for what is reported of pseudo-labels: read once, so that a step reads no file.
     classes_of: Vec<u32>,
     validation: SampleIds,
     fitted_on: FittedOn,
     test: Option<Range<u64>>,
-    views: Arc<Augment>,
-    workers: Workers,
+    pub(super) augment: Arc<Augment>,
+    views: Arc<RunViews>,
+    pub(super) workers: Workers,
 }
 
 impl TrainData {
@@ -79,9 +89,9 @@ impl TrainData {
             return Err(no_validation(&split));
         }
         let needs = recipe.unlabelled() > 0;
-        let unlabelled = if needs { split.unlabelled(&dataset)?.into() } else { SampleIds::default() };
+        let unlabelled = if needs { unlabelled(recipe, &split, &dataset)? } else { SampleIds::default() };
         let class = |record: Result<(u64, SampleRecord), DataError>| Ok(record?.1.label);
-        let all = if needs { dataset.len() } else { 0 };
+        let all = if needs || recipe.has_head() { dataset.len() } else { 0 };
         let classes_of = dataset.records(0..all).map(class).collect::<Result<_, DataError>>()?;
         let test = Some(recipe.dataset.test.as_str()).filter(|name| !name.is_empty());
         let test = test.map(|name| dataset.subset(name)).transpose().map_err(|error| {
@@ -90,28 +100,89 @@ impl TrainData {
         })?;
         let classes = dataset.classes().to_vec();
         let fingerprint = dataset.fingerprint().to_owned();
+        let shrunk = dataset.header().shrunk.map(|shrunk| shrunk.side);
         let limit = recipe.loader.memory.saturating_mul(1 << 20) / processes.max(1) as u64;
         let pictures: Arc<dyn ImageSource> =
             if limit == 0 { Arc::new(dataset) } else { Arc::new(InMemory::new(dataset, limit)) };
-        let views = Arc::new(recipe.augment.resolve());
+        let augment = Arc::new(recipe.augment.resolve());
+        let views = PictureViews::new(Arc::clone(&pictures), Arc::clone(&augment));
+        let views = Arc::new(RunViews::Pictures(views));
+        let labelled = split.labelled().to_vec();
         let workers = recipe.loader.workers(processes);
         Ok(Self {
             pictures,
             classes,
             fingerprint,
+            shrunk,
             split,
+            labelled,
             unlabelled,
             classes_of,
             validation,
             fitted_on,
             test,
+            augment,
             views,
             workers,
         })
     }
 
+    /// The samples that a run on frozen features takes.
+    pub(super) fn needed(&self) -> NeededSamples {
+        let unlabelled = (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index));
+        let mut training: Vec<u64> = self.labelled.iter().copied().chain(unlabelled).collect();
+        training.sort_unstable();
+        training.dedup();
+        let validation = (0..self.validation.len()).filter_map(|index| self.validation.id(index));
+        let judging = validation.chain(self.test.clone().unwrap_or_default());
+        let mut evaluation: Vec<u64> = judging.filter(|id| training.binary_search(id).is_err()).collect();
+        evaluation.sort_unstable();
+        evaluation.dedup();
+        NeededSamples { training, evaluation }
+    }
+
+    /// The class of every sample of the dataset.
+    pub(super) fn classes_of(&self) -> &[u32] {
+        &self.classes_of
+    }
+
+    /// The labels that are learnt from.
+    pub(super) fn labelled(&self) -> &[u64] {
+        &self.labelled
+    }
+
+    /// The clean views of some samples, one after the other.
+    pub(super) fn clean_rows(&self, ids: &[u64]) -> Result<Vec<u8>, TrainError> {
+        let (mut rows, mut row, mut scratch) = (Vec::new(), vec![0; self.views.bytes()], Scratch::default());
+        for &id in ids {
+            self.views.evaluation(id, &mut scratch, &mut row)?;
+            rows.extend_from_slice(&row);
+        }
+        Ok(rows)
+    }
+
+    /// The same data in features.
+    pub(super) fn with_features(self, features: FeatureViews) -> Self {
+        Self { views: Arc::new(RunViews::Features(features)), ..self }
+    }
+
+    /// The same data without some labelled samples, which are not learnt from without their label either.
+    pub(super) fn without(&self, held_out: &[u64]) -> Self {
+        let kept = |id: &u64| held_out.binary_search(id).is_err();
+        let unlabelled =
+            (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index)).filter(kept);
+        let unlabelled: Vec<u64> = unlabelled.collect();
+        let labelled = self.labelled.iter().copied().filter(kept).collect();
+        Self { labelled, unlabelled: unlabelled.as_slice().into(), ..self.clone() }
+    }
+
+    /// The same data without unlabelled samples.
+    pub(super) fn labelled_alone(&self) -> Self {
+        Self { unlabelled: SampleIds::default(), ..self.clone() }
+    }
+
     /// The class of a sample, where it is known.
-    fn true_class(&self, id: u64) -> Option<u32> {
+    pub(super) fn class_of(&self, id: u64) -> Option<u32> {
         let class = usize::try_from(id).ok().and_then(|id| self.classes_of.get(id));
         class.copied().filter(|&class| class != NO_LABEL)
     }
@@ -119,6 +190,11 @@ impl TrainData {
     /// How many samples are for validation: held out, or of the dataset's own split.
     pub(super) fn validation(&self) -> u64 {
         self.validation.len()
+    }
+
+    /// What a sample is called: its file, or its number in its subset.
+    pub(super) fn sample_name(&self, id: u64) -> Result<String, TrainError> {
+        Ok(self.pictures.name(id)?)
     }
 
     /// What fits a map that is fitted on the validation samples.
@@ -150,8 +226,8 @@ impl TrainData {
     /// The class of an unlabelled sample whose pseudo-label can be judged: one that the dataset knows, of a sample that is
     /// not learnt from with its label too. Peers have those among the unlabelled ones as well, and they are known by heart.
     pub(super) fn judged_class(&self, id: u64) -> Option<u32> {
-        let labelled = self.split.labelled().binary_search(&id).is_ok();
-        if labelled { None } else { self.true_class(id) }
+        let labelled = self.labelled.binary_search(&id).is_ok();
+        if labelled { None } else { self.class_of(id) }
     }
 
     /// How many unlabelled samples belong to each shard of this process; none where none are drawn.
@@ -169,7 +245,7 @@ impl TrainData {
         recipe: &Recipe,
         layout: &ParallelLayout,
         steps: Range<u64>,
-    ) -> Result<Loader<Augment>, TrainError> {
+    ) -> Result<Loader<RunViews>, TrainError> {
         let train = &recipe.train;
         // How many may be corrupt is counted over all processes.
         let corrupt = match recipe.loader.corrupt() {
@@ -179,13 +255,12 @@ impl TrainData {
         let training = Training {
             sharding: layout.sharding(),
             shards: layout.shards(),
-            labelled: SampleStream { ids: self.split.labelled().into(), batch: train.batch },
+            labelled: SampleStream { ids: self.labelled.as_slice().into(), batch: train.batch },
             unlabelled: SampleStream { ids: self.unlabelled.clone(), batch: recipe.unlabelled() },
             corrupt,
             ..Training::new(Seed(train.seed), steps)
         };
-        let (pictures, views) = (Arc::clone(&self.pictures), Arc::clone(&self.views));
-        Ok(Loader::new(pictures, views, training, self.workers)?)
+        Ok(Loader::new(Arc::clone(&self.views), training, self.workers)?)
     }
 
     /// The samples of a split as they are, batch by batch, and how many batches any process gets at most; none where
@@ -195,10 +270,10 @@ impl TrainData {
         recipe: &Recipe,
         split: events::EvalSet,
         processes: &ProcessGroup,
-    ) -> Result<Option<(EvalLoader<Augment>, u64)>, TrainError> {
+    ) -> Result<Option<(EvalLoader<RunViews>, u64)>, TrainError> {
         let samples: SampleIds = match split {
             events::EvalSet::Validation => self.validation.clone(),
-            events::EvalSet::Labelled => self.split.labelled().into(),
+            events::EvalSet::Labelled => self.labelled.as_slice().into(),
             events::EvalSet::Test => self.test.clone().unwrap_or_default().into(),
         };
         self.in_batches(recipe, &samples, processes)
@@ -209,7 +284,7 @@ impl TrainData {
         &self,
         recipe: &Recipe,
         processes: &ProcessGroup,
-    ) -> Result<Option<(EvalLoader<Augment>, u64)>, TrainError> {
+    ) -> Result<Option<(EvalLoader<RunViews>, u64)>, TrainError> {
         let all = (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index));
         let judged: Vec<u64> = all.filter(|&id| self.judged_class(id).is_some()).collect();
         self.in_batches(recipe, &judged.as_slice().into(), processes)
@@ -220,7 +295,7 @@ impl TrainData {
         recipe: &Recipe,
         samples: &SampleIds,
         processes: &ProcessGroup,
-    ) -> Result<Option<(EvalLoader<Augment>, u64)>, TrainError> {
+    ) -> Result<Option<(EvalLoader<RunViews>, u64)>, TrainError> {
         if samples.is_empty() {
             return Ok(None);
         }
@@ -229,10 +304,10 @@ impl TrainData {
         let cut = |n: u64| (samples.len().div_ceil(batch) * n / size * batch).min(samples.len());
         let ids = samples.slice(cut(rank)..cut(rank + 1));
         let stream = SampleStream { ids, batch: recipe.evaluate.batch };
-        let (pictures, views) = (Arc::clone(&self.pictures), Arc::clone(&self.views));
+        let views = Arc::clone(&self.views);
         let (corrupt, workers) = (recipe.loader.corrupt(), self.workers);
         let rounds = samples.len().div_ceil(batch).div_ceil(size);
-        Ok(Some((EvalLoader::new(pictures, views, stream, corrupt, workers)?, rounds)))
+        Ok(Some((EvalLoader::new(views, stream, corrupt, workers)?, rounds)))
     }
 }
 

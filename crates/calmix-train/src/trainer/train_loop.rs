@@ -34,6 +34,7 @@ use super::error::TrainError;
 use super::evaluate::EvalMode;
 use super::event_writer::EventWriter;
 use super::exchange::{Gathered, gather, gather_again};
+use super::frozen_features::HeadInput;
 use super::layout::ParallelLayout;
 use super::partners::local_plan;
 use super::report::{StepResult, Timer};
@@ -47,6 +48,8 @@ use crate::recipe::{NonFinite, Resolved};
 pub(super) struct TrainLoop<'a> {
     pub(super) resolved: Resolved,
     pub(super) data: TrainData,
+    /// What is below the head, where the backbone is frozen.
+    pub(super) head: Option<HeadInput>,
     pub(super) layout: ParallelLayout,
     pub(super) partition: Partition,
     pub(super) method: Method,
@@ -281,7 +284,7 @@ impl TrainLoop<'_> {
     }
 
     /// Several processes stop at the step after the one in which all received the request.
-    fn stop_requested(&self) -> bool {
+    pub(super) fn stop_requested(&self) -> bool {
         let alone = self.layout.processes.size() == 1;
         if alone { self.stop.load(Ordering::Relaxed) } else { self.stop_heard }
     }

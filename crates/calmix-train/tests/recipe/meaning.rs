@@ -10,6 +10,7 @@ use calmix_core::smoothing::Smoothing;
 use calmix_core::split::Split;
 use calmix_data::loader::OnCorrupt;
 use calmix_data::prepare::{Cifar100Labels, SourceSpec};
+use calmix_data::shrink::DEFAULT_SIDE;
 use calmix_data::source::labels_csv::{LabelColumns, Unlisted};
 use calmix_data::source::{FolderLayout, idx::Classes};
 use calmix_data::split::{HoldOut, Rule};
@@ -29,8 +30,12 @@ fn sources() {
         SourceSpec::Svhn { extra: true },
         SourceSpec::Svhn { extra: false },
         SourceSpec::Stl10,
-        SourceSpec::Folder { layout: FolderLayout::Auto },
-        SourceSpec::LabelsCsv { unlisted: Unlisted::Unlabelled, columns: LabelColumns::default() },
+        SourceSpec::Folder { layout: FolderLayout::Auto, shrink: DEFAULT_SIDE },
+        SourceSpec::LabelsCsv {
+            unlisted: Unlisted::Unlabelled,
+            columns: LabelColumns::default(),
+            shrink: DEFAULT_SIDE,
+        },
         SourceSpec::Webdataset { unlabelled: true },
         SourceSpec::Imagenet,
         SourceSpec::Webvision,
@@ -43,7 +48,11 @@ fn sources() {
         })
     };
     assert_eq!(all(true).collect::<Vec<_>>(), expected);
-    expected[9] = SourceSpec::LabelsCsv { unlisted: Unlisted::LeaveOut, columns: LabelColumns::default() };
+    expected[9] = SourceSpec::LabelsCsv {
+        unlisted: Unlisted::LeaveOut,
+        columns: LabelColumns::default(),
+        shrink: DEFAULT_SIDE,
+    };
     expected[10] = SourceSpec::Webdataset { unlabelled: false };
     assert_eq!(all(false).collect::<Vec<_>>(), expected);
 }

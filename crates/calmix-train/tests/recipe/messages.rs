@@ -109,7 +109,7 @@ fn no_such_recipe() {
         refused("extends = \"mnist-fashion\""),
         "mine.toml, line 1: there is no recipe `mnist-fashion`; there are cifar10, cifar10-released-code, \
          cifar100, svhn, stl10, imagenet, webvision, fashion-mnist, folder, cpu-fashion-mnist, cpu-cifar10, \
-         cpu-folder"
+         cpu-folder, head-cifar10, head-folder"
     );
 }
 

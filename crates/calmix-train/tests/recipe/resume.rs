@@ -11,6 +11,7 @@ const MAY_CHANGE: &[&str] = &[
     "dataset.path",
     "dataset.prepared",
     "labels.file",
+    "network.cache",
     "train.device",
     "train.threads",
     "train.timeout",
@@ -73,6 +74,13 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
         "augment.weak.area" | "augment.weak.ratio" => &["augment.weak.frame=resized-crop"],
         "augment.strong.area" | "augment.strong.ratio" => &["augment.strong.frame=resized-crop"],
         "augment.cutout.side" => &["augment.cutout.rule=fixed"],
+        "network.weights_hash" => &["network.weights=some"],
+        "network.head"
+        | "network.weak_views"
+        | "network.strong_views"
+        | "network.dimensions"
+        | "network.cache" => &["network.train=head"],
+        "network.stride" => &["network.name=resnet50"],
         "method.logit_penalty.margin" => &["method.logit_penalty.weight=0.1"],
         "method.mixup.anchors" => &["method.mixup.pairing=all"],
         _ if path.starts_with("method.freematch.") => &["method.base=freematch"],

@@ -32,7 +32,9 @@ fn fits(schema: &Value, value: &Value) -> bool {
         "pattern" => {
             let starts: &[&str] = match of.as_str().unwrap() {
                 "^(auto|cpu|cuda(:[0-9]+)?|mps)$" => &["auto", "cpu", "cuda", "mps"],
-                "^(wrn-[0-9]+-[0-9]+|resnet-?50|tf_efficientnet_lite[012])$" => &["wrn-", "resnet50"],
+                "^(wrn-[0-9]+-[0-9]+|resnet-?50|tf_efficientnet_lite[012])$" => {
+                    &["wrn-", "resnet50", "tf_efficientnet_lite"]
+                }
                 other => panic!("{other}"),
             };
             value.as_str().is_some_and(|text| starts.iter().any(|start| text.starts_with(start)))

@@ -47,6 +47,12 @@ fn a_file_that_is_not_the_networks_is_refused_before_anything_is_made() {
     let wide = bench.train("wide", &["network.name=wrn-10-2", "train.steps=1"]).join("model.safetensors");
     let error = refused(&wide, &["network.name=wrn-10-3"]);
     assert!(error.contains("has the shape"), "{error}");
+    // The same names and shapes, but computed otherwise, which the file says of itself.
+    let torch = bench.train("torch", &["network.block=torch", "train.steps=1"]).join("model.safetensors");
+    let error = refused(&torch, &[]);
+    assert!(error.contains("network.block is torch, but the recipe has google"), "{error}");
+    let error = refused(&torch, &["network.block=torch", "network.weights_hash=00"]);
+    assert!(error.contains("but network.weights_hash is 00: another file"), "{error}");
     let pickle = bench.folder("resnet50.pth");
     fs::write(&pickle, b"\x80\x02").unwrap();
     let error = refused(&pickle, &[]);

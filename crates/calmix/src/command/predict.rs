@@ -48,12 +48,15 @@ pub(crate) struct PredictArgs {
     /// File with more paths, one per line
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
-    /// File to write to; .jsonl for JSON [default: standard output]
+    /// File to write to; .jsonl for JSON, .parquet for a folder of Parquet files [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Format of the rows [default: by the name of the file, else csv]
     #[arg(long, value_enum)]
     format: Option<RowKind>,
+    /// Rows of a Parquet file; a kill loses at most so many
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    part_rows: u32,
     /// Go on with an interrupted file; starts it if there is none
     #[arg(long, requires = "out")]
     resume: bool,
@@ -99,7 +102,7 @@ Columns:
   confidence  its calibrated probability
   margin      by how much it is likelier than the second class
   set         classes that hold the right one with probability --coverage, the likeliest first;
-              in CSV with | between them
+              in CSV with | between them, in JSON and Parquet a list
   abstain     true if the confidence is below the level that keeps --precision
   error       why the image could not be read; the other columns are empty then
 
@@ -113,6 +116,12 @@ impl PredictArgs {
         if let Some(path) = self.paths.iter().find(|path| !is_stdin(path) && !path.exists()) {
             return Err(CliError::invalid(format!("{}: does not exist", shown(path.display()))).into());
         }
+        if self.out.is_none() && self.row_kind() == RowKind::Parquet {
+            let message = "Parquet is a folder of files, which standard output cannot take";
+            return Err(CliError::invalid(message)
+                .hint("name it, such as `--out predictions.parquet`")
+                .into());
+        }
         let shard = self.shard.or_else(|| launch.as_ref().and_then(InputShard::of_launch));
         let out = self.out.as_ref().map(|out| shard.map_or(out.clone(), |shard| shard.file(out)));
         let threads = self.threads(launch.as_ref());
@@ -122,12 +131,17 @@ impl PredictArgs {
         }
 
         let classes = model.classes();
-        let format = RowFormat { kind: self.row_kind(), classes, probabilities: self.probabilities };
-        let (made_by, header) = (self.made_by(&model, shard), format.header());
+        let format = RowFormat {
+            kind: self.row_kind(),
+            classes,
+            probabilities: self.probabilities,
+            rows_of_part: self.part_rows.into(),
+        };
+        let made_by = self.made_by(&model, shard);
         let stop = Stop::listen()?;
         let (mut output, written) = match &out {
-            Some(out) if self.resume => RowOutput::resume(out, &made_by, &header)?,
-            out => (RowOutput::create(out.as_deref(), &made_by, &header)?, WrittenRows::default()),
+            Some(out) if self.resume => RowOutput::resume(out, &made_by, &format)?,
+            out => (RowOutput::create(out.as_deref(), &made_by, &format)?, WrittenRows::default()),
         };
         let mut list = self.images()?.filter(|image| shard.is_none_or(|shard| shard.has(image)));
         if let Some(before) = written.rows.checked_sub(1) {
@@ -143,7 +157,7 @@ impl PredictArgs {
         let total = self.count(shard)?;
         let mut rate = Rate::new(total, written.rows);
         let workers = Workers { threads, ..Workers::default() };
-        let tally = predict_list(&model, list, workers, &format, &mut output, &mut rate, stop.flag())?;
+        let tally = predict_list(&model, list, workers, &mut output, &mut rate, stop.flag())?;
         output.finish()?;
         clear_line();
         let stopped = stop.flag().load(Ordering::Relaxed);
@@ -185,9 +199,12 @@ impl PredictArgs {
     }
 
     fn row_kind(&self) -> RowKind {
-        let ending = self.out.as_ref().and_then(|out| out.extension());
-        let is_json = ending.is_some_and(|ending| ending == "jsonl" || ending == "json");
-        self.format.unwrap_or(if is_json { RowKind::Jsonl } else { RowKind::Csv })
+        let ending = self.out.as_ref().and_then(|out| out.extension()).and_then(|ending| ending.to_str());
+        self.format.unwrap_or(match ending {
+            Some("jsonl" | "json") => RowKind::Jsonl,
+            Some("parquet") => RowKind::Parquet,
+            _ => RowKind::Csv,
+        })
     }
 
     /// Everything that a row depends on.

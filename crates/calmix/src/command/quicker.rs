@@ -13,7 +13,7 @@ const SMALL: &str = "cpu-cifar10";
 const KEYS: [&str; 5] = ["network.name", "train.batch", "train.ratio", "train.step", "train.steps"];
 
 /// What takes minutes instead of this recipe: a recipe for the same data, or else values of keys.
-pub(super) fn quicker(recipe: &Recipe) -> String {
+pub(crate) fn quicker(recipe: &Recipe) -> String {
     let name = recipe_for(recipe.dataset.source);
     let small = Layers::new().recipe(name).resolve().ok().map(|resolved| resolved.recipe);
     let is_other = small.is_some_and(|small| {

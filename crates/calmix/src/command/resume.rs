@@ -17,6 +17,7 @@ use super::recipe_args::RecipeArgs;
 use crate::exit::Exit;
 use crate::figures::{self, MapState};
 use crate::format::{counted, grouped, shell_quoted};
+use crate::head_table::heads;
 use crate::progress::ProgressSink;
 use crate::run_files;
 use crate::stop::Stop;
@@ -127,7 +128,8 @@ fn result(run: &Path) -> Result<String> {
         let why = result.uncalibrated.as_ref();
         let table = figures::table(&figures::of_result(result, &events), MapState::Ended(why));
         let table = table.unwrap_or_else(|| figures::without_figures(why));
-        let more = figures::by_rule(result) + &figures::pseudo_labels(result);
+        let heads = result.heads.as_ref().map(heads).unwrap_or_default();
+        let more = heads + &figures::by_rule(result) + &figures::pseudo_labels(result);
         format!("model after {}\n\n{table}{more}\n", counted(result.step, "step"))
     });
     let files = format!("written to {}:\n{}", shown(run.display()), run_files::list(run));

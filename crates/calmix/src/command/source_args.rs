@@ -1,4 +1,4 @@
-//! `--layout`, `--path-column` and `--label-column`: how a folder of images is read.
+//! `--layout`, `--shrink`, `--path-column` and `--label-column`: how a folder of images is read.
 
 use calmix::train::recipe::LayoutName;
 use clap::Args;
@@ -11,6 +11,10 @@ pub(crate) struct SourceArgs {
     /// [default: by their names]
     #[arg(long, value_name = "LAYOUT", value_parser = layouts(), hide_possible_values = true)]
     pub(crate) layout: Option<LayoutName>,
+    /// Shrink pictures whose shorter side is above so many pixels to that side, once; `off` keeps their size
+    /// [default: 512]
+    #[arg(long, value_name = "PIXELS", value_parser = side)]
+    pub(crate) shrink: Option<u32>,
     /// Column of labels.csv that names the image [default: file, path, image, …]
     #[arg(long, value_name = "NAME")]
     pub(crate) path_column: Option<String>,
@@ -24,6 +28,13 @@ fn layouts() -> impl TypedValueParser<Value = LayoutName> {
     PossibleValuesParser::new(words).try_map(|word| word.parse::<LayoutName>())
 }
 
+/// Pixels of a side, or `off`, which is 0.
+fn side(text: &str) -> Result<u32, String> {
+    let side =
+        if text == "off" { Some(0) } else { text.parse().ok().filter(|side| (16..=16_384).contains(side)) };
+    side.ok_or_else(|| "neither `off` nor a number from 16 to 16384".to_owned())
+}
+
 impl SourceArgs {
     /// As settings of a recipe.
     pub(crate) fn settings(&self) -> Vec<String> {
@@ -32,7 +43,8 @@ impl SourceArgs {
         let columns = columns
             .into_iter()
             .filter_map(|(key, column)| column.as_ref().map(|column| format!("dataset.{key}={column}")));
-        layout.into_iter().chain(columns).collect()
+        let shrink = self.shrink.map(|side| format!("dataset.shrink={side}"));
+        layout.into_iter().chain(shrink).chain(columns).collect()
     }
 
     /// Whether the options are only for lists of labels.

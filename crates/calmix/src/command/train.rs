@@ -4,19 +4,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result};
 use calmix::core::shown::shown;
-use calmix::data::dataset::Dataset;
-use calmix::data::error::DataError;
-use calmix::data::prepare::Findings;
 use calmix::engine::device::Device;
-use calmix::run::run::Paths;
 use calmix::train::launch::LaunchInfo;
 use calmix::train::recipe::engine::OrAuto;
-use calmix::train::recipe::{Layers, Resolved, SourceName};
+use calmix::train::recipe::{Layers, Resolved};
 use calmix::train::trainer::Trainer;
+use calmix::train::weights_folder::WeightsFolder;
 use clap::Args;
 
 use super::data_args::existing_folder;
-use super::prepare::{default_table, recipe_for};
+use super::features::{make_features, prepared, refuse_choice, table_setting};
+use super::prepare::recipe_for;
 use super::process_args::ProcessArgs;
 use super::quicker::quicker;
 use super::recipe_args::RecipeArgs;
@@ -26,17 +24,21 @@ use crate::beside::beside;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::shell_quoted;
-use crate::preparing::prepare_or_stop;
+use crate::predict::input_shard::InputShard;
 use crate::progress::ProgressSink;
+use crate::run_data::{
+    CPU_RECIPE, FOLDER_CONTENTS, GPU_RECIPE, HEAD_RECIPE, RunData, is_for_folders, label_format,
+};
 use crate::run_dir::RunDir;
 use crate::stop::Stop;
 use crate::supervise::supervise;
-use crate::terminal::{status, warn, warn_at_once};
-use crate::{shared_table, source, summary};
+use crate::terminal::{status, warn_at_once};
+use crate::{backbone, source, summary};
 
 /// Train a model from a recipe and a dataset
 ///
-/// For a folder of images, the default RECIPE is `folder` on a GPU, and `cpu-folder`, a small one, on a CPU.
+/// For a folder of images, the default RECIPE is `folder` on a GPU; on a CPU `head-folder` where pretrained weights are at
+/// hand (`calmix weights`), and else `cpu-folder`, a small one.
 /// You can override every key of a recipe: in a FILE, by an environment variable (CALMIX_TRAIN__STEPS=2000), or with
 /// --set. Later ones in this list win.
 ///
@@ -57,6 +59,12 @@ pub(crate) struct TrainArgs {
     /// Seed of everything random and of which labels are kept (train.seed and labels.seed)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
+    /// Only make the features of a frozen backbone, for runs that come later; several processes can share the work
+    #[arg(long)]
+    features_only: bool,
+    /// With --features-only, which part of them, as 2/4; a launcher's processes share them by themselves
+    #[arg(long, value_name = "I/N", requires = "features_only")]
+    shard: Option<InputShard>,
     #[command(flatten)]
     processes: ProcessArgs,
     #[command(flatten)]
@@ -79,12 +87,23 @@ impl TrainArgs {
         let layers = |found: &str| {
             let layers = base.iter().fold(Layers::new(), |layers, name| layers.recipe(name));
             // Below everything that the user sets.
-            self.overridden(layers.text(Path::new("contents of the dataset folder"), found))
+            let layers = self.overridden(layers.text(Path::new(FOLDER_CONTENTS), found))?;
+            backbone::with_weights(layers)
         };
-        let mut resolved = layers(&self.label_format(base.as_deref())?)?.resolve()?;
+        let mut found = self.label_format(base.as_deref())?;
+        let names_weights = self.overridden(Layers::new())?.word("network.weights").is_some();
+        let chooses = base.as_deref() == Some(HEAD_RECIPE) && !names_weights;
+        let at_hand = if chooses { backbone::at_hand() } else { Vec::new() };
+        // Whichever: it is chosen when the number of images is known.
+        let any = at_hand.first().map(|stored| backbone::weights_setting(&stored.name)).unwrap_or_default();
+        let mut resolved = layers(&(found.clone() + &any))?.resolve()?;
         resolved.ready()?;
         let root = PathBuf::from(&resolved.recipe.dataset.path);
         existing_folder(&root)?;
+        if resolved.recipe.has_head() {
+            found += &backbone::cache_setting(&root);
+            resolved = layers(&(found.clone() + &any))?.resolve()?;
+        }
         if let OrAuto::Is(device) = resolved.recipe.train.device {
             device.check().map_err(|error| CliError::invalid(error.to_string()).hint("calmix doctor"))?;
         }
@@ -92,6 +111,21 @@ impl TrainArgs {
         let leads = launch.as_ref().is_none_or(|launch| launch.rank == 0);
         if let Some(chosen) = base.as_deref().filter(|_| self.chooses() && leads && !self.overrides.quiet) {
             status(&chosen_because(chosen));
+        }
+        if self.features_only {
+            let shard = self.shard.or_else(|| launch.as_ref().and_then(InputShard::of_launch));
+            let dataset = prepared(&resolved)?;
+            found += &table_setting(&dataset);
+            if is_for_folders(base.as_deref()) {
+                let (run, is_quiet) = (Path::new(""), self.overrides.quiet);
+                found += &RunData { run, is_quiet, stop: &Stop::listen()? }.subset_settings(&dataset);
+            }
+            resolved = layers(&(found.clone() + &any))?.resolve()?;
+            if let Some(choice) = backbone::choose(&at_hand, &resolved.recipe, &dataset)? {
+                refuse_choice(shard)?;
+                resolved = layers(&(found + &choice.settings()))?.resolve()?;
+            }
+            return make_features(shard, &resolved, self.overrides.quiet);
         }
         let requested = resolved.hash();
         if let Some(launch) = launch.as_ref().filter(|launch| launch.rank > 0) {
@@ -102,12 +136,17 @@ impl TrainArgs {
             None => RunDir::create(self.run_dir.as_deref(), &beside(&root), &name)?,
         };
         let stop = Stop::listen()?;
-        let dataset = self.dataset(&resolved, &root, run_dir.path(), &stop)?;
-        refuse_one_class(&dataset, &root)?;
+        let data = RunData { run: run_dir.path(), is_quiet: self.overrides.quiet, stop: &stop };
+        let dataset = data.open(&resolved)?;
         if is_for_folders(base.as_deref()) {
-            let found =
-                self.label_format(base.as_deref())? + &subset_settings(&dataset, self.overrides.quiet);
-            resolved = layers(&found)?.resolve()?;
+            found += &data.subset_settings(&dataset);
+            resolved = layers(&(found.clone() + &any))?.resolve()?;
+        }
+        if let Some(choice) = backbone::choose(&at_hand, &resolved.recipe, &dataset)? {
+            resolved = layers(&(found + &choice.settings()))?.resolve()?;
+            if !self.overrides.quiet {
+                status(&choice.because());
+            }
         }
         summary::warn_about_recipe(&resolved);
         summary::warn_about_labels(&resolved, &dataset)?;
@@ -178,7 +217,15 @@ impl TrainArgs {
             let layers = self.overridden(Layers::new())?;
             let asked = layers.word("train.device").and_then(|name| name.parse::<Device>().ok());
             let device = asked.or(Device::all().first().copied()).unwrap_or(Device::Cpu);
-            return Ok(Some(if device == Device::Cpu { CPU_RECIPE } else { GPU_RECIPE }.to_owned()));
+            let has_weights = || WeightsFolder::of_user().names().is_ok_and(|names| !names.is_empty());
+            return Ok(Some(
+                match device {
+                    Device::Cpu if has_weights() => HEAD_RECIPE,
+                    Device::Cpu => CPU_RECIPE,
+                    Device::Cuda(_) | Device::Mps => GPU_RECIPE,
+                }
+                .to_owned(),
+            ));
         }
         let message =
             format!("{}: the files look like {source}, which needs a recipe", shown(data.display()));
@@ -195,47 +242,18 @@ impl TrainArgs {
     /// For a folder of images, the setting that says where its labels are.
     fn label_format(&self, base: Option<&str>) -> Result<String> {
         let data = self.overrides.data_folder()?.filter(|_| is_for_folders(base));
-        let source = data.map(|data| source::detect(data, self.reading.names_columns()));
-        let other = source.filter(|source| matches!(source, SourceName::LabelsCsv | SourceName::Webdataset));
-        Ok(other.map(|source| format!("dataset.source = \"{source}\"\n")).unwrap_or_default())
-    }
-
-    /// The dataset; prepares it into the run's folder unless it is prepared.
-    fn dataset(&self, resolved: &Resolved, root: &Path, run: &Path, stop: &Stop) -> Result<Dataset> {
-        let data = &resolved.recipe.dataset;
-        if !data.prepared.is_empty() {
-            let table = Path::new(&data.prepared);
-            let dataset = Dataset::open(table, root)?;
-            shared_table::check(table, &dataset, data, root)?;
-            return Ok(dataset);
-        }
-        let target = Paths::new(run).prepared();
-        if !target.exists() {
-            let places = [default_table(root), siblings(run)];
-            if let Some(shared) = shared_table::share(&data.source_spec(), root, &places, &target) {
-                if !self.overrides.quiet {
-                    status(&format!("sharing the table {}", shown(shared.display())));
-                }
-                summary::warn_again(&Findings::read(&target)?, &target);
-                return Ok(Dataset::open(&target, root)?);
-            }
-            if !self.overrides.quiet {
-                status(&format!("reading {} …", shown(root.display())));
-            }
-            let report = prepare_or_stop(&data.source_spec(), root, &target, stop);
-            let report = report.map_err(|error| explain_format(root, data.source, error))?;
-            summary::warn_about_data(&Findings::from(&report), &target);
-        }
-        Ok(Dataset::open(&target, root)?)
+        Ok(data.map(|data| label_format(data, self.reading.names_columns())).unwrap_or_default())
     }
 }
 
-/// The recipes for a folder of images.
-const GPU_RECIPE: &str = "folder";
-const CPU_RECIPE: &str = "cpu-folder";
-
 /// Which recipe calmix has chosen, why, and how to choose otherwise.
 fn chosen_because(recipe: &str) -> String {
+    if recipe == HEAD_RECIPE {
+        return format!(
+            "recipe {HEAD_RECIPE}, since pretrained weights are at hand: a head on frozen features; `calmix train {CPU_RECIPE}` \
+             trains a whole network from scratch"
+        );
+    }
     if recipe == CPU_RECIPE {
         format!(
             "recipe {CPU_RECIPE}, for a CPU; `calmix train {GPU_RECIPE}` takes a larger network on larger images, for a GPU"
@@ -245,28 +263,6 @@ fn chosen_because(recipe: &str) -> String {
     }
 }
 
-/// The folder that a run is in.
-fn siblings(run: &Path) -> PathBuf {
-    let parent = run.parent().filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new(".")).to_owned()
-}
-
-/// With one class, every prediction is right.
-fn refuse_one_class(dataset: &Dataset, root: &Path) -> Result<()> {
-    let [class] = dataset.classes() else { return Ok(()) };
-    let message = format!(
-        "{}: there is one class, `{}`, and so nothing to tell apart",
-        shown(root.display()),
-        shown(class)
-    );
-    Err(CliError::invalid(message).hint("put the images of each class into a folder of its name").into())
-}
-
-/// Whether a built-in recipe takes whatever subsets a folder of images has.
-fn is_for_folders(recipe: Option<&str>) -> bool {
-    matches!(recipe, Some(GPU_RECIPE | CPU_RECIPE))
-}
-
 /// Trains on a rank other than 0, which neither prepares the dataset nor prints.
 fn follow(launch: &LaunchInfo, resolved: &Resolved, requested: String, run: &Path) -> Result<Exit> {
     let stop = Stop::listen()?;
@@ -274,38 +270,4 @@ fn follow(launch: &LaunchInfo, resolved: &Resolved, requested: String, run: &Pat
         Trainer::new(stop.flag()).warning(warn_at_once).join(launch, &resolved.recipe)?.asked(requested);
     let outcome = trainer.start_or_resume(resolved, run);
     silent_exit(outcome, stop)
-}
-
-/// Adds what the files look like, if they do not have the format of the recipe.
-fn explain_format(root: &Path, wanted: SourceName, error: Error) -> Error {
-    let detected = source::detect(root, false);
-    let recipe = recipe_for(detected);
-    if !error.is::<DataError>() || recipe == recipe_for(wanted) {
-        return error;
-    }
-    if source::is_own(detected) {
-        let hint = format!("calmix train --data {}, for images of your own", shell_quoted(root));
-        return CliError::invalid(error.to_string()).hint(hint).into();
-    }
-    let message = format!("{error}; the files look like {detected}");
-    CliError::invalid(message).hint(format!("calmix train {recipe} --data {}", shell_quoted(root))).into()
-}
-
-/// Settings for the subsets that a folder of images has: which ones to evaluate on, and which ones to learn from.
-fn subset_settings(dataset: &Dataset, is_quiet: bool) -> String {
-    let has = |name: &str| dataset.header().subsets.iter().any(|subset| subset.name == name);
-    let test = match (has("test"), has("val")) {
-        (true, _) => String::new(),
-        (false, true) => "dataset.test = \"val\"\n".to_owned(),
-        (false, false) => {
-            if !is_quiet {
-                warn(
-                    "there is no test subset: the labels that are held out judge the model (labels.validation)",
-                );
-            }
-            "dataset.test = \"\"\n".to_owned()
-        }
-    };
-    let unlabelled: Vec<_> = ["train", "unlabelled"].into_iter().filter(|name| has(name)).collect();
-    format!("{test}labels.unlabelled_from = {unlabelled:?}\n")
 }

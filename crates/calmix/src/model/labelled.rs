@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use calmix_data::dataset::Dataset;
-use calmix_data::loader::{EvalLoader, OnCorrupt, SampleStream, Workers};
+use calmix_data::error::DataError;
+use calmix_data::loader::{EvalLoader, ImageSource, OnCorrupt, PictureViews, SampleStream, Workers};
+use calmix_data::picture::Picture;
 use calmix_run::evaluate::Predictions;
 use calmix_run::events::{EvalModel, EvalSet};
 
@@ -19,6 +21,22 @@ pub struct LabelledPredictions {
     pub skipped: u64,
     /// What is wrong with the first of them; empty if there is none.
     pub first_skipped: String,
+}
+
+/// A dataset whose large pictures are shrunk as those were that a model learnt from.
+struct LargeShrunk {
+    dataset: Dataset,
+    side: u32,
+}
+
+impl ImageSource for LargeShrunk {
+    fn picture(&self, id: u64) -> Result<Picture, DataError> {
+        self.dataset.shrunk_picture(id, self.side)
+    }
+
+    fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
+        self.dataset.label(id)
+    }
 }
 
 impl Model {
@@ -47,11 +65,13 @@ impl Model {
             let (id, record) = record?;
             labelled.extend(record.class().map(|_| id));
         }
+        let source = LargeShrunk { dataset, side: self.shrink() };
         let batch = u32::try_from(self.batch()).unwrap_or(u32::MAX);
         let stream = SampleStream { ids: labelled.as_slice().into(), batch };
         let corrupt = OnCorrupt::Skip { share: 1.0 };
         let transform = Arc::clone(self.transform());
-        let mut loader = EvalLoader::new(Arc::new(dataset), transform, stream, corrupt, workers)?;
+        let mut loader =
+            EvalLoader::new(PictureViews::new(Arc::new(source), transform), stream, corrupt, workers)?;
         let mut found = LabelledPredictions {
             predictions: Predictions {
                 step: 0,

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use calmix::data::image_list::ListedImage;
 use calmix::run::model_info::ModelInfo;
 use calmix::train::launch::LaunchInfo;
+use calmix::train::trainer::PageShard;
 
 /// One of so many shards of the input. An image is in the shard that the hash of its relative path says, so the shards are
 /// the same whatever the order and wherever the folder is.
@@ -41,6 +42,11 @@ impl InputShard {
         let hash = ModelInfo::hash(image.relative.as_encoded_bytes());
         let number = hash.get(..15).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
         number % self.count == self.index - 1
+    }
+
+    /// The pages of a cache of features that this shard makes.
+    pub(crate) fn pages(self) -> PageShard {
+        PageShard { index: (self.index - 1) as usize, of: self.count as usize }
     }
 
     /// The file of this shard's rows: `out-2-of-4.csv` for `out.csv`.

@@ -1,25 +1,38 @@
 //! Where rows are written, and how an interrupted output goes on.
 //!
-//! A file grows by whole batches of rows. Beside it stands `FILE.predict.json`, which says which model and options made it.
-//! A kill can leave a torn row at the end; the next process cuts it off and goes on after the last whole one.
+//! An output grows by whole rows, or by whole parts of them. Beside it stands `FILE.predict.json`, which says which model and
+//! options made it. A kill can leave a torn row or part at the end; the next process goes on after the last whole one.
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use calmix::core::shown::shown;
+use calmix::run::safe_open;
 use serde_json::Value;
 
+use super::part_folder::PartFolder;
+use super::row::{PredictedImage, RowFormat, RowKind};
+use super::row_file::RowFile;
 use crate::error::CliError;
+use crate::whole_file;
+
+/// Bytes of the longest note: the paths of a whole command line, escaped.
+const LONGEST_NOTE: u64 = 64 << 20;
 
 /// Where rows go.
 #[derive(Debug)]
-pub(crate) enum RowOutput {
-    /// Standard output.
+enum RowPlace {
     Stdout,
-    /// A file, at its end.
-    File(File, PathBuf),
+    File(RowFile),
+    Parts(PartFolder),
+}
+
+/// Where rows go, and how they are written there.
+#[derive(Debug)]
+pub(crate) struct RowOutput<'a> {
+    format: &'a RowFormat<'a>,
+    place: RowPlace,
 }
 
 /// What an interrupted output already has.
@@ -27,111 +40,109 @@ pub(crate) enum RowOutput {
 pub(crate) struct WrittenRows {
     /// Whole rows.
     pub(crate) rows: u64,
-    /// The last of them.
+    /// How the last of them begins.
     pub(crate) last: String,
 }
 
-impl RowOutput {
-    /// Starts a new output. `header` is its first line.
-    pub(crate) fn create(path: Option<&Path>, made_by: &Value, header: &str) -> Result<Self> {
-        let mut output = match path {
-            None => Self::Stdout,
-            Some(path) => {
-                if path.exists() {
-                    let message = format!("{}: already exists", shown(path.display()));
-                    let hint = "add `--resume` to go on with it, or name another file with `--out`";
-                    return Err(CliError::invalid(message).hint(hint).into());
-                }
-                write_whole(&note(path), serde_json::to_string_pretty(made_by)?.as_bytes())?;
-                let file = File::options().append(true).create_new(true).open(path);
-                Self::File(file.with_context(|| shown(path.display()))?, path.to_owned())
-            }
+impl<'a> RowOutput<'a> {
+    /// Starts a new output.
+    pub(crate) fn create(path: Option<&Path>, made_by: &Value, format: &'a RowFormat<'a>) -> Result<Self> {
+        let Some(path) = path else {
+            let mut output = Self { format, place: RowPlace::Stdout };
+            output.write_text(&format.header())?;
+            return Ok(output);
         };
-        output.write(header)?;
-        Ok(output)
+        if safe_open::exists(path) {
+            let message = format!("{}: already exists", shown(path.display()));
+            let hint = "add `--resume` to go on with it, or name another file with `--out`";
+            return Err(CliError::invalid(message).hint(hint).into());
+        }
+        whole_file::write(&beside(path, ".predict.json"), serde_json::to_string_pretty(made_by)?.as_bytes())?;
+        let place = match format.kind {
+            RowKind::Parquet => RowPlace::Parts(PartFolder::create(path, format)?),
+            _ => RowPlace::File(RowFile::create(path, &format.header())?),
+        };
+        Ok(Self { format, place })
     }
 
-    /// Goes on with an output that the same model and options made; a torn row at its end is cut off.
-    pub(crate) fn resume(path: &Path, made_by: &Value, header: &str) -> Result<(Self, WrittenRows)> {
-        let place = shown(path.display());
-        let note = note(path);
-        if !path.exists() {
-            return Ok((Self::create(Some(path), made_by, header)?, WrittenRows::default()));
+    /// Goes on with an output that the same model and options made.
+    pub(crate) fn resume(
+        path: &Path,
+        made_by: &Value,
+        format: &'a RowFormat<'a>,
+    ) -> Result<(Self, WrittenRows)> {
+        if !safe_open::exists(path) {
+            return Ok((Self::create(Some(path), made_by, format)?, WrittenRows::default()));
         }
-        let before = fs::read(&note).with_context(|| shown(note.display()))?;
-        let before: Value = serde_json::from_slice(&before).with_context(|| shown(note.display()))?;
+        let before = note(path)?;
         if let Some(difference) = difference(&before, made_by) {
-            let message = format!("{place}: {difference}, so it cannot be resumed");
+            let message = format!("{}: {difference}, so it cannot be resumed", shown(path.display()));
             let hint = "use the model and the options that it was started with, or name another file";
             return Err(CliError::invalid(message).hint(hint).into());
         }
-        let mut file = File::options().read(true).append(true).open(path).with_context(|| place.clone())?;
-        let (mut written, mut end) = (WrittenRows::default(), 0);
-        let (mut lines, mut line) = (BufReader::with_capacity(1 << 16, &file), Vec::new());
-        let mut is_first = true;
-        loop {
-            line.clear();
-            let length = lines.read_until(b'\n', &mut line).with_context(|| place.clone())?;
-            if !line.ends_with(b"\n") {
-                break;
-            }
-            if is_first && !header.is_empty() {
-                if line != header.as_bytes() {
-                    let message = format!("{place}: its first line is not that of these predictions");
-                    return Err(CliError::invalid(message).into());
-                }
-            } else {
-                written.rows += 1;
-                written.last = String::from_utf8_lossy(&line).into_owned();
-            }
-            (is_first, end) = (false, end + length as u64);
+        if format.kind == RowKind::Parquet {
+            let (parts, written) = PartFolder::resume(path, format)?;
+            return Ok((Self { format, place: RowPlace::Parts(parts) }, written));
         }
-        file.set_len(end).with_context(|| place.clone())?;
-        file.seek(SeekFrom::End(0)).with_context(|| place.clone())?;
-        let mut output = Self::File(file, path.to_owned());
-        if is_first {
-            output.write(header)?;
-        }
-        Ok((output, written))
+        let mut written = WrittenRows::default();
+        let file = RowFile::resume(path, &format.header(), |row| {
+            written.rows += 1;
+            written.last = String::from_utf8_lossy(row).into_owned();
+            Ok(())
+        })?;
+        Ok((Self { format, place: RowPlace::File(file) }, written))
     }
 
-    /// Writes rows at once, so that a kill loses none of them.
-    pub(crate) fn write(&mut self, rows: &str) -> Result<()> {
-        match self {
+    /// Writes the rows of a batch at once, so that a kill loses none of them, or at most a part.
+    pub(crate) fn write(&mut self, images: &[PredictedImage<'_>]) -> Result<()> {
+        if let RowPlace::Parts(parts) = &mut self.place {
+            return images.iter().try_for_each(|image| parts.add(self.format, image));
+        }
+        let rows: String = images.iter().map(|image| self.format.row(image)).collect();
+        self.write_text(&rows)
+    }
+
+    fn write_text(&mut self, rows: &str) -> Result<()> {
+        match &mut self.place {
             // Without context: a pipe that its reader has closed is no failure.
-            Self::Stdout => {
+            RowPlace::Stdout => {
                 let mut out = io::stdout().lock();
                 out.write_all(rows.as_bytes())?;
                 Ok(out.flush()?)
             }
-            Self::File(file, path) => file.write_all(rows.as_bytes()).with_context(|| shown(path.display())),
+            RowPlace::File(file) => file.write(rows),
+            RowPlace::Parts(_) => Ok(()),
         }
     }
 
     /// All rows are there: they survive a failure of the power, too.
     pub(crate) fn finish(self) -> Result<()> {
-        match self {
-            Self::Stdout => Ok(()),
-            Self::File(file, path) => file.sync_all().with_context(|| shown(path.display())),
+        match self.place {
+            RowPlace::Stdout => Ok(()),
+            RowPlace::File(file) => file.sync(),
+            RowPlace::Parts(mut parts) => parts.finish(self.format),
         }
     }
 }
 
-/// The file that says what made an output.
-fn note(path: &Path) -> PathBuf {
+/// A file beside an output, with its name and an ending.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".predict.json");
+    name.push(ending);
     path.with_file_name(name)
 }
 
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let cannot = || shown(path.display());
-    let mut scratch = tempfile::NamedTempFile::new_in(folder).with_context(cannot)?;
-    scratch.write_all(bytes).with_context(cannot)?;
-    scratch.as_file().sync_all().with_context(cannot)?;
-    scratch.persist(path).with_context(cannot)?;
-    Ok(())
+/// What made an output.
+fn note(path: &Path) -> Result<Value> {
+    let note = beside(path, ".predict.json");
+    let unknown = |what: String| {
+        let message =
+            format!("{}: {what}, so {} cannot be resumed", shown(note.display()), shown(path.display()));
+        CliError::invalid(message).hint("predict all images again, into another file")
+    };
+    let bytes = safe_open::read(&note, LONGEST_NOTE).map_err(|error| unknown(error.problem.to_string()))?;
+    let made_by = serde_json::from_slice(&bytes);
+    Ok(made_by.map_err(|error| unknown(format!("this is not what `calmix predict` wrote ({error})")))?)
 }
 
 /// The first thing that differs between what made an output and what goes on with it.
@@ -146,32 +157,85 @@ fn difference(before: &Value, now: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;
+
+    fn format(kind: RowKind, classes: &[String]) -> RowFormat<'_> {
+        RowFormat { kind, classes, probabilities: false, rows_of_part: 2 }
+    }
+
+    fn image(path: &str) -> PredictedImage<'_> {
+        PredictedImage { path: path.to_owned(), said: None, error: Some("no image".to_owned()) }
+    }
 
     #[test]
     fn a_torn_row_is_cut_off_and_nothing_else() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("out.csv");
-        let made_by = json!({"model": "abc", "coverage": 0.9});
-        let mut output = RowOutput::create(Some(&path), &made_by, "path,label\n").unwrap();
-        output.write("a,cat\nb,dog\n").unwrap();
+        let (made_by, classes) = (json!({"model": "abc", "coverage": 0.9}), ["cat".to_owned()]);
+        let (format, images) = (format(RowKind::Csv, &classes), [image("a"), image("b")]);
+        let mut output = RowOutput::create(Some(&path), &made_by, &format).unwrap();
+        output.write(&images).unwrap();
         output.finish().unwrap();
-        assert!(RowOutput::create(Some(&path), &made_by, "path,label\n").is_err());
+        assert!(RowOutput::create(Some(&path), &made_by, &format).is_err());
         let whole = fs::read(&path).unwrap();
         // Torn at every byte, the rest written again is the same file.
         for end in 0..=whole.len() {
             fs::write(&path, &whole[..end]).unwrap();
-            let (mut output, written) = RowOutput::resume(&path, &made_by, "path,label\n").unwrap();
-            let rows = ["a,cat\n", "b,dog\n"];
-            assert_eq!(written.last, written.rows.checked_sub(1).map_or("", |last| rows[last as usize]));
-            output.write(&rows[written.rows as usize..].concat()).unwrap();
+            let (mut output, written) = RowOutput::resume(&path, &made_by, &format).unwrap();
+            let last = written.rows.checked_sub(1).map(|last| format.row(&images[last as usize]));
+            assert_eq!(written.last, last.unwrap_or_default());
+            output.write(&images[written.rows as usize..]).unwrap();
             assert_eq!(fs::read(&path).unwrap(), whole, "torn at {end}");
         }
         let other = json!({"model": "xyz", "coverage": 0.9});
-        let error = RowOutput::resume(&path, &other, "path,label\n").unwrap_err().to_string();
+        let error = RowOutput::resume(&path, &other, &format).unwrap_err().to_string();
         assert!(error.contains("it was made with model \"abc\", not \"xyz\""), "{error}");
-        assert!(RowOutput::resume(&path, &made_by, "path,other\n").is_err());
+        fs::write(&path, "path,other\n").unwrap();
+        assert!(RowOutput::resume(&path, &made_by, &format).is_err());
+    }
+
+    /// Killed between any two writes: whole parts stay, the others are written again.
+    #[test]
+    fn a_folder_of_parts_goes_on_after_the_last_whole_one() {
+        let temp = tempfile::tempdir().unwrap();
+        let (path, list) = (temp.path().join("out.parquet"), temp.path().join("out.parquet.parts.jsonl"));
+        let (made_by, classes) = (json!({"model": "abc"}), ["cat".to_owned()]);
+        let format = format(RowKind::Parquet, &classes);
+        let images = ["a", "b", "c", "d", "e"].map(image);
+        let mut output = RowOutput::create(Some(&path), &made_by, &format).unwrap();
+        output.write(&images).unwrap();
+        output.finish().unwrap();
+        let parts = || {
+            let mut names: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
+            names.sort();
+            names.iter().map(|part| fs::read(part).unwrap()).collect::<Vec<_>>()
+        };
+        let (whole, lines) = (parts(), fs::read_to_string(&list).unwrap());
+        assert_eq!((whole.len(), lines.lines().count()), (3, 3));
+        for end in 0..=lines.len() {
+            fs::write(&list, &lines[..end]).unwrap();
+            let (mut output, written) = RowOutput::resume(&path, &made_by, &format).unwrap();
+            let kept = lines[..end].matches('\n').count();
+            assert_eq!(written.rows, [0, 2, 4, 5][kept]);
+            assert_eq!(written.last, ["", "b\n", "d\n", "e\n"][kept]);
+            output.write(&images[written.rows as usize..]).unwrap();
+            output.finish().unwrap();
+            assert!(parts() == whole && fs::read_to_string(&list).unwrap() == lines, "torn at {end}");
+        }
+        for (place, what) in [(path.join("part-00001.parquet"), "it was changed"), (list, "not what")] {
+            let intact = fs::read(&place).unwrap();
+            let mut bytes = intact.clone();
+            bytes[9] ^= 1;
+            fs::write(&place, bytes).unwrap();
+            let error = RowOutput::resume(&path, &made_by, &format).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+            fs::write(&place, intact).unwrap();
+        }
+        fs::remove_file(path.join("part-00000.parquet")).unwrap();
+        assert!(RowOutput::resume(&path, &made_by, &format).is_err());
     }
 }

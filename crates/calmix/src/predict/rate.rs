@@ -32,6 +32,18 @@ impl Rate {
         Self { total, before, done: 0, started: now, shown: now, every }
     }
 
+    /// Of a command that writes nothing to standard output meanwhile.
+    pub(crate) fn of_silent_command() -> Self {
+        let seconds = if io::stderr().is_terminal() { 0.2 } else { 10.0 };
+        Self { every: Duration::from_secs_f64(seconds), ..Self::new(None, 0) }
+    }
+
+    /// So many images are done, of so many.
+    pub(crate) fn show(&mut self, done: u64, total: Option<u64>) {
+        self.total = total;
+        self.add(done.saturating_sub(self.done));
+    }
+
     /// So many more images are done.
     pub(crate) fn add(&mut self, images: u64) {
         self.done += images;

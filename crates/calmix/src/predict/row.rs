@@ -1,4 +1,4 @@
-//! A row of the output: one line, as CSV or as JSON.
+//! A row of the output: what it says, and its line as CSV or as JSON.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use calmix::core::shown::is_command;
 use calmix::model::Prediction;
 use serde::Serialize;
 
-/// How rows are written.
+/// The formats of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RowKind {
@@ -14,15 +14,28 @@ pub(crate) enum RowKind {
     Csv,
     /// A JSON object a line
     Jsonl,
+    /// A folder of Parquet files
+    Parquet,
 }
 
-/// Writes rows.
+/// What is written of an image: what the model said about it, or what is wrong with it.
+#[derive(Debug)]
+pub(crate) struct PredictedImage<'a> {
+    /// As [`escaped`] writes it.
+    pub(crate) path: String,
+    pub(crate) said: Option<&'a Prediction>,
+    pub(crate) error: Option<String>,
+}
+
+/// How rows are written.
 #[derive(Debug)]
 pub(crate) struct RowFormat<'a> {
     pub(crate) kind: RowKind,
     pub(crate) classes: &'a [String],
     /// Whether the probabilities of all classes are written.
     pub(crate) probabilities: bool,
+    /// Rows of a Parquet file.
+    pub(crate) rows_of_part: u64,
 }
 
 #[derive(Serialize)]
@@ -39,9 +52,14 @@ struct JsonRow<'a> {
 }
 
 impl RowFormat<'_> {
+    /// The name of a class.
+    pub(crate) fn class(&self, class: usize) -> &str {
+        self.classes.get(class).map_or("", String::as_str)
+    }
+
     /// The first line; empty if there is none.
     pub(crate) fn header(&self) -> String {
-        if self.kind == RowKind::Jsonl {
+        if self.kind != RowKind::Csv {
             return String::new();
         }
         let mut header = "path,label,confidence,margin,set,abstain,error".to_owned();
@@ -57,47 +75,48 @@ impl RowFormat<'_> {
         match self.kind {
             RowKind::Csv => field(path) + ",",
             RowKind::Jsonl => format!("{{\"path\":{},", serde_json::Value::from(path)),
+            RowKind::Parquet => format!("{path}\n"),
         }
     }
 
-    /// The row of an image: what the model said about it, or what is wrong with it.
-    pub(crate) fn row(&self, path: &str, said: Option<&Prediction>, error: Option<&str>) -> String {
-        let name = |class: usize| self.classes.get(class).map_or("", String::as_str);
+    /// The line of an image. Parquet has none.
+    pub(crate) fn row(&self, image: &PredictedImage<'_>) -> String {
         match self.kind {
-            RowKind::Csv => self.csv(path, said, error),
-            RowKind::Jsonl => {
-                let set = said.and_then(|said| said.set.as_ref());
-                let row = JsonRow {
-                    path,
-                    label: said.map(|said| name(said.label)),
-                    confidence: said.map(|said| said.confidence),
-                    margin: said.map(|said| said.margin),
-                    set: set.map(|set| set.iter().map(|&class| name(class as usize)).collect()),
-                    abstain: said.and_then(|said| said.abstain),
-                    error,
-                    probabilities: said
-                        .filter(|_| self.probabilities)
-                        .map(|said| said.probabilities.as_slice()),
-                };
-                // Texts and finite numbers can always be written.
-                serde_json::to_string(&row).unwrap_or_default() + "\n"
-            }
+            RowKind::Csv => self.csv(image),
+            RowKind::Jsonl => self.json(image),
+            RowKind::Parquet => String::new(),
         }
     }
 
-    fn csv(&self, path: &str, said: Option<&Prediction>, error: Option<&str>) -> String {
-        let name = |class: usize| self.classes.get(class).map_or("", String::as_str);
+    fn json(&self, PredictedImage { path, said, error }: &PredictedImage<'_>) -> String {
+        let set = said.and_then(|said| said.set.as_ref());
+        let row = JsonRow {
+            path,
+            label: said.map(|said| self.class(said.label)),
+            confidence: said.map(|said| said.confidence),
+            margin: said.map(|said| said.margin),
+            set: set.map(|set| set.iter().map(|&class| self.class(class as usize)).collect()),
+            abstain: said.and_then(|said| said.abstain),
+            error: error.as_deref(),
+            probabilities: said.filter(|_| self.probabilities).map(|said| said.probabilities.as_slice()),
+        };
+        // Texts and finite numbers can always be written.
+        serde_json::to_string(&row).unwrap_or_default() + "\n"
+    }
+
+    fn csv(&self, PredictedImage { path, said, error }: &PredictedImage<'_>) -> String {
         let mut row = field(path);
         if let Some(Prediction { label, confidence, margin, set, abstain, .. }) = said {
-            let listed = |class: &u32| escaped(name(*class as usize).as_bytes()).replace('|', "\\x7c");
+            let listed = |class: &u32| escaped(self.class(*class as usize).as_bytes()).replace('|', "\\x7c");
             let set = set.as_ref().map(|set| set.iter().map(listed).collect::<Vec<_>>().join("|"));
             let abstain = abstain.map(|abstain| abstain.to_string()).unwrap_or_default();
-            let (label, set) = (field(&escaped(name(*label).as_bytes())), field(&set.unwrap_or_default()));
+            let (label, set) =
+                (field(&escaped(self.class(*label).as_bytes())), field(&set.unwrap_or_default()));
             // Writing to a string does not fail.
             let _ = write!(row, ",{label},{confidence},{margin},{set},{abstain},");
         } else {
             row.push_str(",,,,,,");
-            row.push_str(&field(&escaped(error.unwrap_or_default().as_bytes())));
+            row.push_str(&field(&escaped(error.as_deref().unwrap_or_default().as_bytes())));
         }
         if self.probabilities {
             let none = vec![None; self.classes.len()];
@@ -155,20 +174,23 @@ mod tests {
             set: Some(vec![0, 1]),
             abstain: Some(false),
         };
-        let format = |kind, probabilities| RowFormat { kind, classes: &classes, probabilities };
+        let format =
+            |kind, probabilities| RowFormat { kind, classes: &classes, probabilities, rows_of_part: 1 };
         let path = escaped(b"a\xffb\n\"\\.png");
         assert_eq!(path, r#"a\xffb\x0a"\x5c.png"#);
         let (csv, jsonl) = (format(RowKind::Csv, true), format(RowKind::Jsonl, false));
-        let row = csv.row(&path, Some(&said), None);
+        let image = PredictedImage { path: path.clone(), said: Some(&said), error: None };
+        let bad = PredictedImage { path: path.clone(), said: None, error: Some("no, image".to_owned()) };
+        let row = csv.row(&image);
         let start = r#""a\xffb\x0a""\x5c.png","#;
         assert_eq!(row, format!("{start}\"cat, big\",0.75,0.5,\"cat, big|a\\x7cb\\x0a\",false,,0.75,0.25\n"));
         assert_eq!(csv.beginning(&path), start);
-        assert_eq!(csv.row(&path, None, Some("no, image")), format!("{start},,,,,\"no, image\",,\n"));
+        assert_eq!(csv.row(&bad), format!("{start},,,,,\"no, image\",,\n"));
         assert_eq!(
             csv.header(),
             "path,label,confidence,margin,set,abstain,error,\"p(cat, big)\",p(a|b\\x0a)\n"
         );
-        let row = jsonl.row(&path, Some(&said), None);
+        let row = jsonl.row(&image);
         assert!(row.starts_with(&jsonl.beginning(&path)) && row.ends_with("}\n"), "{row}");
         assert_eq!(row.lines().count(), 1);
         let json: serde_json::Value = serde_json::from_str(&row).unwrap();

@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::predict::{predict, rows, trained};
+use crate::workspace::Workspace;
 
 /// Classes match by their names, and the figures are those of the rows that `predict` writes.
 #[test]
@@ -57,8 +58,45 @@ fn classes_match_by_name_and_figures_are_those_of_predict() {
     let refused = workspace.run(&["evaluate", "run", "--on", "pets", "--votes", "votes.csv"]).with_code(2);
     refused.reports(&["votes.csv, row 1: no image \"dog/77.png\""]);
 
+    in_order(&workspace, &document);
+
     fs::rename(workspace.path("pets/dog"), workspace.path("pets/zebra")).unwrap();
     let unknown = workspace.run(&["evaluate", "run", "--on", "pets"]).with_code(2);
     unknown.reports(&["pets: the model does not know the class zebra", "the model knows cat, dog\n"]);
     workspace.run(&["evaluate", "run", "--on", "nowhere"]).with_code(2).reports(&["nowhere: does not exist"]);
+}
+
+/// Votes without names, as a CSV and as NumPy saves them, belong to the images of a subset in their order.
+fn in_order(workspace: &Workspace, document: &dyn Fn(&[&str]) -> Value) {
+    let names = ["cat", "dog"].iter().flat_map(|class| (0..10).map(move |n| format!("{class}/{n}.png")));
+    let names: Vec<_> = names.filter(|name| workspace.path("photos").join(name).exists()).collect();
+    assert_eq!(names.len(), 20);
+    let counts = |n: usize| [50 - n, n].map(|count| i64::try_from(count).unwrap());
+    let with_names =
+        names.iter().enumerate().map(|(n, name)| format!("{name},{},{}\n", counts(n)[0], counts(n)[1]));
+    let named = format!("file,cat,dog\n{}", with_names.collect::<Vec<_>>().concat());
+    fs::write(workspace.path("named.csv"), &named).unwrap();
+    let plain = named.lines().map(|line| format!("{}\n", line.split_once(',').unwrap().1));
+    fs::write(workspace.path("plain.csv"), plain.collect::<Vec<_>>().concat()).unwrap();
+    // The header that numpy.save writes.
+    let npy = |rows: usize| {
+        let header = format!("{{'descr': '<i8', 'fortran_order': False, 'shape': ({rows}, 2), }}");
+        let start = [b"\x93NUMPY\x01\0\x76\0", format!("{header:<117}\n").as_bytes()].concat();
+        let numbers = (0..rows).flat_map(counts).flat_map(i64::to_le_bytes).collect::<Vec<_>>();
+        fs::write(workspace.path("votes.npy"), [start, numbers].concat()).unwrap();
+    };
+    npy(20);
+    let votes = |file| document(&["photos", "--subset", "train", "--votes", file])["votes"].clone();
+    let expected = votes("named.csv");
+    assert_eq!(expected["samples"], 20);
+    assert_eq!((votes("plain.csv"), votes("votes.npy")), (expected.clone(), expected));
+    let refused = |subset: &str| {
+        let run = ["evaluate", "run", "--on", "photos", "--subset", subset, "--votes", "votes.npy"];
+        workspace.run(&run).with_code(2)
+    };
+    npy(19);
+    refused("train").reports(&["votes.npy: 19 rows for 20 images", "--subset"]);
+    let whole = fs::read(workspace.path("votes.npy")).unwrap();
+    fs::write(workspace.path("votes.npy"), &whole[..whole.len() - 1]).unwrap();
+    refused("train").reports(&["votes.npy: 303 bytes of numbers, which are not 19 × 2 of 8 bytes"]);
 }

@@ -2,15 +2,20 @@
 
 use crate::workspace::{Workspace, golden};
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 15] = [
     "prepare",
     "train",
     "resume",
+    "sweep",
     "evaluate",
     "calibrate",
     "predict",
     "inspect",
+    "compare",
+    "push",
+    "report",
     "recipes",
+    "weights",
     "doctor",
     "completions",
 ];

@@ -12,11 +12,11 @@ use calmix::run::model_info::ModelInfo;
 use crate::workspace::Workspace;
 
 /// No command may take longer on a hostile folder.
-const LONGEST: Duration = Duration::from_secs(10);
+pub(crate) const LONGEST: Duration = Duration::from_secs(10);
 /// Bytes of memory above what the same command takes on the honest folder.
-const MOST: u64 = 100 << 20;
+pub(crate) const MOST: u64 = 100 << 20;
 
-const COMMANDS: [&str; 3] = ["inspect", "evaluate", "resume"];
+const COMMANDS: [&str; 4] = ["inspect", "evaluate", "resume", "report"];
 
 /// Every name in a run's folder that a command opens, reads, writes or lists.
 const PLACES: &[&str] = &[
@@ -30,6 +30,8 @@ const PLACES: &[&str] = &[
     "result.json",
     "model.safetensors",
     "model.json",
+    "margins.json",
+    "thumbnails.safetensors",
     "calmix.lock",
     "predictions",
     "checkpoints",
@@ -52,10 +54,11 @@ struct Scene {
 }
 
 /// How a command ended.
-struct Ended {
-    text: String,
-    took: Duration,
-    peak: u64,
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) text: String,
+    pub(crate) took: Duration,
+    pub(crate) peak: u64,
 }
 
 impl Scene {
@@ -291,11 +294,12 @@ fn control_characters_do_not_reach_the_terminal() {
     let said = scene.endures(&honest, "a file name", |run| {
         fs::write(run.join("checkpoints/step-000000004").join(escape), "").unwrap();
     });
-    assert!(said.iter().all(|said| said.contains(r"\u{1b}]0;owned")), "{said:?}");
+    // A report reads neither checkpoints nor the keys of a recipe.
+    assert!(said[..3].iter().all(|said| said.contains(r"\u{1b}]0;owned")), "{said:?}");
     let said = scene.endures(&honest, "a key", |run| {
         fs::write(run.join("recipe.toml"), format!("{} = 1\n", toml_string(escape))).unwrap();
     });
-    assert!(said.iter().all(|said| said.contains("there is no key")), "{said:?}");
+    assert!(said[..3].iter().all(|said| said.contains("there is no key")), "{said:?}");
 
     // And of a dataset.
     let class = scene.workspace.path("photos").join(escape);
@@ -333,7 +337,7 @@ fn lengthened(checkpoint: &Path, name: &str) {
 
 /// Runs a command with its peak of memory, and ends it where it hangs. The pages of libraries do not count: how many of
 /// them are in memory is the system's choice.
-fn measured(mut command: Command) -> Ended {
+pub(crate) fn measured(mut command: Command) -> Ended {
     let begun = Instant::now();
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
@@ -351,7 +355,7 @@ fn measured(mut command: Command) -> Ended {
     let took = begun.elapsed();
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
-    Ended { text, took, peak }
+    Ended { code: output.status.code(), text, took, peak }
 }
 
 fn copy(from: &Path, to: &Path) {

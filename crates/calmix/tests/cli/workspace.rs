@@ -70,13 +70,18 @@ impl Workspace {
 
     /// So many pictures of 8×8 in a folder; those of another shade are other pictures.
     pub(crate) fn pictures(&self, folder: &str, shade: u8, count: u32) {
+        self.pictures_of(folder, shade, count, [8, 8]);
+    }
+
+    /// The same, of another width and height.
+    pub(crate) fn pictures_of(&self, folder: &str, shade: u8, count: u32, [width, height]: [u32; 2]) {
         let folder = self.path(folder);
         fs::create_dir_all(&folder).unwrap();
         for number in 0..count {
             let file = fs::File::create(folder.join(format!("{number}.png"))).unwrap();
-            let mut encoder = png::Encoder::new(file, 8, 8);
+            let mut encoder = png::Encoder::new(file, width, height);
             encoder.set_color(png::ColorType::Rgb);
-            let pixels: Vec<u8> = (0..192_u32).map(|i| shade ^ (i * number % 31) as u8).collect();
+            let pixels: Vec<u8> = (0..3 * width * height).map(|i| shade ^ (i * number % 31) as u8).collect();
             encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
         }
     }
@@ -110,6 +115,7 @@ impl Workspace {
         let mut command = Command::new(env!("CARGO_BIN_EXE_calmix"));
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
         command.env_remove("NO_COLOR").env_remove("COLUMNS").env_remove("CALMIX__SELECTION");
+        command.env("CALMIX_WEIGHTS", self.path("weights"));
         command
     }
 

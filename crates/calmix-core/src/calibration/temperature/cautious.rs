@@ -7,8 +7,8 @@
 //! hundred labels outweigh it. BENCHMARKS.md has what it does to runs that were much, little and not over-confident.
 
 use super::{
-    CalibrationError, HOTTEST, LabelledLogits, Matrix, Temperature, checked, minimise, nll_sum, pairs,
-    slope_and_curvature,
+    CalibrationError, HOTTEST, LabelledLogits, Matrix, Temperature, checked, golden_section, minimise,
+    nll_sum, pairs, slope_and_curvature,
 };
 
 /// Nats of the penalty for each factor of e above one.
@@ -17,8 +17,6 @@ const WARMER: f64 = 1.0;
 const COLDER: f64 = 4.0;
 /// Steps of the grid from T = 1 to the coldest temperature: less than 5 % each.
 const STEPS: u32 = 64;
-/// Steps of the golden section, which end at the rounding of the sum.
-const REFINEMENTS: u32 = 40;
 
 impl Temperature {
     /// The temperature with the smallest summed NLL + ln T (for T ≥ 1) or + 4·ln(1/T) (for T < 1): for labels that are
@@ -68,26 +66,7 @@ fn coldest_of_grid<'a>(rows: &(impl Iterator<Item = LabelledLogits<'a>> + Clone)
     let width = libm::log(HOTTEST) / f64::from(STEPS);
     let at = |x: f64| Temperature(libm::exp(-x));
     let objective = |x: f64| nll_sum(rows.clone(), at(x)) + COLDER * x;
-    let values: Vec<f64> = (0..=STEPS).map(|step| objective(f64::from(step) * width)).collect();
-    let least = (0..=STEPS).zip(&values).min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(step, _)| step);
-    let (mut low, mut high) =
-        (f64::from(least.saturating_sub(1)) * width, f64::from((least + 1).min(STEPS)) * width);
-    let section = 0.5 * (5.0_f64.sqrt() - 1.0);
-    let inner = |low: f64, high: f64| (high - section * (high - low), low + section * (high - low));
-    let (mut a, mut b) = inner(low, high);
-    let (mut of_a, mut of_b) = (objective(a), objective(b));
-    for _ in 0..REFINEMENTS {
-        if of_a <= of_b {
-            (high, b, of_b) = (b, a, of_a);
-            a = inner(low, high).0;
-            of_a = objective(a);
-        } else {
-            (low, a, of_a) = (a, b, of_b);
-            b = inner(low, high).1;
-            of_b = objective(b);
-        }
-    }
-    at(if of_a <= of_b { a } else { b })
+    at(golden_section(width, STEPS, objective))
 }
 
 #[cfg(test)]

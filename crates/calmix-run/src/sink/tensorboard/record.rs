@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 /// Kinds of values.
-const VARINT: u8 = 0;
-const FIXED_64: u8 = 1;
+pub(super) const VARINT: u8 = 0;
+pub(super) const FIXED_64: u8 = 1;
 const BYTES: u8 = 2;
 const FIXED_32: u8 = 5;
 
@@ -53,6 +53,25 @@ impl Message {
         field(&mut self.0, 5, &summary);
     }
 
+    /// `summary` with a `value` for a plugin: `tag`, an empty `tensor`, and `metadata` that names it and has its content.
+    pub(super) fn plugin(&mut self, (plugin, tag): (&str, &str), content: &[u8]) {
+        let (mut data, mut metadata, mut shape) = (Vec::new(), Vec::new(), Vec::new());
+        field(&mut data, 1, plugin.as_bytes());
+        field(&mut data, 2, content);
+        field(&mut metadata, 1, &data);
+        // One float, zero: readers drop a value that has no tensor.
+        field(&mut shape, 2, &[key(1, VARINT), 1]);
+        let mut tensor = vec![key(1, VARINT), 1];
+        field(&mut tensor, 2, &shape);
+        field(&mut tensor, 5, &0_f32.to_le_bytes());
+        let (mut value, mut summary) = (Vec::new(), Vec::new());
+        field(&mut value, 1, tag.as_bytes());
+        field(&mut value, 8, &tensor);
+        field(&mut value, 9, &metadata);
+        field(&mut summary, 1, &value);
+        field(&mut self.0, 5, &summary);
+    }
+
     /// The message in its frame.
     pub(super) fn framed(&self) -> Vec<u8> {
         let length = (self.0.len() as u64).to_le_bytes();
@@ -60,11 +79,11 @@ impl Message {
     }
 }
 
-fn key(number: u8, kind: u8) -> u8 {
+pub(super) fn key(number: u8, kind: u8) -> u8 {
     number << 3 | kind
 }
 
-fn field(to: &mut Vec<u8>, number: u8, bytes: &[u8]) {
+pub(super) fn field(to: &mut Vec<u8>, number: u8, bytes: &[u8]) {
     to.push(key(number, BYTES));
     varint(to, bytes.len() as u64);
     to.extend(bytes);

@@ -5,22 +5,36 @@ use serde_json::Value;
 
 use crate::events::{Event, Pace};
 
-/// Every number of an event but its step, which all of them share.
-pub(super) fn of_event(event: &Event) -> Result<Vec<(String, f32)>, serde_json::Error> {
+/// Every number of an event but its step, which all of them share, named by where it stands in the event's JSON. What is
+/// not finite is NaN. Lists are left out.
+///
+/// # Errors
+/// None that is known: an event can be written as JSON.
+pub fn numbers(event: &Event) -> Result<Vec<(String, f64)>, serde_json::Error> {
     let prefix = match event {
         Event::Step(_) => "train".to_owned(),
         Event::Evaluation(on) => format!("{}/{}", on.split.name(), on.model.name()),
         Event::Note(_) | Event::Finished(_) => String::new(),
     };
-    numbers(prefix, event)
+    numbers_of(prefix, event)
+}
+
+/// Every number of an event that TensorBoard can show, in its precision.
+pub(super) fn of_event(event: &Event) -> Result<Vec<(String, f32)>, serde_json::Error> {
+    Ok(finite(numbers(event)?))
 }
 
 /// Every number of a pace but its step.
 pub(super) fn of_pace(pace: &Pace) -> Result<Vec<(String, f32)>, serde_json::Error> {
-    numbers("pace".to_owned(), pace)
+    Ok(finite(numbers_of("pace".to_owned(), pace)?))
 }
 
-fn numbers(prefix: String, what: &impl Serialize) -> Result<Vec<(String, f32)>, serde_json::Error> {
+fn finite(numbers: Vec<(String, f64)>) -> Vec<(String, f32)> {
+    let finite = numbers.into_iter().filter(|(_, number)| number.is_finite());
+    finite.map(|(name, number)| (name, number as f32)).collect()
+}
+
+fn numbers_of(prefix: String, what: &impl Serialize) -> Result<Vec<(String, f64)>, serde_json::Error> {
     let mut value = serde_json::to_value(what)?;
     if let Some(fields) = value.as_object_mut() {
         fields.remove("step");
@@ -30,12 +44,13 @@ fn numbers(prefix: String, what: &impl Serialize) -> Result<Vec<(String, f32)>, 
     Ok(found)
 }
 
-fn collect(name: String, value: &Value, into: &mut Vec<(String, f32)>) {
+fn collect(name: String, value: &Value, into: &mut Vec<(String, f64)>) {
     let below = |part: &str| if name.is_empty() { part.to_owned() } else { format!("{name}/{part}") };
     match value {
-        // TensorBoard's scalars have single precision.
-        Value::Number(number) => into.extend(number.as_f64().map(|number| (name, number as f32))),
+        Value::Number(number) => into.extend(number.as_f64().map(|number| (name, number))),
+        // What was not measured is absent: this was, and is not finite.
+        Value::Null => into.push((name, f64::NAN)),
         Value::Object(fields) => fields.iter().for_each(|(part, value)| collect(below(part), value, into)),
-        Value::Array(_) | Value::Null | Value::Bool(_) | Value::String(_) => {}
+        Value::Array(_) | Value::Bool(_) | Value::String(_) => {}
     }
 }

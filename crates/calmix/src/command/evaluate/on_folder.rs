@@ -33,7 +33,8 @@ pub(crate) struct OnArgs {
     /// Of the images of --on, take this subset, such as test [default: all with a label]
     #[arg(long, value_name = "NAME", requires = "on")]
     subset: Option<String>,
-    /// Compare with people's votes: a CSV with a column of counts for each class, and `file` or the images' order
+    /// Compare with people's votes: a CSV with a column of counts for each class, and `file` or the images' order; or an
+    /// .npy such as CIFAR-10H's
     #[arg(long, value_name = "FILE", requires = "on")]
     votes: Option<PathBuf>,
 }
@@ -55,14 +56,14 @@ impl OnArgs {
         let model = Model::load_with(existing_folder(run)?, &options)?;
         let (stop, scratch) = (Stop::listen()?, tempfile::tempdir()?);
         let dataset = labelled_folder::open(folder, scratch.path(), &stop)?;
-        let votes =
-            self.votes.as_deref().map(|file| Votes::read(file, &dataset, model.classes())).transpose()?;
+        let subset = self.subset.as_deref();
+        let votes = self.votes.as_deref();
+        let votes = votes.map(|file| Votes::read(file, &dataset, subset, model.classes())).transpose()?;
         let origin = model.info().calibration.as_ref().and_then(|map| map.origin.as_ref());
         if origin.is_some_and(|origin| origin.dataset == dataset.fingerprint()) {
             warn("these images calibrated the model, so the calibrated figures are better than on others");
         }
-        let Some(found) = labelled_folder::predict(&model, folder, dataset, self.subset.as_deref(), &stop)?
-        else {
+        let Some(found) = labelled_folder::predict(&model, folder, dataset, subset, &stop)? else {
             return Ok(Some(stop.exit()));
         };
         self.show(run, folder, &model, &found, votes.as_ref(), is_json)?;
@@ -151,9 +152,15 @@ fn kept_promises(model: &Model, said: &Predictions) -> Result<KeptPromises> {
     })
 }
 
+/// A rank correlation below this is a weak one.
+const WEAK: f64 = 0.2;
+
 fn votes_text((raw, scaled): (VoteFigures, VoteFigures)) -> String {
     let doubts = match scaled.correlation {
-        Some(correlation) if correlation > 0.0 => {
+        Some(correlation) if (0.0..WEAK).contains(&correlation) => {
+            format!("it hardly doubts where people disagree (rank correlation {correlation:.2})")
+        }
+        Some(correlation) if correlation >= WEAK => {
             format!("it doubts where people disagree (rank correlation {correlation:.2})")
         }
         Some(correlation) => {

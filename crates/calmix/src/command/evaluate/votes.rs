@@ -1,6 +1,9 @@
 //! A table of people's votes: counts of each class for each image.
 
 use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -9,9 +12,11 @@ use calmix::core::calibration::{VoteFigures, vote_figures};
 use calmix::core::matrix::Matrix;
 use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
+use calmix::data::npy::{self, NpyTable};
 use calmix::run::evaluate::Predictions;
 
 use crate::error::CliError;
+use crate::format::counted;
 
 /// Columns that name the image of a row.
 const FILE: [&str; 3] = ["file", "path", "file_name"];
@@ -23,32 +28,88 @@ pub(crate) struct Votes {
 }
 
 impl Votes {
-    /// Reads a CSV. A row belongs to the image that its column `file` names, below the folder; without that column, rows are
-    /// in the order of the samples of the test subset, or of all samples.
-    pub(crate) fn read(file: &Path, dataset: &Dataset, classes: &[String]) -> Result<Self> {
+    /// Reads a CSV or an `.npy`. A row of a CSV belongs to the image that its column `file` names, below the folder. Without that
+    /// column, and in an `.npy`, there is a row for each image of `subset`, of the test subset, or of all. The columns of
+    /// an `.npy` are the classes of the dataset, in the order of their labels.
+    pub(crate) fn read(
+        file: &Path,
+        dataset: &Dataset,
+        subset: Option<&str>,
+        classes: &[String],
+    ) -> Result<Self> {
         let place = shown(file.display());
-        let mut table = csv::Reader::from_path(file).with_context(|| place.clone())?;
-        let names = table.headers().with_context(|| place.clone())?.clone();
+        let mut bytes = Vec::new();
+        // A table of all images has fewer.
+        let longest = (1 << 20) + 64 * (dataset.len() + 1) * (classes.len() as u64 + 1);
+        // A pipe would be waited for without end.
+        if !fs::metadata(file).with_context(|| place.clone())?.is_file() {
+            return Err(CliError::invalid(format!("{place}: this is no file")).into());
+        }
+        let read = File::open(file).and_then(|file| file.take(longest).read_to_end(&mut bytes));
+        if read.with_context(|| place.clone())? as u64 == longest {
+            return Err(CliError::invalid(format!("{place}: too long for a table of these images")).into());
+        }
+        let in_order = subset.unwrap_or("test");
+        if npy::is_npy(&bytes) {
+            let table =
+                npy::parse(&bytes).map_err(|problem| CliError::invalid(format!("{place}: {problem}")))?;
+            return Self::of_npy(&place, &table, dataset, in_order, classes);
+        }
+        Self::of_csv(&place, &bytes, dataset, in_order, classes)
+    }
+
+    fn of_npy(
+        place: &str,
+        table: &NpyTable,
+        dataset: &Dataset,
+        subset: &str,
+        classes: &[String],
+    ) -> Result<Self> {
+        let names = &dataset.header().classes;
+        if table.columns != names.len() {
+            let (columns, known) = (counted(table.columns as u64, "column"), names.len());
+            let message = format!("{place}: {columns} for the {known} classes of the dataset");
+            return Err(CliError::invalid(message).into());
+        }
+        let columns = names.iter().map(|name| column_of(place, name, classes)).collect::<Result<Vec<_>>>()?;
+        let mut rows = VotedImages::of(dataset, subset, false)?;
+        let mut of_sample = BTreeMap::new();
+        for row in table.values.chunks_exact(table.columns) {
+            let Some(id) = rows.next(None) else { break };
+            let mut counts = vec![0.0; classes.len()];
+            for (&class, &count) in columns.iter().zip(row) {
+                counts[class] = count;
+            }
+            of_sample.insert(id, counts);
+        }
+        rows.are_all(place, table.rows)?;
+        Ok(Self { of_sample })
+    }
+
+    fn of_csv(
+        place: &str,
+        bytes: &[u8],
+        dataset: &Dataset,
+        subset: &str,
+        classes: &[String],
+    ) -> Result<Self> {
+        let mut table = csv::Reader::from_reader(bytes);
+        let names = table.headers().with_context(|| place.to_owned())?.clone();
         let name_column = names.iter().position(|name| FILE.contains(&name));
         let mut columns = Vec::new();
         for (column, name) in names.iter().enumerate().filter(|(column, _)| Some(*column) != name_column) {
-            let Some(class) = classes.iter().position(|class| class == name) else {
-                let message = format!("{place}: its column {name:?} is no class of the model");
-                let hint = format!("the classes are {}", classes.join(", "));
-                return Err(CliError::invalid(message).hint(hint).into());
-            };
-            columns.push((column, class));
+            columns.push((column, column_of(place, name, classes)?));
         }
-        let mut ids = Ids::of(dataset, name_column.is_some())?;
-        let mut of_sample = BTreeMap::new();
+        let mut rows = VotedImages::of(dataset, subset, name_column.is_some())?;
+        let (mut of_sample, mut count) = (BTreeMap::new(), 0);
         for (row, record) in table.records().enumerate() {
-            let record = record.with_context(|| place.clone())?;
+            let record = record.with_context(|| place.to_owned())?;
             let at = |what: String| CliError::invalid(format!("{place}, row {}: {what}", row + 1));
             let name = name_column.and_then(|column| record.get(column));
-            let Some(id) = ids.next(name) else {
-                let what =
-                    name.map_or("more rows than images".to_owned(), |name| format!("no image {name:?}"));
-                return Err(at(what).into());
+            count += 1;
+            let Some(id) = rows.next(name) else {
+                let Some(name) = name else { continue };
+                return Err(at(format!("no image {name:?}")).into());
             };
             let mut counts = vec![0.0; classes.len()];
             for &(column, class) in &columns {
@@ -58,6 +119,7 @@ impl Votes {
             }
             of_sample.insert(id, counts);
         }
+        rows.are_all(place, count)?;
         Ok(Self { of_sample })
     }
 
@@ -83,16 +145,27 @@ impl Votes {
     }
 }
 
-/// Which sample a row is of.
-enum Ids {
-    Named(BTreeMap<String, u64>),
-    InOrder(std::ops::Range<u64>),
+/// The class of the model that a column counts votes for.
+fn column_of(place: &str, name: &str, classes: &[String]) -> Result<usize> {
+    let Some(class) = classes.iter().position(|class| class == name) else {
+        let message = format!("{place}: its column {name:?} is no class of the model");
+        let hint = shown(format!("the classes are {}", classes.join(", ")));
+        return Err(CliError::invalid(message).hint(hint).into());
+    };
+    Ok(class)
 }
 
-impl Ids {
-    fn of(dataset: &Dataset, named: bool) -> Result<Self> {
+/// Which sample a row is of.
+enum VotedImages {
+    Named(BTreeMap<String, u64>),
+    InOrder { ids: Range<u64>, images: u64 },
+}
+
+impl VotedImages {
+    fn of(dataset: &Dataset, subset: &str, named: bool) -> Result<Self> {
         if !named {
-            return Ok(Self::InOrder(dataset.subset("test").unwrap_or(0..dataset.len())));
+            let ids = dataset.subset(subset).unwrap_or(0..dataset.len());
+            return Ok(Self::InOrder { images: ids.end - ids.start, ids });
         }
         let mut ids = BTreeMap::new();
         for record in dataset.records(0..dataset.len()) {
@@ -105,7 +178,20 @@ impl Ids {
     fn next(&mut self, name: Option<&str>) -> Option<u64> {
         match self {
             Self::Named(ids) => ids.get(name?).copied(),
-            Self::InOrder(ids) => ids.next(),
+            Self::InOrder { ids, .. } => ids.next(),
+        }
+    }
+
+    /// Rows without names have to be as many as the images: one too few could mean that all of them are of others.
+    fn are_all(&self, place: &str, rows: usize) -> Result<()> {
+        match self {
+            Self::InOrder { images, .. } if *images != rows as u64 => {
+                let (rows, images) = (counted(rows as u64, "row"), counted(*images, "image"));
+                let message = format!("{place}: {rows} for {images}");
+                let hint = "name the images that the rows are of with --subset, or each of them in a CSV's column `file`";
+                Err(CliError::invalid(message).hint(hint).into())
+            }
+            _ => Ok(()),
         }
     }
 }

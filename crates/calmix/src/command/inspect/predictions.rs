@@ -7,24 +7,19 @@ use calmix::core::calibration::TopLabel;
 use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
 use calmix::run::evaluate::Predictions;
+use calmix::run::read;
 use calmix::run::run::Paths;
-use calmix::run::safe_open;
 use calmix::train::inspect;
 use serde_json::{Value, json};
 
 use super::InspectOutput;
-use crate::error::CliError;
 use crate::format::{counted, grouped, percent};
-
-/// Bytes of the largest file that is read: ten million samples of a hundred classes.
-const LONGEST: u64 = 4 << 30;
 
 /// Shows the predictions in a file of a run.
 pub(super) fn inspect(file: &Path) -> Result<InspectOutput> {
     let file = file.canonicalize()?;
     let run = file.parent().and_then(Path::parent).unwrap_or(Path::new("")).to_owned();
-    let predictions = Predictions::from_bytes(&safe_open::read(&file, LONGEST)?)
-        .map_err(|error| CliError::failed(format!("{}: {error}", shown(file.display()))))?;
+    let predictions = read::predictions(&file)?;
     let dataset = dataset(&run)?;
     let top = TopLabel::from_logits(predictions.matrix()?, &predictions.labels, 1.0)?;
     let class = |label: usize| predictions.classes.get(label).map_or("", String::as_str);

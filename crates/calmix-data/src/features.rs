@@ -1,0 +1,82 @@
+//! Features of a frozen backbone: made once, kept in a cache, and read as the rows of batches.
+//!
+//! Where the backbone does not learn, its output for a view of an image never changes. So a few views of every image pass
+//! the backbone once ([`ViewPixels`] loads them), the vectors go into a [`FeatureCache`] that runs share, and a batch
+//! holds vectors instead of pixels ([`FeatureViews`]).
+//!
+//! A vector is bytes here. What the numbers in it mean is the caller's business.
+
+mod cache;
+mod page;
+mod pixels;
+mod views;
+
+use serde::{Deserialize, Serialize};
+
+pub use cache::{FeatureCache, PageNeed};
+pub use pixels::ViewPixels;
+pub use views::{FeatureTable, FeatureViews};
+
+/// A view of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FeatureView {
+    /// The one for evaluation, without randomness.
+    Clean,
+    /// A weak one, by its number.
+    Weak(u8),
+    /// A strong one, by its number.
+    Strong(u8),
+}
+
+impl FeatureView {
+    /// One clean view, then so many weak and strong ones.
+    pub fn list(weak: u8, strong: u8) -> Vec<Self> {
+        let weak = (0..weak).map(Self::Weak);
+        [Self::Clean].into_iter().chain(weak).chain((0..strong).map(Self::Strong)).collect()
+    }
+
+    fn to_bytes(self) -> [u8; 2] {
+        match self {
+            Self::Clean => [0, 0],
+            Self::Weak(n) => [1, n],
+            Self::Strong(n) => [2, n],
+        }
+    }
+
+    fn from_bytes(bytes: [u8; 2]) -> Option<Self> {
+        match bytes {
+            [0, 0] => Some(Self::Clean),
+            [1, n] => Some(Self::Weak(n)),
+            [2, n] => Some(Self::Strong(n)),
+            _ => None,
+        }
+    }
+}
+
+/// What the vectors of a cache are functions of, besides the sample and the view: another one is another cache.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FeatureIdentity {
+    /// The format of the cache.
+    pub format: u32,
+    /// The fingerprint of the dataset.
+    pub dataset: String,
+    /// What makes the views, as JSON.
+    pub views: String,
+    /// The backbone, its weights and how it runs, as JSON.
+    pub backbone: String,
+    /// Bytes of a vector.
+    pub bytes: u32,
+}
+
+/// The format of a cache that this version writes.
+pub const FORMAT: u32 = 1;
+
+impl FeatureIdentity {
+    /// The name of the cache's folder.
+    pub fn folder_name(&self) -> String {
+        // The order of the fields is fixed, and nothing in them can fail to be written.
+        let text = serde_json::to_string(self).unwrap_or_default();
+        blake3::hash(text.as_bytes()).to_hex().chars().take(16).collect()
+    }
+}

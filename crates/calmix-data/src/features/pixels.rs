@@ -1,0 +1,66 @@
+//! The pixels of several views of a sample in one row: what a backbone is shown.
+
+use std::sync::Arc;
+
+use calmix_core::rng::Seed;
+
+use super::FeatureView;
+use crate::augment::{Augment, Scratch};
+use crate::loader::{ImageSource, LoadError, Transform, ViewKey, Views};
+
+/// What the cached views of all runs depend on: they share them.
+const SEED: Seed = Seed(0);
+
+/// Views of pictures, several in a row, by the loader for evaluation.
+pub struct ViewPixels {
+    /// The pictures.
+    pub source: Arc<dyn ImageSource>,
+    /// What makes views of them.
+    pub augment: Arc<Augment>,
+    /// Which views, in this order.
+    pub views: Vec<FeatureView>,
+}
+
+impl std::fmt::Debug for ViewPixels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ViewPixels").field("views", &self.views).finish_non_exhaustive()
+    }
+}
+
+impl Views for ViewPixels {
+    type Scratch = Scratch;
+
+    fn bytes(&self) -> usize {
+        self.augment.bytes() * self.views.len()
+    }
+
+    fn label(&self, _: u64) -> Result<Option<u32>, LoadError> {
+        Ok(None)
+    }
+
+    fn training(
+        &self,
+        key: ViewKey,
+        scratch: &mut Scratch,
+        weak: &mut [u8],
+        _: Option<&mut [u8]>,
+    ) -> Result<(), LoadError> {
+        self.evaluation(key.id, scratch, weak)
+    }
+
+    fn evaluation(&self, id: u64, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), LoadError> {
+        let picture = self.source.picture(id);
+        let picture = picture.map_err(|error| LoadError::Sample { id, error: Box::new(error) })?;
+        let augment = &*self.augment;
+        for (view, out) in self.views.iter().zip(out.chunks_exact_mut(augment.bytes().max(1))) {
+            let key = |n: u8| ViewKey { seed: SEED, epoch: u64::from(n), id };
+            let made = match *view {
+                FeatureView::Clean => Transform::evaluation(augment, &picture, scratch, out),
+                FeatureView::Weak(n) => Transform::weak(augment, &picture, key(n), scratch, out),
+                FeatureView::Strong(n) => Transform::strong(augment, &picture, key(n), scratch, out),
+            };
+            made.map_err(|problem| LoadError::View { id, problem })?;
+        }
+        Ok(())
+    }
+}

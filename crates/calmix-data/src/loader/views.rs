@@ -1,0 +1,95 @@
+//! Where the rows of a batch come from: pictures that are augmented, or a table of features.
+
+use std::sync::Arc;
+
+use super::ImageSource;
+use super::error::LoadError;
+use super::transform::{Transform, ViewKey};
+
+/// The views of samples, as the rows of a batch: pixels of augmented pictures ([`PictureViews`]), or vectors of frozen
+/// features ([`FeatureViews`](crate::features::FeatureViews)).
+///
+/// A view is `bytes()` bytes and a pure function of its arguments.
+pub trait Views: Send + Sync {
+    /// Buffers that a worker keeps from sample to sample; they never change a view.
+    type Scratch: Default + Send;
+
+    /// Bytes of a view.
+    fn bytes(&self) -> usize;
+
+    /// A sample's class, if it has one.
+    ///
+    /// # Errors
+    /// If the label cannot be read.
+    fn label(&self, id: u64) -> Result<Option<u32>, LoadError>;
+
+    /// The weak view of a sample, and the strong one where there is room for it.
+    ///
+    /// # Errors
+    /// If the sample cannot be read, or has no such view.
+    fn training(
+        &self,
+        key: ViewKey,
+        scratch: &mut Self::Scratch,
+        weak: &mut [u8],
+        strong: Option<&mut [u8]>,
+    ) -> Result<(), LoadError>;
+
+    /// The view for evaluation, without randomness.
+    ///
+    /// # Errors
+    /// If the sample cannot be read, or has no such view.
+    fn evaluation(&self, id: u64, scratch: &mut Self::Scratch, out: &mut [u8]) -> Result<(), LoadError>;
+}
+
+/// Views of decoded pictures.
+pub struct PictureViews<T> {
+    source: Arc<dyn ImageSource>,
+    transform: Arc<T>,
+}
+
+impl<T> std::fmt::Debug for PictureViews<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PictureViews").finish_non_exhaustive()
+    }
+}
+
+impl<T: Transform> PictureViews<T> {
+    /// The views that `transform` makes of the pictures of `source`.
+    pub fn new(source: Arc<dyn ImageSource>, transform: Arc<T>) -> Arc<Self> {
+        Arc::new(Self { source, transform })
+    }
+}
+
+impl<T: Transform> Views for PictureViews<T> {
+    type Scratch = T::Scratch;
+
+    fn bytes(&self) -> usize {
+        self.transform.bytes()
+    }
+
+    fn label(&self, id: u64) -> Result<Option<u32>, LoadError> {
+        self.source.label(id).map_err(|error| LoadError::Sample { id, error: Box::new(error) })
+    }
+
+    fn training(
+        &self,
+        key: ViewKey,
+        scratch: &mut T::Scratch,
+        weak: &mut [u8],
+        strong: Option<&mut [u8]>,
+    ) -> Result<(), LoadError> {
+        let id = key.id;
+        let no_view = |problem| LoadError::View { id, problem };
+        let picture = self.source.picture(id);
+        let picture = picture.map_err(|error| LoadError::Sample { id, error: Box::new(error) })?;
+        self.transform.weak(&picture, key, scratch, weak).map_err(no_view)?;
+        strong.map_or(Ok(()), |out| self.transform.strong(&picture, key, scratch, out).map_err(no_view))
+    }
+
+    fn evaluation(&self, id: u64, scratch: &mut T::Scratch, out: &mut [u8]) -> Result<(), LoadError> {
+        let picture = self.source.picture(id);
+        let picture = picture.map_err(|error| LoadError::Sample { id, error: Box::new(error) })?;
+        self.transform.evaluation(&picture, scratch, out).map_err(|problem| LoadError::View { id, problem })
+    }
+}

@@ -1,0 +1,184 @@
+//! The cache of features: what it lacks, what it keeps, and what it does about damage.
+#![allow(clippy::unwrap_used)] // in the functions that the tests share
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use calmix_core::rng::Seed;
+use calmix_data::features::{
+    FORMAT, FeatureCache, FeatureIdentity, FeatureTable, FeatureView, FeatureViews, PageNeed,
+};
+use calmix_data::loader::{LoadError, ViewKey, Views};
+
+const BYTES: usize = 6;
+
+fn identity(weights: &str) -> FeatureIdentity {
+    FeatureIdentity {
+        format: FORMAT,
+        dataset: "abc".into(),
+        views: "{}".into(),
+        backbone: weights.into(),
+        bytes: BYTES as u32,
+    }
+}
+
+/// The vector of a sample in a view: a function of both, as a backbone's are.
+fn vector(id: u64, view: FeatureView) -> [u8; BYTES] {
+    let view = match view {
+        FeatureView::Clean => 0,
+        FeatureView::Weak(n) => 10 + n,
+        FeatureView::Strong(n) => 20 + n,
+    };
+    let [a, b, c, d, ..] = id.to_le_bytes();
+    [a, b, c, d, view, 7]
+}
+
+fn vectors(need: &PageNeed) -> Vec<u8> {
+    need.ids.iter().flat_map(|&id| need.views.iter().flat_map(move |&view| vector(id, view))).collect()
+}
+
+fn fill(cache: &mut FeatureCache, ids: impl IntoIterator<Item = u64>, views: &[FeatureView]) -> usize {
+    let needs = cache.missing(ids, views);
+    for need in &needs {
+        cache.write(need, &vectors(need)).unwrap();
+    }
+    needs.len()
+}
+
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.file_name().unwrap().into(), fs::read(&path).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn only_what_is_missing_is_asked_for_and_all_of_it_is_read_back() {
+    let temp = tempfile::tempdir().unwrap();
+    let views = FeatureView::list(2, 1);
+    let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    // 600 samples are three pages of at most 256.
+    assert_eq!(fill(&mut cache, 0..600, &[FeatureView::Clean]), 3);
+    assert_eq!(fill(&mut cache, 0..600, &[FeatureView::Clean]), 0);
+    let needs = cache.missing(590..610, &views);
+    let lacking: Vec<_> = needs.iter().map(|need| (need.ids.len(), need.views.len())).collect();
+    assert_eq!(lacking, [(10, 4), (10, 3)]);
+    fill(&mut cache, 590..610, &views);
+    let mut again = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    let ids: Vec<u64> = (590..612).collect();
+    let (found, bytes) = again.read(&ids, &views).unwrap();
+    assert_eq!(found, ids[..20]);
+    let need = PageNeed { ids: found, views };
+    assert_eq!(bytes, vectors(&need));
+}
+
+#[test]
+fn another_backbone_dataset_or_view_is_another_cache() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    fill(&mut cache, 0..10, &[FeatureView::Clean]);
+    let others = [
+        identity("b"),
+        FeatureIdentity { dataset: "xyz".into(), ..identity("a") },
+        FeatureIdentity { views: "{1}".into(), ..identity("a") },
+        FeatureIdentity { bytes: 8, ..identity("a") },
+    ];
+    for other in others {
+        let cache = FeatureCache::open(temp.path(), &other).unwrap();
+        assert_eq!(cache.missing(0..10, &[FeatureView::Clean]).len(), 1, "{other:?}");
+    }
+}
+
+#[test]
+fn the_same_bytes_whoever_makes_the_pages() {
+    let wanted = tempfile::tempdir().unwrap();
+    let views = FeatureView::list(1, 1);
+    let mut cache = FeatureCache::open(wanted.path(), &identity("a")).unwrap();
+    fill(&mut cache, 0..2_000, &views);
+    let wanted = files(cache.folder());
+    for processes in [2, 4] {
+        let temp = tempfile::tempdir().unwrap();
+        let open = || FeatureCache::open(temp.path(), &identity("a")).unwrap();
+        // All of them look before any of them writes.
+        let mut crew: Vec<_> = (0..processes).map(|_| open()).collect();
+        let needs = crew[0].missing(0..2_000, &views);
+        for (n, need) in needs.iter().enumerate().rev() {
+            crew[n % processes].write(need, &vectors(need)).unwrap();
+        }
+        // Two that make the same page do no harm.
+        crew[0].write(&needs[1], &vectors(&needs[1])).unwrap();
+        assert_eq!(files(open().folder()), wanted);
+    }
+}
+
+#[test]
+fn damage_is_noticed_and_made_again() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    fill(&mut cache, 0..600, &[FeatureView::Clean]);
+    let folder = cache.folder().to_owned();
+    let wanted = files(&folder);
+    let pages: Vec<_> = wanted.iter().filter(|(name, _)| name.extension().unwrap() == "features").collect();
+    let harm: [fn(&mut Vec<u8>); 5] = [
+        |bytes| bytes.truncate(30),
+        |bytes| bytes.push(0),
+        |bytes| bytes[12] ^= 1,
+        |bytes| *bytes.last_mut().unwrap() ^= 1,
+        Vec::clear,
+    ];
+    for harm in harm {
+        for middle in [false, true] {
+            let (name, bytes) = pages[1];
+            let mut damaged = bytes.clone();
+            harm(&mut damaged);
+            if middle && damaged.len() > 2_100 {
+                damaged.clone_from(bytes);
+                damaged[2_100] ^= 4;
+            }
+            fs::write(folder.join(name), damaged).unwrap();
+            let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+            let ids: Vec<u64> = (0..600).collect();
+            let (found, _) = cache.read(&ids, &[FeatureView::Clean]).unwrap();
+            assert!(found.len() < 600 && cache.damaged() == 1, "{}", found.len());
+            fill(&mut cache, ids.iter().copied(), &[FeatureView::Clean]);
+            let (found, bytes) = cache.read(&ids, &[FeatureView::Clean]).unwrap();
+            assert_eq!((found.len(), bytes.len()), (600, 600 * BYTES));
+            assert_eq!(files(&folder), wanted);
+        }
+    }
+}
+
+#[test]
+fn visits_draw_among_the_views_and_evaluation_has_the_clean_one() {
+    let views = FeatureView::list(2, 3);
+    let ids: Vec<u64> = vec![3, 5, 9];
+    let need = PageNeed { ids: ids.clone(), views };
+    let training = FeatureTable { ids, weak: 2, strong: 3, bytes: BYTES, vectors: vectors(&need) };
+    let evaluation = FeatureTable {
+        ids: vec![8],
+        bytes: BYTES,
+        vectors: vector(8, FeatureView::Clean).into(),
+        ..FeatureTable::default()
+    };
+    let features = FeatureViews { training, evaluation, labels: vec![0, 0, 0, 4, 0, u32::MAX] };
+    let (mut weak, mut strong, mut seen) = ([0; BYTES], [0; BYTES], std::collections::BTreeSet::new());
+    for epoch in 0..60 {
+        let key = ViewKey { seed: Seed(1), epoch, id: 5 };
+        features.training(key, &mut (), &mut weak, Some(&mut strong)).unwrap();
+        assert!((10..12).contains(&weak[4]) && (20..23).contains(&strong[4]) && weak[0] == 5);
+        seen.insert((weak[4], strong[4]));
+        let (first, mut again) = (weak, [0; BYTES]);
+        features.training(key, &mut (), &mut again, None).unwrap();
+        assert_eq!(first, again);
+    }
+    assert_eq!(seen.len(), 6);
+    for id in [3, 8] {
+        features.evaluation(id, &mut (), &mut weak).unwrap();
+        assert_eq!(weak, vector(id, FeatureView::Clean));
+    }
+    assert!(matches!(features.evaluation(4, &mut (), &mut weak), Err(LoadError::View { id: 4, .. })));
+    assert_eq!((features.label(3).unwrap(), features.label(5).unwrap()), (Some(4), None));
+}

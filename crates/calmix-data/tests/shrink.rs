@@ -1,0 +1,157 @@
+//! Large pictures are shrunk once: the same pixels whoever reads them, the same table whoever makes it.
+// Clippy spares functions marked as tests, not those that make their inputs.
+#![allow(clippy::unwrap_used)]
+
+#[path = "golden/photos.rs"]
+mod golden;
+#[path = "golden/scene.rs"]
+mod scene;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use calmix_data::dataset::Dataset;
+use calmix_data::decode::{DecodeLimits, decode};
+use calmix_data::manifest::{SHRUNK_FILE, ShrunkPictures};
+use calmix_data::prepare::{PrepareProgress, Prepared};
+use calmix_data::shrink::shrunk;
+use calmix_data::source::Inspection;
+use calmix_data::source::folder::{self, FolderOptions};
+use scene::Scene;
+
+const SIDE: u32 = 32;
+
+/// A PNG whose every pixel differs from its neighbours.
+fn png(width: u32, height: u32, seed: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    let pixels: Vec<u8> =
+        (0..width * height * 3).map(|n| (n.wrapping_mul(seed * 2 + 37) >> 3) as u8).collect();
+    encoder.write_header().unwrap().write_image_data(&pixels).unwrap();
+    bytes
+}
+
+/// Ten large and two small pictures.
+fn photos() -> Scene {
+    let scene = Scene::new();
+    for n in 0..10 {
+        scene.file(&format!("cat/{n}.png"), &png(90 + n, 60, n));
+    }
+    scene.file("dog/small.png", &png(40, SIDE, 1)).file("dog/tall.png", &png(20, 300, 2));
+    scene
+}
+
+fn prepare(scene: &Scene, target: &Path, shrink: u32, threads: usize) -> Prepared {
+    let progress = Arc::new(PrepareProgress::default());
+    let inspection =
+        Inspection { shrink, threads, progress: Some(Arc::clone(&progress)), ..Inspection::default() };
+    let options = FolderOptions { inspection, ..FolderOptions::default() };
+    let prepared = folder::prepare(&scene.root(), target, &options).unwrap();
+    assert_eq!(progress.now(), (12, 12));
+    prepared
+}
+
+#[test]
+fn training_sees_the_pixels_of_the_rule_under_the_names_of_the_files() {
+    let scene = photos();
+    let prepared = prepare(&scene, &scene.target(), SIDE, 0);
+    assert_eq!(prepared.header.shrunk, Some(ShrunkPictures { side: SIDE, count: 10 }));
+    let dataset = Dataset::open(&scene.target(), &scene.root()).unwrap();
+    dataset.verify().unwrap();
+    for id in 0..dataset.len() {
+        let name = dataset.sample_name(id).unwrap();
+        let file = fs::read(scene.root().join(&name)).unwrap();
+        let whole = decode(&file, &DecodeLimits::default()).unwrap();
+        let picture = dataset.picture(id).unwrap();
+        assert_eq!(
+            picture.width().min(picture.height()),
+            whole.width().min(whole.height()).min(SIDE),
+            "{name}"
+        );
+        assert!(picture == shrunk(whole, SIDE), "{name}");
+    }
+
+    // Without the rule the same files are another dataset, and none of it has a place of its own.
+    let full = prepare(&scene, &scene.root().with_extension("full"), 0, 0);
+    assert_eq!(full.header.shrunk, None);
+    assert_ne!(full.header.fingerprint, prepared.header.fingerprint);
+    // Under a rule that no picture breaks, they are that dataset too.
+    let loose = prepare(&scene, &scene.root().with_extension("loose"), 4_000, 0);
+    assert_eq!(loose.header, full.header);
+}
+
+#[test]
+fn the_bytes_of_a_table_do_not_depend_on_the_threads() {
+    let scene = photos();
+    let folders = [1, 2, 7].map(|threads| {
+        let target = scene.root().with_extension(threads.to_string());
+        prepare(&scene, &target, SIDE, threads);
+        target
+    });
+    let files = |folder: &Path| {
+        let names = ["manifest.json", "samples.bin", "parts.bin", "names.bin", SHRUNK_FILE];
+        names.map(|name| fs::read(folder.join(name)).unwrap())
+    };
+    let first = files(&folders[0]);
+    assert!(first[4].len() > 10 * 3 * (SIDE * SIDE) as usize);
+    assert!(folders.iter().all(|folder| files(folder) == first));
+}
+
+#[test]
+fn damage_and_other_files_are_noticed() {
+    let scene = photos();
+    prepare(&scene, &scene.target(), SIDE, 0);
+    let open = || Dataset::open(&scene.target(), &scene.root()).unwrap();
+    // Another file of the same name and length.
+    let path = scene.root().join("cat/3.png");
+    let file = fs::read(&path).unwrap();
+    let mut other = file.clone();
+    *other.last_mut().unwrap() ^= 1;
+    fs::write(&path, other).unwrap();
+    let error = open().verify().unwrap_err().to_string();
+    assert!(
+        error.contains("cat/3.png") && error.contains("not the file whose picture was shrunk"),
+        "{error}"
+    );
+    fs::write(&path, file).unwrap();
+    open().verify().unwrap();
+
+    let stored = scene.target().join(SHRUNK_FILE);
+    let bytes = fs::read(&stored).unwrap();
+    let mut changed = bytes.clone();
+    changed[1_000] ^= 1;
+    fs::write(&stored, changed).unwrap();
+    let error = open().picture(0).unwrap_err().to_string();
+    assert!(error.contains(SHRUNK_FILE) && error.contains("checksum"), "{error}");
+    fs::write(&stored, &bytes[..bytes.len() / 2]).unwrap();
+    assert!(open().picture(9).unwrap_err().to_string().contains(SHRUNK_FILE));
+    fs::remove_file(&stored).unwrap();
+    assert!(open().picture(9).unwrap_err().to_string().contains(SHRUNK_FILE));
+}
+
+/// What phones and cameras write, by its bytes or its name: left out, with the way to convert it.
+#[test]
+fn photos_that_calmix_cannot_read_are_left_out_with_the_way_out() {
+    let scene = photos();
+    scene.file("cat/phone.heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic");
+    scene.file("cat/camera.cr3", b"\0\0\0\x18ftypcrx \0\0\0\x01crx isom");
+    scene.file("cat/camera.nef", b"MM\0*\0\0\0\x08");
+    scene.file("cat/camera.raf", b"FUJIFILMCCD-RAW 0201");
+    scene.file("cat/unknown.arw", b"what no camera writes");
+    let options = FolderOptions::default();
+    let prepared = folder::prepare(&scene.root(), &scene.target(), &options).unwrap();
+    let said: Vec<_> = prepared.unreadable.iter().map(ToString::to_string).collect();
+    assert_eq!((prepared.header.samples, said.len()), (12, 5), "{said:#?}");
+    for (name, what, way) in [
+        ("phone.heic", "a HEIC", "heif-convert"),
+        ("camera.cr3", "a camera's raw file", "darktable-cli"),
+        ("camera.nef", "a TIFF or a camera's raw file", "darktable-cli"),
+        ("camera.raf", "a camera's raw file", "darktable-cli"),
+        ("unknown.arw", "no image format", "convert it"),
+    ] {
+        let is_said = |line: &String| line.contains(name) && line.contains(what) && line.contains(way);
+        assert!(said.iter().any(is_said), "{name}: {said:#?}");
+    }
+}

@@ -1,0 +1,202 @@
+//! Which setting is better, and is the difference more than chance?
+//!
+//! Runs that differ in nothing but their seeds are one setting. Settings on the same data are compared run by run, seed by
+//! seed: Student's interval of the mean difference, and p-values after Holm's correction for all tests of the comparison.
+//! Fewer than [`ENOUGH_PAIRS`] pairs are not tested: with two, the interval is 12.7 standard errors wide to each side.
+//!
+//! | question | file |
+//! |---|---|
+//! | what is known of a run? | this one: [`ComparedRun`] |
+//! | which runs are one setting, and what is it called? | `settings.rs`, `method_words.rs` |
+//! | how do two settings differ? | `difference.rs` |
+//! | what does the paper say of a setting? | `paper.rs`, from `paper.csv` |
+//! | how is it written? | `layout.rs`, then `markdown.rs`, `latex.rs`, `long_csv.rs` |
+
+mod difference;
+mod latex;
+mod layout;
+mod long_csv;
+mod markdown;
+mod method_words;
+mod paper;
+mod settings;
+
+use std::collections::BTreeMap;
+
+use calmix_core::stats::{StatsError, Summary, holm};
+use calmix_run::evaluate::{ENOUGH_FOR_ECE, Figures};
+use calmix_run::events::EvalSet;
+use serde::Serialize;
+
+pub use difference::{ENOUGH_PAIRS, PairVerdict, SettingDifference};
+pub use paper::{PAPER, PublishedFigures};
+pub use settings::DataColumn;
+
+/// The level of every interval.
+pub const LEVEL: f64 = 0.95;
+
+/// What a comparison knows of a finished run.
+#[derive(Debug, Clone)]
+pub struct ComparedRun {
+    /// Its name, for notes.
+    pub name: String,
+    /// Every key that decides what it learns, but for the seeds, with its value as text.
+    pub settings: BTreeMap<String, String>,
+    /// Identifies the dataset's files.
+    pub fingerprint: String,
+    /// The seed of everything random, and that of which labels are kept.
+    pub seeds: (u64, u64),
+    /// Whether the paper's tables have a row of this setting.
+    pub is_papers: bool,
+    /// Whether the test split both chose the model and measured it.
+    pub chosen_on_test: bool,
+    /// The split that was measured.
+    pub on: EvalSet,
+    /// On how many samples.
+    pub samples: u64,
+    /// The figures of its result.
+    pub figures: Figures,
+}
+
+/// What is compared: less is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// The expected calibration error, 15 bins; from [`ENOUGH_FOR_ECE`] samples on.
+    Ece,
+    /// The share of wrong predictions.
+    Error,
+}
+
+/// A setting: runs that differ in nothing but their seeds. Figures are shares, not per cent.
+#[derive(Debug, Clone, Serialize)]
+pub struct SettingCell {
+    /// The place of its data in [`Comparison::columns`].
+    pub column: usize,
+    /// The place of its name in [`Comparison::rows`].
+    pub row: usize,
+    /// Its seeds, `train.seed` and `labels.seed`, in order.
+    pub seeds: Vec<(u64, u64)>,
+    /// The ECE of 15 bins; none of fewer than a thousand samples.
+    pub ece: Option<Summary>,
+    /// The ECE of 10 bins, which the released code of the paper takes.
+    pub ece_10: Option<Summary>,
+    /// The error.
+    pub error: Summary,
+    /// What the paper says, where the setting is the paper's.
+    pub paper: Option<PublishedFigures>,
+    /// Whether the test split chose the model of a run.
+    pub chosen_on_test: bool,
+}
+
+/// Settings side by side.
+#[derive(Debug, Clone, Serialize)]
+pub struct Comparison {
+    /// The data: datasets, and how many labels are kept of them.
+    pub columns: Vec<DataColumn>,
+    /// The names of the methods.
+    pub rows: Vec<String>,
+    /// Every setting, column by column.
+    pub cells: Vec<SettingCell>,
+    /// Every paired difference.
+    pub differences: Vec<SettingDifference>,
+    /// How many tests Holm's correction is for.
+    pub tests: usize,
+    /// What was left out, and why.
+    pub notes: Vec<String>,
+}
+
+impl Measure {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Ece, Self::Error];
+
+    /// In tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ece => "ECE",
+            Self::Error => "Error",
+        }
+    }
+
+    /// Of a run; none where it has too few samples.
+    fn of(self, run: &ComparedRun) -> Option<f64> {
+        match self {
+            Self::Ece => (run.samples >= ENOUGH_FOR_ECE).then_some(run.figures.ece_15),
+            Self::Error => Some(run.figures.error),
+        }
+    }
+}
+
+impl SettingCell {
+    /// The figure of a measure.
+    pub fn measured(&self, measure: Measure) -> Option<Summary> {
+        match measure {
+            Measure::Ece => self.ece,
+            Measure::Error => Some(self.error),
+        }
+    }
+
+    /// Ours minus the paper's, in points; of the ECE, ours with 10 bins.
+    pub fn beside_paper(&self, measure: Measure) -> Option<f64> {
+        let paper = self.paper?;
+        match measure {
+            Measure::Ece => Some(100.0 * self.ece_10?.mean - paper.ece),
+            Measure::Error => Some(100.0 * self.error.mean - paper.error),
+        }
+    }
+}
+
+impl Comparison {
+    /// Compares runs. Each setting is compared with that of the run `against`; where none is named, with the plain base
+    /// algorithm of the same name on the same data, or else with the first setting there.
+    ///
+    /// # Errors
+    /// If a figure is not finite.
+    pub fn of(runs: Vec<ComparedRun>, against: Option<&str>) -> Result<Self, StatsError> {
+        let settings::Grouped { columns, rows, settings, mut notes } = settings::group(runs);
+        let mut cells = Vec::new();
+        for setting in &settings {
+            let summary = |of: &dyn Fn(&ComparedRun) -> Option<f64>| {
+                let figures: Option<Vec<f64>> = setting.runs.iter().map(of).collect();
+                figures.map(|figures| Summary::of(&figures)).transpose()
+            };
+            let first = &setting.runs[0];
+            cells.push(SettingCell {
+                column: setting.column,
+                row: setting.row,
+                seeds: setting.runs.iter().map(|run| run.seeds).collect(),
+                ece: summary(&|run| Measure::Ece.of(run))?,
+                ece_10: summary(&|run| (run.samples >= ENOUGH_FOR_ECE).then_some(run.figures.ece_10))?,
+                error: Summary::of(&setting.runs.iter().map(|run| run.figures.error).collect::<Vec<_>>())?,
+                paper: first.is_papers.then(|| paper::find(&first.settings)).flatten(),
+                chosen_on_test: setting.runs.iter().any(|run| run.chosen_on_test),
+            });
+        }
+        let mut differences = difference::all(&settings, against, &mut notes)?;
+        let tested: Vec<f64> = differences.iter().filter_map(|difference| difference.p_value).collect();
+        let mut adjusted = holm(&tested)?.into_iter();
+        for difference in differences.iter_mut().filter(|difference| difference.p_value.is_some()) {
+            difference.judge(adjusted.next());
+        }
+        Ok(Self { columns, rows, cells, differences, tests: tested.len(), notes })
+    }
+
+    /// As Markdown.
+    pub fn to_markdown(&self) -> String {
+        markdown::write(self)
+    }
+
+    /// As LaTeX, with booktabs and multirow.
+    pub fn to_latex(&self) -> String {
+        latex::write(self)
+    }
+
+    /// As CSV: a line for each setting and measure, in per cent.
+    pub fn to_csv(&self) -> String {
+        long_csv::write(self)
+    }
+
+    fn cell(&self, column: usize, row: usize) -> Option<&SettingCell> {
+        self.cells.iter().find(|cell| (cell.column, cell.row) == (column, row))
+    }
+}

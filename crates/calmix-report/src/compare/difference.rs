@@ -1,0 +1,173 @@
+//! How two settings differ, seed by seed.
+
+use calmix_core::shown::shown;
+use calmix_core::stats::{Interval, StatsError, paired_t_test};
+use serde::Serialize;
+
+use super::method_words::{is_plain, value};
+use super::settings::GroupedRuns;
+use super::{LEVEL, Measure};
+
+/// The fewest pairs that are tested.
+pub const ENOUGH_PAIRS: usize = 3;
+
+/// The p-value, after Holm's correction, below which two settings are told apart.
+const TOLD_APART: f64 = 0.05;
+
+/// What a paired difference says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PairVerdict {
+    /// Lower, and so better.
+    Lower,
+    /// Higher, and so worse.
+    Higher,
+    /// The difference may be chance.
+    NotToldApart,
+    /// Fewer than [`ENOUGH_PAIRS`] pairs of runs.
+    TooFew,
+    /// All pairs differ by the same: nothing scatters, and the test has nothing to measure by.
+    NoScatter,
+}
+
+/// A setting minus the one that it is compared with, on the same seeds. Figures are shares, not per cent.
+#[derive(Debug, Clone, Serialize)]
+pub struct SettingDifference {
+    /// The place of the data in [`Comparison::columns`](super::Comparison::columns).
+    pub column: usize,
+    /// The place of the setting's name in [`Comparison::rows`](super::Comparison::rows).
+    pub row: usize,
+    /// The place of the other's.
+    pub against: usize,
+    /// What differs.
+    pub measure: Measure,
+    /// How many pairs of runs have the same seeds.
+    pub pairs: usize,
+    /// The mean difference; none without pairs.
+    pub mean: Option<f64>,
+    /// Student's interval of it, where there are enough pairs.
+    pub interval: Option<Interval>,
+    /// The two-sided p-value of no difference, if it was tested.
+    pub p_value: Option<f64>,
+    /// The same after Holm's correction for all tests of the comparison.
+    pub p_holm: Option<f64>,
+    /// In a word.
+    pub verdict: PairVerdict,
+}
+
+impl PairVerdict {
+    /// In tables.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Lower => "lower",
+            Self::Higher => "higher",
+            Self::NotToldApart => "not told apart",
+            Self::TooFew => "too few runs to say",
+            Self::NoScatter => "all pairs alike: not tested",
+        }
+    }
+}
+
+impl SettingDifference {
+    /// Takes the corrected p-value, and what it says.
+    pub(super) fn judge(&mut self, p_holm: Option<f64>) {
+        self.p_holm = p_holm;
+        self.verdict = match (p_holm.is_some_and(|p| p < TOLD_APART), self.mean) {
+            (true, Some(mean)) if mean < 0.0 => PairVerdict::Lower,
+            (true, Some(_)) => PairVerdict::Higher,
+            _ => PairVerdict::NotToldApart,
+        };
+    }
+}
+
+/// Every difference, before the correction.
+pub(super) fn all(
+    settings: &[GroupedRuns],
+    against: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<SettingDifference>, StatsError> {
+    let mut differences = Vec::new();
+    for setting in settings {
+        let Some(base) = baseline(settings, setting, against) else { continue };
+        if base.row == setting.row {
+            continue;
+        }
+        let unpaired = setting.runs.len() + base.runs.len() - 2 * pairs(base, setting, |_| Some(0.0)).0.len();
+        if unpaired > 0 {
+            let names = shown(&setting.runs[0].name);
+            notes.push(format!(
+                "the setting of {names}: runs without a partner of the same seeds are not in its differences"
+            ));
+        }
+        for measure in Measure::ALL {
+            let (first, second) = pairs(base, setting, |run| measure.of(run));
+            if measure.of(&setting.runs[0]).is_none() {
+                continue;
+            }
+            differences.push(difference(setting, base, measure, &first, &second)?);
+        }
+    }
+    Ok(differences)
+}
+
+/// What a setting is compared with, on the same data.
+fn baseline<'a>(
+    settings: &'a [GroupedRuns],
+    of: &GroupedRuns,
+    against: Option<&str>,
+) -> Option<&'a GroupedRuns> {
+    let mut column = settings.iter().filter(|other| other.column == of.column);
+    if let Some(name) = against {
+        return column.find(|other| other.runs.iter().any(|run| run.name == name));
+    }
+    let base = |setting: &GroupedRuns| value(&setting.runs[0].settings, "method.base").to_owned();
+    let plain = column.clone().find(|other| is_plain(&other.runs[0].settings) && base(other) == base(of));
+    plain.or_else(|| column.next())
+}
+
+/// The figures of the runs with the same seeds.
+fn pairs(
+    first: &GroupedRuns,
+    second: &GroupedRuns,
+    figure: impl Fn(&super::ComparedRun) -> Option<f64>,
+) -> (Vec<f64>, Vec<f64>) {
+    let partner = |run: &super::ComparedRun| {
+        let other = second.runs.iter().find(|other| other.seeds == run.seeds)?;
+        Some((figure(run)?, figure(other)?))
+    };
+    first.runs.iter().filter_map(partner).unzip()
+}
+
+fn difference(
+    setting: &GroupedRuns,
+    base: &GroupedRuns,
+    measure: Measure,
+    first: &[f64],
+    second: &[f64],
+) -> Result<SettingDifference, StatsError> {
+    let pairs = first.len();
+    let sum: f64 = second.iter().zip(first).map(|(b, a)| b - a).sum();
+    let mut difference = SettingDifference {
+        column: setting.column,
+        row: setting.row,
+        against: base.row,
+        measure,
+        pairs,
+        mean: (pairs > 0).then(|| sum / pairs as f64),
+        interval: None,
+        p_value: None,
+        p_holm: None,
+        verdict: PairVerdict::TooFew,
+    };
+    if pairs < ENOUGH_PAIRS {
+        return Ok(difference);
+    }
+    let test = paired_t_test(first, second, LEVEL)?;
+    if test.difference.low == test.difference.high {
+        difference.verdict = PairVerdict::NoScatter;
+        return Ok(difference);
+    }
+    difference.interval = Some(test.difference);
+    difference.p_value = Some(test.p_value);
+    Ok(difference)
+}

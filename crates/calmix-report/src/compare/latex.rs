@@ -1,0 +1,90 @@
+//! As LaTeX, in the paper's layout; needs booktabs and multirow.
+
+use super::Comparison;
+use super::layout::{DIFFERENCES, TableNumber, differences, notes, papers_layout};
+
+pub(super) fn write(comparison: &Comparison) -> String {
+    let mut text = "% \\usepackage{booktabs,multirow}\n".to_owned();
+    for note in notes(comparison) {
+        text.extend(["% ", &note, "\n"]);
+    }
+    text += &papers(comparison);
+    let differences = differences(comparison);
+    if !differences.is_empty() {
+        text += "\n\\begin{tabular}{llllrrrrl}\n\\toprule\n";
+        text += &line(DIFFERENCES.iter().map(|title| escaped(title)));
+        text += "\\midrule\n";
+        for row in differences {
+            text += &line(row.iter().map(|cell| escaped(cell)));
+        }
+        text += "\\bottomrule\n\\end{tabular}\n";
+    }
+    text
+}
+
+fn papers(comparison: &Comparison) -> String {
+    let columns = &comparison.columns;
+    let mut text = format!("\\begin{{tabular}}{{ll{}}}\n\\toprule\n", "c".repeat(columns.len()));
+    // A dataset spans the columns of its labels.
+    let (mut datasets, mut rules, mut from) = (Vec::new(), Vec::new(), 0);
+    for same in columns.chunk_by(|a, b| a.dataset == b.dataset) {
+        datasets.push(format!("\\multicolumn{{{}}}{{c}}{{{}}}", same.len(), escaped(&same[0].dataset)));
+        rules.push(format!("\\cmidrule(lr){{{}-{}}}", from + 3, from + same.len() + 2));
+        from += same.len();
+    }
+    text += &line(["Metric".to_owned(), "Method".to_owned()].into_iter().chain(datasets));
+    text += &(rules.concat() + "\n");
+    text += &line(
+        [String::new(), String::new()]
+            .into_iter()
+            .chain(columns.iter().map(|column| escaped(&column.labels))),
+    );
+    for (measure, rows) in papers_layout(comparison) {
+        text += "\\midrule\n";
+        let mut title = format!("\\multirow{{{}}}{{*}}{{{}}}", rows.len(), measure.name());
+        for (name, numbers) in rows {
+            let numbers = numbers.into_iter().map(number);
+            text += &line([std::mem::take(&mut title), escaped(&name)].into_iter().chain(numbers));
+        }
+    }
+    text + "\\bottomrule\n\\end{tabular}\n"
+}
+
+fn line(cells: impl IntoIterator<Item = String>) -> String {
+    format!("{} \\\\\n", cells.into_iter().collect::<Vec<_>>().join(" & "))
+}
+
+/// As the paper writes it, the standard deviation as an index.
+fn number(number: TableNumber) -> String {
+    let index = |std: Option<f64>| std.map(|std| format!("_{{{std:.2}}}")).unwrap_or_default();
+    match number {
+        TableNumber::Ours(mean, std, n) => format!("${mean:.2}{}$ ({n})", index(std)),
+        TableNumber::Papers(mean, std) => format!("${mean:.2}{}$", index(std)),
+        TableNumber::BesidePaper(points) => format!("${points:+.2}$"),
+        TableNumber::Nothing => String::new(),
+    }
+}
+
+/// Characters that mean something to LaTeX, and the few of ours that are not ASCII. Others that are not ASCII become `?`:
+/// a font may lack them, and then LaTeX stops.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
+        match c {
+            '\\' => escaped += "\\textbackslash{}",
+            '~' => escaped += "\\textasciitilde{}",
+            '^' => escaped += "\\textasciicircum{}",
+            '<' => escaped += "$<$",
+            '>' => escaped += "$>$",
+            '|' => escaped += "$|$",
+            '–' => escaped += "--",
+            '±' => escaped += "$\\pm$",
+            '"' => escaped += "''",
+            '[' | ']' => escaped.extend(['{', c, '}']),
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => escaped.extend(['\\', c]),
+            c if c.is_ascii_graphic() || c == ' ' => escaped.push(c),
+            _ => escaped.push('?'),
+        }
+    }
+    escaped
+}

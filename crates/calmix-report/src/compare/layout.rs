@@ -1,0 +1,115 @@
+//! The tables, before they are written: the paper's, with methods in rows and data in columns, and that of differences.
+
+use super::{Comparison, Measure};
+
+/// A number in a table, in per cent or points.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum TableNumber {
+    /// Mean, standard deviation, and the number of runs.
+    Ours(f64, Option<f64>, usize),
+    /// The paper's mean and standard deviation.
+    Papers(f64, Option<f64>),
+    /// Ours minus the paper's.
+    BesidePaper(f64),
+    /// There is none.
+    Nothing,
+}
+
+/// The rows of a measure, with their names.
+pub(super) type MeasureRows = Vec<(String, Vec<TableNumber>)>;
+
+/// The paper's table: of each measure, a row for each method, and two more where the paper has figures.
+pub(super) fn papers_layout(comparison: &Comparison) -> Vec<(Measure, MeasureRows)> {
+    let of = |measure| {
+        let mut rows = MeasureRows::new();
+        for (row, name) in comparison.rows.iter().enumerate() {
+            let cells = || (0..comparison.columns.len()).map(move |column| comparison.cell(column, row));
+            let ours = cells().map(|cell| match cell.and_then(|cell| cell.measured(measure)) {
+                Some(seen) => {
+                    TableNumber::Ours(100.0 * seen.mean, seen.deviation.map(|std| 100.0 * std), seen.n)
+                }
+                None => TableNumber::Nothing,
+            });
+            rows.push((name.clone(), ours.collect()));
+            if !cells().flatten().any(|cell| cell.paper.is_some()) {
+                continue;
+            }
+            let papers = cells().map(|cell| match (cell.and_then(|cell| cell.paper), measure) {
+                (Some(paper), Measure::Ece) => TableNumber::Papers(paper.ece, paper.ece_std),
+                (Some(paper), Measure::Error) => TableNumber::Papers(paper.error, paper.error_std),
+                (None, _) => TableNumber::Nothing,
+            });
+            rows.push(("– the paper's".to_owned(), papers.collect()));
+            let beside = cells().map(|cell| {
+                let points = cell.and_then(|cell| cell.beside_paper(measure));
+                points.map_or(TableNumber::Nothing, TableNumber::BesidePaper)
+            });
+            rows.push(("– ours minus the paper's".to_owned(), beside.collect()));
+        }
+        (measure, rows)
+    };
+    let measured = |measure: &Measure| comparison.cells.iter().any(|cell| cell.measured(*measure).is_some());
+    Measure::ALL.into_iter().filter(measured).map(of).collect()
+}
+
+/// The head of the table of differences.
+pub(super) const DIFFERENCES: [&str; 9] =
+    ["Data", "Method", "minus", "of", "n", "points", "95 % interval", "p (Holm)", "so"];
+
+/// A row of the table of differences for each.
+pub(super) fn differences(comparison: &Comparison) -> Vec<[String; 9]> {
+    let row = |seen: &super::SettingDifference| {
+        let column = &comparison.columns[seen.column];
+        let points = |share: f64| format!("{:+.2}", 100.0 * share);
+        let interval =
+            seen.interval.map(|interval| format!("{} to {}", points(interval.low), points(interval.high)));
+        let p = |value: f64| if value < 0.001 { "< 0.001".to_owned() } else { format!("{value:.3}") };
+        let p_values = seen.p_value.zip(seen.p_holm).map(|(one, holm)| format!("{} ({})", p(one), p(holm)));
+        [
+            format!("{}, {}", column.dataset, column.labels),
+            comparison.rows[seen.row].clone(),
+            comparison.rows[seen.against].clone(),
+            seen.measure.name().to_owned(),
+            seen.pairs.to_string(),
+            seen.mean.map(points).unwrap_or_default(),
+            interval.unwrap_or_default(),
+            p_values.unwrap_or_default(),
+            seen.verdict.words().to_owned(),
+        ]
+    };
+    comparison.differences.iter().map(row).collect()
+}
+
+/// What has to be known to read the tables.
+pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
+    let mut notes = vec![
+        "per cent, mean ± standard deviation over seeds, in brackets the number of runs n; ECE of 15 bins"
+            .to_owned(),
+    ];
+    let splits: Vec<&str> = comparison.columns.iter().map(|column| column.on.as_str()).collect();
+    if splits.iter().any(|split| *split != "test") {
+        notes.push(format!("measured, column by column, on: {}", splits.join(", ")));
+    }
+    if comparison.cells.iter().any(|cell| cell.ece.is_none()) {
+        notes.push("an ECE needs 1,000 images".to_owned());
+    }
+    if comparison.cells.iter().any(|cell| cell.chosen_on_test) {
+        notes.push(
+            "some models were chosen on the test split, which makes their figures optimistic".to_owned(),
+        );
+    }
+    if comparison.cells.iter().any(|cell| cell.paper.is_some()) {
+        let bins = "it does not say how many bins its ECE has; ours has 10 in the difference, as in its released code";
+        notes.push(format!("the paper's: {}; {bins}", super::PAPER));
+    }
+    if !comparison.differences.is_empty() {
+        notes.push(format!(
+            "differences: pairs of runs with the same seeds, Student's t; p-values in brackets after Holm's correction for \
+             {} tests; told apart below 0.05; at least {} pairs",
+            comparison.tests,
+            super::ENOUGH_PAIRS
+        ));
+    }
+    notes.extend(comparison.notes.iter().cloned());
+    notes
+}

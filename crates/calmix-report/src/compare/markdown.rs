@@ -1,0 +1,80 @@
+//! As Markdown.
+
+use super::layout::{DIFFERENCES, TableNumber, differences, notes, papers_layout};
+use super::{Comparison, DataColumn};
+
+pub(super) fn write(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    let data =
+        comparison.columns.iter().map(|DataColumn { dataset, labels, .. }| format!("{dataset}, {labels}"));
+    let head: Vec<String> = ["Metric".to_owned(), "Method".to_owned()].into_iter().chain(data).collect();
+    let mut rows = Vec::new();
+    for (measure, of_measure) in papers_layout(comparison) {
+        for (name, numbers) in of_measure {
+            let numbers = numbers.into_iter().map(number);
+            rows.push([measure.name().to_owned(), name].into_iter().chain(numbers).collect());
+        }
+    }
+    text += &table(&head, 2, &rows);
+    let differences: Vec<Vec<String>> = differences(comparison).into_iter().map(Vec::from).collect();
+    if !differences.is_empty() {
+        text += "\n";
+        text += &table(&DIFFERENCES.map(str::to_owned), 4, &differences);
+    }
+    text += "\n";
+    for note in notes(comparison) {
+        text.extend(["- ", &escaped(&note), "\n"]);
+    }
+    text
+}
+
+fn number(number: TableNumber) -> String {
+    match number {
+        TableNumber::Ours(mean, std, n) => format!("{mean:.2}{} ({n})", scatter(std)),
+        TableNumber::Papers(mean, std) => format!("{mean:.2}{}", scatter(std)),
+        TableNumber::BesidePaper(points) => format!("{points:+.2}"),
+        TableNumber::Nothing => String::new(),
+    }
+}
+
+fn scatter(std: Option<f64>) -> String {
+    std.map(|std| format!(" ± {std:.2}")).unwrap_or_default()
+}
+
+/// A table whose columns are aligned, the first `words` to the left and the others to the right.
+fn table(head: &[String], words: usize, rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<String>> = [head.to_vec()]
+        .into_iter()
+        .chain(rows.iter().cloned())
+        .map(|row| row.iter().map(|cell| escaped(cell)).collect())
+        .collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3);
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let rule = |(column, &width): (usize, &usize)| {
+        if column < words { "-".repeat(width) } else { format!("{}:", "-".repeat(width - 1)) }
+    };
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let padded = |(column, cell): (usize, &String)| {
+        let width = widths[column];
+        if column < words { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+    };
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        text += &line(row.iter().enumerate().map(padded).collect());
+        if number == 0 {
+            text += &line(widths.iter().enumerate().map(rule).collect());
+        }
+    }
+    text
+}
+
+/// What would end a cell or begin a mark.
+fn escaped(text: &str) -> String {
+    text.chars().fold(String::new(), |mut escaped, c| {
+        if "|\\`*<[".contains(c) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+        escaped
+    })
+}

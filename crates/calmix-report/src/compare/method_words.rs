@@ -1,0 +1,84 @@
+//! What a method is called, in the paper's words.
+
+use std::collections::BTreeMap;
+
+/// The settings of a run, as text.
+pub(super) type SettingTexts = BTreeMap<String, String>;
+
+/// Base algorithms in the order of the paper's tables.
+const BASES: [(&str, &str); 6] = [
+    ("fixmatch", "FixMatch"),
+    ("flexmatch", "FlexMatch"),
+    ("softmatch", "SoftMatch"),
+    ("freematch", "FreeMatch"),
+    ("supervised", "Supervised"),
+    ("supervised-pseudo-mixup", "Supervised, pseudo mixup"),
+];
+
+const PAIRINGS: [(&str, &str); 4] = [
+    ("none", ""),
+    ("random", " + RandomMixup"),
+    ("all", " + mixup all"),
+    ("calibratemix", " + CalibrateMix"),
+];
+
+pub(super) fn value<'a>(settings: &'a SettingTexts, key: &str) -> &'a str {
+    settings.get(key).map_or("", String::as_str)
+}
+
+/// As `FixMatch + CalibrateMix + LS`.
+pub(super) fn method_words(settings: &SettingTexts) -> String {
+    let of = |key| value(settings, key);
+    let known = |words: &[(&str, &'static str)], word: &str| {
+        words.iter().find(|(known, _)| *known == word).map(|(_, name)| *name)
+    };
+    let base = of("method.base");
+    let name = match known(&BASES, base) {
+        Some("Supervised") if of("labels.keep") == "all" => "FullySupervised",
+        name => name.unwrap_or(base),
+    };
+    let pairing = of("method.mixup.pairing");
+    let pairing = known(&PAIRINGS, pairing).map_or_else(|| format!(" + {pairing}"), str::to_owned);
+    let smoothing = if matches!(of("method.smoothing"), "none" | "") { "" } else { " + LS" };
+    let penalty =
+        if matches!(of("method.logit_penalty.weight"), "0.0" | "") { "" } else { " + logit penalty" };
+    format!("{name}{pairing}{smoothing}{penalty}")
+}
+
+/// The name of its row in the paper's tables, should there be one: with the ablations' k and warm-up.
+pub(super) fn published_words(settings: &SettingTexts) -> String {
+    let of = |key| value(settings, key);
+    let ablation = match of("method.mixup.pairing") {
+        "calibratemix" => {
+            match (of("method.mixup.guidance.dissimilar"), of("method.mixup.guidance.fraction")) {
+                ("any", _) => " k=0 (no cosine)",
+                (_, "0.1") => " k=10",
+                (_, "0.15") => " k=15",
+                _ => "",
+            }
+        }
+        "all" if of("method.mixup.start.share") == "0.0" => " -warmup",
+        "all" => " +warmup",
+        _ => "",
+    };
+    format!("{}{ablation}", method_words(settings))
+}
+
+/// Whether it is a base algorithm alone.
+pub(super) fn is_plain(settings: &SettingTexts) -> bool {
+    BASES.iter().any(|(_, name)| method_words(settings) == *name)
+        || method_words(settings) == "FullySupervised"
+}
+
+/// The order of rows: by base algorithm, the plain one first; then by pairing and smoothing.
+pub(super) type RowOrder = (usize, bool, usize, String);
+
+/// The place of a setting among the rows.
+pub(super) fn order(settings: &SettingTexts) -> RowOrder {
+    let place = |words: &[(&str, &str)], key| {
+        let word = value(settings, key);
+        words.iter().position(|(known, _)| *known == word).unwrap_or(words.len())
+    };
+    let smoothing = value(settings, "method.smoothing").to_owned();
+    (place(&BASES, "method.base"), !is_plain(settings), place(&PAIRINGS, "method.mixup.pairing"), smoothing)
+}

@@ -1,0 +1,174 @@
+//! Which runs are one setting: those that differ in nothing but their seeds. Columns are data, rows are methods.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use calmix_core::shown::shown;
+use serde::Serialize;
+
+use super::ComparedRun;
+use super::method_words::{RowOrder, SettingTexts, method_words, order, value};
+
+/// Datasets in the order of the paper's tables.
+const DATASETS: [(&str, &str); 7] = [
+    ("cifar10", "CIFAR-10"),
+    ("cifar100", "CIFAR-100"),
+    ("svhn", "SVHN"),
+    ("stl10", "STL-10"),
+    ("imagenet", "ImageNet"),
+    ("webvision", "WebVision"),
+    ("fashion-mnist", "Fashion-MNIST"),
+];
+
+/// Data that settings are compared on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DataColumn {
+    /// The dataset.
+    pub dataset: String,
+    /// How many labels of a class are kept, a share, or `all`.
+    pub labels: String,
+    /// The split that is measured.
+    pub on: String,
+}
+
+/// Runs that differ in nothing but their seeds, in the order of these.
+#[derive(Debug)]
+pub(super) struct GroupedRuns {
+    pub(super) column: usize,
+    pub(super) row: usize,
+    pub(super) runs: Vec<ComparedRun>,
+}
+
+/// Runs by setting, column by column.
+#[derive(Debug)]
+pub(super) struct Grouped {
+    pub(super) columns: Vec<DataColumn>,
+    pub(super) rows: Vec<String>,
+    pub(super) settings: Vec<GroupedRuns>,
+    pub(super) notes: Vec<String>,
+}
+
+/// What the runs of a column share: the files, which of their labels are kept, what is measured. In the order of columns.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct ColumnKey {
+    place: usize,
+    source: String,
+    count: u64,
+    labels: String,
+    kept: Vec<(String, String)>,
+    fingerprint: String,
+    on: &'static str,
+    samples: u64,
+}
+
+/// Groups runs. The order in which they are given does not matter.
+pub(super) fn group(mut runs: Vec<ComparedRun>) -> Grouped {
+    runs.sort_by(|a, b| (a.seeds, &a.name).cmp(&(b.seeds, &b.name)));
+    let mut groups: BTreeMap<(ColumnKey, RowOrder, SettingTexts), Vec<ComparedRun>> = BTreeMap::new();
+    let mut notes = Vec::new();
+    for run in runs {
+        let key = (ColumnKey::of(&run), order(&run.settings), run.settings.clone());
+        let same = groups.entry(key).or_default();
+        match same.iter().find(|other| other.seeds == run.seeds) {
+            Some(other) => notes.push(format!(
+                "{} repeats the setting and the seeds of {}: it does not count",
+                shown(&run.name),
+                shown(&other.name)
+            )),
+            None => same.push(run),
+        }
+    }
+    let names = row_names(groups.keys().map(|(column, _, settings)| (column, settings)));
+    let ordered: BTreeSet<(&RowOrder, &String)> =
+        groups.keys().zip(&names).map(|((_, order, _), name)| (order, name)).collect();
+    let rows: Vec<String> = ordered.into_iter().map(|(_, name)| name.clone()).collect();
+    let keys: BTreeSet<ColumnKey> = groups.keys().map(|(column, ..)| column.clone()).collect();
+    let columns = columns(&keys);
+    let settings = groups.into_iter().zip(&names).map(|(((column, ..), runs), name)| GroupedRuns {
+        column: keys.iter().take_while(|key| **key != column).count(),
+        row: rows.iter().take_while(|row| *row != name).count(),
+        runs,
+    });
+    let settings = settings.collect();
+    Grouped { columns, rows, settings, notes }
+}
+
+impl ColumnKey {
+    fn of(run: &ComparedRun) -> Self {
+        let source = value(&run.settings, "dataset.source");
+        let kept = run.settings.iter().filter(|(key, _)| key.starts_with("labels."));
+        let labels = labels_words(&run.settings);
+        Self {
+            place: DATASETS.iter().position(|(known, _)| *known == source).unwrap_or(DATASETS.len()),
+            source: source.to_owned(),
+            // What is not a number comes last.
+            count: labels.parse().unwrap_or(u64::MAX),
+            labels,
+            kept: kept.map(|(key, value)| (key.clone(), value.clone())).collect(),
+            fingerprint: run.fingerprint.clone(),
+            on: run.on.name(),
+            samples: run.samples,
+        }
+    }
+}
+
+/// How many labels are kept, as in the paper's tables: `4` of a class, `10%`, `all`.
+pub(super) fn labels_words(settings: &SettingTexts) -> String {
+    let count = value(settings, "labels.count");
+    match value(settings, "labels.keep") {
+        "per-class" => count.to_owned(),
+        "total" => format!("{count} in all"),
+        "share" => {
+            let share: f64 = value(settings, "labels.share").parse().unwrap_or(f64::NAN);
+            format!("{}%", (1e6 * share).round() / 1e4)
+        }
+        other => other.to_owned(),
+    }
+}
+
+/// Columns of the same dataset and labels that differ in something else say what.
+fn columns(keys: &BTreeSet<ColumnKey>) -> Vec<DataColumn> {
+    let column = |key: &ColumnKey| {
+        let alike: Vec<_> = keys
+            .iter()
+            .filter(|other| (&other.source, &other.labels) == (&key.source, &key.labels))
+            .collect();
+        let known = DATASETS.iter().find(|(word, _)| *word == key.source);
+        let mut dataset = known.map_or_else(|| shown(&key.source), |(_, name)| (*name).to_owned());
+        if alike.iter().any(|other| other.fingerprint != key.fingerprint) {
+            dataset.push(' ');
+            dataset.extend(key.fingerprint.chars().take(8));
+        }
+        let mut labels = key.labels.clone();
+        for (name, value) in &key.kept {
+            let others = alike.iter().flat_map(|other| &other.kept).filter(|(other, _)| other == name);
+            if others.clone().any(|(_, other)| other != value) {
+                labels.extend([", ", name, " = ", &shown(value)]);
+            }
+        }
+        DataColumn { dataset, labels, on: key.on.to_owned() }
+    };
+    keys.iter().map(column).collect()
+}
+
+/// The name of each setting: its method, and every key in which settings of one method differ on the same data.
+fn row_names<'a>(settings: impl Iterator<Item = (&'a ColumnKey, &'a SettingTexts)> + Clone) -> Vec<String> {
+    let mut values: BTreeMap<(&ColumnKey, String, &str), BTreeSet<&str>> = BTreeMap::new();
+    for (column, settings) in settings.clone() {
+        for (key, value) in settings.iter().filter(|(key, _)| !key.starts_with("labels.")) {
+            values.entry((column, method_words(settings), key)).or_default().insert(value);
+        }
+    }
+    let differ: BTreeSet<(String, &str)> = values
+        .into_iter()
+        .filter(|(_, values)| values.len() > 1)
+        .map(|((_, method, key), _)| (method, key))
+        .collect();
+    settings
+        .map(|(_, settings)| {
+            let method = method_words(settings);
+            let keys = differ.iter().filter(|(other, _)| *other == method);
+            let more = keys.map(|(_, key)| format!(", {key} = {}", shown(value(settings, key))));
+            format!("{}{}", shown(&method), more.collect::<Vec<_>>().concat())
+        })
+        .collect()
+}

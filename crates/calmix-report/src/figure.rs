@@ -1,0 +1,24 @@
+//! What each figure shows: plain data first, then how it is drawn and the table under it. One file per figure.
+
+pub mod by_class;
+pub mod confusion;
+pub mod coverage;
+pub mod examples;
+pub mod margins;
+pub mod pseudo_labels;
+pub mod reliability;
+pub mod training;
+
+/// Pixels across a panel: two fit beside each other on a page, and one on a phone.
+const PANEL: f64 = 400.0;
+
+mod table;
+mod view;
+
+/// The name of a run as a legend has room for it.
+fn brief(name: &str) -> String {
+    crate::svg::fitted(name, 32)
+}
+
+pub use table::{DataTable, TableCell};
+pub use view::{FigureView, Pictures, all};

@@ -1,0 +1,201 @@
+//! Error and calibration, class by class.
+
+use calmix_core::stats::clopper_pearson;
+use calmix_run::evaluate::LEVEL;
+use serde::Serialize;
+
+use super::{DataTable, FigureView, TableCell};
+use crate::report::{Answers, BeforeAfter, RunReport};
+use crate::svg::{Axis, Drawing, Key, fitted};
+
+/// Classes that are drawn; of more, those with the highest error.
+const MOST: usize = 30;
+
+/// The figures of a class.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClassFigures {
+    /// Its name.
+    pub class: String,
+    /// Images of this class.
+    pub samples: usize,
+    /// The share of them that the model takes for another class; none without images.
+    pub error: Option<f64>,
+    /// The lower limit of the error, by Clopper and Pearson at 95 %.
+    pub error_low: Option<f64>,
+    /// The upper limit.
+    pub error_high: Option<f64>,
+    /// What the model says where it names this class, before and after calibration.
+    pub named: BeforeAfter<NamedClass>,
+}
+
+/// Predictions that name a class.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct NamedClass {
+    /// How many.
+    pub predictions: usize,
+    /// Their mean confidence; none without predictions.
+    pub confidence: Option<f64>,
+    /// The share of them that is right; none without predictions.
+    pub right: Option<f64>,
+}
+
+/// The figures of every class, in the order of the classes.
+pub fn figures(classes: &[String], labels: &[u32], answers: &BeforeAfter<Answers>) -> Vec<ClassFigures> {
+    let named = answers.map(|answers| named(answers, classes.len()));
+    let wrong = |class: u32| {
+        let rows = labels.iter().zip(answers.before.said.correct()).filter(|(label, _)| **label == class);
+        rows.fold((0, 0), |(n, wrong), (_, &right)| (n + 1, wrong + usize::from(!right)))
+    };
+    let of = |(number, class): (usize, &String)| {
+        let (samples, wrong) = wrong(number as u32);
+        let limits = clopper_pearson(wrong, samples, LEVEL).ok();
+        ClassFigures {
+            class: class.clone(),
+            samples,
+            error: limits.map(|limits| limits.estimate),
+            error_low: limits.map(|limits| limits.low),
+            error_high: limits.map(|limits| limits.high),
+            named: named.map(|named| named.get(number).copied().unwrap_or_default()),
+        }
+    };
+    classes.iter().enumerate().map(of).collect()
+}
+
+/// What predictions that name each class say.
+fn named(answers: &Answers, classes: usize) -> Vec<NamedClass> {
+    let mut sums = vec![(0_usize, 0.0_f64, 0_usize); classes];
+    let rows = answers.predicted.iter().zip(answers.said.confidence()).zip(answers.said.correct());
+    for ((&class, &confidence), &right) in rows {
+        if let Some((n, sum, hits)) = sums.get_mut(class as usize) {
+            (*n, *sum, *hits) = (*n + 1, *sum + confidence, *hits + usize::from(right));
+        }
+    }
+    let mean = |(predictions, sum, hits): (usize, f64, usize)| {
+        let some = |value: f64| (predictions > 0).then(|| value / predictions as f64);
+        NamedClass { predictions, confidence: some(sum), right: some(hits as f64) }
+    };
+    sums.into_iter().map(mean).collect()
+}
+
+/// The classes of a run: error, and confidence beside the truth.
+pub(super) fn view(run: &RunReport) -> Option<FigureView> {
+    let classes = &run.judged.as_ref()?.by_class;
+    let mut drawn: Vec<&ClassFigures> = classes.iter().collect();
+    let of = if drawn.len() > MOST {
+        drawn.sort_by(|a, b| b.error.unwrap_or(0.0).total_cmp(&a.error.unwrap_or(0.0)));
+        drawn.truncate(MOST);
+        format!(" Of {} classes, the {MOST} with the highest error are drawn.", classes.len())
+    } else {
+        String::new()
+    };
+    let row = |class: &ClassFigures| {
+        let (before, after) = (class.named.before, class.named.after.unwrap_or_default());
+        vec![
+            TableCell::Text(class.class.clone()),
+            TableCell::Count(class.samples as u64),
+            TableCell::share(class.error),
+            TableCell::share(class.error_low),
+            TableCell::share(class.error_high),
+            TableCell::Count(before.predictions as u64),
+            TableCell::share(before.confidence),
+            TableCell::share(before.right),
+            TableCell::share(after.confidence),
+            TableCell::share(after.right),
+        ]
+    };
+    Some(FigureView {
+        name: "classes".to_owned(),
+        title: "Which classes are hard, and where is the confidence wrong?".to_owned(),
+        sentence: format!(
+            "Left, the share of each class's images that is taken for another, with 95 % limits. Right, of the images that \
+             the model takes for a class: how sure it is, and how many of them are right; the two should meet.{of}"
+        ),
+        panels: vec![errors(&drawn), confidences(&drawn)],
+        pictures: Vec::new(),
+        table: DataTable {
+            columns: vec![
+                "class",
+                "images",
+                "error",
+                "error, lower limit",
+                "error, upper limit",
+                "predictions",
+                "confidence",
+                "right",
+                "calibrated confidence",
+                "right, calibrated",
+            ],
+            rows: classes.iter().map(row).collect(),
+        },
+    })
+}
+
+/// Pixels of a row, and above the first.
+const ROW: f64 = 19.0;
+const TOP: f64 = 28.0;
+const NAME: usize = 16;
+
+/// A panel with a row for each class; returns the drawing, and where a share is in it.
+fn rows(
+    title: &str,
+    drawn: &[&ClassFigures],
+    axis: &Axis,
+    legend: &[Key],
+) -> (Drawing, impl Fn(f64) -> f64 + use<>) {
+    let longest = drawn.iter().map(|class| fitted(&class.class, NAME).chars().count()).max().unwrap_or(1);
+    let (left, bottom) = (12.0 + 7.2 * longest as f64, TOP + ROW * drawn.len() as f64);
+    let width = super::PANEL - left - 18.0;
+    let mut drawing = Drawing::new(title, super::PANEL, bottom + 40.0 + 16.0 * legend.len() as f64);
+    drawing.text((left, 16.0), "h", title);
+    let (from, to) = axis.range;
+    let x = move |share: f64| left + width * ((share - from) / (to - from)).clamp(0.0, 1.0);
+    for (at, text) in &axis.ticks {
+        drawing.line(&[(x(*at), TOP), (x(*at), bottom)], "grid");
+        drawing.text((x(*at), bottom + 14.0), "m mid", text);
+    }
+    for (at, class) in drawn.iter().enumerate() {
+        let middle = TOP + ROW * (at as f64 + 0.5);
+        drawing.text((left - 6.0, middle + 4.0), "m end", &fitted(&class.class, NAME));
+    }
+    drawing.rectangle((left, TOP), (width, bottom - TOP), "frame");
+    drawing.text((left + width / 2.0, bottom + 31.0), "mid", &axis.label);
+    for (at, key) in legend.iter().enumerate() {
+        let middle = bottom + 44.0 + 16.0 * at as f64;
+        drawing.dot((left + 6.0, middle), 3.4, &format!("f{}", key.tone));
+        drawing.text((left + 18.0, middle + 4.0), "", &key.text);
+    }
+    (drawing, x)
+}
+
+fn errors(drawn: &[&ClassFigures]) -> Drawing {
+    let most = drawn.iter().filter_map(|class| class.error_high).fold(0.0, f64::max);
+    let axis = Axis::share_up_to("images of the class that are taken for another, %", most);
+    let (mut drawing, x) = rows("Error by class", drawn, &axis, &[]);
+    for (at, class) in drawn.iter().enumerate() {
+        let middle = TOP + ROW * (at as f64 + 0.5);
+        if let (Some(error), Some(low), Some(high)) = (class.error, class.error_low, class.error_high) {
+            drawing.line(&[(x(low), middle), (x(high), middle)], "l0");
+            drawing.dot((x(error), middle), 3.4, "f0");
+        }
+    }
+    drawing
+}
+
+fn confidences(drawn: &[&ClassFigures]) -> Drawing {
+    let is_mapped = drawn.iter().any(|class| class.named.after.is_some());
+    let said = if is_mapped { "mean confidence, calibrated" } else { "mean confidence" };
+    let legend = [(said, 1), ("share that is right", 0)];
+    let legend = legend.map(|(text, tone)| Key { text: text.to_owned(), tone, dashed: false });
+    let axis = Axis::share("images taken for the class, %");
+    let (mut drawing, x) = rows("Confidence by class", drawn, &axis, &legend);
+    for (at, class) in drawn.iter().enumerate() {
+        let middle = TOP + ROW * (at as f64 + 0.5);
+        let named = class.named.last();
+        if let (Some(confidence), Some(right)) = (named.confidence, named.right) {
+            drawing.line(&[(x(confidence), middle), (x(right), middle)], "ideal");
+            drawing.dot((x(confidence), middle), 3.4, "f1");
+            drawing.dot((x(right), middle), 3.4, "f0");
+        }
+    }
+    drawing
+}

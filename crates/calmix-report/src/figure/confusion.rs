@@ -1,0 +1,186 @@
+//! The confusion matrix: which class is taken for which.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{DataTable, FigureView, TableCell};
+use crate::report::RunReport;
+use crate::svg::{Drawing, fitted};
+
+/// Classes that are drawn; of more, those with the most mistakes.
+const MOST: usize = 20;
+/// Rows of the table.
+const ROWS: usize = 200;
+
+/// How often each class was taken for each other.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ConfusionMatrix {
+    /// The names of the classes.
+    pub classes: Vec<String>,
+    /// Every pair that occurs, by class and prediction.
+    pub cells: Vec<ConfusedPair>,
+}
+
+/// Images of one class that were taken for one class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ConfusedPair {
+    /// The true class, by number.
+    pub label: u32,
+    /// What the model says.
+    pub predicted: u32,
+    /// How many images.
+    pub count: u64,
+}
+
+impl ConfusionMatrix {
+    /// Of labels and what the model says.
+    pub fn of(classes: &[String], labels: &[u32], predicted: &[u32]) -> Self {
+        let mut counts: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        for (&label, &said) in labels.iter().zip(predicted) {
+            *counts.entry((label, said)).or_default() += 1;
+        }
+        let cell = |((label, predicted), count)| ConfusedPair { label, predicted, count };
+        Self { classes: classes.to_vec(), cells: counts.into_iter().map(cell).collect() }
+    }
+
+    /// How many images each class has.
+    fn samples(&self) -> BTreeMap<u32, u64> {
+        let mut samples = BTreeMap::new();
+        for cell in &self.cells {
+            *samples.entry(cell.label).or_default() += cell.count;
+        }
+        samples
+    }
+
+    /// Mistakes, the most frequent first.
+    fn mistakes(&self) -> Vec<ConfusedPair> {
+        let mut wrong: Vec<_> =
+            self.cells.iter().copied().filter(|cell| cell.label != cell.predicted).collect();
+        wrong.sort_by_key(|cell| (std::cmp::Reverse(cell.count), cell.label, cell.predicted));
+        wrong
+    }
+
+    /// The classes that are drawn, in their order.
+    fn drawn(&self) -> Vec<u32> {
+        let all = 0..self.classes.len() as u32;
+        if self.classes.len() <= MOST {
+            return all.collect();
+        }
+        let mut wrong: BTreeMap<u32, u64> = all.map(|class| (class, 0)).collect();
+        for cell in self.mistakes() {
+            for class in [cell.label, cell.predicted] {
+                *wrong.entry(class).or_default() += cell.count;
+            }
+        }
+        let mut classes: Vec<(u32, u64)> = wrong.into_iter().collect();
+        classes.sort_by_key(|&(class, count)| (std::cmp::Reverse(count), class));
+        let mut drawn: Vec<u32> = classes.into_iter().take(MOST).map(|(class, _)| class).collect();
+        drawn.sort_unstable();
+        drawn
+    }
+
+    fn name(&self, class: u32) -> &str {
+        self.classes.get(class as usize).map_or("", String::as_str)
+    }
+}
+
+/// The matrix of a run, and the mistakes that are made most often.
+pub(super) fn view(run: &RunReport) -> Option<FigureView> {
+    let matrix = &run.judged.as_ref()?.confusion;
+    let samples = matrix.samples();
+    let mistakes = matrix.mistakes();
+    let row = |cell: &ConfusedPair| {
+        let all = samples.get(&cell.label).copied().unwrap_or(0).max(1);
+        vec![
+            TableCell::Text(matrix.name(cell.label).to_owned()),
+            TableCell::Text(matrix.name(cell.predicted).to_owned()),
+            TableCell::Count(cell.count),
+            TableCell::Share(cell.count as f64 / all as f64),
+        ]
+    };
+    let drawn = matrix.drawn();
+    let of = if drawn.len() < matrix.classes.len() {
+        format!(" Of {} classes, the {MOST} with the most mistakes are drawn.", matrix.classes.len())
+    } else {
+        String::new()
+    };
+    let most = mistakes.first().map_or(String::new(), |cell| {
+        format!(
+            " Most often, {} is taken for {}.",
+            fitted(matrix.name(cell.label), 40),
+            fitted(matrix.name(cell.predicted), 40)
+        )
+    });
+    Some(FigureView {
+        name: "confusion".to_owned(),
+        title: "What is taken for what?".to_owned(),
+        sentence: format!(
+            "Each row holds the images of one class, each column those that the model takes for a class; right answers are \
+             on the diagonal. The numbers are per cent of the row.{most}{of}"
+        ),
+        panels: vec![draw(matrix, &drawn, &samples)],
+        pictures: Vec::new(),
+        table: DataTable {
+            columns: vec!["class", "taken for", "images", "share of the class"],
+            rows: mistakes.iter().take(ROWS).map(row).collect(),
+        },
+    })
+}
+
+/// Characters of a class's name.
+const NAME: usize = 16;
+
+fn draw(matrix: &ConfusionMatrix, drawn: &[u32], samples: &BTreeMap<u32, u64>) -> Drawing {
+    let longest =
+        drawn.iter().map(|&class| fitted(matrix.name(class), NAME).chars().count()).max().unwrap_or(1);
+    // A little more than the widest letters of the usual fonts take on average.
+    let gutter = 24.0 + 7.2 * longest as f64;
+    let side = (520.0 / drawn.len().max(1) as f64).clamp(17.0, 34.0);
+    let all = side * drawn.len() as f64;
+    let mut drawing = Drawing::new("Confusion matrix", gutter + all + 10.0, gutter + all + 34.0);
+    drawing.upright_text((13.0, gutter + all / 2.0), "mid", "true class");
+    drawing.text((gutter + all / 2.0, gutter + all + 20.0), "mid", "predicted class; per cent of the row");
+    let position: BTreeMap<u32, usize> = drawn.iter().enumerate().map(|(at, &class)| (class, at)).collect();
+    for (at, &class) in drawn.iter().enumerate() {
+        let (name, middle) = (fitted(matrix.name(class), NAME), gutter + side * (at as f64 + 0.5));
+        drawing.text((gutter - 6.0, middle + 4.0), "m end", &name);
+        drawing.upright_text((middle + 4.0, gutter - 6.0), "m", &name);
+    }
+    for cell in &matrix.cells {
+        let (Some(&down), Some(&across)) = (position.get(&cell.label), position.get(&cell.predicted)) else {
+            continue;
+        };
+        let share = cell.count as f64 / samples.get(&cell.label).copied().unwrap_or(1).max(1) as f64;
+        let (x, y) = (gutter + side * across as f64, gutter + side * down as f64);
+        let tone = if cell.label == cell.predicted { 'r' } else { 'w' };
+        // Eight shades are told apart.
+        let shade = (share * 8.0).ceil().clamp(1.0, 8.0);
+        drawing.rectangle((x, y), (side, side), &format!("{tone}{shade}"));
+        let text = format!("{:.0}", 100.0 * share);
+        if side >= 22.0 && text != "0" {
+            let class = if shade > 4.0 { "s mid o" } else { "s mid" };
+            drawing.text((x + side / 2.0, y + side / 2.0 + 3.0), class, &text);
+        }
+    }
+    drawing.rectangle((gutter, gutter), (all, all), "frame");
+    drawing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_counted_and_the_most_frequent_mistakes_come_first() {
+        let names: Vec<String> = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let matrix = ConfusionMatrix::of(&names, &[0, 0, 0, 1, 2, 2], &[0, 1, 1, 1, 0, 2]);
+        let cell = |label, predicted, count| ConfusedPair { label, predicted, count };
+        assert_eq!(matrix.cells, [cell(0, 0, 1), cell(0, 1, 2), cell(1, 1, 1), cell(2, 0, 1), cell(2, 2, 1)]);
+        assert_eq!(matrix.mistakes(), [cell(0, 1, 2), cell(2, 0, 1)]);
+        let many: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+        let matrix = ConfusionMatrix::of(&many, &[99, 99, 5], &[98, 98, 5]);
+        let drawn = matrix.drawn();
+        assert_eq!((drawn.len(), &drawn[18..], drawn[0]), (20, &[98, 99][..], 0));
+    }
+}

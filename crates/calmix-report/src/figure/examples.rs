@@ -1,0 +1,99 @@
+//! Predictions worth looking at: the most confident mistakes, and the least confident hits.
+
+use calmix_core::calibration::CalibrationError;
+use calmix_run::evaluate::Predictions;
+use calmix_run::examples::{ExampleRows, Thumbnails};
+use serde::Serialize;
+
+use super::{DataTable, FigureView, Pictures, TableCell};
+use crate::report::{Answers, BeforeAfter, RunReport};
+
+/// The examples of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Examples {
+    /// The most confident mistakes, the surest first.
+    pub mistakes: Vec<ExamplePrediction>,
+    /// The least confident hits, the least sure first.
+    pub hits: Vec<ExamplePrediction>,
+}
+
+/// What the model said of an image.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExamplePrediction {
+    /// The sample.
+    pub id: u64,
+    /// The name of its file, where the run has it.
+    pub name: Option<String>,
+    /// Its class.
+    pub label: String,
+    /// What the model says.
+    pub predicted: String,
+    /// The network's own confidence.
+    pub confidence: f64,
+    /// The calibrated confidence, where there is a map.
+    pub calibrated: Option<f64>,
+    /// The pictures, small and large; none where the run has none or they were not asked for.
+    #[serde(skip)]
+    pub pictures: Option<[Vec<u8>; 2]>,
+}
+
+impl Examples {
+    /// Of these predictions, with the pictures that the run has.
+    ///
+    /// # Errors
+    /// If labels and logits do not fit each other, or a logit is not finite.
+    pub fn of(
+        predictions: &Predictions,
+        answers: &BeforeAfter<Answers>,
+        thumbnails: Option<&Thumbnails>,
+    ) -> Result<Self, CalibrationError> {
+        let name = |class: u32| predictions.classes.get(class as usize).cloned().unwrap_or_default();
+        let example = |row: usize| {
+            let id = predictions.ids[row];
+            let found = thumbnails.and_then(|thumbnails| thumbnails.of(id));
+            ExamplePrediction {
+                id,
+                name: found.map(|(name, _)| name.to_owned()),
+                label: name(predictions.labels[row]),
+                predicted: name(answers.before.predicted[row]),
+                confidence: answers.before.said.confidence()[row],
+                calibrated: answers.after.as_ref().map(|after| after.said.confidence()[row]),
+                pictures: found.map(|(_, pictures)| pictures.map(<[u8]>::to_vec)),
+            }
+        };
+        let rows = ExampleRows::of(predictions)?;
+        let all = |rows: &[usize]| rows.iter().map(|&row| example(row)).collect();
+        Ok(Self { mistakes: all(&rows.mistakes), hits: all(&rows.hits) })
+    }
+}
+
+/// The examples of a run, as pictures where it has them.
+pub(super) fn view(run: &RunReport) -> Option<FigureView> {
+    let Examples { mistakes, hits } = &run.judged.as_ref()?.examples;
+    let kinds = [("Most confident mistakes", mistakes), ("Least confident hits", hits)];
+    let row = |kind: &str, example: &ExamplePrediction| {
+        vec![
+            TableCell::Text(kind.to_owned()),
+            TableCell::Text(example.name.clone().unwrap_or_else(|| format!("sample {}", example.id))),
+            TableCell::Text(example.label.clone()),
+            TableCell::Text(example.predicted.clone()),
+            TableCell::Share(example.confidence),
+            TableCell::share(example.calibrated),
+        ]
+    };
+    let rows = kinds.iter().flat_map(|(kind, of)| of.iter().map(|example| row(kind, example)));
+    let pictures = kinds.iter().filter(|(_, of)| of.iter().any(|example| example.pictures.is_some()));
+    Some(FigureView {
+        name: "examples".to_owned(),
+        title: "Which images fool it?".to_owned(),
+        sentence: "Mistakes that the model is surest of: look for wrong labels and for classes that look alike. And right \
+                   answers that it is least sure of: images like these are worth a label."
+            .to_owned(),
+        panels: Vec::new(),
+        pictures: pictures.map(|&(title, of)| Pictures { title, of: of.clone() }).collect(),
+        table: DataTable {
+            columns: vec!["kind", "image", "class", "taken for", "confidence", "calibrated confidence"],
+            rows: rows.collect(),
+        },
+    })
+}

@@ -1,0 +1,79 @@
+//! Margins at the end of a run: how easy the samples were, on each side of the median.
+
+use calmix_run::margin_histogram::{MarginHistogram, SampleMargins};
+
+use super::{DataTable, FigureView, TableCell};
+use crate::report::RunReport;
+use crate::svg::{Axis, Drawing, Key, Plot, PlotMark};
+
+/// Bars of a panel at most; of more bins, neighbours are added up.
+const MOST: usize = 60;
+/// Hard samples, and easy ones.
+const TONES: [usize; 2] = [1, 0];
+
+/// The labelled and the unlabelled samples, in a panel each.
+pub(super) fn view(run: &RunReport) -> Option<FigureView> {
+    let SampleMargins { labelled, unlabelled } = run.margins.as_ref()?;
+    let kinds = [
+        ("Labelled images", labelled, "average margin (AUM), logits"),
+        ("Unlabelled images", unlabelled, "average pseudo-margin (APM), logits"),
+    ];
+    let mut rows = Vec::new();
+    for (kind, histogram, _) in &kinds {
+        let median = histogram.median().unwrap_or_default();
+        rows.extend(histogram.bins().filter(|(_, count)| *count > 0).map(|(lower, count)| {
+            vec![
+                TableCell::Text((*kind).to_owned()),
+                TableCell::Text(
+                    if is_easy(lower, MarginHistogram::WIDTH, median) { "easy" } else { "hard" }.to_owned(),
+                ),
+                TableCell::Number(lower),
+                TableCell::Number(lower + MarginHistogram::WIDTH),
+                TableCell::Count(count),
+            ]
+        }));
+    }
+    let panels: Vec<_> =
+        kinds.iter().filter_map(|(kind, histogram, label)| panel(kind, histogram, label)).collect();
+    (!panels.is_empty()).then(|| FigureView {
+        name: "margins".to_owned(),
+        title: "Which images are easy, which are hard?".to_owned(),
+        sentence: "The margin is the logit of an image's class above that of its strongest rival, averaged over all its \
+                   visits; for an unlabelled image, of the class it was taken for most clearly. Below zero the rival wins. \
+                   The median divides hard from easy here; in training, every batch has its own."
+            .to_owned(),
+        panels,
+        pictures: Vec::new(),
+        table: DataTable { columns: vec!["images", "half", "margin from", "margin to", "number"], rows },
+    })
+}
+
+fn is_easy(lower: f64, width: f64, median: f64) -> bool {
+    lower + width / 2.0 >= median
+}
+
+fn panel(kind: &str, histogram: &MarginHistogram, label: &str) -> Option<Drawing> {
+    let median = histogram.median()?;
+    let bins: Vec<(f64, u64)> = histogram.bins().collect();
+    let together = bins.len().div_ceil(MOST).max(1);
+    let width = together as f64 * MarginHistogram::WIDTH;
+    let all = histogram.samples() as f64;
+    let bars: Vec<(f64, f64)> = bins
+        .chunks(together)
+        .filter_map(|bins| Some((bins.first()?.0, bins.iter().map(|bin| bin.1).sum::<u64>() as f64 / all)))
+        .collect();
+    let most = bars.iter().map(|bar| bar.1).fold(0.0, f64::max);
+    let (first, last) = (bars.first()?.0, bars.last()?.0 + width);
+    let tone = |lower: f64| TONES[usize::from(is_easy(lower, width, median))];
+    let bar = |&(lower, height): &(f64, f64)| {
+        let inset = 0.04 * width;
+        PlotMark::Bar { from_to: (lower + inset, lower + width - inset), height, tone: tone(lower) }
+    };
+    let mut marks: Vec<PlotMark> = bars.iter().map(bar).collect();
+    marks.push(PlotMark::Ideal((median, 0.0), (median, 1.0)));
+    let plot = Plot { x: Axis::linear(label, first, last), y: Axis::share_up_to("images, %", most), marks };
+    let legend = [("hard, below the median", TONES[0]), ("easy, from the median on", TONES[1])];
+    let legend =
+        legend.map(|(text, tone)| Key { text: format!("{text} ({median:.2})"), tone, dashed: false });
+    Some(Plot::panel(kind, super::PANEL, &[(plot, 200.0)], &legend))
+}

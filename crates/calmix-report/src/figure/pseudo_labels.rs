@@ -1,0 +1,124 @@
+//! Utilisation and impurity: how many pseudo-labels were used, and how many of these were wrong.
+
+use calmix_run::events::{Event, Step};
+use serde::Serialize;
+
+use super::{DataTable, FigureView, TableCell};
+use crate::report::RunReport;
+use crate::svg::{Axis, Key, Plot, PlotMark};
+
+/// Points of a curve at most; of more steps, consecutive ones are averaged.
+const MOST: usize = 200;
+
+/// Steps that were averaged.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PseudoLabelPoint {
+    /// The last of these steps.
+    pub step: u64,
+    /// How many logged steps.
+    pub events: usize,
+    /// The mean weight of the unlabelled samples.
+    pub utilisation: Option<f64>,
+    /// The mean share of wrong pseudo-labels among those used; none where no class is known.
+    pub impurity: Option<f64>,
+}
+
+/// The pseudo-labels of a run over its steps; empty without unlabelled samples.
+pub fn curve(events: &[Event]) -> Vec<PseudoLabelPoint> {
+    let steps: Vec<&Step> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Step(step) if step.utilisation.is_some() => Some(step.as_ref()),
+            _ => None,
+        })
+        .collect();
+    let point = |steps: &[&Step]| {
+        let mean = |pick: fn(&Step) -> Option<f64>| {
+            let values: Vec<f64> = steps.iter().filter_map(|step| pick(step)).collect();
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        PseudoLabelPoint {
+            step: steps.last().map_or(0, |step| step.step),
+            events: steps.len(),
+            utilisation: mean(|step| step.utilisation),
+            impurity: mean(|step| step.impurity),
+        }
+    };
+    steps.chunks(steps.len().div_ceil(MOST).max(1)).map(point).collect()
+}
+
+/// All runs over each other, utilisation and impurity in a panel each.
+pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
+    let curves: Vec<_> = runs.iter().enumerate().filter(|(_, run)| !run.pseudo_labels.is_empty()).collect();
+    let last = curves.iter().flat_map(|(_, run)| run.pseudo_labels.iter().map(|point| point.step)).max()?;
+    let panel = |title: &str, label: &str, pick: fn(&PseudoLabelPoint) -> Option<f64>| {
+        let (mut marks, mut legend, mut most) = (Vec::new(), Vec::new(), 0.0_f64);
+        for &(tone, run) in &curves {
+            let points: Vec<_> = run
+                .pseudo_labels
+                .iter()
+                .filter_map(|point| Some((point.step as f64, pick(point)?)))
+                .collect();
+            if points.is_empty() {
+                continue;
+            }
+            most = points.iter().map(|point| point.1).fold(most, f64::max);
+            marks.push(PlotMark::Line { points, tone, dashed: false });
+            legend.push(Key { text: super::brief(&run.name), tone, dashed: false });
+        }
+        let plot =
+            Plot { x: Axis::counts("training step", 0, last), y: Axis::share_up_to(label, most), marks };
+        (!legend.is_empty()).then(|| Plot::panel(title, super::PANEL, &[(plot, 210.0)], &legend))
+    };
+    let panels = [
+        panel("Utilisation", "weight of unlabelled images, %", |point| point.utilisation),
+        panel("Impurity", "used pseudo-labels that are wrong, %", |point| point.impurity),
+    ];
+    let rows = curves.iter().flat_map(|(_, run)| {
+        run.pseudo_labels.iter().map(|point| {
+            vec![
+                TableCell::Text(run.name.clone()),
+                TableCell::Count(point.step),
+                TableCell::Count(point.events as u64),
+                TableCell::share(point.utilisation),
+                TableCell::share(point.impurity),
+            ]
+        })
+    });
+    Some(FigureView {
+        name: "pseudo-labels".to_owned(),
+        title: "What did it learn from unlabelled images?".to_owned(),
+        sentence: "Utilisation is the mean weight that unlabelled images had in a step. Impurity is the share of wrong ones \
+                   among the labels that the model gave them and learnt from; it is known only where the dataset has the \
+                   true classes."
+            .to_owned(),
+        panels: panels.into_iter().flatten().collect(),
+        pictures: Vec::new(),
+        table: DataTable {
+            columns: vec!["run", "up to step", "logged steps", "utilisation", "impurity"],
+            rows: rows.collect(),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use calmix_run::events::Loss;
+
+    use super::*;
+
+    #[test]
+    fn many_steps_are_averaged() {
+        let step = |n: u64| {
+            let impurity = n.is_multiple_of(2).then_some(0.5);
+            let step = Step { utilisation: Some(n as f64), impurity, ..Step::new(n, Loss::default()) };
+            Event::Step(Box::new(step))
+        };
+        let events: Vec<Event> = (1..=401).map(step).collect();
+        let curve = curve(&events);
+        // ⌈401 / 200⌉ = 3 steps a point.
+        assert_eq!((curve.len(), curve[0].step, curve[0].utilisation), (134, 3, Some(2.0)));
+        assert_eq!((curve[0].impurity, curve[133].events), (Some(0.5), 2));
+        assert!(super::curve(&[Event::Step(Box::new(Step::new(1, Loss::default())))]).is_empty());
+    }
+}

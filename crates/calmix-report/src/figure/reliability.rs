@@ -1,0 +1,178 @@
+//! The reliability diagram: how often predictions of a confidence are right.
+
+use calmix_core::calibration::{Binning, TopLabel, ece, reliability_bins};
+use calmix_core::stats::clopper_pearson;
+use calmix_run::evaluate::LEVEL;
+use serde::Serialize;
+
+use super::{DataTable, FigureView, TableCell};
+use crate::report::{BeforeAfter, RunReport};
+use crate::svg::{Axis, Key, Plot, PlotMark};
+
+/// Fifteen bins of equal width, and what they come to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReliabilityDiagram {
+    /// How many predictions.
+    pub samples: usize,
+    /// Their mean confidence.
+    pub mean_confidence: f64,
+    /// The share of them that is right.
+    pub accuracy: f64,
+    /// The expected calibration error of these bins.
+    pub ece_15: f64,
+    /// The bins, the empty ones too.
+    pub bins: Vec<BandedBin>,
+}
+
+/// A bin with the exact limits of its accuracy.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct BandedBin {
+    /// Where it begins.
+    pub lower: f64,
+    /// Where it ends.
+    pub upper: f64,
+    /// How many predictions it holds.
+    pub count: usize,
+    /// Their mean confidence; none without predictions.
+    pub confidence: Option<f64>,
+    /// The share of them that is right; none without predictions.
+    pub accuracy: Option<f64>,
+    /// The lower limit of the accuracy, by Clopper and Pearson at 95 %.
+    pub accuracy_low: Option<f64>,
+    /// The upper limit.
+    pub accuracy_high: Option<f64>,
+}
+
+impl ReliabilityDiagram {
+    /// Of these predictions.
+    pub fn of(said: &TopLabel) -> Self {
+        let bins = reliability_bins(said, Binning::default());
+        let ece_15 = ece(&bins);
+        let banded = bins.iter().map(|bin| {
+            let some = |value: f64| (bin.count > 0).then_some(value);
+            let right = (bin.accuracy * bin.count as f64).round() as usize;
+            let limits = clopper_pearson(right, bin.count, LEVEL).ok();
+            BandedBin {
+                lower: bin.lower,
+                upper: bin.upper,
+                count: bin.count,
+                confidence: some(bin.confidence),
+                accuracy: some(bin.accuracy),
+                accuracy_low: limits.map(|limits| limits.low),
+                accuracy_high: limits.map(|limits| limits.high),
+            }
+        });
+        Self {
+            samples: said.len(),
+            mean_confidence: said.confidence().iter().sum::<f64>() / said.len().max(1) as f64,
+            accuracy: said.accuracy(),
+            ece_15,
+            bins: banded.collect(),
+        }
+    }
+}
+
+/// Before and after the map, all runs over each other.
+pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
+    let diagrams: Vec<(usize, &RunReport, &BeforeAfter<ReliabilityDiagram>)> = runs
+        .iter()
+        .enumerate()
+        .filter_map(|(tone, run)| Some((tone, run, &run.judged.as_ref()?.reliability)))
+        .collect();
+    let side = |title: &str, pick: fn(&BeforeAfter<ReliabilityDiagram>) -> Option<&ReliabilityDiagram>| {
+        let shown: Vec<_> =
+            diagrams.iter().filter_map(|&(tone, run, both)| Some((tone, run, pick(both)?))).collect();
+        (!shown.is_empty()).then(|| panel(title, &shown))
+    };
+    let before = side("Before calibration", |both| Some(&both.before))?;
+    let after = side("After calibration", |both| both.after.as_ref());
+    let mut rows = Vec::new();
+    for (_, run, both) in &diagrams {
+        for (when, diagram) in both.named() {
+            rows.extend(diagram.bins.iter().filter(|bin| bin.count > 0).map(|bin| {
+                vec![
+                    TableCell::Text(run.name.clone()),
+                    TableCell::Text(when.to_owned()),
+                    TableCell::Share(bin.lower),
+                    TableCell::Share(bin.upper),
+                    TableCell::Count(bin.count as u64),
+                    TableCell::share(bin.confidence),
+                    TableCell::share(bin.accuracy),
+                    TableCell::share(bin.accuracy_low),
+                    TableCell::share(bin.accuracy_high),
+                ]
+            }));
+        }
+    }
+    Some(FigureView {
+        name: "reliability".to_owned(),
+        title: "Is the confidence true?".to_owned(),
+        sentence: "Predictions of similar confidence are counted together: on the dashed line they are right as often as \
+                   they say. Below it the model is over-confident, above it under-confident. The band holds the true share \
+                   with 95 % probability; the bars below show how many predictions have that confidence."
+            .to_owned(),
+        panels: [Some(before), after].into_iter().flatten().collect(),
+        pictures: Vec::new(),
+        table: DataTable {
+            columns: vec![
+                "run",
+                "map",
+                "confidence from",
+                "confidence to",
+                "images",
+                "mean confidence",
+                "right",
+                "right, lower limit",
+                "right, upper limit",
+            ],
+            rows,
+        },
+    })
+}
+
+fn panel(title: &str, shown: &[(usize, &RunReport, &ReliabilityDiagram)]) -> crate::svg::Drawing {
+    let mut marks = vec![PlotMark::Ideal((0.0, 0.0), (1.0, 1.0))];
+    let (mut shares, mut legend) = (Vec::new(), Vec::new());
+    let most = shown
+        .iter()
+        .flat_map(|(_, _, diagram)| diagram.bins.iter().map(|bin| share_of(bin, diagram)))
+        .fold(0.0, f64::max);
+    for &(tone, run, diagram) in shown {
+        let points: Vec<_> =
+            diagram.bins.iter().filter_map(|bin| Some((bin.confidence?, bin.accuracy?))).collect();
+        let limits = diagram
+            .bins
+            .iter()
+            .filter_map(|bin| Some((bin.confidence?, bin.accuracy_low?, bin.accuracy_high?)));
+        marks.push(PlotMark::Band { points: limits.collect(), tone });
+        marks.push(PlotMark::Line { points: points.clone(), tone, dashed: false });
+        marks.push(PlotMark::Dots { points, tone });
+        let bars = diagram.bins.iter().filter(|bin| bin.count > 0);
+        let width = 1.0 / shown.len() as f64;
+        shares.extend(bars.map(|bin| {
+            let place = |part: f64| bin.lower + (bin.upper - bin.lower) * (0.06 + 0.88 * part);
+            let at = shares_before(shown, tone) * width;
+            PlotMark::Bar { from_to: (place(at), place(at + width)), height: share_of(bin, diagram), tone }
+        }));
+        let says =
+            format!("says {:.1} %, right {:.1} %", 100.0 * diagram.mean_confidence, 100.0 * diagram.accuracy);
+        let ece = format!("ECE {:.1} %", 100.0 * diagram.ece_15);
+        let name =
+            if shown.len() > 1 { format!("{}: ", crate::svg::fitted(&run.name, 22)) } else { String::new() };
+        let text = if shown.len() > 1 { format!("{name}{ece}") } else { format!("{says}, {ece}") };
+        legend.push(Key { text, tone, dashed: false });
+    }
+    let confidence = "confidence, %";
+    let main = Plot { x: Axis::share(confidence), y: Axis::share("right, %"), marks };
+    let below = Plot { x: Axis::share(confidence), y: Axis::share_up_to("images, %", most), marks: shares };
+    Plot::panel(title, super::PANEL, &[(main, 270.0), (below, 70.0)], &legend)
+}
+
+/// Which of the shown runs this is.
+fn shares_before(shown: &[(usize, &RunReport, &ReliabilityDiagram)], tone: usize) -> f64 {
+    shown.iter().take_while(|(other, ..)| *other != tone).count() as f64
+}
+
+fn share_of(bin: &BandedBin, diagram: &ReliabilityDiagram) -> f64 {
+    bin.count as f64 / diagram.samples.max(1) as f64
+}

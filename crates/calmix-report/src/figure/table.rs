@@ -1,0 +1,105 @@
+//! The table under a figure: rounded for people, whole for programs.
+
+use calmix_core::counted::grouped;
+use calmix_core::shown::shown;
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DataTable {
+    /// The names of the columns, with units.
+    pub columns: Vec<&'static str>,
+    /// The rows, each with a cell for every column.
+    pub rows: Vec<Vec<TableCell>>,
+}
+
+/// A cell of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TableCell {
+    /// A text, from wherever.
+    Text(String),
+    /// A whole number.
+    Count(u64),
+    /// A share, shown in per cent.
+    Share(f64),
+    /// Any other number.
+    Number(f64),
+    /// Nothing was measured.
+    Nothing,
+}
+
+impl TableCell {
+    /// A share, where there is one.
+    pub fn share(share: Option<f64>) -> Self {
+        share.map_or(Self::Nothing, Self::Share)
+    }
+
+    /// As people read it.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Text(text) => shown(text),
+            Self::Count(count) => grouped(*count),
+            Self::Share(share) => format!("{:.1} %", 100.0 * share),
+            Self::Number(number) => format!("{number:.3}"),
+            Self::Nothing => "–".to_owned(),
+        }
+    }
+
+    /// As programs read it: every digit, shares from 0 to 1, nothing for nothing.
+    fn plain(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Count(count) => count.to_string(),
+            Self::Share(number) | Self::Number(number) => number.to_string(),
+            Self::Nothing => String::new(),
+        }
+    }
+}
+
+impl DataTable {
+    /// The table as CSV, every digit of every number in it. A text that a spreadsheet would take for a formula begins with an
+    /// apostrophe.
+    pub fn csv(&self) -> String {
+        let line = |cells: Vec<String>| cells.join(",") + "\n";
+        let names = line(self.columns.iter().map(|name| quoted(name)).collect());
+        let row = |row: &Vec<TableCell>| {
+            let cell = |cell: &TableCell| match cell {
+                TableCell::Text(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => {
+                    quoted(&format!("'{text}"))
+                }
+                cell => quoted(&cell.plain()),
+            };
+            line(row.iter().map(cell).collect())
+        };
+        names + &self.rows.iter().map(row).collect::<String>()
+    }
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_get_every_digit_and_people_what_they_can_read() {
+        let row = vec![
+            TableCell::Text("=cmd(\"a\",b)".to_owned()),
+            TableCell::Share(1.0 / 3.0),
+            TableCell::Count(12_345),
+            TableCell::Nothing,
+        ];
+        let shown: Vec<String> = row.iter().map(TableCell::shown).collect();
+        assert_eq!(shown, ["=cmd(\"a\",b)", "33.3 %", "12,345", "–"]);
+        let table = DataTable { columns: vec!["class", "error, %", "images", "gap"], rows: vec![row] };
+        assert_eq!(
+            table.csv(),
+            "class,\"error, %\",images,gap\n\"'=cmd(\"\"a\"\",b)\",0.3333333333333333,12345,\n"
+        );
+    }
+}

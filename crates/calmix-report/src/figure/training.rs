@@ -1,0 +1,101 @@
+//! Error and calibration error over training, of the averaged weights.
+
+use calmix_run::events::{EvalModel, EvalSet, Event};
+use serde::Serialize;
+
+use super::{DataTable, FigureView, TableCell};
+use crate::report::RunReport;
+use crate::svg::{Axis, Key, Plot, PlotMark};
+
+/// The figures of every evaluation of a split.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TrainingCurve {
+    /// The split.
+    pub split: EvalSet,
+    /// How many images it has.
+    pub samples: u64,
+    /// The evaluations, in order.
+    pub points: Vec<EvaluatedStep>,
+}
+
+/// An evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct EvaluatedStep {
+    /// After how many updates.
+    pub step: u64,
+    /// The share of wrong predictions.
+    pub error: f64,
+    /// The expected calibration error, 15 bins.
+    pub ece_15: f64,
+}
+
+impl TrainingCurve {
+    /// Of the events of a run: the test split where there is one, or else validation.
+    pub fn of(events: &[Event]) -> Option<Self> {
+        let seen: Vec<_> = events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Evaluation(seen) if seen.model == EvalModel::Ema => Some(seen),
+                _ => None,
+            })
+            .collect();
+        let split = seen.iter().map(|seen| seen.split).max()?;
+        let mut points: Vec<EvaluatedStep> = Vec::new();
+        let mut samples = 0;
+        for seen in seen.iter().filter(|seen| seen.split == split) {
+            let point =
+                EvaluatedStep { step: seen.step, error: seen.figures.error, ece_15: seen.figures.ece_15 };
+            samples = seen.samples;
+            // The chosen model is evaluated once more at the end.
+            points.retain(|other| other.step != seen.step);
+            points.push(point);
+        }
+        points.sort_by_key(|point| point.step);
+        Some(Self { split, samples, points })
+    }
+}
+
+/// All runs over each other: error and ECE in a panel each.
+pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
+    let curves: Vec<_> =
+        runs.iter().enumerate().filter_map(|(tone, run)| Some((tone, run, run.training.as_ref()?))).collect();
+    let last = curves.iter().flat_map(|(_, _, curve)| curve.points.iter().map(|point| point.step)).max()?;
+    let panel = |title: &str, label: &str, pick: fn(&EvaluatedStep) -> f64| {
+        let (mut marks, mut legend, mut most) = (Vec::new(), Vec::new(), 0.0_f64);
+        for &(tone, run, curve) in &curves {
+            let points: Vec<_> = curve.points.iter().map(|point| (point.step as f64, pick(point))).collect();
+            most = points.iter().map(|point| point.1).fold(most, f64::max);
+            marks.push(PlotMark::Line { points: points.clone(), tone, dashed: false });
+            marks.push(PlotMark::Dots { points, tone });
+            let text = format!("{}, {}", super::brief(&run.name), curve.split.name());
+            legend.push(Key { text, tone, dashed: false });
+        }
+        let plot =
+            Plot { x: Axis::counts("training step", 0, last), y: Axis::share_up_to(label, most), marks };
+        Plot::panel(title, super::PANEL, &[(plot, 210.0)], &legend)
+    };
+    let rows = curves.iter().flat_map(|(_, run, curve)| {
+        curve.points.iter().map(|point| {
+            vec![
+                TableCell::Text(run.name.clone()),
+                TableCell::Text(curve.split.name().to_owned()),
+                TableCell::Count(point.step),
+                TableCell::Share(point.error),
+                TableCell::Share(point.ece_15),
+            ]
+        })
+    });
+    Some(FigureView {
+        name: "training".to_owned(),
+        title: "How did it learn?".to_owned(),
+        sentence: "Each point is an evaluation of the averaged weights, before calibration. The error says how often the \
+                   model is wrong; the ECE how far its confidence is from the truth, on average over 15 bins."
+            .to_owned(),
+        panels: vec![
+            panel("Error", "wrong, %", |point| point.error),
+            panel("Calibration error", "ECE, %", |point| point.ece_15),
+        ],
+        pictures: Vec::new(),
+        table: DataTable { columns: vec!["run", "split", "step", "error", "ECE, 15 bins"], rows: rows.collect() },
+    })
+}

@@ -1,0 +1,18 @@
+//! Run folders to tables, diagrams and pages. Reads what a run left behind; knows neither libtorch nor the trainer.
+//!
+//! | question | module |
+//! |---|---|
+//! | what is known of runs, as plain data? | [`report`] |
+//! | what does each figure show, and of which numbers? | [`figure`] |
+//! | how is a figure drawn? | [`svg`] |
+//! | how does it become one file that a browser shows? | [`page`] |
+//! | which setting is better by more than chance? | [`compare`] |
+//!
+//! Libraries never print, and this one writes no files: it returns their bytes.
+#![forbid(unsafe_code)]
+
+pub mod compare;
+pub mod figure;
+pub mod page;
+pub mod report;
+pub mod svg;

@@ -1,0 +1,52 @@
+//! A report as one HTML file, and the files beside it.
+//!
+//! The page needs no network and no script. Its policy forbids both, so that a hostile name that got through would do
+//! nothing.
+
+mod encode;
+mod html;
+
+pub use html::html;
+
+use crate::figure::{self, FigureView};
+use crate::report::RunsReport;
+use crate::svg::Drawing;
+
+/// A file beside the page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportFile {
+    /// Its name, of lower-case letters, digits, `.` and `-`.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Why a file beside the page cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PageError {
+    /// A picture.
+    #[cfg(feature = "raster")]
+    #[error(transparent)]
+    Raster(#[from] crate::svg::RasterError),
+}
+
+/// Every figure as SVG, CSV and, with the feature `raster`, PNG.
+///
+/// # Errors
+/// If a figure cannot be drawn as a picture.
+pub fn files(report: &RunsReport) -> Result<Vec<ReportFile>, PageError> {
+    let mut files = Vec::new();
+    for figure in figure::all(report) {
+        let FigureView { name, panels, table, .. } = figure;
+        files.push(ReportFile { name: format!("{name}.csv"), bytes: table.csv().into_bytes() });
+        if panels.is_empty() {
+            continue;
+        }
+        let drawing = Drawing::beside(&panels);
+        #[cfg(feature = "raster")]
+        files.push(ReportFile { name: format!("{name}.png"), bytes: crate::svg::png(&drawing)? });
+        files.push(ReportFile { name: format!("{name}.svg"), bytes: drawing.file().into_bytes() });
+    }
+    Ok(files)
+}

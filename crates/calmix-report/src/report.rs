@@ -1,0 +1,70 @@
+//! What is known of runs, read from their folders and measured again: plain data, from which every page, table and
+//! figure is made.
+
+mod answers;
+mod error;
+mod run;
+mod verdict;
+
+use std::path::Path;
+
+use serde::Serialize;
+
+pub use answers::{Answers, BeforeAfter};
+pub use error::ReportError;
+pub use run::{JudgedRun, RunReport};
+pub use verdict::{PRECISION, Verdict};
+
+/// The format of `report.json`. Later ones may add fields.
+pub const FORMAT: u32 = 1;
+
+/// A report of one run or several.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunsReport {
+    /// The format.
+    pub format: u32,
+    /// The version of calmix that measured.
+    pub calmix: String,
+    /// The runs, in the order in which they were named.
+    pub runs: Vec<RunReport>,
+}
+
+impl RunsReport {
+    /// Reads runs; with their thumbnails if `images`.
+    ///
+    /// # Errors
+    /// If a folder is no run, has not begun, or cannot be read.
+    pub fn read(folders: &[impl AsRef<Path>], images: bool) -> Result<Self, ReportError> {
+        let mut runs = Vec::new();
+        for folder in folders {
+            runs.push(RunReport::read(folder.as_ref(), images)?);
+        }
+        distinguish(&mut runs, folders);
+        Ok(Self { format: FORMAT, calmix: env!("CARGO_PKG_VERSION").to_owned(), runs })
+    }
+
+    /// Whether all runs are finished, so that nothing will change.
+    pub fn is_final(&self) -> bool {
+        self.runs.iter().all(|run| run.finished)
+    }
+
+    /// As JSON, every number with all its digits.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let mut json = serde_json::to_vec_pretty(self)?;
+        json.push(b'\n');
+        Ok(json)
+    }
+}
+
+/// Runs of the same name in different folders are called by their paths.
+fn distinguish(runs: &mut [RunReport], folders: &[impl AsRef<Path>]) {
+    let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
+    for (run, folder) in runs.iter_mut().zip(folders) {
+        if names.iter().filter(|name| **name == run.name).count() > 1 {
+            run.name = folder.as_ref().display().to_string();
+        }
+    }
+}

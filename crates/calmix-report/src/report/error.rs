@@ -1,0 +1,37 @@
+//! Why there is no report.
+
+use std::path::PathBuf;
+
+use calmix_core::calibration::CalibrationError;
+use calmix_core::shown::shown;
+use calmix_run::error::FileError;
+
+/// Why a run cannot be reported on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// The folder is no run.
+    #[error("{}: this is no folder of a run; `calmix inspect FOLDER` lists the runs of a folder", shown(.0.display()))]
+    NoRun(PathBuf),
+    /// The run stopped before it wrote its recipe.
+    #[error("{}: this run has not begun, so there is nothing to report yet", shown(.0.display()))]
+    NotBegun(PathBuf),
+    /// A file of the run.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Predictions that contradict themselves.
+    #[error("{}: its predictions cannot be measured: {problem}", shown(.folder.display()))]
+    Measure {
+        /// The folder of the run.
+        folder: PathBuf,
+        /// What is wrong.
+        problem: CalibrationError,
+    },
+}
+
+impl ReportError {
+    /// Whether the same command would fail again until the user corrects it.
+    pub fn is_mistake(&self) -> bool {
+        matches!(self, Self::NoRun(_) | Self::NotBegun(_))
+    }
+}

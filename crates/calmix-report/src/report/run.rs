@@ -1,0 +1,170 @@
+//! What is known of one run.
+
+use std::path::Path;
+
+use calmix_core::calibration::CalibrationError;
+use calmix_run::calibration_map::CalibrationMap;
+use calmix_run::evaluate::{Intervals, Predictions, evaluate};
+use calmix_run::events::{EvalModel, EvalSet, Evaluation, Event};
+use calmix_run::margin_histogram::SampleMargins;
+use calmix_run::overview::is_run;
+use calmix_run::read;
+use calmix_run::result::RunResult;
+use calmix_run::summary::RunSummary;
+use serde::Serialize;
+
+use super::{Answers, BeforeAfter, ReportError, Verdict};
+use crate::figure::by_class::{self, ClassFigures};
+use crate::figure::confusion::ConfusionMatrix;
+use crate::figure::coverage::CoverageCurve;
+use crate::figure::examples::Examples;
+use crate::figure::pseudo_labels::{self, PseudoLabelPoint};
+use crate::figure::reliability::ReliabilityDiagram;
+use crate::figure::training::TrainingCurve;
+
+/// A run, with the data of its figures.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunReport {
+    /// The name of its folder.
+    pub name: String,
+    /// Whether it has a result.
+    pub finished: bool,
+    /// The step that is reported on: that of the result, or of the latest event.
+    pub step: u64,
+    /// What the run is.
+    pub summary: RunSummary,
+    /// What to think of it, in words.
+    pub verdict: Verdict,
+    /// Whether the test split both chose the model and measures it.
+    pub chosen_on_test: bool,
+    /// What its predictions say; none where it has none.
+    pub judged: Option<JudgedRun>,
+    /// Error and ECE over training; none before the first evaluation.
+    pub training: Option<TrainingCurve>,
+    /// Utilisation and impurity over training; empty without unlabelled samples.
+    pub pseudo_labels: Vec<PseudoLabelPoint>,
+    /// How easy its samples were at the end; none where the method does not ask.
+    pub margins: Option<SampleMargins>,
+}
+
+/// What is measured on the predictions of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JudgedRun {
+    /// On which split.
+    pub split: EvalSet,
+    /// All figures, before and after calibration.
+    pub evaluation: Evaluation,
+    /// The reliability diagram.
+    pub reliability: BeforeAfter<ReliabilityDiagram>,
+    /// Risk and coverage.
+    pub coverage: BeforeAfter<CoverageCurve>,
+    /// Which class is taken for which, with the map where there is one.
+    pub confusion: ConfusionMatrix,
+    /// Error and calibration by class.
+    pub by_class: Vec<ClassFigures>,
+    /// Predictions worth looking at.
+    pub examples: Examples,
+}
+
+/// The intervals that the run computed itself, at its end.
+type ComputedIntervals = BeforeAfter<Option<Intervals>>;
+
+impl RunReport {
+    /// Reads a run; with its thumbnails if `images`. Takes no lock and writes nothing.
+    ///
+    /// # Errors
+    /// If the folder is no run, has not begun, or cannot be read.
+    pub fn read(folder: &Path, images: bool) -> Result<Self, ReportError> {
+        if !is_run(folder) {
+            return Err(ReportError::NoRun(folder.to_owned()));
+        }
+        if !read::has_begun(folder) {
+            return Err(ReportError::NotBegun(folder.to_owned()));
+        }
+        let (summary, result) = (read::summary(folder)?, read::result(folder)?);
+        let events = read::events(folder)?;
+        let info = if result.is_some() { Some(read::model_info(folder)?) } else { None };
+        let map = info.as_ref().and_then(|info| info.calibration.as_ref());
+        let thumbnails = if images { read::thumbnails(folder)? } else { None };
+        let measured = |problem| ReportError::Measure { folder: folder.to_owned(), problem };
+        let judged = match predicted(folder, &events, result.as_ref())? {
+            Some((predictions, intervals)) => {
+                let answers = Answers::of(&predictions, map).map_err(measured)?;
+                let examples = Examples::of(&predictions, &answers, thumbnails.as_ref()).map_err(measured)?;
+                Some(JudgedRun::of(&predictions, map, &answers, examples, &intervals).map_err(measured)?)
+            }
+            None => None,
+        };
+        let held_out = info.as_ref().and_then(|info| info.held_out.as_ref());
+        let verdict =
+            Verdict::of(judged.as_ref().map(|judged| &judged.evaluation), held_out, result.as_ref());
+        let name = std::path::absolute(folder).ok();
+        let name = name.as_deref().unwrap_or(folder).file_name().unwrap_or_default();
+        let selected = result.as_ref().and_then(|result| result.finished.selected.get(&result.selection));
+        Ok(Self {
+            name: name.to_string_lossy().into_owned(),
+            finished: result.is_some(),
+            step: result.as_ref().map_or(events.last().map_or(0, Event::step), |result| result.step),
+            summary,
+            verdict,
+            chosen_on_test: selected.is_some_and(|selected| selected.chosen_on_test),
+            judged,
+            training: TrainingCurve::of(&events),
+            pseudo_labels: pseudo_labels::curve(&events),
+            margins: read::margins(folder)?,
+        })
+    }
+}
+
+impl JudgedRun {
+    fn of(
+        predictions: &Predictions,
+        map: Option<&CalibrationMap>,
+        answers: &BeforeAfter<Answers>,
+        examples: Examples,
+        intervals: &ComputedIntervals,
+    ) -> Result<Self, CalibrationError> {
+        let mut evaluation = evaluate(predictions, map, None)?.without_lists();
+        evaluation.intervals = intervals.before;
+        if let Some(calibrated) = &mut evaluation.calibrated {
+            calibrated.intervals = intervals.after.flatten();
+        }
+        Ok(Self {
+            split: predictions.split,
+            evaluation,
+            reliability: answers.map(|answers| ReliabilityDiagram::of(&answers.said)),
+            coverage: answers.map(|answers| CoverageCurve::of(&answers.said)),
+            confusion: ConfusionMatrix::of(
+                &predictions.classes,
+                &predictions.labels,
+                &answers.last().predicted,
+            ),
+            by_class: by_class::figures(&predictions.classes, &predictions.labels, answers),
+            examples,
+        })
+    }
+}
+
+/// The predictions that are reported on, with the intervals that the run computed: those of the result, or the latest;
+/// on the test split where there is one.
+fn predicted(
+    folder: &Path,
+    events: &[Event],
+    result: Option<&RunResult>,
+) -> Result<Option<(Predictions, ComputedIntervals)>, ReportError> {
+    let seen = |split: EvalSet| {
+        events.iter().rev().filter_map(move |event| match event {
+            Event::Evaluation(seen) if seen.split == split && seen.model == EvalModel::Ema => Some(seen),
+            _ => None,
+        })
+    };
+    for split in [EvalSet::Test, EvalSet::Validation] {
+        for seen in seen(split).filter(|seen| result.is_none_or(|result| result.step == seen.step)) {
+            if let Some(predictions) = read::predictions_of(folder, seen)? {
+                let after = seen.calibrated.as_ref().map(|calibrated| calibrated.intervals);
+                return Ok(Some((predictions, BeforeAfter { before: seen.intervals, after })));
+            }
+        }
+    }
+    Ok(None)
+}

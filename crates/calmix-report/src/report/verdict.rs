@@ -1,0 +1,167 @@
+//! What to think of a model, in plain words.
+
+use calmix_core::calibration::fewest_labels;
+use calmix_core::counted::counted;
+use calmix_run::evaluate::{ENOUGH_TO_JUDGE, ExactLimits, Figures, LEVEL};
+use calmix_run::events::{Evaluation, JudgedBy};
+use calmix_run::held_out::HeldOut;
+use calmix_run::result::RunResult;
+use calmix_run::sink::phrase::{measured, over_or_under};
+use serde::Serialize;
+
+/// The precision that the verdict looks for.
+pub const PRECISION: f64 = 0.95;
+
+/// What to think of a model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The first thing to know.
+    pub headline: String,
+    /// From which confidence on to trust it, or why that cannot be said.
+    pub trust: String,
+    /// The confidence from which on 95 % of its answers are right; none where it cannot be said.
+    pub level: Option<f64>,
+    /// Further sentences.
+    pub notes: Vec<String>,
+}
+
+impl Verdict {
+    /// Of an evaluation and of what the model remembers of its held-out labels.
+    pub fn of(seen: Option<&Evaluation>, held_out: Option<&HeldOut>, result: Option<&RunResult>) -> Self {
+        let held_out = held_out.filter(|held_out| held_out.is_sound() && !held_out.is_empty());
+        let (level, trust) = trust(held_out, result.is_some());
+        let mut notes = Vec::new();
+        let Some(seen) = seen else {
+            let headline =
+                "Nothing is known of its answers yet: the run has no predictions of labelled images.";
+            return Self { headline: headline.to_owned(), trust, level, notes };
+        };
+        let images = format!("{} of the {} split", counted(seen.samples, "image"), seen.split.name());
+        let headline = match &seen.calibrated {
+            _ if seen.samples < ENOUGH_TO_JUDGE => {
+                format!("Too few labels to say: it was judged on {images}, and {ENOUGH_TO_JUDGE} are needed.")
+            }
+            Some(calibrated) => format!("Calibrated, it {}.", says(&calibrated.figures, seen.samples)),
+            None => format!("It {}.", says(&seen.figures, seen.samples)),
+        };
+        if seen.samples >= ENOUGH_TO_JUDGE
+            && let Some(calibrated) = &seen.calibrated
+        {
+            notes.push(format!("Without calibration it {}.", says(&seen.figures, seen.samples)));
+            if calibrated.judged_by == JudgedBy::CrossFit {
+                notes.push(
+                    "These labels fitted the calibration; each is judged by a fit without it.".to_owned(),
+                );
+            }
+        }
+        notes.push(format!("Judged on {images}, after {}.", counted(seen.step, "training step")));
+        Self { headline, trust, level, notes }
+    }
+}
+
+/// "says 97 %, is right 81 % of the time: over-confident by 16 points".
+fn says(figures: &Figures, samples: u64) -> String {
+    let (said, right) = (measured(figures.mean_confidence, None), measured(1.0 - figures.error, None));
+    let limits = ExactLimits::of(figures, samples, LEVEL).map(|limits| limits.confidence_gap);
+    let chance = limits.is_some_and(|limits| limits.low <= 0.0 && limits.high >= 0.0);
+    let chance = if chance { ", which may be chance" } else { "" };
+    format!("says {said} and is right {right} of the time: {}{chance}", over_or_under(figures.confidence_gap))
+}
+
+fn trust(held_out: Option<&HeldOut>, finished: bool) -> (Option<f64>, String) {
+    let wanted = format!("{:.0} %", 100.0 * PRECISION);
+    let needed = fewest_labels(PRECISION, HeldOut::DELTA);
+    let Some(held_out) = held_out else {
+        let why = if finished { "no labels were held out" } else { "the run has not ended" };
+        return (
+            None,
+            format!("From which confidence on {wanted} of its answers are right cannot be said: {why}."),
+        );
+    };
+    // A confidence outside 0 to 1 comes from a damaged file; nothing can be said then either.
+    match held_out.answer_level(PRECISION).ok().flatten() {
+        Some(found) => {
+            let text = format!(
+                "Trust it at a confidence of {:.2} and above for {wanted} precision: {} of {} held-out labels are there, and \
+                 {} of them are right.",
+                found.level, found.answered, found.n, found.right
+            );
+            (Some(found.level), text)
+        }
+        None if held_out.len() < 2 * needed => {
+            let labels = counted(held_out.len() as u64, "label");
+            let text = format!(
+                "Too few labels to say from which confidence on {wanted} of its answers are right: {labels} were held out, and \
+                 it takes {needed} sure answers that are all right."
+            );
+            (None, text)
+        }
+        None => {
+            let labels = counted(held_out.len() as u64, "held-out label");
+            (
+                None,
+                format!(
+                    "At no confidence do its {labels} show {wanted} precision: not even its surest answers."
+                ),
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use calmix_core::calibration::confidence_map::ConfidenceMap;
+    use calmix_run::evaluate::{Predictions, evaluate};
+    use calmix_run::events::{EvalModel, EvalSet};
+
+    use super::*;
+
+    /// Two classes at a confidence of 0.97, of which every fifth is wrong.
+    fn said(n: usize) -> Predictions {
+        Predictions {
+            step: 1_000,
+            split: EvalSet::Test,
+            model: EvalModel::Ema,
+            classes: vec!["a".to_owned(), "b".to_owned()],
+            ids: (0..n as u64).collect(),
+            labels: (0..n).map(|i| u32::from(i % 5 == 4)).collect(),
+            logits: [(0.97_f32 / 0.03).ln(), 0.0].repeat(n),
+        }
+    }
+
+    fn verdict(n: usize, held_out: Option<&HeldOut>) -> Verdict {
+        Verdict::of(Some(&evaluate(&said(n), None, None).unwrap()), held_out, None)
+    }
+
+    #[test]
+    fn the_truth_is_said_in_words() {
+        let found = verdict(1_000, None);
+        assert_eq!(
+            found.headline,
+            "It says 97.0 % and is right 80.0 % of the time: over-confident by 17.0 points."
+        );
+        assert!(found.trust.ends_with("cannot be said: the run has not ended."), "{}", found.trust);
+        assert_eq!(found.notes, ["Judged on 1,000 images of the test split, after 1,000 training steps."]);
+        assert!(verdict(20, None).headline.starts_with("Too few labels to say: it was judged on 20 images"));
+        assert!(Verdict::of(None, None, None).headline.starts_with("Nothing is known"));
+    }
+
+    #[test]
+    fn a_level_is_named_where_the_labels_show_one() {
+        let of = |labels: Vec<u32>| {
+            let n = labels.len();
+            let predictions = Predictions { labels, ..said(n) };
+            HeldOut::of(&predictions, &ConfidenceMap::IDENTITY).unwrap()
+        };
+        let found = verdict(100, Some(&of(vec![0; 100])));
+        assert!(
+            found
+                .trust
+                .starts_with("Trust it at a confidence of 0.97 and above for 95 % precision: 100 of 100")
+        );
+        assert!((found.level.unwrap() - 0.97).abs() < 1e-6);
+        assert!(verdict(100, Some(&of(vec![0; 20]))).trust.starts_with("Too few labels to say"));
+        let unsure = verdict(100, Some(&of((0..200).map(|i| i % 2).collect())));
+        assert!(unsure.level.is_none() && unsure.trust.starts_with("At no confidence"), "{}", unsure.trust);
+    }
+}

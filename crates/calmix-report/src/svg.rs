@@ -1,0 +1,21 @@
+//! Drawings as SVG: a few shapes in a frame with axes, light and dark, for pages, files and pictures.
+//!
+//! Colours are classes, never attributes: the stylesheet has them twice, for light and for dark. There are no CSS
+//! variables, which resvg does not know.
+
+mod axis;
+mod drawing;
+mod plot;
+#[cfg(feature = "raster")]
+mod raster;
+mod text;
+
+pub use axis::Axis;
+pub use drawing::{Drawing, STYLE};
+pub use plot::{Key, Plot, PlotMark};
+#[cfg(feature = "raster")]
+pub use raster::{RasterError, png};
+pub use text::{escaped, fitted};
+
+/// How many tones lines and areas can have.
+pub const TONES: usize = 6;

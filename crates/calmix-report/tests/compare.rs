@@ -1,0 +1,221 @@
+//! Settings side by side: grouping, pairing, statistics, and the three ways to write them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::process::Command;
+
+use calmix_core::calibration::temperature::Temperature;
+use calmix_core::matrix::Matrix;
+use calmix_report::compare::{ComparedRun, Comparison, Measure, PairVerdict};
+use calmix_run::evaluate::Figures;
+use calmix_run::events::EvalSet;
+
+/// A run of FixMatch on CIFAR-10 with 4 labels, and `more` settings.
+fn run(seed: u64, ece: f64, error: f64, more: &[(&str, &str)]) -> ComparedRun {
+    let settings = [
+        ("dataset.source", "cifar10"),
+        ("labels.keep", "per-class"),
+        ("labels.count", "4"),
+        ("method.base", "fixmatch"),
+        ("method.mixup.pairing", "none"),
+        ("method.smoothing", "none"),
+        ("network.weights", ""),
+    ];
+    let nothing = Figures::of(Matrix::new(&[], 0, 3).unwrap(), &[], Temperature::IDENTITY).unwrap();
+    ComparedRun {
+        name: format!("{more:?}-{seed}"),
+        settings: settings.iter().chain(more).map(|(key, value)| ((*key).into(), (*value).into())).collect(),
+        fingerprint: "160e6b32d3bb".to_owned(),
+        seeds: (seed, seed),
+        is_papers: false,
+        chosen_on_test: false,
+        on: EvalSet::Test,
+        samples: 10_000,
+        figures: Figures { error, ece_15: ece, ece_10: ece - 0.001, ..nothing },
+    }
+}
+
+const MIXED: &[(&str, &str)] = &[("method.mixup.pairing", "calibratemix")];
+
+/// Two methods, four seeds.
+fn two_methods() -> Vec<ComparedRun> {
+    let plain = [(0.0833, 0.2310), (0.1012, 0.2275), (0.0921, 0.2402), (0.0874, 0.2333)];
+    let mixed = [(0.0612, 0.2251), (0.0733, 0.2290), (0.0698, 0.2315), (0.0641, 0.2298)];
+    let runs = |figures: [(f64, f64); 4], more: &'static [(&str, &str)]| {
+        figures.into_iter().zip(1..).map(move |((ece, error), seed)| run(seed, ece, error, more))
+    };
+    // In no order at all.
+    let mut runs: Vec<_> = runs(mixed, MIXED).chain(runs(plain, &[])).collect();
+    runs.swap(0, 5);
+    runs.swap(2, 7);
+    runs
+}
+
+/// scipy 1.17.1: the paired t-test of `scipy.stats` and its `confidence_interval`; statsmodels 0.15.0: `multipletests(method="holm")`.
+#[test]
+fn two_methods_agree_with_scipy_and_statsmodels() {
+    let comparison = Comparison::of(two_methods(), None).unwrap();
+    assert_eq!(comparison.rows, ["FixMatch", "FixMatch + CalibrateMix"]);
+    assert_eq!(comparison.tests, 2);
+    let expected = [
+        [
+            -0.0239,
+            -0.028_224_693_563_422_23,
+            -0.019_575_306_436_577_77,
+            0.000_400_708_227_045_913_97,
+            0.000_801_416_454_091_827_9,
+        ],
+        [
+            -0.00415,
+            -0.011_031_618_555_435_926,
+            0.002_731_618_555_435_925_4,
+            0.150_757_165_346_206_37,
+            0.150_757_165_346_206_37,
+        ],
+    ];
+    for (seen, expected) in comparison.differences.iter().zip(expected) {
+        assert_eq!((seen.row, seen.against, seen.pairs), (1, 0, 4));
+        let interval = seen.interval.unwrap();
+        let numbers =
+            [seen.mean.unwrap(), interval.low, interval.high, seen.p_value.unwrap(), seen.p_holm.unwrap()];
+        for (number, expected) in numbers.iter().zip(expected) {
+            // A handful of roundings of numbers below one.
+            assert!((number - expected).abs() < 1e-14, "{number} {expected}");
+        }
+    }
+    let verdicts: Vec<_> = comparison.differences.iter().map(|seen| (seen.measure, seen.verdict)).collect();
+    assert_eq!(verdicts, [(Measure::Ece, PairVerdict::Lower), (Measure::Error, PairVerdict::NotToldApart)]);
+}
+
+#[test]
+fn the_order_of_runs_does_not_matter() {
+    let written = |runs| {
+        let comparison = Comparison::of(runs, None).unwrap();
+        [
+            comparison.to_markdown(),
+            comparison.to_latex(),
+            comparison.to_csv(),
+            serde_json::to_string(&comparison).unwrap(),
+        ]
+    };
+    let reversed = two_methods().into_iter().rev().collect();
+    assert_eq!(written(two_methods()), written(reversed));
+}
+
+#[test]
+fn too_few_runs_say_nothing() {
+    let runs = |seeds: std::ops::Range<u64>| -> Vec<_> {
+        seeds
+            .flat_map(|seed| [run(seed, 0.1, 0.2, &[]), run(seed, 0.05 + 0.001 * seed as f64, 0.2, MIXED)])
+            .collect()
+    };
+    let comparison = Comparison::of(runs(1..3), None).unwrap();
+    assert_eq!(comparison.tests, 0);
+    for seen in &comparison.differences {
+        assert_eq!((seen.pairs, seen.interval, seen.verdict), (2, None, PairVerdict::TooFew));
+    }
+    assert!(comparison.to_markdown().contains("| too few runs to say |"), "{}", comparison.to_markdown());
+    // Errors that are all the same scatter by nothing: no p-value of zero.
+    let comparison = Comparison::of(runs(1..4), None).unwrap();
+    assert_eq!(comparison.differences[1].verdict, PairVerdict::NoScatter);
+    assert_eq!((comparison.tests, comparison.differences[1].p_value), (1, None));
+}
+
+#[test]
+fn pairs_are_runs_of_the_same_seeds_and_a_repeated_run_counts_once() {
+    let mut runs = two_methods();
+    runs.push(ComparedRun { name: "again".to_owned(), ..run(1, 0.5, 0.5, MIXED) });
+    runs.push(run(9, 0.5, 0.5, MIXED));
+    let comparison = Comparison::of(runs, None).unwrap();
+    assert_eq!(comparison.cells[1].seeds.len(), 5);
+    assert_eq!(comparison.differences[0].pairs, 4);
+    assert!((comparison.differences[0].mean.unwrap() + 0.0239).abs() < 1e-14);
+    assert_eq!(comparison.notes.len(), 2, "{:?}", comparison.notes);
+}
+
+/// Each method with its own base; other data in another column; a key that differs is named.
+#[test]
+fn settings_have_the_papers_places_and_names() {
+    let mut runs = two_methods();
+    let soft = ("method.base", "softmatch");
+    for seed in 1..4 {
+        let noise = 0.001 * (seed * seed) as f64;
+        runs.push(run(seed, 0.1, 0.2, &[soft]));
+        runs.push(run(seed, 0.09 + noise, 0.2 + noise, &[soft, MIXED[0]]));
+        runs.push(run(seed, 0.1, 0.2, &[("labels.count", "25")]));
+        runs.push(run(seed, 0.1 + noise, 0.2 - noise, &[("labels.count", "25"), ("optimiser.lr", "0.1")]));
+        runs.push(run(seed, 0.1, 0.2, &[("labels.count", "400"), ("dataset.source", "svhn")]));
+    }
+    for run in &mut runs {
+        run.settings.entry("optimiser.lr".to_owned()).or_insert_with(|| "0.03".to_owned());
+    }
+    let comparison = Comparison::of(runs.clone(), None).unwrap();
+    assert_eq!(
+        comparison.rows,
+        [
+            "FixMatch, optimiser.lr = 0.03",
+            "FixMatch, optimiser.lr = 0.1",
+            "FixMatch + CalibrateMix",
+            "SoftMatch",
+            "SoftMatch + CalibrateMix"
+        ]
+    );
+    let columns: Vec<_> =
+        comparison.columns.iter().map(|column| (&*column.dataset, &*column.labels)).collect();
+    assert_eq!(columns, [("CIFAR-10", "4"), ("CIFAR-10", "25"), ("SVHN", "400")]);
+    let compared: Vec<_> =
+        comparison.differences.iter().map(|seen| (seen.column, seen.row, seen.against)).collect();
+    assert_eq!(compared, [(0, 2, 0), (0, 2, 0), (0, 4, 3), (0, 4, 3), (1, 1, 0), (1, 1, 0)]);
+    assert!(comparison.to_latex().contains("\\multicolumn{2}{c}{CIFAR-10} & \\multicolumn{1}{c}{SVHN}"));
+
+    // Against a run of the user's, where the data are the same.
+    let against = runs.iter().find(|run| run.settings["method.base"] == "softmatch").unwrap().name.clone();
+    let comparison = Comparison::of(runs, Some(&against)).unwrap();
+    assert!(comparison.differences.iter().all(|seen| (seen.column, seen.against) == (0, 3)));
+}
+
+#[test]
+fn the_papers_figures_are_beside_ours_where_the_setting_is_its_own() {
+    let mut runs = two_methods();
+    for run in &mut runs {
+        run.is_papers = true;
+    }
+    let comparison = Comparison::of(runs, None).unwrap();
+    let paper = comparison.cells[1].paper.unwrap();
+    assert_eq!((paper.ece, paper.ece_std, paper.error), (3.24, Some(0.12), 7.13));
+    // 6.71 with 15 bins, 6.61 with 10.
+    assert!((comparison.cells[1].beside_paper(Measure::Ece).unwrap() - (6.61 - 3.24)).abs() < 1e-9);
+    let text = comparison.to_markdown();
+    assert!(text.contains("3.24 ± 0.12 |") && text.contains("+3.37 |"), "{text}");
+    assert!(comparison.to_csv().contains(",3.24,0.12,3.3"), "{}", comparison.to_csv());
+}
+
+/// With names from outside that mean something to LaTeX or to a terminal.
+#[test]
+fn latex_compiles() {
+    let hostile = "a_b\\{%$#&~^|\"<ä\u{1b}[2J]\n";
+    let mut runs = two_methods();
+    for run in &mut runs {
+        run.is_papers = true;
+    }
+    for seed in 1..4 {
+        runs.push(run(seed, 0.1, 0.2, &[MIXED[0], ("network.weights", hostile)]));
+    }
+    let latex = Comparison::of(runs, None).unwrap().to_latex();
+    assert!(latex.contains("network.weights = a\\_b\\textbackslash{}"), "{latex}");
+    assert!(
+        latex.is_ascii() || !latex.lines().any(|line| !line.starts_with('%') && !line.is_ascii()),
+        "{latex}"
+    );
+    let temp = tempfile::tempdir().unwrap();
+    let document = format!(
+        "\\documentclass{{article}}\n\\usepackage{{booktabs,multirow}}\n\\begin{{document}}\n{latex}\\end{{document}}\n"
+    );
+    fs::write(temp.path().join("table.tex"), document).unwrap();
+    let arguments = ["-interaction=nonstopmode", "-halt-on-error", "table.tex"];
+    // Where TeX is installed: Debian's texlive-latex-extra has both packages.
+    let Ok(output) = Command::new("pdflatex").args(arguments).current_dir(temp.path()).output() else {
+        return;
+    };
+    assert!(output.status.success(), "{}\n{latex}", String::from_utf8_lossy(&output.stdout));
+}

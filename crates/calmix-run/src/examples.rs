@@ -1,0 +1,175 @@
+//! Predictions worth looking at, and their pictures: `thumbnails.safetensors`.
+//!
+//! The most confident mistakes show wrong labels and classes that look alike; the least confident hits what the model
+//! finds hard. Confidence is the network's own: a map that is fitted later changes no choice.
+
+use calmix_core::calibration::{CalibrationError, TopLabel};
+use safetensors::SafeTensors;
+use serde::{Deserialize, Serialize};
+
+use crate::evaluate::{Predictions, TensorsError};
+use crate::tensors::{self, Tensors, tensor};
+
+/// How many of each kind.
+pub const EXAMPLES: usize = 12;
+
+/// Pixels of a side of a small and of a large picture.
+pub const SIDES: [usize; 2] = [48, 96];
+
+/// Rows of predictions worth looking at.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ExampleRows {
+    /// The most confident mistakes, the surest first.
+    pub mistakes: Vec<usize>,
+    /// The least confident hits, the least sure first.
+    pub hits: Vec<usize>,
+}
+
+impl ExampleRows {
+    /// Of these predictions; of equal confidence, by the id of the sample.
+    ///
+    /// # Errors
+    /// If labels and logits do not fit each other, or a logit is not finite.
+    pub fn of(predictions: &Predictions) -> Result<Self, CalibrationError> {
+        let said = TopLabel::from_logits(predictions.matrix()?, &predictions.labels, 1.0)?;
+        let chosen = |right: bool| {
+            let mut rows: Vec<usize> = (0..said.len()).filter(|&row| said.correct()[row] == right).collect();
+            rows.sort_by(|&a, &b| {
+                let (first, second) = if right { (a, b) } else { (b, a) };
+                let confidence = said.confidence()[first].total_cmp(&said.confidence()[second]);
+                confidence.then(predictions.ids[a].cmp(&predictions.ids[b]))
+            });
+            rows.truncate(EXAMPLES);
+            rows
+        };
+        Ok(Self { mistakes: chosen(false), hits: chosen(true) })
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = usize> {
+        self.mistakes.iter().chain(&self.hits).copied()
+    }
+}
+
+/// Pictures of samples, small and large: RGB, row by row.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Thumbnails {
+    /// The samples.
+    pub ids: Vec<u64>,
+    /// The names of their files.
+    pub names: Vec<String>,
+    /// The pictures, one after the other, of the first and of the second of [`SIDES`].
+    pub pixels: [Vec<u8>; 2],
+}
+
+/// Why pictures cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ThumbnailsError {
+    /// Not safetensors, or not these tensors.
+    #[error("these are no thumbnails: {0}")]
+    Format(#[from] TensorsError),
+    /// Not our metadata.
+    #[error("the names of these thumbnails cannot be read: {0}")]
+    Metadata(#[from] serde_json::Error),
+    /// Parts that contradict each other.
+    #[error("{0} names for {1} thumbnails")]
+    Names(usize, usize),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    names: Vec<String>,
+}
+
+const KEY: &str = "calmix";
+
+impl Thumbnails {
+    /// Bytes of the longest file that is read: names of 4 kB each.
+    pub const LONGEST: u64 = (2 * EXAMPLES * (3 * (48 * 48 + 96 * 96) + 4096 + 64)) as u64;
+
+    /// The bytes of the file.
+    ///
+    /// # Errors
+    /// If it cannot be encoded.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, ThumbnailsError> {
+        let (n, [small, large]) = (self.ids.len(), SIDES);
+        let tensors = vec![
+            tensor("ids", &[n], &self.ids),
+            tensor("small", &[n, small, small, 3], &self.pixels[0]),
+            tensor("large", &[n, large, large, 3], &self.pixels[1]),
+        ];
+        let named = serde_json::to_string(&Named { names: self.names.clone() })?;
+        Ok(tensors::write(tensors, Some((KEY, named)))?)
+    }
+
+    /// Reads the bytes of a file.
+    ///
+    /// # Errors
+    /// If they are not what [`to_bytes`](Self::to_bytes) writes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ThumbnailsError> {
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(TensorsError::from)?;
+        let named = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
+        let Named { names } = serde_json::from_str(named.map_or("", String::as_str))?;
+        let tensors = Tensors::read(bytes)?;
+        let (n, [small, large]) = (tensors.rows("ids")?, SIDES);
+        if names.len() != n {
+            return Err(ThumbnailsError::Names(names.len(), n));
+        }
+        let pixels = [
+            tensors.numbers("small", &[n, small, small, 3])?,
+            tensors.numbers("large", &[n, large, large, 3])?,
+        ];
+        Ok(Self { ids: tensors.numbers("ids", &[n])?, names, pixels })
+    }
+
+    /// The pictures of a sample, the small and the large one, with the name of its file.
+    pub fn of(&self, id: u64) -> Option<(&str, [&[u8]; 2])> {
+        let at = self.ids.iter().position(|&own| own == id)?;
+        let picture = |which: usize| {
+            let length = 3 * SIDES[which] * SIDES[which];
+            self.pixels[which].get(at * length..(at + 1) * length)
+        };
+        Some((self.names.get(at)?, [picture(0)?, picture(1)?]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::{EvalModel, EvalSet};
+
+    #[test]
+    fn the_surest_mistakes_and_the_least_sure_hits() {
+        let predictions = Predictions {
+            step: 1,
+            split: EvalSet::Test,
+            model: EvalModel::Ema,
+            classes: vec!["a".to_owned(), "b".to_owned()],
+            ids: vec![9, 8, 7, 6, 5],
+            labels: vec![0, 1, 1, 0, 1],
+            logits: vec![1.0, 0.0, 3.0, 0.0, 2.0, 0.0, 0.5, 0.0, 3.0, 0.0],
+        };
+        let rows = ExampleRows::of(&predictions).unwrap();
+        // Rows 1 and 4 are equally sure: the lower id, 5, comes first.
+        assert_eq!((rows.mistakes, rows.hits), (vec![4, 1, 2], vec![3, 0]));
+    }
+
+    #[test]
+    fn pictures_come_back_and_fit_the_limit() {
+        let n = 2 * EXAMPLES;
+        let pixels = SIDES.map(|side| (0..n * 3 * side * side).map(|i| (i % 251) as u8).collect());
+        let names = vec!["é".repeat(2048); n];
+        let thumbnails = Thumbnails { ids: (10..10 + n as u64).collect(), names, pixels };
+        let bytes = thumbnails.to_bytes().unwrap();
+        assert!(bytes.len() as u64 <= Thumbnails::LONGEST, "{}", bytes.len());
+        assert_eq!(Thumbnails::from_bytes(&bytes).unwrap(), thumbnails);
+        let (_, [small, large]) = thumbnails.of(11).unwrap();
+        assert_eq!((small[0], large.len()), ((3 * 48 * 48 % 251) as u8, 3 * 96 * 96));
+        assert_eq!(thumbnails.of(9), None);
+        assert!(Thumbnails::from_bytes(&bytes[..bytes.len() - 1]).is_err());
+        let short = Thumbnails { names: Vec::new(), ..thumbnails };
+        assert!(Thumbnails::from_bytes(&short.to_bytes().unwrap()).is_err());
+    }
+}

@@ -1,0 +1,216 @@
+//! How easy the samples were at the end of a run: `margins.json`, the distributions of AUM and APM.
+//!
+//! Counts in bins of a fixed width, so that processes add up what they know in any order, and a billion samples make no
+//! larger file than a thousand.
+
+use calmix_core::margin::{LabelledMargins, MarginStore};
+use serde::{Deserialize, Serialize};
+
+/// A distribution of margins.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, try_from = "HistogramParts", into = "HistogramParts")]
+pub struct MarginHistogram {
+    /// One more than twice [`MOST`](Self::MOST) bins; none before the first margin.
+    counts: Vec<u64>,
+}
+
+/// The histogram as its file has it, without the empty bins at its ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HistogramParts {
+    width: f64,
+    first: i64,
+    counts: Vec<u64>,
+}
+
+/// The margins of a run's samples.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SampleMargins {
+    /// AUM of the labelled samples that were seen.
+    pub labelled: MarginHistogram,
+    /// Of the unlabelled samples that were seen: the APM of the class that it is greatest of.
+    pub unlabelled: MarginHistogram,
+}
+
+impl MarginHistogram {
+    /// The width of a bin, in logits.
+    pub const WIDTH: f64 = 0.125;
+    /// Bins on each side of zero; the last ones hold everything beyond.
+    const MOST: i64 = 512;
+
+    /// Counts a margin.
+    pub fn add(&mut self, margin: f64) {
+        if self.counts.is_empty() {
+            self.counts = vec![0; 2 * Self::MOST as usize + 1];
+        }
+        let bin = (margin / Self::WIDTH).floor() as i64;
+        let at = (bin.clamp(-Self::MOST, Self::MOST) + Self::MOST) as usize;
+        if let Some(count) = self.counts.get_mut(at) {
+            *count += 1;
+        }
+    }
+
+    /// Adds what another process counted.
+    pub fn merge(&mut self, other: &Self) {
+        if self.counts.is_empty() {
+            self.counts.clone_from(&other.counts);
+        } else {
+            for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+                *count += more;
+            }
+        }
+    }
+
+    /// How many margins.
+    pub fn samples(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Every bin from the first to the last that is not empty: where it begins, and how many margins it holds.
+    pub fn bins(&self) -> impl Iterator<Item = (f64, u64)> {
+        let HistogramParts { first, counts, .. } = self.clone().into();
+        counts
+            .into_iter()
+            .enumerate()
+            .map(move |(at, count)| ((first as f64 + at as f64) * Self::WIDTH, count))
+    }
+
+    /// The median, as if the margins of a bin were spread evenly; none without margins.
+    pub fn median(&self) -> Option<f64> {
+        let half = self.samples() as f64 / 2.0;
+        let mut before = 0.0;
+        for (lower, count) in self.bins().filter(|(_, count)| *count > 0) {
+            let count = count as f64;
+            if before + count >= half {
+                return Some(lower + Self::WIDTH * (half - before) / count);
+            }
+            before += count;
+        }
+        None
+    }
+}
+
+impl SampleMargins {
+    /// Adds labelled samples.
+    pub fn add_labelled(&mut self, store: &LabelledMargins) {
+        let parts = store.parts();
+        for (&average, _) in parts.averages.iter().zip(&parts.visits).filter(|(_, visits)| **visits > 0) {
+            self.labelled.add(average);
+        }
+    }
+
+    /// Adds the unlabelled samples of a shard.
+    pub fn add_unlabelled(&mut self, store: &MarginStore) {
+        let parts = store.parts();
+        let rows = parts.values.chunks(parts.classes.max(1)).zip(&parts.visits);
+        for (row, _) in rows.filter(|(_, visits)| **visits > 0) {
+            self.unlabelled.add(f64::from(row.iter().copied().fold(f32::NEG_INFINITY, f32::max)));
+        }
+    }
+
+    /// Adds what another process knows of its unlabelled samples; the labelled ones are with every process.
+    pub fn merge_unlabelled(&mut self, other: &Self) {
+        self.unlabelled.merge(&other.unlabelled);
+    }
+
+    /// Whether nothing was counted: the method does not ask how easy a sample is.
+    pub fn is_empty(&self) -> bool {
+        self.labelled.samples() + self.unlabelled.samples() == 0
+    }
+}
+
+impl From<MarginHistogram> for HistogramParts {
+    fn from(histogram: MarginHistogram) -> Self {
+        let filled = |count: &u64| *count > 0;
+        let from = histogram.counts.iter().position(filled).unwrap_or(0);
+        let to = histogram.counts.iter().rposition(filled).map_or(0, |last| last + 1);
+        let counts = histogram.counts.get(from..to).unwrap_or_default().to_vec();
+        let first = if counts.is_empty() { 0 } else { from.cast_signed() as i64 - MarginHistogram::MOST };
+        Self { width: MarginHistogram::WIDTH, first, counts }
+    }
+}
+
+impl TryFrom<HistogramParts> for MarginHistogram {
+    type Error = String;
+
+    fn try_from(parts: HistogramParts) -> Result<Self, String> {
+        let HistogramParts { width, first, counts } = parts;
+        if counts.is_empty() {
+            return Ok(Self::default());
+        }
+        if width != Self::WIDTH
+            || first.saturating_add(counts.len().cast_signed() as i64) > Self::MOST + 1
+            || first < -Self::MOST
+        {
+            return Err(format!(
+                "bins of width {width} from number {first} on are not those of this version"
+            ));
+        }
+        if counts.iter().try_fold(0_u64, |sum, &count| sum.checked_add(count)).is_none() {
+            return Err("more margins than can be counted".to_owned());
+        }
+        let mut all = vec![0; 2 * Self::MOST as usize + 1];
+        for (to, count) in all.iter_mut().skip((first + Self::MOST) as usize).zip(counts) {
+            *to = count;
+        }
+        Ok(Self { counts: all })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use calmix_core::margin::Averaging;
+
+    use super::*;
+
+    fn of(margins: &[f64]) -> MarginHistogram {
+        let mut histogram = MarginHistogram::default();
+        for &margin in margins {
+            histogram.add(margin);
+        }
+        histogram
+    }
+
+    #[test]
+    fn margins_are_counted_in_bins_and_come_back() {
+        let histogram = of(&[-0.01, 0.0, 0.124, 0.3, 1e9]);
+        let filled: Vec<(f64, u64)> = histogram.bins().filter(|bin| bin.1 > 0).collect();
+        assert_eq!(filled, [(-0.125, 1), (0.0, 2), (0.25, 1), (64.0, 1)]);
+        // Two and a half margins: one before zero, one and a half of two in the next bin.
+        assert_eq!(histogram.median(), Some(0.125 * 0.75));
+        let text = serde_json::to_string(&of(&[-0.01, 0.3])).unwrap();
+        assert_eq!(text, r#"{"width":0.125,"first":-1,"counts":[1,0,0,1]}"#);
+        assert_eq!(serde_json::from_str::<MarginHistogram>(&text).unwrap(), of(&[-0.01, 0.3]));
+        let none = serde_json::to_string(&MarginHistogram::default()).unwrap();
+        assert_eq!(serde_json::from_str::<MarginHistogram>(&none).unwrap(), MarginHistogram::default());
+        assert_eq!(MarginHistogram::default().median(), None);
+        let bad = r#"{"width":0.125,"first":9223372036854775807,"counts":[1,1]}"#;
+        assert!(serde_json::from_str::<MarginHistogram>(bad).is_err());
+        let bad = r#"{"width":0.125,"first":0,"counts":[18446744073709551615,1]}"#;
+        assert!(serde_json::from_str::<MarginHistogram>(bad).is_err());
+    }
+
+    #[test]
+    fn processes_add_up_in_any_order() {
+        let (mut one, mut two) = (of(&[1.0, 2.0]), of(&[-3.0]));
+        let (left, right) = (one.clone(), two.clone());
+        one.merge(&right);
+        two.merge(&left);
+        assert_eq!(one, two);
+        assert_eq!(one, of(&[2.0, -3.0, 1.0]));
+        one.merge(&MarginHistogram::default());
+        assert_eq!(one.samples(), 3);
+    }
+
+    #[test]
+    fn samples_that_were_not_seen_do_not_count() {
+        let mut store = MarginStore::new(Averaging::default(), 3, 2);
+        store.visit(1, &[0.0, 2.0]).unwrap();
+        let mut margins = SampleMargins::default();
+        assert!(margins.is_empty());
+        margins.add_unlabelled(&store);
+        // 0.997 · 2 = 1.994 of class 1; −1.994 of class 0.
+        assert_eq!(margins.unlabelled, of(&[1.994]));
+    }
+}

@@ -1,0 +1,300 @@
+//! The features of a frozen backbone, for a run that trains a head on them: from the cache, which is filled first with what
+//! it lacks.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use calmix_data::augment::Augment;
+use calmix_data::features::{
+    self, FeatureCache, FeatureIdentity, FeatureTable, FeatureView, FeatureViews, PageNeed, ViewPixels,
+};
+use calmix_data::loader::{EvalLoader, ImageSource, LoadError, OnCorrupt, SampleStream, Warn, Workers};
+use calmix_engine::device::Device;
+use calmix_engine::frozen_backbone::FrozenBackbone;
+use calmix_engine::images::{Normalisation, Size};
+use calmix_engine::network::Architecture;
+use calmix_engine::precision::Precision;
+use calmix_engine::predictor::PredictorSettings;
+use calmix_engine::projection::Projection;
+use calmix_run::model_info::{HeadInfo, ModelInfo};
+use calmix_run::run::{Paths, Run, RunFile};
+use calmix_run::safe_open;
+use calmix_run::sink::FeatureProgress;
+use serde_json::json;
+
+use super::error::TrainError;
+use super::pretrained::Pretrained;
+use super::train_data::TrainData;
+use crate::recipe::Recipe;
+
+/// Samples whose pixels are made at once.
+const BATCH: u32 = 16;
+/// Samples that fit a projection at most.
+const FITTED: usize = 20_000;
+
+/// What a run takes of the features: what to learn from and what judges it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NeededSamples {
+    /// In all views.
+    pub(super) training: Vec<u64>,
+    /// In the clean view alone.
+    pub(super) evaluation: Vec<u64>,
+}
+
+/// Which pages of the cache this process makes: those whose number is `index` modulo `of`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageShard {
+    /// From 0.
+    pub index: usize,
+    /// How many processes share the work.
+    pub of: usize,
+}
+
+impl PageShard {
+    /// All of them.
+    pub const WHOLE: Self = Self { index: 0, of: 1 };
+}
+
+/// What makes features: the pictures, their views, and how the work is watched.
+pub(super) struct FeatureWork<'a> {
+    pictures: Arc<dyn ImageSource>,
+    augment: Arc<Augment>,
+    workers: Workers,
+    stop: &'a AtomicBool,
+    warn: Warn,
+    tell: &'a mut dyn FnMut(&FeatureProgress),
+    progress: FeatureProgress,
+    start: Instant,
+}
+
+impl<'a> FeatureWork<'a> {
+    /// The work on the pictures of a run.
+    pub(super) fn new(
+        data: &TrainData,
+        stop: &'a AtomicBool,
+        warn: Warn,
+        tell: &'a mut dyn FnMut(&FeatureProgress),
+    ) -> Self {
+        Self {
+            pictures: Arc::clone(&data.pictures),
+            augment: Arc::clone(&data.augment),
+            workers: data.workers,
+            stop,
+            warn,
+            tell,
+            progress: FeatureProgress { done: 0, total: 0, seconds: 0.0 },
+            start: Instant::now(),
+        }
+    }
+
+    fn begin(&mut self, total: u64) {
+        (self.progress, self.start) = (FeatureProgress { done: 0, total, seconds: 0.0 }, Instant::now());
+    }
+
+    fn made(&mut self, views: u64) {
+        self.progress.done += views;
+        self.progress.seconds = self.start.elapsed().as_secs_f64();
+        (self.tell)(&self.progress);
+    }
+}
+
+/// A frozen backbone and the cache of its features.
+pub(super) struct FrozenFeatures {
+    backbone: FrozenBackbone,
+    file: Pretrained,
+    hash: String,
+    cache: FeatureCache,
+    views: Vec<FeatureView>,
+    precision: Precision,
+}
+
+/// What a head stands on.
+#[derive(Debug)]
+pub(super) struct HeadInput {
+    pub(super) projection: Projection,
+    pub(super) info: HeadInfo,
+}
+
+impl HeadInput {
+    /// The head that a recipe asks for.
+    pub(super) fn architecture(&self, recipe: &Recipe) -> Architecture {
+        Architecture::head(recipe.network.head, self.projection.dimensions())
+    }
+}
+
+impl FrozenFeatures {
+    /// Opens the backbone and the cache of a recipe. A run that has begun has its own copy of the backbone.
+    pub(super) fn open(recipe: &Recipe, paths: Option<&Paths>, dataset: &str) -> Result<Self, TrainError> {
+        let network = &recipe.network;
+        let own = paths.map(|paths| paths.file(RunFile::Backbone)).transpose()?;
+        let file = match own.filter(|own| safe_open::exists(own)) {
+            Some(own) => Pretrained::read_at(network, &own)?,
+            None => Pretrained::read(network)?.ok_or_else(|| {
+                TrainError::Unsupported("network.train = \"head\" needs network.weights".to_owned())
+            })?,
+        };
+        let size = recipe.augment.size as usize;
+        let settings = PredictorSettings {
+            architecture: network.name,
+            first_block: network.block,
+            stride: network.stride,
+            classes: 1,
+            size: Size { height: size, width: size },
+            normalisation: Normalisation { mean: recipe.dataset.mean, deviation: recipe.dataset.std },
+            norm_eps: Some(network.norm_eps).filter(|&eps| eps > 0.0),
+            device: recipe.train.device.or_else(|| Device::Cpu),
+        };
+        let precision = recipe.train.precision.or_else(|| Precision::F32);
+        let backbone = FrozenBackbone::new(&settings, precision, file.bytes())?;
+        let hash = ModelInfo::hash(file.bytes());
+        let identity = FeatureIdentity {
+            format: features::FORMAT,
+            dataset: dataset.to_owned(),
+            views: json!(recipe.augment.resolve()).to_string(),
+            backbone: json!({
+                "weights": hash,
+                "network": network.name,
+                "block": network.block.to_string(),
+                "stride": network.stride.to_string(),
+                "norm_eps": network.norm_eps,
+                "precision": precision,
+                "mean": recipe.dataset.mean,
+                "std": recipe.dataset.std,
+            })
+            .to_string(),
+            bytes: 2 * backbone.width() as u32,
+        };
+        let folder = match (recipe.network.cache.as_str(), paths) {
+            ("", Some(paths)) => paths.features(),
+            (folder, _) => PathBuf::from(folder),
+        };
+        let cache = FeatureCache::open(&folder, &identity)?;
+        let views = FeatureView::list(recipe.network.weak_views as u8, recipe.network.strong_views as u8);
+        Ok(Self { backbone, file, hash, cache, views, precision })
+    }
+
+    /// Where the cache is.
+    pub(super) fn folder(&self) -> &Path {
+        self.cache.folder()
+    }
+
+    /// Makes what the cache lacks of these samples, as far as it is this process's part.
+    ///
+    /// # Errors
+    /// [`TrainError::Abandoned`] if the run has to stop; the cache keeps what was made.
+    pub(super) fn make(
+        &mut self,
+        needed: &NeededSamples,
+        part: PageShard,
+        work: &mut FeatureWork<'_>,
+    ) -> Result<(), TrainError> {
+        let mut needs = self.cache.missing(needed.training.iter().copied(), &self.views);
+        needs.extend(self.cache.missing(needed.evaluation.iter().copied(), &[FeatureView::Clean]));
+        needs.retain(|need| need.number() % part.of.max(1) as u64 == part.index as u64);
+        work.begin(needs.iter().map(|need| (need.ids.len() * need.views.len()) as u64).sum());
+        needs.iter().try_for_each(|need| self.make_page(need, work))
+    }
+
+    fn make_page(&mut self, page: &PageNeed, work: &mut FeatureWork<'_>) -> Result<(), TrainError> {
+        let pixels = ViewPixels {
+            source: Arc::clone(&work.pictures),
+            augment: Arc::clone(&work.augment),
+            views: page.views.clone(),
+        };
+        let stream = SampleStream { ids: page.ids.as_slice().into(), batch: BATCH };
+        let corrupt = OnCorrupt::Skip { share: 1.0 };
+        let batches = EvalLoader::new(Arc::new(pixels), stream, corrupt, work.workers)?;
+        let mut batches = batches.warning(Arc::clone(&work.warn));
+        let (mut ids, mut vectors) = (Vec::new(), Vec::new());
+        while let Some(batch) = batches.next_unless(&mut || work.stop.load(Ordering::Relaxed)) {
+            let batch = match batch {
+                Err(LoadError::Interrupted) => return Err(TrainError::Abandoned),
+                batch => batch?,
+            };
+            vectors.extend(self.backbone.features(&batch.pixels)?);
+            ids.extend_from_slice(&batch.ids);
+            work.made((batch.ids.len() * page.views.len()) as u64);
+        }
+        // Corrupt samples are left out, and tried again by the next run.
+        Ok(self.cache.write(&PageNeed { ids, views: page.views.clone() }, &vectors)?)
+    }
+
+    /// What the run learns from and is judged by, projected; the projection is the run's own where it has one. Pages that
+    /// turn out to be damaged are made again first.
+    pub(super) fn load(
+        &mut self,
+        recipe: &Recipe,
+        needed: &NeededSamples,
+        labels: Vec<u32>,
+        paths: Option<&Paths>,
+        work: &mut FeatureWork<'_>,
+    ) -> Result<(FeatureViews, HeadInput), TrainError> {
+        let damaged = self.cache.damaged();
+        let mut training = self.cache.read(&needed.training, &self.views)?;
+        let mut evaluation = self.cache.read(&needed.evaluation, &[FeatureView::Clean])?;
+        if self.cache.damaged() > damaged {
+            (work.warn)(&format!(
+                "{}: {} pages of features are damaged and are made again",
+                self.folder().display(),
+                self.cache.damaged() - damaged
+            ));
+            self.make(needed, PageShard::WHOLE, work)?;
+            training = self.cache.read(&needed.training, &self.views)?;
+            evaluation = self.cache.read(&needed.evaluation, &[FeatureView::Clean])?;
+        }
+        let projection = self.projection(recipe, &training, paths)?;
+        let file = projection.to_file()?;
+        let (width, dimensions) = (projection.width(), projection.dimensions());
+        let info = HeadInfo {
+            precision: json!(self.precision).as_str().unwrap_or_default().to_owned(),
+            network: Architecture::head(recipe.network.head, dimensions).to_string(),
+            features: width as u32,
+            dimensions: dimensions as u32,
+            backbone: self.hash.clone(),
+            projection: ModelInfo::hash(&file),
+        };
+        let bytes = dimensions * size_of::<f32>();
+        let table = |(ids, vectors): (Vec<u64>, Vec<u8>), weak, strong| -> Result<_, TrainError> {
+            Ok(FeatureTable { ids, weak, strong, bytes, vectors: projection.apply(&vectors)? })
+        };
+        let (weak, strong) = (recipe.network.weak_views as u8, recipe.network.strong_views as u8);
+        let views = FeatureViews {
+            training: table(training, weak, strong)?,
+            evaluation: table(evaluation, 0, 0)?,
+            labels,
+        };
+        Ok((views, HeadInput { projection, info }))
+    }
+
+    /// The run's own projection, or one that is fitted to the clean views of what is learnt from.
+    fn projection(
+        &self,
+        recipe: &Recipe,
+        (ids, vectors): &(Vec<u64>, Vec<u8>),
+        paths: Option<&Paths>,
+    ) -> Result<Projection, TrainError> {
+        let (width, dimensions) = (self.backbone.width(), recipe.network.dimensions as usize);
+        let own = paths.map(|paths| paths.file(RunFile::Projection)).transpose()?;
+        if let Some(own) = own.filter(|own| safe_open::exists(own)) {
+            let file = safe_open::read(&own, Projection::longest_file(width))?;
+            return Ok(Projection::from_file(&file, width, dimensions)?);
+        }
+        let each = 2 * width;
+        let row = each * self.views.len();
+        // Samples at even distances, where there are more than it takes.
+        let stride = ids.len().div_ceil(FITTED).max(1);
+        let clean: Vec<u8> =
+            vectors.chunks_exact(row.max(1)).step_by(stride).flat_map(|row| &row[..each]).copied().collect();
+        Ok(Projection::fit(&clean, width, dimensions)?)
+    }
+
+    /// Gives the run its own backbone and projection.
+    pub(super) fn keep(&self, run: &Run, input: &HeadInput) -> Result<(), TrainError> {
+        let shared = self.cache.keep("backbone.safetensors", self.file.bytes())?;
+        run.share(RunFile::Backbone, &shared, self.file.bytes())?;
+        run.write(RunFile::Projection, &input.projection.to_file()?)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! Where a run gets the features of its frozen backbone: from the cache, which is filled with what it lacks, by the run
+//! itself or by processes that do nothing else.
+
+use std::sync::Arc;
+
+use calmix_engine::device::{Device, set_threads};
+use calmix_engine::precision::Precision;
+use calmix_run::run::{Paths, Run};
+
+use super::error::TrainError;
+use super::frozen_features::{FeatureWork, FrozenFeatures, HeadInput, PageShard};
+use super::train_data::TrainData;
+use super::{Trainer, threads};
+use crate::recipe::{Recipe, Resolved};
+
+impl Trainer<'_> {
+    /// Makes the features that a run with this recipe takes of its frozen backbone, or this process's part of them. The
+    /// dataset has to be prepared.
+    ///
+    /// # Errors
+    /// If the recipe has no head, or its dataset or its backbone cannot be used; [`TrainError::Abandoned`] if it has to stop,
+    /// and the cache keeps what was made.
+    pub fn make_features(mut self, recipe: &Resolved, part: PageShard) -> Result<(), TrainError> {
+        let mut recipe = recipe.clone();
+        let train = &recipe.recipe.train;
+        let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
+        let precision = train.precision.or_else(|| Precision::best(device));
+        recipe.decide(device, precision, threads(train.threads, self.local.processes), 1)?;
+        let recipe = &recipe.recipe;
+        set_threads(recipe.train.threads as usize);
+        // There is no run: the split is drawn, and the cache is elsewhere.
+        let data = TrainData::open(recipe, &Paths::new(""), None, self.local.processes)?;
+        let mut frozen = FrozenFeatures::open(recipe, None, &data.fingerprint)?;
+        self.working(&data, |work| frozen.make(&data.needed(), part, work))
+    }
+
+    /// The data of a run in the features of its frozen backbone, which are made where they are missing; as it is where the
+    /// whole network learns.
+    pub(super) fn in_features(
+        &mut self,
+        recipe: &Recipe,
+        data: TrainData,
+        run: Option<&Run>,
+    ) -> Result<(TrainData, Option<HeadInput>), TrainError> {
+        let Some(run) = run.filter(|_| recipe.has_head()) else { return Ok((data, None)) };
+        let (frozen, data, input) =
+            self.working(&data.clone(), |work| in_features(recipe, data, run.paths(), work))?;
+        frozen.keep(run, &input)?;
+        Ok((data, Some(input)))
+    }
+
+    /// Runs what makes features, and passes on how far it is.
+    fn working<T>(&mut self, data: &TrainData, run: impl FnOnce(&mut FeatureWork<'_>) -> T) -> T {
+        let sinks = &mut self.sinks;
+        // People may stop watching.
+        let tell = &mut |progress: &_| sinks.iter_mut().for_each(|sink| drop(sink.features(progress)));
+        run(&mut FeatureWork::new(data, self.stop, Arc::clone(&self.warn), tell))
+    }
+}
+
+/// The data of a run in the features of its frozen backbone, which are made where they are missing.
+pub(super) fn in_features(
+    recipe: &Recipe,
+    data: TrainData,
+    paths: &Paths,
+    work: &mut FeatureWork<'_>,
+) -> Result<(FrozenFeatures, TrainData, HeadInput), TrainError> {
+    let mut frozen = FrozenFeatures::open(recipe, Some(paths), &data.fingerprint)?;
+    let needed = data.needed();
+    frozen.make(&needed, PageShard::WHOLE, work)?;
+    let (views, input) = frozen.load(recipe, &needed, data.classes_of().to_vec(), Some(paths), work)?;
+    Ok((frozen, data.with_features(views), input))
+}

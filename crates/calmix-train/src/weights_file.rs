@@ -1,0 +1,139 @@
+//! A file of pretrained weights, with what it says about itself.
+
+use std::path::{Path, PathBuf};
+
+use calmix_engine::network::{Architecture, FirstBlock, Network};
+use calmix_run::error::{FileError, FileProblem};
+use calmix_run::model_info::ModelInfo;
+use calmix_run::pretrained_config::{CONFIG, LONGEST_CONFIG, PretrainedConfig};
+use calmix_run::safe_open;
+
+/// Bytes of the longest file that is read.
+const LONGEST: u64 = 2 << 30;
+
+/// What pickles are called. calmix never reads them: they run code.
+const PICKLES: [&str; 5] = ["pth", "pt", "bin", "ckpt", "pkl"];
+
+/// The extension of files of weights.
+const SAFETENSORS: &str = "safetensors";
+
+const CONVERT: &str = "convert it once: python -c \"import torch, safetensors.torch as s; \
+                       s.save_file({k: v.contiguous() for k, v in torch.load('IN.pth', weights_only=True).items()}, \
+                       'OUT.safetensors')\"";
+
+/// A file of pretrained weights that was read.
+#[derive(Debug)]
+pub struct WeightsFile {
+    /// Where it is, as it was named.
+    pub path: PathBuf,
+    /// The whole file.
+    pub bytes: Vec<u8>,
+    /// What the metadata and then the `config.json` beside it say, each with the file that says it: the later one counts.
+    pub configs: Vec<(PathBuf, PretrainedConfig)>,
+    /// The bytes of the `config.json` beside it.
+    pub config: Option<Vec<u8>>,
+}
+
+impl WeightsFile {
+    /// Reads a file of weights and the `config.json` beside it.
+    ///
+    /// # Errors
+    /// If it is a pickle, is not there, is too long, or what stands beside it or in its metadata cannot be.
+    pub fn read(path: &Path) -> Result<Self, FileError> {
+        if is_named(path, &PICKLES) {
+            return Err(pickle(path));
+        }
+        let bytes = read_following(path, LONGEST)?;
+        // Zip, as PyTorch writes it, or a bare pickle, under another name.
+        if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"\x80\x02") {
+            return Err(pickle(path));
+        }
+        let mut configs = Vec::new();
+        let embedded = PretrainedConfig::embedded(&bytes);
+        let embedded =
+            embedded.map_err(|error| FileError::new(path, FileProblem::Content(error.to_string())))?;
+        configs.extend(embedded.map(|config| (path.to_owned(), config)));
+        let config = read_beside(path, CONFIG, LONGEST_CONFIG)?;
+        if let Some(text) = &config {
+            let beside = path.with_file_name(CONFIG);
+            let parsed = PretrainedConfig::parse(text).map_err(|error| {
+                let hint = "correct it, or move it away: then the recipe's keys say what it would";
+                FileError::new(&beside, FileProblem::Content(error.to_string())).hint(hint)
+            })?;
+            configs.push((beside, parsed));
+        }
+        Ok(Self { path: path.to_owned(), bytes, configs, config })
+    }
+
+    /// Its blake3, in hexadecimal digits.
+    pub fn blake3(&self) -> String {
+        ModelInfo::hash(&self.bytes)
+    }
+
+    /// The last of what was said about something.
+    pub fn said<T>(&self, what: impl Fn(&PretrainedConfig) -> Option<T>) -> Option<T> {
+        self.configs.iter().rev().find_map(|(_, config)| what(config))
+    }
+
+    /// The network that it is of: the one that it names, or the one under timm's names whose backbone it has.
+    ///
+    /// # Errors
+    /// If it is of no network that calmix has, or of another than it says.
+    pub fn network(&self) -> Result<Architecture, FileError> {
+        let refused = |path: &Path, problem: String| FileError::new(path, FileProblem::Content(problem));
+        let of = |architecture: Architecture| Network::new(architecture, FirstBlock::default(), 0);
+        let mut named = None;
+        for (path, config) in &self.configs {
+            let Some(name) = &config.architecture else { continue };
+            let architecture: Architecture =
+                name.parse().map_err(|error: calmix_engine::network::UnknownArchitecture| {
+                    refused(path, error.to_string())
+                })?;
+            if let Err(error) = of(architecture).check_backbone(&self.bytes) {
+                return Err(refused(path, format!("says {architecture}, but {error}")));
+            }
+            named = Some(architecture);
+        }
+        let known = || Architecture::timm().find(|&known| of(known).check_backbone(&self.bytes).is_ok());
+        named.or_else(known).ok_or_else(|| {
+            let names: Vec<_> = Architecture::timm().map(|known| known.to_string()).collect();
+            refused(&self.path, "not the weights of a network that calmix has".to_owned())
+                .hint(format!("those of {} have timm's names", names.join(", ")))
+        })
+    }
+}
+
+/// Reads the file of that name beside another, if there is one.
+pub(crate) fn read_beside(path: &Path, name: &str, longest: u64) -> Result<Option<Vec<u8>>, FileError> {
+    let beside = path.with_file_name(name);
+    if !safe_open::exists(&beside) {
+        return Ok(None);
+    }
+    read_following(&beside, longest).map(Some)
+}
+
+/// The user's own path: a link is followed, as for datasets. Hubs' caches consist of links.
+fn read_following(path: &Path, longest: u64) -> Result<Vec<u8>, FileError> {
+    let target = path.canonicalize().map_err(|error| FileError::new(path, error))?;
+    // What is wrong is told of the name that the user knows.
+    safe_open::read(&target, longest).map_err(|error| FileError { path: path.to_owned(), ..error })
+}
+
+/// Whether a text looks like a path of a file of weights rather than a name.
+pub(crate) fn is_path(named: &str) -> bool {
+    let path = Path::new(named);
+    is_named(path, &PICKLES)
+        || is_named(path, &[SAFETENSORS])
+        || path.components().count() > 1
+        || path.is_file()
+}
+
+fn is_named(path: &Path, extensions: &[&str]) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    extensions.contains(&extension.to_lowercase().as_str())
+}
+
+fn pickle(path: &Path) -> FileError {
+    let problem = FileProblem::Format("a pickle, which can run code: calmix does not read it".to_owned());
+    FileError::new(path, problem).hint(CONVERT)
+}

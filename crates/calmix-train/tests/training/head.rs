@@ -1,0 +1,232 @@
+//! Heads on the features of a frozen backbone.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use calmix_run::calibration_map::{FitRule, FittedOn};
+use calmix_run::events::{Event, Pace};
+use calmix_run::read;
+use calmix_run::result::KeptHead;
+use calmix_run::sink::{FeatureProgress, Sink, SinkError};
+use calmix_train::trainer::{Outcome, PageShard, Trainer, evaluate_run};
+
+use crate::made::{Bench, differing, resume};
+
+/// A bench with a backbone, and the settings of a head on it.
+fn heads() -> (Bench, Vec<String>) {
+    let bench = Bench::new();
+    let file = bench.train("backbone", &["train.steps=1"]).join("model.safetensors");
+    let settings = vec![
+        format!("network.weights={}", file.display()),
+        format!("network.cache={}", bench.folder("features").display()),
+        "network.train=head".to_owned(),
+        "network.dimensions=16".to_owned(),
+        "labels.validation=0".to_owned(),
+        "labels.count=4".to_owned(),
+        "optimiser.lr=1.0".to_owned(),
+    ];
+    (bench, settings)
+}
+
+fn with<'a>(settings: &'a [String], more: &[&'a str]) -> Vec<&'a str> {
+    settings.iter().map(String::as_str).chain(more.iter().copied()).collect()
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.insert(path.strip_prefix(folder).unwrap().to_owned(), fs::read(path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_method_trains_a_head_and_goes_on_to_the_same_bits() {
+    let (bench, settings) = heads();
+    for (name, more) in [
+        ("supervised", &["method.base=supervised", "method.mixup.pairing=none"][..]),
+        ("fixmatch", &["method.base=fixmatch", "method.fixmatch.threshold=0.2", "network.head=hidden"]),
+        ("flexmatch", &["method.base=flexmatch", "method.mixup.pairing=random"]),
+        ("softmatch", &["method.base=softmatch"]),
+        (
+            "released",
+            &[
+                "preset=released-code",
+                "selection=last",
+                "train.step=joint",
+                "network.block=google",
+                "method.mixup.start.step=3",
+            ],
+        ),
+    ] {
+        let settings = with(&settings, more);
+        let whole = bench.train(&format!("{name}-whole"), &settings);
+        for stop in [1, 7] {
+            let folder = bench.train_until(&format!("{name}-{stop}"), stop, &settings);
+            assert!(matches!(resume(&folder).unwrap(), Outcome::Finished(_)));
+            assert_eq!(differing(&whole, &folder), Vec::<String>::new(), "{name}, stopped at {stop}");
+        }
+        let result = read::result(&whole).unwrap().unwrap();
+        assert_eq!(result.heads.is_some(), name != "supervised", "{name}");
+        let info = read::model_info(&whole).unwrap();
+        let head = info.head.unwrap();
+        assert_eq!((head.features, head.dimensions), (64, 16));
+        let map = info.calibration.unwrap();
+        // Every label judges a head that did not see it, and four of a class are few.
+        assert_eq!((map.fitted_on, map.samples, map.rule), (FittedOn::OutOfFold, 40, FitRule::HeadPrior));
+        assert_eq!(info.held_out.unwrap().right.len(), 40);
+        // From the weights alone, with the map that the folds fitted.
+        let again = evaluate_run(&whole, None, None).unwrap();
+        let seen = again.evaluations.iter().find(|seen| seen.split.name() == "test").unwrap();
+        let said = result.evaluations.iter().find(|seen| seen.split.name() == "test").unwrap();
+        assert_eq!(seen.figures, said.figures, "{name}");
+    }
+}
+
+#[test]
+fn the_head_with_the_lower_nll_of_labels_it_did_not_see_is_kept() {
+    let (bench, settings) = heads();
+    // A rate at which pseudo-labels of the first steps decide: the labels alone do better.
+    for (name, more) in [
+        ("soft", &["method.base=softmatch"][..]),
+        ("wild", &["method.base=fixmatch", "method.fixmatch.threshold=0.0", "method.unlabelled_weight=50.0"]),
+    ] {
+        let folder = bench.train(name, &with(&settings, more));
+        let result = read::result(&folder).unwrap().unwrap();
+        let heads = result.heads.unwrap();
+        let (own, alone) = (heads.semi_supervised, heads.supervised);
+        let supervised = alone.out_of_fold_nll.unwrap() < own.out_of_fold_nll.unwrap();
+        let kept = if supervised { KeptHead::Supervised } else { KeptHead::SemiSupervised };
+        assert_eq!(heads.kept, kept, "{name}");
+        let figures = if supervised { alone } else { own };
+        assert_eq!(figures.evaluations, result.evaluations, "{name}");
+        if name == "wild" {
+            assert_eq!(heads.kept, KeptHead::Supervised);
+        }
+    }
+}
+
+#[test]
+fn runs_share_the_cache_and_another_backbone_has_its_own() {
+    let (bench, settings) = heads();
+    bench.train("first", &with(&settings, &[]));
+    let made = files(&bench.folder("features"));
+    let views = |made: &BTreeMap<PathBuf, Vec<u8>>| {
+        made.keys().filter(|path| path.extension().is_some_and(|e| e == "features")).count()
+    };
+    assert!(views(&made) > 0);
+    // The same labels, another method: nothing is made.
+    bench.train("second", &with(&settings, &["method.base=fixmatch"]));
+    assert_eq!(files(&bench.folder("features")), made);
+    // A backbone of other weights never meets them.
+    let other = bench.train("other", &["train.seed=5", "train.steps=2"]).join("model.safetensors");
+    let weights = format!("network.weights={}", other.display());
+    bench.train("third", &with(&settings, &[&weights]));
+    let folders = fs::read_dir(bench.folder("features")).unwrap().count();
+    assert_eq!(folders, 2);
+    // Damage is noticed, and made again.
+    for (path, bytes) in made.iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "features")) {
+        let mut damaged = bytes.clone();
+        let middle = damaged.len() / 2;
+        damaged[middle] ^= 1;
+        fs::write(bench.folder("features").join(path), damaged).unwrap();
+    }
+    let again = bench.train("again", &with(&settings, &[]));
+    assert_eq!(differing(&again, &bench.folder("first")), Vec::<String>::new());
+    let repaired = files(&bench.folder("features"));
+    assert!(made.iter().all(|(path, bytes)| repaired.get(path) == Some(bytes)));
+}
+
+#[test]
+fn a_cache_has_the_same_bytes_on_any_number_of_processes_and_after_a_stop() {
+    let (bench, settings) = heads();
+    let prepared = format!("dataset.prepared={}", bench.folder("backbone/prepared").display());
+    let stop = AtomicBool::new(false);
+    let make = |cache: &str, part: PageShard| {
+        let cache = format!("network.cache={}", bench.folder(cache).display());
+        let recipe = bench.recipe(&with(&settings, &[&prepared, &cache]));
+        Trainer::new(&stop).make_features(&recipe, part)
+    };
+    make("one", PageShard::WHOLE).unwrap();
+    let wanted = files(&bench.folder("one"));
+    for of in [2, 4] {
+        let cache = format!("of-{of}");
+        std::thread::scope(|scope| {
+            let made: Vec<_> = (0..of)
+                .map(|index| {
+                    scope.spawn({
+                        let cache = &cache;
+                        let make = &make;
+                        move || make(cache, PageShard { index, of })
+                    })
+                })
+                .collect();
+            for made in made {
+                made.join().unwrap().unwrap();
+            }
+        });
+        assert_eq!(files(&bench.folder(&cache)), wanted, "{of} processes");
+    }
+    // Stopped at once, it has made nothing that is not whole, and goes on.
+    let stopping = AtomicBool::new(false);
+    let cache = format!("network.cache={}", bench.folder("stopped").display());
+    let recipe = bench.recipe(&with(&settings, &[&prepared, &cache]));
+    let stopped =
+        Trainer::new(&stopping).sink(StopAtFeatures(&stopping)).make_features(&recipe, PageShard::WHOLE);
+    assert!(stopped.is_err());
+    make("stopped", PageShard::WHOLE).unwrap();
+    assert_eq!(files(&bench.folder("stopped")), wanted);
+}
+
+/// Asks for a stop as soon as features are made.
+struct StopAtFeatures<'a>(&'a AtomicBool);
+
+impl Sink for StopAtFeatures<'_> {
+    fn event(&mut self, _: &Event) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn pace(&mut self, _: &Pace) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn features(&mut self, progress: &FeatureProgress) -> Result<(), SinkError> {
+        assert!(progress.done <= progress.total);
+        self.0.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_a_head_cannot_do_is_refused() {
+    let (bench, settings) = heads();
+    let refused = |more: &[&str]| {
+        let settings = with(&settings, more);
+        let layers =
+            settings.iter().fold(calmix_train::recipe::Layers::new(), |layers, setting| layers.set(setting));
+        layers.set("dataset.path=x").resolve().and_then(|recipe| recipe.ready()).unwrap_err().to_string()
+    };
+    assert!(refused(&["network.weights="]).contains("a head needs a pretrained backbone"));
+    assert!(refused(&["train.shards=2"]).contains("a head is trained in one process"));
+    assert!(refused(&["selection=best-test"]).contains("chosen by out-of-fold labels"));
+    // At such a rate every unit of the hidden layer dies.
+    let recipe = bench.recipe(&with(&settings, &["network.head=hidden", "optimiser.lr=3.0"]));
+    assert!(recipe.warnings.iter().any(|warning| warning.to_string().contains("units die")));
+    let recipe = bench.recipe(&with(&settings, &["network.head=hidden", "optimiser.lr=0.1"]));
+    assert!(!recipe.warnings.iter().any(|warning| warning.to_string().contains("units die")));
+}

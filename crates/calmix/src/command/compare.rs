@@ -1,0 +1,157 @@
+//! `calmix compare`: settings side by side, with paired differences over seeds.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use calmix::core::shown::shown;
+use calmix::report::compare::{ComparedRun, Comparison};
+use calmix::run::overview::{is_run, runs_in};
+use calmix::run::read;
+use calmix::train::inspect;
+use calmix::train::recipe::{Resolved, SEEDS, is_papers, must_match};
+use clap::{Args, ValueEnum};
+
+use super::data_args::existing_folder;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::format::counted;
+use crate::terminal::{print, print_json, warn};
+
+/// Compare finished runs: settings side by side, with paired differences over seeds
+///
+/// Runs that differ in nothing but their seeds are one setting. Each setting is compared with the plain base algorithm on the
+/// same data, or else with the first setting there, or with that of --against: mean difference over runs with the same
+/// seeds, Student's interval, and p-values after Holm's correction. Two runs of each are too few to say anything. Where the
+/// setting is one of the paper's, its figure is beside ours. Changes no files.
+#[derive(Debug, Args)]
+#[command(after_long_help = FIELDS)]
+pub(crate) struct CompareArgs {
+    /// Folders of runs, or folders that hold runs, such as that of a sweep
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+    /// Compare every setting with the setting of this run
+    #[arg(long, value_name = "RUN")]
+    against: Option<PathBuf>,
+    /// How to print the tables
+    #[arg(long, value_enum, default_value_t = TableFormat::Markdown, conflicts_with = "json")]
+    format: TableFormat,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// How tables are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TableFormat {
+    /// For people and web pages
+    Markdown,
+    /// For papers; needs booktabs and multirow
+    Latex,
+    /// A line for each setting and measure, for spreadsheets and scripts
+    Csv,
+}
+
+const FIELDS: &str = "\
+Examples:
+  calmix compare runs
+  calmix compare sweeps/table-1 --format latex > table-1.tex
+  calmix compare runs/a-1 runs/a-2 runs/a-3 runs/b-1 runs/b-2 runs/b-3 --against runs/a-1
+
+Fields of --json, shares between 0 and 1:
+  columns      dataset, labels (kept of each class), on (the split)
+  rows         names of the methods
+  cells        column, row, seeds, ece (15 bins), ece_10, error: n, mean, deviation; paper (per cent;
+               null unless the setting is the paper's), chosen_on_test
+  differences  column, row, against, measure, pairs, mean, interval (n, estimate, low, high, level),
+               p_value, p_holm, verdict: lower, higher, not-told-apart, too-few or no-scatter
+  tests        how many tests Holm's correction is for
+  notes        what was left out, and why";
+
+impl CompareArgs {
+    pub(crate) fn run(self) -> Result<Exit> {
+        let mut folders = Vec::new();
+        for folder in &self.runs {
+            let mut found =
+                if is_run(existing_folder(folder)?) { vec![folder.clone()] } else { runs_in(folder)? };
+            // A sweep has its runs in a folder of its own.
+            if found.is_empty() && folder.join("runs").is_dir() {
+                found = runs_in(&folder.join("runs"))?;
+            }
+            if found.is_empty() {
+                let message = format!("{}: neither a run nor a folder of runs", shown(folder.display()));
+                return Err(CliError::invalid(message).hint("`calmix inspect runs` lists your runs").into());
+            }
+            folders.extend(found);
+        }
+        if let Some(against) =
+            self.against.as_deref().filter(|against| !folders.iter().any(|run| run == against))
+        {
+            let message = format!("--against {}: it is not among the runs", shown(against.display()));
+            return Err(CliError::invalid(message).hint("name it as one of the runs, too").into());
+        }
+        let (mut runs, mut unfinished) = (Vec::new(), 0);
+        for folder in &folders {
+            match compared(folder)? {
+                Some(run) => runs.push(run),
+                None => unfinished += 1,
+            }
+        }
+        if unfinished > 0 {
+            warn(&format!(
+                "{} without figures left out: unfinished, or nothing judged them",
+                counted(unfinished, "run")
+            ));
+        }
+        if runs.is_empty() {
+            let message = "no finished run to compare";
+            return Err(CliError::invalid(message).hint("calmix resume RUN").into());
+        }
+        let against = self.against.as_deref().map(name);
+        let comparison = Comparison::of(runs, against.as_deref())?;
+        if self.json {
+            print_json(&serde_json::to_value(&comparison)?)?;
+        } else {
+            print(&match self.format {
+                TableFormat::Markdown => comparison.to_markdown(),
+                TableFormat::Latex => comparison.to_latex(),
+                TableFormat::Csv => comparison.to_csv(),
+            })?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// The name of a run in a comparison.
+fn name(folder: &Path) -> String {
+    folder.display().to_string()
+}
+
+/// What a comparison needs of a run; none where it has no result yet.
+fn compared(folder: &Path) -> Result<Option<ComparedRun>> {
+    let Some(result) = read::has_begun(folder).then(|| read::result(folder)).transpose()?.flatten() else {
+        return Ok(None);
+    };
+    let Some(selected) = result.finished.selected.get(&result.selection) else { return Ok(None) };
+    let (recipe, summary) = (inspect::recipe(folder)?, read::summary(folder)?);
+    Ok(Some(ComparedRun {
+        name: name(folder),
+        settings: settings(&recipe),
+        fingerprint: read::environment(folder)?.dataset,
+        seeds: (summary.seed, summary.label_seed),
+        is_papers: summary.based_on.as_deref().is_some_and(|base| is_papers(&recipe, base)),
+        chosen_on_test: selected.chosen_on_test,
+        on: selected.on,
+        samples: selected.samples,
+        figures: selected.figures,
+    }))
+}
+
+/// Every key that decides what a run learns, but for its seeds.
+pub(super) fn settings(recipe: &Resolved) -> std::collections::BTreeMap<String, String> {
+    let text = |key: String| {
+        let value = recipe.value(&key)?;
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Some((key, text))
+    };
+    must_match().into_iter().filter(|key| !SEEDS.contains(&key.as_str())).filter_map(text).collect()
+}

@@ -1,0 +1,75 @@
+//! `calmix train --features-only`: the features of a frozen backbone, for runs that come later.
+
+use std::path::Path;
+
+use anyhow::Result;
+use calmix::data::dataset::Dataset;
+use calmix::train::recipe::Resolved;
+use calmix::train::trainer::{PageShard, TrainError, Trainer};
+
+use super::prepare::default_table;
+use crate::backbone;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::format::shell_quoted;
+use crate::predict::input_shard::InputShard;
+use crate::progress::ProgressSink;
+use crate::stop::Stop;
+use crate::terminal::{clear_line, status, warn_at_once};
+
+/// The prepared table of a recipe's dataset: several processes must not prepare it at once.
+pub(super) fn prepared(resolved: &Resolved) -> Result<Dataset> {
+    let recipe = &resolved.recipe;
+    if !recipe.has_head() {
+        let message = "there are no features to make: network.train is not \"head\"";
+        return Err(CliError::invalid(message).hint("`calmix train head-folder` trains a head").into());
+    }
+    let root = Path::new(&recipe.dataset.path);
+    let table = match recipe.dataset.prepared.as_str() {
+        "" => default_table(root),
+        table => table.into(),
+    };
+    if !table.exists() {
+        let message = "the dataset is not prepared yet, and several processes must not prepare it at once";
+        let hint = format!("calmix prepare {}", shell_quoted(root));
+        return Err(CliError::invalid(message).hint(hint).into());
+    }
+    Ok(Dataset::open(&table, root)?)
+}
+
+/// The line of a recipe that names the table of a dataset.
+pub(super) fn table_setting(dataset: &Dataset) -> String {
+    backbone::setting("dataset.prepared", &dataset.folder().to_string_lossy())
+}
+
+/// Processes that share the work must not choose by the rate that each of them measures.
+pub(super) fn refuse_choice(shard: Option<InputShard>) -> Result<()> {
+    if shard.is_none() {
+        return Ok(());
+    }
+    let message =
+        "several processes share the features, so they must not choose the backbone each for itself";
+    let hint =
+        "--set network.weights=NAME --set augment.size=160, with a name that `calmix weights list` shows";
+    Err(CliError::invalid(message).hint(hint).into())
+}
+
+/// Makes the features of a recipe, or this process's part of them.
+pub(super) fn make_features(shard: Option<InputShard>, resolved: &Resolved, is_quiet: bool) -> Result<Exit> {
+    let part = shard.map_or(PageShard::WHOLE, InputShard::pages);
+    let stop = Stop::listen()?.announced();
+    let progress = ProgressSink::new(0, is_quiet, String::new());
+    let made = Trainer::new(stop.flag()).warning(warn_at_once).sink(progress).make_features(resolved, part);
+    clear_line();
+    match made {
+        Err(TrainError::Abandoned) => return Ok(stop.exit()),
+        made => made?,
+    }
+    if !is_quiet {
+        status(&format!(
+            "the features are in {}",
+            calmix::core::shown::shown(&resolved.recipe.network.cache)
+        ));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,194 @@
+//! `calmix report`: what runs came to, as a page that people can look at.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use calmix::core::shown::shown;
+use calmix::report::page;
+use calmix::report::report::RunsReport;
+use clap::Args;
+use serde_json::json;
+
+use super::data_args::existing_folder;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::format::shell_quoted;
+use crate::stop::{POLL_INTERVAL, Stop};
+use crate::terminal::{print, print_json, status_in_place};
+use crate::whole_file;
+
+/// Write what runs came to as one HTML page, with its figures and numbers
+///
+/// The page needs no network and no script: a verdict in words, reliability diagrams before and after calibration, risk and
+/// coverage, training curves, pseudo-labels, margins, the confusion matrix, every class, and the images that fool the model.
+/// Several runs are drawn over each other. Beside FILE (report.html) calmix writes all numbers as report.json, and every
+/// figure as SVG, PNG and CSV into the folder report. Changes no files of the runs.
+#[derive(Debug, Args)]
+#[command(after_long_help = FIELDS)]
+pub(crate) struct ReportArgs {
+    /// Folders of runs
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+    /// Where to write the page
+    #[arg(long, short, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+    /// Leave out the images, which the page otherwise contains
+    #[arg(long)]
+    no_images: bool,
+    /// Keep the page current until all runs have ended; a browser that shows it follows
+    #[arg(long)]
+    watch: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+const FIELDS: &str = "\
+Examples:
+  calmix report runs/cpu-folder-1
+  calmix report runs/a runs/b --output compared.html
+  calmix report runs/cpu-folder-1 --watch
+
+Fields of --json:
+  page       the HTML file
+  data       the JSON file with all numbers
+  figures    the folder of figures
+  runs       name, finished, step, verdict (headline, trust, level, notes) of each run";
+
+/// How often a watched run is looked at, and a browser loads the page again.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// What every page of ours says of itself, within its first bytes.
+const MARK: &str = "<meta name=\"generator\" content=\"calmix report\">";
+
+/// The files of a report.
+struct ReportPaths {
+    page: PathBuf,
+    data: PathBuf,
+    figures: PathBuf,
+}
+
+impl ReportArgs {
+    pub(crate) fn run(self) -> Result<Exit> {
+        for run in &self.runs {
+            existing_folder(run)?;
+        }
+        let paths = ReportPaths::of(&self.output)?;
+        let stop = if self.watch { Some(Stop::listen()?) } else { None };
+        let mut report = RunsReport::read(&self.runs, !self.no_images)?;
+        paths.write(&report, self.watch && !report.is_final())?;
+        while let Some(stop) = stop.as_ref().filter(|_| !report.is_final()) {
+            status_in_place(&format!("{} is current; watching, Ctrl-C ends", shown(paths.page.display())));
+            if !waits(stop) {
+                // What is left is a page that does not wait for another.
+                paths.write(&report, false)?;
+                break;
+            }
+            let now = RunsReport::read(&self.runs, !self.no_images)?;
+            if now != report {
+                report = now;
+                paths.write(&report, !report.is_final())?;
+            }
+        }
+        if self.json {
+            print_json(&paths.json(&report))?;
+        } else {
+            print(&paths.summary(&report))?;
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Waits until the runs are worth another look; false if the user ends it.
+fn waits(stop: &Stop) -> bool {
+    let polls = INTERVAL.as_millis() / POLL_INTERVAL.as_millis();
+    for _ in 0..polls {
+        if stop.flag().load(Ordering::Relaxed) {
+            return false;
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+    true
+}
+
+impl ReportPaths {
+    /// The files beside a page; refuses to write over what is no report.
+    fn of(page: &Path) -> Result<Self> {
+        let is_page = page.extension().is_some_and(|extension| extension == "html" || extension == "htm");
+        if !is_page {
+            let message = format!("{}: a page needs a name that ends in .html", shown(page.display()));
+            return Err(CliError::invalid(message).hint("--output report.html").into());
+        }
+        let (data, figures) = (page.with_extension("json"), page.with_extension(""));
+        let exists = |path: &Path| path.symlink_metadata().is_ok();
+        if exists(page) && !is_ours(page) {
+            let message = format!("{} exists and is no report of calmix", shown(page.display()));
+            return Err(CliError::invalid(message).hint("--output FILE names another file").into());
+        }
+        // Without a page, what is beside it is not ours.
+        if let Some(path) = [&data, &figures].into_iter().find(|path| exists(path) && !exists(page)) {
+            let message = format!("{} exists, and a report would overwrite it", shown(path.display()));
+            return Err(CliError::invalid(message).hint("--output FILE names other files").into());
+        }
+        Ok(Self { page: page.to_owned(), data, figures })
+    }
+
+    /// Writes every file, each as a whole: the page first, since a person may be waiting for it.
+    fn write(&self, report: &RunsReport, refresh: bool) -> Result<()> {
+        let refresh = refresh.then_some(INTERVAL.as_secs() as u32);
+        if let Some(folder) = self.page.parent() {
+            fs::create_dir_all(folder)
+                .with_context(|| format!("cannot create {}", shown(folder.display())))?;
+        }
+        whole_file::write(&self.page, page::html(report, refresh).as_bytes())?;
+        whole_file::write(&self.data, &report.to_json()?)?;
+        fs::create_dir_all(&self.figures)
+            .with_context(|| format!("cannot create {}", shown(self.figures.display())))?;
+        for file in page::files(report)? {
+            whole_file::write(&self.figures.join(&file.name), &file.bytes)?;
+        }
+        Ok(())
+    }
+
+    fn summary(&self, report: &RunsReport) -> String {
+        let several = report.runs.len() > 1;
+        let verdict = |run: &calmix::report::report::RunReport| {
+            let name = if several { format!("{}: ", shown(&run.name)) } else { String::new() };
+            format!("{name}{}\n{}\n", run.verdict.headline, run.verdict.trust)
+        };
+        let verdicts: Vec<String> = report.runs.iter().map(verdict).collect();
+        format!(
+            "{}\nwritten to {}\n  {} all numbers\n  {}/ figures as SVG, PNG and CSV\nnext: open {} in a browser\n",
+            verdicts.join("\n"),
+            shown(self.page.display()),
+            shown(self.data.display()),
+            shown(self.figures.display()),
+            shell_quoted(&self.page),
+        )
+    }
+
+    fn json(&self, report: &RunsReport) -> serde_json::Value {
+        let runs = report.runs.iter().map(|run| {
+            json!({ "name": run.name, "finished": run.finished, "step": run.step, "verdict": run.verdict })
+        });
+        json!({
+            "page": self.page.display().to_string(),
+            "data": self.data.display().to_string(),
+            "figures": self.figures.display().to_string(),
+            "runs": runs.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Whether a file is a page that this command wrote.
+fn is_ours(page: &Path) -> bool {
+    let mut beginning = Vec::new();
+    let read = page.is_file()
+        && File::open(page).is_ok_and(|file| file.take(2_000).read_to_end(&mut beginning).is_ok());
+    read && String::from_utf8_lossy(&beginning).contains(MARK)
+}

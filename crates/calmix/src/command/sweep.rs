@@ -1,0 +1,149 @@
+//! `calmix sweep`: trains the runs of a grid.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use calmix::core::shown::shown;
+use calmix::run::sweep_folder::SweepFolder;
+use calmix::train::recipe::builtin_sweeps;
+use calmix::train::sweep::Sweep;
+use clap::Args;
+
+use super::recipe_args::RecipeArgs;
+use crate::beside::beside;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::format::{counted, grouped, shell_quoted};
+use crate::sweep::{PlannedCell, SweepWorker};
+use crate::terminal::print;
+
+/// Bytes of the longest sweep file.
+const LONGEST: u64 = 1 << 20;
+
+/// Train every run of a grid; restartable at any time, by any number of workers
+///
+/// SWEEP is a file, or table-1, table-2, table-3, table-4 or figure-1 of the paper. Start the same command again to go on
+/// after a kill, or several times at once, on machines that share the folder, to train in parallel: a worker claims the
+/// next run that no other has, and a worker that dies gives its run back. Options override keys of all runs.
+///
+/// At the end, the sweep's folder has summary.json and summary.csv; `calmix compare` shows its settings side by side.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SweepArgs {
+    /// Sweep file, or the name of a built-in sweep
+    sweep: PathBuf,
+    /// Folder of the sweep [default: sweeps/SWEEP]
+    #[arg(long, value_name = "FOLDER")]
+    sweep_dir: Option<PathBuf>,
+    /// Folder with the datasets in folders of their names: cifar10, cifar100, svhn, stl10, fashion-mnist, …
+    #[arg(long, value_name = "FOLDER", conflicts_with = "data")]
+    datasets: Option<PathBuf>,
+    /// Check and list the runs; train nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Try runs again that failed
+    #[arg(long)]
+    retry: bool,
+    /// Stay until the runs of all other workers are done, to take over those of workers that die
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    overrides: RecipeArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  calmix sweep mine.toml --data fashion-mnist --threads 1
+  calmix sweep table-1 --datasets datasets --dry-run
+  sbatch --array=1-8 --wrap 'calmix sweep table-1 --datasets datasets --sweep-dir shared/table-1'
+
+A sweep file:
+  [[grid]]
+  recipe = \"cpu-fashion-mnist\"
+  seeds = [1, 2, 3]
+  train.steps = 500
+  method.base = [\"fixmatch\", \"softmatch\"]
+  method.mixup.pairing = [\"none\", \"calibratemix\"]";
+
+impl SweepArgs {
+    pub(crate) fn run(self) -> Result<Exit> {
+        let sweep = self.read()?;
+        let mut cells = Vec::new();
+        for cell in sweep.cells {
+            let datasets = self.datasets.as_deref();
+            cells.push(PlannedCell::new(cell, &self.overrides, datasets)?);
+        }
+        if self.dry_run {
+            print(&listed(&cells))?;
+            return Ok(Exit::Done);
+        }
+        for cell in &cells {
+            cell.ready()?;
+        }
+        let Some(first) = cells.first() else { return Ok(Exit::Done) };
+        let folder = match &self.sweep_dir {
+            Some(folder) => folder.clone(),
+            None => beside(first.data()).join("sweeps").join(self.sweep.file_stem().unwrap_or_default()),
+        };
+        let worker = SweepWorker {
+            folder: SweepFolder::create(folder)?,
+            cells,
+            overrides: &self.overrides,
+            retry: self.retry,
+            wait: self.wait,
+            again: same_command(),
+        };
+        worker.run()
+    }
+
+    /// The sweep of a file, or else of a name.
+    fn read(&self) -> Result<Sweep> {
+        let name = self.sweep.to_str().unwrap_or_default();
+        let builtin = builtin_sweeps().iter().find(|sweep| sweep.name == name && !self.sweep.exists());
+        let text = match builtin {
+            Some(sweep) => sweep.text.to_owned(),
+            None => read_text(&self.sweep)?,
+        };
+        Sweep::read(&self.sweep, &text).map_err(|error| CliError::invalid(error.to_string()).into())
+    }
+}
+
+/// The command of this process, without `--retry`.
+fn same_command() -> String {
+    let arguments = std::env::args_os().skip(1).filter(|argument| argument != "--retry");
+    let words: Vec<String> = arguments.map(|argument| shell_quoted(Path::new(&argument))).collect();
+    format!("calmix {}", words.join(" "))
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    use std::io::Read;
+    let names: Vec<_> = builtin_sweeps().iter().map(|sweep| sweep.name).collect();
+    let file = std::fs::File::open(path).map_err(|error| {
+        let message = format!("{}: {error}", shown(path.display()));
+        CliError::invalid(message).hint(format!("name a file, or one of {}", names.join(", ")))
+    })?;
+    let mut text = String::new();
+    let read = file.take(LONGEST + 1).read_to_string(&mut text);
+    read.with_context(|| shown(path.display()))?;
+    if text.len() as u64 > LONGEST {
+        return Err(
+            CliError::invalid(format!("{}: longer than {LONGEST} bytes", shown(path.display()))).into()
+        );
+    }
+    Ok(text)
+}
+
+/// A line for each run.
+fn listed(cells: &[PlannedCell]) -> String {
+    let lines = cells.iter().map(|planned| {
+        let cell = &planned.cell;
+        shown(format!("{}: recipe={} {}", cell.name, cell.recipe, cell.changes().join(" "))) + "\n"
+    });
+    let steps = cells.iter().map(|cell| cell.resolved.recipe.train.steps).fold(0, u64::saturating_add);
+    let lines = lines.collect::<Vec<_>>().concat();
+    format!(
+        "{lines}\n{}, {} steps in all; every recipe is valid",
+        counted(cells.len() as u64, "run"),
+        grouped(steps)
+    )
+}

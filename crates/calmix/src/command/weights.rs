@@ -1,0 +1,141 @@
+//! `calmix weights`: the pretrained weights at hand.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use calmix::core::shown::shown;
+use calmix::train::trainer::TrainError;
+use calmix::train::weights_folder::{StoredWeights, WeightsFolder};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::format::counted;
+use crate::terminal::{print, print_json, warn};
+
+/// List pretrained weights, or add some
+///
+/// A run can begin from the weights of a network that has seen a million images: `--set network.weights=NAME`, where NAME
+/// is listed here, or the path of a file. The folder of weights is $CALMIX_WEIGHTS, or else calmix/weights in
+/// $XDG_DATA_HOME or ~/.local/share.
+#[derive(Debug, Args)]
+pub(crate) struct WeightsArgs {
+    #[command(subcommand)]
+    action: WeightsAction,
+}
+
+#[derive(Debug, Subcommand)]
+enum WeightsAction {
+    List(ListArgs),
+    Add(AddArgs),
+}
+
+/// List the weights in the folder of weights
+#[derive(Debug, Args)]
+#[command(after_long_help = FIELDS)]
+struct ListArgs {
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Check a file of weights and copy it into the folder of weights
+///
+/// The file is safetensors with timm's names. A `config.json` and a `LICENSE` beside it are taken along: the first says
+/// which images the network expects. Nothing is copied unless names and shapes are those of a network that calmix has.
+#[derive(Debug, Args)]
+#[command(after_long_help = FIELDS)]
+struct AddArgs {
+    /// The file: model.safetensors of a hub, or one that you converted
+    file: PathBuf,
+    /// What to call it [default: the name of the file; of a model.safetensors, the network]
+    #[arg(long)]
+    name: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+const FIELDS: &str = "\
+Fields of --json:
+  folder   the folder of weights
+  weights  list of name, network, parameters (without a classifier), size (pixels of a side), licence,
+           blake3 and file; size and licence are null where the weights do not say";
+
+impl WeightsArgs {
+    pub(crate) fn run(self) -> Result<Exit> {
+        let folder = WeightsFolder::of_user();
+        match self.action {
+            WeightsAction::List(arguments) => arguments.run(&folder),
+            WeightsAction::Add(arguments) => arguments.run(&folder),
+        }
+    }
+}
+
+impl ListArgs {
+    fn run(self, folder: &WeightsFolder) -> Result<Exit> {
+        let mut stored = Vec::new();
+        for name in folder.names().map_err(TrainError::Pretrained)? {
+            match folder.stored(&name) {
+                Ok(weights) => stored.push(weights),
+                Err(error) => warn(&format!("left out: {error}")),
+            }
+        }
+        if self.json {
+            print_json(&document(folder, &stored))?;
+            return Ok(Exit::Done);
+        }
+        let place = shown(folder.path().display());
+        if stored.is_empty() {
+            print(&format!("no weights in {place}\n\nnext: calmix weights add FILE"))?;
+            return Ok(Exit::Done);
+        }
+        let lines = stored.iter().map(line).collect::<Vec<_>>().concat();
+        print(&format!("{lines}\nin {place}\nnext: calmix train --data FOLDER --set network.weights=NAME"))?;
+        Ok(Exit::Done)
+    }
+}
+
+impl AddArgs {
+    fn run(self, folder: &WeightsFolder) -> Result<Exit> {
+        let added = folder.add(&self.file, self.name.as_deref()).map_err(TrainError::Pretrained)?;
+        if self.json {
+            print_json(&document(folder, std::slice::from_ref(&added)))?;
+            return Ok(Exit::Done);
+        }
+        let next = format!("calmix train --data FOLDER --set network.weights={}", added.name);
+        print(&format!("{}\nnext: {next}", line(&added)))?;
+        Ok(Exit::Done)
+    }
+}
+
+/// What weights are, in two lines.
+fn line(weights: &StoredWeights) -> String {
+    let StoredWeights { name, path, network, parameters, size, licence, blake3 } = weights;
+    let size = size.map_or("images of any size".to_owned(), |size| format!("images of {size} pixels"));
+    let licence = licence.as_deref().map_or("licence unknown".to_owned(), shown);
+    let hash: String = blake3.chars().take(12).collect();
+    format!(
+        "{}: {network}, {} without its classifier, {size}, {licence}\n  {} ({hash})\n",
+        shown(name),
+        counted(*parameters as u64, "parameter"),
+        shown(path.display()),
+    )
+}
+
+fn document(folder: &WeightsFolder, stored: &[StoredWeights]) -> Value {
+    let weights = |weights: &StoredWeights| {
+        let StoredWeights { name, path, network, parameters, size, licence, blake3 } = weights;
+        json!({
+            "name": name,
+            "network": network.to_string(),
+            "parameters": parameters,
+            "size": size,
+            "licence": licence,
+            "blake3": blake3,
+            "file": path.display().to_string(),
+        })
+    };
+    let folder = folder.path().display().to_string();
+    json!({ "folder": folder, "weights": stored.iter().map(weights).collect::<Vec<_>>() })
+}

@@ -1,0 +1,49 @@
+//! The two heads of a run on frozen features, side by side: the recipe's, and one that learnt from the labels alone.
+
+use calmix::run::evaluate::ENOUGH_FOR_ECE;
+use calmix::run::events::{EvalSet, Evaluation};
+use calmix::run::result::{HeadChoice, HeadFigures, KeptHead};
+
+use crate::format::percent;
+
+/// Both heads at their temperatures, which of them is the model, and whether semi-supervision helped.
+pub(crate) fn heads(choice: &HeadChoice) -> String {
+    let HeadChoice { kept, semi_supervised, supervised } = choice;
+    let judged =
+        [EvalSet::Test, EvalSet::Validation].into_iter().find(|&split| of(supervised, split).is_some());
+    let heading = judged.map_or([String::new(), String::new()], |split| {
+        [format!("{} error", split.name()), "ECE, at temperature".to_owned()]
+    });
+    let mut text = line("two heads, same labels", "out-of-fold", &heading);
+    for (what, head, figures) in [
+        ("semi-supervised", KeptHead::SemiSupervised, semi_supervised),
+        ("labels alone", KeptHead::Supervised, supervised),
+    ] {
+        let name = format!("  {what}{}", if head == *kept { ", kept" } else { "" });
+        let nll = figures.out_of_fold_nll.map_or("unknown".to_owned(), |nll| format!("NLL {nll:.3}"));
+        let seen = judged.and_then(|split| of(figures, split));
+        text += &line(&name, &nll, &seen.map_or([String::new(), String::new()], error_and_ece));
+    }
+    text + match kept {
+        KeptHead::SemiSupervised => {
+            "  the unlabelled images helped: labels that no head saw are likelier by it\n"
+        }
+        KeptHead::Supervised => {
+            "  the unlabelled images did not help: the head that learnt from the labels alone is the model\n"
+        }
+    }
+}
+
+fn error_and_ece(seen: &Evaluation) -> [String; 2] {
+    let at = seen.calibrated.as_ref().map_or(&seen.figures, |at| &at.figures);
+    let ece = if seen.samples >= ENOUGH_FOR_ECE { percent(at.ece_15, None) } else { "too few images".into() };
+    [percent(seen.figures.error, None), ece]
+}
+
+fn line(name: &str, nll: &str, [error, ece]: &[String; 2]) -> String {
+    format!("{}\n", format!("{name:<26}  {nll:<12}  {error:<12}  {ece}").trim_end())
+}
+
+fn of(figures: &HeadFigures, split: EvalSet) -> Option<&Evaluation> {
+    figures.evaluations.iter().find(|seen| seen.split == split)
+}

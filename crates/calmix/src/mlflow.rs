@@ -1,0 +1,205 @@
+//! A run on an MLflow tracking server, by its REST interface.
+//!
+//! The run is found by a tag, the hash of its recipe and dataset: the same run pushed from another folder is the same run
+//! there. What has arrived is asked of the server, key by key, so that nothing has to be remembered between pushes: events
+//! have rising steps, and a point whose step the server already has is not sent again. The time of a point is the start
+//! of the run on the server plus a millisecond a step: a point that is sent twice all the same, by two pushes at once, is
+//! the same row in the server's table.
+
+mod http;
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use calmix::core::shown::shown;
+use serde_json::{Value, json};
+
+use http::Answer;
+pub(crate) use http::ServerAddress;
+
+use crate::error::CliError;
+
+/// The tag that identifies a run.
+const TAG: &str = "calmix_run";
+
+/// MLflow's limits of one request.
+const MOST_METRICS: usize = 1_000;
+const MOST_PARAMS: usize = 100;
+
+/// A run on a server.
+#[derive(Debug)]
+pub(crate) struct TrackedRun {
+    server: ServerAddress,
+    /// Its id on the server.
+    pub(crate) id: String,
+    start: i64,
+    is_finished: bool,
+    /// The last step of each metric that has arrived.
+    arrived: BTreeMap<String, i64>,
+    params: BTreeMap<String, String>,
+}
+
+/// A number of an event.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MetricPoint {
+    pub(crate) key: String,
+    pub(crate) step: u64,
+    /// May be NaN.
+    pub(crate) value: f64,
+}
+
+impl TrackedRun {
+    /// Finds a run by its identity, or makes it.
+    pub(crate) fn find_or_create(
+        server: ServerAddress,
+        experiment: &str,
+        identity: &str,
+        name: &str,
+        now: i64,
+    ) -> Result<Self> {
+        let experiment = experiment_id(&server, experiment)?;
+        if let Some(id) = search(&server, &experiment, identity)?.into_iter().next() {
+            return Self::open(server, id);
+        }
+        let tags = [(TAG, identity), ("mlflow.source.name", "calmix"), ("mlflow.source.type", "LOCAL")];
+        let tags: Vec<Value> =
+            tags.iter().map(|(key, value)| json!({ "key": key, "value": value })).collect();
+        let body = json!({ "experiment_id": experiment, "run_name": name, "start_time": now, "tags": tags });
+        let made = done(&server, "runs/create", Some(&body))?;
+        let own = text(&made["run"]["info"]["run_id"], "runs/create")?;
+        // Another push may have made one in the same moment: all keep the same one.
+        let kept = search(&server, &experiment, identity)?.into_iter().next().unwrap_or_else(|| own.clone());
+        if kept != own {
+            done(&server, "runs/delete", Some(&json!({ "run_id": own })))?;
+        }
+        Self::open(server, kept)
+    }
+
+    /// Asks what has arrived.
+    fn open(server: ServerAddress, id: String) -> Result<Self> {
+        let found = done(&server, &format!("runs/get?run_id={id}"), None)?;
+        let (info, data) = (&found["run"]["info"], &found["run"]["data"]);
+        let list = |name: &str| data[name].as_array().cloned().unwrap_or_default();
+        let arrived = list("metrics").into_iter().filter_map(|seen| {
+            // The default of a field is left out.
+            Some((seen["key"].as_str()?.to_owned(), integer(&seen["step"]).unwrap_or(0)))
+        });
+        let params = list("params").into_iter().filter_map(|seen| {
+            Some((seen["key"].as_str()?.to_owned(), seen["value"].as_str().unwrap_or_default().to_owned()))
+        });
+        let start = integer(&info["start_time"]).unwrap_or(0);
+        let is_finished = info["status"] == "FINISHED";
+        Ok(Self { server, id, start, is_finished, arrived: arrived.collect(), params: params.collect() })
+    }
+
+    /// Sends the recipe's keys that the server does not have. A key never changes its value there.
+    pub(crate) fn send_params(&mut self, params: &BTreeMap<String, String>) -> Result<()> {
+        let new: Vec<_> = params.iter().filter(|(key, _)| !self.params.contains_key(*key)).collect();
+        for part in new.chunks(MOST_PARAMS) {
+            // An empty value is refused by some stores.
+            let value = |value: &str| if value.is_empty() { "\"\"".to_owned() } else { value.to_owned() };
+            let listed: Vec<_> =
+                part.iter().map(|(key, of)| json!({ "key": key, "value": value(of) })).collect();
+            done(&self.server, "runs/log-batch", Some(&json!({ "run_id": self.id, "params": listed })))?;
+            self.params.extend(part.iter().map(|(key, of)| ((*key).clone(), (*of).clone())));
+        }
+        Ok(())
+    }
+
+    /// Sends the points that the server does not have, in order; returns how many.
+    pub(crate) fn send_metrics(&mut self, points: &[MetricPoint]) -> Result<usize> {
+        let is_new = |point: &&MetricPoint| {
+            let arrived = self.arrived.get(&point.key);
+            arrived.is_none_or(|&step| i64::try_from(point.step).is_ok_and(|new| new > step))
+        };
+        let new: Vec<&MetricPoint> = points.iter().filter(is_new).collect();
+        for part in new.chunks(MOST_METRICS) {
+            let listed: Vec<Value> = part.iter().map(|point| self.metric(point)).collect();
+            done(&self.server, "runs/log-batch", Some(&json!({ "run_id": self.id, "metrics": listed })))?;
+            self.arrived.extend(part.iter().map(|point| (point.key.clone(), point.step.cast_signed())));
+        }
+        Ok(new.len())
+    }
+
+    fn metric(&self, point: &MetricPoint) -> Value {
+        // As in protocol buffers' JSON, which MLflow reads.
+        let value = if point.value.is_finite() { json!(point.value) } else { json!("NaN") };
+        let time = self.start.saturating_add_unsigned(point.step);
+        json!({ "key": point.key, "value": value, "timestamp": time, "step": point.step })
+    }
+
+    /// Marks the run as finished.
+    pub(crate) fn finish(&mut self, now: i64) -> Result<()> {
+        if !self.is_finished {
+            let body = json!({ "run_id": self.id, "status": "FINISHED", "end_time": now });
+            done(&self.server, "runs/update", Some(&body))?;
+            self.is_finished = true;
+        }
+        Ok(())
+    }
+}
+
+/// The id of an experiment, which is made if there is none.
+fn experiment_id(server: &ServerAddress, name: &str) -> Result<String> {
+    let path = format!("experiments/get-by-name?experiment_name={}", percent_encoded(name));
+    let found = ask(server, &path, None)?;
+    if found.status == 200 {
+        return text(&found.body["experiment"]["experiment_id"], "experiments/get-by-name");
+    }
+    if found.body["error_code"] != "RESOURCE_DOES_NOT_EXIST" {
+        return Err(refusal("experiments/get-by-name", &found).into());
+    }
+    let made = ask(server, "experiments/create", Some(&json!({ "name": name })))?;
+    if made.status == 200 {
+        return text(&made.body["experiment_id"], "experiments/create");
+    }
+    // Made by another push in the same moment.
+    let found = done(server, &path, None)?;
+    text(&found["experiment"]["experiment_id"], "experiments/get-by-name")
+}
+
+/// The ids of the runs of an identity, in their order.
+fn search(server: &ServerAddress, experiment: &str, identity: &str) -> Result<Vec<String>> {
+    let filter = format!("tags.{TAG} = '{identity}'");
+    let body = json!({ "experiment_ids": [experiment], "filter": filter, "max_results": 100 });
+    let found = done(server, "runs/search", Some(&body))?;
+    let runs = found["runs"].as_array().cloned().unwrap_or_default();
+    let mut ids: Vec<String> =
+        runs.iter().filter_map(|run| Some(run["info"]["run_id"].as_str()?.to_owned())).collect();
+    ids.sort();
+    Ok(ids)
+}
+
+fn ask(server: &ServerAddress, call: &str, body: Option<&Value>) -> Result<Answer, CliError> {
+    server.ask(&format!("/api/2.0/mlflow/{call}"), body)
+}
+
+/// The answer to a call that has to succeed.
+fn done(server: &ServerAddress, call: &str, body: Option<&Value>) -> Result<Value> {
+    let answer = ask(server, call, body)?;
+    if answer.status == 200 { Ok(answer.body) } else { Err(refusal(call, &answer).into()) }
+}
+
+fn refusal(call: &str, answer: &Answer) -> CliError {
+    let said = answer.body["message"].as_str().unwrap_or("no message");
+    let call = call.split('?').next().unwrap_or_default();
+    CliError::failed(format!("MLflow refused {call} with status {}: {}", answer.status, shown(said)))
+        .hint("calmix needs a tracking server of MLflow 2 or later")
+}
+
+fn text(value: &Value, call: &str) -> Result<String> {
+    let missing = || CliError::failed(format!("MLflow's answer to {call} has no id"));
+    Ok(value.as_str().ok_or_else(missing)?.to_owned())
+}
+
+/// Protocol buffers write 64 bits as text.
+fn integer(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_str()?.parse().ok())
+}
+
+fn percent_encoded(text: &str) -> String {
+    let encoded = |byte: u8| {
+        if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().map(encoded).collect::<Vec<_>>().concat()
+}

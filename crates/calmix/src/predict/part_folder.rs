@@ -1,0 +1,167 @@
+//! A folder of Parquet files, `part-00000.parquet` and so on, each of which appears when it is whole.
+//!
+//! Beside it stands `FOLDER.parts.jsonl`, a line for each part: its rows, its hash, and the path of its last row. A kill can
+//! leave a part without a line; it is written again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use calmix::core::shown::shown;
+use calmix::run::model_info::ModelInfo;
+use calmix::run::safe_open;
+use serde::{Deserialize, Serialize};
+
+use super::output::{WrittenRows, beside};
+use super::parquet::{Cell, CellCount, CellKind, ParquetColumn, parquet_file};
+use super::row::{PredictedImage, RowFormat};
+use super::row_file::RowFile;
+use crate::error::CliError;
+use crate::whole_file;
+
+/// Bytes after which a part ends, however few its rows are: the format counts those of a page in 31 bits.
+const PART_BYTES: usize = 256 << 20;
+
+/// The folder, and the rows of its next part.
+#[derive(Debug)]
+pub(crate) struct PartFolder {
+    folder: PathBuf,
+    lines: RowFile,
+    /// Whole parts.
+    parts: usize,
+    columns: Vec<ParquetColumn>,
+    rows: u64,
+    last: String,
+}
+
+/// A line about a whole part.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PartLine {
+    part: usize,
+    rows: u64,
+    bytes: u64,
+    blake3: String,
+    /// The path of its last row.
+    last: String,
+}
+
+impl PartFolder {
+    /// Makes a new folder.
+    pub(crate) fn create(folder: &Path, format: &RowFormat<'_>) -> Result<Self> {
+        let list = beside(folder, ".parts.jsonl");
+        // Of a folder that was removed.
+        let _ = fs::remove_file(&list);
+        let lines = RowFile::create(&list, "")?;
+        fs::create_dir(folder).with_context(|| shown(folder.display()))?;
+        Ok(Self::new(folder, lines, 0, format))
+    }
+
+    /// Goes on after the last part that is whole.
+    pub(crate) fn resume(folder: &Path, format: &RowFormat<'_>) -> Result<(Self, WrittenRows)> {
+        let list = beside(folder, ".parts.jsonl");
+        let (mut written, mut parts) = (WrittenRows::default(), 0);
+        let lines = RowFile::resume(&list, "", |line| {
+            let line: PartLine = serde_json::from_slice(line)
+                .ok()
+                .filter(|line: &PartLine| line.part == parts)
+                .ok_or_else(|| damaged(&list, "is not what `calmix predict` wrote"))?;
+            check(&folder.join(part_name(parts)), &line)?;
+            written.rows = written.rows.saturating_add(line.rows);
+            if line.rows > 0 {
+                written.last = format.beginning(&line.last);
+            }
+            parts += 1;
+            Ok(())
+        })?;
+        // A part that a kill left without its line.
+        let _ = fs::remove_file(folder.join(part_name(parts)));
+        Ok((Self::new(folder, lines, parts, format), written))
+    }
+
+    fn new(folder: &Path, lines: RowFile, parts: usize, format: &RowFormat<'_>) -> Self {
+        let folder = folder.to_owned();
+        Self { folder, lines, parts, columns: columns(format), rows: 0, last: String::new() }
+    }
+
+    /// Adds a row; a part that is full is written.
+    pub(crate) fn add(&mut self, format: &RowFormat<'_>, image: &PredictedImage<'_>) -> Result<()> {
+        add_row(&mut self.columns, format, image);
+        self.rows += 1;
+        image.path.clone_into(&mut self.last);
+        let bytes: usize = self.columns.iter().map(ParquetColumn::bytes).sum();
+        if self.rows >= format.rows_of_part || bytes >= PART_BYTES { self.end_part(format) } else { Ok(()) }
+    }
+
+    /// Writes the last part. A folder without rows gets one too, which says what its columns are.
+    pub(crate) fn finish(&mut self, format: &RowFormat<'_>) -> Result<()> {
+        if self.rows > 0 || self.parts == 0 { self.end_part(format) } else { Ok(()) }
+    }
+
+    fn end_part(&mut self, format: &RowFormat<'_>) -> Result<()> {
+        let columns = std::mem::replace(&mut self.columns, columns(format));
+        let classes = serde_json::to_string(format.classes)?;
+        let bytes = parquet_file(&columns, self.rows as usize, &[("calmix.classes", &classes)]);
+        whole_file::write(&self.folder.join(part_name(self.parts)), &bytes)?;
+        let line = PartLine {
+            part: self.parts,
+            rows: std::mem::take(&mut self.rows),
+            bytes: bytes.len() as u64,
+            blake3: ModelInfo::hash(&bytes),
+            last: std::mem::take(&mut self.last),
+        };
+        self.lines.write(&(serde_json::to_string(&line)? + "\n"))?;
+        self.lines.sync()?;
+        self.parts += 1;
+        Ok(())
+    }
+}
+
+fn part_name(part: usize) -> String {
+    format!("part-{part:05}.parquet")
+}
+
+/// Checks that a part is the one that its line is about.
+fn check(path: &Path, line: &PartLine) -> Result<()> {
+    let bytes =
+        safe_open::read(path, line.bytes).map_err(|error| damaged(path, &error.problem.to_string()))?;
+    if ModelInfo::hash(&bytes) == line.blake3 { Ok(()) } else { Err(damaged(path, "it was changed").into()) }
+}
+
+fn damaged(path: &Path, what: &str) -> CliError {
+    let hint = "remove the folder and predict all images again, or name another with `--out`";
+    CliError::invalid(format!("{}: {what}, so it cannot be resumed", shown(path.display()))).hint(hint)
+}
+
+fn columns(format: &RowFormat<'_>) -> Vec<ParquetColumn> {
+    let mut columns = vec![
+        ParquetColumn::new("path", CellKind::Text, CellCount::One),
+        ParquetColumn::new("label", CellKind::Text, CellCount::Optional),
+        ParquetColumn::new("confidence", CellKind::Float, CellCount::Optional),
+        ParquetColumn::new("margin", CellKind::Float, CellCount::Optional),
+        ParquetColumn::new("set", CellKind::Text, CellCount::List),
+        ParquetColumn::new("abstain", CellKind::Bool, CellCount::Optional),
+        ParquetColumn::new("error", CellKind::Text, CellCount::Optional),
+    ];
+    if format.probabilities {
+        columns.push(ParquetColumn::new("probabilities", CellKind::Float, CellCount::List));
+    }
+    columns
+}
+
+/// Adds a row to the columns of [`columns`].
+fn add_row(columns: &mut [ParquetColumn], format: &RowFormat<'_>, image: &PredictedImage<'_>) {
+    let said = image.said;
+    let [path, label, confidence, margin, set, abstain, error, rest @ ..] = columns else { return };
+    path.add(Some(Cell::Text(&image.path)));
+    label.add(said.map(|said| Cell::Text(format.class(said.label))));
+    confidence.add(said.map(|said| Cell::Float(said.confidence)));
+    margin.add(said.map(|said| Cell::Float(said.margin)));
+    let classes = said.and_then(|said| said.set.as_ref());
+    set.add_list(classes.map(|set| set.iter().map(|&class| Cell::Text(format.class(class as usize)))));
+    abstain.add(said.and_then(|said| said.abstain).map(Cell::Bool));
+    error.add(image.error.as_deref().map(Cell::Text));
+    for probabilities in rest {
+        probabilities.add_list(said.map(|said| said.probabilities.iter().map(|&p| Cell::Float(p))));
+    }
+}

@@ -1,0 +1,212 @@
+//! A worker of a sweep: claims one run after the other and trains it.
+
+mod planned_cell;
+mod results;
+
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use calmix::core::shown::shown;
+use calmix::run::overview::overview;
+use calmix::run::run::RunError;
+use calmix::run::sweep_folder::{CellState, SweepFolder};
+use calmix::train::trainer::{Outcome, TrainError};
+
+pub(crate) use planned_cell::PlannedCell;
+
+use crate::command::RecipeArgs;
+use crate::error::sentence;
+use crate::exit::Exit;
+use crate::format::{counted, percent, rough_time, shell_quoted};
+use crate::stop::Stop;
+use crate::terminal::{clear_line, print, status, warn};
+
+/// How often a worker that waits looks whether a run has become free.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// A worker.
+#[derive(Debug)]
+pub(crate) struct SweepWorker<'a> {
+    pub(crate) folder: SweepFolder,
+    pub(crate) cells: Vec<PlannedCell>,
+    pub(crate) overrides: &'a RecipeArgs,
+    pub(crate) retry: bool,
+    pub(crate) wait: bool,
+    /// The command that goes on.
+    pub(crate) again: String,
+}
+
+/// How many cells are in which state.
+#[derive(Debug, Default)]
+struct CellCounts {
+    finished: usize,
+    failed: Vec<(String, String)>,
+    /// Steps of all cells that are neither.
+    steps_left: u64,
+    left: usize,
+}
+
+/// How fast this worker is: over whole runs, with their start and their end.
+#[derive(Debug, Default)]
+struct WorkerPace {
+    runs: u64,
+    steps: u64,
+    time: Duration,
+}
+
+impl SweepWorker<'_> {
+    /// Works until no run is left that it may train.
+    pub(crate) fn run(&self) -> Result<Exit> {
+        for planned in &self.cells {
+            planned.refuse_changes(&self.folder.run(&planned.cell.name))?;
+        }
+        let stop = Stop::listen()?.announced();
+        for planned in self.cells.iter().filter(|_| self.retry) {
+            // A worker that has it tries it again already.
+            if let Some(_claim) = self.folder.claim(&planned.cell.name)? {
+                self.folder.forget_failure(&planned.cell.name)?;
+            }
+        }
+        let mut pace = WorkerPace::default();
+        loop {
+            let before = pace.runs;
+            let elsewhere = self.pass(&stop, &mut pace)?;
+            if stop.flag().load(Ordering::Relaxed) {
+                break;
+            }
+            // Meanwhile, a run of another worker may have become free.
+            if pace.runs > before && elsewhere > 0 {
+                continue;
+            }
+            if elsewhere == 0 || !self.wait {
+                return self.end(elsewhere, stop);
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+        clear_line();
+        let exit = stop.exit();
+        let counts = self.counts()?;
+        let left = counted(counts.left as u64, "run");
+        status(&format!("stopped, {left} left\nnext: {}", self.again));
+        Ok(exit)
+    }
+
+    /// Trains every run that no other worker has; returns how many others have.
+    fn pass(&self, stop: &Stop, pace: &mut WorkerPace) -> Result<usize> {
+        let mut elsewhere = 0;
+        for (number, planned) in self.cells.iter().enumerate() {
+            let name = &planned.cell.name;
+            if self.folder.state(name)? != CellState::Open {
+                continue;
+            }
+            let Some(_claim) = self.folder.claim(name)? else {
+                elsewhere += 1;
+                continue;
+            };
+            // Another worker may have finished it in between.
+            if self.folder.state(name)? != CellState::Open {
+                continue;
+            }
+            if !self.overrides.quiet {
+                status(&self.headline(number, name, elsewhere, pace)?);
+            }
+            let begun = Instant::now();
+            let outcome = planned.train(&self.folder.run(name), self.overrides, stop);
+            clear_line();
+            if stop.flag().load(Ordering::Relaxed) && !matches!(outcome, Ok(Outcome::Finished(_))) {
+                return Ok(elsewhere);
+            }
+            match outcome {
+                Ok(_) => {
+                    pace.runs += 1;
+                    pace.steps += planned.resolved.recipe.train.steps;
+                    pace.time += begun.elapsed();
+                    status(&self.finished(name));
+                }
+                // Somebody resumed the run by hand.
+                Err(error) if is_locked(&error) => elsewhere += 1,
+                Err(error) => {
+                    let why = sentence(&error);
+                    warn(&format!("{name} failed: {why}"));
+                    self.folder.record_failure(name, &why)?;
+                }
+            }
+            if stop.flag().load(Ordering::Relaxed) {
+                return Ok(elsewhere);
+            }
+        }
+        Ok(elsewhere)
+    }
+
+    /// What is trained, how far the whole is, and how long it takes.
+    fn headline(&self, number: usize, name: &str, elsewhere: usize, pace: &WorkerPace) -> Result<String> {
+        let counts = self.counts()?;
+        let mut about = vec![format!("{} finished", counts.finished)];
+        if !counts.failed.is_empty() {
+            about.push(format!("{} failed", counts.failed.len()));
+        }
+        if elsewhere > 0 {
+            about.push(format!("{elsewhere} with other workers"));
+        }
+        if pace.steps > 0 {
+            let workers = (elsewhere + 1) as f64;
+            let left = pace.time.as_secs_f64() / pace.steps as f64 * counts.steps_left as f64 / workers;
+            about.push(format!("{} left", rough_time(left)));
+        }
+        Ok(format!("run {} of {}: {name} ({})", number + 1, self.cells.len(), about.join(", ")))
+    }
+
+    fn finished(&self, name: &str) -> String {
+        let figures = overview(&self.folder.run(name)).figures;
+        let error = figures.map(|figures| format!(", error {}", percent(figures.error, None)));
+        format!("finished {name}{}", error.unwrap_or_default())
+    }
+
+    fn counts(&self) -> Result<CellCounts> {
+        let mut counts = CellCounts::default();
+        for planned in &self.cells {
+            match self.folder.state(&planned.cell.name)? {
+                CellState::Finished => counts.finished += 1,
+                CellState::Failed(why) => counts.failed.push((planned.cell.name.clone(), why)),
+                CellState::Open => {
+                    counts.left += 1;
+                    counts.steps_left += planned.resolved.recipe.train.steps;
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Shows how the sweep stands; writes the results if no run is left.
+    fn end(&self, elsewhere: usize, stop: Stop) -> Result<Exit> {
+        // Ends the announcements about stopping.
+        let _ = stop.exit();
+        let counts = self.counts()?;
+        let all = counted(self.cells.len() as u64, "run");
+        let written = if counts.left > 0 {
+            format!(", {elsewhere} with other workers\n")
+        } else {
+            let [csv, json] = results::write(&self.folder, &self.cells)?;
+            format!("\nwritten: {}, {}\n", shown(csv.display()), shown(json.display()))
+        };
+        let failed = counts.failed.iter().map(|(name, why)| format!("failed: {name}: {why}\n"));
+        let failed = failed.collect::<Vec<_>>().concat();
+        let next = match counts.failed.len() {
+            0 => format!("next: calmix compare {}\n", shell_quoted(&self.folder.runs())),
+            _ => format!("next: {} --retry\n", self.again),
+        };
+        print(&format!("{} of {all} finished{written}{failed}{next}", counts.finished))?;
+        Ok(if counts.failed.is_empty() { Exit::Done } else { Exit::Failed })
+    }
+}
+
+/// Whether another process trains the run.
+fn is_locked(error: &anyhow::Error) -> bool {
+    let run = match error.downcast_ref::<TrainError>() {
+        Some(TrainError::Run(error)) => Some(error),
+        _ => error.downcast_ref::<RunError>(),
+    };
+    matches!(run, Some(RunError::Locked { .. }))
+}

@@ -1,0 +1,126 @@
+//! A head on frozen features, from weights at hand to predictions.
+
+use std::fs;
+
+use calmix::run::evaluate::Predictions;
+use serde_json::Value;
+
+use crate::workspace::{CommandOutput, TINY, Workspace};
+
+/// Photos with a test subset, and a backbone at hand.
+fn with_weights() -> Workspace {
+    let workspace = Workspace::new().with_photos().with_validation_folder();
+    let backbone = workspace.folder_training("photos", &["--run-dir", "first"]);
+    workspace.end(backbone).with_code(0);
+    let add = ["weights", "add", "first/model.safetensors", "--name", "tiny"];
+    workspace.run(&add).with_code(0);
+    workspace
+}
+
+fn train(workspace: &Workspace, run: &str, more: &[&str]) -> CommandOutput {
+    let mut command =
+        workspace.command(&["train", "head-folder", "--data", "own", "--threads", "1", "--run-dir", run]);
+    let tiny =
+        TINY.iter().filter(|setting| !setting.starts_with("labels.") && !setting.starts_with("network."));
+    for setting in tiny.chain(&["train.steps=4", "network.dimensions=8", "network.weights=tiny"]) {
+        command.args(["--set", setting]);
+    }
+    workspace.end({
+        command.args(more);
+        command
+    })
+}
+
+#[test]
+fn a_head_is_trained_used_and_needs_nothing_but_its_folder() {
+    let workspace = with_weights();
+    let trained = train(&workspace, "run", &[]).with_code(0);
+    trained.reports(&["a linear head on features of wrn-10-1, which is frozen"]);
+    trained.prints(&["two heads, same labels", "labels alone", "each by a head trained without it"]);
+    assert!(workspace.path("features").is_dir());
+    // Neither the weights nor the features are needed from now on.
+    fs::remove_dir_all(workspace.path("weights")).unwrap();
+    fs::remove_dir_all(workspace.path("features")).unwrap();
+    let said = fs::read(workspace.path("run/predictions/step-000000004-test-ema.safetensors")).unwrap();
+    let said = Predictions::from_bytes(&said).unwrap();
+    let info: Value = serde_json::from_slice(&fs::read(workspace.path("run/model.json")).unwrap()).unwrap();
+    let temperature = info["calibration"]["map"]["temperature"].as_f64().unwrap();
+    let map = calmix::core::calibration::temperature::Temperature::new(temperature).unwrap();
+    let probabilities = map.probabilities(said.matrix().unwrap());
+    for batch in ["64", "3"] {
+        let arguments = [
+            "predict",
+            "run",
+            "own/test",
+            "--threads",
+            "1",
+            "--format",
+            "jsonl",
+            "--probabilities",
+            "--batch",
+            batch,
+        ];
+        let predicted = workspace.run(&arguments).with_code(0);
+        let rows: Vec<Value> =
+            predicted.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(rows.len(), said.ids.len());
+        for (row, expected) in rows.iter().zip(probabilities.chunks_exact(2)) {
+            let found = row["probabilities"].as_array().unwrap().iter();
+            let found: Vec<u32> = found.map(|p| (p.as_f64().unwrap() as f32).to_bits()).collect();
+            assert_eq!(found, expected.iter().map(|p| p.to_bits()).collect::<Vec<_>>(), "{row}");
+        }
+    }
+    workspace.run(&["evaluate", "run"]).with_code(0).prints(&["test, 8 images"]);
+    workspace.run(&["evaluate", "run", "--on", "own", "--subset", "val"]).with_code(0);
+    workspace.run(&["inspect", "run"]).with_code(0);
+    workspace.run(&["resume", "run"]).with_code(0).prints(&["already finished"]);
+    workspace.run(&["calibrate", "run", "--on", "own", "--subset", "val"]).with_code(0);
+    // What is below the head is checked by its hash.
+    for file in ["run/backbone.safetensors", "run/projection.safetensors"] {
+        let path = workspace.path(file);
+        let bytes = fs::read(&path).unwrap();
+        let mut changed = bytes.clone();
+        *changed.last_mut().unwrap() ^= 1;
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, changed).unwrap();
+        let refused = workspace.run(&["predict", "run", "own/test"]).with_code(1);
+        refused.reports(&[file, "not the file that the head was trained on"]);
+        fs::write(&path, bytes).unwrap();
+    }
+}
+
+#[test]
+fn a_folder_gets_a_head_where_weights_are_at_hand() {
+    let workspace = with_weights();
+    let mut command = workspace.command(&["train", "--data", "own", "--threads", "1", "--run-dir", "run"]);
+    for setting in ["train.steps=2", "train.batch=4", "train.ratio=1", "evaluate.bootstrap=0"] {
+        command.args(["--set", setting]);
+    }
+    let trained = workspace.end(command).with_code(0);
+    trained.reports(&[
+        "recipe head-folder, since pretrained weights are at hand",
+        "weights tiny at 224 pixels: the largest at hand",
+    ]);
+    trained.reports(&["features of ", " views at some ", "once for this folder"]);
+}
+
+#[test]
+fn features_are_made_without_a_run_and_a_head_wants_one_process() {
+    let workspace = with_weights();
+    train(&workspace, "x", &["--features-only"])
+        .with_code(2)
+        .reports(&["not prepared yet", "try: calmix prepare "]);
+    workspace.run(&["prepare", "own"]).with_code(0);
+    for shard in ["1/2", "2/2"] {
+        train(&workspace, "x", &["--features-only", "--shard", shard])
+            .with_code(0)
+            .reports(&["the features are in features"]);
+    }
+    assert!(!workspace.path("x").exists());
+    let made = workspace.names("features");
+    train(&workspace, "run", &["--prepared", "prepared/own"]).with_code(0);
+    assert_eq!(workspace.names("features"), made);
+    train(&workspace, "two", &["--processes", "2"])
+        .with_code(2)
+        .reports(&["a head is trained in one process"]);
+}

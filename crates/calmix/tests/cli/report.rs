@@ -1,0 +1,217 @@
+//! `report`: the page, the files beside it, and every number of it computed again by others.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::workspace::Workspace;
+
+/// The folder of calmix-report's scripts.
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../calmix-report/tests").join(name)
+}
+
+/// The Python of the linked libtorch, which has NumPy.
+fn python() -> PathBuf {
+    let environment = Path::new(env!("CALMIX_LIBTORCH_LIBRARIES")).ancestors().nth(5).unwrap();
+    let own = environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    if own.exists() { own } else { "python3".into() }
+}
+
+/// Where `cargo xtask setup` unpacked torchmetrics, or `$CALMIX_TORCHMETRICS`.
+fn torchmetrics() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("CALMIX_TORCHMETRICS") {
+        return Some(named.into());
+    }
+    let cache = std::env::var_os("CALMIX_CACHE").filter(|name| !name.is_empty()).map(PathBuf::from);
+    let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache").join("calmix")))?;
+    let folders = fs::read_dir(cache.join("python")).ok()?.flatten().map(|entry| entry.path());
+    folders.into_iter().find(|folder| {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("torchmetrics-") && folder.join("complete").is_file()
+    })
+}
+
+#[test]
+fn a_run_becomes_a_page_whose_numbers_are_those_of_others() {
+    let workspace = Workspace::new().with_garments();
+    let more = ["--run-dir", "first", "--set", "labels.count=4", "--set", "labels.validation=0.5"];
+    workspace.end(workspace.training(8, &more)).with_code(0);
+    let before = workspace.names("first");
+    assert!(
+        before.contains(&"margins.json".to_owned()) && before.contains(&"thumbnails.safetensors".to_owned())
+    );
+    let report = workspace.run(&["report", "first"]).with_code(0);
+    report.prints(&[
+        "Too few labels to say: it was judged on 40 images of the test split, and 50 are needed.\n",
+        "written to report.html\n  report.json all numbers\n  report/ figures as SVG, PNG and CSV\n",
+        "next: open report.html in a browser\n",
+    ]);
+    assert_eq!(workspace.names("first"), before, "a reader writes nothing");
+    let page = fs::read_to_string(workspace.path("report.html")).unwrap();
+    for part in [
+        "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\"",
+        "<h2>Is the confidence true?</h2>",
+        "src=\"data:image/png;base64,",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    for part in ["<script", "http://", "https://", "http-equiv=\"refresh\""] {
+        assert!(!page.contains(part), "{part}");
+    }
+    let data: serde_json::Value =
+        serde_json::from_slice(&fs::read(workspace.path("report.json")).unwrap()).unwrap();
+    assert!(
+        data["runs"][0]["judged"]["reliability"]["after"].is_object(),
+        "20 held-out labels fit a temperature"
+    );
+    let names = workspace.names("report");
+    for name in ["reliability", "coverage", "training", "pseudo-labels", "margins", "confusion", "classes"] {
+        for kind in ["csv", "png", "svg"] {
+            assert!(names.contains(&format!("{name}.{kind}")), "{name}.{kind} of {names:?}");
+        }
+        let png = fs::read(workspace.path(&format!("report/{name}.png"))).unwrap();
+        assert!(png.starts_with(b"\x89PNG\r\n"), "{name}");
+    }
+
+    // Again, from another folder, and without images.
+    let other =
+        workspace.run(&["report", "first", "--no-images", "-o", "plain/page.html", "--json"]).with_code(0);
+    let json: serde_json::Value = serde_json::from_str(&other.stdout).unwrap();
+    assert_eq!((&json["page"], &json["runs"][0]["finished"]), (&"plain/page.html".into(), &true.into()));
+    let plain = fs::read_to_string(workspace.path("plain/page.html")).unwrap();
+    assert!(!plain.contains("data:image"));
+
+    let mut command = Command::new(python());
+    command
+        .arg("-B")
+        .arg(script("recompute.py"))
+        .current_dir(workspace.path(""))
+        .args(["report.json", "first"]);
+    if let Some(packages) = torchmetrics() {
+        command.env("PYTHONPATH", packages);
+    }
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let numbers: u32 = said.split(' ').next().unwrap().parse().unwrap();
+    assert!(numbers > 400, "{said}");
+    assert_eq!(said.contains("by torchmetrics too"), torchmetrics().is_some(), "{said}");
+
+    // The script can tell: one digit of one number is another.
+    let text = fs::read_to_string(workspace.path("report.json")).unwrap();
+    let mut changed: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let aurc = &mut changed["runs"][0]["judged"]["coverage"]["before"]["aurc"];
+    *aurc = (aurc.as_f64().unwrap() + 1e-8).into();
+    fs::write(workspace.path("changed.json"), changed.to_string()).unwrap();
+    let mut command = Command::new(python());
+    command
+        .arg("-B")
+        .arg(script("recompute.py"))
+        .current_dir(workspace.path(""))
+        .args(["changed.json", "first"]);
+    let output = command.output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("coverage.before.aurc"), "{output:?}");
+}
+
+#[test]
+fn hostile_names_mean_nothing_to_a_browser() {
+    let workspace = Workspace::new();
+    let (one, two) = ("<img src=x onerror=alert(1)>", "\"'>&<svg onload=alert(2)>\u{202e}");
+    for (class, shade) in [(one, 40), (two, 200)] {
+        workspace.pictures(&format!("hostile/train/{class}"), shade, 6);
+        workspace.pictures(&format!("hostile/test/{class}"), shade, 3);
+    }
+    workspace.end(workspace.folder_training("hostile", &["--run-dir", "=<b>run"])).with_code(0);
+    workspace.run(&["report", "=<b>run"]).with_code(0);
+    let names = workspace.names("report");
+    let files = names
+        .iter()
+        .filter(|name| Path::new(name).extension().is_some_and(|kind| kind == "svg"))
+        .map(|name| format!("report/{name}"));
+    for file in files.chain(["report.html".to_owned()]) {
+        let text = fs::read_to_string(workspace.path(&file)).unwrap();
+        for part in ["<img src=x", "<svg onload", "<b>run", "\u{202e}"] {
+            assert!(!text.contains(part), "{part} in {file}");
+        }
+        let names_classes = ["report.html", "report/classes.svg", "report/confusion.svg"];
+        assert!(
+            !names_classes.contains(&file.as_str()) || text.contains("&lt;"),
+            "{file} does not name a class"
+        );
+    }
+    let csv = fs::read_to_string(workspace.path("report/reliability.csv")).unwrap();
+    assert!(csv.contains("\n'=<b>run,"), "{csv}");
+}
+
+#[test]
+fn what_is_no_report_is_not_overwritten() {
+    let workspace = Workspace::new().with_garments();
+    workspace.end(workspace.training(2, &["--run-dir", "first"])).with_code(0);
+    fs::write(workspace.path("report.html"), "mine").unwrap();
+    let refused = workspace.run(&["report", "first"]).with_code(2);
+    refused.reports(&["report.html exists and is no report of calmix", "try: --output FILE"]);
+    fs::write(workspace.path("data.json"), "mine").unwrap();
+    let refused = workspace.run(&["report", "first", "-o", "data.html"]).with_code(2);
+    refused.reports(&["data.json exists, and a report would overwrite it"]);
+    let refused = workspace.run(&["report", "first", "-o", "first.html"]).with_code(2);
+    refused.reports(&["first exists, and a report would overwrite it"]);
+    workspace.run(&["report", "first", "-o", "page.txt"]).with_code(2).reports(&["ends in .html"]);
+    for name in ["report.html", "data.json"] {
+        assert_eq!(fs::read_to_string(workspace.path(name)).unwrap(), "mine");
+    }
+    // A report replaces a report.
+    for _ in 0..2 {
+        workspace.run(&["report", "first", "-o", "own.html"]).with_code(0);
+    }
+    workspace
+        .run(&["report", "garments", "-o", "own.html"])
+        .with_code(2)
+        .reports(&["garments: this is no folder of a run"]);
+    workspace.run(&["report", "nowhere"]).with_code(2);
+}
+
+/// While a run goes on, its page loads itself again; no longer once Ctrl-C has ended the command.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_page_is_kept_current() {
+    let workspace = Workspace::new().with_garments();
+    let mut running = crate::signals::Running::new(workspace.training(4_000, &["--run-dir", "first"]));
+    running.until("step     6/4,000");
+    let mut watching =
+        crate::signals::Running::new(workspace.command(&["report", "first", "--watch", "-o", "page.html"]));
+    watching.until("page.html is current");
+    let page = fs::read_to_string(workspace.path("page.html")).unwrap();
+    assert!(page.contains("<meta http-equiv=\"refresh\" content=\"10\">") && page.contains("has not ended"));
+    watching.signal("INT");
+    watching.end();
+    let page = fs::read_to_string(workspace.path("page.html")).unwrap();
+    assert!(!page.contains("refresh"), "nobody keeps it current any more");
+    running.signal("INT");
+    running.end();
+}
+
+/// In Chromium, wide and narrow, light and dark: where puppeteer-core and axe-core are at hand.
+#[test]
+#[allow(clippy::print_stdout)] // where it is skipped
+fn a_browser_shows_it_well() {
+    if std::env::var_os("CALMIX_BROWSER_MODULES").is_none() {
+        println!(
+            "CALMIX_BROWSER_MODULES names no folder with puppeteer-core and axe-core: nothing was looked at"
+        );
+        return;
+    }
+    let workspace = Workspace::new().with_garments();
+    for run in ["first", "a-run-with-a-name-that-is-longer-than-a-legend-has-room-for"] {
+        workspace.end(workspace.training(8, &["--run-dir", run])).with_code(0);
+    }
+    workspace.run(&["report", "first"]).with_code(0);
+    let long = "a-run-with-a-name-that-is-longer-than-a-legend-has-room-for";
+    workspace.run(&["report", "first", long, "-o", "both.html"]).with_code(0);
+    for page in ["report.html", "both.html"] {
+        let output =
+            Command::new("node").arg(script("browser.mjs")).arg(workspace.path(page)).output().unwrap();
+        assert!(output.status.success(), "{page}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(String::from_utf8_lossy(&output.stdout).matches("looked at ").count(), 8);
+    }
+}

