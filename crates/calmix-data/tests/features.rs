@@ -182,3 +182,17 @@ fn visits_draw_among_the_views_and_evaluation_has_the_clean_one() {
     assert!(matches!(features.evaluation(4, &mut (), &mut weak), Err(LoadError::View { id: 4, .. })));
     assert_eq!((features.label(3).unwrap(), features.label(5).unwrap()), (Some(4), None));
 }
+
+#[test]
+fn files_beside_the_pages_are_checked() {
+    let temp = tempfile::tempdir().unwrap();
+    let cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    assert_eq!(cache.kept("x.projection", 100), None);
+    cache.keep_checked("x.projection", b"numbers").unwrap();
+    assert_eq!(cache.kept("x.projection", 100).as_deref(), Some(&b"numbers"[..]));
+    assert_eq!(cache.kept("x.projection", 6), None);
+    fs::write(cache.folder().join("x.projection"), b"numberz\0\0\0\0").unwrap();
+    assert_eq!(cache.kept("x.projection", 100), None);
+    fs::write(cache.folder().join("x.projection"), b"n").unwrap();
+    assert_eq!(cache.kept("x.projection", 100), None);
+}

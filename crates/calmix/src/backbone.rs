@@ -11,12 +11,17 @@ use calmix::engine::images::{Normalisation, Size};
 use calmix::engine::network::{BottleneckStride, FirstBlock};
 use calmix::engine::precision::Precision;
 use calmix::engine::predictor::PredictorSettings;
+use calmix::run::model_info::ModelInfo;
+use calmix::run::safe_open;
 use calmix::train::recipe::{Layers, Recipe};
 use calmix::train::trainer::{TrainError, draw_split};
 use calmix::train::weights_folder::{StoredWeights, WeightsFolder};
 
 use crate::beside::beside;
+use serde::{Deserialize, Serialize};
+
 use crate::format::{grouped, rough_time};
+use crate::whole_file;
 
 /// How long the features of a folder may take.
 const LIMIT: Duration = Duration::from_mins(10);
@@ -25,11 +30,13 @@ const LIMIT: Duration = Duration::from_mins(10);
 const SIZES: [u32; 3] = [224, 160, 128];
 /// The size that rates are measured at, and that a larger backbone has to fit at to be taken.
 const MEASURED: u32 = 160;
+/// Bytes of the longest remembered choice.
+const LONGEST_CHOICE: u64 = 4_096;
 /// Images of a measurement: two passes.
 const IMAGES: usize = 32;
 
 /// A backbone, a size, and what they take.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct BackboneChoice {
     /// The name of the weights.
     weights: String,
@@ -118,11 +125,34 @@ pub(crate) fn choose(
     if at_hand.is_empty() {
         return Ok(None);
     }
+    let views = views(recipe, dataset)?;
+    let hashes: Vec<&str> = at_hand.iter().map(|stored| stored.blake3.as_str()).collect();
+    let key = serde_json::json!([dataset.fingerprint(), hashes, views]).to_string();
+    let remembered =
+        Path::new(&recipe.network.cache).join(format!("{}.choice.json", ModelInfo::hash(key.as_bytes())));
+    if let Some(choice) =
+        remember(&remembered).filter(|choice| at_hand.iter().any(|stored| stored.name == choice.weights))
+    {
+        return Ok(Some(choice));
+    }
     let mut rated = Vec::new();
     for stored in at_hand {
         rated.push((stored.name.as_str(), stored.parameters, rate(stored)?));
     }
-    Ok(best(&rated, views(recipe, dataset)?))
+    let choice = best(&rated, views);
+    if let Some(choice) = &choice {
+        std::fs::create_dir_all(&recipe.network.cache)?;
+        whole_file::write(&remembered, serde_json::to_string_pretty(choice)?.as_bytes())?;
+    }
+    Ok(choice)
+}
+
+/// What was chosen for the same images and weights before: a rate that is measured again is another one, and another size
+/// would make all features anew.
+fn remember(path: &Path) -> Option<BackboneChoice> {
+    let bytes = safe_open::read(path, LONGEST_CHOICE).ok()?;
+    let choice: BackboneChoice = serde_json::from_slice(&bytes).ok()?;
+    (SIZES.contains(&choice.size) && choice.rate > 0.0).then_some(choice)
 }
 
 /// The choice among names, parameters and rates at 160 pixels.

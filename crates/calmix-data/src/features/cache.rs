@@ -99,6 +99,23 @@ impl FeatureCache {
         self.damaged
     }
 
+    /// A file that [`keep_checked`](Self::keep_checked) kept under this name; none where there is none or it is damaged.
+    pub fn kept(&self, name: &str, longest: u64) -> Option<Vec<u8>> {
+        let path = self.folder.join(name);
+        let length = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?.len();
+        let mut bytes = (length <= longest + 4).then(|| fs::read(path).ok()).flatten()?;
+        let checksum = bytes.split_off(bytes.len().checked_sub(4)?);
+        (checksum == crc32c::crc32c(&bytes).to_le_bytes()).then_some(bytes)
+    }
+
+    /// Keeps a file beside the pages, with its checksum.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn keep_checked(&self, name: &str, bytes: &[u8]) -> Result<(), DataError> {
+        write(&self.folder.join(name), &[bytes, &crc32c::crc32c(bytes).to_le_bytes()].concat())
+    }
+
     /// Keeps a file beside the pages, whole, unless it is there; returns where.
     ///
     /// # Errors

@@ -281,13 +281,21 @@ impl FrozenFeatures {
             let file = safe_open::read(&own, Projection::longest_file(width))?;
             return Ok(Projection::from_file(&file, width, dimensions)?);
         }
+        // An analysis takes seconds, and runs with the same samples share it.
+        let samples: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+        let name = format!("{}-{dimensions}.projection", ModelInfo::hash(&samples));
+        if let Some(file) = self.cache.kept(&name, Projection::longest_file(width)) {
+            return Ok(Projection::from_file(&file, width, dimensions)?);
+        }
         let each = 2 * width;
         let row = each * self.views.len();
         // Samples at even distances, where there are more than it takes.
         let stride = ids.len().div_ceil(FITTED).max(1);
         let clean: Vec<u8> =
             vectors.chunks_exact(row.max(1)).step_by(stride).flat_map(|row| &row[..each]).copied().collect();
-        Ok(Projection::fit(&clean, width, dimensions)?)
+        let projection = Projection::fit(&clean, width, dimensions)?;
+        self.cache.keep_checked(&name, &projection.to_file()?)?;
+        Ok(projection)
     }
 
     /// Gives the run its own backbone and projection.

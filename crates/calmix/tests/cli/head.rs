@@ -92,16 +92,28 @@ fn a_head_is_trained_used_and_needs_nothing_but_its_folder() {
 #[test]
 fn a_folder_gets_a_head_where_weights_are_at_hand() {
     let workspace = with_weights();
-    let mut command = workspace.command(&["train", "--data", "own", "--threads", "1", "--run-dir", "run"]);
-    for setting in ["train.steps=2", "train.batch=4", "train.ratio=1", "evaluate.bootstrap=0"] {
-        command.args(["--set", setting]);
-    }
-    let trained = workspace.end(command).with_code(0);
+    let train = |run: &str| {
+        let mut command = workspace.command(&["train", "--data", "own", "--threads", "1", "--run-dir", run]);
+        for setting in ["train.steps=2", "train.batch=4", "train.ratio=1", "evaluate.bootstrap=0"] {
+            command.args(["--set", setting]);
+        }
+        workspace.end(command).with_code(0)
+    };
+    let trained = train("run");
     trained.reports(&[
         "recipe head-folder, since pretrained weights are at hand",
         "weights tiny at 224 pixels: the largest at hand",
     ]);
     trained.reports(&["features of ", " views at some ", "once for this folder"]);
+    // The second run measures nothing, and makes no features.
+    let made = workspace.names("features");
+    let choice = made.iter().find(|name| name.ends_with(".choice.json")).unwrap();
+    let path = workspace.path("features").join(choice);
+    let slower = fs::read_to_string(&path).unwrap().replace("\"size\": 224", "\"size\": 160");
+    fs::write(&path, slower).unwrap();
+    train("again").reports(&["weights tiny at 160 pixels"]);
+    fs::write(&path, "{").unwrap();
+    train("third").reports(&["weights tiny at 224 pixels"]);
 }
 
 #[test]
