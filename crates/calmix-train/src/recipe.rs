@@ -124,6 +124,15 @@ impl Recipe {
         self.network.train == TrainedPart::Head
     }
 
+    /// How many samples are learnt from without their label, of so many that could be.
+    pub fn unlabelled_samples(&self, all: u64) -> u64 {
+        match (self.unlabelled(), self.labels.unlabelled_count) {
+            (0, _) => 0,
+            (_, 0) => all,
+            (_, most) => all.min(most),
+        }
+    }
+
     /// Unlabelled images of a batch: none where the method learns from labelled images only.
     pub fn unlabelled(&self) -> u32 {
         if self.method.base == Base::Supervised {

@@ -97,8 +97,7 @@ pub(crate) fn setting(key: &str, value: &str) -> String {
 /// How many views pass the backbone of a head: all of what is learnt from, and one of what judges.
 fn views(recipe: &Recipe, dataset: &Dataset) -> Result<u64> {
     let counts = draw_split(recipe, dataset)?.counts(dataset)?;
-    let most = Some(recipe.labels.unlabelled_count).filter(|&most| most > 0).unwrap_or(u64::MAX);
-    let unlabelled = if recipe.unlabelled() > 0 { counts.unlabelled.min(most) } else { 0 };
+    let unlabelled = recipe.unlabelled_samples(counts.unlabelled);
     let network = &recipe.network;
     let each = 1 + u64::from(network.weak_views) + u64::from(network.strong_views);
     let judging = match recipe.dataset.test.as_str() {

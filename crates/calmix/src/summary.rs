@@ -90,8 +90,7 @@ pub(crate) fn show(
         name => dataset.subset(name).map(|ids| ids.end - ids.start)?,
     };
     let train = &recipe.train;
-    let most = Some(recipe.labels.unlabelled_count).filter(|&most| most > 0).unwrap_or(u64::MAX);
-    let unlabelled = if recipe.unlabelled() > 0 { counts.unlabelled.min(most) } else { 0 };
+    let unlabelled = recipe.unlabelled_samples(counts.unlabelled);
     let classes = dataset.classes().len();
     let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
     let precision = train.precision.or_else(|| Precision::best(device));

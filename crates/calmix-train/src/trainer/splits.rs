@@ -33,8 +33,8 @@ pub(super) fn unlabelled(
     dataset: &Dataset,
 ) -> Result<SampleIds, DataError> {
     let all = split.unlabelled(dataset)?;
-    let count = recipe.labels.unlabelled_count;
-    if count == 0 || count >= all.len() {
+    let count = recipe.unlabelled_samples(all.len());
+    if count >= all.len() {
         return Ok(all.into());
     }
     let rank = |&id: &u64| (Seed(0).stream(Domain::UnlabelledCount, 0, id).next_u64(), id);
