@@ -87,6 +87,7 @@ fn model() -> Result<Model> {
         norm_eps: None,
         size: SIZE,
         resize: SIZE,
+        shrink: None,
         filter: "bilinear".to_owned(),
         mean: settings.normalisation.mean,
         std: settings.normalisation.deviation,
