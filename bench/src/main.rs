@@ -4,6 +4,8 @@
 #![forbid(unsafe_code)]
 
 mod data;
+#[cfg(feature = "engine")]
+mod features;
 mod order;
 mod plan;
 #[cfg(feature = "engine")]
@@ -35,6 +37,8 @@ fn main() -> Result<()> {
         #[cfg(feature = "engine")]
         ["predict" | "photos", case @ ..] => worker::serve(predict::prepare(case)?),
         #[cfg(feature = "engine")]
+        ["features", case @ ..] => worker::serve(features::prepare(case)?),
+        #[cfg(feature = "engine")]
         ["shards", case @ ..] => worker::serve(shards::prepare(case)?),
         #[cfg(feature = "engine")]
         ["processes", case @ ..] => {
@@ -43,7 +47,7 @@ fn main() -> Result<()> {
         #[cfg(feature = "engine")]
         ["processes-follow", case @ ..] => processes::follow(case),
         _ => bail!(
-            "usage: calmix-bench plan|data|order|step|predict|photos|shards|processes CASE, and then `run` and `quit` on standard input"
+            "usage: calmix-bench plan|data|order|step|predict|photos|features|shards|processes CASE, and then `run` and `quit` on standard input"
         ),
     }
 }

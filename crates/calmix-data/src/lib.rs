@@ -14,6 +14,7 @@
 //! | pixels → weak and strong views, with Pillow's bytes | [`augment`] |
 //! | batches, made ahead by worker threads | [`loader`] |
 //! | large pictures, shrunk once | [`shrink`] |
+//! | features of a frozen backbone, kept for runs that come later | [`features`] |
 //! | images to predict, without a table | [`image_list`] |
 //!
 //! All input is untrusted: sizes are checked before memory is allocated, names before files are opened. Input that
@@ -81,3 +82,4 @@ mod safe_path;
 pub mod shrink;
 pub mod source;
 pub mod split;
+pub mod whole_file;

@@ -105,7 +105,8 @@ impl Engine {
         let Settings { architecture, first_block, stride, classes, .. } = settings;
         let network = Network::new(architecture, first_block, classes).with_stride(stride);
         let velocity = Flat::zeros(network.layout(), device)?;
-        let model = PlacedNetwork::new(network, &Placement::from(&settings), seed)?;
+        let parameters = Flat::initial(network.layout(), seed, device)?.differentiable()?;
+        let model = PlacedNetwork::new(network, &Placement::from(&settings), parameters)?;
         let average = model.parameters.copy()?;
         let loss_scale = if settings.precision == Precision::F16 { LossScale::HALF } else { LossScale::ONE };
         Ok(Self { settings, model, average, velocity, loss_scale })

@@ -1,6 +1,5 @@
 //! A pretrained backbone that does not learn: images in, features out.
 
-use calmix_core::rng::Seed;
 use calmix_dist::gpu::GpuFlags;
 use tch::{Kind, TchError, Tensor};
 
@@ -42,12 +41,11 @@ impl FrozenBackbone {
         network.check_backbone(file)?;
         device.gpu_flags().into_iter().for_each(GpuFlags::set);
         let width = network.layout().feature_width();
-        let mut network = PlacedNetwork::new(network, &Placement::from(settings), Seed(0))?;
+        let parameters = Flat::zeros(network.layout(), device.torch())?;
+        let mut network = PlacedNetwork::new(network, &Placement::from(settings), parameters)?;
         let PlacedNetwork { network: layers, parameters, statistics, .. } = &mut network;
-        let mut backbone = parameters.copy()?;
-        weights::read(layers.layout(), Part::Backbone, file, &mut backbone, Some(statistics))?;
-        fold(layers.layout(), &backbone, statistics, settings.norm_eps)?;
-        *parameters = backbone;
+        weights::read(layers.layout(), Part::Backbone, file, parameters, Some(statistics))?;
+        fold(layers.layout(), parameters, statistics, settings.norm_eps)?;
         let pass = PredictPass { rows: IMAGES, norm: BatchNormMode::Folded, precision };
         Ok(Self { network, width, pass })
     }
@@ -60,6 +58,11 @@ impl FrozenBackbone {
     /// How many features an image has.
     pub fn width(&self) -> usize {
         self.width
+    }
+
+    /// How many features an image would have.
+    pub fn width_of(settings: &PredictorSettings) -> usize {
+        Network::new(settings.architecture, settings.first_block, 1).layout().feature_width()
     }
 
     /// The features of images, f16, row by row, as bytes. An image has the same features whatever its neighbours.
@@ -94,7 +97,7 @@ fn fold(
 
 #[cfg(test)]
 mod tests {
-    use calmix_core::rng::Domain;
+    use calmix_core::rng::{Domain, Seed};
 
     use super::*;
     use crate::device::Device;

@@ -1,6 +1,5 @@
 //! A network with its weights on a device: what passes run through.
 
-use calmix_core::rng::Seed;
 use tch::{Kind, TchError, Tensor};
 
 use crate::device::Device;
@@ -61,10 +60,10 @@ pub(crate) struct PlacedNetwork {
 }
 
 impl PlacedNetwork {
-    pub(crate) fn new(network: Network, placement: &Placement, seed: Seed) -> Result<Self, TchError> {
+    /// A network with weights that are on the device already.
+    pub(crate) fn new(network: Network, placement: &Placement, parameters: Flat) -> Result<Self, TchError> {
         let &Placement { precision, norm_momentum, norm_eps, .. } = placement;
         let device = placement.device.torch();
-        let parameters = Flat::initial(network.layout(), seed, device)?.differentiable()?;
         let statistics = RunningStatistics::initial(network.layout(), device)?;
         let input = match network.vector_width() {
             Some(width) => Input::Vector(width),

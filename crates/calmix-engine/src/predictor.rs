@@ -1,6 +1,5 @@
 //! A network that only predicts: weights from a file, nothing that learning needs.
 
-use calmix_core::rng::Seed;
 use calmix_dist::gpu::GpuFlags;
 
 use crate::device::Device;
@@ -9,6 +8,7 @@ use crate::error::EngineError;
 use crate::frozen_backbone::FrozenBackbone;
 use crate::images::{Normalisation, Size};
 use crate::network::{Architecture, BottleneckStride, FirstBlock, Network};
+use crate::parameters::Flat;
 use crate::placed_network::{PlacedNetwork, Placement, PredictPass};
 use crate::precision::Precision;
 use crate::projection::Projection;
@@ -62,7 +62,8 @@ impl Predictor {
         // Before memory is allocated for a network that somebody else named.
         weights::check(network.layout(), file)?;
         device.gpu_flags().into_iter().for_each(GpuFlags::set);
-        let mut network = PlacedNetwork::new(network, &Placement::from(settings), Seed(0))?;
+        let parameters = Flat::zeros(network.layout(), device.torch())?;
+        let mut network = PlacedNetwork::new(network, &Placement::from(settings), parameters)?;
         let PlacedNetwork { network: layers, parameters, statistics, .. } = &mut network;
         weights::read(layers.layout(), Part::Network, file, parameters, Some(statistics))?;
         Ok(Self { network, below: None })

@@ -1,7 +1,6 @@
 //! From the features of a frozen backbone to what a head reads: centred, scaled to unit length, and rotated to fewer
 //! dimensions by a principal component analysis, which is not whitened.
 
-use calmix_core::rng::Seed;
 use tch::{Device, Kind, TchError, Tensor};
 
 use crate::error::EngineError;
@@ -67,7 +66,7 @@ impl Projection {
     pub fn from_file(file: &[u8], width: usize, dimensions: usize) -> Result<Self, EngineError> {
         let layout = layout(width, if dimensions == 0 { width } else { dimensions.min(width) });
         weights::check(&layout, file)?;
-        let mut numbers = Flat::initial(&layout, Seed(0), Device::Cpu)?;
+        let mut numbers = Flat::zeros(&layout, Device::Cpu)?;
         weights::read(&layout, Part::Network, file, &mut numbers, None)?;
         Ok(Self { layout, numbers, width })
     }

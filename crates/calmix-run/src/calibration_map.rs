@@ -219,7 +219,6 @@ impl CalibrationMap {
         Ok(map)
     }
 
-    /// The map of all labels, of the kind that was cross-fitted.
     /// Fits a temperature to what heads said about labels that each was trained without. With fewer than ten labels a
     /// class the prior of heads has a say.
     ///
@@ -242,6 +241,7 @@ impl CalibrationMap {
         Ok(Self { rule, ..map })
     }
 
+    /// The map of all labels, of the kind that was cross-fitted.
     fn from_folds(said: &Predictions, folds: &CrossFit, on: FittedOn) -> Result<Self, CalibrationError> {
         let kind = folds.folds.first().map_or(MapKind::Temperature, ConfidenceMap::kind);
         let map = ConfidenceMap::fit(kind, said.matrix()?, &said.labels)?;

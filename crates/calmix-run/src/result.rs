@@ -1,6 +1,7 @@
 //! What came of a run: `result.json`, beside the weights in `model.safetensors`.
 
 use calmix_core::class_names;
+use calmix_core::stats::Interval;
 use serde::{Deserialize, Serialize};
 
 use crate::calibration_map::Uncalibrated;
@@ -37,12 +38,25 @@ pub struct RunResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeadChoice {
-    /// The one with the lower out-of-fold NLL.
+    /// The one of the recipe, unless labels that no head saw are clearly likelier by the other.
     pub kept: KeptHead,
+    /// Out-of-fold NLL of the recipe's head minus that of the other, label by label, with its interval; none where there are
+    /// too few labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nll_difference: Option<Interval>,
     /// The one of the recipe.
     pub semi_supervised: HeadFigures,
     /// The one that learnt from the labels alone.
     pub supervised: HeadFigures,
+}
+
+impl HeadChoice {
+    /// Whether the unlabelled images helped, as far as the labels can tell.
+    pub fn helped(difference: Option<&Interval>) -> Option<bool> {
+        let difference = difference?;
+        let is_clear = difference.high < 0.0 || difference.low > 0.0;
+        is_clear.then_some(difference.estimate < 0.0)
+    }
 }
 
 /// Which of two heads.
@@ -65,4 +79,22 @@ pub struct HeadFigures {
     pub temperature: Option<f64>,
     /// Its figures, split by split.
     pub evaluations: Vec<Evaluation>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_clear_is_not_said() {
+        let helped = |low: f64, high: f64| {
+            let estimate = f64::midpoint(low, high);
+            HeadChoice::helped(Some(&Interval { n: 40, estimate, low, high, level: 0.95 }))
+        };
+        assert_eq!(helped(-0.3, -0.1), Some(true));
+        assert_eq!(helped(0.1, 0.3), Some(false));
+        assert_eq!(helped(-0.1, 0.3), None);
+        assert_eq!(helped(-0.3, 0.1), None);
+        assert_eq!(HeadChoice::helped(None), None);
+    }
 }

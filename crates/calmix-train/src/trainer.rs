@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod begin_run;
 mod checkpoint_files;
 mod collect_results;
 mod engine_settings;
@@ -57,13 +58,13 @@ mod splits;
 mod step_phase;
 mod step_stats;
 mod step_traffic;
+mod stepper;
 mod sync;
 mod train_data;
 mod train_loop;
 mod visits;
 mod wire;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -71,11 +72,10 @@ use std::time::Duration;
 
 use calmix_data::loader::Warn;
 use calmix_dist::{LaunchInfo, ProcessGroup};
-use calmix_engine::device::{Device, set_threads};
-use calmix_run::checkpoint::{FoundCheckpoint, Identity};
-use calmix_run::events::{Finished, Note};
+use calmix_engine::device::Device;
+use calmix_run::events::Finished;
 use calmix_run::read;
-use calmix_run::run::{Disk, Mark, Paths, RealDisk, Run, WarningDisk};
+use calmix_run::run::{Disk, Paths, RealDisk, Run, WarningDisk};
 use calmix_run::sink::Sink;
 
 pub use error::{StateProblem, TrainError};
@@ -88,19 +88,11 @@ pub use step_phase::StepPhase;
 pub use step_traffic::StepTraffic;
 
 use crate::recipe::{Recipe, Resolved};
-use checkpoint_files::RunProgress;
 use collect_results::broadcast_result;
-use engine_settings::settings;
-use event_writer::EventWriter;
 use find_checkpoint::find_checkpoint;
-use layout::ParallelLayout;
 use local_processes::LocalProcesses;
-use memory::MemoryNeed;
-use open_run::{OpenedRun, RankZeroRun, RunBroadcast};
-use pretrained::Pretrained;
+use open_run::{RankZeroRun, RunBroadcast};
 use step_phase::Watch;
-use sync::{RunFingerprint, StragglerDetector};
-use train_loop::{TrainLoop, TrainState};
 
 /// Starts and resumes runs.
 pub struct Trainer<'a> {
@@ -281,79 +273,6 @@ impl<'a> Trainer<'a> {
             Err(TrainError::Abandoned) => Ok(Outcome::Stopped { step }),
             begun => begun?.run(),
         }
-    }
-
-    fn begin(mut self, opened: OpenedRun) -> Result<TrainLoop<'a>, TrainError> {
-        let OpenedRun { recipe: resolved, data, found, run, mut notes } = opened;
-        if run.is_some() {
-            RunFingerprint::check(Ok(self.fingerprint(&resolved, &data)), &self.processes)?;
-        }
-        let recipe = &resolved.recipe;
-        set_threads(recipe.train.threads as usize);
-        let (data, head) = self.in_features(recipe, data, run.as_ref())?;
-        let mut settings = settings(recipe, data.classes.len(), head.as_ref())?;
-        if self.processes.size() > 1 {
-            settings.device = settings.device.of_local_rank(self.local.rank, Device::visible_gpus());
-        }
-        let layout = ParallelLayout::new(self.processes, recipe)?;
-        let method = recipe.method;
-        let samples = data.shard_lengths(recipe, &layout).iter().sum();
-        MemoryNeed::new(&method, &settings, samples).check(self.local.processes)?;
-        if let Some(found) = &found {
-            checkpoint_files::check_network(&found.checkpoint, &settings)?;
-        }
-        let mut state = TrainState::initial(recipe, settings, &data, &layout)?;
-        if found.is_none() && head.is_none() {
-            Pretrained::read(&recipe.network)?.map_or(Ok(()), |file| file.start(&mut state.engine))?;
-        }
-        let (mut step, mut mark, mut progress) = (0, Mark::start(), RunProgress::default());
-        if let Some(FoundCheckpoint { checkpoint, skipped }) = &found {
-            (step, mark) = (checkpoint.step(), checkpoint.manifest().journal.clone());
-            progress = checkpoint_files::restore(checkpoint, &layout, &mut state)?;
-            notes.extend(skipped.iter().map(|bad| Note {
-                step,
-                text: format!("the checkpoint of step {} cannot be used: {}", bad.step, bad.reason),
-                hint: format!("the run resumes from step {step}"),
-            }));
-        }
-        let identity = Identity {
-            recipe: resolved.hash(),
-            dataset: data.fingerprint.clone(),
-            groups: recipe.train.groups,
-            shards: recipe.train.shards,
-        };
-        let checkpoints = run.as_ref().map(|run| run.checkpoints(recipe.checkpoint.keep as usize));
-        let mut events = match run {
-            Some(run) => EventWriter::new(run, &mark, step, recipe, self.sinks)?,
-            None => EventWriter::silent(recipe),
-        };
-        events.begins(step);
-        for note in notes {
-            events.aside(note)?;
-        }
-        Ok(TrainLoop {
-            partition: layout.partition(),
-            saved: found.map(|found| found.checkpoint.step()),
-            resolved,
-            data,
-            head,
-            layout,
-            method,
-            state,
-            progress,
-            events,
-            checkpoints,
-            disk: self.disk,
-            identity,
-            step,
-            stop: self.stop,
-            stop_heard: false,
-            busy: Duration::ZERO,
-            stragglers: StragglerDetector::default(),
-            left_out: BTreeMap::new(),
-            watch: self.watch,
-            warn: self.warn,
-        })
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use calmix::data::dataset::Dataset;
+use calmix::data::whole_file;
 use calmix::engine::device::Device;
 use calmix::engine::frozen_backbone::FrozenBackbone;
 use calmix::engine::images::{Normalisation, Size};
@@ -21,7 +22,6 @@ use crate::beside::beside;
 use serde::{Deserialize, Serialize};
 
 use crate::format::{grouped, rough_time};
-use crate::whole_file;
 
 /// How long the features of a folder may take.
 const LIMIT: Duration = Duration::from_mins(10);

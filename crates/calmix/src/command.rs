@@ -14,6 +14,7 @@ mod process_args;
 mod push;
 mod quicker;
 mod recipe_args;
+mod recipe_draft;
 mod recipes;
 mod report;
 mod resume;

@@ -1,5 +1,6 @@
 //! The two heads of a run on frozen features, side by side: the recipe's, and one that learnt from the labels alone.
 
+use calmix::core::stats::Interval;
 use calmix::run::evaluate::ENOUGH_FOR_ECE;
 use calmix::run::events::{EvalSet, Evaluation};
 use calmix::run::result::{HeadChoice, HeadFigures, KeptHead};
@@ -8,7 +9,7 @@ use crate::format::percent;
 
 /// Both heads at their temperatures, which of them is the model, and whether semi-supervision helped.
 pub(crate) fn heads(choice: &HeadChoice) -> String {
-    let HeadChoice { kept, semi_supervised, supervised } = choice;
+    let HeadChoice { kept, nll_difference, semi_supervised, supervised } = choice;
     let judged =
         [EvalSet::Test, EvalSet::Validation].into_iter().find(|&split| of(supervised, split).is_some());
     let heading = judged.map_or([String::new(), String::new()], |split| {
@@ -24,13 +25,19 @@ pub(crate) fn heads(choice: &HeadChoice) -> String {
         let seen = judged.and_then(|split| of(figures, split));
         text += &line(&name, &nll, &seen.map_or([String::new(), String::new()], error_and_ece));
     }
-    text + match kept {
-        KeptHead::SemiSupervised => {
-            "  the unlabelled images helped: labels that no head saw are likelier by it\n"
-        }
-        KeptHead::Supervised => {
-            "  the unlabelled images did not help: the head that learnt from the labels alone is the model\n"
-        }
+    text + &verdict(nll_difference.as_ref())
+}
+
+/// Whether the unlabelled images helped.
+fn verdict(difference: Option<&Interval>) -> String {
+    let by = difference.map_or(String::new(), |at| {
+        let Interval { estimate, low, high, level, .. } = at;
+        format!(": NLL {estimate:+.3}, {:.0} % interval {low:+.3} to {high:+.3}", 100.0 * level)
+    });
+    match HeadChoice::helped(difference) {
+        Some(true) => format!("  the unlabelled images helped{by}\n"),
+        Some(false) => format!("  the unlabelled images did not help{by}; the labels alone are the model\n"),
+        None => format!("  too few labels to say whether the unlabelled images helped{by}\n"),
     }
 }
 

@@ -25,7 +25,6 @@ mod summary;
 mod supervise;
 mod sweep;
 mod terminal;
-mod whole_file;
 
 use std::process::ExitCode;
 

@@ -7,8 +7,10 @@ use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
 use calmix::data::error::DataError;
 use calmix::data::prepare::Findings;
+use calmix::engine::device::Device;
 use calmix::run::run::Paths;
 use calmix::train::recipe::{Resolved, SourceName};
+use calmix::train::weights_folder::WeightsFolder;
 
 use crate::command::{default_table, recipe_for};
 use crate::error::CliError;
@@ -23,9 +25,6 @@ pub(crate) const GPU_RECIPE: &str = "folder";
 pub(crate) const CPU_RECIPE: &str = "cpu-folder";
 pub(crate) const HEAD_RECIPE: &str = "head-folder";
 
-/// Where settings come from that the folder of the dataset decides.
-pub(crate) const FOLDER_CONTENTS: &str = "contents of the dataset folder";
-
 /// The data of a run that is about to start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunData<'a> {
@@ -35,6 +34,20 @@ pub(crate) struct RunData<'a> {
     pub(crate) is_quiet: bool,
     /// Ends a preparation.
     pub(crate) stop: &'a Stop,
+}
+
+/// What settings are decided by that depend on the folder of the dataset.
+pub(crate) const FOLDER_CONTENTS: &str = "contents of the dataset folder";
+
+/// The recipe for a folder of images on a device, or on the best one of this machine.
+pub(crate) fn folder_recipe(device: Option<Device>) -> &'static str {
+    let device = device.or(Device::all().first().copied()).unwrap_or(Device::Cpu);
+    let has_weights = || WeightsFolder::of_user().names().is_ok_and(|names| !names.is_empty());
+    match device {
+        Device::Cpu if has_weights() => HEAD_RECIPE,
+        Device::Cpu => CPU_RECIPE,
+        Device::Cuda(_) | Device::Mps => GPU_RECIPE,
+    }
 }
 
 /// Whether a built-in recipe takes whatever subsets a folder of images has.

@@ -96,7 +96,8 @@ pub(crate) struct Extra {
 /// torchvision and what its transforms of Pillow images need.
 const TORCHVISION: &[&str] = &[TORCH, "torchvision==0.28.0", "pillow==13.0.0", NUMPY];
 
-pub(crate) const BENCHES: &[Bench] = &[PLAN, DATA, ORDER, STEP, PREDICT, PHOTOS_PREDICTED, SHARDS, PROCESSES];
+pub(crate) const BENCHES: &[Bench] =
+    &[PLAN, DATA, ORDER, STEP, PREDICT, PHOTOS_PREDICTED, FEATURES, SHARDS, PROCESSES];
 
 const PLAN: Bench = Bench {
     name: "plan",
@@ -240,6 +241,23 @@ const fn photos(name: &'static str, what: &'static str, feature: &'static str) -
     let (sides, files) = (Sides::Pair { arguments, peer }, Some(PHOTOS));
     Case { name, sides, unit, files, extra: Some(Extra { feature, programs }) }
 }
+
+const FEATURES: Bench = Bench {
+    name: "features",
+    what: "five views of images of 32×32 through a frozen EfficientNet-Lite0 at 160×160 into a cache, against the backbone \
+           alone on images at hand; bf16, two threads",
+    cases: &[Case {
+        name: "CIFAR-10",
+        sides: Sides::Named {
+            sides: &[engine("cache", &["cache"]), engine("backbone alone", &["backbone"])],
+            wanted: &[wanted("cache", "backbone alone", Ratio::Speed(0.9))],
+        },
+        // As many as bench/src/features.rs makes in a repetition.
+        unit: Unit::Rate { name: "views/s", per_repetition: 640.0 },
+        files: Some(Files { dataset: "cifar10", made: None }),
+        extra: Some(Extra { feature: "engine", programs: &[] }),
+    }],
+};
 
 const SHARDS: Bench = Bench {
     name: "shards",

@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::page::{self, PageHeader, SAMPLES};
 use super::{FeatureIdentity, FeatureView};
 use crate::error::{DataError, DataProblem};
+use crate::whole_file;
 
 /// What the cache is of, beside its pages.
 const IDENTITY: &str = "cache.json";
@@ -47,8 +47,18 @@ pub struct PageNeed {
 impl PageNeed {
     /// The number of the page: samples near each other are on the same one.
     pub fn number(&self) -> u64 {
-        self.ids.first().map_or(0, |id| id / SAMPLES as u64)
+        self.ids.first().map_or(0, |&id| number(id))
     }
+
+    /// Whether a sample is on this page; on one without samples, any may be.
+    pub fn holds(&self, id: u64) -> bool {
+        self.ids.is_empty() || number(id) == self.number()
+    }
+}
+
+/// The number of the page that a sample is on.
+fn number(id: u64) -> u64 {
+    id / SAMPLES as u64
 }
 
 impl FeatureCache {
@@ -59,12 +69,13 @@ impl FeatureCache {
     pub fn open(parent: &Path, identity: &FeatureIdentity) -> Result<Self, DataError> {
         let folder = parent.join(identity.folder_name());
         fs::create_dir_all(&folder).map_err(|error| DataError::new(&folder, error))?;
+        whole_file::sweep(&folder, whole_file::ABANDONED);
         let told = folder.join(IDENTITY);
         let text = serde_json::to_vec_pretty(identity)
             .map_err(|error| DataError::new(&told, DataProblem::Format(error.to_string())))?;
         // The name of the folder is its hash: whatever else it says, it is damaged.
         if fs::read(&told).ok().as_deref() != Some(&text) {
-            write(&told, &text)?;
+            whole_file::write(&told, &text)?;
         }
         let bytes = identity.bytes as usize;
         let mut cache = Self { folder, bytes, pages: Vec::new(), index: HashMap::new(), damaged: 0 };
@@ -113,7 +124,7 @@ impl FeatureCache {
     /// # Errors
     /// If it cannot be written.
     pub fn keep_checked(&self, name: &str, bytes: &[u8]) -> Result<(), DataError> {
-        write(&self.folder.join(name), &[bytes, &crc32c::crc32c(bytes).to_le_bytes()].concat())
+        whole_file::write(&self.folder.join(name), &[bytes, &crc32c::crc32c(bytes).to_le_bytes()].concat())
     }
 
     /// Keeps a file beside the pages, whole, unless it is there; returns where.
@@ -124,7 +135,7 @@ impl FeatureCache {
         let path = self.folder.join(name);
         let there = fs::metadata(&path).is_ok_and(|found| found.len() == bytes.len() as u64);
         if !there {
-            write(&path, bytes)?;
+            whole_file::write(&path, bytes)?;
         }
         Ok(path)
     }
@@ -137,7 +148,7 @@ impl FeatureCache {
             let lacks: Vec<_> =
                 views.iter().copied().filter(|view| !self.index.contains_key(&(id, *view))).collect();
             if !lacks.is_empty() {
-                lacking.entry((lacks, id / SAMPLES as u64)).or_default().push(id);
+                lacking.entry((lacks, number(id))).or_default().push(id);
             }
         }
         let pages = lacking.into_iter().map(|((views, _), mut ids)| {
@@ -162,7 +173,7 @@ impl FeatureCache {
             return Ok(());
         }
         let path = self.folder.join(header.name());
-        write(&path, &page::to_bytes(&header, vectors))?;
+        whole_file::write(&path, &page::to_bytes(&header, vectors))?;
         self.add(path, &header);
         Ok(())
     }
@@ -219,15 +230,4 @@ impl FeatureCache {
             self.index.entry(key).or_insert(Location { page, vector });
         }
     }
-}
-
-/// Writes a file that appears whole.
-fn write(path: &Path, bytes: &[u8]) -> Result<(), DataError> {
-    let failed = |error| DataError::new(path, error);
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
 }

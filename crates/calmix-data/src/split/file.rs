@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{LabelSplit, Rule, Short, SplitPlan, VERSION, check_ids, ranges};
 use crate::dataset::Dataset;
 use crate::error::{DataError, DataProblem};
+use crate::whole_file;
 
 /// Bytes of the longest `split.json` that is given: the ids of more than ten million labelled samples.
 const MAX_BYTES: u64 = 256 << 20;
@@ -93,17 +94,8 @@ impl LabelSplit {
     /// # Errors
     /// If it cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), DataError> {
-        let cannot = |error| DataError::new(path, error);
         let bytes = self.to_bytes().map_err(|problem| DataError::new(path, problem))?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut file = tempfile::Builder::new();
-        // As any other file that is meant to be shared: the umask decides who may read it.
-        #[cfg(unix)]
-        file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut file = file.prefix(".split-").tempfile_in(folder).map_err(cannot)?;
-        file.write_all(&bytes).and_then(|()| file.as_file().sync_all()).map_err(cannot)?;
-        file.persist(path).map_err(|error| cannot(error.error))?;
-        Ok(())
+        whole_file::write(path, &bytes)
     }
 
     /// Reads a split of `dataset`.

@@ -2,7 +2,7 @@
 
 use calmix_core::calibration::{Binning, TopLabel, ece, reliability_bins};
 use calmix_core::stats::clopper_pearson;
-use calmix_run::evaluate::LEVEL;
+use calmix_run::evaluate::{ENOUGH_FOR_ECE, LEVEL};
 use serde::Serialize;
 
 use super::{DataTable, FigureView, TableCell};
@@ -156,10 +156,15 @@ fn panel(title: &str, shown: &[(usize, &RunReport, &ReliabilityDiagram)]) -> cra
         }));
         let says =
             format!("says {:.1} %, right {:.1} %", 100.0 * diagram.mean_confidence, 100.0 * diagram.accuracy);
-        let ece = format!("ECE {:.1} %", 100.0 * diagram.ece_15);
+        // Of few images an ECE is mostly noise; the gap is not.
+        let figure = if diagram.samples as u64 >= ENOUGH_FOR_ECE {
+            format!("ECE {:.1} %", 100.0 * diagram.ece_15)
+        } else {
+            format!("gap {:+.1} points", 100.0 * (diagram.mean_confidence - diagram.accuracy))
+        };
         let name =
             if shown.len() > 1 { format!("{}: ", crate::svg::fitted(&run.name, 22)) } else { String::new() };
-        let text = if shown.len() > 1 { format!("{name}{ece}") } else { format!("{says}, {ece}") };
+        let text = if shown.len() > 1 { format!("{name}{figure}") } else { format!("{says}, {figure}") };
         legend.push(Key { text, tone, dashed: false });
     }
     let confidence = "confidence, %";

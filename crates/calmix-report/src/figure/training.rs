@@ -1,5 +1,6 @@
 //! Error and calibration error over training, of the averaged weights.
 
+use calmix_run::evaluate::ENOUGH_FOR_ECE;
 use calmix_run::events::{EvalModel, EvalSet, Event};
 use serde::Serialize;
 
@@ -85,17 +86,23 @@ pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
             ]
         })
     });
+    let few = curves.iter().any(|(.., curve)| curve.samples < ENOUGH_FOR_ECE);
+    let few = if few { "; of fewer than 1,000 images it is mostly noise" } else { "" };
     Some(FigureView {
         name: "training".to_owned(),
         title: "How did it learn?".to_owned(),
-        sentence: "Each point is an evaluation of the averaged weights, before calibration. The error says how often the \
-                   model is wrong; the ECE how far its confidence is from the truth, on average over 15 bins."
-            .to_owned(),
+        sentence: format!(
+            "Each point is an evaluation of the averaged weights, before calibration. The error says how often the model is \
+             wrong; the ECE how far its confidence is from the truth, on average over 15 bins{few}."
+        ),
         panels: vec![
             panel("Error", "wrong, %", |point| point.error),
             panel("Calibration error", "ECE, %", |point| point.ece_15),
         ],
         pictures: Vec::new(),
-        table: DataTable { columns: vec!["run", "split", "step", "error", "ECE, 15 bins"], rows: rows.collect() },
+        table: DataTable {
+            columns: vec!["run", "split", "step", "error", "ECE, 15 bins"],
+            rows: rows.collect(),
+        },
     })
 }

@@ -89,6 +89,18 @@ impl Layers {
         self
     }
 
+    /// Adds settings that stand in no file: lines of a recipe that something else than the user decides, and what to call it.
+    #[must_use]
+    pub fn decided(mut self, by: &str, lines: &str) -> Self {
+        let place = Place::File(by.into());
+        let mut layer = Layer::text(&place, lines);
+        for setting in &mut layer.settings {
+            setting.origin = Origin::Text { place: place.clone(), line: None };
+        }
+        self.files.push(layer);
+        self
+    }
+
     /// Adds keys and values that stand in a file of another kind.
     #[must_use]
     pub fn values(mut self, path: &Path, values: impl IntoIterator<Item = (String, Value)>) -> Self {

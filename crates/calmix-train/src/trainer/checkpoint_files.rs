@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{StateProblem, TrainError};
 use super::layout::{ParallelLayout, local_shards};
 use super::log_window::LogWindow;
-use super::train_loop::TrainState;
+use super::stepper::TrainState;
 
 const LIVE: &str = "live.safetensors";
 const EMA: &str = "ema.safetensors";

@@ -32,14 +32,15 @@ impl TrainLoop<'_> {
     /// # Errors
     /// [`TrainError::Abandoned`] if the run has to stop; then nothing was written, and the state is as it was.
     pub(super) fn evaluate(&mut self, mode: EvalMode<'_>) -> Result<Judgement, TrainError> {
-        let recipe = &self.resolved.recipe;
+        let recipe = &self.stepper.recipe;
         let models =
             if recipe.evaluate.online { &[EvalModel::Ema, EvalModel::Live][..] } else { &[EvalModel::Ema] };
         let (mut judgement, rule, window) =
             (Judgement::default(), recipe.selection, recipe.evaluate.window as usize);
-        let (engine, step, stop) = (&self.state.engine, self.step, self.eval_stop());
-        let evaluate =
-            |&model| Ok((model, evaluate_model(engine, recipe, &self.data, (step, model), mode, stop)?));
+        let (engine, step, stop) = (&self.stepper.state.engine, self.step, self.eval_stop());
+        let evaluate = |&model| {
+            Ok((model, evaluate_model(engine, recipe, &self.stepper.data, (step, model), mode, stop)?))
+        };
         let outputs = models.iter().map(evaluate).collect::<Result<Vec<_>, TrainError>>()?;
         for (model, output) in outputs {
             self.tell_evaluation(&output)?;
@@ -50,7 +51,7 @@ impl TrainLoop<'_> {
         let best = select(rule, window, &self.progress.history);
         let now_best = best.is_some_and(|best| best.at_step == Some(self.step));
         if keeps_best(rule) && now_best {
-            let weights = self.state.engine.snapshot()?.ema;
+            let weights = self.stepper.state.engine.snapshot()?.ema;
             self.progress.best = Some(Best { step: self.step, weights });
         }
         Ok(judgement)
@@ -66,7 +67,7 @@ impl TrainLoop<'_> {
             self.events.event(&Event::Evaluation(Box::new(evaluation.clone())))?;
             self.progress.history.push(evaluation.clone().without_lists());
         }
-        self.events.remove_old_predictions(self.step, self.resolved.recipe.evaluate.keep_predictions)
+        self.events.remove_old_predictions(self.step, self.stepper.recipe.evaluate.keep_predictions)
     }
 
     /// Says how many samples the figures are not of, whenever that number changes.
@@ -88,7 +89,7 @@ impl TrainLoop<'_> {
 
     /// How an evaluation hears that the run has to stop.
     pub(super) fn eval_stop(&self) -> EvalStop<'_> {
-        let (processes, watch, warn) = (&self.layout.processes, &self.watch, &self.warn);
+        let (processes, watch, warn) = (&self.stepper.layout.processes, &self.stepper.watch, &self.warn);
         EvalStop { requested: self.stop, processes, watch, warn, step: self.step }
     }
 
@@ -104,7 +105,7 @@ impl TrainLoop<'_> {
     }
 
     fn conclude(&mut self) -> Result<Finished, TrainError> {
-        let rule = self.resolved.recipe.selection;
+        let rule = self.stepper.recipe.selection;
         let head = self
             .head
             .take()
@@ -115,9 +116,9 @@ impl TrainLoop<'_> {
             None if keeps_best(rule) => self.evaluate(EvalMode::FiguresOnly)?,
             None => self.evaluate(EvalMode::Final)?,
         };
-        let recipe = &self.resolved.recipe;
+        let recipe = &self.stepper.recipe;
         let pseudo = if recipe.evaluate.pseudo_labels {
-            evaluate_pseudo_labels(&self.state.engine, recipe, &self.data, self.eval_stop())?
+            evaluate_pseudo_labels(&self.stepper.state.engine, recipe, &self.stepper.data, self.eval_stop())?
         } else {
             None
         };
@@ -130,13 +131,13 @@ impl TrainLoop<'_> {
                 let judgement = self.evaluate_best(&best)?;
                 (best.step, best.weights, judgement, None, None)
             }
-            (None, None) => (self.step, self.state.engine.snapshot()?.ema, judgement, None, None),
+            (None, None) => (self.step, self.stepper.state.engine.snapshot()?.ema, judgement, None, None),
         };
         let Judgement { fitted, evaluations, held_out, examples } = judgement;
-        let thumbnails = thumbnails(&examples, &self.resolved.recipe, &self.data, self.eval_stop())?;
+        let thumbnails = thumbnails(&examples, &self.stepper.recipe, &self.stepper.data, self.eval_stop())?;
         let margins = self.sample_margins()?;
         let map = fitted.as_ref().and_then(Fitted::map);
-        let window = self.resolved.recipe.evaluate.window as usize;
+        let window = self.stepper.recipe.evaluate.window as usize;
         let selected = |rule| Some((rule, select(rule, window, &self.progress.history)?));
         // The best on test flatters, so it has to be asked for.
         let rules = [Selection::Last, Selection::Median, Selection::BestValidation, rule];
@@ -145,7 +146,7 @@ impl TrainLoop<'_> {
         let result = RunResult {
             step,
             selection: rule,
-            classes: self.data.classes.clone(),
+            classes: self.stepper.data.classes.clone(),
             scaling: map.and_then(CalibrationMap::scaling),
             uncalibrated: fitted.as_ref().and_then(Fitted::nothing),
             evaluations,
@@ -153,7 +154,7 @@ impl TrainLoop<'_> {
             finished: finished.clone(),
         };
         let result = pretty("result.json", &result)?;
-        let mut info = model_info(&self.resolved.recipe, &self.data, &weights);
+        let mut info = model_info(&self.stepper.recipe, &self.stepper.data, &weights);
         (info.calibration, info.held_out, info.head) = (map.cloned(), held_out, below);
         let weights = info
             .embed(&weights)
@@ -172,8 +173,8 @@ impl TrainLoop<'_> {
             self.events.event(&Event::Finished(finished.clone()))?;
             Ok(finished.clone())
         };
-        let own = self.layout.leads().then(&mut write);
-        let finished = broadcast_result(&self.layout.processes, own)?;
+        let own = self.stepper.layout.leads().then(&mut write);
+        let finished = broadcast_result(&self.stepper.layout.processes, own)?;
         self.progress.finished = Some(finished.clone());
         self.save()?;
         self.events.flush()?;
@@ -182,8 +183,8 @@ impl TrainLoop<'_> {
 
     /// The best model so far, where it is kept; the first process knows it.
     fn best_of_all(&self) -> Result<Option<Best>, TrainError> {
-        let processes = &self.layout.processes;
-        if processes.size() == 1 || !keeps_best(self.resolved.recipe.selection) {
+        let processes = &self.stepper.layout.processes;
+        if processes.size() == 1 || !keeps_best(self.stepper.recipe.selection) {
             return Ok(self.progress.best.clone());
         }
         let step = broadcast_result(
@@ -200,7 +201,7 @@ impl TrainLoop<'_> {
 
     /// Evaluates the best model in the place of the last one, which then comes back.
     fn evaluate_best(&mut self, best: &Best) -> Result<Judgement, TrainError> {
-        let engine = &mut self.state.engine;
+        let engine = &mut self.stepper.state.engine;
         let last = engine.snapshot()?;
         engine.restore(&EngineSnapshot {
             live: best.weights.clone(),
@@ -208,10 +209,10 @@ impl TrainLoop<'_> {
             momentum: last.momentum.clone(),
             loss_scale: last.loss_scale,
         })?;
-        let (engine, model) = (&self.state.engine, (best.step, EvalModel::Ema));
-        let (recipe, mode) = (&self.resolved.recipe, EvalMode::Final);
-        let output = evaluate_model(engine, recipe, &self.data, model, mode, self.eval_stop());
-        self.state.engine.restore(&last)?;
+        let (engine, model) = (&self.stepper.state.engine, (best.step, EvalModel::Ema));
+        let (recipe, mode) = (&self.stepper.recipe, EvalMode::Final);
+        let output = evaluate_model(engine, recipe, &self.stepper.data, model, mode, self.eval_stop());
+        self.stepper.state.engine.restore(&last)?;
         let output = output?;
         for seen in &output.predictions {
             self.events.predictions(seen)?;

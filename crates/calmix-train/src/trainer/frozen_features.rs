@@ -64,7 +64,7 @@ pub(super) struct FeatureWork<'a> {
     workers: Workers,
     stop: &'a AtomicBool,
     warn: Warn,
-    tell: &'a mut dyn FnMut(&FeatureProgress),
+    tell: Box<dyn FnMut(&FeatureProgress) + 'a>,
     progress: FeatureProgress,
     start: Instant,
 }
@@ -75,7 +75,7 @@ impl<'a> FeatureWork<'a> {
         data: &TrainData,
         stop: &'a AtomicBool,
         warn: Warn,
-        tell: &'a mut dyn FnMut(&FeatureProgress),
+        tell: impl FnMut(&FeatureProgress) + 'a,
     ) -> Self {
         Self {
             pictures: Arc::clone(&data.pictures),
@@ -83,7 +83,7 @@ impl<'a> FeatureWork<'a> {
             workers: data.workers,
             stop,
             warn,
-            tell,
+            tell: Box::new(tell),
             progress: FeatureProgress { done: 0, total: 0, seconds: 0.0 },
             start: Instant::now(),
         }
@@ -102,12 +102,12 @@ impl<'a> FeatureWork<'a> {
 
 /// A frozen backbone and the cache of its features.
 pub(super) struct FrozenFeatures {
-    backbone: FrozenBackbone,
+    settings: PredictorSettings,
+    precision: Precision,
     file: Pretrained,
     hash: String,
     cache: FeatureCache,
     views: Vec<FeatureView>,
-    precision: Precision,
 }
 
 /// What a head stands on.
@@ -147,7 +147,6 @@ impl FrozenFeatures {
             device: recipe.train.device.or_else(|| Device::Cpu),
         };
         let precision = recipe.train.precision.or_else(|| Precision::F32);
-        let backbone = FrozenBackbone::new(&settings, precision, file.bytes())?;
         let hash = ModelInfo::hash(file.bytes());
         let identity = FeatureIdentity {
             format: features::FORMAT,
@@ -164,7 +163,7 @@ impl FrozenFeatures {
                 "std": recipe.dataset.std,
             })
             .to_string(),
-            bytes: 2 * backbone.width() as u32,
+            bytes: 2 * FrozenBackbone::width_of(&settings) as u32,
         };
         let folder = match (recipe.network.cache.as_str(), paths) {
             ("", Some(paths)) => paths.features(),
@@ -172,7 +171,7 @@ impl FrozenFeatures {
         };
         let cache = FeatureCache::open(&folder, &identity)?;
         let views = FeatureView::list(recipe.network.weak_views as u8, recipe.network.strong_views as u8);
-        Ok(Self { backbone, file, hash, cache, views, precision })
+        Ok(Self { settings, precision, file, hash, cache, views })
     }
 
     /// Where the cache is.
@@ -193,32 +192,56 @@ impl FrozenFeatures {
         let mut needs = self.cache.missing(needed.training.iter().copied(), &self.views);
         needs.extend(self.cache.missing(needed.evaluation.iter().copied(), &[FeatureView::Clean]));
         needs.retain(|need| need.number() % part.of.max(1) as u64 == part.index as u64);
+        if needs.is_empty() {
+            return Ok(());
+        }
+        // A run whose features are all there does without it.
+        let backbone = FrozenBackbone::new(&self.settings, self.precision, self.file.bytes())?;
         work.begin(needs.iter().map(|need| (need.ids.len() * need.views.len()) as u64).sum());
-        needs.iter().try_for_each(|need| self.make_page(need, work))
+        // One after the other, so that no pass of the backbone ends with a page.
+        let mut runs = needs.chunk_by(|page, next| page.views == next.views);
+        runs.try_for_each(|pages| self.make_pages(&backbone, pages, work))
     }
 
-    fn make_page(&mut self, page: &PageNeed, work: &mut FeatureWork<'_>) -> Result<(), TrainError> {
+    /// Makes pages of the same views. Each is written when the first sample of the next one is there.
+    fn make_pages(
+        &mut self,
+        backbone: &FrozenBackbone,
+        pages: &[PageNeed],
+        work: &mut FeatureWork<'_>,
+    ) -> Result<(), TrainError> {
+        let Some(PageNeed { views, .. }) = pages.first() else { return Ok(()) };
+        let ids: Vec<u64> = pages.iter().flat_map(|page| &page.ids).copied().collect();
         let pixels = ViewPixels {
             source: Arc::clone(&work.pictures),
             augment: Arc::clone(&work.augment),
-            views: page.views.clone(),
+            views: views.clone(),
         };
-        let stream = SampleStream { ids: page.ids.as_slice().into(), batch: BATCH };
+        let stream = SampleStream { ids: ids.as_slice().into(), batch: BATCH };
         let corrupt = OnCorrupt::Skip { share: 1.0 };
         let batches = EvalLoader::new(Arc::new(pixels), stream, corrupt, work.workers)?;
         let mut batches = batches.warning(Arc::clone(&work.warn));
-        let (mut ids, mut vectors) = (Vec::new(), Vec::new());
+        let bytes = 2 * backbone.width() * views.len();
+        let (mut page, mut vectors) = (PageNeed { ids: Vec::new(), views: views.clone() }, Vec::new());
         while let Some(batch) = batches.next_unless(&mut || work.stop.load(Ordering::Relaxed)) {
             let batch = match batch {
                 Err(LoadError::Interrupted) => return Err(TrainError::Abandoned),
                 batch => batch?,
             };
-            vectors.extend(self.backbone.features(&batch.pixels)?);
-            ids.extend_from_slice(&batch.ids);
-            work.made((batch.ids.len() * page.views.len()) as u64);
+            // Corrupt samples are left out, and tried again by the next run.
+            let made = backbone.features(&batch.pixels)?;
+            for (&id, sample) in batch.ids.iter().zip(made.chunks_exact(bytes)) {
+                if !page.holds(id) {
+                    self.cache.write(&page, &vectors)?;
+                    page.ids.clear();
+                    vectors.clear();
+                }
+                page.ids.push(id);
+                vectors.extend_from_slice(sample);
+            }
+            work.made((batch.ids.len() * views.len()) as u64);
         }
-        // Corrupt samples are left out, and tried again by the next run.
-        Ok(self.cache.write(&PageNeed { ids, views: page.views.clone() }, &vectors)?)
+        Ok(self.cache.write(&page, &vectors)?)
     }
 
     /// What the run learns from and is judged by, projected; the projection is the run's own where it has one. Pages that
@@ -275,7 +298,8 @@ impl FrozenFeatures {
         (ids, vectors): &(Vec<u64>, Vec<u8>),
         paths: Option<&Paths>,
     ) -> Result<Projection, TrainError> {
-        let (width, dimensions) = (self.backbone.width(), recipe.network.dimensions as usize);
+        let (width, dimensions) =
+            (FrozenBackbone::width_of(&self.settings), recipe.network.dimensions as usize);
         let own = paths.map(|paths| paths.file(RunFile::Projection)).transpose()?;
         if let Some(own) = own.filter(|own| safe_open::exists(own)) {
             let file = safe_open::read(&own, Projection::longest_file(width))?;

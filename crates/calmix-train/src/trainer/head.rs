@@ -2,62 +2,42 @@
 //!
 //! At the end five more heads are trained, each without a fifth of the labels: what each says of its fifth fits the
 //! temperature, so that no label is lost to judging. A head that learns from the labels alone is trained in the same way,
-//! and the better of the two by out-of-fold NLL is the result.
+//! and is the result where its out-of-fold NLL is clearly lower. The heads of folds have fewer labels than the one they judge, and
+//! that costs a method more that builds on its own pseudo-labels: where it is not clear, the recipe's head is the better guess.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
 
 use calmix_core::calibration::confidence_map::MapKind;
+use calmix_core::calibration::nll_of_rows;
 use calmix_core::calibration::temperature::Temperature;
-use calmix_core::labelled_samples::LabelledSamples;
 use calmix_core::mixup::Pairing;
 use calmix_core::pseudo::Base;
 use calmix_core::rng::{Domain, Seed};
-use calmix_core::samples::Samples;
+use calmix_core::stats::{Interval, paired_t_test};
 use calmix_dist::ProcessGroup;
-use calmix_engine::engine::{Engine, Settings, Weights};
+use calmix_engine::engine::{Engine, Weights};
 use calmix_run::calibration_map::{CalibrationMap, Fitted, TrainingLabels, Uncalibrated};
 use calmix_run::evaluate::Predictions;
 use calmix_run::events::{EvalModel, EvalSet, Evaluation};
 use calmix_run::held_out::HeldOut;
 use calmix_run::result::{HeadChoice, HeadFigures, KeptHead};
 
-use super::checkpoint_files::RunProgress;
 use super::engine_settings::settings;
 use super::error::TrainError;
 use super::evaluate::{EvalMode, evaluate_model};
-use super::event_writer::EventWriter;
 use super::finish::Judgement;
 use super::frozen_features::HeadInput;
 use super::layout::ParallelLayout;
-use super::report::StepResult;
-use super::sync::{Heartbeat, StragglerDetector};
+use super::stepper::Stepper;
+use super::sync::Heartbeat;
 use super::train_data::TrainData;
-use super::train_loop::{TrainLoop, TrainState};
-use crate::recipe::{Recipe, Resolved};
+use super::train_loop::TrainLoop;
+use crate::recipe::Recipe;
 
 /// Heads that are trained without a part of the labels.
 const FOLDS: usize = 5;
-
-impl TrainState {
-    /// The state of a run before its first step.
-    pub(super) fn initial(
-        recipe: &Recipe,
-        settings: Settings,
-        data: &TrainData,
-        layout: &ParallelLayout,
-    ) -> Result<Self, TrainError> {
-        let (method, classes) = (recipe.method, data.classes.len());
-        Ok(Self {
-            engine: Engine::new(settings, Seed(recipe.train.seed))?,
-            method: method.initial_state(classes, data.unlabelled()),
-            labelled: LabelledSamples::new(&method, data.labelled()),
-            samples: Samples::try_new(&method, classes, &data.shard_lengths(recipe, layout))?,
-            skips: 0,
-        })
-    }
-}
+/// How sure it has to be that a head is worse than one that learnt from the labels alone.
+const LEVEL: f64 = 0.95;
 
 /// A head, and what is known of it from labels that it was trained without.
 struct JudgedHead {
@@ -76,26 +56,25 @@ pub(super) struct ConcludedHead {
 impl TrainLoop<'_> {
     /// Judges the head of this run and one that learnt from labels alone, and evaluates both; the better one is the result.
     pub(super) fn conclude_head(&mut self, head: &HeadInput) -> Result<ConcludedHead, TrainError> {
-        let recipe = self.resolved.clone();
-        let own = self.judged(&recipe, head, &self.data, None)?;
+        let (recipe, data) = (self.stepper.recipe.clone(), self.stepper.data.clone());
+        let own = self.judged(&recipe, head, &data, None)?;
         let supervised = match supervised(&recipe) {
             Some(recipe) => {
-                let data = self.data.labelled_alone();
-                let engine = self.quiet(&recipe, head, data.clone())?.train_quietly()?;
+                let data = data.labelled_alone();
+                let engine = self.train_head(&recipe, head, data.clone())?;
                 Some(self.judged(&recipe, head, &data, Some(engine))?)
             }
             None => None,
         };
-        let keeps_supervised = supervised
-            .as_ref()
-            .is_some_and(|other| other.nll().zip(own.nll()).is_some_and(|(other, own)| other < own));
+        let nll_difference = supervised.as_ref().and_then(|other| own.nll_above(other));
+        let keeps_supervised = HeadChoice::helped(nll_difference.as_ref()) == Some(false);
         let mut heads = vec![own];
         heads.extend(supervised);
         let outputs = heads.iter().map(|head| {
-            let engine = head.engine.as_ref().unwrap_or(&self.state.engine);
+            let engine = head.engine.as_ref().unwrap_or(&self.stepper.state.engine);
             let mode = head.fitted.map().map_or(EvalMode::Final, EvalMode::With);
             let (model, stop) = ((self.step, EvalModel::Ema), self.eval_stop());
-            evaluate_model(engine, &recipe.recipe, &self.data, model, mode, stop)
+            evaluate_model(engine, &recipe, &data, model, mode, stop)
         });
         let outputs = outputs.collect::<Result<Vec<_>, TrainError>>()?;
         let kept = usize::from(keeps_supervised);
@@ -107,7 +86,7 @@ impl TrainLoop<'_> {
         };
         let choice = figures(0).zip(figures(1)).map(|(semi_supervised, supervised)| {
             let kept = if keeps_supervised { KeptHead::Supervised } else { KeptHead::SemiSupervised };
-            HeadChoice { kept, semi_supervised, supervised }
+            HeadChoice { kept, nll_difference, semi_supervised, supervised }
         });
         let (Some(head), Some(output)) = (heads.get(kept), outputs.get(kept)) else {
             return Err(TrainError::Unsupported("a run without a head".to_owned()));
@@ -119,14 +98,14 @@ impl TrainLoop<'_> {
         if let Some(map) = head.fitted.map() {
             judgement.held_out = Some(HeldOut::of(&head.out_of_fold, &map.map)?);
         }
-        let engine = head.engine.as_ref().unwrap_or(&self.state.engine);
+        let engine = head.engine.as_ref().unwrap_or(&self.stepper.state.engine);
         Ok(ConcludedHead { weights: engine.snapshot()?.ema, judgement, choice })
     }
 
     /// Trains a head for each fold without its labels, and fits a temperature to what it says of them.
     fn judged(
         &self,
-        recipe: &Resolved,
+        recipe: &Recipe,
         head: &HeadInput,
         data: &TrainData,
         engine: Option<Engine>,
@@ -143,8 +122,8 @@ impl TrainLoop<'_> {
             logits: Vec::new(),
         };
         let mut rows: BTreeMap<u64, (u32, Vec<f32>)> = BTreeMap::new();
-        for fold in folds(data, Seed(recipe.recipe.train.seed)) {
-            let engine = self.quiet(recipe, head, data.without(&fold))?.train_quietly()?;
+        for fold in folds(data, Seed(recipe.train.seed)) {
+            let engine = self.train_head(recipe, head, data.without(&fold))?;
             let logits = engine.predict(&data.clean_rows(&fold)?, Weights::Ema)?.logits;
             for (&id, row) in fold.iter().zip(logits.chunks_exact(said.classes.len().max(1))) {
                 rows.extend(data.class_of(id).map(|class| (id, (class, row.to_vec()))));
@@ -169,56 +148,23 @@ impl TrainLoop<'_> {
         Ok(JudgedHead { engine, out_of_fold: said, fitted })
     }
 
-    /// A loop that trains another head on the same features and writes nothing.
-    fn quiet(
-        &self,
-        recipe: &Resolved,
-        head: &HeadInput,
-        data: TrainData,
-    ) -> Result<TrainLoop<'_>, TrainError> {
-        let layout = ParallelLayout::new(ProcessGroup::alone(), &recipe.recipe)?;
-        let settings = settings(&recipe.recipe, data.classes.len(), Some(head))?;
-        Ok(TrainLoop {
-            state: TrainState::initial(&recipe.recipe, settings, &data, &layout)?,
-            method: recipe.recipe.method,
-            partition: layout.partition(),
-            events: EventWriter::silent(&recipe.recipe),
-            resolved: recipe.clone(),
-            head: None,
-            data,
-            layout,
-            progress: RunProgress::default(),
-            checkpoints: None,
-            disk: Arc::clone(&self.disk),
-            identity: self.identity.clone(),
-            step: 0,
-            saved: None,
-            stop: self.stop,
-            stop_heard: false,
-            busy: Duration::ZERO,
-            stragglers: StragglerDetector::default(),
-            left_out: BTreeMap::new(),
-            watch: self.watch.clone(),
-            warn: Arc::clone(&self.warn),
-        })
-    }
-
-    /// Trains to the end without a word.
-    fn train_quietly(mut self) -> Result<Engine, TrainError> {
-        let recipe = self.resolved.recipe.clone();
-        let mut batches = self.data.batches(&recipe, &self.layout, 0..recipe.train.steps)?;
-        while self.step < recipe.train.steps {
+    /// Trains another head on the same features from its beginning to its end.
+    fn train_head(&self, recipe: &Recipe, head: &HeadInput, data: TrainData) -> Result<Engine, TrainError> {
+        let layout = ParallelLayout::new(ProcessGroup::alone(), recipe)?;
+        let settings = settings(recipe, data.classes.len(), Some(head))?;
+        let watch = self.stepper.watch.clone();
+        let mut stepper = Stepper::new(recipe.clone(), settings, data, layout, watch)?;
+        let steps = recipe.train.steps;
+        let mut batches = stepper.data.batches(recipe, &stepper.layout, 0..steps)?;
+        for step in 0..steps {
             if self.stop_requested() {
                 return Err(TrainError::Abandoned);
             }
-            let batch = self.next_batch(&mut batches)?;
-            if let StepResult::Lost = self.step(&batch, Heartbeat::default())? {
-                return Err(TrainError::Abandoned);
-            }
-            self.step = batch.step + 1;
+            let batch = stepper.next_batch(&mut batches, step, self.stop)?;
+            stepper.step(&batch, Heartbeat::default())?;
         }
         drop(batches);
-        Ok(self.state.engine)
+        Ok(stepper.state.engine)
     }
 }
 
@@ -228,20 +174,31 @@ impl JudgedHead {
         self.fitted.map().map(|map| map.calibrated.nll)
     }
 
+    /// By how much this NLL is above that of another head, with its interval.
+    fn nll_above(&self, other: &Self) -> Option<Interval> {
+        let nll = |head: &Self| {
+            let said = &head.out_of_fold;
+            nll_of_rows(said.matrix().ok()?, &said.labels, head.temperature()?).ok()
+        };
+        let same = self.out_of_fold.ids == other.out_of_fold.ids;
+        let test = paired_t_test(&nll(other)?, &nll(self)?, LEVEL).ok().filter(|_| same)?;
+        Some(test.difference)
+    }
+
     fn temperature(&self) -> Option<f64> {
         self.fitted.map().and_then(CalibrationMap::temperature).map(Temperature::value)
     }
 }
 
 /// The recipe of a head that learns from the labels alone; none where the recipe's own does.
-fn supervised(recipe: &Resolved) -> Option<Resolved> {
-    let method = &recipe.recipe.method;
+fn supervised(recipe: &Recipe) -> Option<Recipe> {
+    let method = &recipe.method;
     if method.base == Base::Supervised && method.mixup().is_none() {
         return None;
     }
     let mut recipe = recipe.clone();
-    recipe.recipe.method.base = Base::Supervised;
-    recipe.recipe.method.mixup.pairing = Pairing::None;
+    recipe.method.base = Base::Supervised;
+    recipe.method.mixup.pairing = Pairing::None;
     Some(recipe)
 }
 

@@ -31,7 +31,7 @@ impl Trainer<'_> {
         // There is no run: the split is drawn, and the cache is elsewhere.
         let data = TrainData::open(recipe, &Paths::new(""), None, self.local.processes)?;
         let mut frozen = FrozenFeatures::open(recipe, None, &data.fingerprint)?;
-        self.working(&data, |work| frozen.make(&data.needed(), part, work))
+        frozen.make(&data.needed(), part, &mut self.feature_work(&data))
     }
 
     /// The data of a run in the features of its frozen backbone, which are made where they are missing; as it is where the
@@ -43,18 +43,19 @@ impl Trainer<'_> {
         run: Option<&Run>,
     ) -> Result<(TrainData, Option<HeadInput>), TrainError> {
         let Some(run) = run.filter(|_| recipe.has_head()) else { return Ok((data, None)) };
-        let (frozen, data, input) =
-            self.working(&data.clone(), |work| in_features(recipe, data, run.paths(), work))?;
+        let mut work = self.feature_work(&data);
+        let (frozen, data, input) = in_features(recipe, data, run.paths(), &mut work)?;
+        drop(work);
         frozen.keep(run, &input)?;
         Ok((data, Some(input)))
     }
 
-    /// Runs what makes features, and passes on how far it is.
-    fn working<T>(&mut self, data: &TrainData, run: impl FnOnce(&mut FeatureWork<'_>) -> T) -> T {
-        let sinks = &mut self.sinks;
+    /// The work of making features of these data, whose progress goes to the sinks.
+    fn feature_work<'b>(&'b mut self, data: &TrainData) -> FeatureWork<'b> {
+        let (stop, warn, sinks) = (self.stop, Arc::clone(&self.warn), &mut self.sinks);
         // People may stop watching.
-        let tell = &mut |progress: &_| sinks.iter_mut().for_each(|sink| drop(sink.features(progress)));
-        run(&mut FeatureWork::new(data, self.stop, Arc::clone(&self.warn), tell))
+        let tell = |progress: &_| sinks.iter_mut().for_each(|sink| drop(sink.features(progress)));
+        FeatureWork::new(data, stop, warn, tell)
     }
 }
 

@@ -87,8 +87,8 @@ fn in_own_features(
     if !recipe.has_head() {
         return Ok((data, None));
     }
-    let (stop, mut tell) = (AtomicBool::new(false), |_: &_| {});
-    let mut work = FeatureWork::new(&data, &stop, Arc::new(|_| {}), &mut tell);
+    let stop = AtomicBool::new(false);
+    let mut work = FeatureWork::new(&data, &stop, Arc::new(|_| {}), |_| {});
     let (_, data, input) = in_features(recipe, data, paths, &mut work)?;
     Ok((data, Some(input)))
 }

@@ -12,18 +12,8 @@ use super::error::TrainError;
 use super::layout::ParallelLayout;
 use super::log_window::LogWindow;
 use super::step_stats::StepStats;
-use super::sync::BatchStatus;
+use super::stepper::StepResult;
 use super::train_loop::TrainLoop;
-
-/// What became of a batch.
-pub(super) enum StepResult {
-    /// It was learnt from.
-    Learnt { rate: f64, output: StepOutput, stats: Box<StepStats>, status: BatchStatus },
-    /// It was not.
-    Undone { problem: String, status: BatchStatus },
-    /// A process has no batch for this step: it did not happen.
-    Lost,
-}
 
 impl TrainLoop<'_> {
     /// Reports a step; in full where it `logs`.
@@ -36,7 +26,7 @@ impl TrainLoop<'_> {
         let skipped: Vec<SkippedSample> = status.skipped.iter().map(skip).collect();
         let first = self.progress.tally.skipped == 0;
         // A batch has as many rows as fit into memory.
-        let corrupt = self.resolved.recipe.loader.corrupt();
+        let corrupt = self.stepper.recipe.loader.corrupt();
         self.progress.tally.add(status.seen as usize, &skipped, corrupt)?;
         match result {
             StepResult::Lost => {}
@@ -73,7 +63,7 @@ impl TrainLoop<'_> {
         (stats, window): (&StepStats, &LogWindow),
         skipped: u64,
     ) -> Step {
-        let terms = self.method.loss_terms();
+        let terms = self.stepper.method.loss_terms();
         let mixes = Some(stats.mixes).filter(|&mixes| mixes > 0);
         let mut loss = Loss { total: output.total as f32, ..Loss::default() };
         for (LossTerm { kind, weight }, value) in terms.iter().zip(&output.losses) {
@@ -81,7 +71,7 @@ impl TrainLoop<'_> {
             match kind {
                 LossKind::Labelled => loss.labelled = value,
                 LossKind::Unlabelled => {
-                    loss.unlabelled = Some(value).filter(|_| self.partition.unlabelled > 0);
+                    loss.unlabelled = Some(value).filter(|_| self.stepper.partition.unlabelled > 0);
                 }
                 LossKind::Mixup(_) => loss.mix = Some(value).filter(|_| mixes.is_some()),
                 further => {
@@ -92,7 +82,11 @@ impl TrainLoop<'_> {
         Step {
             learning_rate: rate,
             gradient_norm: Some(output.gradient_norm as f32),
-            utilisation: stats.feedback.in_use.mean().filter(|_| self.method.base.weighs_unlabelled()),
+            utilisation: stats
+                .feedback
+                .in_use
+                .mean()
+                .filter(|_| self.stepper.method.base.weighs_unlabelled()),
             impurity: window.pseudo.impurity(),
             impurity_of: window.pseudo.impurity_of(),
             pseudo: window.pseudo.figures(),

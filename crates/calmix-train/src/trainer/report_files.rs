@@ -19,13 +19,13 @@ impl TrainLoop<'_> {
     /// The margins of all samples, with rank 0; of the other ranks, of their own.
     pub(super) fn sample_margins(&self) -> Result<SampleMargins, TrainError> {
         let mut margins = SampleMargins::default();
-        if let Some(store) = &self.state.labelled.margins {
+        if let Some(store) = &self.stepper.state.labelled.margins {
             margins.add_labelled(store);
         }
-        for store in self.state.samples.shards.iter().filter_map(|shard| shard.margins.as_ref()) {
+        for store in self.stepper.state.samples.shards.iter().filter_map(|shard| shard.margins.as_ref()) {
             margins.add_unlabelled(store);
         }
-        let processes = &self.layout.processes;
+        let processes = &self.stepper.layout.processes;
         if processes.size() > 1 {
             let own = serde_json::to_vec(&margins).map_err(unreadable)?;
             for other in processes.gather_bytes(0, own)?.iter().skip(1) {

@@ -33,7 +33,7 @@ impl TrainLoop<'_> {
             return Ok(());
         }
         let step = self.step;
-        let processes = &self.layout.processes;
+        let processes = &self.stepper.layout.processes;
         let journal = self.events.mark();
         let begun = self.checkpoints.as_mut().map(|checkpoints| -> Result<_, TrainError> {
             let journal = journal?;
@@ -53,12 +53,12 @@ impl TrainLoop<'_> {
         };
         let write = || -> Result<Vec<Written>, TrainError> {
             let write = |(name, bytes): (String, Vec<u8>)| Ok(parts.write(&name, &bytes)?);
-            let samples = checkpoint_files::sample_files(step, &self.layout, &self.state);
+            let samples = checkpoint_files::sample_files(step, &self.stepper.layout, &self.stepper.state);
             let mut written =
                 samples.map(|file| file.and_then(write)).collect::<Result<Vec<_>, TrainError>>()?;
-            if self.layout.leads() {
-                let recipe = self.resolved.to_toml();
-                let files = checkpoint_files::files(step, &self.state, &self.progress, &recipe)?;
+            if self.stepper.layout.leads() {
+                let (state, recipe) = (&self.stepper.state, &self.recipe_toml);
+                let files = checkpoint_files::files(step, state, &self.progress, recipe)?;
                 for file in files {
                     written.push(write(file)?);
                 }
@@ -66,7 +66,7 @@ impl TrainLoop<'_> {
             Ok(written)
         };
         let own = write();
-        self.watch.enter(StepPhase::Save, step);
+        self.stepper.watch.enter(StepPhase::Save, step);
         let written = all_gather_results(processes, own)?.concat();
         let identity = self.identity.clone();
         let committed = begun.map(|(writer, journal)| writer.commit(identity, journal, written));

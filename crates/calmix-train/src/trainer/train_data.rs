@@ -346,3 +346,6 @@ fn sweep(folder: &Path) -> Result<(), DataError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,17 +8,18 @@ use calmix::train::recipe::Resolved;
 use calmix::train::trainer::{PageShard, TrainError, Trainer};
 
 use super::prepare::default_table;
-use crate::backbone;
+use super::recipe_draft::RecipeDraft;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::shell_quoted;
 use crate::predict::input_shard::InputShard;
 use crate::progress::ProgressSink;
+use crate::run_data::RunData;
 use crate::stop::Stop;
 use crate::terminal::{clear_line, status, warn_at_once};
 
 /// The prepared table of a recipe's dataset: several processes must not prepare it at once.
-pub(super) fn prepared(resolved: &Resolved) -> Result<Dataset> {
+fn prepared(resolved: &Resolved) -> Result<Dataset> {
     let recipe = &resolved.recipe;
     if !recipe.has_head() {
         let message = "there are no features to make: network.train is not \"head\"";
@@ -37,16 +38,8 @@ pub(super) fn prepared(resolved: &Resolved) -> Result<Dataset> {
     Ok(Dataset::open(&table, root)?)
 }
 
-/// The line of a recipe that names the table of a dataset.
-pub(super) fn table_setting(dataset: &Dataset) -> String {
-    backbone::setting("dataset.prepared", &dataset.folder().to_string_lossy())
-}
-
 /// Processes that share the work must not choose by the rate that each of them measures.
-pub(super) fn refuse_choice(shard: Option<InputShard>) -> Result<()> {
-    if shard.is_none() {
-        return Ok(());
-    }
+fn refuse_choice() -> Result<Exit> {
     let message =
         "several processes share the features, so they must not choose the backbone each for itself";
     let hint =
@@ -55,11 +48,23 @@ pub(super) fn refuse_choice(shard: Option<InputShard>) -> Result<()> {
 }
 
 /// Makes the features of a recipe, or this process's part of them.
-pub(super) fn make_features(shard: Option<InputShard>, resolved: &Resolved, is_quiet: bool) -> Result<Exit> {
+pub(super) fn make_features(
+    shard: Option<InputShard>,
+    draft: &mut RecipeDraft<'_>,
+    resolved: &Resolved,
+    is_quiet: bool,
+) -> Result<Exit> {
+    let stop = Stop::listen()?;
+    let dataset = prepared(resolved)?;
+    draft.take_table(&dataset);
+    let resolved = draft.take_dataset(&RunData { run: Path::new(""), is_quiet, stop: &stop }, &dataset)?;
+    if draft.chosen().is_some() && shard.is_some() {
+        return refuse_choice();
+    }
     let part = shard.map_or(PageShard::WHOLE, InputShard::pages);
-    let stop = Stop::listen()?.announced();
+    let stop = stop.announced();
     let progress = ProgressSink::new(0, is_quiet, String::new());
-    let made = Trainer::new(stop.flag()).warning(warn_at_once).sink(progress).make_features(resolved, part);
+    let made = Trainer::new(stop.flag()).warning(warn_at_once).sink(progress).make_features(&resolved, part);
     clear_line();
     match made {
         Err(TrainError::Abandoned) => return Ok(stop.exit()),

@@ -20,7 +20,8 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::shell_quoted;
 use crate::preparing::prepare_or_stop;
-use crate::source::detect;
+use crate::run_data::folder_recipe;
+use crate::source::{detect, is_own};
 use crate::stop::Stop;
 use crate::summary::{short_labels, warn_about_recipe};
 use crate::terminal::{print, print_json, status, warn};
@@ -104,7 +105,7 @@ impl PrepareArgs {
     }
 
     fn show(&self, folder: &Path, source: SourceName, target: &Path, report: &Report) -> Result<()> {
-        let recipe = recipe_for(source);
+        let recipe = if is_own(source) { folder_recipe(None) } else { recipe_for(source) };
         let labels = Layers::new().recipe(recipe).resolve()?.recipe.labels;
         // A dataset without labels is no failure here.
         let short = short_labels(&labels, &Dataset::open(target, folder)?).ok().flatten();
@@ -120,9 +121,11 @@ impl PrepareArgs {
         let short = short.map(|short| format!("\nwarning: recipe {recipe}: {short}")).unwrap_or_default();
         let (data, table) = (shell_quoted(folder), shell_quoted(target));
         let file = Findings::FILE;
+        // For images of one's own, calmix chooses the recipe.
+        let named = if is_own(source) { String::new() } else { format!("{recipe} ") };
         print(&format!(
             "{report}{short}\n\nwritten to {table}, with this report in {file}\n\
-             next: calmix train {recipe} --data {data} --prepared {table}"
+             next: calmix train {named}--data {data} --prepared {table}"
         ))
     }
 }

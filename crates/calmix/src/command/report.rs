@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use calmix::core::shown::shown;
+use calmix::data::whole_file;
 use calmix::report::page;
 use calmix::report::report::RunsReport;
 use clap::Args;
@@ -20,7 +21,6 @@ use crate::exit::Exit;
 use crate::format::shell_quoted;
 use crate::stop::{POLL_INTERVAL, Stop};
 use crate::terminal::{print, print_json, status_in_place};
-use crate::whole_file;
 
 /// Write what runs came to as one HTML page, with its figures and numbers
 ///

@@ -9,15 +9,15 @@ use calmix::train::launch::LaunchInfo;
 use calmix::train::recipe::engine::OrAuto;
 use calmix::train::recipe::{Layers, Resolved};
 use calmix::train::trainer::Trainer;
-use calmix::train::weights_folder::WeightsFolder;
 use clap::Args;
 
 use super::data_args::existing_folder;
-use super::features::{make_features, prepared, refuse_choice, table_setting};
+use super::features::make_features;
 use super::prepare::recipe_for;
 use super::process_args::ProcessArgs;
 use super::quicker::quicker;
 use super::recipe_args::RecipeArgs;
+use super::recipe_draft::RecipeDraft;
 use super::resume::{show_outcome, silent_exit};
 use super::source_args::SourceArgs;
 use crate::beside::beside;
@@ -26,14 +26,12 @@ use crate::exit::Exit;
 use crate::format::shell_quoted;
 use crate::predict::input_shard::InputShard;
 use crate::progress::ProgressSink;
-use crate::run_data::{
-    CPU_RECIPE, FOLDER_CONTENTS, GPU_RECIPE, HEAD_RECIPE, RunData, is_for_folders, label_format,
-};
+use crate::run_data::{CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE, RunData, folder_recipe};
 use crate::run_dir::RunDir;
 use crate::stop::Stop;
 use crate::supervise::supervise;
 use crate::terminal::{status, warn_at_once};
-use crate::{backbone, source, summary};
+use crate::{source, summary};
 
 /// Train a model from a recipe and a dataset
 ///
@@ -68,9 +66,9 @@ pub(crate) struct TrainArgs {
     #[command(flatten)]
     processes: ProcessArgs,
     #[command(flatten)]
-    reading: SourceArgs,
+    pub(super) reading: SourceArgs,
     #[command(flatten)]
-    overrides: RecipeArgs,
+    pub(super) overrides: RecipeArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -84,48 +82,22 @@ impl TrainArgs {
     pub(crate) fn run(self) -> Result<Exit> {
         let base = self.base()?;
         let name = self.name(base.as_deref());
-        let layers = |found: &str| {
-            let layers = base.iter().fold(Layers::new(), |layers, name| layers.recipe(name));
-            // Below everything that the user sets.
-            let layers = self.overridden(layers.text(Path::new(FOLDER_CONTENTS), found))?;
-            backbone::with_weights(layers)
-        };
-        let mut found = self.label_format(base.as_deref())?;
-        let names_weights = self.overridden(Layers::new())?.word("network.weights").is_some();
-        let chooses = base.as_deref() == Some(HEAD_RECIPE) && !names_weights;
-        let at_hand = if chooses { backbone::at_hand() } else { Vec::new() };
-        // Whichever: it is chosen when the number of images is known.
-        let any = at_hand.first().map(|stored| backbone::weights_setting(&stored.name)).unwrap_or_default();
-        let mut resolved = layers(&(found.clone() + &any))?.resolve()?;
+        let mut draft = RecipeDraft::new(&self, base)?;
+        let mut resolved = draft.resolve()?;
         resolved.ready()?;
         let root = PathBuf::from(&resolved.recipe.dataset.path);
         existing_folder(&root)?;
-        if resolved.recipe.has_head() {
-            found += &backbone::cache_setting(&root);
-            resolved = layers(&(found.clone() + &any))?.resolve()?;
-        }
         if let OrAuto::Is(device) = resolved.recipe.train.device {
             device.check().map_err(|error| CliError::invalid(error.to_string()).hint("calmix doctor"))?;
         }
         let launch = self.processes.launch_info()?;
         let leads = launch.as_ref().is_none_or(|launch| launch.rank == 0);
-        if let Some(chosen) = base.as_deref().filter(|_| self.chooses() && leads && !self.overrides.quiet) {
+        if let Some(chosen) = draft.base().filter(|_| self.chooses() && leads && !self.overrides.quiet) {
             status(&chosen_because(chosen));
         }
         if self.features_only {
             let shard = self.shard.or_else(|| launch.as_ref().and_then(InputShard::of_launch));
-            let dataset = prepared(&resolved)?;
-            found += &table_setting(&dataset);
-            if is_for_folders(base.as_deref()) {
-                let (run, is_quiet) = (Path::new(""), self.overrides.quiet);
-                found += &RunData { run, is_quiet, stop: &Stop::listen()? }.subset_settings(&dataset);
-            }
-            resolved = layers(&(found.clone() + &any))?.resolve()?;
-            if let Some(choice) = backbone::choose(&at_hand, &resolved.recipe, &dataset)? {
-                refuse_choice(shard)?;
-                resolved = layers(&(found + &choice.settings()))?.resolve()?;
-            }
-            return make_features(shard, &resolved, self.overrides.quiet);
+            return make_features(shard, &mut draft, &resolved, self.overrides.quiet);
         }
         let requested = resolved.hash();
         if let Some(launch) = launch.as_ref().filter(|launch| launch.rank > 0) {
@@ -138,15 +110,9 @@ impl TrainArgs {
         let stop = Stop::listen()?;
         let data = RunData { run: run_dir.path(), is_quiet: self.overrides.quiet, stop: &stop };
         let dataset = data.open(&resolved)?;
-        if is_for_folders(base.as_deref()) {
-            found += &data.subset_settings(&dataset);
-            resolved = layers(&(found.clone() + &any))?.resolve()?;
-        }
-        if let Some(choice) = backbone::choose(&at_hand, &resolved.recipe, &dataset)? {
-            resolved = layers(&(found + &choice.settings()))?.resolve()?;
-            if !self.overrides.quiet {
-                status(&choice.because());
-            }
+        resolved = draft.take_dataset(&data, &dataset)?;
+        if let Some(choice) = draft.chosen().filter(|_| !self.overrides.quiet) {
+            status(&choice.because());
         }
         summary::warn_about_recipe(&resolved);
         summary::warn_about_labels(&resolved, &dataset)?;
@@ -179,7 +145,7 @@ impl TrainArgs {
     }
 
     /// The layers of a recipe with everything that the user sets above them.
-    fn overridden(&self, layers: Layers) -> Result<Layers> {
+    pub(super) fn overridden(&self, layers: Layers) -> Result<Layers> {
         let layers = self.file.iter().fold(layers, |layers, file| layers.file(file));
         let layers = self.overrides.apply(layers.environment(std::env::vars_os()))?;
         let seeds =
@@ -216,16 +182,7 @@ impl TrainArgs {
         if source::is_own(source) {
             let layers = self.overridden(Layers::new())?;
             let asked = layers.word("train.device").and_then(|name| name.parse::<Device>().ok());
-            let device = asked.or(Device::all().first().copied()).unwrap_or(Device::Cpu);
-            let has_weights = || WeightsFolder::of_user().names().is_ok_and(|names| !names.is_empty());
-            return Ok(Some(
-                match device {
-                    Device::Cpu if has_weights() => HEAD_RECIPE,
-                    Device::Cpu => CPU_RECIPE,
-                    Device::Cuda(_) | Device::Mps => GPU_RECIPE,
-                }
-                .to_owned(),
-            ));
+            return Ok(Some(folder_recipe(asked).to_owned()));
         }
         let message =
             format!("{}: the files look like {source}, which needs a recipe", shown(data.display()));
@@ -237,12 +194,6 @@ impl TrainArgs {
     fn name(&self, base: Option<&str>) -> String {
         let file = || self.file.as_ref()?.file_stem()?.to_str().map(str::to_owned);
         self.recipe.clone().or_else(file).or(base.map(str::to_owned)).unwrap_or("run".to_owned())
-    }
-
-    /// For a folder of images, the setting that says where its labels are.
-    fn label_format(&self, base: Option<&str>) -> Result<String> {
-        let data = self.overrides.data_folder()?.filter(|_| is_for_folders(base));
-        Ok(data.map(|data| label_format(data, self.reading.names_columns())).unwrap_or_default())
     }
 }
 

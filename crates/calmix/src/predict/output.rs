@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use calmix::core::shown::shown;
+use calmix::data::whole_file;
 use calmix::run::safe_open;
 use serde_json::Value;
 
@@ -15,7 +16,6 @@ use super::part_folder::PartFolder;
 use super::row::{PredictedImage, RowFormat, RowKind};
 use super::row_file::RowFile;
 use crate::error::CliError;
-use crate::whole_file;
 
 /// Bytes of the longest note: the paths of a whole command line, escaped.
 const LONGEST_NOTE: u64 = 64 << 20;

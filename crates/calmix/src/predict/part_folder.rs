@@ -5,9 +5,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use calmix::core::shown::shown;
+use calmix::data::whole_file;
 use calmix::run::model_info::ModelInfo;
 use calmix::run::safe_open;
 use serde::{Deserialize, Serialize};
@@ -17,7 +19,6 @@ use super::parquet::{Cell, CellCount, CellKind, ParquetColumn, parquet_file};
 use super::row::{PredictedImage, RowFormat};
 use super::row_file::RowFile;
 use crate::error::CliError;
-use crate::whole_file;
 
 /// Bytes after which a part ends, however few its rows are: the format counts those of a page in 31 bits.
 const PART_BYTES: usize = 256 << 20;
@@ -74,7 +75,8 @@ impl PartFolder {
             parts += 1;
             Ok(())
         })?;
-        // A part that a kill left without its line.
+        // What a kill left: parts that are not whole, and one without its line. Nobody else writes here.
+        whole_file::sweep(folder, Duration::ZERO);
         let _ = fs::remove_file(folder.join(part_name(parts)));
         Ok((Self::new(folder, lines, parts, format), written))
     }

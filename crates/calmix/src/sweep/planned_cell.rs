@@ -111,7 +111,7 @@ impl PlannedCell {
 
     /// The recipe with what the folder of the dataset decides below everything else.
     fn with_contents(&self, found: &str, overrides: &RecipeArgs) -> Result<Resolved> {
-        let contents = Layers::new().recipe(&self.cell.recipe).text(Path::new(FOLDER_CONTENTS), found);
+        let contents = Layers::new().recipe(&self.cell.recipe).decided(FOLDER_CONTENTS, found);
         Ok(self.over(self.cell.over(contents), overrides)?.resolve()?)
     }
 

@@ -58,7 +58,7 @@ fn nested_classes_are_a_question() {
     let nested = workspace.run(&["prepare", "photos", "--layout", "nested"]).with_code(0);
     nested.prints(&[
         "2 classes, labelled images each: train 4 to 8\n",
-        "next: calmix train cpu-folder --data photos --prepared prepared/photos\n",
+        "next: calmix train --data photos --prepared prepared/photos\n",
     ]);
     workspace.end(workspace.folder_training("photos", &["--layout", "nested"])).with_code(0);
 

@@ -1,6 +1,9 @@
 //! A head on frozen features, from weights at hand to predictions.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
 
 use calmix::run::evaluate::Predictions;
 use serde_json::Value;
@@ -105,6 +108,7 @@ fn a_folder_gets_a_head_where_weights_are_at_hand() {
         "weights tiny at 224 pixels: the largest at hand",
     ]);
     trained.reports(&["features of ", " views at some ", "once for this folder"]);
+    trained.reports(&["images of 224 pixels: rate of the weights at hand\n"]);
     // The second run measures nothing, and makes no features.
     let made = workspace.names("features");
     let choice = made.iter().find(|name| name.ends_with(".choice.json")).unwrap();
@@ -135,4 +139,97 @@ fn features_are_made_without_a_run_and_a_head_wants_one_process() {
     train(&workspace, "two", &["--processes", "2"])
         .with_code(2)
         .reports(&["a head is trained in one process"]);
+}
+
+/// The names and bytes of the pages of features in a cache.
+fn pages(workspace: &Workspace, cache: &str) -> BTreeMap<String, Vec<u8>> {
+    let folders = workspace.names(cache).into_iter().map(|folder| format!("{cache}/{folder}"));
+    let files = folders.flat_map(|folder| {
+        let names = workspace.names(&folder).into_iter().filter(|name| name.ends_with(".features"));
+        names.map(|name| workspace.path(&folder).join(name)).collect::<Vec<_>>()
+    });
+    let read = |path: std::path::PathBuf| {
+        (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(path).unwrap())
+    };
+    files.map(read).collect()
+}
+
+/// A folder of 1,200 pictures, prepared, and what makes 16,800 views of it: a second or two of work.
+fn with_many_pictures() -> Workspace {
+    let workspace = with_weights();
+    for (class, shade) in [("cat", 40), ("dog", 200)] {
+        workspace.pictures(&format!("many/{class}"), shade, 600);
+    }
+    workspace.run(&["prepare", "many"]).with_code(0);
+    workspace
+}
+
+fn making(workspace: &Workspace, cache: &str, more: &[&str]) -> std::process::Command {
+    let settings = [
+        "network.weights=tiny",
+        "network.dimensions=8",
+        "network.weak_views=6",
+        "network.strong_views=7",
+        "augment.size=16",
+        "train.steps=3",
+        "train.batch=4",
+        "train.ratio=1",
+        "evaluate.bootstrap=0",
+        &format!("network.cache={cache}"),
+    ];
+    let mut command = workspace.command(&["train", "head-folder", "--data", "many", "--threads", "1"]);
+    command.args(settings.iter().flat_map(|setting| ["--set", setting])).args(more);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// Makers that are killed by SIGKILL at any moment, several at once: what they leave is whole, and in the end the cache has
+/// the bytes of one that was made in peace.
+#[test]
+fn killed_makers_leave_a_cache_that_ends_the_same() {
+    let workspace = with_many_pictures();
+    assert!(making(&workspace, "whole", &["--features-only"]).status().unwrap().success());
+    let wanted = pages(&workspace, "whole");
+    assert_eq!(wanted.len(), 5);
+    let mut kills = 0;
+    for round in 0..8 {
+        let start = |shard: &str| {
+            making(&workspace, "killed", &["--features-only", "--shard", shard]).spawn().unwrap()
+        };
+        let makers = ["1/4", "2/4", "3/4", "4/4"].map(start);
+        std::thread::sleep(Duration::from_millis(300 + 170 * (round % 5)));
+        for mut maker in makers {
+            maker.kill().unwrap();
+            kills += u32::from(!maker.wait().unwrap().success());
+        }
+        if workspace.path("killed").exists() {
+            let made = pages(&workspace, "killed");
+            assert!(made.iter().all(|(name, bytes)| wanted.get(name) == Some(bytes)), "round {round}");
+        }
+    }
+    assert!(kills > 0, "nothing was killed");
+    for shard in ["1/2", "2/2"] {
+        assert!(
+            making(&workspace, "killed", &["--features-only", "--shard", shard]).status().unwrap().success()
+        );
+    }
+    assert!(pages(&workspace, "killed") == wanted);
+}
+
+#[test]
+fn two_runs_fill_one_cache_at_once() {
+    let workspace = with_many_pictures();
+    let run =
+        |cache: &str, run: &str, seed: &str| making(&workspace, cache, &["--run-dir", run, "--seed", seed]);
+    let mut both = [("a", "1"), ("b", "2")].map(|(name, seed)| run("shared", name, seed).spawn().unwrap());
+    assert!(both.iter_mut().all(|child| child.wait().unwrap().success()));
+    for (name, seed) in [("a", "1"), ("b", "2")] {
+        let alone = format!("{name}-alone");
+        assert!(run(&alone, &format!("{alone}-run"), seed).status().unwrap().success());
+        for file in ["result.json", "model.safetensors"] {
+            let read = |run: &str| fs::read(workspace.path(run).join(file)).unwrap();
+            assert!(read(name) == read(&format!("{alone}-run")), "{file} of {name}");
+        }
+        assert!(pages(&workspace, &alone) == pages(&workspace, "shared"), "{name}");
+    }
 }

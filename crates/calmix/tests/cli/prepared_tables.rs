@@ -19,7 +19,7 @@ fn nothing_is_written_into_the_dataset() {
     prepared.prints(&[
         "32 samples: train 20, unlabelled 12\n",
         "written to ../prepared/photos, with this report in report.json\n",
-        "next: calmix train cpu-folder --data . --prepared ../prepared/photos\n",
+        "next: calmix train --data . --prepared ../prepared/photos\n",
     ]);
     let trained = within(&workspace, "photos", workspace.folder_training(".", &[])).with_code(0);
     trained.prints(&["written to ../runs/cpu-folder-1:\n", "next: calmix inspect ../runs/cpu-folder-1\n"]);

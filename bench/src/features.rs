@@ -1,0 +1,124 @@
+//! Features of a frozen backbone: `cache|backbone FOLDER`.
+//!
+//! - `cache` is what `calmix train --features-only` does: five views of each image, made by the loader's workers, through
+//!   the backbone, into a new cache.
+//! - `backbone` is the backbone alone on as many images of the same size that are at hand: what `cache` could reach at best.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Result, bail, ensure};
+use calmix_core::rng::Seed;
+use calmix_data::prepare::prepare as prepare_table;
+use calmix_engine::device::{Device, set_threads};
+use calmix_engine::engine::{Engine, Settings};
+use calmix_engine::frozen_backbone::FrozenBackbone;
+use calmix_engine::images::{Normalisation, Size};
+use calmix_engine::precision::Precision;
+use calmix_engine::predictor::PredictorSettings;
+use calmix_run::events::{Event, Pace};
+use calmix_run::sink::{FeatureProgress, Sink, SinkError};
+use calmix_train::recipe::{Layers, Resolved};
+use calmix_train::trainer::{PageShard, Trainer};
+
+use crate::step::settings;
+
+/// Views of a repetition, as in xtask/src/bench/catalogue.rs.
+const VIEWS: usize = 640;
+/// A clean one, two weak and two strong ones.
+const VIEWS_OF_IMAGE: usize = 5;
+/// Images with a label, one of a class; none of them is drawn among the others too.
+const LABELLED: usize = 10;
+/// Of libtorch.
+const THREADS: usize = 2;
+const NETWORK: &str = "tf_efficientnet_lite0";
+const SIZE: usize = 160;
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// One repetition; what is returned is the number of views.
+pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<usize>>> {
+    let &[what @ ("cache" | "backbone"), folder] = case else {
+        bail!("the cases of features are `cache|backbone FOLDER`, not {case:?}");
+    };
+    let settings = Settings {
+        architecture: NETWORK.parse()?,
+        size: Size { height: SIZE, width: SIZE },
+        ..settings("lean")?
+    };
+    // With its first weights: which ones does not matter for how fast it is.
+    let weights = Engine::new(settings, Seed(1))?.snapshot()?.ema;
+    if what == "backbone" {
+        set_threads(THREADS);
+        let backbone = backbone(&settings, &weights)?;
+        let images: Vec<u8> = (0..VIEWS * settings.size.bytes()).map(|n| (n * 7 % 251) as u8).collect();
+        return Ok(Box::new(move || Ok(backbone.features(&images)?.len() / (2 * backbone.width()))));
+    }
+    let temp = tempfile::tempdir()?;
+    let (file, table) = (temp.path().join("model.safetensors"), temp.path().join("prepared"));
+    std::fs::write(&file, weights)?;
+    let (root, mut repetition) = (PathBuf::from(folder), 0);
+    let first = recipe(&root, &table, &file, &temp.path().join("0"))?.recipe;
+    prepare_table(&first.dataset.source_spec(), &root, &table)?;
+    Ok(Box::new(move || {
+        repetition += 1;
+        let cache = temp.path().join(repetition.to_string());
+        let recipe = recipe(&root, &table, &file, &cache)?;
+        let mut views = 0;
+        Trainer::new(&NEVER).sink(ViewCount(&mut views)).make_features(&recipe, PageShard::WHOLE)?;
+        ensure!(views == VIEWS as u64, "{views} views are not {VIEWS}");
+        Ok(VIEWS)
+    }))
+}
+
+fn backbone(settings: &Settings, weights: &[u8]) -> Result<FrozenBackbone> {
+    let settings = PredictorSettings {
+        architecture: settings.architecture,
+        first_block: settings.first_block,
+        stride: settings.stride,
+        classes: settings.classes,
+        size: settings.size,
+        normalisation: Normalisation { mean: [0.5; 3], deviation: [0.5; 3] },
+        norm_eps: None,
+        device: Device::Cpu,
+    };
+    Ok(FrozenBackbone::new(&settings, Precision::best(Device::Cpu), weights)?)
+}
+
+/// All of the images learn, and none judges.
+fn recipe(root: &Path, table: &Path, weights: &Path, cache: &Path) -> Result<Resolved> {
+    let path = |path: &Path| serde_json::json!(path).to_string();
+    let layers = Layers::new()
+        .recipe("head-cifar10")
+        .set(&format!("dataset.path={}", path(root)))
+        .set(&format!("dataset.prepared={}", path(table)))
+        .set("dataset.test=\"\"")
+        .set("labels.count=1")
+        .set(&format!("labels.unlabelled_count={}", VIEWS / VIEWS_OF_IMAGE - LABELLED))
+        .set(&format!("network.weights={}", path(weights)))
+        .set(&format!("network.cache={}", path(cache)))
+        .set(&format!("train.threads={THREADS}"));
+    Ok(layers.resolve()?)
+}
+
+/// How many views were made.
+struct ViewCount<'a>(&'a mut u64);
+
+impl Sink for ViewCount<'_> {
+    fn event(&mut self, _: &Event) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn pace(&mut self, _: &Pace) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn features(&mut self, progress: &FeatureProgress) -> Result<(), SinkError> {
+        *self.0 = progress.done;
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::*;
+use crate::recipe::Layers;
+
+/// 100 pictures of ten classes to learn from and 20 to judge by, prepared.
+fn dataset() -> tempfile::TempDir {
+    let temp = tempfile::tempdir().unwrap();
+    let idx = |kind, dims: &[u32], bytes: Vec<u8>| {
+        let dims = dims.iter().flat_map(|dim| dim.to_be_bytes());
+        [0, 0, 8, kind].into_iter().chain(dims).chain(bytes).collect::<Vec<u8>>()
+    };
+    for (name, n) in [("train", 100_u8), ("t10k", 20)] {
+        let pixels = (0..n).flat_map(|i| [i.wrapping_mul(37); 16]).collect();
+        let labels = (0..n).map(|i| i % 10).collect();
+        let images = idx(3, &[n.into(), 4, 4], pixels);
+        fs::write(temp.path().join(format!("{name}-images-idx3-ubyte")), images).unwrap();
+        fs::write(temp.path().join(format!("{name}-labels-idx1-ubyte")), idx(1, &[n.into()], labels))
+            .unwrap();
+    }
+    let recipe = recipe(temp.path(), &[]);
+    prepare(&recipe.dataset.source_spec(), temp.path(), &temp.path().join("prepared")).unwrap();
+    temp
+}
+
+fn recipe(root: &Path, settings: &[&str]) -> Recipe {
+    let own = [
+        "dataset.source=mnist",
+        &format!("dataset.path={}", root.display()),
+        &format!("dataset.prepared={}", root.join("prepared").display()),
+        "labels.count=3",
+        "labels.validation=0",
+    ];
+    let layers = own.iter().chain(settings).fold(Layers::new(), |layers, setting| layers.set(setting));
+    layers.resolve().unwrap().recipe
+}
+
+fn open(root: &Path, settings: &[&str]) -> TrainData {
+    TrainData::open(&recipe(root, settings), &Paths::new(root.join("run")), None, 1).unwrap()
+}
+
+fn unlabelled(data: &TrainData) -> BTreeSet<u64> {
+    (0..data.unlabelled.len()).filter_map(|index| data.unlabelled.id(index)).collect()
+}
+
+#[test]
+fn what_is_held_out_is_not_learnt_from_without_its_label_either() {
+    let temp = dataset();
+    let data = open(temp.path(), &[]);
+    let held_out: Vec<u64> = data.labelled().iter().copied().step_by(4).collect();
+    assert!(
+        held_out.iter().all(|id| unlabelled(&data).contains(id)),
+        "labelled images are among the unlabelled"
+    );
+    let fold = data.without(&held_out);
+    let kept: Vec<u64> = data.labelled().iter().copied().filter(|id| !held_out.contains(id)).collect();
+    assert_eq!(fold.labelled(), kept);
+    let wanted: BTreeSet<u64> = unlabelled(&data).into_iter().filter(|id| !held_out.contains(id)).collect();
+    assert_eq!(unlabelled(&fold), wanted);
+    assert_eq!(data.labelled_alone().unlabelled(), 0);
+    assert_eq!(data.labelled_alone().labelled(), data.labelled());
+}
+
+#[test]
+fn so_many_unlabelled_samples_are_drawn_and_the_same_for_every_seed() {
+    let temp = dataset();
+    let drawn = open(temp.path(), &["labels.unlabelled_count=20"]);
+    assert_eq!(unlabelled(&drawn).len(), 20);
+    let all = unlabelled(&open(temp.path(), &[]));
+    assert_eq!(all.len(), 100);
+    assert!(unlabelled(&drawn).is_subset(&all));
+    // Not the first ones, which are of few classes in a folder.
+    assert!(unlabelled(&drawn).last().is_some_and(|&last| last >= 50), "{:?}", unlabelled(&drawn));
+    let other = open(temp.path(), &["labels.unlabelled_count=20", "labels.seed=9", "train.seed=9"]);
+    assert_ne!(other.labelled(), drawn.labelled());
+    assert_eq!(unlabelled(&other), unlabelled(&drawn));
+    // A larger draw has the smaller one in it: a cache of features grows.
+    let more = open(temp.path(), &["labels.unlabelled_count=40"]);
+    assert!(unlabelled(&drawn).is_subset(&unlabelled(&more)));
+    assert_eq!(unlabelled(&open(temp.path(), &["labels.unlabelled_count=1000"])), all);
+}
