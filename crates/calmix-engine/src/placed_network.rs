@@ -8,7 +8,7 @@ use crate::error::EngineError;
 use crate::images::{Input, InputRows, Normalisation, Normaliser, Size};
 use crate::network::layer::{BatchNormMode, Pass};
 use crate::network::{Network, Output};
-use crate::parameters::Flat;
+use crate::parameters::{Flat, PassWeights};
 use crate::precision::Precision;
 use crate::statistics::RunningStatistics;
 
@@ -79,28 +79,18 @@ impl PlacedNetwork {
         statistics: &RunningStatistics,
         norm: BatchNormMode,
     ) -> Result<Output, TchError> {
-        self.forward_with(&self.parameters, images, statistics, norm, self.precision)
+        let kind: Kind = self.precision.kind();
+        let weights = self.parameters.weights(self.network.layout(), kind)?;
+        self.network.forward(&images.f_to_kind(kind)?, &self.pass(&weights, statistics, norm))
     }
 
-    /// A pass with other weights of the same network, in a precision of its own.
-    pub(crate) fn forward_with(
+    fn pass<'a>(
         &self,
-        parameters: &Flat,
-        images: &Tensor,
-        statistics: &RunningStatistics,
+        weights: &'a PassWeights,
+        statistics: &'a RunningStatistics,
         norm: BatchNormMode,
-        precision: Precision,
-    ) -> Result<Output, TchError> {
-        let kind: Kind = precision.kind();
-        let weights = parameters.weights(self.network.layout(), kind)?;
-        let pass = Pass {
-            weights: &weights,
-            statistics,
-            norm,
-            momentum: self.norm_momentum,
-            epsilon: self.norm_eps,
-        };
-        self.network.forward(&images.f_to_kind(kind)?, &pass)
+    ) -> Pass<'a> {
+        Pass { weights, statistics, norm, momentum: self.norm_momentum, epsilon: self.norm_eps }
     }
 
     /// What the network says about rows as they are, by BatchNorm's running statistics, so many in a pass. The
@@ -119,12 +109,16 @@ impl PlacedNetwork {
         }
         let _no_gradient = tch::no_grad_guard();
         let mut outputs = Outputs::default();
+        let kind: Kind = pass.precision.kind();
+        // Once for all passes: a large backbone has more weights than a pass has pixels.
+        let weights = parameters.weights(self.network.layout(), kind)?;
+        let evaluation = self.pass(&weights, &self.statistics, pass.norm);
         for shown in pixels.chunks(pass.rows * each) {
             let rows = shown.len() / each;
             let filling = vec![0; (pass.rows - rows) * each];
             let images = InputRows::upload(&[shown, &filling], &self.input, self.device)?;
             let images = images.read(&self.input, 0, pass.rows)?;
-            let said = self.forward_with(parameters, &images, &self.statistics, pass.norm, pass.precision)?;
+            let said = self.network.forward(&images.f_to_kind(kind)?, &evaluation)?;
             for (tensor, numbers) in
                 [(&said.logits, &mut outputs.logits), (&said.features, &mut outputs.features)]
             {

@@ -172,6 +172,9 @@ fn run_files() -> std::io::Result<()> {
     for name in ["cifar10", "cpu-folder", "imagenet"] {
         put("recipe", name, &fs::read(here().join("../recipes").join(format!("{name}.toml")))?)?;
     }
+    for name in ["table-1", "figure-1"] {
+        put("sweep", name, &fs::read(here().join("../recipes/sweeps").join(format!("{name}.toml")))?)?;
+    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 use tch::{TchError, Tensor};
 
 use super::Output;
-use super::layer::{Conv, ConvNorm, Linear, Padding, Pass, pool};
+use super::layer::{Conv, ConvNorm, Linear, Padding, Pass, pool, relu6};
 use super::layout::{ConvShape, LayoutBuilder};
 
 pub(super) const MOMENTUM: f64 = 0.1;
@@ -114,11 +114,11 @@ impl EfficientNetLite {
     }
 
     pub(super) fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError> {
-        let mut x = self.stem.forward(images, pass)?.f_relu6_()?;
+        let mut x = relu6(self.stem.forward(images, pass)?, pass)?;
         for block in &self.blocks {
             x = block.forward(&x, pass)?;
         }
-        let features = pool(&self.head.forward(&x, pass)?.f_relu6_()?)?;
+        let features = pool(&relu6(self.head.forward(&x, pass)?, pass)?)?;
         let logits = self.classifier.forward(&features, pass)?;
         Ok(Output { logits, features })
     }
@@ -150,10 +150,10 @@ impl InvertedResidual {
 
     fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
         let wide = match &self.widen {
-            Some(widen) => &widen.forward(x, pass)?.f_relu6_()?,
+            Some(widen) => &relu6(widen.forward(x, pass)?, pass)?,
             None => x,
         };
-        let inner = self.depthwise.forward(wide, pass)?.f_relu6_()?;
+        let inner = relu6(self.depthwise.forward(wide, pass)?, pass)?;
         let mut out = self.narrow.forward(&inner, pass)?;
         if self.adds_input { out.f_add_(x) } else { Ok(out) }
     }

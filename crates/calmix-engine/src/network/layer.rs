@@ -1,6 +1,6 @@
 //! The layers that networks are made of: what they hold is places, what they compute with is a [`Pass`].
 
-use tch::{Kind, TchError, Tensor};
+use tch::{Device, Kind, TchError, Tensor};
 
 use super::layout::{ParameterId, StatisticsId};
 use crate::parameters::PassWeights;
@@ -159,6 +159,35 @@ pub(crate) fn pool(x: &Tensor) -> Result<Tensor, TchError> {
     x.f_mean_dim([2_i64, 3].as_slice(), false, Kind::Float)
 }
 
+/// 6 in bf16.
+const SIX: i64 = 0x40C0;
+
+/// ReLU in place of what a layer has made.
+pub(crate) fn relu(mut x: Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
+    match pass.bits(&x)? {
+        Some(mut bits) => bits.f_clamp_min_(0).map(|_| x),
+        None => x.f_relu_(),
+    }
+}
+
+/// ReLU6 in place of what a layer has made.
+pub(crate) fn relu6(mut x: Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
+    match pass.bits(&x)? {
+        Some(mut bits) => bits.f_clamp_(0, SIX).map(|_| x),
+        None => x.f_relu6_(),
+    }
+}
+
+impl Pass<'_> {
+    /// A view of bf16 numbers as integers, where nothing is differentiated. Numbers that are not negative have the order of
+    /// their bits, and negative ones are negative integers; ATen clamps integers six times as fast as bf16.
+    fn bits(&self, x: &Tensor) -> Result<Option<Tensor>, TchError> {
+        let is_fit = self.norm == BatchNormMode::Folded && x.device() == Device::Cpu;
+        let is_fit = is_fit && x.f_kind()? == Kind::BFloat16;
+        is_fit.then(|| x.f_view_dtype(Kind::Int16)).transpose()
+    }
+}
+
 /// The slope below zero in all Wide ResNets of this field.
 const SLOPE: f64 = 0.1;
 
@@ -174,4 +203,30 @@ pub(crate) fn leaky_relu(x: Tensor) -> Result<Tensor, TchError> {
     drop(x);
     kept.f_set_data(&activated.f_detach()?)?;
     Ok(activated)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Layout;
+    use crate::parameters::Flat;
+
+    /// Every number of bf16 but those that are none.
+    #[test]
+    fn the_bits_of_bf16_are_clamped_as_its_numbers_are() {
+        let layout = Layout::default();
+        let parameters = Flat::zeros(&layout, Device::Cpu).unwrap();
+        let weights = parameters.weights(&layout, Kind::BFloat16).unwrap();
+        let statistics = RunningStatistics::initial(&layout, Device::Cpu).unwrap();
+        let (norm, momentum, epsilon) = (BatchNormMode::Folded, None, None);
+        let pass = Pass { weights: &weights, statistics: &statistics, norm, momentum, epsilon };
+        let eval = Pass { norm: BatchNormMode::Eval, ..pass };
+        let bits: Vec<i16> = (i16::MIN..=i16::MAX).filter(|bits| bits & 0x7FFF <= 0x7F80).collect();
+        let numbers = || Tensor::from_slice(&bits).view_dtype(Kind::BFloat16);
+        assert!(pass.bits(&numbers()).unwrap().is_some() && eval.bits(&numbers()).unwrap().is_none());
+        assert!(relu(numbers(), &pass).unwrap().equal(&relu(numbers(), &eval).unwrap()));
+        assert!(relu6(numbers(), &pass).unwrap().equal(&relu6(numbers(), &eval).unwrap()));
+        let six = relu6(numbers(), &pass).unwrap().max().double_value(&[]);
+        assert_eq!(six, 6.0);
+    }
 }

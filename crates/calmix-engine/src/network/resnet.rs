@@ -3,7 +3,7 @@
 
 use tch::{TchError, Tensor};
 
-use super::layer::{ConvNorm, Linear, Pass, pool};
+use super::layer::{ConvNorm, Linear, Pass, pool, relu};
 use super::layout::{ConvShape, LayoutBuilder};
 use super::{BottleneckStride, Output};
 
@@ -59,7 +59,7 @@ impl ResNet50 {
     }
 
     pub(super) fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError> {
-        let x = self.stem.forward(images, pass)?.f_relu_()?;
+        let x = relu(self.stem.forward(images, pass)?, pass)?;
         let mut x = x.f_max_pool2d([3, 3], [2, 2], [1, 1], [1, 1], false)?;
         for block in &self.blocks {
             x = block.forward(&x, pass)?;
@@ -92,11 +92,11 @@ impl Bottleneck {
 
     fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
         let [first, second, third] = &self.layers;
-        let inner = first.forward(x, pass)?.f_relu_()?;
-        let inner = second.forward(&inner, pass)?.f_relu_()?;
+        let inner = relu(first.forward(x, pass)?, pass)?;
+        let inner = relu(second.forward(&inner, pass)?, pass)?;
         let mut out = third.forward(&inner, pass)?;
         let shortcut = self.shortcut.as_ref().map(|shortcut| shortcut.forward(x, pass)).transpose()?;
-        out.f_add_(shortcut.as_ref().unwrap_or(x))?.f_relu_()
+        relu(out.f_add_(shortcut.as_ref().unwrap_or(x))?, pass)
     }
 }
 

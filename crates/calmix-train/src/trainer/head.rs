@@ -54,7 +54,7 @@ pub(super) struct ConcludedHead {
 }
 
 impl TrainLoop<'_> {
-    /// Judges the head of this run and one that learnt from labels alone, and evaluates both; the better one is the result.
+    /// Judges the head of this run and one that learnt from labels alone, and evaluates both; one of them is the result.
     pub(super) fn conclude_head(&mut self, head: &HeadInput) -> Result<ConcludedHead, TrainError> {
         let (recipe, data) = (self.stepper.recipe.clone(), self.stepper.data.clone());
         let own = self.judged(&recipe, head, &data, None)?;
