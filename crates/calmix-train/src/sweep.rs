@@ -220,6 +220,13 @@ mod tests {
         assert_eq!(names(&format!("{other}name = \"short\"\n")).last().unwrap(), "short-cifar10-seed-1");
     }
 
+    /// Whatever a file says, a run stays in the folder of its sweep.
+    #[test]
+    fn names_are_plain_names_of_folders() {
+        let name = |recipe: &str| names(&format!("[[grid]]\nrecipe = \"{recipe}\"\n")).concat();
+        assert_eq!(["..", "", "../x", "/etc", "a b"].map(name), ["_", "_", "_x", "_etc", "a_b"]);
+    }
+
     /// A file that is cut, or has other bytes in it, is read or refused.
     #[test]
     fn damaged_files_do_no_harm() {

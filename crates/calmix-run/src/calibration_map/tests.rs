@@ -98,3 +98,14 @@ fn a_favoured_class_asks_for_vector_scaling_once_there_are_labels_for_it() {
     assert_eq!(kind(400, 0.0), (MapKind::Temperature, 2, false, FitRule::CrossValidatedNll));
     assert_eq!(kind(1_500, 0.0).1, 3);
 }
+
+/// Two classes: the prior, whose median is 1.1, holds up to twenty labels.
+#[test]
+fn the_prior_of_heads_has_a_say_up_to_ten_labels_a_class() {
+    let fit = |n| CalibrationMap::fit_out_of_fold(&said(n, 4)).unwrap();
+    let [few, enough] = [fit(20), fit(24)];
+    assert_eq!([few.rule, enough.rule], [FitRule::HeadPrior, FitRule::MaximumLikelihood]);
+    let temperature = |map: &CalibrationMap| map.temperature().unwrap().value();
+    assert!((temperature(&enough) - 6.0 / 3_f64.ln()).abs() < 1e-6, "{}", temperature(&enough));
+    assert!((1.1..0.5 * temperature(&enough)).contains(&temperature(&few)), "{}", temperature(&few));
+}

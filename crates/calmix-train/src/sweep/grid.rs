@@ -156,5 +156,6 @@ fn plain(value: &Value) -> String {
 fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let word: String = text.chars().map(|c| if is_plain(c) { c.to_ascii_lowercase() } else { '_' }).collect();
-    word.trim_matches('.').to_owned()
+    let word = word.trim_matches('.');
+    if word.is_empty() { "_".to_owned() } else { word.to_owned() }
 }
