@@ -15,6 +15,7 @@ use crate::run_data::{FOLDER_CONTENTS, HEAD_RECIPE, RunData, is_for_folders, lab
 /// Where settings come from that the weights at hand decide.
 const MEASURED_RATE: &str = "rate of the weights at hand";
 
+/// What is known of the recipe, and what is still to be chosen.
 pub(super) struct RecipeDraft<'a> {
     args: &'a TrainArgs,
     /// The built-in recipe to start from.
