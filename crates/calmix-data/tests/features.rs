@@ -196,3 +196,12 @@ fn files_beside_the_pages_are_checked() {
     fs::write(cache.folder().join("x.projection"), b"n").unwrap();
     assert_eq!(cache.kept("x.projection", 100), None);
 }
+
+/// A page ends where the next one begins, whoever makes it and whatever is there already.
+#[test]
+fn a_page_holds_its_own_samples() {
+    let page = |ids: &[u64]| PageNeed { ids: ids.to_vec(), views: vec![FeatureView::Clean] };
+    assert!(page(&[3]).holds(255) && !page(&[3]).holds(256) && !page(&[256]).holds(255));
+    assert!(page(&[]).holds(7_000));
+    assert_eq!([page(&[255]).number(), page(&[256]).number()], [0, 1]);
+}
