@@ -59,26 +59,17 @@ impl DataTable {
     /// The table as CSV, every digit of every number in it. A text that a spreadsheet would take for a formula begins with an
     /// apostrophe.
     pub fn csv(&self) -> String {
-        let line = |cells: Vec<String>| cells.join(",") + "\n";
-        let names = line(self.columns.iter().map(|name| quoted(name)).collect());
-        let row = |row: &Vec<TableCell>| {
-            let cell = |cell: &TableCell| match cell {
-                TableCell::Text(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => {
-                    quoted(&format!("'{text}"))
-                }
-                cell => quoted(&cell.plain()),
-            };
-            line(row.iter().map(cell).collect())
+        let cell = |cell: &TableCell| match cell {
+            TableCell::Text(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => format!("'{text}"),
+            cell => cell.plain(),
         };
-        names + &self.rows.iter().map(row).collect::<String>()
-    }
-}
-
-fn quoted(text: &str) -> String {
-    if text.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
+        let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
+        // Writing into memory does not fail.
+        let _ = writer.write_record(&self.columns);
+        for row in &self.rows {
+            let _ = writer.write_record(row.iter().map(cell));
+        }
+        String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
     }
 }
 

@@ -105,7 +105,6 @@ pub(super) struct FrozenFeatures {
     settings: PredictorSettings,
     precision: Precision,
     file: Pretrained,
-    hash: String,
     cache: FeatureCache,
     views: Vec<FeatureView>,
 }
@@ -147,13 +146,12 @@ impl FrozenFeatures {
             device: recipe.train.device.or_else(|| Device::Cpu),
         };
         let precision = recipe.train.precision.or_else(|| Precision::F32);
-        let hash = ModelInfo::hash(file.bytes());
         let identity = FeatureIdentity {
             format: features::FORMAT,
             dataset: dataset.to_owned(),
             views: json!(recipe.augment.resolve()).to_string(),
             backbone: json!({
-                "weights": hash,
+                "weights": file.hash,
                 "network": network.name,
                 "block": network.block.to_string(),
                 "stride": network.stride.to_string(),
@@ -171,7 +169,7 @@ impl FrozenFeatures {
         };
         let cache = FeatureCache::open(&folder, &identity)?;
         let views = FeatureView::list(recipe.network.weak_views as u8, recipe.network.strong_views as u8);
-        Ok(Self { settings, precision, file, hash, cache, views })
+        Ok(Self { settings, precision, file, cache, views })
     }
 
     /// Where the cache is.
@@ -275,7 +273,7 @@ impl FrozenFeatures {
             network: Architecture::head(recipe.network.head, dimensions).to_string(),
             features: width as u32,
             dimensions: dimensions as u32,
-            backbone: self.hash.clone(),
+            backbone: self.file.hash.clone(),
             projection: ModelInfo::hash(&file),
         };
         let bytes = dimensions * size_of::<f32>();

@@ -15,7 +15,11 @@ use crate::weights_file::WeightsFile;
 use crate::weights_folder::WeightsFolder;
 
 /// A file of weights that the recipe names, if it names one.
-pub(super) struct Pretrained(WeightsFile);
+pub(super) struct Pretrained {
+    file: WeightsFile,
+    /// Its blake3.
+    pub(super) hash: String,
+}
 
 impl Pretrained {
     /// Reads the file, and refuses what is not a backbone of the recipe's network.
@@ -30,28 +34,27 @@ impl Pretrained {
     /// Reads a file in another place than the recipe names.
     pub(super) fn read_at(section: &NetworkSection, path: &Path) -> Result<Self, TrainError> {
         let file = WeightsFile::read(path).map_err(TrainError::Pretrained)?;
-        let (wanted, found) = (&section.weights_hash, file.blake3());
-        if !wanted.is_empty() && *wanted != found {
-            let problem =
-                format!("its blake3 is {found}, but network.weights_hash is {wanted}: another file");
+        let (wanted, hash) = (&section.weights_hash, file.blake3());
+        if !wanted.is_empty() && *wanted != hash {
+            let problem = format!("its blake3 is {hash}, but network.weights_hash is {wanted}: another file");
             let problem = FileProblem::Changed(problem);
             return Err(TrainError::Pretrained(FileError::new(&file.path, problem)));
         }
-        let pretrained = Self(file);
+        let pretrained = Self { file, hash };
         let network = Network::new(section.name, section.block, 0);
-        network.check_backbone(&pretrained.0.bytes).map_err(|error| pretrained.refused(&error))?;
-        agree(&pretrained.0.configs, section)?;
+        network.check_backbone(&pretrained.file.bytes).map_err(|error| pretrained.refused(&error))?;
+        agree(&pretrained.file.configs, section)?;
         Ok(pretrained)
     }
 
     /// The whole file.
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.0.bytes
+        &self.file.bytes
     }
 
     /// Gives an engine the backbone.
     pub(super) fn start(&self, engine: &mut Engine) -> Result<(), TrainError> {
-        engine.start_from(&self.0.bytes).map_err(|error| match error {
+        engine.start_from(&self.file.bytes).map_err(|error| match error {
             EngineError::Weights(error) => self.refused(&error),
             error => error.into(),
         })
@@ -60,7 +63,7 @@ impl Pretrained {
     fn refused(&self, error: &WeightsError) -> TrainError {
         let problem = FileProblem::Content(error.to_string());
         let hint = "network.name has to be the network that the file is of, under timm's names";
-        TrainError::Pretrained(FileError::new(&self.0.path, problem).hint(hint))
+        TrainError::Pretrained(FileError::new(&self.file.path, problem).hint(hint))
     }
 }
 
