@@ -8,8 +8,12 @@ fn main() {
     let Ok(folder) = std::env::var("DEP_CALMIX_ENGINE_RPATH") else { return };
     println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}");
     // Nothing calls CUDA's half of libtorch by name, so the linker would leave it out. Loading it takes a fifth of a
-    // second, which tests can do without.
-    if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
+    // second at every start, so a debug build links it only on request: tests start the binary a thousand times.
+    println!("cargo::rerun-if-env-changed=CALMIX_CUDA");
+    let is_linux = std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux");
+    let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    let is_requested = std::env::var("CALMIX_CUDA").is_ok_and(|value| value == "1");
+    if is_linux && (is_release || is_requested) {
         println!("cargo::rustc-link-arg-bins=-Wl,--no-as-needed,-ltorch");
     }
 }

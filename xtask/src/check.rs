@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use crate::human_time::human_time;
+use crate::setup::libtorch;
 use step::{Action, STEPS, Step};
 
 /// Runs the named steps, or all of them, and stops at the first that fails.
@@ -29,6 +30,20 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
         passed.push((step.name, took));
     }
     summarise(&passed, start.elapsed());
+    Ok(())
+}
+
+/// Compiles what needs no libtorch, so that the cores are not idle while it is being installed.
+pub(crate) fn warm() -> Result<()> {
+    if libtorch::require().is_ok() {
+        return Ok(());
+    }
+    let start = Instant::now();
+    for mut command in step::warming() {
+        // That it fails is expected: whatever needs libtorch cannot be compiled yet.
+        command.status().context("cannot start cargo")?;
+    }
+    println!("warm: what needs no libtorch is compiled after {}", human_time(start.elapsed()));
     Ok(())
 }
 

@@ -19,6 +19,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   check [STEP...]   every check, cheapest first, or only the named ones
+  warm              compile what `check` needs, as far as that is possible before `setup` has ended
   setup             install what this machine lacks: tools for `check`, and libtorch
   weights [NAME...] fetch pretrained weights and convert them to safetensors: all, or only the named ones
   bench NAME [--json] [--repeat N]
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.as_slice() {
         ["check", steps @ ..] => check::run(steps),
+        ["warm"] => check::warm(),
         ["setup"] => setup::run(),
         ["weights", names @ ..] => weights::run(names),
         ["bench", rest @ ..] => bench::run(rest),

@@ -5,9 +5,10 @@ pub(crate) mod libtorch;
 mod tool;
 pub(crate) mod venv;
 
+use std::thread;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 
 use crate::human_time::human_time;
 use tool::{Registry, Tool};
@@ -25,6 +26,9 @@ pub(crate) const CARGO_DENY: Tool =
 pub(crate) const CARGO_NEXTEST: Tool =
     Tool { name: "cargo-nextest", version: "0.9.143", registry: Registry::CratesIo };
 
+/// What `check` calls.
+const TOOLS: &[Tool] = &[TYPOS, CARGO_DENY, CARGO_NEXTEST];
+
 /// The Python package that reads event files back in the tests of calmix-train, which find its environment in
 /// the cache by this name.
 const TENSORBOARD: &str = "tensorboard==2.21.0";
@@ -41,9 +45,27 @@ const TOOL_BYTES: u64 = 2 << 30;
 /// Installs every missing tool and libtorch, and says what it did.
 pub(crate) fn run() -> Result<()> {
     let start = Instant::now();
-    let mut installed = 0;
     let _lock = attempts::lock()?;
-    for tool in [TYPOS, CARGO_DENY, CARGO_NEXTEST] {
+    // Side by side: compiling cargo-deny needs the cores, PyTorch the network.
+    let (tools, environments) = thread::scope(|scope| {
+        let tools = scope.spawn(install_tools);
+        let environments = install_environments();
+        (tools.join(), environments)
+    });
+    let installed = tools.map_err(|_| anyhow!("installing the tools ended in a panic"))??;
+    environments?;
+    println!(
+        "setup: done in {}, {installed} of {} tools installed",
+        human_time(start.elapsed()),
+        TOOLS.len()
+    );
+    Ok(())
+}
+
+/// Installs the missing tools and returns how many they were.
+fn install_tools() -> Result<usize> {
+    let mut installed = 0;
+    for tool in TOOLS {
         if let Some(found) = tool.find()? {
             println!("setup: {} is there: {}", tool.name, found.display());
             continue;
@@ -56,11 +78,15 @@ pub(crate) fn run() -> Result<()> {
         println!("setup: {} {} installed in {took}: {}", tool.name, tool.version, path.display());
         installed += 1;
     }
+    Ok(installed)
+}
+
+/// Installs libtorch and the Python packages that tests compare with.
+fn install_environments() -> Result<()> {
     libtorch::install()?;
     let python = venv::python(&[TENSORBOARD])?;
     println!("setup: TensorBoard is there: {}", python.display());
     println!("setup: torchmetrics is there: {}", venv::unpacked(&python, TORCHMETRICS)?.display());
     println!("setup: pyarrow is there: {}", venv::python(&[PYARROW])?.display());
-    println!("setup: done in {}, {installed} of 3 tools installed", human_time(start.elapsed()));
     Ok(())
 }

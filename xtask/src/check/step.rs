@@ -1,7 +1,7 @@
 //! The steps of `cargo xtask check`, cheapest first. To add one, add an entry.
 
 use std::fmt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
@@ -61,36 +61,13 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "clippy",
-        what: "no lint is raised",
+        what: "no lint is raised, in any crate and with every optional feature",
         action: || {
             libtorch::require()?;
-            let workspace = ["clippy", "--workspace", "--all-targets", "--features", "calmix-bench/engine"];
-            Ok(cargo(&[&workspace[..], &["--locked", "--", "-D", "warnings"]].concat()))
-        },
-    },
-    Step {
-        name: "features",
-        what: "what is off by default compiles: the features `turbo` and `nccl`",
-        action: || {
-            libtorch::require()?;
-            let mut command = workspace::cargo();
-            // Checking links nothing, so libjpeg-turbo, which its crate would compile with cmake, need not be here.
-            command.env("TURBOJPEG_SOURCE", "explicit").env("TURBOJPEG_DYNAMIC", "1");
-            command.env("TURBOJPEG_LIB_DIR", workspace::root().join("target"));
-            command.args(["check", "-p", "calmix-data", "-p", "calmix", "--locked", "--features", FEATURES]);
-            Ok(Action::Command(command))
-        },
-    },
-    Step {
-        name: "fuzz",
-        what: "the fuzz targets compile; fuzz/README.md says how to run them",
-        action: || {
-            libtorch::require()?;
-            // In the folder of the workspace, so that what both need is built once; without the C++ of libFuzzer.
-            let mut command = workspace::cargo();
-            command.args(["check", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target", "--bins"]);
-            command.args(["--no-default-features", "--features", "recipe", "--locked"]);
-            Ok(Action::Command(command))
+            Ok(Action::Command(linting(
+                &["clippy", "--workspace", "--all-targets"],
+                &["--", "-D", "warnings"],
+            )))
         },
     },
     Step {
@@ -98,9 +75,10 @@ pub(crate) const STEPS: &[Step] = &[
         what: "the documentation builds without a warning",
         action: || {
             libtorch::require()?;
-            let mut command = workspace::cargo();
+            let flags = ["doc", "--workspace", "--exclude", "calmix-fuzz", "--no-deps"];
+            // With clippy's features, so that it finds what clippy has compiled.
+            let mut command = linting(&flags, &["--document-private-items"]);
             command.env("RUSTDOCFLAGS", "-Dwarnings");
-            command.args(["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"]);
             Ok(Action::Command(command))
         },
     },
@@ -110,7 +88,9 @@ pub(crate) const STEPS: &[Step] = &[
         action: || {
             libtorch::require()?;
             let mut command = CARGO_NEXTEST.command()?;
-            command.args(["nextest", "run", "--workspace", "--locked"]);
+            command.args(["nextest", "run"]).args(TESTED).arg("--locked");
+            // Tests run beside each other, and threads of libtorch wait for each other by spinning.
+            command.env("OMP_NUM_THREADS", "1");
             Ok(Action::Command(command))
         },
     },
@@ -119,14 +99,43 @@ pub(crate) const STEPS: &[Step] = &[
         what: "every example in the documentation runs",
         action: || {
             libtorch::require()?;
-            Ok(cargo(&["test", "--doc", "--workspace", "--locked"]))
+            Ok(cargo(&[&["test", "--doc"], TESTED, &["--locked"]].concat()))
         },
     },
 ];
 
-/// The headers of NCCL come with PyTorch's package, for Linux alone.
-const FEATURES: &str =
-    if cfg!(target_os = "linux") { "calmix-data/turbo,calmix/nccl" } else { "calmix-data/turbo" };
+/// The packages and features of the tests: the defaults, without the allocator, which takes minutes to compile, and
+/// without the fuzz targets, which have no `main` to link.
+const TESTED: &[&str] = &["--workspace", "--exclude", "calmix-fuzz", "--no-default-features"];
+
+/// What is off by default; the headers of NCCL come with PyTorch's package, for Linux alone.
+const OPTIONAL_FEATURES: &str = if cfg!(target_os = "linux") {
+    "calmix-bench/engine,calmix-data/turbo,calmix-fuzz/recipe,calmix/raster,calmix/nccl"
+} else {
+    "calmix-bench/engine,calmix-data/turbo,calmix-fuzz/recipe,calmix/raster"
+};
+
+/// What can be compiled before libtorch is installed, for the steps `clippy` and `tests`; the rest fails, and silently.
+pub(super) fn warming() -> [Command; 2] {
+    let lints = linting(&["clippy", "--workspace", "--all-targets", "--keep-going", "--quiet"], &[]);
+    let mut tests = workspace::cargo();
+    tests.args(["build", "--tests", "--keep-going", "--quiet", "--locked"]).args(TESTED);
+    [lints, tests].map(|mut command| {
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    })
+}
+
+/// A command of cargo that compiles without linking, with every optional feature but the allocator.
+fn linting(before: &[&str], after: &[&str]) -> Command {
+    let mut command = workspace::cargo();
+    // Nothing is linked, so libjpeg-turbo, which its crate would compile with cmake, need not be here.
+    command.env("TURBOJPEG_SOURCE", "explicit").env("TURBOJPEG_DYNAMIC", "1");
+    command.env("TURBOJPEG_LIB_DIR", workspace::root());
+    command.args(before).args(["--locked", "--no-default-features", "--features", OPTIONAL_FEATURES]);
+    command.args(after);
+    command
+}
 
 fn cargo(arguments: &[&str]) -> Action {
     let mut command = workspace::cargo();
