@@ -139,13 +139,16 @@ void finish(const CalmixGroup* group, const c10::intrusive_ptr<c10d::Work>& work
 extern "C" {
 
 int calmix_store_tcp(
-    const char* host, uint16_t port, bool is_server, int64_t timeout_ms, CalmixStore** store,
+    const char* host, uint16_t port, bool is_server, int listener, int64_t timeout_ms, CalmixStore** store,
     CalmixErrorBuffer error) {
   return guarded(error, [&] {
     set_log_level();
     c10d::TCPStoreOptions options;
     options.port = port;
     options.isServer = is_server;
+    if (listener >= 0) {
+      options.masterListenFd = listener;
+    }
     options.waitWorkers = false;
     options.timeout = Milliseconds(timeout_ms);
     *store = new CalmixStore{c10::make_intrusive<c10d::TCPStore>(host, options)};

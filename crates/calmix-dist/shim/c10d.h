@@ -21,8 +21,10 @@ struct CalmixStore;
 struct CalmixGroup;
 struct CalmixWatch;
 
+// A `listener` of at least zero is the bound socket of a server, which the store takes over; otherwise a server listens on
+// all addresses of this host.
 int calmix_store_tcp(
-    const char* host, uint16_t port, bool is_server, int64_t timeout_ms, CalmixStore** store,
+    const char* host, uint16_t port, bool is_server, int listener, int64_t timeout_ms, CalmixStore** store,
     CalmixErrorBuffer error);
 int calmix_store_prefix(
     const CalmixStore* inner, const char* prefix, CalmixStore** store, CalmixErrorBuffer error);

@@ -52,7 +52,7 @@ use std::sync::Arc;
 use crate::error::FileError;
 
 pub use error::{CheckpointError, SkippedCheckpoint};
-pub(crate) use found::is_step;
+pub(crate) use found::{is_step, put_back};
 pub use found::{Checkpoint, FoundCheckpoint, newest, steps};
 pub use manifest::{FORMAT, Identity, Manifest};
 pub use read::Fault;
@@ -132,7 +132,8 @@ impl Checkpoints {
     }
 
     /// Begins a checkpoint that takes the place of one of the same step once it is committed: the end of a run, whose
-    /// last step was saved before it was evaluated. A kill in between leaves one of them, or the checkpoint before.
+    /// last step was saved before it was evaluated. A kill in between leaves one of them: what stands under
+    /// a scratch name is put back when the run is next opened.
     ///
     /// # Errors
     /// If the disk fails. There has to be a checkpoint of this step when it is committed.

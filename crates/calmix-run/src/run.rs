@@ -63,7 +63,7 @@ pub(crate) use lock::{Lock, is_written_here};
 pub(crate) use paths::is_plain;
 pub use paths::{Paths, RunFile};
 
-use crate::checkpoint::{Checkpoints, is_step};
+use crate::checkpoint::{Checkpoints, is_step, put_back};
 use crate::safe_open;
 
 /// The format of a run's folder that this version writes and reads.
@@ -222,7 +222,11 @@ impl Run {
         };
         atomic::sweep(&*self.disk, self.paths.folder(), Paths::is_own)?;
         sweep(&self.paths.predictions(), &is_plain)?;
-        sweep(&self.paths.checkpoints(), &is_step)
+        let checkpoints = self.paths.checkpoints();
+        if safe_open::exists(&checkpoints) {
+            put_back(&*self.disk, &checkpoints)?;
+        }
+        sweep(&checkpoints, &is_step)
     }
 }
 

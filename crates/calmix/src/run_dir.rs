@@ -73,10 +73,36 @@ impl RunDir {
 impl Drop for RunDir {
     /// Removes the folder if this process created it and no run started there.
     fn drop(&mut self) {
-        if self.is_new && !read::has_begun(&self.path) {
+        if !self.is_new {
+            return;
+        }
+        // Between `unlock` and the trainer another process may have taken the run: then the folder is that one's.
+        let Some(_lock) = self.lock.take().or_else(|| Run::open(&self.path).ok()) else { return };
+        if !read::has_begun(&self.path) {
             let _ = fs::remove_dir_all(&self.path);
             // Fails, as it should, unless the folder is empty.
             let _ = self.path.parent().filter(|runs| runs.ends_with(RUNS)).map(fs::remove_dir);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_that_another_process_took_is_not_removed() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let path = temp.path().join("run");
+        let mut loser = RunDir::create(Some(&path), temp.path(), "").expect("the folder is free");
+        loser.unlock();
+        let winner = Run::open(&path).expect("the lock is free");
+        drop(loser);
+        assert!(path.is_dir(), "the winner's folder is there");
+        drop(winner);
+
+        let unused = RunDir::create(Some(&temp.path().join("unused")), temp.path(), "").expect("free");
+        drop(unused);
+        assert!(!temp.path().join("unused").exists(), "a run that did not start leaves nothing");
     }
 }

@@ -40,6 +40,7 @@ unsafe extern "C" {
         host: Text,
         port: u16,
         is_server: bool,
+        listener: c_int,
         timeout: i64,
         store: NewStore,
         error: ErrorBuffer,

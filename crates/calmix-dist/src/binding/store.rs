@@ -1,6 +1,8 @@
 //! A store of c10d: keys and values that all processes share.
 
 use std::ffi::c_char;
+use std::net::{IpAddr, TcpListener};
+use std::os::fd::IntoRawFd;
 use std::ptr::{self, NonNull};
 use std::time::Duration;
 
@@ -15,12 +17,21 @@ unsafe impl Send for Store {}
 
 impl Store {
     /// The store at an address; the process with `is_server` hosts it.
+    ///
+    /// At a loopback address it listens there alone: c10d by itself listens on all addresses of the host, where anybody
+    /// on the network could read and write the keys of the run.
     pub(crate) fn tcp(host: &str, port: u16, is_server: bool, timeout: Duration) -> Result<Self, C10dError> {
-        let (host, timeout) = (c_string(host)?, milliseconds(timeout));
-        // SAFETY: `host` ends with a zero and outlives the call, which copies it; the other two pointers are valid for
-        // writes.
+        let loopback = host.parse::<IpAddr>().ok().filter(|address| is_server && address.is_loopback());
+        let listener = loopback.map(|address| TcpListener::bind((address, port)));
+        let listener = listener.transpose().map_err(|error| C10dError::new(error.to_string()))?;
+        // c10d takes the socket over, and closes it with the store.
+        let listener = listener.map_or(-1, IntoRawFd::into_raw_fd);
+        let host = c_string(host)?;
+        let timeout = milliseconds(timeout);
+        // SAFETY: `host` ends with a zero and outlives the call, which copies it; `listener` is -1 or an open socket that
+        // nothing else owns; the other two pointers are valid for writes.
         Self::made(|store, error| unsafe {
-            ffi::calmix_store_tcp(host.as_ptr(), port, is_server, timeout, store, error)
+            ffi::calmix_store_tcp(host.as_ptr(), port, is_server, listener, timeout, store, error)
         })
     }
 
@@ -105,5 +116,24 @@ impl Drop for Store {
     fn drop(&mut self) {
         // SAFETY: the shim made it with `new`; it is freed once, and nothing uses it afterwards.
         unsafe { ffi::calmix_store_free(self.0.as_ptr()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn store_at_a_loopback_address_listens_there_alone() {
+        let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr()).expect("a free port");
+        let minute = Duration::from_mins(1);
+        let host = Store::tcp("127.0.0.1", free.port(), true, minute).expect("a store");
+        let guest = Store::tcp("127.0.0.1", free.port(), false, minute).expect("a connection");
+        host.set("key", "value").expect("a value");
+        assert!(guest.has(&["key".to_owned()]).expect("an answer"));
+        // Another address of this host, as those of its network are.
+        assert!(TcpStream::connect(("127.0.0.2", free.port())).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Which checkpoint to continue from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::error::{FileError, FileProblem};
@@ -8,7 +8,7 @@ use crate::error::{FileError, FileProblem};
 use super::manifest::{Identity, MANIFEST, Manifest};
 use super::read::{Fault, patiently, read_written, verify};
 use super::{CheckpointError, SkippedCheckpoint};
-use crate::run::atomic;
+use crate::run::{Disk, atomic};
 use crate::safe_open::check_folder;
 
 /// The newest checkpoint that can be used.
@@ -157,6 +157,34 @@ pub(crate) fn is_step(name: &str) -> bool {
 fn step_of(text: &str) -> Option<u64> {
     let step = text.strip_prefix("step-")?.parse().ok()?;
     (name(step) == text).then_some(step)
+}
+
+/// Puts a checkpoint back that was being replaced by another of its step.
+///
+/// The replacement takes two renames. A process killed between them leaves both checkpoints under scratch names, and removing
+/// them would lose the step, or the whole run if it has no other. Only the process that holds the run's lock may call it.
+///
+/// # Errors
+/// If the folder cannot be read, or a checkpoint cannot be renamed.
+pub(crate) fn put_back(disk: &dyn Disk, folder: &Path) -> Result<(), FileError> {
+    let present = steps(folder)?;
+    let mut missing: BTreeMap<u64, Vec<PathBuf>> = BTreeMap::new();
+    for (scratch, path) in atomic::names(folder)? {
+        let step = atomic::stands_for(&scratch).and_then(step_of);
+        if let Some(step) = step.filter(|step| !present.contains(step)) {
+            missing.entry(step).or_default().push(path);
+        }
+    }
+    for (step, paths) in missing {
+        // One alone is a new checkpoint that was not committed.
+        let [first, second] = &paths[..] else { continue };
+        if Checkpoint::of_step(first, step).is_err() || Checkpoint::of_step(second, step).is_err() {
+            continue;
+        }
+        disk.rename(first, &folder.join(name(step))).map_err(|error| FileError::new(first, error))?;
+        disk.sync_folder(folder).map_err(|error| FileError::new(folder, error))?;
+    }
+    Ok(())
 }
 
 /// The steps of all checkpoints in a folder, whole or not. The step orders checkpoints; timestamps are ignored.
