@@ -15,6 +15,7 @@ use crate::optimiser::Sgd;
 use crate::parameters::{Flat, decayed};
 use crate::placed_network::{PlacedNetwork, Placement, PredictPass};
 use crate::precision::Precision;
+use crate::scalar::guarded;
 use crate::statistics::RunningStatistics;
 use crate::weights::{self, Part};
 
@@ -149,13 +150,14 @@ impl Engine {
             && norm > limit
         {
             // As `clip_grad_norm_`, which keeps the divisor away from zero.
-            let _ = gradient.f_mul_scalar_(limit / (norm + 1e-6))?;
+            let _ = guarded(|| gradient.f_mul_scalar_(limit / (norm + 1e-6)))?;
         }
         let decayed = decayed(self.model.network.layout());
         let parameters = &mut self.model.parameters.buffer;
         self.settings.optimiser.step(rate, parameters, &mut self.velocity.buffer, &mut gradient, decayed)?;
         // average = decay·average + (1 − decay)·parameters.
-        let _ = self.average.buffer.f_lerp_(parameters, 1.0 - self.settings.ema_decay)?;
+        let weight = 1.0 - self.settings.ema_decay;
+        let _ = guarded(|| self.average.buffer.f_lerp_(parameters, weight))?;
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use crate::placed_network::{PlacedNetwork, Placement, PredictPass};
 use crate::precision::Precision;
 use crate::predictor::PredictorSettings;
 use crate::projection::bytes;
+use crate::scalar::guarded;
 use crate::statistics::RunningStatistics;
 use crate::weights::{self, Part};
 
@@ -86,7 +87,8 @@ fn fold(
     let weights = parameters.weights(layout, Kind::Float)?;
     for layer in &layout.folds {
         let (mean, variance) = statistics.at(layer.norm.statistics);
-        let deviation = variance.f_add_scalar(epsilon.unwrap_or(layer.norm.epsilon))?.f_sqrt()?;
+        let epsilon = epsilon.unwrap_or(layer.norm.epsilon);
+        let deviation = guarded(|| variance.f_add_scalar(epsilon))?.f_sqrt()?;
         let scale = weights.at(layer.norm.weight).f_div(&deviation)?;
         // They are views of the buffer.
         let _ = weights.at(layer.conv.weight).shallow_clone().f_mul_(&scale.f_view([-1, 1, 1, 1])?)?;

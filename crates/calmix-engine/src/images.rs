@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, TchError, Tensor};
 
+use crate::scalar::guarded;
 use crate::shard_plan::{Image, Mixture};
 
 /// What each channel is shifted and scaled by: `(value/255 − mean)/deviation`.
@@ -117,7 +118,8 @@ impl InputRows {
         let mut shape = vec![1; a.dim()];
         shape[0] = -1;
         let lambda = Tensor::f_from_slice(&lambda)?.f_to_device(device)?.f_view(shape.as_slice())?;
-        let rest = lambda.f_neg()?.f_add_scalar(1.0)?;
+        let rest = lambda.f_neg()?;
+        let rest = guarded(|| rest.f_add_scalar(1.0))?;
         a.f_mul(&lambda)?.f_add(&b.f_mul(&rest)?)
     }
 

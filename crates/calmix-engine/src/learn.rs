@@ -14,6 +14,7 @@ use crate::error::EngineError;
 use crate::network::Output;
 use crate::network::layer::BatchNormMode;
 use crate::observe::{FirstPass, Observed, StepKind, rows};
+use crate::scalar::guarded;
 use crate::shard_plan::{LocalPlan, ShardPlan};
 use crate::terms::{BaseLogits, ShardOutput, Terms};
 
@@ -66,7 +67,8 @@ impl Engine {
         let sum = processes.finish_sum(sums)?;
         let mut sum = StepSum::of(&sum, self, &observed, terms.len() as i64)?;
         if self.loss_scale().factor != 1.0 {
-            let _ = sum.gradient.f_mul_scalar_(1.0 / self.loss_scale().factor)?;
+            let factor = self.loss_scale().factor;
+            let _ = guarded(|| sum.gradient.f_mul_scalar_(1.0 / factor))?;
         }
         let output = sum.output(terms.len())?;
         if let Some((term, _)) = terms.iter().zip(&output.losses).find(|(_, loss)| !loss.is_finite()) {
@@ -99,7 +101,7 @@ impl Engine {
         let of = Terms { smoothing: method.smoothing, partition: &observed.partition, device };
         let losses = terms.iter().map(|term| of.term(term.kind, &output)).collect::<Result<Vec<_>, _>>()?;
         let total = total(terms, &losses)?;
-        let scaled = total.f_mul_scalar(self.loss_scale().factor)?;
+        let scaled = guarded(|| total.f_mul_scalar(self.loss_scale().factor))?;
         let gradients = Tensor::f_run_backward(&[scaled], &[&self.model().parameters.buffer], false, false)?;
         let [gradient] = &gradients[..] else {
             return Err(EngineError::Misfit("nothing to differentiate".to_owned()));
@@ -169,7 +171,8 @@ impl Engine {
 fn total(terms: &[LossTerm], losses: &[Tensor]) -> Result<Tensor, EngineError> {
     let mut total: Option<Tensor> = None;
     for (LossTerm { weight, .. }, loss) in terms.iter().zip(losses) {
-        let loss = if *weight == 1.0 { loss.shallow_clone() } else { loss.f_mul_scalar(*weight)? };
+        let loss =
+            if *weight == 1.0 { loss.shallow_clone() } else { guarded(|| loss.f_mul_scalar(*weight))? };
         total = Some(match total {
             Some(total) => total.f_add(&loss)?,
             None => loss,
@@ -202,11 +205,11 @@ impl StepSum {
         let tally = sum.f_narrow(0, parameters + numbers + terms + 1, tally)?;
         let (groups, shards) = (observed.partition.groups, observed.partition.all);
         if groups > 1 {
-            let _ = gradient.f_div_scalar_(groups as f64)?;
-            let _ = losses.f_div_scalar_(groups as f64)?;
+            let _ = guarded(|| gradient.f_div_scalar_(groups as f64))?;
+            let _ = guarded(|| losses.f_div_scalar_(groups as f64))?;
         }
         if shards > 1 {
-            let _ = statistics.f_div_scalar_(shards as f64)?;
+            let _ = guarded(|| statistics.f_div_scalar_(shards as f64))?;
         }
         Ok(Self { gradient, statistics, losses, tally })
     }
@@ -236,6 +239,6 @@ fn norm(buffer: &Tensor) -> Result<Tensor, TchError> {
     let rows = length / ROW;
     let whole = buffer.f_narrow(0, 0, rows * ROW)?.f_view([rows, ROW])?;
     let rest = buffer.f_narrow(0, rows * ROW, length - rows * ROW)?.f_norm()?;
-    let norms = whole.f_norm_scalaropt_dim(2.0, 1, false)?;
+    let norms = guarded(|| whole.f_norm_scalaropt_dim(2.0, 1, false))?;
     Tensor::f_cat(&[norms, rest.f_view([1])?], 0)?.f_norm()
 }

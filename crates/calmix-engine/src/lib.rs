@@ -87,6 +87,7 @@ mod placed_network;
 pub mod precision;
 pub mod predictor;
 pub mod projection;
+pub mod scalar;
 pub mod shard_plan;
 mod statistics;
 mod terms;

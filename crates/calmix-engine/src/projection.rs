@@ -6,6 +6,7 @@ use tch::{Device, Kind, TchError, Tensor};
 use crate::error::EngineError;
 use crate::network::{Init, Layout, Parameter, ParameterId};
 use crate::parameters::Flat;
+use crate::scalar::guarded;
 use crate::weights::{self, Part};
 
 const MEAN: ParameterId = ParameterId(0);
@@ -150,7 +151,8 @@ fn f32_rows(features: &[u8], width: usize) -> Result<Tensor, EngineError> {
 
 /// Each row divided by its length.
 fn unit(rows: &Tensor) -> Result<Tensor, TchError> {
-    let length = rows.f_norm_scalaropt_dim(2.0, 1, true)?.f_clamp_min(SHORTEST)?;
+    let length = guarded(|| rows.f_norm_scalaropt_dim(2.0, 1, true))?;
+    let length = guarded(|| length.f_clamp_min(SHORTEST))?;
     rows.f_div(&length)
 }
 

@@ -7,6 +7,7 @@ use calmix_core::smoothing::Smoothing;
 use tch::{Device, Kind, Reduction, TchError, Tensor};
 
 use crate::partition::Partition;
+use crate::scalar::guarded;
 use crate::shard_plan::ShardPlan;
 
 /// What a shard's terms are computed from.
@@ -61,7 +62,7 @@ impl Terms<'_> {
         let rows = hard_cross_entropy(&pass.labelled, &self.indices(labels)?, self.smoothing)?;
         let (here, all) = (labels.len(), self.partition.labelled);
         let mean = rows.f_mean(Kind::Float)?;
-        if here == all { Ok(mean) } else { mean.f_mul_scalar(here as f64 / all as f64) }
+        if here == all { Ok(mean) } else { guarded(|| mean.f_mul_scalar(here as f64 / all as f64)) }
     }
 
     /// L_U: the weighted sum over the unlabelled rows, divided by the number of them in the group.
@@ -98,7 +99,8 @@ impl Terms<'_> {
         }
         let selected = Tensor::f_from_slice(&selected)?.f_to_device(self.device)?;
         let target = Tensor::f_from_slice(fairness_target)?.f_to_device(self.device)?;
-        fairness(&pass.strong.f_index_select(0, &selected)?, &target)?.f_div_scalar(self.shards_of_group())
+        let fairness = fairness(&pass.strong.f_index_select(0, &selected)?, &target)?;
+        guarded(|| fairness.f_div_scalar(self.shards_of_group()))
     }
 
     /// The logit distance of the shard, divided by the number of shards of the group; zero where nothing is selected.
@@ -113,8 +115,9 @@ impl Terms<'_> {
         let rows = logit_distance(&pass.strong, margin)?;
         // Without a selected row the sum is zero, whatever it is divided by.
         let all = selected.f_sum(Kind::Float)?;
-        let divisor = all.f_where_self(&all.f_gt(0.0)?, &all.f_ones_like()?)?;
-        rows.f_dot(&selected)?.f_div(&divisor)?.f_div_scalar(self.shards_of_group())
+        let divisor = all.f_where_self(&guarded(|| all.f_gt(0.0))?, &all.f_ones_like()?)?;
+        let mean = rows.f_dot(&selected)?.f_div(&divisor)?;
+        guarded(|| mean.f_div_scalar(self.shards_of_group()))
     }
 
     fn shards_of_group(self) -> f64 {
@@ -142,7 +145,7 @@ fn hard_cross_entropy(logits: &Tensor, labels: &Tensor, smoothing: Smoothing) ->
     }
     // Every class has `off`; the row's own has `on`.
     let all = log_p.f_sum_dim_intlist(1, false, Kind::Float)?;
-    (own.f_mul_scalar(off - on)?).f_sub(&all.f_mul_scalar(off)?)
+    guarded(|| own.f_mul_scalar(off - on))?.f_sub(&guarded(|| all.f_mul_scalar(off))?)
 }
 
 /// H(y, p) of each row for a distribution over the classes.
@@ -160,18 +163,19 @@ fn fairness(logits: &Tensor, target: &Tensor) -> Result<Tensor, TchError> {
     let p = logits.f_softmax(1, Kind::Float)?;
     let labels = p.f_argmax(1, false)?.f_one_hot(classes)?;
     let histogram = labels.f_to_kind(Kind::Float)?.f_mean_dim(0, false, Kind::Float)?;
-    let there = histogram.f_gt(0.0)?;
+    let there = guarded(|| histogram.f_gt(0.0))?;
     let scale = histogram.f_reciprocal()?.f_where_self(&there, &histogram)?;
     let scaled = p.f_mean_dim(0, false, Kind::Float)?.f_mul(&scale)?;
     let q = scaled.f_div(&scaled.f_sum(Kind::Float)?)?;
-    q.f_add_scalar(FLOOR)?.f_log()?.f_mul(target)?.f_mul(&there)?.f_sum(Kind::Float)
+    guarded(|| q.f_add_scalar(FLOOR))?.f_log()?.f_mul(target)?.f_mul(&there)?.f_sum(Kind::Float)
 }
 
 /// The mean over the classes of `max(0, max_j z_j − z_c − margin)` of each row.
 fn logit_distance(logits: &Tensor, margin: f64) -> Result<Tensor, TchError> {
     let logits = logits.f_to_kind(Kind::Float)?;
     let largest = logits.f_amax(1, true)?;
-    largest.f_sub(&logits)?.f_sub_scalar(margin)?.f_relu()?.f_mean_dim(1, false, Kind::Float)
+    let distance = largest.f_sub(&logits)?;
+    guarded(|| distance.f_sub_scalar(margin))?.f_relu()?.f_mean_dim(1, false, Kind::Float)
 }
 
 /// The mean over the classes of the binary cross-entropy of each, with logits: what the released code compares

@@ -52,8 +52,8 @@ use std::sync::Arc;
 use crate::error::FileError;
 
 pub use error::{CheckpointError, SkippedCheckpoint};
-pub(crate) use found::{is_step, put_back};
 pub use found::{Checkpoint, FoundCheckpoint, newest, steps};
+pub(crate) use found::{is_step, put_back};
 pub use manifest::{FORMAT, Identity, Manifest};
 pub use read::Fault;
 pub use writer::{CheckpointFiles, Committed, Writer, Written};

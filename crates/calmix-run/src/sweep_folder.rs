@@ -4,17 +4,20 @@
 //! |---|---|
 //! | `runs/NAME/` | the run of a cell |
 //! | `claims/NAME.lock` | which worker has the cell: a lock of the kernel's, which ends with the worker |
+//! | `attempts/NAME.json` | how often a worker has begun the cell since its last checkpoint; removed when the attempt ends |
 //! | `failed/NAME.json` | why a cell failed, until it is tried again |
 //! | `summary.json`, `summary.csv` | the results, once no cell is left |
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint;
 use crate::error::{FileError, FileProblem};
 use crate::read;
-use crate::run::{Lock, RealDisk, RunError, atomic};
+use crate::run::{Lock, Paths, RealDisk, RunError, atomic};
 use crate::safe_open;
 
 /// Bytes of the longest record of a failure.
@@ -48,6 +51,14 @@ struct FailureRecord {
     error: String,
 }
 
+/// Attempts at a cell that have not ended.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct AttemptRecord {
+    attempts: u32,
+    /// The step of the newest checkpoint when the last of them began.
+    checkpoint: Option<u64>,
+}
+
 impl SweepFolder {
     /// Makes the folder, unless it is there.
     ///
@@ -56,7 +67,7 @@ impl SweepFolder {
     pub fn create(folder: impl Into<PathBuf>) -> Result<Self, FileError> {
         let folder = folder.into();
         fs::create_dir_all(&folder).map_err(|error| FileError::new(&folder, error))?;
-        for name in ["runs", "claims", "failed"] {
+        for name in ["runs", "claims", "attempts", "failed"] {
             safe_open::make_folder(&folder.join(name))?;
         }
         Ok(Self { folder })
@@ -84,14 +95,19 @@ impl SweepFolder {
         }
     }
 
-    /// How far a cell is.
+    /// How far a cell is. One whose result is damaged has failed: the other cells must not wait for it.
     ///
     /// # Errors
     /// If its files cannot be read.
     pub fn state(&self, cell: &str) -> Result<CellState, FileError> {
         let run = self.run(cell);
-        if read::has_begun(&run) && read::result(&run)?.is_some() {
-            return Ok(CellState::Finished);
+        if read::has_begun(&run) {
+            match read::result(&run) {
+                Ok(None) => {}
+                Ok(Some(_)) => return Ok(CellState::Finished),
+                Err(error) if error.is_transient() => return Err(error),
+                Err(error) => return Ok(CellState::Failed(error.to_string())),
+            }
         }
         let path = self.failure(cell);
         if !safe_open::exists(&path) {
@@ -102,15 +118,53 @@ impl SweepFolder {
         Ok(CellState::Failed(record.error))
     }
 
+    /// How often workers have begun a cell since its last checkpoint without coming to an end: each was killed, or ran
+    /// out of memory.
+    ///
+    /// # Errors
+    /// If the record cannot be read.
+    pub fn unfinished_attempts(&self, cell: &str) -> Result<u32, FileError> {
+        let record = self.attempt_record(cell)?;
+        Ok(if record.checkpoint == self.newest_checkpoint(cell) { record.attempts } else { 0 })
+    }
+
+    /// Records that a worker begins a cell. Only the worker that has claimed it may call this.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn begin_attempt(&self, cell: &str) -> Result<(), FileError> {
+        let attempts = self.unfinished_attempts(cell)? + 1;
+        let record = AttemptRecord { attempts, checkpoint: self.newest_checkpoint(cell) };
+        write_json(&self.attempt(cell), &record)
+    }
+
+    /// Records that the attempt at a cell came to an end, whichever.
+    ///
+    /// # Errors
+    /// If the record cannot be removed.
+    pub fn end_attempt(&self, cell: &str) -> Result<(), FileError> {
+        remove(self.attempt(cell))
+    }
+
+    fn attempt_record(&self, cell: &str) -> Result<AttemptRecord, FileError> {
+        let path = self.attempt(cell);
+        if !safe_open::exists(&path) {
+            return Ok(AttemptRecord::default());
+        }
+        // Only a count: a damaged one starts again at zero.
+        Ok(serde_json::from_slice(&safe_open::read(&path, LONGEST)?).unwrap_or_default())
+    }
+
+    fn newest_checkpoint(&self, cell: &str) -> Option<u64> {
+        checkpoint::steps(&Paths::new(self.run(cell)).checkpoints()).ok()?.last().copied()
+    }
+
     /// Records why a cell failed.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn record_failure(&self, cell: &str, error: &str) -> Result<(), FileError> {
-        let path = self.failure(cell);
-        let record = serde_json::to_vec(&FailureRecord { error: error.to_owned() });
-        let record = record.map_err(|error| FileError::new(&path, std::io::Error::from(error)))?;
-        atomic::write(&RealDisk, &path, &record)
+        write_json(&self.failure(cell), &FailureRecord { error: error.to_owned() })
     }
 
     /// Forgets that a cell failed.
@@ -118,11 +172,7 @@ impl SweepFolder {
     /// # Errors
     /// If the record cannot be removed.
     pub fn forget_failure(&self, cell: &str) -> Result<(), FileError> {
-        let path = self.failure(cell);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(FileError::new(path, error)),
-            _ => Ok(()),
-        }
+        remove(self.failure(cell))
     }
 
     /// Writes the results; several workers may write the same.
@@ -142,14 +192,32 @@ impl SweepFolder {
         &self.folder
     }
 
+    fn attempt(&self, cell: &str) -> PathBuf {
+        self.folder.join("attempts").join(format!("{cell}.json"))
+    }
+
     fn failure(&self, cell: &str) -> PathBuf {
         self.folder.join("failed").join(format!("{cell}.json"))
+    }
+}
+
+fn write_json(path: &Path, record: &impl Serialize) -> Result<(), FileError> {
+    let bytes = serde_json::to_vec(record).map_err(|error| FileError::new(path, io::Error::from(error)))?;
+    atomic::write(&RealDisk, path, &bytes)
+}
+
+/// Removes a file, if there is one.
+fn remove(path: PathBuf) -> Result<(), FileError> {
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::new(path, error)),
+        _ => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::{Run, RunFile};
 
     #[test]
     fn a_cell_is_claimed_once_and_a_failure_is_kept_until_it_is_forgotten() {
@@ -167,5 +235,36 @@ mod tests {
         sweep.forget_failure("a").unwrap();
         sweep.forget_failure("a").unwrap();
         assert_eq!(sweep.state("a").unwrap(), CellState::Open);
+    }
+
+    #[test]
+    fn attempts_count_until_one_ends_or_a_checkpoint_is_made() {
+        let temp = tempfile::tempdir().unwrap();
+        let sweep = SweepFolder::create(temp.path().join("sweep")).unwrap();
+        sweep.begin_attempt("a").unwrap();
+        sweep.begin_attempt("a").unwrap();
+        assert_eq!(
+            (sweep.unfinished_attempts("a").unwrap(), sweep.unfinished_attempts("b").unwrap()),
+            (2, 0)
+        );
+        sweep.end_attempt("a").unwrap();
+        assert_eq!(sweep.unfinished_attempts("a").unwrap(), 0);
+
+        sweep.begin_attempt("a").unwrap();
+        let checkpoints = Paths::new(sweep.run("a")).checkpoints();
+        fs::create_dir_all(checkpoints.join("step-000000010")).unwrap();
+        assert_eq!(sweep.unfinished_attempts("a").unwrap(), 0, "it got further");
+        sweep.begin_attempt("a").unwrap();
+        assert_eq!(sweep.unfinished_attempts("a").unwrap(), 1);
+    }
+
+    #[test]
+    fn cell_with_a_damaged_result_has_failed() {
+        let temp = tempfile::tempdir().unwrap();
+        let sweep = SweepFolder::create(temp.path().join("sweep")).unwrap();
+        let run = Run::create(sweep.run("a")).unwrap();
+        run.write(RunFile::Recipe, b"").unwrap();
+        run.write(RunFile::Result, b"").unwrap();
+        assert!(matches!(sweep.state("a").unwrap(), CellState::Failed(why) if why.contains("result.json")));
     }
 }

@@ -26,8 +26,10 @@ mod supervise;
 mod sweep;
 mod terminal;
 
+use std::panic;
 use std::process::ExitCode;
 
+use calmix::engine::scalar::PANICKING_FILE;
 use clap::Parser;
 
 use command::Calmix;
@@ -39,9 +41,20 @@ use command::Calmix;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    silence_handled_panics();
     let calmix = Calmix::try_parse().unwrap_or_else(|error| error::exit_unparsed(&error));
     match calmix.run() {
         Ok(exit) => exit.into(),
         Err(error) => error::report(&error).into(),
     }
+}
+
+/// Prints nothing of panics that the engine turns into errors: out of memory ends with a sentence.
+fn silence_handled_panics() {
+    let print = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if !info.location().is_some_and(|place| place.file().ends_with(PANICKING_FILE)) {
+            print(info);
+        }
+    }));
 }

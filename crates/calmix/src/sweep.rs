@@ -23,6 +23,9 @@ use crate::format::{counted, percent, rough_time, shell_quoted};
 use crate::stop::Stop;
 use crate::terminal::{clear_line, print, status, warn};
 
+/// After how many attempts that ended with their process a run has failed.
+const MOST_ATTEMPTS: u32 = 3;
+
 /// How often a worker that waits looks whether a run has become free.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
@@ -67,6 +70,7 @@ impl SweepWorker<'_> {
             // A worker that has it tries it again already.
             if let Some(_claim) = self.folder.claim(&planned.cell.name)? {
                 self.folder.forget_failure(&planned.cell.name)?;
+                self.folder.end_attempt(&planned.cell.name)?;
             }
         }
         let mut pace = WorkerPace::default();
@@ -96,7 +100,8 @@ impl SweepWorker<'_> {
     /// Trains every run that no other worker has; returns how many others have.
     fn pass(&self, stop: &Stop, pace: &mut WorkerPace) -> Result<usize> {
         let mut elsewhere = 0;
-        for (number, planned) in self.cells.iter().enumerate() {
+        for number in self.order()? {
+            let Some(planned) = self.cells.get(number) else { continue };
             let name = &planned.cell.name;
             if self.folder.state(name)? != CellState::Open {
                 continue;
@@ -109,12 +114,24 @@ impl SweepWorker<'_> {
             if self.folder.state(name)? != CellState::Open {
                 continue;
             }
+            let attempts = self.folder.unfinished_attempts(name)?;
+            if attempts >= MOST_ATTEMPTS {
+                let why = format!(
+                    "its process ended {attempts} times without an error of its own: killed, or out of memory"
+                );
+                warn(&format!("{name} failed: {why}"));
+                self.folder.record_failure(name, &why)?;
+                continue;
+            }
             if !self.overrides.quiet {
                 status(&self.headline(number, name, elsewhere, pace)?);
             }
+            self.folder.begin_attempt(name)?;
             let begun = Instant::now();
             let outcome = planned.train(&self.folder.run(name), self.overrides, stop);
             clear_line();
+            // Whatever the outcome, the process lives.
+            self.folder.end_attempt(name)?;
             if stop.flag().load(Ordering::Relaxed) && !matches!(outcome, Ok(Outcome::Finished(_))) {
                 return Ok(elsewhere);
             }
@@ -138,6 +155,16 @@ impl SweepWorker<'_> {
             }
         }
         Ok(elsewhere)
+    }
+
+    /// The numbers of the cells in the order in which they are tried: those that ended a process come last, so that one bad
+    /// cell does not keep the others from being trained.
+    fn order(&self) -> Result<Vec<usize>> {
+        let attempts = self.cells.iter().map(|planned| self.folder.unfinished_attempts(&planned.cell.name));
+        let attempts = attempts.collect::<Result<Vec<_>, _>>()?;
+        let mut order: Vec<usize> = (0..self.cells.len()).collect();
+        order.sort_by_key(|&number| attempts[number]);
+        Ok(order)
     }
 
     /// What is trained, how far the whole is, and how long it takes.

@@ -127,7 +127,8 @@ mod tests {
 
     #[test]
     fn store_at_a_loopback_address_listens_there_alone() {
-        let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr()).expect("a free port");
+        let free =
+            TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr()).expect("a free port");
         let minute = Duration::from_mins(1);
         let host = Store::tcp("127.0.0.1", free.port(), true, minute).expect("a store");
         let guest = Store::tcp("127.0.0.1", free.port(), false, minute).expect("a connection");

@@ -4,6 +4,7 @@ use tch::{Device, Kind, TchError, Tensor};
 
 use super::layout::{ParameterId, StatisticsId};
 use crate::parameters::PassWeights;
+use crate::scalar::guarded;
 use crate::statistics::RunningStatistics;
 
 /// What one pass through a network computes with.
@@ -165,7 +166,7 @@ const SIX: i64 = 0x40C0;
 /// ReLU in place of what a layer has made.
 pub(crate) fn relu(mut x: Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
     match pass.bits(&x)? {
-        Some(mut bits) => bits.f_clamp_min_(0).map(|_| x),
+        Some(mut bits) => guarded(|| bits.f_clamp_min_(0).map(|_| ())).map(|()| x),
         None => x.f_relu_(),
     }
 }
@@ -173,7 +174,7 @@ pub(crate) fn relu(mut x: Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
 /// ReLU6 in place of what a layer has made.
 pub(crate) fn relu6(mut x: Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
     match pass.bits(&x)? {
-        Some(mut bits) => bits.f_clamp_(0, SIX).map(|_| x),
+        Some(mut bits) => guarded(|| bits.f_clamp_(0, SIX).map(|_| ())).map(|()| x),
         None => x.f_relu6_(),
     }
 }
@@ -199,7 +200,7 @@ const SLOPE: f64 = 0.1;
 /// let go and the result put in its place, which is what an operation in place would do.
 pub(crate) fn leaky_relu(x: Tensor) -> Result<Tensor, TchError> {
     let mut kept = x.f_detach()?;
-    let activated = kept.f_leaky_relu_backward(&x, SLOPE, false)?;
+    let activated = guarded(|| kept.f_leaky_relu_backward(&x, SLOPE, false))?;
     drop(x);
     kept.f_set_data(&activated.f_detach()?)?;
     Ok(activated)

@@ -175,3 +175,27 @@ fn what_fails_is_listed_and_tried_again_on_request() {
         listed.prints(&[&format!("\n{runs} runs, ")]);
     }
 }
+
+/// A run that ends its process, as one out of memory does, is tried last and not for ever.
+#[test]
+fn run_that_ends_its_process_does_not_starve_the_others() {
+    let workspace = Workspace::new().with_garments();
+    sweep_file(&workspace, 1, "");
+    let [bad, good] = ["none", "calibratemix"].map(|pairing| format!("cpu-fashion-mnist-{pairing}-seed-1"));
+    fs::create_dir_all(workspace.path("sweep/attempts")).unwrap();
+    let attempts = |count: u32| {
+        let record = format!("{{\"attempts\":{count},\"checkpoint\":null}}");
+        fs::write(workspace.path(&format!("sweep/attempts/{bad}.json")), record).unwrap();
+    };
+    attempts(3);
+    let ended = workspace.end(worker(&workspace, "sweep", &[])).with_code(1);
+    assert_eq!(trained(&ended.stderr), [good.clone()]);
+    ended.prints(&["1 of 2 runs finished", &format!("failed: {bad}: its process ended 3 times")]);
+
+    // Tried again on request; and once more after a single kill.
+    fs::remove_dir_all(workspace.path("sweep/runs").join(&good)).unwrap();
+    fs::remove_file(workspace.path(&format!("sweep/failed/{bad}.json"))).unwrap();
+    attempts(1);
+    let ended = workspace.end(worker(&workspace, "sweep", &[])).with_code(0);
+    assert_eq!(trained(&ended.stderr), [good, bad]);
+}
