@@ -94,6 +94,7 @@ fn model() -> Result<Model> {
         head: None,
         calibration: None,
         held_out: None,
+        calibration_blake3: String::new(),
     };
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("model.safetensors"), info.embed(&weights)?)?;

@@ -13,7 +13,7 @@ use crate::held_out::HeldOut;
 use crate::tensors::TensorsError;
 
 /// The format that this version writes. Later ones may add fields, which older ones pass over.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// The key of the metadata.
 const KEY: &str = "calmix";
@@ -65,6 +65,10 @@ pub struct ModelInfo {
     /// What it said about held-out labels, where there were any: without them no promise can be made.
     #[serde(default)]
     pub held_out: Option<HeldOut>,
+    /// The blake3 of the calibration and of what is known of held-out labels, in hexadecimal digits: they can be fitted again
+    /// later, so the metadata of the weights do not protect them. [`seal`](Self::seal) sets it.
+    #[serde(default)]
+    pub calibration_blake3: String,
 }
 
 /// A model that is a head on a frozen backbone: `network` is the backbone then, and the weights are the head's.
@@ -90,11 +94,30 @@ fn middle() -> String {
 }
 
 impl ModelInfo {
-    /// The weights with this in their metadata. The hash is then that of the new bytes.
+    /// Sets the hash of the calibration. Whoever changes the calibration or the held-out labels calls this before writing.
+    ///
+    /// # Errors
+    /// If they cannot be written as JSON.
+    pub fn seal(&mut self) -> Result<(), serde_json::Error> {
+        self.calibration_blake3 = self.hash_of_calibration()?;
+        Ok(())
+    }
+
+    /// Whether the calibration and the held-out labels are the ones that were written.
+    pub fn is_sealed(&self) -> bool {
+        self.hash_of_calibration().is_ok_and(|hash| hash == self.calibration_blake3)
+    }
+
+    fn hash_of_calibration(&self) -> Result<String, serde_json::Error> {
+        Ok(Self::hash(&serde_json::to_vec(&(&self.calibration, &self.held_out))?))
+    }
+
+    /// The weights with this in their metadata. The hashes are then those of the new bytes and of the calibration.
     ///
     /// # Errors
     /// If the weights are not safetensors.
     pub fn embed(&mut self, weights: &[u8]) -> Result<Vec<u8>, TensorsError> {
+        self.seal().map_err(SafeTensorError::from)?;
         self.blake3.clear();
         let text = serde_json::to_string(self).map_err(SafeTensorError::from)?;
         let file = SafeTensors::deserialize(weights)?;
@@ -205,7 +228,25 @@ mod tests {
             head: None,
             calibration: None,
             held_out: None,
+            calibration_blake3: String::new(),
         }
+    }
+
+    #[test]
+    fn changed_calibration_is_noticed() {
+        let mut info = info();
+        assert!(!info.is_sealed());
+        info.held_out = Some(HeldOut {
+            confidence: vec![0.1],
+            right: vec![true],
+            lac: vec![0.1 + 0.2],
+            aps: vec![1.0 / 3.0],
+        });
+        info.seal().unwrap();
+        let json = serde_json::to_string_pretty(&info).unwrap();
+        let read: ModelInfo = serde_json::from_str(&json).unwrap();
+        assert!(read.is_sealed() && read == info);
+        assert!(!ModelInfo { held_out: None, ..info }.is_sealed());
     }
 
     #[test]
@@ -242,7 +283,7 @@ mod tests {
                 ModelInfo { classes: vec!["cat".into(), "cow".into()], ..info.clone() },
                 "class 1 is \"dog\" here",
             ),
-            (ModelInfo { format: 1, ..info.clone() }, "the format is 2 here, but 1 in the run"),
+            (ModelInfo { format: 1, ..info.clone() }, "the format is 3 here, but 1 in the run"),
             (
                 ModelInfo { norm_eps: Some(0.5), ..info.clone() },
                 "the number added to a variance is the network's own here, but 0.5",

@@ -10,7 +10,7 @@ use crate::evaluate::Predictions;
 use crate::events::{Evaluation, Event};
 use crate::examples::Thumbnails;
 use crate::margin_histogram::SampleMargins;
-use crate::model_info::ModelInfo;
+use crate::model_info::{self, ModelInfo};
 use crate::result::RunResult;
 use crate::run::{Paths, RunEnvironment, RunFile};
 use crate::safe_open;
@@ -63,7 +63,14 @@ pub fn model_info(folder: &Path) -> Result<ModelInfo, FileError> {
         let hint = "put it back, or delete result.json and the newest checkpoint and resume the run";
         return Err(FileError::new(path, FileProblem::Content(problem.to_owned())).hint(hint));
     }
-    json(&path, LONGEST_RESULT)
+    let info: ModelInfo = json(&path, LONGEST_RESULT)?;
+    // Another format is refused by whoever uses the model, with a sentence about formats.
+    if info.format == model_info::FORMAT && !info.is_sealed() {
+        let problem = "the calibration is not the one that was written";
+        let hint = "put back model.json as it was written";
+        return Err(FileError::new(path, FileProblem::Changed(problem.to_owned())).hint(hint));
+    }
+    Ok(info)
 }
 
 /// How easy the samples of a run were at its end; none before, and where the method does not ask.

@@ -273,6 +273,7 @@ pub(super) fn model_info(recipe: &Recipe, data: &TrainData, weights: &[u8]) -> M
         head: None,
         calibration: None,
         held_out: None,
+        calibration_blake3: String::new(),
     }
 }
 

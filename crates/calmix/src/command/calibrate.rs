@@ -88,8 +88,9 @@ impl CalibrateArgs {
         let map = CalibrationMap::fit(&later.predictions, FittedOn::Later)?;
         let map = CalibrationMap { origin: Some(origin), ..map };
         let held_out = HeldOut::of(&later.predictions, &map.map)?;
-        let info =
+        let mut info =
             ModelInfo { calibration: Some(map.clone()), held_out: Some(held_out), ..model.info().clone() };
+        info.seal()?;
         let mut bytes = serde_json::to_vec_pretty(&info)?;
         bytes.push(b'\n');
         Run::open(&self.run)?.write(RunFile::ModelInfo, &bytes)?;

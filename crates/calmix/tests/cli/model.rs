@@ -103,6 +103,11 @@ fn a_model_alone_says_what_the_run_said() {
     let mut info = info.clone();
     info.held_out = None;
     fs::write(&path, serde_json::to_vec(&info).unwrap()).unwrap();
+    // What makes promises is protected by a hash of its own.
+    let error = Model::load_with(&alone, &options).unwrap_err().to_string();
+    assert!(error.contains("model.json: the calibration is not the one that was written"), "{error}");
+    info.seal().unwrap();
+    fs::write(&path, serde_json::to_vec(&info).unwrap()).unwrap();
     let model = Model::load_with(&alone, &options).unwrap();
     let prediction = &model.predict(&images[..1]).unwrap()[0];
     assert_eq!((prediction.set.as_ref(), prediction.abstain), (None, None));
@@ -114,7 +119,7 @@ fn a_model_alone_says_what_the_run_said() {
     for (other, sentence) in [
         (ModelInfo { blake3: ModelInfo::hash(b"others"), ..info.clone() }, "the hash of the weights is"),
         (ModelInfo { size: 16, resize: 16, ..info.clone() }, "the size of images is 16 here, but 8"),
-        (ModelInfo { format: 1, ..info.clone() }, "format 1, but this version of calmix reads format 2"),
+        (ModelInfo { format: 1, ..info.clone() }, "format 1, but this version of calmix reads format 3"),
         (ModelInfo { network: "wrn-994-100".to_owned(), ..info.clone() }, "the network is wrn-994-100 here"),
     ] {
         fs::write(&path, serde_json::to_vec(&other).unwrap()).unwrap();
