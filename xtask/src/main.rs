@@ -25,7 +25,7 @@ usage: cargo xtask COMMAND
   bench NAME [--json] [--repeat N]
                     measure ours and theirs side by side; `cargo xtask bench` lists the names
 
-Tools, Python environments and weights live in $CALMIX_CACHE, or ~/.cache/calmix.";
+Tools, Python environments and weights live in $CALMIX_CACHE, or calmix in $XDG_CACHE_HOME or ~/.cache.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
