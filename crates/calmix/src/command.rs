@@ -32,12 +32,14 @@ pub(crate) use quicker::quicker;
 pub(crate) use recipe_args::RecipeArgs;
 
 use crate::exit::{self, Exit};
+use crate::version;
 
 /// Semi-supervised image classification with calibrated confidence
 #[derive(Debug, Parser)]
 #[command(
     name = "calmix",
     version,
+    long_version = version::long(),
     arg_required_else_help = true,
     disable_help_subcommand = true,
     max_term_width = 100,

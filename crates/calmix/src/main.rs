@@ -25,6 +25,7 @@ mod summary;
 mod supervise;
 mod sweep;
 mod terminal;
+mod version;
 
 use std::process::ExitCode;
 

@@ -60,6 +60,8 @@ mod signals;
 mod sweep;
 #[path = "cli/train.rs"]
 mod train;
+#[path = "cli/version.rs"]
+mod version;
 #[path = "cli/weights.rs"]
 mod weights;
 #[path = "cli/workspace.rs"]
