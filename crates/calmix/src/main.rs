@@ -14,6 +14,7 @@ mod labelled_folder;
 mod mlflow;
 mod predict;
 mod preparing;
+mod processor;
 mod progress;
 mod run_data;
 mod run_dir;
@@ -40,6 +41,15 @@ use command::Calmix;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    match processor::refusal() {
+        Some(exit) => exit.into(),
+        None => run(),
+    }
+}
+
+/// The program on a processor that can run it; not inlined, so that no instruction of it moves before the check.
+#[inline(never)]
+fn run() -> ExitCode {
     let calmix = Calmix::try_parse().unwrap_or_else(|error| error::exit_unparsed(&error));
     match calmix.run() {
         Ok(exit) => exit.into(),

@@ -48,6 +48,9 @@ mod predict;
 mod prepared_tables;
 #[path = "cli/processes.rs"]
 mod processes;
+#[cfg(target_arch = "x86_64")]
+#[path = "cli/processor.rs"]
+mod processor;
 #[path = "cli/push.rs"]
 mod push;
 #[path = "cli/report.rs"]
