@@ -29,7 +29,9 @@ fn by_git() -> Option<String> {
         watch(Path::new(&git(&["rev-parse", "--git-path", name])?));
     }
     let sources = sources();
-    sources.iter().for_each(|path| watch(path));
+    for path in &sources {
+        watch(path);
+    }
     let sources = sources.iter().filter_map(|path| path.to_str());
     let status = ["--no-optional-locks", "status", "--porcelain", "--"].into_iter().chain(sources);
     let is_dirty = !git(&status.collect::<Vec<_>>())?.is_empty();
