@@ -13,6 +13,12 @@ use calmix_core::calibration::{Binning, CalibrationError, TopLabel, ece, nll_fro
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::{Domain, Seed};
 
+/// A class and the logits that a model computed for it.
+struct Sample {
+    label: u32,
+    logits: Vec<f32>,
+}
+
 /// Logits, row after row, and the class of each row.
 #[derive(Default)]
 struct Samples {
@@ -21,9 +27,9 @@ struct Samples {
 }
 
 impl Samples {
-    fn add(&mut self, label: u32, logits: &[f32]) {
-        self.labels.push(label);
-        self.logits.extend(logits);
+    fn add(&mut self, sample: &Sample) {
+        self.labels.push(sample.label);
+        self.logits.extend(&sample.logits);
     }
 
     fn matrix(&self) -> Result<Matrix<'_>, Box<dyn Error>> {
@@ -33,15 +39,15 @@ impl Samples {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let rows = match std::env::args().nth(1) {
-        Some(file) => read(&std::fs::read_to_string(file)?)?,
+    let samples = match std::env::args().nth(1) {
+        Some(file) => parse(&std::fs::read_to_string(file)?)?,
         None => synthetic(),
     };
     let mut fitting = Samples::default();
     let mut held_out = Samples::default();
-    for (row, (label, logits)) in rows.iter().enumerate() {
-        let samples = if row % 2 == 0 { &mut fitting } else { &mut held_out };
-        samples.add(*label, logits);
+    for (row, sample) in samples.iter().enumerate() {
+        let half = if row % 2 == 0 { &mut fitting } else { &mut held_out };
+        half.add(sample);
     }
     let temperature = Temperature::fit(fitting.matrix()?, &fitting.labels)?.value();
     println!("temperature {temperature:.3}, fitted on {} samples", fitting.labels.len());
@@ -61,24 +67,24 @@ fn measure(logits: Matrix<'_>, labels: &[u32], temperature: f64) -> Result<(f64,
 }
 
 /// Reads one sample per line.
-fn read(text: &str) -> Result<Vec<(u32, Vec<f32>)>, Box<dyn Error>> {
-    let mut rows: Vec<(u32, Vec<f32>)> = Vec::new();
+fn parse(text: &str) -> Result<Vec<Sample>, String> {
+    let mut samples: Vec<Sample> = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let wrong = |problem: &str| format!("line {}: {problem}: {line:?}", number + 1);
         let (label, logits) = line.split_once(',').ok_or_else(|| wrong("no logits after the class"))?;
         let label = label.trim().parse().map_err(|_| wrong("the class is not a number"))?;
         let logits: Result<Vec<f32>, _> = logits.split(',').map(|logit| logit.trim().parse()).collect();
         let logits = logits.map_err(|_| wrong("a logit is not a number"))?;
-        if rows.first().is_some_and(|(_, first)| first.len() != logits.len()) {
-            return Err(wrong("not as many logits as in the first line").into());
+        if samples.first().is_some_and(|first| first.logits.len() != logits.len()) {
+            return Err(wrong("not as many logits as in the first line"));
         }
-        rows.push((label, logits));
+        samples.push(Sample { label, logits });
     }
-    Ok(rows)
+    Ok(samples)
 }
 
 /// 4,000 samples of three classes, labelled according to the softmax of their logits, which are then tripled.
-fn synthetic() -> Vec<(u32, Vec<f32>)> {
+fn synthetic() -> Vec<Sample> {
     (0..4_000)
         .map(|sample| {
             let mut stream = Seed(0).stream(Domain::Split, 0, sample);
@@ -90,7 +96,7 @@ fn synthetic() -> Vec<(u32, Vec<f32>)> {
                 left < 0.0
             });
             let label = drawn.unwrap_or(weights.len() - 1) as u32;
-            (label, logits.iter().map(|logit| (3.0 * logit) as f32).collect())
+            Sample { label, logits: logits.iter().map(|logit| (3.0 * logit) as f32).collect() }
         })
         .collect()
 }
