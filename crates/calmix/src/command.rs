@@ -8,6 +8,8 @@ mod doctor;
 mod evaluate;
 mod features;
 mod inspect;
+#[cfg(feature = "man")]
+mod man;
 mod predict;
 mod prepare;
 mod process_args;
@@ -77,6 +79,8 @@ enum Command {
     Weights(weights::WeightsArgs),
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
+    #[cfg(feature = "man")]
+    Man(man::ManArgs),
 }
 
 impl Calmix {
@@ -98,6 +102,8 @@ impl Calmix {
             Command::Weights(command) => command.run(),
             Command::Doctor(command) => command.run(),
             Command::Completions(command) => command.run(),
+            #[cfg(feature = "man")]
+            Command::Man(command) => command.run(),
         }
     }
 }
