@@ -1,4 +1,4 @@
-//! The chores of the workspace: `cargo xtask check`, `setup`, `man`, `weights` and `bench`.
+//! The chores of the workspace: `cargo xtask check`, `setup`, `publish`, `man`, `weights` and `bench`.
 //!
 //! What the build service runs is what a person runs: `.ci/run` calls `setup` and then `check`, nothing else.
 #![forbid(unsafe_code)]
@@ -22,6 +22,7 @@ usage: cargo xtask COMMAND
   check [STEP...]   every check, cheapest first, or only the named ones
   warm              compile what `check` needs, as far as that is possible before `setup` has ended
   setup             install what this machine lacks: tools for `check`, and libtorch
+  publish           pack the crates that need no libtorch and compile each from its package; uploads nothing
   man FOLDER        write the manual pages of calmix
   weights [NAME...] fetch pretrained weights and convert them to safetensors: all, or only the named ones
   bench NAME [--json] [--repeat N]
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         ["check", steps @ ..] => check::run(steps),
         ["warm"] => check::warm(),
         ["setup"] => setup::run(),
+        ["publish"] => check::publish::check(),
         ["man", folder] => man::write(folder),
         ["weights", names @ ..] => weights::run(names),
         ["bench", rest @ ..] => bench::run(rest),
