@@ -26,14 +26,15 @@ fn main() -> ExitCode {
 }
 
 fn prepare() -> Result<(), String> {
+    // As DEP_CALMIX_DIST_*, for the build scripts of crates that use this one.
+    println!("cargo::metadata=VERSION={}", libtorch::NEEDED);
+    if std::env::var_os("CARGO_FEATURE_DOC_ONLY").is_some() {
+        return Ok(());
+    }
     let found = libtorch::find()?;
     println!("cargo::rerun-if-changed={}", found.check_version()?.display());
-    // For our tests and, as DEP_CALMIX_DIST_*, for the build scripts of crates that use this one.
-    for (name, value) in
-        [("LIBTORCH", found.folder.display().to_string()), ("VERSION", libtorch::NEEDED.into())]
-    {
-        println!("cargo::metadata={name}={value}");
-    }
+    println!("cargo::metadata=LIBTORCH={}", found.folder.display());
+    // For our tests.
     println!("cargo::rustc-env=CALMIX_LIBTORCH={}", found.folder.display());
     // Windows has no such thing; there the folder has to be on the PATH.
     if std::env::var_os("CARGO_CFG_UNIX").is_some() {

@@ -1,9 +1,15 @@
-//! Lets what is linked here find libtorch without `LD_LIBRARY_PATH`, and the binary see GPUs.
+//! Lets what is linked here find libtorch without `LD_LIBRARY_PATH`, and the binary see GPUs and know its own commit.
 // Cargo reads a build script's output.
 #![allow(clippy::print_stdout)]
 
+#[path = "build/commit.rs"]
+mod commit;
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-env=CALMIX_COMMIT={}", commit::commit());
+    println!("cargo::rustc-env=CALMIX_FEATURES={}", features());
+    println!("cargo::rustc-env=CALMIX_TARGET={}", std::env::var("TARGET").unwrap_or_default());
     // From the build script of calmix-engine.
     let Ok(folder) = std::env::var("DEP_CALMIX_ENGINE_RPATH") else { return };
     println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}");
@@ -18,4 +24,13 @@ fn main() {
     if is_linux && (is_release || is_requested) {
         println!("cargo::rustc-link-arg-bins=-Wl,--no-as-needed,-ltorch");
     }
+}
+
+/// The features of this package that are on, in alphabetical order, with commas between them.
+fn features() -> String {
+    let names =
+        std::env::vars().filter_map(|(name, _)| Some(name.strip_prefix("CARGO_FEATURE_")?.to_lowercase()));
+    let mut names: Vec<String> = names.filter(|name| name != "default").collect();
+    names.sort();
+    names.join(",")
 }

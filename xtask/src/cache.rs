@@ -1,19 +1,26 @@
 //! Where tools, Python environments and weights live: outside the repository, shared by all clones.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// `$CALMIX_CACHE`, or `~/.cache/calmix`.
+/// `$CALMIX_CACHE`, or `calmix` in `$XDG_CACHE_HOME` or in `~/.cache`; `.ci/run` looks in the same folder.
 pub(crate) fn folder() -> Result<PathBuf> {
-    if let Some(named) = std::env::var_os("CALMIX_CACHE").filter(|name| !name.is_empty()) {
+    folder_by(|name| std::env::var_os(name), std::env::home_dir())
+}
+
+fn folder_by(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Result<PathBuf> {
+    if let Some(named) = variable("CALMIX_CACHE").filter(|name| !name.is_empty()) {
         return std::path::absolute(&named)
             .with_context(|| format!("CALMIX_CACHE={} is not a folder name", named.display()));
     }
-    let home =
-        std::env::home_dir().context("there is no home folder; set CALMIX_CACHE to a folder for tools")?;
-    Ok(home.join(".cache").join("calmix"))
+    // The XDG specification has relative paths ignored.
+    let xdg = variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let caches = xdg.or_else(|| Some(home?.join(".cache")));
+    let caches = caches.context("there is no home folder; set CALMIX_CACHE to a folder for tools")?;
+    Ok(caches.join("calmix"))
 }
 
 /// Something installed in a folder of its own, whose name says the version.
@@ -51,6 +58,21 @@ impl Installed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cache_folder_follows_calmix_then_xdg_then_home() {
+        let found = |set: &[(&str, &str)], home: Option<&str>| {
+            let value = |name: &str| set.iter().find(|(set, _)| *set == name).map(|(_, value)| value.into());
+            folder_by(value, home.map(PathBuf::from)).map(|folder| folder.display().to_string())
+        };
+        let both = [("CALMIX_CACHE", "/own"), ("XDG_CACHE_HOME", "/xdg")];
+        assert_eq!(found(&both, Some("/home/a")).expect("named"), "/own");
+        assert_eq!(found(&both[1..], Some("/home/a")).expect("XDG"), "/xdg/calmix");
+        // Empty and relative values count as unset.
+        let unset = [("CALMIX_CACHE", ""), ("XDG_CACHE_HOME", "relative")];
+        assert_eq!(found(&unset, Some("/home/a")).expect("home"), "/home/a/.cache/calmix");
+        assert!(found(&unset, None).is_err());
+    }
 
     #[test]
     fn an_interrupted_installation_is_repeated_and_a_complete_one_is_not() {

@@ -2,6 +2,7 @@
 
 mod advisories;
 mod layout;
+pub(crate) mod publish;
 mod step;
 
 use std::time::{Duration, Instant};

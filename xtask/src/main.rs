@@ -1,4 +1,4 @@
-//! The chores of the workspace: `cargo xtask check`, `setup`, `weights` and `bench`.
+//! The chores of the workspace: `cargo xtask check`, `setup`, `publish`, `man`, `weights` and `bench`.
 //!
 //! What the build service runs is what a person runs: `.ci/run` calls `setup` and then `check`, nothing else.
 #![forbid(unsafe_code)]
@@ -9,6 +9,7 @@ mod bench;
 mod cache;
 mod check;
 mod human_time;
+mod man;
 mod setup;
 mod weights;
 mod workspace;
@@ -21,11 +22,13 @@ usage: cargo xtask COMMAND
   check [STEP...]   every check, cheapest first, or only the named ones
   warm              compile what `check` needs, as far as that is possible before `setup` has ended
   setup             install what this machine lacks: tools for `check`, and libtorch
+  publish           pack the crates that need no libtorch and compile each from its package; uploads nothing
+  man FOLDER        write the manual pages of calmix
   weights [NAME...] fetch pretrained weights and convert them to safetensors: all, or only the named ones
   bench NAME [--json] [--repeat N]
                     measure ours and theirs side by side; `cargo xtask bench` lists the names
 
-Tools, Python environments and weights live in $CALMIX_CACHE, or ~/.cache/calmix.";
+Tools, Python environments and weights live in $CALMIX_CACHE, or calmix in $XDG_CACHE_HOME or ~/.cache.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,6 +37,8 @@ fn main() -> ExitCode {
         ["check", steps @ ..] => check::run(steps),
         ["warm"] => check::warm(),
         ["setup"] => setup::run(),
+        ["publish"] => check::publish::check(),
+        ["man", folder] => man::write(folder),
         ["weights", names @ ..] => weights::run(names),
         ["bench", rest @ ..] => bench::run(rest),
         ["help" | "--help" | "-h"] => {

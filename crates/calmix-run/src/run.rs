@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `run.json` | that this is a run, and in which format |
 //! | `recipe.toml` | the recipe with every default written out |
-//! | `environment.json` | versions, device, fingerprint of the dataset ([`RunEnvironment`]) |
+//! | `environment.json` | versions, commit, features, device, fingerprint of the dataset ([`RunEnvironment`]) |
 //! | `split.json` | which samples kept their labels |
 //! | `events.jsonl` | what happened, a line each ([`Journal`]) |
 //! | `timing.jsonl`, `tensorboard/` | how fast it was, and everything for TensorBoard: what depends on the clock |
@@ -56,7 +56,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use disk::patiently;
 pub use disk::{Disk, RealDisk, WarningDisk};
-pub use environment::RunEnvironment;
+pub use environment::{Build, RunEnvironment};
 pub use error::RunError;
 pub use journal::{Journal, Mark};
 pub(crate) use lock::{Lock, is_written_here};

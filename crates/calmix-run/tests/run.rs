@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use calmix_run::run::{Mark, Paths, Run, RunEnvironment, RunError, RunFile};
+use calmix_run::run::{Build, Mark, Paths, Run, RunEnvironment, RunError, RunFile};
 
 /// G4: what is there is somebody's.
 #[test]
@@ -71,7 +71,8 @@ fn a_run_of_another_format_is_refused_by_its_number() {
 fn files_are_written_and_written_over_as_a_whole() {
     let temp = tempfile::tempdir().unwrap();
     let run = Run::create(temp.path()).unwrap();
-    let environment = RunEnvironment::here("libtorch 2.9", "cpu", "90ab");
+    let build = Build { commit: "90ab-dirty".to_owned(), features: vec!["raster".to_owned()] };
+    let environment = RunEnvironment::here(build, "libtorch 2.9", "cpu", "90ab");
     run.write(RunFile::Environment, &serde_json::to_vec(&environment).unwrap()).unwrap();
     for text in ["a long one", "short"] {
         for file in [RunFile::Recipe, RunFile::Split, RunFile::Predictions("test.bin")] {
@@ -82,6 +83,12 @@ fn files_are_written_and_written_over_as_a_whole() {
     assert!(run.write(RunFile::Predictions("../recipe.toml"), b"").is_err());
     let read = fs::read(Paths::new(temp.path()).file(RunFile::Environment).unwrap()).unwrap();
     assert_eq!(serde_json::from_slice::<RunEnvironment>(&read).unwrap(), environment);
+    // A run of a version that recorded neither.
+    let old =
+        r#"{"calmix":"0.1.0","engine":"libtorch 2.9","device":"cpu","system":"linux","dataset":"90ab"}"#;
+    let old: RunEnvironment = serde_json::from_str(old).unwrap();
+    assert_eq!(old.commit, "unknown");
+    assert!(old.features.is_empty());
 }
 
 #[test]

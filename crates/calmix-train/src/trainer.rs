@@ -75,7 +75,7 @@ use calmix_dist::{LaunchInfo, ProcessGroup};
 use calmix_engine::device::Device;
 use calmix_run::events::Finished;
 use calmix_run::read;
-use calmix_run::run::{Disk, Paths, RealDisk, Run, WarningDisk};
+use calmix_run::run::{Build, Disk, Paths, RealDisk, Run, WarningDisk};
 use calmix_run::sink::Sink;
 
 pub use error::{StateProblem, TrainError};
@@ -105,6 +105,7 @@ pub struct Trainer<'a> {
     watch: Watch,
     /// What the processes compare of what was asked of them, where it is not the recipe itself.
     asked: Option<String>,
+    build: Build,
 }
 
 /// How a run ended.
@@ -134,6 +135,7 @@ impl<'a> Trainer<'a> {
             local: LocalProcesses::default(),
             watch: Watch::default(),
             asked: None,
+            build: Build::default(),
         }
     }
 
@@ -170,6 +172,12 @@ impl<'a> Trainer<'a> {
     #[must_use]
     pub fn asked(self, hash: String) -> Self {
         Self { asked: Some(hash), ..self }
+    }
+
+    /// Names what the program was compiled from; a new run records it.
+    #[must_use]
+    pub fn built_from(self, build: Build) -> Self {
+        Self { build, ..self }
     }
 
     /// Calls `watch` before every phase of every step.

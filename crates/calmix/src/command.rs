@@ -8,6 +8,8 @@ mod doctor;
 mod evaluate;
 mod features;
 mod inspect;
+#[cfg(feature = "man")]
+mod man;
 mod predict;
 mod prepare;
 mod process_args;
@@ -32,12 +34,14 @@ pub(crate) use quicker::quicker;
 pub(crate) use recipe_args::RecipeArgs;
 
 use crate::exit::{self, Exit};
+use crate::version;
 
 /// Semi-supervised image classification with calibrated confidence
 #[derive(Debug, Parser)]
 #[command(
     name = "calmix",
     version,
+    long_version = version::long(),
     arg_required_else_help = true,
     disable_help_subcommand = true,
     max_term_width = 100,
@@ -75,6 +79,8 @@ enum Command {
     Weights(weights::WeightsArgs),
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
+    #[cfg(feature = "man")]
+    Man(man::ManArgs),
 }
 
 impl Calmix {
@@ -96,6 +102,8 @@ impl Calmix {
             Command::Weights(command) => command.run(),
             Command::Doctor(command) => command.run(),
             Command::Completions(command) => command.run(),
+            #[cfg(feature = "man")]
+            Command::Man(command) => command.run(),
         }
     }
 }

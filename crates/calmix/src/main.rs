@@ -14,6 +14,7 @@ mod labelled_folder;
 mod mlflow;
 mod predict;
 mod preparing;
+mod processor;
 mod progress;
 mod run_data;
 mod run_dir;
@@ -25,6 +26,7 @@ mod summary;
 mod supervise;
 mod sweep;
 mod terminal;
+mod version;
 
 use std::panic;
 use std::process::ExitCode;
@@ -41,6 +43,15 @@ use command::Calmix;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    match processor::refusal() {
+        Some(exit) => exit.into(),
+        None => run(),
+    }
+}
+
+/// The program on a processor that can run it; not inlined, so that no instruction of it moves before the check.
+#[inline(never)]
+fn run() -> ExitCode {
     silence_handled_panics();
     let calmix = Calmix::try_parse().unwrap_or_else(|error| error::exit_unparsed(&error));
     match calmix.run() {

@@ -48,6 +48,9 @@ mod predict;
 mod prepared_tables;
 #[path = "cli/processes.rs"]
 mod processes;
+#[cfg(target_arch = "x86_64")]
+#[path = "cli/processor.rs"]
+mod processor;
 #[path = "cli/push.rs"]
 mod push;
 #[path = "cli/report.rs"]
@@ -60,6 +63,8 @@ mod signals;
 mod sweep;
 #[path = "cli/train.rs"]
 mod train;
+#[path = "cli/version.rs"]
+mod version;
 #[path = "cli/weights.rs"]
 mod weights;
 #[path = "cli/workspace.rs"]

@@ -1,8 +1,10 @@
-//! The database of security advisories (RustSec) that `deny` compares dependencies with, where one is at hand.
+//! The database of security advisories (RustSec) that `deny` compares dependencies with.
 //!
-//! The check never fetches: what it says depends on the commit and the database alone. A machine with internet gets the
-//! database with `cargo deny fetch db`.
+//! The check never fetches: its result depends on the commit and the database alone. A machine with internet gets the
+//! database with `cargo deny fetch db`. A machine without one skips the comparison and says so; in CI, where no
+//! user reads that line, it is an error.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,16 +15,28 @@ use crate::workspace;
 /// Names a folder that contains `advisory-db-…`, a clone as cargo-deny keeps it.
 const VARIABLE: &str = "CALMIX_ADVISORIES";
 
-/// The folder with the database: the one that the user names, or cargo-deny's own.
+/// The folder with the database: the one that the user names, or cargo-deny's own. `None` if there is none and this is
+/// not CI.
 pub(super) fn folder() -> Result<Option<PathBuf>> {
-    if let Some(named) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) {
+    folder_by(|name| std::env::var_os(name).filter(|value| !value.is_empty()), std::env::home_dir())
+}
+
+fn folder_by(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Result<Option<PathBuf>> {
+    if let Some(named) = variable(VARIABLE) {
         let folder = PathBuf::from(named);
         ensure!(has_database(&folder), "{VARIABLE}={} has no advisory-db-… in it", folder.display());
         return Ok(Some(folder));
     }
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
-    Ok(home.map(|home| home.join("advisory-dbs")).filter(|folder| has_database(folder)))
+    let home = variable("CARGO_HOME").map(PathBuf::from).or_else(|| Some(home?.join(".cargo")));
+    let found = home.map(|home| home.join("advisory-dbs")).filter(|folder| has_database(folder));
+    // Build services set it to `true` or `1`.
+    let is_ci = variable("CI").is_some_and(|value| value != "false" && value != "0");
+    ensure!(
+        found.is_some() || !is_ci,
+        "there is no database of security advisories, and with CI set in the environment that is an error: run \
+         `cargo deny fetch db`, or name the folder of a clone in {VARIABLE}"
+    );
+    Ok(found)
 }
 
 fn has_database(folder: &Path) -> bool {
@@ -53,6 +67,26 @@ fn with_database(text: &str, folder: &Path) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn missing_database_fails_only_in_ci() {
+        let home = std::env::temp_dir().join(format!("calmix-xtask-advisories-{}", std::process::id()));
+        let found = |ci: Option<&str>| {
+            let variable = |name: &str| (name == "CI").then_some(ci?.into());
+            folder_by(variable, Some(home.clone()))
+        };
+        for outside in [None, Some("false"), Some("0")] {
+            assert_eq!(found(outside).expect("skipped"), None);
+        }
+        for inside in ["true", "1"] {
+            let refused = found(Some(inside)).expect_err("missing").to_string();
+            assert!(refused.contains("cargo deny fetch db") && refused.contains(VARIABLE), "{refused}");
+        }
+        let databases = home.join(".cargo/advisory-dbs");
+        fs::create_dir_all(databases.join("advisory-db-0")).expect("a database");
+        assert_eq!(found(Some("true")).expect("there"), Some(databases));
+        fs::remove_dir_all(home).expect("cleans up");
+    }
 
     #[test]
     fn the_database_is_named_in_a_copy() {

@@ -110,9 +110,9 @@ const TESTED: &[&str] = &["--workspace", "--exclude", "calmix-fuzz", "--no-defau
 
 /// What is off by default; the headers of NCCL come with PyTorch's package, for Linux alone.
 const OPTIONAL_FEATURES: &str = if cfg!(target_os = "linux") {
-    "calmix-bench/engine,calmix-data/turbo,calmix-fuzz/recipe,calmix/raster,calmix/nccl"
+    "calmix-bench/engine,calmix-data/turbo,calmix-fuzz/recipe,calmix/man,calmix/raster,calmix/nccl"
 } else {
-    "calmix-bench/engine,calmix-data/turbo,calmix-fuzz/recipe,calmix/raster"
+    "calmix-bench/engine,calmix-data/turbo,calmix-fuzz/recipe,calmix/man,calmix/raster"
 };
 
 /// What can be compiled before libtorch is installed, for the steps `clippy` and `tests`; the rest fails, and silently.

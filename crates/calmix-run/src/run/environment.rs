@@ -10,6 +10,12 @@ use serde::{Deserialize, Serialize};
 pub struct RunEnvironment {
     /// The version of calmix.
     pub calmix: String,
+    /// The commit that it was compiled from, as in [`Build`].
+    #[serde(default = "unknown")]
+    pub commit: String,
+    /// The optional features that were compiled in.
+    #[serde(default)]
+    pub features: Vec<String>,
     /// The version of the library that computes.
     pub engine: String,
     /// What it computes on.
@@ -20,11 +26,37 @@ pub struct RunEnvironment {
     pub dataset: String,
 }
 
+/// What a program was compiled from. Only the program knows: a library is compiled without asking git.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Build {
+    /// The hash of its commit, with `-dirty` after it if files were changed since; `unknown` if it is not known.
+    pub commit: String,
+    /// The optional features that are compiled in.
+    pub features: Vec<String>,
+}
+
+impl Default for Build {
+    fn default() -> Self {
+        Self { commit: unknown(), features: Vec::new() }
+    }
+}
+
+fn unknown() -> String {
+    "unknown".to_owned()
+}
+
 impl RunEnvironment {
     /// This program on this system.
-    pub fn here(engine: impl Into<String>, device: impl Into<String>, dataset: impl Into<String>) -> Self {
+    pub fn here(
+        build: Build,
+        engine: impl Into<String>,
+        device: impl Into<String>,
+        dataset: impl Into<String>,
+    ) -> Self {
         Self {
             calmix: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: build.commit,
+            features: build.features,
             engine: engine.into(),
             device: device.into(),
             system: format!("{OS} {ARCH}"),

@@ -21,6 +21,8 @@ pub(crate) fn python() -> PathBuf {
         return named.into();
     }
     let cache = std::env::var_os("CALMIX_CACHE").filter(|name| !name.is_empty()).map(PathBuf::from);
+    let xdg = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let cache = cache.or_else(|| Some(xdg?.join("calmix")));
     let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache").join("calmix")));
     let environments = cache.and_then(|cache| fs::read_dir(cache.join("python")).ok());
     let complete = environments.into_iter().flatten().flatten().map(|entry| entry.path()).find(|folder| {

@@ -93,6 +93,7 @@ impl Trainer<'_> {
         notes.extend(automatic.then(|| shard_note(&recipe.recipe)).flatten());
         let data = self.open_data(|| TrainData::open(&recipe.recipe, run.paths(), None, processes))?;
         let environment = RunEnvironment::here(
+            self.build.clone(),
             format!("libtorch {LIBTORCH}"),
             device.to_string(),
             data.fingerprint.clone(),

@@ -109,6 +109,18 @@ fn it_describes_keys_words_and_defaults() {
     assert!(concat["description"].as_str().unwrap().contains("17 % more arithmetic than joint"), "{concat}");
 }
 
+/// `CALMIX_BLESS=1` writes the file.
+#[test]
+fn schema_file_is_that_of_the_declarations() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipe.schema.json");
+    let text = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+    if std::env::var_os("CALMIX_BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == text, "docs/recipe.schema.json is not what the declarations say now:\n{text}");
+}
+
 /// `CALMIX_BLESS=1` writes the page.
 #[test]
 fn the_reference_is_that_of_the_declarations() {

@@ -15,6 +15,7 @@ use crate::cores::{self, ThreadUse};
 use crate::exit::Exit;
 use crate::format::{counted, grouped};
 use crate::terminal::{print, print_json, status};
+use crate::version::{COMMIT, TARGET, VERSION, features, features_shown};
 use self_test::SelfTest;
 
 /// Show versions, devices and threads, and run a self-test of ten seconds
@@ -38,6 +39,9 @@ pub(crate) struct DoctorArgs {
 const FIELDS: &str = "\
 Fields of --json:
   calmix, libtorch   versions
+  commit             the commit that it was built from, with -dirty if files were changed since;
+                     unknown if built without git
+  features, target   optional features compiled in, platform as compilers name it
   system             operating system and CPU architecture
   devices            available devices
   device, precision  default device and its precision
@@ -53,12 +57,14 @@ impl DoctorArgs {
         let (cores, threads) = (cores::available(), trainer::threads(self.threads.unwrap_or(0), 1));
         let precision = format!("{:?}", Precision::best(best)).to_lowercase();
         self.print_text(&format!(
-            "calmix     {} for {OS} {ARCH}\n\
+            "calmix     {VERSION} for {TARGET}\n\
+             commit     {COMMIT}\n\
+             features   {}\n\
              libtorch   {LIBTORCH}\n\
              devices    {}; default {best}\n\
              precision  {precision} on {best}\n\
              threads    {threads} of {}",
-            env!("CARGO_PKG_VERSION"),
+            features_shown(),
             names.join(", "),
             counted(cores, "core"),
         ))?;
@@ -66,7 +72,10 @@ impl DoctorArgs {
         let test = if self.seconds == 0 { None } else { Some(self.test(threads)?) };
         if self.json {
             print_json(&json!({
-                "calmix": env!("CARGO_PKG_VERSION"),
+                "calmix": VERSION,
+                "commit": COMMIT,
+                "features": features().collect::<Vec<_>>(),
+                "target": TARGET,
                 "libtorch": LIBTORCH,
                 "system": format!("{OS} {ARCH}"),
                 "devices": names,

@@ -1,7 +1,7 @@
 //! `calmix recipes`: the built-in recipes.
 
 use anyhow::Result;
-use calmix::train::recipe::{Layers, builtin};
+use calmix::train::recipe::{Layers, builtin, schema};
 use clap::Args;
 use serde_json::json;
 
@@ -19,6 +19,9 @@ pub(crate) struct RecipesArgs {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+    /// Print the JSON Schema of a recipe, for editors that complete and check TOML
+    #[arg(long, conflicts_with = "json")]
+    schema: bool,
 }
 
 const FIELDS: &str = "\
@@ -27,6 +30,10 @@ Fields of --json:
 
 impl RecipesArgs {
     pub(crate) fn run(self) -> Result<Exit> {
+        if self.schema {
+            print_json(&schema())?;
+            return Ok(Exit::Done);
+        }
         let mut recipes = Vec::new();
         for recipe in builtin() {
             let about = Layers::new().recipe(recipe.name).resolve()?.recipe.description;

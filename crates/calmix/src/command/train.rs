@@ -31,7 +31,7 @@ use crate::run_dir::RunDir;
 use crate::stop::Stop;
 use crate::supervise::supervise;
 use crate::terminal::{status, warn_at_once};
-use crate::{source, summary};
+use crate::{source, summary, version};
 
 /// Train a model from a recipe and a dataset
 ///
@@ -124,13 +124,15 @@ impl TrainArgs {
         drop(dataset);
         run_dir.unlock();
         if let Some(processes) = self.processes.to_start() {
-            Trainer::new(stop.flag()).create(resolved, run_dir.path(), processes)?;
+            let trainer = Trainer::new(stop.flag()).built_from(version::build());
+            trainer.create(resolved, run_dir.path(), processes)?;
             let quiet = self.overrides.quiet.then(|| "--quiet".into());
             let arguments = ["resume".into(), run_dir.path().into()].into_iter().chain(quiet);
             return supervise(&arguments.collect::<Vec<_>>(), processes, run_dir.path(), &stop);
         }
         let stop = stop.announced();
-        let trainer = Trainer::new(stop.flag()).warning(warn_at_once).sink(ProgressSink::new(
+        let trainer = Trainer::new(stop.flag()).built_from(version::build()).warning(warn_at_once);
+        let trainer = trainer.sink(ProgressSink::new(
             resolved.recipe.train.steps,
             self.overrides.quiet,
             quicker(&resolved.recipe),

@@ -21,6 +21,7 @@ use crate::run_dir::RunDir;
 use crate::stop::Stop;
 use crate::summary;
 use crate::terminal::warn_at_once;
+use crate::version;
 
 /// Keys that the folder of the dataset decides, in the recipes for folders of images.
 const BY_FOLDER: [&str; 3] = ["dataset.source", "dataset.test", "labels.unlabelled_from"];
@@ -83,7 +84,8 @@ impl PlannedCell {
     pub(crate) fn train(&self, run: &Path, overrides: &RecipeArgs, stop: &Stop) -> Result<Outcome> {
         let recipe = &self.resolved.recipe;
         let progress = ProgressSink::new(recipe.train.steps, overrides.quiet, quicker(recipe));
-        let trainer = Trainer::new(stop.flag()).warning(warn_at_once).sink(progress);
+        let trainer = Trainer::new(stop.flag()).built_from(version::build());
+        let trainer = trainer.warning(warn_at_once).sink(progress);
         if read::has_begun(run) {
             let layers = self.over(inspect::recipe_layers(run)?, overrides)?;
             return Ok(trainer.resume(run, Some(&layers.resolve()?))?);

@@ -24,6 +24,8 @@ fn torchmetrics() -> Option<PathBuf> {
         return Some(named.into());
     }
     let cache = std::env::var_os("CALMIX_CACHE").filter(|name| !name.is_empty()).map(PathBuf::from);
+    let xdg = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let cache = cache.or_else(|| Some(xdg?.join("calmix")));
     let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache").join("calmix")))?;
     let folders = fs::read_dir(cache.join("python")).ok()?.flatten().map(|entry| entry.path());
     folders.into_iter().find(|folder| {

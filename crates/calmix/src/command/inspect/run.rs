@@ -40,7 +40,6 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         (None, None) => "goes on   at its first step\n".to_owned(),
     };
     let name = summary.based_on.as_ref().map(|name| format!("{}: ", shown(name)));
-    let short = |hash: &str| hash.chars().take(12).collect::<String>();
     let about = format!(
         "run {}: {state}\n\
          recipe    {}{} ({})\n\
@@ -50,7 +49,7 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
          data      {} ({}), {}\n\
          \x20         {} labelled, {} unlabelled, {} validation\n\
          seeds     train.seed {}, labels.seed {}\n\
-         made by   calmix {}, {}, {} on {}\n{goes_on}\n",
+         made by   calmix {} ({}), {}, {} on {}\n{goes_on}\n",
         shown(folder.display()),
         name.unwrap_or_default(),
         shown(&recipe.recipe.description),
@@ -68,6 +67,7 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         summary.seed,
         summary.label_seed,
         shown(&environment.calmix),
+        shown(short_commit(&environment.commit)),
         shown(&environment.engine),
         shown(&environment.system),
         shown(&environment.device),
@@ -120,6 +120,19 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     });
     let text = [about, damaged, figures.unwrap_or_default(), again.unwrap_or_default(), files, next].concat();
     Ok(InspectOutput { text, json })
+}
+
+/// The first letters of a hash.
+fn short(hash: &str) -> String {
+    hash.chars().take(12).collect()
+}
+
+/// The first letters of a commit's hash, and whether the tree was dirty.
+fn short_commit(commit: &str) -> String {
+    match commit.strip_suffix("-dirty") {
+        Some(hash) => short(hash) + "-dirty",
+        None => short(commit),
+    }
 }
 
 /// The base, its threshold where it has one, and who is mixed with whom.

@@ -1,7 +1,7 @@
 //! How well sets and answers keep their promises: `promises FILE…`, each the predictions of a run on its test split.
 //!
 //! Of 50 random splits, some labels calibrate (the temperature, the sets, the level of answers) and all others judge.
-//! `cargo run --release -p calmix-run --example promises runs/a/predictions/step-000001000-test-ema.safetensors`
+//! `cargo run --release --no-default-features -p calmix-bench --example promises runs/a/predictions/step-000001000-test-ema.safetensors`
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

@@ -1,4 +1,5 @@
-//! What a temperature from few labels does: `cargo run --release -p calmix-run --example temperature_table -- RUN…`
+//! What a temperature from few labels does:
+//! `cargo run --release --no-default-features -p calmix-bench --example temperature_table -- RUN…`
 //!
 //! For each run and each number of labels, 200 random draws from its test predictions fit a temperature, and all other test
 //! predictions judge it: the mean ECE (15 bins) after, and the share of draws that made it worse by more than a point. Beside

@@ -1,0 +1,30 @@
+//! `calmix man`: manual pages, only in builds with the feature `man`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Args, CommandFactory};
+
+use super::Calmix;
+use crate::exit::Exit;
+use crate::version::VERSION;
+
+/// Write manual pages
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(crate) struct ManArgs {
+    /// Folder to write calmix.1, calmix-train.1, … into
+    folder: PathBuf,
+}
+
+impl ManArgs {
+    pub(crate) fn run(self) -> Result<Exit> {
+        let shown = self.folder.display();
+        std::fs::create_dir_all(&self.folder).with_context(|| format!("cannot create {shown}"))?;
+        // Not the long version: it describes this build, which is not the one that users have.
+        let command = Calmix::command().long_version(VERSION);
+        clap_mangen::generate_to(command, &self.folder)
+            .with_context(|| format!("cannot write into {shown}"))?;
+        Ok(Exit::Done)
+    }
+}

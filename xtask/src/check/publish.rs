@@ -1,0 +1,23 @@
+//! Whether the crates that need no libtorch can be published: each is packed, and compiled from its package alone.
+//!
+//! It finds what only shows outside the workspace: a file that is included from another folder, a feature that another
+//! crate turns on, metadata that crates.io demands. Nothing is uploaded, and no account is needed.
+
+use anyhow::{Context, Result, ensure};
+
+use crate::workspace;
+
+/// The libraries that stand alone. The others include recipes from outside their package or link libtorch.
+const CRATES: &[&str] = &["calmix-core", "calmix-data", "calmix-run", "calmix-report"];
+
+/// Packs and compiles the crates, in one go: they depend on each other, and crates.io does not have them yet.
+pub(crate) fn check() -> Result<()> {
+    let mut command = workspace::cargo();
+    command.args(["publish", "--dry-run", "--locked"]);
+    for name in CRATES {
+        command.args(["--package", name]);
+    }
+    let status = command.status().context("cannot start cargo publish")?;
+    ensure!(status.success(), "cargo publish --dry-run ended with {status}");
+    Ok(())
+}
