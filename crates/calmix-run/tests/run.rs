@@ -38,6 +38,9 @@ fn a_run_has_one_process_at_a_time() {
     assert!(begun.elapsed() < Duration::from_secs(1));
     let RunError::Locked { holder, .. } = &error else { unreachable!("{error}") };
     assert!(holder.starts_with(&format!("process {} on ", std::process::id())), "{holder}");
+    if let Ok(host) = fs::read_to_string("/proc/sys/kernel/hostname") {
+        assert!(holder.ends_with(&format!(" on {}", host.trim())), "{holder}");
+    }
     assert!(error.to_string().contains("calmix.lock"), "{error}");
 
     // Whatever may write holds the lock.
