@@ -117,7 +117,7 @@ fn a_run_becomes_a_page_whose_numbers_are_those_of_others() {
 #[test]
 fn hostile_names_mean_nothing_to_a_browser() {
     let workspace = Workspace::new();
-    let (one, two) = ("<img src=x onerror=alert(1)>", "\"'>&<svg onload=alert(2)>\u{202e}");
+    let (one, two) = ("<script>alert(0)<img src=x onerror=alert(1)>", "\"'>&<svg onload=alert(2)>\u{202e}");
     for (class, shade) in [(one, 40), (two, 200)] {
         workspace.pictures(&format!("hostile/train/{class}"), shade, 6);
         workspace.pictures(&format!("hostile/test/{class}"), shade, 3);
@@ -131,7 +131,7 @@ fn hostile_names_mean_nothing_to_a_browser() {
         .map(|name| format!("report/{name}"));
     for file in files.chain(["report.html".to_owned()]) {
         let text = fs::read_to_string(workspace.path(&file)).unwrap();
-        for part in ["<img src=x", "<svg onload", "<b>run", "\u{202e}"] {
+        for part in ["<script", "<img src=x", "<svg onload", "<b>run", "\u{202e}"] {
             assert!(!text.contains(part), "{part} in {file}");
         }
         let names_classes = ["report.html", "report/classes.svg", "report/confusion.svg"];
