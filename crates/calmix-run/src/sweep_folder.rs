@@ -10,11 +10,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use calmix_io::atomic_file;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{FileError, FileProblem};
 use crate::read;
-use crate::run::{Lock, RealDisk, RunError, atomic};
+use crate::run::{Lock, RunError};
 use crate::safe_open;
 
 /// Bytes of the longest record of a failure.
@@ -110,7 +111,7 @@ impl SweepFolder {
         let path = self.failure(cell);
         let record = serde_json::to_vec(&FailureRecord { error: error.to_owned() });
         let record = record.map_err(|error| FileError::new(&path, std::io::Error::from(error)))?;
-        atomic::write(&RealDisk, &path, &record)
+        atomic_file::write(&path, &record)
     }
 
     /// Forgets that a cell failed.
@@ -132,7 +133,7 @@ impl SweepFolder {
     pub fn write_summary(&self, json: &[u8], csv: &[u8]) -> Result<[PathBuf; 2], FileError> {
         let paths = ["summary.csv", "summary.json"].map(|name| self.folder.join(name));
         for (path, bytes) in paths.iter().zip([csv, json]) {
-            atomic::write(&RealDisk, path, bytes)?;
+            atomic_file::write(path, bytes)?;
         }
         Ok(paths)
     }

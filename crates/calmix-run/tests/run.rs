@@ -11,7 +11,8 @@ fn a_folder_with_anything_in_it_is_refused_and_untouched() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("precious");
     fs::create_dir(&folder).unwrap();
-    for name in ["thesis.tex", ".hidden", "recipe.toml", "events.jsonl", "checkpoints", "lock", "a.tmp-1-0"] {
+    for name in ["thesis.tex", ".hidden", "recipe.toml", "events.jsonl", "checkpoints", "lock", ".a.tmp-1-0"]
+    {
         let path = folder.join(name);
         fs::create_dir(&path).unwrap();
         fs::write(path.join("chapter"), "words").unwrap();

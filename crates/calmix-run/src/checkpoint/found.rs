@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::error::{FileError, FileProblem};
+use calmix_io::atomic_file;
 
 use super::manifest::{Identity, MANIFEST, Manifest};
 use super::read::{Fault, patiently, read_written, verify};
 use super::{CheckpointError, SkippedCheckpoint};
-use crate::run::atomic;
+use crate::error::{FileError, FileProblem};
 use crate::safe_open::check_folder;
 
 /// The newest checkpoint that can be used.
@@ -86,7 +86,7 @@ impl Checkpoint {
     fn verify(folder: &Path, step: u64, needed: impl Fn(&str, &Identity) -> bool) -> Result<Self, Fault> {
         check_folder(folder)?;
         let (manifest, hash) = Manifest::read(folder, step)?;
-        for (name, path) in atomic::names(folder)? {
+        for (name, path) in atomic_file::names(folder)? {
             if name != MANIFEST && manifest.file(&name).is_none() {
                 let problem = FileProblem::Content("a file that is not in the manifest".into());
                 return Err(FileError::new(path, problem).into());
@@ -165,5 +165,5 @@ fn step_of(text: &str) -> Option<u64> {
 /// If the folder is not a real one or cannot be read.
 pub fn steps(folder: &Path) -> Result<BTreeSet<u64>, FileError> {
     check_folder(folder)?;
-    Ok(atomic::names(folder)?.iter().filter_map(|(name, _)| step_of(name)).collect())
+    Ok(atomic_file::names(folder)?.iter().filter_map(|(name, _)| step_of(name)).collect())
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use calmix::core::shown::shown;
-use calmix::data::whole_file;
+use calmix::io::atomic_file;
 use calmix::report::page;
 use calmix::report::report::RunsReport;
 use clap::Args;
@@ -154,12 +154,12 @@ impl ReportPaths {
             fs::create_dir_all(folder)
                 .with_context(|| format!("cannot create {}", shown(folder.display())))?;
         }
-        whole_file::write(&self.page, page::html(report, refresh).as_bytes())?;
-        whole_file::write(&self.data, &report.to_json()?)?;
+        atomic_file::write(&self.page, page::html(report, refresh).as_bytes())?;
+        atomic_file::write(&self.data, &report.to_json()?)?;
         fs::create_dir_all(&self.figures)
             .with_context(|| format!("cannot create {}", shown(self.figures.display())))?;
         for file in page::files(report)? {
-            whole_file::write(&self.figures.join(&file.name), &file.bytes)?;
+            atomic_file::write(&self.figures.join(&file.name), &file.bytes)?;
         }
         Ok(())
     }
