@@ -82,4 +82,3 @@ mod safe_path;
 pub mod shrink;
 pub mod source;
 pub mod split;
-pub mod whole_file;

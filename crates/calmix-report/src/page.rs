@@ -31,7 +31,10 @@ pub enum PageError {
     Raster(#[from] crate::svg::RasterError),
 }
 
-/// Every figure as SVG, CSV and, with the feature `raster`, PNG.
+/// Whether [`files`] draws every figure as PNG too, which takes the feature `raster`.
+pub const DRAWS_PNG: bool = cfg!(feature = "raster");
+
+/// Every figure as SVG, CSV and, where [`DRAWS_PNG`] says so, PNG.
 ///
 /// # Errors
 /// If a figure cannot be drawn as a picture.

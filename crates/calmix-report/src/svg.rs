@@ -15,7 +15,7 @@ pub use drawing::{Drawing, STYLE};
 pub use plot::{Key, Plot, PlotMark};
 #[cfg(feature = "raster")]
 pub use raster::{RasterError, png};
-pub use text::{escaped, fitted};
+pub use text::fitted;
 
 /// How many tones lines and areas can have.
 pub const TONES: usize = 6;

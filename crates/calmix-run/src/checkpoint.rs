@@ -49,7 +49,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::FileError;
+use calmix_io::atomic_file;
 
 pub use error::{CheckpointError, SkippedCheckpoint};
 pub use found::{Checkpoint, FoundCheckpoint, newest, steps};
@@ -58,7 +58,8 @@ pub use manifest::{FORMAT, Identity, Manifest};
 pub use read::Fault;
 pub use writer::{CheckpointFiles, Committed, Writer, Written};
 
-use crate::run::{Disk, Lock, Mark, atomic};
+use crate::error::FileError;
+use crate::run::{Disk, Lock, Mark};
 
 /// The fewest usable checkpoints that a run retains.
 const FEWEST: usize = 2;
@@ -177,7 +178,7 @@ impl Checkpoints {
     /// Removes a checkpoint: first its name, so that no reader takes a half-removed one for damaged.
     fn remove(&mut self, step: u64) -> Result<(), FileError> {
         let path = self.path(step);
-        let scratch = atomic::scratch(&path);
+        let scratch = atomic_file::scratch(&path);
         let removed = self.disk.rename(&path, &scratch).and_then(|()| self.disk.remove_folder(&scratch));
         removed.map_err(|error| FileError::new(path, error))?;
         self.usable.remove(&step);

@@ -21,7 +21,6 @@
 pub mod calibration_map;
 pub mod checkpoint;
 pub mod collectives;
-pub mod error;
 pub mod evaluate;
 pub mod events;
 pub mod examples;
@@ -39,3 +38,5 @@ pub mod sink;
 pub mod summary;
 pub mod sweep_folder;
 mod tensors;
+
+pub use calmix_io::error;

@@ -37,8 +37,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub(crate) mod atomic;
-mod disk;
 mod environment;
 mod error;
 mod journal;
@@ -51,11 +49,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{FileError, FileProblem};
+use calmix_io::atomic_file;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use disk::patiently;
-pub use disk::{Disk, RealDisk, WarningDisk};
+pub use calmix_io::disk::{Disk, RealDisk, WarningDisk};
 pub use environment::{Build, RunEnvironment};
 pub use error::RunError;
 pub use journal::{Journal, Mark};
@@ -64,6 +61,7 @@ pub(crate) use paths::is_plain;
 pub use paths::{Paths, RunFile};
 
 use crate::checkpoint::{Checkpoints, is_step, put_back};
+use crate::error::{FileError, FileProblem};
 use crate::safe_open;
 
 /// The format of a run's folder that this version writes and reads.
@@ -128,8 +126,8 @@ impl Run {
         // Last, so that what has a marker is complete.
         let marker = serde_json::to_vec(&Marker { format: FORMAT }).map_err(io::Error::from);
         let marker = marker.map_err(|error| FileError::new(run.paths.marker(), error))?;
-        atomic::write(&*run.disk, &run.paths.marker(), &marker)?;
-        let parent = atomic::parent(run.paths.folder());
+        atomic_file::write_on(&*run.disk, &run.paths.marker(), &marker)?;
+        let parent = atomic_file::parent(run.paths.folder());
         run.disk.sync_folder(parent).map_err(|error| FileError::new(parent, error))?;
         Ok(run)
     }
@@ -172,7 +170,7 @@ impl Run {
         if let RunFile::Predictions(_) = file {
             safe_open::check_folder(&self.paths.predictions())?;
         }
-        atomic::write(&*self.disk, &self.paths.file(file)?, bytes)
+        atomic_file::write_on(&*self.disk, &self.paths.file(file)?, bytes)
     }
 
     /// Removes predictions of evaluations up to `step`, except those of the newest `keep`. A run that is resumed and
@@ -187,7 +185,7 @@ impl Run {
             let (number, _) = name.strip_prefix("step-")?.split_once('-')?;
             number.parse::<u64>().ok().filter(|&other| other <= step)
         };
-        let names = atomic::names(&folder)?;
+        let names = atomic_file::names(&folder)?;
         let steps: BTreeSet<u64> = names.iter().filter_map(|(name, _)| of_step(name)).collect();
         let Some(&oldest) = steps.iter().rev().nth(keep.saturating_sub(1)) else { return Ok(()) };
         for (_, path) in names.iter().filter(|(name, _)| of_step(name).is_some_and(|step| step < oldest)) {
@@ -218,9 +216,9 @@ impl Run {
                 return Ok(());
             }
             safe_open::check_folder(folder)?;
-            atomic::sweep(&*self.disk, folder, ours)
+            atomic_file::sweep(&*self.disk, folder, ours)
         };
-        atomic::sweep(&*self.disk, self.paths.folder(), Paths::is_own)?;
+        atomic_file::sweep(&*self.disk, self.paths.folder(), Paths::is_own)?;
         sweep(&self.paths.predictions(), &is_plain)?;
         let checkpoints = self.paths.checkpoints();
         if safe_open::exists(&checkpoints) {
@@ -236,14 +234,14 @@ fn refuse_content(paths: &Paths) -> Result<(), RunError> {
     if safe_open::exists(&paths.marker()) {
         return Err(RunError::Exists { path });
     }
-    for (name, place) in atomic::names(&path)? {
+    for (name, place) in atomic_file::names(&path)? {
         let left = match name.as_str() {
             Paths::LOCK => true,
             Paths::CHECKPOINTS | Paths::PREDICTIONS => {
                 safe_open::check_folder(&place).is_ok()
-                    && atomic::names(&place).is_ok_and(|names| names.is_empty())
+                    && atomic_file::names(&place).is_ok_and(|names| names.is_empty())
             }
-            scratch => atomic::stands_for(scratch).is_some_and(Paths::is_own),
+            scratch => atomic_file::stands_for(scratch).is_some_and(Paths::is_own),
         };
         if !left {
             return Err(RunError::NotEmpty { path, found: name });

@@ -12,12 +12,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use calmix_io::atomic_file;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint;
 use crate::error::{FileError, FileProblem};
 use crate::read;
-use crate::run::{Lock, Paths, RealDisk, RunError, atomic};
+use crate::run::{Lock, Paths, RunError};
 use crate::safe_open;
 
 /// Bytes of the longest record of a failure.
@@ -182,7 +183,7 @@ impl SweepFolder {
     pub fn write_summary(&self, json: &[u8], csv: &[u8]) -> Result<[PathBuf; 2], FileError> {
         let paths = ["summary.csv", "summary.json"].map(|name| self.folder.join(name));
         for (path, bytes) in paths.iter().zip([csv, json]) {
-            atomic::write(&RealDisk, path, bytes)?;
+            atomic_file::write(path, bytes)?;
         }
         Ok(paths)
     }
@@ -203,7 +204,7 @@ impl SweepFolder {
 
 fn write_json(path: &Path, record: &impl Serialize) -> Result<(), FileError> {
     let bytes = serde_json::to_vec(record).map_err(|error| FileError::new(path, io::Error::from(error)))?;
-    atomic::write(&RealDisk, path, &bytes)
+    atomic_file::write(path, &bytes)
 }
 
 /// Removes a file, if there is one.

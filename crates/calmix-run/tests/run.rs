@@ -11,7 +11,8 @@ fn a_folder_with_anything_in_it_is_refused_and_untouched() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("precious");
     fs::create_dir(&folder).unwrap();
-    for name in ["thesis.tex", ".hidden", "recipe.toml", "events.jsonl", "checkpoints", "lock", "a.tmp-1-0"] {
+    for name in ["thesis.tex", ".hidden", "recipe.toml", "events.jsonl", "checkpoints", "lock", ".a.tmp-1-0"]
+    {
         let path = folder.join(name);
         fs::create_dir(&path).unwrap();
         fs::write(path.join("chapter"), "words").unwrap();
@@ -38,6 +39,9 @@ fn a_run_has_one_process_at_a_time() {
     assert!(begun.elapsed() < Duration::from_secs(1));
     let RunError::Locked { holder, .. } = &error else { unreachable!("{error}") };
     assert!(holder.starts_with(&format!("process {} on ", std::process::id())), "{holder}");
+    if let Ok(host) = fs::read_to_string("/proc/sys/kernel/hostname") {
+        assert!(holder.ends_with(&format!(" on {}", host.trim())), "{holder}");
+    }
     assert!(error.to_string().contains("calmix.lock"), "{error}");
 
     // Whatever may write holds the lock.

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use calmix::data::dataset::Dataset;
-use calmix::data::whole_file;
 use calmix::engine::device::Device;
 use calmix::engine::frozen_backbone::FrozenBackbone;
 use calmix::engine::images::{Normalisation, Size};
 use calmix::engine::network::{BottleneckStride, FirstBlock};
 use calmix::engine::precision::Precision;
 use calmix::engine::predictor::PredictorSettings;
+use calmix::io::atomic_file;
 use calmix::run::model_info::ModelInfo;
 use calmix::run::safe_open;
 use calmix::train::recipe::{Layers, Recipe};
@@ -141,7 +141,7 @@ pub(crate) fn choose(
     let choice = best(&rated, views);
     if let Some(choice) = &choice {
         std::fs::create_dir_all(&recipe.network.cache)?;
-        whole_file::write(&remembered, serde_json::to_string_pretty(choice)?.as_bytes())?;
+        atomic_file::write(&remembered, serde_json::to_string_pretty(choice)?.as_bytes())?;
     }
     Ok(choice)
 }

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use anyhow::Error;
 use calmix::core::shown::shown;
 use calmix::data::error::{DataError, DataProblem};
+use calmix::io::error::FileError;
 use calmix::report::report::ReportError;
 use calmix::run::checkpoint::CheckpointError;
 use calmix::run::run::RunError;
@@ -154,8 +155,9 @@ fn is_mistake(error: &Error) -> bool {
     let train = error.downcast_ref::<TrainError>().map(TrainError::is_mistake);
     let run = || error.downcast_ref::<RunError>().map(RunError::is_mistake);
     let data = || error.downcast_ref::<DataError>().map(DataError::is_mistake);
+    let file = || error.downcast_ref::<FileError>().map(FileError::is_wrong_path);
     let report = || error.downcast_ref::<ReportError>().map(ReportError::is_mistake);
-    let known = train.or_else(run).or_else(data).or_else(report);
+    let known = train.or_else(run).or_else(data).or_else(file).or_else(report);
     let name = || matches!(error.downcast_ref(), Some(CheckpointError::Name { .. }));
     known.unwrap_or_else(|| error.is::<RecipeError>() || name())
 }

@@ -7,6 +7,7 @@
 //! | [`core`] | `calmix-core` | the method and the measures of calibration, on plain slices |
 //! | [`data`] | `calmix-data` | bytes on disk → deterministic batches |
 //! | [`engine`] | `calmix-engine` | networks and the training step, on libtorch |
+//! | [`io`] | `calmix-io` | files that appear as a whole, and their errors |
 //! | [`report`] | `calmix-report` | run folders to tables, diagrams and pages |
 //! | [`run`] | `calmix-run` | what a run leaves behind: folder, events, checkpoints, predictions, figures |
 //! | [`train`] | `calmix-train` | recipe and trainer |
@@ -25,6 +26,7 @@ pub mod model;
 pub use calmix_core as core;
 pub use calmix_data as data;
 pub use calmix_engine as engine;
+pub use calmix_io as io;
 pub use calmix_report as report;
 pub use calmix_run as run;
 pub use calmix_train as train;

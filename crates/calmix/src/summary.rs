@@ -13,7 +13,7 @@ use calmix::engine::precision::Precision;
 use calmix::train::recipe::{Augment, Keep, Labels, NetworkSection, Recipe, Resolved};
 use calmix::train::trainer::{self, draw_split, own_validation};
 
-use crate::cores::{self, ThreadUse};
+use crate::cores;
 use crate::format::{counted, grouped};
 use crate::terminal::{status, warn};
 
@@ -74,13 +74,13 @@ pub(crate) fn warn_about_recipe(recipe: &Resolved) {
     recipe.warnings.iter().for_each(|warning| warn(&warning.to_string()));
 }
 
-/// Shows the summary, with the number of processes on this machine and whether a launcher started them.
+/// Shows the summary, with the number of processes on this machine.
 pub(crate) fn show(
     name: &str,
     resolved: &Resolved,
     dataset: &Dataset,
     run: &Path,
-    (processes, is_launched): (usize, bool),
+    processes: usize,
 ) -> Result<()> {
     let recipe = &resolved.recipe;
     let counts = draw_split(recipe, dataset)?.counts(dataset)?;
@@ -134,7 +134,7 @@ pub(crate) fn show(
     ));
     if device == Device::Cpu {
         let threads = trainer::threads(train.threads, processes);
-        cores::warn_if_oversubscribed(ThreadUse { threads, processes, is_launched });
+        cores::warn_if_oversubscribed(threads, processes);
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
+use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
 use calmix::core::shown::{is_command, shown_lines};
 use calmix::run::sink::ProgressStyle;
@@ -88,7 +89,8 @@ pub(crate) fn progress_style() -> ProgressStyle {
     }
 }
 
-/// On a terminal, unless the user set `NO_COLOR` (<https://no-color.org>).
+/// Whether standard error gets colours: on a terminal that has them, as `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM`
+/// say. clap's messages follow the same rule.
 fn has_colour() -> bool {
-    io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    AutoStream::choice(&io::stderr()) != ColorChoice::Never
 }

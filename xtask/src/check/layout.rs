@@ -1,10 +1,9 @@
-//! The rules about files, names and dependencies that neither cargo-deny nor clippy can check.
+//! The rules about files and dependencies that neither cargo-deny nor clippy can check.
 //!
 //! Each rule is a function from plain data to a list of sentences, one for each breach.
 
 mod core_size;
 mod files;
-mod type_names;
 
 use anyhow::{Result, bail};
 
@@ -14,16 +13,8 @@ use crate::workspace;
 pub(crate) fn check() -> Result<()> {
     let files = files::read(&workspace::root())?;
     let core = core_size::dependencies()?;
-    let definitions = type_names::definitions(&files);
-    let breaches = [
-        files::length(&files),
-        files::golden_size(&files),
-        core_size::small_core(&core),
-        type_names::unique(&definitions),
-    ]
-    .concat();
+    let breaches = [files::length(&files), files::golden_size(&files), core_size::small_core(&core)].concat();
     println!("   {} files, calmix-core needs {} external crates", files.len(), core.len());
-    println!("   {}", type_names::summary(&definitions));
     if !breaches.is_empty() {
         bail!("the layout breaks its rules:\n  {}", breaches.join("\n  "));
     }

@@ -38,7 +38,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "layout",
-        what: "length of files, size of golden data, unique type names, dependencies of calmix-core",
+        what: "length of files, size of golden data, dependencies of calmix-core",
         action: || Ok(Action::Own { called: "xtask/src/check/layout.rs", run: layout::check }),
     },
     Step {

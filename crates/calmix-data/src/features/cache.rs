@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use calmix_io::atomic_file;
+
 use super::page::{self, PageHeader, SAMPLES};
 use super::{FeatureIdentity, FeatureView};
 use crate::error::{DataError, DataProblem};
-use crate::whole_file;
 
 /// What the cache is of, beside its pages.
 const IDENTITY: &str = "cache.json";
@@ -69,13 +70,13 @@ impl FeatureCache {
     pub fn open(parent: &Path, identity: &FeatureIdentity) -> Result<Self, DataError> {
         let folder = parent.join(identity.folder_name());
         fs::create_dir_all(&folder).map_err(|error| DataError::new(&folder, error))?;
-        whole_file::sweep(&folder, whole_file::ABANDONED);
+        atomic_file::sweep_abandoned(&folder);
         let told = folder.join(IDENTITY);
         let text = serde_json::to_vec_pretty(identity)
             .map_err(|error| DataError::new(&told, DataProblem::Format(error.to_string())))?;
         // The name of the folder is its hash: whatever else it says, it is damaged.
         if fs::read(&told).ok().as_deref() != Some(&text) {
-            whole_file::write(&told, &text)?;
+            atomic_file::write(&told, &text).map_err(DataError::of_file)?;
         }
         let bytes = identity.bytes as usize;
         let mut cache = Self { folder, bytes, pages: Vec::new(), index: HashMap::new(), damaged: 0 };
@@ -124,7 +125,8 @@ impl FeatureCache {
     /// # Errors
     /// If it cannot be written.
     pub fn keep_checked(&self, name: &str, bytes: &[u8]) -> Result<(), DataError> {
-        whole_file::write(&self.folder.join(name), &[bytes, &crc32c::crc32c(bytes).to_le_bytes()].concat())
+        let bytes = [bytes, &crc32c::crc32c(bytes).to_le_bytes()].concat();
+        atomic_file::write(&self.folder.join(name), &bytes).map_err(DataError::of_file)
     }
 
     /// Keeps a file beside the pages, whole, unless it is there; returns where.
@@ -135,7 +137,7 @@ impl FeatureCache {
         let path = self.folder.join(name);
         let there = fs::metadata(&path).is_ok_and(|found| found.len() == bytes.len() as u64);
         if !there {
-            whole_file::write(&path, bytes)?;
+            atomic_file::write(&path, bytes).map_err(DataError::of_file)?;
         }
         Ok(path)
     }
@@ -173,7 +175,7 @@ impl FeatureCache {
             return Ok(());
         }
         let path = self.folder.join(header.name());
-        whole_file::write(&path, &page::to_bytes(&header, vectors))?;
+        atomic_file::write(&path, &page::to_bytes(&header, vectors)).map_err(DataError::of_file)?;
         self.add(path, &header);
         Ok(())
     }

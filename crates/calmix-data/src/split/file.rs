@@ -10,13 +10,13 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
+use calmix_io::atomic_file;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::{LabelSplit, Rule, Short, SplitPlan, VERSION, check_ids, ranges};
 use crate::dataset::Dataset;
 use crate::error::{DataError, DataProblem};
-use crate::whole_file;
 
 /// Bytes of the longest `split.json` that is given: the ids of more than ten million labelled samples.
 const MAX_BYTES: u64 = 256 << 20;
@@ -95,7 +95,7 @@ impl LabelSplit {
     /// If it cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), DataError> {
         let bytes = self.to_bytes().map_err(|problem| DataError::new(path, problem))?;
-        whole_file::write(path, &bytes)
+        atomic_file::write(path, &bytes).map_err(DataError::of_file)
     }
 
     /// Reads a split of `dataset`.

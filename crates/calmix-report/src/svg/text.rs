@@ -3,13 +3,7 @@
 use calmix_core::shown::shown;
 
 /// A text that means nothing to HTML and XML: no markup, no control characters, no marks that reorder text.
-///
-/// ```
-/// use calmix_report::svg::escaped;
-///
-/// assert_eq!(escaped("<b>'cat' & \"dog\"\u{1b}"), r"&lt;b&gt;&#39;cat&#39; &amp; &quot;dog&quot;\u{1b}");
-/// ```
-pub fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in shown(text).chars() {
         match c {
@@ -43,6 +37,14 @@ mod tests {
     fn names_are_cut_by_characters() {
         assert_eq!(fitted("Größe", 5), "Größe");
         assert_eq!(fitted("Größen", 5), "Größ…");
+    }
+
+    #[test]
+    fn escaped_text_is_no_markup() {
         assert_eq!(escaped("\u{ffff}</svg><script>"), "\u{fffd}&lt;/svg&gt;&lt;script&gt;");
+        assert_eq!(
+            escaped("<b>'cat' & \"dog\"\u{1b}"),
+            r"&lt;b&gt;&#39;cat&#39; &amp; &quot;dog&quot;\u{1b}"
+        );
     }
 }

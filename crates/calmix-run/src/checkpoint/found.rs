@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::error::{FileError, FileProblem};
+use calmix_io::atomic_file;
 
 use super::manifest::{Identity, MANIFEST, Manifest};
 use super::read::{Fault, patiently, read_written, verify};
 use super::{CheckpointError, SkippedCheckpoint};
-use crate::run::{Disk, atomic};
+use crate::error::{FileError, FileProblem};
+use crate::run::Disk;
 use crate::safe_open::check_folder;
 
 /// The newest checkpoint that can be used.
@@ -86,7 +87,7 @@ impl Checkpoint {
     fn verify(folder: &Path, step: u64, needed: impl Fn(&str, &Identity) -> bool) -> Result<Self, Fault> {
         check_folder(folder)?;
         let (manifest, hash) = Manifest::read(folder, step)?;
-        for (name, path) in atomic::names(folder)? {
+        for (name, path) in atomic_file::names(folder)? {
             if name != MANIFEST && manifest.file(&name).is_none() {
                 let problem = FileProblem::Content("a file that is not in the manifest".into());
                 return Err(FileError::new(path, problem).into());
@@ -169,8 +170,8 @@ fn step_of(text: &str) -> Option<u64> {
 pub(crate) fn put_back(disk: &dyn Disk, folder: &Path) -> Result<(), FileError> {
     let present = steps(folder)?;
     let mut missing: BTreeMap<u64, Vec<PathBuf>> = BTreeMap::new();
-    for (scratch, path) in atomic::names(folder)? {
-        let step = atomic::stands_for(&scratch).and_then(step_of);
+    for (scratch, path) in atomic_file::names(folder)? {
+        let step = atomic_file::stands_for(&scratch).and_then(step_of);
         if let Some(step) = step.filter(|step| !present.contains(step)) {
             missing.entry(step).or_default().push(path);
         }
@@ -193,5 +194,5 @@ pub(crate) fn put_back(disk: &dyn Disk, folder: &Path) -> Result<(), FileError> 
 /// If the folder is not a real one or cannot be read.
 pub fn steps(folder: &Path) -> Result<BTreeSet<u64>, FileError> {
     check_folder(folder)?;
-    Ok(atomic::names(folder)?.iter().filter_map(|(name, _)| step_of(name)).collect())
+    Ok(atomic_file::names(folder)?.iter().filter_map(|(name, _)| step_of(name)).collect())
 }

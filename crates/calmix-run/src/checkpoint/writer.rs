@@ -5,12 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{FileError, FileProblem};
+use calmix_io::atomic_file;
+use calmix_io::disk::patiently;
 use serde::{Deserialize, Serialize};
 
 use super::manifest::{Identity, MANIFEST, Manifest};
 use super::{CheckpointError, Checkpoints};
-use crate::run::{Disk, Mark, atomic, is_plain, patiently};
+use crate::error::{FileError, FileProblem};
+use crate::run::{Disk, Mark, is_plain};
 
 /// Bytes that are hashed and then written while they are still in the cache.
 const PIECE: usize = 256 << 10;
@@ -114,7 +116,7 @@ impl<'a> Writer<'a> {
     ) -> Result<Self, FileError> {
         let disk = Arc::clone(&checkpoints.disk);
         let path = checkpoints.path(step);
-        let make = || atomic::make(&path, |scratch| disk.create_folder(scratch));
+        let make = || atomic_file::make(&path, |scratch| disk.create_folder(scratch));
         let ((), folder) = patiently(&*disk, make)?;
         let parts = CheckpointFiles { folder, disk };
         Ok(Self { step, parts, checkpoints, in_place, committed: false })
@@ -141,7 +143,7 @@ impl<'a> Writer<'a> {
         let manifest = Manifest::new(self.step, identity, journal, files);
         let path = folder.join(MANIFEST);
         manifest.check().map_err(|problem| FileError::new(&path, problem))?;
-        let found = patiently(&**disk, || atomic::names(folder))?.into_iter().map(|(name, _)| name);
+        let found = patiently(&**disk, || atomic_file::names(folder))?.into_iter().map(|(name, _)| name);
         let names: Vec<_> = manifest.files.iter().map(|file| file.name.clone()).collect();
         if !found.eq(names) {
             let problem = FileProblem::Content(
@@ -158,7 +160,7 @@ impl<'a> Writer<'a> {
         let path = self.checkpoints.path(self.step);
         let mut before = None;
         if self.in_place {
-            let scratch = atomic::scratch(&path);
+            let scratch = atomic_file::scratch(&path);
             rename(&**disk, &path, &scratch)?;
             before = Some(scratch);
         }

@@ -4,9 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use calmix_core::shown::shown;
-use calmix_core::transient::is_wrong_path;
 
-use crate::error::{FileError, FileProblem};
+use crate::error::FileError;
 
 /// Why a run's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +62,7 @@ impl RunError {
         match self {
             Self::Exists { .. } | Self::NotEmpty { .. } | Self::NoRun { .. } | Self::NoLocks { .. } => true,
             Self::Locked { .. } => false,
-            Self::File(error) => matches!(&error.problem, FileProblem::Io(error) if is_wrong_path(error)),
+            Self::File(error) => error.is_wrong_path(),
         }
     }
 }

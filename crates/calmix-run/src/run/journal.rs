@@ -10,13 +10,13 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{FileError, FileProblem};
-use crate::safe_open::open_to_write;
+use calmix_io::atomic_file::parent;
+use calmix_io::disk::{Disk, patiently};
 use serde::{Deserialize, Serialize};
 
-use super::atomic::parent;
-use super::disk::{Disk, patiently};
 use super::lock::Lock;
+use crate::error::{FileError, FileProblem};
+use crate::safe_open::open_to_write;
 
 /// A place in the file of events, and what is before it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,8 +9,8 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process;
 
-#[cfg(unix)]
 use rustix::io::Errno;
+use rustix::system::uname;
 
 use crate::error::FileError;
 #[cfg(target_os = "linux")]
@@ -106,11 +106,9 @@ fn holder(file: File) -> String {
     if text.is_empty() { "another process".to_owned() } else { text }
 }
 
+/// The name of this machine.
 fn host() -> String {
-    let files = ["/proc/sys/kernel/hostname", "/etc/hostname"];
-    let named = files.iter().find_map(|path| fs::read_to_string(path).ok());
-    let named = named.or_else(|| std::env::var("HOSTNAME").or_else(|_| std::env::var("COMPUTERNAME")).ok());
-    named.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).unwrap_or("this host".to_owned())
+    uname().nodename().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

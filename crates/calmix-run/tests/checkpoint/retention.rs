@@ -85,16 +85,16 @@ fn names_of_others_are_left_alone() {
         "notes.txt",
         "step-99",
         "step-000000005-best",
-        "step-000000005.tmp-mine",
+        ".step-000000005.tmp-mine",
         "step-000000007~",
-        "notes.tmp-1-2",
+        ".notes.tmp-1-2",
     ];
     for name in others {
         let other = folder.join("checkpoints").join(name);
         fs::create_dir(&other).unwrap();
         fs::write(other.join("precious"), "").unwrap();
     }
-    for name in ["step-000000009.tmp-1-0", "step-000000011.tmp-99-3"] {
+    for name in [".step-000000009.tmp-1-0", ".step-000000011.tmp-99-3"] {
         fs::create_dir(folder.join("checkpoints").join(name)).unwrap();
     }
     let run = Run::open(&folder).unwrap();

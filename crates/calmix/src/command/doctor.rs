@@ -11,7 +11,7 @@ use calmix::train::trainer;
 use clap::Args;
 use serde_json::json;
 
-use crate::cores::{self, ThreadUse};
+use crate::cores;
 use crate::exit::Exit;
 use crate::format::{counted, grouped};
 use crate::terminal::{print, print_json, status};
@@ -68,7 +68,7 @@ impl DoctorArgs {
             names.join(", "),
             counted(cores, "core"),
         ))?;
-        cores::warn_if_oversubscribed(ThreadUse { threads, processes: 1, is_launched: false });
+        cores::warn_if_oversubscribed(threads, 1);
         let test = if self.seconds == 0 { None } else { Some(self.test(threads)?) };
         if self.json {
             print_json(&json!({

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use calmix::core::shown::shown;
-use calmix::data::whole_file;
+use calmix::io::atomic_file;
 use calmix::report::page;
 use calmix::report::report::RunsReport;
 use clap::Args;
@@ -27,7 +27,8 @@ use crate::terminal::{print, print_json, status_in_place};
 /// The page needs no network and no script: a verdict in words, reliability diagrams before and after calibration, risk and
 /// coverage, training curves, pseudo-labels, margins, the confusion matrix, every class, and the images that fool the model.
 /// Several runs are drawn over each other. Beside FILE (report.html) calmix writes all numbers as report.json, and every
-/// figure as SVG, PNG and CSV into the folder report. Changes no files of the runs.
+/// figure as SVG and CSV into the folder report; as PNG too, if calmix was built with the feature `raster`. Changes no
+/// files of the runs.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
 pub(crate) struct ReportArgs {
@@ -40,6 +41,9 @@ pub(crate) struct ReportArgs {
     /// Leave out the images, which the page otherwise contains
     #[arg(long)]
     no_images: bool,
+    /// Require the figures as PNG too: fails if this calmix was built without the feature `raster`
+    #[arg(long)]
+    png: bool,
     /// Keep the page current until all runs have ended; a browser that shows it follows
     #[arg(long)]
     watch: bool,
@@ -75,6 +79,11 @@ struct ReportPaths {
 
 impl ReportArgs {
     pub(crate) fn run(self) -> Result<Exit> {
+        if self.png && !page::DRAWS_PNG {
+            let message = "this calmix was built without the feature `raster`, which draws figures as PNG";
+            let hint = "cargo install --locked --path crates/calmix --features raster";
+            return Err(CliError::invalid(message).hint(hint).into());
+        }
         for run in &self.runs {
             existing_folder(run)?;
         }
@@ -145,12 +154,12 @@ impl ReportPaths {
             fs::create_dir_all(folder)
                 .with_context(|| format!("cannot create {}", shown(folder.display())))?;
         }
-        whole_file::write(&self.page, page::html(report, refresh).as_bytes())?;
-        whole_file::write(&self.data, &report.to_json()?)?;
+        atomic_file::write(&self.page, page::html(report, refresh).as_bytes())?;
+        atomic_file::write(&self.data, &report.to_json()?)?;
         fs::create_dir_all(&self.figures)
             .with_context(|| format!("cannot create {}", shown(self.figures.display())))?;
         for file in page::files(report)? {
-            whole_file::write(&self.figures.join(&file.name), &file.bytes)?;
+            atomic_file::write(&self.figures.join(&file.name), &file.bytes)?;
         }
         Ok(())
     }
@@ -162,8 +171,9 @@ impl ReportPaths {
             format!("{name}{}\n{}\n", run.verdict.headline, run.verdict.trust)
         };
         let verdicts: Vec<String> = report.runs.iter().map(verdict).collect();
+        let kinds = if page::DRAWS_PNG { "SVG, PNG and CSV" } else { "SVG and CSV" };
         format!(
-            "{}\nwritten to {}\n  {} all numbers\n  {}/ figures as SVG, PNG and CSV\nnext: open {} in a browser\n",
+            "{}\nwritten to {}\n  {} all numbers\n  {}/ figures as {kinds}\nnext: open {} in a browser\n",
             verdicts.join("\n"),
             shown(self.page.display()),
             shown(self.data.display()),

@@ -118,8 +118,7 @@ impl TrainArgs {
         summary::warn_about_labels(&resolved, &dataset)?;
         if !self.overrides.quiet {
             let processes = launch.as_ref().map(|launch| launch.local_world).or(self.processes.to_start());
-            let processes = (processes.unwrap_or(1), launch.is_some());
-            summary::show(&name, &resolved, &dataset, run_dir.path(), processes)?;
+            summary::show(&name, &resolved, &dataset, run_dir.path(), processes.unwrap_or(1))?;
         }
         drop(dataset);
         run_dir.unlock();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use calmix::core::shown::shown;
-use calmix::data::whole_file;
+use calmix::io::atomic_file;
 use calmix::run::safe_open;
 use serde_json::Value;
 
@@ -57,7 +57,10 @@ impl<'a> RowOutput<'a> {
             let hint = "add `--resume` to go on with it, or name another file with `--out`";
             return Err(CliError::invalid(message).hint(hint).into());
         }
-        whole_file::write(&beside(path, ".predict.json"), serde_json::to_string_pretty(made_by)?.as_bytes())?;
+        atomic_file::write(
+            &beside(path, ".predict.json"),
+            serde_json::to_string_pretty(made_by)?.as_bytes(),
+        )?;
         let place = match format.kind {
             RowKind::Parquet => RowPlace::Parts(PartFolder::create(path, format)?),
             _ => RowPlace::File(RowFile::create(path, &format.header())?),

@@ -5,11 +5,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use calmix::core::shown::shown;
-use calmix::data::whole_file;
+use calmix::io::atomic_file;
 use calmix::run::model_info::ModelInfo;
 use calmix::run::safe_open;
 use serde::{Deserialize, Serialize};
@@ -76,7 +75,7 @@ impl PartFolder {
             Ok(())
         })?;
         // What a kill left: parts that are not whole, and one without its line. Nobody else writes here.
-        whole_file::sweep(folder, Duration::ZERO);
+        atomic_file::sweep_abandoned(folder);
         let _ = fs::remove_file(folder.join(part_name(parts)));
         Ok((Self::new(folder, lines, parts, format), written))
     }
@@ -104,7 +103,7 @@ impl PartFolder {
         let columns = std::mem::replace(&mut self.columns, columns(format));
         let classes = serde_json::to_string(format.classes)?;
         let bytes = parquet_file(&columns, self.rows as usize, &[("calmix.classes", &classes)]);
-        whole_file::write(&self.folder.join(part_name(self.parts)), &bytes)?;
+        atomic_file::write(&self.folder.join(part_name(self.parts)), &bytes)?;
         let line = PartLine {
             part: self.parts,
             rows: std::mem::take(&mut self.rows),

@@ -71,10 +71,10 @@ impl Scene {
         fs::create_dir(&outside).unwrap();
         fs::write(outside.join("sentinel"), "precious\n").unwrap();
         // What a run would take for its own and remove.
-        for name in ["step-000000004-test-ema.safetensors.tmp-1-0", "recipe.toml.tmp-1-0"] {
+        for name in [".step-000000004-test-ema.safetensors.tmp-1-0", ".recipe.toml.tmp-1-0"] {
             fs::write(outside.join(name), "precious\n").unwrap();
         }
-        fs::create_dir(outside.join("step-000000001.tmp-1-0")).unwrap();
+        fs::create_dir(outside.join(".step-000000001.tmp-1-0")).unwrap();
         let scene = Self { workspace };
         let old = FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000));
         for path in [outside.clone(), outside.join("sentinel")] {

@@ -114,7 +114,9 @@ impl Workspace {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_calmix"));
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
-        command.env_remove("NO_COLOR").env_remove("COLUMNS").env_remove("CALMIX__SELECTION");
+        for variable in ["NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "CALMIX__SELECTION"] {
+            command.env_remove(variable);
+        }
         command.env("CALMIX_WEIGHTS", self.path("weights"));
         command
     }

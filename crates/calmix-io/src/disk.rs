@@ -12,7 +12,7 @@ use calmix_core::transient::BackOff;
 
 use crate::error::FileError;
 
-/// What a run does to a disk. Reading is not here: what is read is checked, wherever it comes from.
+/// What calmix does to a disk. Reading is not here: what is read is checked, wherever it comes from.
 ///
 /// The provided methods are the real ones; [`RealDisk`] adds nothing. Tests implement a disk that is full, that
 /// fails to synchronise, or that stops as if the process had been killed.
@@ -63,8 +63,7 @@ pub trait Disk: Debug + Send + Sync {
     /// # Errors
     /// As [`File::sync_all`].
     fn sync_folder(&self, path: &Path) -> io::Result<()> {
-        // Elsewhere a folder cannot be opened as a file; what replaces this there is up to the file system.
-        if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
+        File::open(path)?.sync_all()
     }
 
     /// Gives a file or folder another name.
@@ -126,7 +125,10 @@ impl Debug for WarningDisk {
 
 /// Does something to a disk, again and again while it fails for a reason that passes by itself: a filer that restarts
 /// is away for a minute. What is done has to be the same when it is done twice.
-pub(crate) fn patiently<T>(
+///
+/// # Errors
+/// Those of `action` that do not pass, and the last one when it is time to give up.
+pub fn patiently<T>(
     disk: &dyn Disk,
     mut action: impl FnMut() -> Result<T, FileError>,
 ) -> Result<T, FileError> {

@@ -1,12 +1,12 @@
-//! What is wrong with a file of a run, where, and what to try next.
+//! What is wrong with a file, where, and what to try next.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use calmix_core::shown::shown;
-use calmix_core::transient::is_transient;
+use calmix_core::transient::{is_transient, is_wrong_path};
 
-/// A file or folder of a run that cannot be used.
+/// A file or folder that cannot be used.
 ///
 /// Its sentence names the path, the place in it and the problem, and ends with what to try next.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +77,11 @@ impl FileError {
     /// Whether the same call may succeed later, because the storage is away for a while.
     pub fn is_transient(&self) -> bool {
         matches!(&self.problem, FileProblem::Io(error) if is_transient(error))
+    }
+
+    /// Whether it stays until the user names another path or changes its rights.
+    pub fn is_wrong_path(&self) -> bool {
+        matches!(&self.problem, FileProblem::Io(error) if is_wrong_path(error))
     }
 
     /// Says what to try next.

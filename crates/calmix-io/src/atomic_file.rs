@@ -1,0 +1,315 @@
+//! A file that appears as a whole or not at all, also when the power fails.
+//!
+//! It is written under a scratch name beside its place, synchronised, renamed, and the folder is synchronised. Renaming
+//! first and synchronising later leaves empty files after a power failure, and so do most programs that "save
+//! atomically". The crate `tempfile` does not synchronise the folder, and its calls cannot be made to fail in a test.
+//!
+//! A process that is killed leaves its scratch file behind. While a file is written it is locked (`flock`), and the
+//! lock ends with the process: so [`sweep_abandoned`] can tell what nobody writes any more, without a clock.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::disk::{Disk, RealDisk, patiently};
+use crate::error::FileError;
+
+/// Between the name that something will have and what makes its scratch name unique.
+const SCRATCH: &str = ".tmp-";
+
+static SERIAL: AtomicU64 = AtomicU64::new(0);
+
+/// Returns a name beside `path` that no other process uses: by process and a count, since a clock may stand still. It is
+/// hidden: whoever reads all files of a folder, such as pyarrow, passes over it.
+pub fn scratch(path: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!("{SCRATCH}{}-{}", process::id(), SERIAL.fetch_add(1, Ordering::Relaxed)));
+    path.with_file_name(name)
+}
+
+/// Returns the name that a scratch name stands in for; `None` if it is not a scratch name of ours.
+pub fn stands_for(name: &str) -> Option<&str> {
+    let (name, nonce) = name.strip_prefix('.')?.rsplit_once(SCRATCH)?;
+    let (process, serial) = nonce.split_once('-')?;
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (number(process) && number(serial)).then_some(name)
+}
+
+/// Makes something with a scratch name. A name left by a dead process that had the same id is passed over.
+///
+/// # Errors
+/// Those of `make`.
+pub fn make<T>(path: &Path, make: impl Fn(&Path) -> io::Result<T>) -> Result<(T, PathBuf), FileError> {
+    loop {
+        let scratch = scratch(path);
+        match make(&scratch) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(FileError::new(scratch, error)),
+            Ok(made) => return Ok((made, scratch)),
+        }
+    }
+}
+
+/// Writes `bytes` to `path`: a reader, now or after a power failure, finds the old content or all of this. A link in its
+/// place is replaced, not followed.
+///
+/// # Errors
+/// If it cannot be written; after a failure of the storage that passes by itself it is tried again.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    write_on(&RealDisk, path, bytes)
+}
+
+/// [`write`], on a disk of the caller's.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_on(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let mut left = Vec::new();
+    patiently(disk, || write_once(disk, path, bytes, &mut left))?;
+    for scratch in left {
+        // The disk was away when it had to go, and is back.
+        let _ = disk.remove_file(&scratch);
+    }
+    Ok(())
+}
+
+/// Writes a file once. Adds the scratch file to `left` where it could be neither renamed nor removed.
+fn write_once(disk: &dyn Disk, path: &Path, bytes: &[u8], left: &mut Vec<PathBuf>) -> Result<(), FileError> {
+    let (mut file, scratch) = create_locked(disk, path)?;
+    let written = disk.write(&mut file, bytes).and_then(|()| disk.sync(&file));
+    written.and_then(|()| disk.rename(&scratch, path)).map_err(|error| {
+        // The error that matters is the first; what stays in the end is removed by a later sweep.
+        if disk.remove_file(&scratch).is_err() {
+            left.push(scratch);
+        }
+        FileError::new(path, error)
+    })?;
+    // Its name is its own now, which no sweep removes.
+    drop(file);
+    let folder = parent(path);
+    disk.sync_folder(folder).map_err(|error| FileError::new(folder, error))
+}
+
+/// Makes a scratch file that no [`sweep_abandoned`] removes until it is closed.
+fn create_locked(disk: &dyn Disk, path: &Path) -> Result<(File, PathBuf), FileError> {
+    loop {
+        let (file, scratch) = make(path, |scratch| disk.create(scratch))?;
+        let is_gone = || fs::symlink_metadata(&scratch).is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+        match file.try_lock() {
+            // A sweep came between the two calls: it is about to remove the file, or has removed it.
+            Err(TryLockError::WouldBlock) => {}
+            Ok(()) if is_gone() => {}
+            // On a file system without locks a sweep can lock nothing either, and removes nothing.
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok((file, scratch)),
+        }
+    }
+}
+
+/// Returns the folder that `path` is in.
+pub fn parent(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Removes what dead processes left in `folder` under scratch names for which `ours` holds. Only for a folder that no
+/// other process writes to, such as a run whose lock the caller has: nothing is asked about living writers.
+///
+/// # Errors
+/// If the folder cannot be read or something in it cannot be removed.
+pub fn sweep(disk: &dyn Disk, folder: &Path, ours: impl Fn(&str) -> bool) -> Result<(), FileError> {
+    for (name, path) in names(folder)? {
+        if !stands_for(&name).is_some_and(&ours) {
+            continue;
+        }
+        let kind = fs::symlink_metadata(&path).map_err(|error| FileError::new(&path, error))?;
+        let removed = if kind.is_dir() { disk.remove_folder(&path) } else { disk.remove_file(&path) };
+        removed.map_err(|error| FileError::new(&path, error))?;
+    }
+    Ok(())
+}
+
+/// Removes the scratch files of a folder that no process writes any more, as far as it can. Other processes may write
+/// to the folder at the same time, on this machine or on others that share its locks.
+pub fn sweep_abandoned(folder: &Path) {
+    for (name, path) in names(folder).unwrap_or_default() {
+        // Never a link, which would be opened in its place.
+        let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+        if stands_for(&name).is_none() || !is_file {
+            continue;
+        }
+        // For writing: some network file systems lock nothing else.
+        let Ok(file) = File::options().write(true).open(&path) else { continue };
+        if file.try_lock().is_ok() {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// Returns the names in a folder, sorted, with their paths. Names that are not text are nothing of ours.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn names(folder: &Path) -> Result<Vec<(String, PathBuf)>, FileError> {
+    let cannot = |error| FileError::new(folder, error);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(cannot)? {
+        let entry = entry.map_err(cannot)?;
+        names.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
+    }
+    names.sort();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::sync::Mutex;
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    fn listed(folder: &Path) -> Vec<String> {
+        names(folder).unwrap().into_iter().map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn scratch_names_are_unique_and_known_again() {
+        let path = Path::new("run/recipe.toml");
+        let first = scratch(path);
+        assert_ne!(first, scratch(path));
+        assert_eq!(first.parent(), path.parent());
+        assert_eq!(stands_for(&first.file_name().unwrap().to_string_lossy()), Some("recipe.toml"));
+    }
+
+    #[test]
+    fn names_of_others_are_not_taken_for_scratch() {
+        let others = [
+            "recipe.toml",
+            "a.tmp-1-2",
+            ".a.tmp-",
+            ".a.tmp-1",
+            ".a.tmp-1-",
+            ".a.tmp--1",
+            ".a.tmp-x-1",
+            ".a.tmp-1-2~",
+        ];
+        for name in others {
+            assert_eq!(stands_for(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn file_is_replaced_as_a_whole_and_nothing_stays_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        for content in ["first", "second"] {
+            write(&path, content.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
+        assert_eq!(listed(folder.path()), ["a"]);
+        let error = write(&folder.path().join("missing/a"), b"x").unwrap_err().to_string();
+        assert!(error.contains("missing/.a"), "{error}");
+    }
+
+    #[test]
+    fn link_is_replaced_and_the_umask_decides_who_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let [other, path] = ["other", "a"].map(|name| folder.path().join(name));
+        fs::write(&other, "kept").unwrap();
+        symlink(&other, &path).unwrap();
+        write(&path, b"new").unwrap();
+        assert_eq!(fs::read_to_string(&other).unwrap(), "kept");
+        let mode = |path| fs::symlink_metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&path), mode(&other));
+    }
+
+    /// Notes the calls that make a file durable, and does them.
+    #[derive(Debug, Default)]
+    struct NotingDisk(Mutex<Vec<String>>);
+
+    impl NotingDisk {
+        fn note(&self, call: &str, path: &Path) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            self.0
+                .lock()
+                .unwrap()
+                .push(format!("{call} {}", stands_for(&name).map_or(name.as_str(), |_| "scratch")));
+        }
+    }
+
+    impl Disk for NotingDisk {
+        fn sync(&self, file: &File) -> io::Result<()> {
+            self.note("sync", Path::new("scratch"));
+            RealDisk.sync(file)
+        }
+
+        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+            self.note("rename to", to);
+            RealDisk.rename(from, to)
+        }
+
+        fn sync_folder(&self, path: &Path) -> io::Result<()> {
+            self.note("sync", path);
+            RealDisk.sync_folder(path)
+        }
+    }
+
+    #[test]
+    fn file_and_folder_are_synchronised_around_the_rename() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().join("folder");
+        fs::create_dir(&folder).unwrap();
+        let disk = NotingDisk::default();
+        write_on(&disk, &folder.join("a"), b"x").unwrap();
+        assert_eq!(*disk.0.lock().unwrap(), ["sync scratch", "rename to a", "sync folder"]);
+    }
+
+    /// Whatever its clock says, a file that a living process writes is not swept.
+    #[test]
+    fn only_abandoned_scratch_files_are_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = SystemTime::now() - Duration::from_hours(2);
+        let (living, scratch) = create_locked(&RealDisk, &folder.path().join("living")).unwrap();
+        living.set_modified(old).unwrap();
+        for name in [".dead.tmp-1-0", "a.features", ".hidden"] {
+            File::create(folder.path().join(name)).unwrap().set_modified(old).unwrap();
+        }
+        symlink(folder.path().join("a.features"), folder.path().join(".link.tmp-1-0")).unwrap();
+        sweep_abandoned(folder.path());
+        let kept = scratch.file_name().unwrap().to_string_lossy().into_owned();
+        let mut expected = vec![".hidden", ".link.tmp-1-0", "a.features", &kept];
+        expected.sort_unstable();
+        assert_eq!(listed(folder.path()), expected);
+        drop(living);
+        sweep_abandoned(folder.path());
+        assert_eq!(listed(folder.path()), [".hidden", ".link.tmp-1-0", "a.features"]);
+    }
+
+    /// Two threads sweep while others write: every file gets there, and nothing stays.
+    #[test]
+    fn sweeps_do_not_harm_writers() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path();
+        let writing = AtomicU64::new(2);
+        std::thread::scope(|scope| {
+            for writer in 0..2 {
+                let writing = &writing;
+                scope.spawn(move || {
+                    let written =
+                        (0..150).try_for_each(|n| write(&folder.join(format!("{writer}-{n}")), b"x"));
+                    writing.fetch_sub(1, Ordering::Relaxed);
+                    written.unwrap();
+                });
+                scope.spawn(move || {
+                    while writing.load(Ordering::Relaxed) > 0 {
+                        sweep_abandoned(folder);
+                    }
+                });
+            }
+        });
+        sweep_abandoned(folder);
+        assert_eq!(listed(folder).len(), 300);
+    }
+}

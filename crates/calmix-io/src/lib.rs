@@ -1,0 +1,12 @@
+//! What every crate that writes files needs: they appear as a whole, and an error names the file.
+//!
+//! | question | module |
+//! |---|---|
+//! | how does a file appear as a whole or not at all? | [`atomic_file`] |
+//! | which calls change a disk, and what if the storage is away for a while? | [`disk`] |
+//! | what is wrong with a file, and what to try next? | [`error`] |
+#![forbid(unsafe_code)]
+
+pub mod atomic_file;
+pub mod disk;
+pub mod error;
