@@ -39,6 +39,9 @@ mod json;
 #[path = "cli/labels_csv.rs"]
 mod labels_csv;
 #[cfg(target_os = "linux")]
+#[path = "cli/library.rs"]
+mod library;
+#[cfg(target_os = "linux")]
 #[path = "cli/measured.rs"]
 mod measured;
 #[path = "cli/model.rs"]

@@ -94,13 +94,16 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
+/// Files of a run that name the folder of its dataset.
+const NAME_PATHS: [&str; 3] = ["recipe.toml", "source.json", "report.json"];
+
 /// Changes the paths of datasets in runs and their tables, which are absolute.
 fn move_runs(folder: &Path, from: &Path, to: &Path) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             move_runs(&path, from, to);
-        } else if path.file_name().is_some_and(|name| name == "recipe.toml" || name == "source.json") {
+        } else if path.file_name().is_some_and(|name| NAME_PATHS.iter().any(|it| name == *it)) {
             let text =
                 fs::read_to_string(&path).unwrap().replace(from.to_str().unwrap(), to.to_str().unwrap());
             if folder.join("MANIFEST").exists() {

@@ -5,29 +5,16 @@ use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use calmix::report::report::RunsReport;
-use calmix::run::read;
-use calmix::train::inspect;
-use calmix::train::trainer::{Trainer, evaluate_run};
-
 use crate::fixture::{Fixture, change_checkpoint, copy_folder};
-use crate::measured::{Ended, MOST, measured, measured_call};
+use crate::library::Library;
+use crate::measured::{Ended, MOST, measured};
 use crate::tier;
 use crate::workspace::Workspace;
 
 /// The last one goes on with the run; the others leave it as it is.
 const COMMANDS: [&str; 4] = ["inspect", "evaluate", "report", "resume"];
-
-/// How a command is run.
-#[derive(Debug, Clone, Copy)]
-enum By {
-    Process,
-    /// What the command calls.
-    Library,
-}
 
 /// Every name in a run's folder that a command opens, reads, writes or lists.
 const PLACES: &[&str] = &[
@@ -108,44 +95,6 @@ impl Scene {
         paths.into_iter().map(seen).collect()
     }
 
-    fn run(&self, by: By, command: &'static str) -> Ended {
-        let run = self.workspace.path("hostile");
-        match by {
-            By::Process => measured(self.workspace.command(&[command, "hostile"])),
-            By::Library => measured_call(move || call(command, &run).unwrap_or_else(|error| error)),
-        }
-    }
-
-    /// Runs every command on a hostile folder and compares it with the honest one.
-    #[track_caller]
-    fn endures(&self, by: By, honest: &[Ended], what: &str, damage: impl Fn(&Path)) -> Vec<String> {
-        let mut said = Vec::new();
-        damage(&self.copy());
-        for (command, honest) in COMMANDS.iter().zip(honest) {
-            let before = self.outside();
-            let ended = self.run(by, command);
-            let what = format!("{by:?}, {command}, {what}");
-            assert!(self.outside() == before, "{what}: touched what is outside\n{}", ended.text);
-            ended.is_modest(honest, &what);
-            said.push(ended.text);
-        }
-        said
-    }
-
-    fn honest(&self, by: By) -> Vec<Ended> {
-        let once = |command| {
-            self.copy();
-            self.run(by, command)
-        };
-        // Peaks are sampled, and a short one may be missed.
-        let ended = COMMANDS.map(|command| {
-            let first = once(command);
-            let second = once(command);
-            Ended { peak: first.peak.max(second.peak), ..second }
-        });
-        ended.into()
-    }
-
     /// Puts something hostile where a file or a folder of the run is.
     fn put(&self, run: &Path, place: &str, kind: &str) {
         let path = run.join(place);
@@ -165,22 +114,50 @@ impl Scene {
     }
 }
 
-/// Calls what a command calls; the text of its error, if any.
-fn call(command: &str, run: &Path) -> Result<String, String> {
-    fn text(error: impl std::fmt::Display) -> String {
-        error.to_string()
-    }
-    match command {
-        "inspect" => {
-            inspect::inspect(run).map_err(text)?;
-            read::latest_evaluations(run, |_| true).map_err(text)?;
-            read::model_info(run).map_err(text)?;
+/// Runs the commands on the copy of the run: each in a process of its own, or all in one that calls the library.
+struct Reader<'a> {
+    scene: &'a Scene,
+    library: Option<Library>,
+    /// How the commands end on the honest run.
+    honest: Vec<Ended>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(scene: &'a Scene, library: Option<Library>) -> Self {
+        let mut reader = Self { scene, library, honest: Vec::new() };
+        for command in COMMANDS {
+            // Peaks are sampled, and a short one may be missed.
+            let [first, second] = [0, 1].map(|_| {
+                scene.copy();
+                reader.run(command)
+            });
+            reader.honest.push(Ended { peak: first.peak.max(second.peak), ..second });
         }
-        "evaluate" => drop(evaluate_run(run, None, None).map_err(text)?),
-        "report" => drop(RunsReport::read(&[run], true).map_err(text)?),
-        _ => drop(Trainer::new(&AtomicBool::new(false)).resume(run, None).map_err(text)?),
+        reader
     }
-    Ok(String::new())
+
+    fn run(&mut self, command: &str) -> Ended {
+        match &mut self.library {
+            None => measured(self.scene.workspace.command(&[command, "hostile"])),
+            Some(library) => library.call(command, &self.scene.workspace.path("hostile")),
+        }
+    }
+
+    /// Runs every command on a hostile folder and compares it with the honest one.
+    #[track_caller]
+    fn endures(&mut self, what: &str, damage: impl Fn(&Path)) -> Vec<String> {
+        let mut said = Vec::new();
+        damage(&self.scene.copy());
+        for (n, command) in COMMANDS.into_iter().enumerate() {
+            let before = self.scene.outside();
+            let ended = self.run(command);
+            let what = format!("{command}, {what}");
+            assert!(self.scene.outside() == before, "{what}: touched what is outside\n{}", ended.text);
+            ended.is_modest(&self.honest[n], &what);
+            said.push(ended.text);
+        }
+        said
+    }
 }
 
 /// The library is called on every place with every kind. A process is started for each kind, in another place each time, and
@@ -188,16 +165,16 @@ fn call(command: &str, run: &Path) -> Result<String, String> {
 #[test]
 fn links_pipes_and_devices_lead_nowhere() {
     let scene = Scene::new();
-    let processes = scene.honest(By::Process);
-    let calls = scene.honest(By::Library);
+    let mut processes = Reader::new(&scene, None);
+    let mut library = Reader::new(&scene, Some(Library::start()));
     for (n, place) in PLACES.iter().enumerate() {
         for (k, kind) in KINDS.iter().enumerate() {
             let what = format!("{place}: {kind}");
             let damage = |run: &Path| scene.put(run, place, kind);
-            let _ = scene.endures(By::Library, &calls, &what, damage);
+            let _ = library.endures(&what, damage);
             // Five places apart: three files, a folder and a file of a checkpoint.
             if tier::is_exhaustive() || n == 5 * k {
-                let _ = scene.endures(By::Process, &processes, &what, damage);
+                let _ = processes.endures(&what, damage);
             }
         }
     }
@@ -219,8 +196,8 @@ const SHOWN: [&str; 5] = [
 #[test]
 fn enormous_and_damaged_contents_are_refused() {
     let scene = Scene::new();
-    let processes = scene.honest(By::Process);
-    let calls = scene.honest(By::Library);
+    let mut processes = Reader::new(&scene, None);
+    let mut library = Reader::new(&scene, Some(Library::start()));
     let checkpoint = "checkpoints/step-000000004";
     let replaced = |name: &'static str, from: &'static str, to: &'static str| {
         move |run: &Path| {
@@ -303,9 +280,9 @@ fn enormous_and_damaged_contents_are_refused() {
         ),
     ];
     for (what, damage) in &cases {
-        let _ = scene.endures(By::Library, &calls, what, damage);
+        let _ = library.endures(what, damage);
         if tier::is_exhaustive() || SHOWN.contains(what) {
-            let _ = scene.endures(By::Process, &processes, what, damage);
+            let _ = processes.endures(what, damage);
         }
     }
     assert!(SHOWN.iter().all(|shown| cases.iter().any(|(what, _)| what == shown)));
@@ -315,9 +292,9 @@ fn enormous_and_damaged_contents_are_refused() {
 #[test]
 fn control_characters_do_not_reach_the_terminal() {
     let scene = Scene::new();
-    let honest = scene.honest(By::Process);
+    let mut processes = Reader::new(&scene, None);
     let escape = "\u{1b}]0;owned\u{7}\u{9b}31m\nerror: all is lost";
-    let said = scene.endures(By::Process, &honest, "texts", |run| {
+    let said = processes.endures("texts", |run| {
         let recipe = fs::read_to_string(run.join("recipe.toml")).unwrap();
         let text = toml_string(escape);
         let described = recipe.lines().map(|line| match line.split_once(" = ") {
@@ -331,13 +308,13 @@ fn control_characters_do_not_reach_the_terminal() {
         fs::write(path, json.to_string()).unwrap();
     });
     assert!(said[0].contains(r"\u{1b}]0;owned\u{7}\u{9b}31m\nerror: all is lost"), "{}", said[0]);
-    let said = scene.endures(By::Process, &honest, "a file name", |run| {
+    let said = processes.endures("a file name", |run| {
         fs::write(run.join("checkpoints/step-000000004").join(escape), "").unwrap();
     });
     // A report reads neither checkpoints nor the keys of a recipe.
     let others = |said: &[String]| [&said[0], &said[1], &said[3]].map(String::clone);
     assert!(others(&said).iter().all(|said| said.contains(r"\u{1b}]0;owned")), "{said:?}");
-    let said = scene.endures(By::Process, &honest, "a key", |run| {
+    let said = processes.endures("a key", |run| {
         fs::write(run.join("recipe.toml"), format!("{} = 1\n", toml_string(escape))).unwrap();
     });
     assert!(others(&said).iter().all(|said| said.contains("there is no key")), "{said:?}");

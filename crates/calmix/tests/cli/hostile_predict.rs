@@ -6,12 +6,11 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use calmix::Model;
-use calmix::model::ModelOptions;
 use serde_json::Value;
 
 use crate::fixture::Fixture;
-use crate::measured::{Ended, measured, measured_call};
+use crate::library::Library;
+use crate::measured::{Ended, measured};
 use crate::tier;
 use crate::workspace::Workspace;
 
@@ -79,15 +78,6 @@ fn refused(ended: &Ended, honest: &Ended, code: i32, names: &str, what: &str) {
     ended.is_modest(honest, what);
 }
 
-/// Loads a model; the text of the error, if any.
-fn load(folder: &Path) -> Ended {
-    let folder = folder.to_owned();
-    measured_call(move || {
-        let options = ModelOptions { threads: Some(1), ..ModelOptions::default() };
-        Model::load_with(&folder, &options).err().map(|error| error.to_string()).unwrap_or_default()
-    })
-}
-
 /// The library loads every one of them. A process loads two damages of each file, and weights that are not a plain file; with
 /// `CALMIX_EXHAUSTIVE=1` all.
 #[test]
@@ -125,14 +115,15 @@ fn damaged_models_are_refused() {
     for name in ["model.json", "model.safetensors"] {
         cases.extend(not_files(&outside).into_iter().map(|(what, harm)| (name, what, harm)));
     }
-    let honest_call = load(&workspace.path("run"));
+    let mut library = Library::start();
+    let honest_call = library.call("predict", &workspace.path("run"));
     assert_eq!(honest_call.text, "");
     for (n, (name, what, harm)) in cases.iter().enumerate() {
         copy(&workspace, "run", "hostile");
         harm(&workspace.path("hostile").join(name));
         let case = format!("{name}, {what}");
         // Which of the two files is wrong cannot be known where they contradict each other.
-        let called = load(&workspace.path("hostile"));
+        let called = library.call("predict", &workspace.path("hostile"));
         assert!(called.text.contains("hostile/model."), "{case}: {}", called.text);
         called.is_modest(&honest_call, &case);
         let is_shown = ["cut", "another model", "changed"].contains(what) || n >= cases.len() - 5;

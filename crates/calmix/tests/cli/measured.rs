@@ -1,4 +1,4 @@
-//! How long a process or a call takes, and how much memory.
+//! How long a command takes, and how much memory.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,11 +10,11 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(10);
 /// Bytes of memory above what the same command takes on the honest folder.
 pub(crate) const MOST: u64 = 100 << 20;
 /// Time between two looks at the memory of a process.
-const INTERVAL: Duration = Duration::from_millis(2);
+pub(crate) const INTERVAL: Duration = Duration::from_millis(2);
 
 /// How a command ended.
 pub(crate) struct Ended {
-    /// The exit code of a process; `None` for a call, and for a process that a signal ended.
+    /// The exit code; `None` for a call of the library, and for a process that a signal ended.
     pub(crate) code: Option<i32>,
     pub(crate) text: String,
     pub(crate) took: Duration,
@@ -35,7 +35,7 @@ impl Ended {
 }
 
 /// Bytes of a process in memory. The pages of libraries do not count: how many of them are in memory is the system's choice.
-fn memory(process: u32) -> u64 {
+pub(crate) fn memory(process: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
@@ -58,20 +58,4 @@ pub(crate) fn measured(mut command: Command) -> Ended {
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
     Ended { code: output.status.code(), text, took, peak }
-}
-
-/// Calls the library, which takes a tenth of the time of a process: loading libtorch is most of that. A call that hangs
-/// goes on in its thread, and `took` tells.
-pub(crate) fn measured_call(call: impl FnOnce() -> String + Send + 'static) -> Ended {
-    let begun = Instant::now();
-    let call = thread::spawn(call);
-    let mut peak = 0;
-    while !call.is_finished() && begun.elapsed() <= LONGEST {
-        peak = peak.max(memory(std::process::id()));
-        thread::sleep(INTERVAL);
-    }
-    let took = begun.elapsed();
-    let text =
-        if call.is_finished() { call.join().expect("the call panicked") } else { "it hangs".to_owned() };
-    Ended { code: None, text, took, peak }
 }
