@@ -3,7 +3,9 @@
 mod advisories;
 mod layout;
 pub(crate) mod publish;
+mod skipped;
 mod step;
+mod tier;
 
 use std::time::{Duration, Instant};
 
@@ -11,16 +13,20 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use crate::human_time::human_time;
 use crate::setup::libtorch;
+use skipped::SkippedTests;
 use step::{Action, STEPS, Step};
+use tier::Tier;
 
-/// Runs the named steps, or all of them, and stops at the first that fails.
-pub(crate) fn run(names: &[&str]) -> Result<()> {
+/// Runs the named steps, or all of the tier, and stops at the first that fails.
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let start = Instant::now();
+    let (tier, names) = Tier::parse(arguments);
+    let skipped = SkippedTests::new()?;
     let mut passed = Vec::new();
-    for (step, action) in prepare(chosen(names)?)? {
+    for (step, action) in prepare(chosen(tier, names)?, tier)? {
         println!("\n── {}: {}\n   {action}", step.name, step.what);
         let began = Instant::now();
-        let outcome = perform(action);
+        let outcome = perform(action, &skipped);
         let took = began.elapsed();
         outcome.map_err(|error| {
             let (name, took) = (step.name, human_time(took));
@@ -31,7 +37,7 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
         passed.push((step.name, took));
     }
     summarise(&passed, start.elapsed());
-    Ok(())
+    skipped.summarise(tier)
 }
 
 /// Compiles what needs no libtorch, so that the cores are not idle while it is being installed.
@@ -48,30 +54,33 @@ pub(crate) fn warm() -> Result<()> {
     Ok(())
 }
 
-/// The steps of these names in their usual order; all of them when there are no names.
-fn chosen(names: &[&str]) -> Result<Vec<&'static Step>> {
+/// The steps of these names in their usual order; without names, those of the tier.
+fn chosen(tier: Tier, names: &[&str]) -> Result<Vec<&'static Step>> {
     if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
         let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         bail!("check has no step `{unknown}`; its steps are {}", known.join(", "));
     }
-    let wanted = |step: &&Step| names.is_empty() || names.contains(&step.name);
+    let wanted = |step: &&Step| {
+        if names.is_empty() { step.tier <= tier } else { names.contains(&step.name) }
+    };
     Ok(STEPS.iter().filter(wanted).collect())
 }
 
 /// Looks for every tool before the first step runs, so that a missing one shows at once.
-fn prepare(steps: Vec<&'static Step>) -> Result<Vec<(&'static Step, Action)>> {
+fn prepare(steps: Vec<&'static Step>, tier: Tier) -> Result<Vec<(&'static Step, Action)>> {
     let prepared = steps.into_iter().map(|step| {
         let action =
-            (step.action)().with_context(|| format!("check: the step `{}` cannot run", step.name))?;
+            (step.action)(tier).with_context(|| format!("check: the step `{}` cannot run", step.name))?;
         Ok((step, action))
     });
     prepared.collect()
 }
 
-fn perform(action: Action) -> Result<()> {
+fn perform(action: Action, skipped: &SkippedTests) -> Result<()> {
     match action {
         Action::Own { run, .. } => run(),
         Action::Command(mut command) => {
+            skipped.listen(&mut command);
             let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
             ensure!(status.success(), "its command ended with {status}");
             Ok(())
@@ -92,12 +101,25 @@ fn summarise(passed: &[(&str, Duration)], total: Duration) {
 mod tests {
     use super::*;
 
+    fn names(tier: Tier, names: &[&str]) -> Vec<&'static str> {
+        chosen(tier, names).expect("known steps").iter().map(|step| step.name).collect()
+    }
+
     #[test]
     fn steps_are_chosen_by_name_in_their_own_order() {
-        let names = |chosen: Vec<&Step>| chosen.iter().map(|step| step.name).collect::<Vec<_>>();
-        assert_eq!(chosen(&[]).expect("all").len(), STEPS.len());
-        assert_eq!(names(chosen(&["tests", "fmt"]).expect("two")), ["fmt", "tests"]);
-        let refused = chosen(&["fmt", "linting"]).err().expect("no such step").to_string();
+        assert_eq!(names(Tier::Usual, &["tests", "fmt"]), ["fmt", "tests"]);
+        assert_eq!(names(Tier::Usual, &["raster"]), ["raster"], "by name, whatever the tier");
+        let refused = chosen(Tier::Usual, &["fmt", "linting"]).err().expect("no such step").to_string();
         assert!(refused.contains("`linting`") && refused.contains("clippy"), "{refused}");
+    }
+
+    #[test]
+    fn each_tier_has_the_steps_of_the_one_before() {
+        let quick = ["fmt", "spelling", "layout", "deny", "clippy", "tests"];
+        assert_eq!(names(Tier::Quick, &[]), quick);
+        let usual = names(Tier::Usual, &[]);
+        assert!(quick.iter().chain(&["docs", "doctests"]).all(|name| usual.contains(name)), "{usual:?}");
+        assert!(!usual.contains(&"raster"), "{usual:?}");
+        assert_eq!(names(Tier::Nightly, &[]).len(), STEPS.len());
     }
 }

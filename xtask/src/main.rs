@@ -19,7 +19,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  check [STEP...]   every check, cheapest first, or only the named ones
+  check [quick | --nightly] [STEP...]
+                    the checks of every push, cheapest first: `quick` before a commit, `--nightly` with all
+                    combinations; or only the named ones
   warm              compile what `check` needs, as far as that is possible before `setup` has ended
   setup             install what this machine lacks: tools for `check`, and libtorch
   publish           pack the crates that need no libtorch and compile each from its package; uploads nothing

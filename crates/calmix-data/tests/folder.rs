@@ -4,6 +4,8 @@
 mod golden;
 #[path = "golden/scene.rs"]
 mod scene;
+#[path = "../../calmix-core/tests/tier/tier.rs"]
+mod tier;
 
 use std::path::Path;
 
@@ -155,11 +157,9 @@ fn links_do_not_lead_out() {
 }
 
 #[test]
-#[allow(clippy::print_stdout)] // Why it was skipped.
 fn tiny_imagenet_is_read_whole() {
     let Some(datasets) = std::env::var_os("CALMIX_DATASETS") else {
-        println!("skipped: CALMIX_DATASETS is not set");
-        return;
+        return tier::skipped("CALMIX_DATASETS is not set");
     };
     let root = Path::new(&datasets).join("tiny-imagenet-10");
     let scene = Scene::new();

@@ -16,3 +16,5 @@ mod published;
 mod read_back;
 #[path = "formats/refused.rs"]
 mod refused;
+#[path = "../../calmix-core/tests/tier/tier.rs"]
+mod tier;

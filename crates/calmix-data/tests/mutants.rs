@@ -22,6 +22,8 @@ mod mutate;
 mod repair;
 #[path = "mutants/stage.rs"]
 mod stage;
+#[path = "../../calmix-core/tests/tier/tier.rs"]
+mod tier;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -58,7 +60,7 @@ fn damaged_files_are_accepted_or_refused_and_nothing_else() {
             eprintln!("{} KiB above the {} before", grown >> 10, start >> 10);
             assert!(grown <= 64 << 20, "{grown} bytes above the {start} before");
         }
-        None => eprintln!("skipped: this system does not report the peak memory of a process"),
+        None => tier::skipped("this system does not report the peak memory of a process"),
     }
 }
 

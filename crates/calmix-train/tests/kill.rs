@@ -1,5 +1,5 @@
 //! Real kills at random moments: `kill -9`, again and again, until a run is done; it must be the run that nobody
-//! killed. `CALMIX_KILLS` says how many.
+//! killed. `CALMIX_KILLS` sets how many kills there are at least.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // in the functions that the tests share
 
@@ -8,6 +8,8 @@ mod harness;
 #[allow(dead_code)]
 #[path = "training/made.rs"]
 mod made;
+#[path = "../../calmix-core/tests/tier/tier.rs"]
+mod tier;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -44,7 +46,9 @@ fn trains() {
 
 #[test]
 fn kill_9_at_any_moment_changes_nothing() {
-    let kills = std::env::var("CALMIX_KILLS").map_or(40, |kills| kills.parse().unwrap());
+    let kills = tier::number("CALMIX_KILLS", 20, 200);
+    // Few enough for each run that every method has its turn.
+    let most = kills.div_ceil(METHODS.len() as u32).min(12);
     let bench = made::Bench::new();
     let mut survived = 0;
     for round in 0.. {
@@ -63,7 +67,7 @@ fn kill_9_at_any_moment_changes_nothing() {
         let whole = bench.folder(&format!("whole-{method}"));
         let killed = bench.folder(&format!("killed-{round}"));
         let (runs, kill) = ((whole.as_path(), killed.as_path()), |_| harness::Way::Kill);
-        survived += harness::stop_until_done(&command, runs, round as u64, &kill, &mut |_, _, _| {});
+        survived += harness::stop_until_done(&command, runs, round as u64, most, &kill, &mut |_, _, _| {});
         assert_eq!(made::differing(&whole, &killed), Vec::<String>::new(), "round {round}");
         if survived >= kills {
             return;

@@ -12,6 +12,10 @@ mod hosts;
 #[allow(dead_code)]
 #[path = "training/made.rs"]
 mod made;
+#[path = "processes/step_kinds.rs"]
+mod step_kinds;
+#[path = "../../calmix-core/tests/tier/tier.rs"]
+mod tier;
 #[path = "processes/torchrun.rs"]
 mod torchrun;
 #[path = "processes/traffic.rs"]
@@ -58,15 +62,43 @@ const CUTS: [(&str, [&str; 2]); 2] = [
     ("two-groups", ["train.groups=2", "train.shards=2"]),
 ];
 
-/// A hundred steps of each method with CalibrateMix.
-const LONG: [&str; 5] =
-    ["train.steps=100", "train.batch=8", "evaluate.every=30", "checkpoint.every=25", "evaluate.batch=7"];
+/// Training of one method with CalibrateMix: evaluations, checkpoints and stops come after different steps.
+struct Plan {
+    steps: usize,
+    settings: [&'static str; 5],
+    stops: [u64; 2],
+}
+
+const USUAL: Plan = Plan {
+    steps: 40,
+    settings: [
+        "train.steps=40",
+        "train.batch=8",
+        "evaluate.every=15",
+        "checkpoint.every=10",
+        "evaluate.batch=7",
+    ],
+    stops: [14, 27],
+};
+
+const EXHAUSTIVE: Plan = Plan {
+    steps: 100,
+    settings: [
+        "train.steps=100",
+        "train.batch=8",
+        "evaluate.every=30",
+        "checkpoint.every=25",
+        "evaluate.batch=7",
+    ],
+    stops: [34, 67],
+};
 
 fn same_bits(method: usize) {
     let bench = made::Bench::new();
     let (name, settings) = METHODS[method];
+    let plan = if tier::is_exhaustive() { EXHAUSTIVE } else { USUAL };
     for (cut, parts) in CUTS {
-        let settings = [settings, &parts, &LONG].concat();
+        let settings = [settings, &parts, &plan.settings].concat();
         let crew = |run: &str| Crew::new(&bench, &format!("{name}-{cut}-{run}"), &settings);
         let one = crew("one");
         one.train(1);
@@ -81,13 +113,14 @@ fn same_bits(method: usize) {
         }
         // Stopped on four, resumed on two, finished on one.
         let changing = crew("changing");
-        Crew { until: Some(34), ..changing.clone() }.train(4);
-        Crew { until: Some(67), ..changing.clone() }.train(2);
+        Crew { until: Some(plan.stops[0]), ..changing.clone() }.train(4);
+        Crew { until: Some(plan.stops[1]), ..changing.clone() }.train(2);
         changing.train(1);
         assert_eq!(made::differing(&one.run, &changing.run), Vec::<String>::new(), "{name}, {cut}, changing");
         let mixed = calmix_run::read::events(&one.run).unwrap();
         let mixes = |event: &calmix_run::events::Event| matches!(event, calmix_run::events::Event::Step(step) if step.mixes.is_some());
-        assert!(mixed.iter().filter(|event| mixes(event)).count() > 50, "{name}: the mixup is on");
+        let mixed = mixed.iter().filter(|event| mixes(event)).count();
+        assert!(mixed > plan.steps / 2, "{name}: the mixup is on in {mixed} steps");
     }
 }
 
@@ -124,40 +157,6 @@ fn awkward_numbers_have_the_same_bits_too() {
         other.train(size);
         assert_eq!(made::differing(&one.run, &other.run), Vec::<String>::new(), "{size} processes");
     }
-}
-
-/// Every method with every kind of step, shorter than above. The unlabelled samples are no multiple of the shards.
-#[test]
-fn every_kind_of_step_has_the_same_bits() {
-    let bench = made::Bench::new();
-    let short = ["train.batch=8", "train.steps=20", "labels.count=1", "labels.validation=0"];
-    for (name, method) in METHODS {
-        for kind in ["train.step=concat", "train.step=joint", "train.step=lean"] {
-            for (cut, shards) in CUTS {
-                let settings = [method, &[kind, "labels.include_labelled=false"], &shards, &short].concat();
-                let crew = |run: &str| Crew::new(&bench, &format!("{name}-{kind}-{cut}-{run}"), &settings);
-                let one = crew("one");
-                one.train(1);
-                for (run, size) in [("two", 2), ("four", 4)] {
-                    let other = crew(run);
-                    other.train(size);
-                    let differing = made::differing(&one.run, &other.run);
-                    assert_eq!(differing, Vec::<String>::new(), "{name}, {kind}, {cut}, {size} processes");
-                }
-                // 120 samples less ten labelled ones.
-                let samples: usize = (0..4).map(|shard| samples(&one.run, 20, shard)).sum();
-                assert_eq!((samples, samples % 4), (110, 2));
-            }
-        }
-    }
-}
-
-/// How many samples a shard has the state of in a checkpoint.
-fn samples(run: &std::path::Path, step: u64, shard: usize) -> usize {
-    let file = made::checkpoint(run, step).join(format!("samples-{shard}.safetensors"));
-    let bytes = std::fs::read(file).unwrap();
-    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
-    tensors.tensor("apm.visits").unwrap().shape()[0]
 }
 
 /// The released code labels every batch twice: its second pass is gathered too.

@@ -21,5 +21,7 @@ mod refused;
 mod result;
 #[path = "training/stopped.rs"]
 mod stopped;
+#[path = "../../calmix-core/tests/tier/tier.rs"]
+mod tier;
 #[path = "training/trouble.rs"]
 mod trouble;

@@ -62,6 +62,9 @@ Start here:
 
 `calmix COMMAND --help` explains a command; `calmix --help` also lists the exit codes.";
 
+#[cfg(test)]
+mod texts;
+
 #[derive(Debug, Subcommand)]
 enum Command {
     Prepare(prepare::PrepareArgs),

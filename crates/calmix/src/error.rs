@@ -174,7 +174,7 @@ fn recipe_hint(error: &RecipeError) -> Option<String> {
 }
 
 /// The unknown option, and the key of a recipe that the user probably means by it.
-fn meant_key(error: &clap::Error) -> Option<(&str, String)> {
+pub(crate) fn meant_key(error: &clap::Error) -> Option<(&str, String)> {
     let (clap::error::ErrorKind::UnknownArgument, Some(ContextValue::String(option))) =
         (error.kind(), error.get(ContextKind::InvalidArg))
     else {

@@ -14,10 +14,14 @@ mod errors;
 mod evaluate_on;
 #[path = "cli/figures.rs"]
 mod figures;
+#[path = "cli/fixture.rs"]
+mod fixture;
 #[path = "cli/folder_contents.rs"]
 mod folder_contents;
 #[path = "cli/folder_layouts.rs"]
 mod folder_layouts;
+#[path = "cli/golden.rs"]
+mod golden;
 #[path = "cli/head.rs"]
 mod head;
 #[path = "cli/help.rs"]
@@ -34,6 +38,12 @@ mod inspect;
 mod json;
 #[path = "cli/labels_csv.rs"]
 mod labels_csv;
+#[cfg(target_os = "linux")]
+#[path = "cli/library.rs"]
+mod library;
+#[cfg(target_os = "linux")]
+#[path = "cli/measured.rs"]
+mod measured;
 #[path = "cli/model.rs"]
 mod model;
 #[path = "cli/moved_dataset.rs"]
@@ -61,6 +71,8 @@ mod shrink;
 mod signals;
 #[path = "cli/sweep.rs"]
 mod sweep;
+#[path = "../../calmix-core/tests/tier/tier.rs"]
+mod tier;
 #[path = "cli/train.rs"]
 mod train;
 #[path = "cli/version.rs"]

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
+use super::tier::Tier;
 use super::{advisories, layout};
 use crate::setup::{CARGO_DENY, CARGO_NEXTEST, TYPOS, libtorch};
 use crate::workspace;
@@ -13,8 +14,10 @@ use crate::workspace;
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
-    /// How to find out; an error when a tool is missing.
-    pub(crate) action: fn() -> Result<Action>,
+    /// The first tier that runs it.
+    pub(crate) tier: Tier,
+    /// How to find out in a tier; an error when a tool is missing.
+    pub(crate) action: fn(Tier) -> Result<Action>,
 }
 
 /// How a step finds out.
@@ -29,22 +32,26 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "fmt",
         what: "the code is formatted; `cargo fmt --all` does it",
-        action: || Ok(cargo(&["fmt", "--all", "--check"])),
+        tier: Tier::Quick,
+        action: |_| Ok(cargo(&["fmt", "--all", "--check"])),
     },
     Step {
         name: "spelling",
         what: "British spelling; exceptions go into _typos.toml",
-        action: || Ok(Action::Command(TYPOS.command()?)),
+        tier: Tier::Quick,
+        action: |_| Ok(Action::Command(TYPOS.command()?)),
     },
     Step {
         name: "layout",
         what: "length of files, size of golden data, dependencies of calmix-core",
-        action: || Ok(Action::Own { called: "xtask/src/check/layout.rs", run: layout::check }),
+        tier: Tier::Quick,
+        action: |_| Ok(Action::Own { called: "xtask/src/check/layout.rs", run: layout::check }),
     },
     Step {
         name: "deny",
         what: "which crate may use which; versions, licences, sources and known flaws of dependencies: deny.toml",
-        action: || {
+        tier: Tier::Quick,
+        action: |_| {
             let mut command = CARGO_DENY.command()?;
             command.args(["--locked", "--offline"]);
             if let Some(folder) = advisories::folder()? {
@@ -62,7 +69,8 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "clippy",
         what: "no lint is raised, in any crate and with every optional feature",
-        action: || {
+        tier: Tier::Quick,
+        action: |_| {
             libtorch::require()?;
             Ok(Action::Command(linting(
                 &["clippy", "--workspace", "--all-targets"],
@@ -73,7 +81,8 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "docs",
         what: "the documentation builds without a warning",
-        action: || {
+        tier: Tier::Usual,
+        action: |_| {
             libtorch::require()?;
             let flags = ["doc", "--workspace", "--exclude", "calmix-fuzz", "--no-deps"];
             // With clippy's features, so that it finds what clippy has compiled.
@@ -85,21 +94,35 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "tests",
         what: "every test passes",
-        action: || {
+        tier: Tier::Quick,
+        action: |tier| {
+            if tier == Tier::Quick {
+                return Ok(Action::Command(nextest("default", WITHOUT_LIBTORCH)?));
+            }
             libtorch::require()?;
-            let mut command = CARGO_NEXTEST.command()?;
-            command.args(["nextest", "run"]).args(TESTED).arg("--locked");
-            // Tests run beside each other, and threads of libtorch wait for each other by spinning.
-            command.env("OMP_NUM_THREADS", "1");
+            let mut command = nextest(if tier == Tier::Nightly { "nightly" } else { "default" }, TESTED)?;
+            if tier == Tier::Nightly {
+                command.env("CALMIX_EXHAUSTIVE", "1");
+            }
             Ok(Action::Command(command))
         },
     },
     Step {
         name: "doctests",
         what: "every example in the documentation runs",
-        action: || {
+        tier: Tier::Usual,
+        action: |_| {
             libtorch::require()?;
             Ok(cargo(&[&["test", "--doc"], TESTED, &["--locked"]].concat()))
+        },
+    },
+    Step {
+        name: "raster",
+        what: "plots as PNG files, which take some thirty crates",
+        tier: Tier::Nightly,
+        action: |_| {
+            let packages = ["--package", "calmix-report", "--features", "raster"];
+            Ok(Action::Command(nextest("nightly", &packages)?))
         },
     },
 ];
@@ -107,6 +130,15 @@ pub(crate) const STEPS: &[Step] = &[
 /// The packages and features of the tests: the defaults, without the allocator, which takes minutes to compile, and
 /// without the fuzz targets, which have no `main` to link.
 const TESTED: &[&str] = &["--workspace", "--exclude", "calmix-fuzz", "--no-default-features"];
+
+/// The packages that do not link libtorch: their tests take seconds.
+const WITHOUT_LIBTORCH: &[&str] = &[
+    "--package=calmix-core",
+    "--package=calmix-data",
+    "--package=calmix-run",
+    "--package=calmix-report",
+    "--no-default-features",
+];
 
 /// What is off by default; the headers of NCCL come with PyTorch's package, for Linux alone.
 const OPTIONAL_FEATURES: &str = if cfg!(target_os = "linux") {
@@ -135,6 +167,15 @@ fn linting(before: &[&str], after: &[&str]) -> Command {
     command.args(before).args(["--locked", "--no-default-features", "--features", OPTIONAL_FEATURES]);
     command.args(after);
     command
+}
+
+/// A run of tests with a profile of `.config/nextest.toml`.
+fn nextest(profile: &str, packages: &[&str]) -> Result<Command> {
+    let mut command = CARGO_NEXTEST.command()?;
+    command.args(["nextest", "run", "--profile", profile, "--locked"]).args(packages);
+    // Tests run beside each other, and threads of libtorch wait for each other by spinning.
+    command.env("OMP_NUM_THREADS", "1");
+    Ok(command)
 }
 
 fn cargo(arguments: &[&str]) -> Action {

@@ -7,16 +7,16 @@ use calmix_data::source::idx::Classes;
 use calmix_data::source::{Count, cifar, idx};
 
 use crate::read_back::ReadBack;
+use crate::tier;
 
-#[allow(clippy::print_stderr)]
 fn dataset(name: &str) -> Option<PathBuf> {
     let Some(root) = std::env::var_os("CALMIX_DATASETS") else {
-        eprintln!("skipped: CALMIX_DATASETS is not set");
+        tier::skipped("CALMIX_DATASETS is not set");
         return None;
     };
     let folder = PathBuf::from(root).join(name);
     if !folder.is_dir() {
-        eprintln!("skipped: no {}", folder.display());
+        tier::skipped(&format!("there is no {}", folder.display()));
         return None;
     }
     Some(folder)

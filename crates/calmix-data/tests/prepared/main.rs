@@ -7,4 +7,6 @@ mod reading;
 mod real;
 mod report;
 mod splits;
+#[path = "../../../calmix-core/tests/tier/tier.rs"]
+mod tier;
 mod tiny;

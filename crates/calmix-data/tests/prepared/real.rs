@@ -1,5 +1,4 @@
 //! Published datasets from `$CALMIX_DATASETS`, from the first byte to a split.
-#![allow(clippy::print_stderr)]
 
 use std::path::PathBuf;
 
@@ -9,11 +8,11 @@ use calmix_data::prepare::{Report, SourceSpec, prepare};
 use calmix_data::split::{LabelSplit, Rule, SplitPlan};
 use tempfile::TempDir;
 
-/// Prepares a dataset and opens it; none, with the reason printed, where it is not at hand.
+/// Prepares a dataset and opens it; none, and the test is skipped, if it is not available.
 fn prepared(name: &str, source: &SourceSpec) -> Option<(TempDir, Report, Dataset)> {
     let root = std::env::var_os("CALMIX_DATASETS").map(|datasets| PathBuf::from(datasets).join(name));
     let Some(root) = root.filter(|root| root.is_dir()) else {
-        eprintln!("skipped: CALMIX_DATASETS has no {name}");
+        crate::tier::skipped(&format!("CALMIX_DATASETS has no {name}"));
         return None;
     };
     let folder = tempfile::tempdir().unwrap();

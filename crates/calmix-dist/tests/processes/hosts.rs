@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use crate::tier;
+
 /// Two namespaces, removed in the end.
 pub(crate) struct Hosts([String; 2]);
 
@@ -9,11 +11,11 @@ pub(crate) struct Hosts([String; 2]);
 pub(crate) const ADDRESSES: [&str; 2] = ["10.83.0.1", "10.83.0.2"];
 
 impl Hosts {
-    /// `None`, with a sentence on standard output, where this may not be done.
+    /// Skips the test if they cannot be made.
     pub(crate) fn new() -> Option<Self> {
         Self::made()
             .inspect_err(|why| {
-                println!("skipped, for no two hosts can be made here (it takes root and iproute2): {why}");
+                tier::skipped(&format!("no two hosts can be made, which takes root and iproute2: {why}"));
             })
             .ok()
     }

@@ -16,4 +16,6 @@ mod hosts;
 mod network;
 mod operations;
 mod rank;
+#[path = "../../../calmix-core/tests/tier/tier.rs"]
+mod tier;
 mod torchrun;

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::crew::{ENTRY, free_port, program};
+use crate::tier;
 
 /// What the ranks of `torchrun` say, run with these options.
 fn torchrun(task: &str, options: &[&str]) -> Option<String> {
     // …/lib/python3.11/site-packages/torch → …/bin/torchrun
     let torchrun = Path::new(env!("CALMIX_LIBTORCH")).ancestors().nth(4)?.join("bin/torchrun");
     if !torchrun.is_file() {
-        println!("skipped, for this libtorch has no torchrun beside it: {}", torchrun.display());
+        tier::skipped(&format!("there is no {}", torchrun.display()));
         return None;
     }
     let mut command = Command::new(torchrun);

@@ -17,3 +17,5 @@ mod timm;
 mod methods;
 #[path = "../training/run.rs"]
 mod run;
+#[path = "../../../calmix-core/tests/tier/tier.rs"]
+mod tier;

@@ -134,11 +134,11 @@ fn ask(packages: &Path, questions: &[Question]) -> (TempDir, Vec<Answer>) {
     (folder, answers)
 }
 
-/// A folder that a variable names; what is skipped without it is said.
+/// A folder that a variable names; skips the test if the variable is not set.
 fn named(variable: &str) -> Option<PathBuf> {
     let folder = env::var_os(variable).map(PathBuf::from);
     if folder.is_none() {
-        println!("{variable} is not set: nothing was compared");
+        crate::tier::skipped(&format!("{variable} is not set"));
     }
     folder
 }

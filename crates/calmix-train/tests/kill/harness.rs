@@ -7,9 +7,6 @@ use std::time::{Duration, Instant};
 
 use calmix_core::rng::{Domain, Seed};
 
-/// The most stops of one run: then it is left alone to come to its end.
-const MOST: u32 = 12;
-
 /// How people, schedulers and machines end a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(dead_code)] // one of the tests only kills
@@ -76,27 +73,27 @@ impl Way {
 }
 
 /// Runs `command` once on `whole` to its end, unless that is there already, and again and again on `stopped`, each time
-/// ended at a random moment in one of the `ways`, until it comes to its end; how many stops it took. The same command
-/// begins a run and continues it. After a stop, `check` hears how the process ended, and how long that took.
+/// ended at a random moment in one of the `ways`, until it comes to its end; how many stops it took. After `most` stops it is
+/// left alone. The same command begins a run and continues it. After a stop, `check` hears how the process ended, and how
+/// long that took.
 pub(crate) fn stop_until_done(
     command: &dyn Fn(&Path) -> Command,
     (whole, stopped): (&Path, &Path),
     round: u64,
+    most: u32,
     ways: &dyn Fn(u32) -> Way,
     check: &mut dyn FnMut(Way, ExitStatus, Duration),
 ) -> u32 {
-    if !whole.exists() {
-        assert!(command(whole).status().unwrap().success(), "without any stop");
-    }
     // How long a run takes by itself, as busy as the machine is now: stops come anywhere in that time.
     let scratch = stopped.with_extension("timed");
+    let timed = if whole.exists() { scratch.as_path() } else { whole };
     let began = Instant::now();
-    assert!(command(&scratch).status().unwrap().success());
+    assert!(command(timed).status().unwrap().success(), "without any stop");
     let takes = began.elapsed();
     let mut stops = 0;
     loop {
         let way = ways(stops);
-        if stops == MOST {
+        if stops == most {
             assert!(command(stopped).status().unwrap().success(), "round {round}, after {stops} stops");
             return stops;
         }

@@ -7,17 +7,18 @@ use calmix_train::trainer::StepPhase;
 
 use crate::crew::{Crew, ENTRY, Fault, What};
 use crate::made::{Bench, differing};
+use crate::tier;
 
 const SETTINGS: [&str; 5] =
     ["train.groups=2", "train.shards=2", "train.batch=8", "checkpoint.every=4", "method.base=softmatch"];
 
-/// PyTorch's launcher; `None`, with a sentence on standard output, where there is none.
+/// PyTorch's launcher; skips the test if there is none.
 pub(crate) fn torchrun() -> Option<PathBuf> {
     // …/lib/python3.11/site-packages/torch/lib → …/bin/torchrun
     let folder = Path::new(env!("CALMIX_LIBTORCH_LIBRARIES")).ancestors().nth(5).unwrap();
     let torchrun = folder.join("bin/torchrun");
     if !torchrun.is_file() {
-        println!("skipped, for this libtorch has no torchrun beside it: {}", torchrun.display());
+        tier::skipped(&format!("there is no {}", torchrun.display()));
         return None;
     }
     Some(torchrun)

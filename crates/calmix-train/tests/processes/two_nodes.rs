@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::crew::{Crew, ENTRY};
 use crate::hosts::{ADDRESSES, Hosts};
 use crate::made::{Bench, differing};
+use crate::tier;
 use crate::torchrun::torchrun;
 
 /// An agent, which ends its workers when it is told to end.
@@ -42,11 +43,11 @@ fn until<T>(what: &str, agents: &mut [Agent], mut ask: impl FnMut() -> Option<T>
 }
 
 /// torchrun counts a restart at the agent whose worker died, and not always at the other one: after some kills their
-/// counts differ. `CALMIX_KILLS` says how often a worker is killed.
+/// counts differ.
 #[test]
 fn two_agents_bring_a_run_back_after_every_kill_on_either_host() {
     let (Some(torchrun), Some(hosts)) = (torchrun(), Hosts::new()) else { return };
-    let kills = std::env::var("CALMIX_KILLS").map_or(2, |kills| kills.parse().unwrap());
+    let kills = if tier::is_exhaustive() { 10 } else { 2 };
     let steps = format!("train.steps={}", 20 + 10 * kills);
     let settings = [
         "train.shards=2",

@@ -4,13 +4,14 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::predict::{predict, rows, trained};
+use crate::fixture::Fixture;
+use crate::predict::{predict, rows};
 use crate::workspace::Workspace;
 
 /// Classes match by their names, and the figures are those of the rows that `predict` writes.
 #[test]
 fn classes_match_by_name_and_figures_are_those_of_predict() {
-    let workspace = trained();
+    let workspace = Fixture::Photos.copy();
     let document = |arguments: &[&str]| -> Value {
         let arguments = [&["evaluate", "run", "--json", "--on"], arguments].concat();
         serde_json::from_str(&workspace.run(&arguments).with_code(0).stdout).unwrap()

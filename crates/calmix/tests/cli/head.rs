@@ -8,17 +8,8 @@ use std::time::Duration;
 use calmix::run::evaluate::Predictions;
 use serde_json::Value;
 
+use crate::fixture::Fixture;
 use crate::workspace::{CommandOutput, TINY, Workspace};
-
-/// Photos with a test subset, and a backbone at hand.
-fn with_weights() -> Workspace {
-    let workspace = Workspace::new().with_photos().with_validation_folder();
-    let backbone = workspace.folder_training("photos", &["--run-dir", "first"]);
-    workspace.end(backbone).with_code(0);
-    let add = ["weights", "add", "first/model.safetensors", "--name", "tiny"];
-    workspace.run(&add).with_code(0);
-    workspace
-}
 
 fn train(workspace: &Workspace, run: &str, more: &[&str]) -> CommandOutput {
     let mut command =
@@ -36,7 +27,7 @@ fn train(workspace: &Workspace, run: &str, more: &[&str]) -> CommandOutput {
 
 #[test]
 fn a_head_is_trained_used_and_needs_nothing_but_its_folder() {
-    let workspace = with_weights();
+    let workspace = Fixture::Weights.copy();
     let trained = train(&workspace, "run", &[]).with_code(0);
     trained.reports(&["a linear head on features of wrn-10-1, which is frozen"]);
     trained.prints(&["two heads, same labels", "labels alone", "each by a head trained without it"]);
@@ -94,7 +85,7 @@ fn a_head_is_trained_used_and_needs_nothing_but_its_folder() {
 
 #[test]
 fn a_folder_gets_a_head_where_weights_are_at_hand() {
-    let workspace = with_weights();
+    let workspace = Fixture::Weights.copy();
     let train = |run: &str| {
         let mut command = workspace.command(&["train", "--data", "own", "--threads", "1", "--run-dir", run]);
         for setting in ["train.steps=2", "train.batch=4", "train.ratio=1", "evaluate.bootstrap=0"] {
@@ -122,7 +113,7 @@ fn a_folder_gets_a_head_where_weights_are_at_hand() {
 
 #[test]
 fn features_are_made_without_a_run_and_a_head_wants_one_process() {
-    let workspace = with_weights();
+    let workspace = Fixture::Weights.copy();
     train(&workspace, "x", &["--features-only"])
         .with_code(2)
         .reports(&["not prepared yet", "try: calmix prepare "]);
@@ -156,7 +147,7 @@ fn pages(workspace: &Workspace, cache: &str) -> BTreeMap<String, Vec<u8>> {
 
 /// A folder of 1,200 pictures, prepared, and what makes 16,800 views of it: a second or two of work.
 fn with_many_pictures() -> Workspace {
-    let workspace = with_weights();
+    let workspace = Fixture::Weights.copy();
     for (class, shade) in [("cat", 40), ("dog", 200)] {
         workspace.pictures(&format!("many/{class}"), shade, 600);
     }

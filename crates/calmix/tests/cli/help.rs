@@ -1,35 +1,13 @@
-//! Every help text, word for word.
+//! What the binary prints about itself. Its own tests compare every help text, without a process for each.
 
-use crate::workspace::{Workspace, golden};
-
-const COMMANDS: [&str; 15] = [
-    "prepare",
-    "train",
-    "resume",
-    "sweep",
-    "evaluate",
-    "calibrate",
-    "predict",
-    "inspect",
-    "compare",
-    "push",
-    "report",
-    "recipes",
-    "weights",
-    "doctor",
-    "completions",
-];
+use crate::golden::golden;
+use crate::workspace::Workspace;
 
 #[test]
-fn every_help() {
+fn help_is_printed() {
     let workspace = Workspace::new();
-    let help = workspace.run(&["--help"]).with_code(0);
-    golden("help.txt", &help.stdout);
-    golden("help-short.txt", &workspace.run(&["-h"]).with_code(0).stdout);
-    for command in COMMANDS {
-        assert!(help.stdout.contains(&format!("\n  {command} ")), "{command}");
-        golden(&format!("help-{command}.txt"), &workspace.run(&[command, "--help"]).with_code(0).stdout);
-    }
+    golden("help.txt", &workspace.run(&["--help"]).with_code(0).stdout);
+    golden("help-train.txt", &workspace.run(&["train", "--help"]).with_code(0).stdout);
 }
 
 #[test]

@@ -4,19 +4,17 @@
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use calmix::run::model_info::ModelInfo;
-
+use crate::fixture::{Fixture, change_checkpoint, copy_folder};
+use crate::library::Library;
+use crate::measured::{Ended, MOST, measured};
+use crate::tier;
 use crate::workspace::Workspace;
 
-/// No command may take longer on a hostile folder.
-pub(crate) const LONGEST: Duration = Duration::from_secs(10);
-/// Bytes of memory above what the same command takes on the honest folder.
-pub(crate) const MOST: u64 = 100 << 20;
-
-const COMMANDS: [&str; 4] = ["inspect", "evaluate", "resume", "report"];
+/// The last one goes on with the run; the others leave it as it is.
+const COMMANDS: [&str; 4] = ["inspect", "evaluate", "report", "resume"];
 
 /// Every name in a run's folder that a command opens, reads, writes or lists.
 const PLACES: &[&str] = &[
@@ -53,18 +51,10 @@ struct Scene {
     workspace: Workspace,
 }
 
-/// How a command ended.
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) text: String,
-    pub(crate) took: Duration,
-    pub(crate) peak: u64,
-}
-
 impl Scene {
     fn new() -> Self {
-        let workspace = Workspace::new().with_garments();
-        workspace.end(workspace.training(8, &["--run-dir", "honest", "--tensorboard"])).with_code(0);
+        let workspace = Fixture::Garments.copy();
+        fs::rename(workspace.path("first"), workspace.path("honest")).unwrap();
         // As a run that was killed after its first checkpoint, with the model of its end.
         fs::remove_dir_all(workspace.path("honest/checkpoints/step-000000008")).unwrap();
         let outside = workspace.path("outside");
@@ -83,11 +73,11 @@ impl Scene {
         scene
     }
 
-    /// A copy of the honest run, for one command.
+    /// A copy of the honest run.
     fn copy(&self) -> PathBuf {
         let to = self.workspace.path("hostile");
         let _ = fs::remove_dir_all(&to);
-        copy(&self.workspace.path("honest"), &to);
+        copy_folder(&self.workspace.path("honest"), &to);
         to
     }
 
@@ -103,42 +93,6 @@ impl Scene {
             (path, time, bytes)
         };
         paths.into_iter().map(seen).collect()
-    }
-
-    fn run(&self, command: &str, folder: &str) -> Ended {
-        measured(self.workspace.command(&[command, folder]))
-    }
-
-    /// Runs every command on a hostile folder and compares it with the honest one.
-    #[track_caller]
-    fn endures(&self, honest: &[Ended], what: &str, damage: impl Fn(&Path)) -> Vec<String> {
-        let mut said = Vec::new();
-        for (command, honest) in COMMANDS.iter().zip(honest) {
-            damage(&self.copy());
-            let before = self.outside();
-            let ended = self.run(command, "hostile");
-            assert!(self.outside() == before, "{command}, {what}: touched what is outside\n{}", ended.text);
-            assert!(ended.took < LONGEST, "{command}, {what}: took {:?}\n{}", ended.took, ended.text);
-            let more = ended.peak.saturating_sub(honest.peak);
-            assert!(more < MOST, "{command}, {what}: {} MB more\n{}", more >> 20, ended.text);
-            let control = ended.text.chars().find(|&c| c.is_control() && c != '\n');
-            assert_eq!(control, None, "{command}, {what}: {:?}", ended.text);
-            said.push(ended.text);
-        }
-        said
-    }
-
-    fn honest(&self) -> Vec<Ended> {
-        let once = |command: &str| {
-            self.copy();
-            self.run(command, "hostile")
-        };
-        // Peaks are sampled, and a short one may be missed.
-        let ended = COMMANDS.map(|command| {
-            let (first, second) = (once(command), once(command));
-            Ended { peak: first.peak.max(second.peak), ..second }
-        });
-        ended.into()
     }
 
     /// Puts something hostile where a file or a folder of the run is.
@@ -160,18 +114,67 @@ impl Scene {
     }
 }
 
-/// Every place with every kind takes minutes, so each place gets one kind here, and all of them with
-/// `CALMIX_HOSTILE=all`. `calmix-run` tests every kind where it opens a file.
+/// Runs the commands on the copy of the run: each in a process of its own, or all in one that calls the library.
+struct Reader<'a> {
+    scene: &'a Scene,
+    library: Option<Library>,
+    /// How the commands end on the honest run.
+    honest: Vec<Ended>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(scene: &'a Scene, library: Option<Library>) -> Self {
+        let mut reader = Self { scene, library, honest: Vec::new() };
+        for command in COMMANDS {
+            // Peaks are sampled, and a short one may be missed.
+            let [first, second] = [0, 1].map(|_| {
+                scene.copy();
+                reader.run(command)
+            });
+            reader.honest.push(Ended { peak: first.peak.max(second.peak), ..second });
+        }
+        reader
+    }
+
+    fn run(&mut self, command: &str) -> Ended {
+        match &mut self.library {
+            None => measured(self.scene.workspace.command(&[command, "hostile"])),
+            Some(library) => library.call(command, &self.scene.workspace.path("hostile")),
+        }
+    }
+
+    /// Runs every command on a hostile folder and compares it with the honest one.
+    #[track_caller]
+    fn endures(&mut self, what: &str, damage: impl Fn(&Path)) -> Vec<String> {
+        let mut said = Vec::new();
+        damage(&self.scene.copy());
+        for (n, command) in COMMANDS.into_iter().enumerate() {
+            let before = self.scene.outside();
+            let ended = self.run(command);
+            let what = format!("{command}, {what}");
+            assert!(self.scene.outside() == before, "{what}: touched what is outside\n{}", ended.text);
+            ended.is_modest(&self.honest[n], &what);
+            said.push(ended.text);
+        }
+        said
+    }
+}
+
+/// The library is called on every place with every kind. A process is started for each kind, in another place each time, and
+/// with `CALMIX_EXHAUSTIVE=1` for every place with every kind, which takes minutes.
 #[test]
 fn links_pipes_and_devices_lead_nowhere() {
     let scene = Scene::new();
-    let honest = scene.honest();
-    let all = std::env::var_os("CALMIX_HOSTILE").is_some();
+    let mut processes = Reader::new(&scene, None);
+    let mut library = Reader::new(&scene, Some(Library::start()));
     for (n, place) in PLACES.iter().enumerate() {
         for (k, kind) in KINDS.iter().enumerate() {
-            if all || k == n % KINDS.len() {
-                let _ =
-                    scene.endures(&honest, &format!("{place}: {kind}"), |run| scene.put(run, place, kind));
+            let what = format!("{place}: {kind}");
+            let damage = |run: &Path| scene.put(run, place, kind);
+            let _ = library.endures(&what, damage);
+            // Five places apart: three files, a folder and a file of a checkpoint.
+            if tier::is_exhaustive() || n == 5 * k {
+                let _ = processes.endures(&what, damage);
             }
         }
     }
@@ -180,11 +183,21 @@ fn links_pipes_and_devices_lead_nowhere() {
 /// What is done to a run.
 type Damage<'a> = Box<dyn Fn(&Path) + 'a>;
 
+/// Contents that a process reads too, one of each kind; with `CALMIX_EXHAUSTIVE=1` it reads all.
+const SHOWN: [&str; 5] = [
+    "a line without end",
+    "classes of a result",
+    "an enormous network",
+    "a table of holes",
+    "long weights in a checkpoint",
+];
+
 /// Files that are what they should be, except for what they say.
 #[test]
 fn enormous_and_damaged_contents_are_refused() {
     let scene = Scene::new();
-    let honest = scene.honest();
+    let mut processes = Reader::new(&scene, None);
+    let mut library = Reader::new(&scene, Some(Library::start()));
     let checkpoint = "checkpoints/step-000000004";
     let replaced = |name: &'static str, from: &'static str, to: &'static str| {
         move |run: &Path| {
@@ -267,17 +280,21 @@ fn enormous_and_damaged_contents_are_refused() {
         ),
     ];
     for (what, damage) in &cases {
-        let _ = scene.endures(&honest, what, damage);
+        let _ = library.endures(what, damage);
+        if tier::is_exhaustive() || SHOWN.contains(what) {
+            let _ = processes.endures(what, damage);
+        }
     }
+    assert!(SHOWN.iter().all(|shown| cases.iter().any(|(what, _)| what == shown)));
 }
 
 /// The name of a file, a class or a key may hold the commands of a terminal. `endures` looks for them.
 #[test]
 fn control_characters_do_not_reach_the_terminal() {
     let scene = Scene::new();
-    let honest = scene.honest();
+    let mut processes = Reader::new(&scene, None);
     let escape = "\u{1b}]0;owned\u{7}\u{9b}31m\nerror: all is lost";
-    let said = scene.endures(&honest, "texts", |run| {
+    let said = processes.endures("texts", |run| {
         let recipe = fs::read_to_string(run.join("recipe.toml")).unwrap();
         let text = toml_string(escape);
         let described = recipe.lines().map(|line| match line.split_once(" = ") {
@@ -291,15 +308,16 @@ fn control_characters_do_not_reach_the_terminal() {
         fs::write(path, json.to_string()).unwrap();
     });
     assert!(said[0].contains(r"\u{1b}]0;owned\u{7}\u{9b}31m\nerror: all is lost"), "{}", said[0]);
-    let said = scene.endures(&honest, "a file name", |run| {
+    let said = processes.endures("a file name", |run| {
         fs::write(run.join("checkpoints/step-000000004").join(escape), "").unwrap();
     });
     // A report reads neither checkpoints nor the keys of a recipe.
-    assert!(said[..3].iter().all(|said| said.contains(r"\u{1b}]0;owned")), "{said:?}");
-    let said = scene.endures(&honest, "a key", |run| {
+    let others = |said: &[String]| [&said[0], &said[1], &said[3]].map(String::clone);
+    assert!(others(&said).iter().all(|said| said.contains(r"\u{1b}]0;owned")), "{said:?}");
+    let said = processes.endures("a key", |run| {
         fs::write(run.join("recipe.toml"), format!("{} = 1\n", toml_string(escape))).unwrap();
     });
-    assert!(said[..3].iter().all(|said| said.contains("there is no key")), "{said:?}");
+    assert!(others(&said).iter().all(|said| said.contains("there is no key")), "{said:?}");
 
     // And of a dataset.
     let class = scene.workspace.path("photos").join(escape);
@@ -320,53 +338,7 @@ fn toml_string(text: &str) -> String {
 
 /// Appends zeros to a file of a checkpoint, and has its manifest know of them.
 fn lengthened(checkpoint: &Path, name: &str) {
-    let path = checkpoint.join(name);
-    let mut bytes = fs::read(&path).unwrap();
-    let before = (bytes.len(), ModelInfo::hash(&bytes));
-    bytes.resize(300 << 20, 0);
-    let after = (bytes.len(), ModelInfo::hash(&bytes));
-    File::options().write(true).open(path).unwrap().set_len(300 << 20).unwrap();
-    let manifest = fs::read_to_string(checkpoint.join("MANIFEST")).unwrap();
-    let entry = |(length, hash): &(usize, String)| format!("\"length\":{length},\"blake3\":\"{hash}\"");
-    let json = manifest.lines().next().unwrap();
-    assert!(json.contains(&entry(&before)), "{json}");
-    let json = json.replace(&entry(&before), &entry(&after));
-    let hash = ModelInfo::hash(json.as_bytes());
-    fs::write(checkpoint.join("MANIFEST"), format!("{json}\n{hash}\n")).unwrap();
-}
-
-/// Runs a command with its peak of memory, and ends it where it hangs. The pages of libraries do not count: how many of
-/// them are in memory is the system's choice.
-pub(crate) fn measured(mut command: Command) -> Ended {
-    let begun = Instant::now();
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak = 0;
-    while child.try_wait().unwrap().is_none() {
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        peak = peak.max(kilobytes.unwrap_or(0) << 10);
-        if begun.elapsed() > LONGEST {
-            child.kill().unwrap();
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    let took = begun.elapsed();
-    let output = child.wait_with_output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
-    Ended { code: output.status.code(), text, took, peak }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
+    let mut bytes = fs::read(checkpoint.join(name)).unwrap();
+    bytes.resize((MOST + (50 << 20)) as usize, 0);
+    change_checkpoint(checkpoint, name, &bytes);
 }

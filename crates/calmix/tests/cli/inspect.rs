@@ -2,12 +2,12 @@
 
 use std::fs;
 
+use crate::fixture::Fixture;
 use crate::workspace::Workspace;
 
 #[test]
 fn every_kind_is_recognised() {
-    let workspace = Workspace::new().with_garments().with_photos();
-    workspace.end(workspace.training(8, &["--run-dir", "first"])).with_code(0);
+    let workspace = Fixture::Garments.copy().with_photos();
     let show = |what: &str| workspace.run(&["inspect", what]).with_code(0);
 
     show("first").prints(&["run first: finished after 8 steps\n", "next: calmix evaluate first\n"]);
@@ -40,8 +40,7 @@ fn every_kind_is_recognised() {
 
 #[test]
 fn damage_is_reported() {
-    let workspace = Workspace::new().with_garments();
-    workspace.end(workspace.training(8, &["--run-dir", "first"])).with_code(0);
+    let workspace = Fixture::Garments.copy();
     let part = workspace.path("first/checkpoints/step-000000008/live.safetensors");
     let mut bytes = fs::read(&part).unwrap();
     bytes[1000] ^= 1;

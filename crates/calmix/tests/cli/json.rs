@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::workspace::{CommandOutput, Workspace, golden};
+use crate::fixture::Fixture;
+use crate::golden::golden;
+use crate::workspace::{CommandOutput, Workspace};
 
 fn document(output: &CommandOutput) -> Value {
     serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}:\n{}", output.stdout))
@@ -80,8 +82,7 @@ fn documents_that_are_the_same_everywhere() {
 /// The figures are those of the files, to the last digit.
 #[test]
 fn no_second_set_of_numbers() {
-    let workspace = Workspace::new().with_garments();
-    workspace.end(workspace.training(8, &["--run-dir", "first"])).with_code(0);
+    let workspace = Fixture::Garments.copy();
     let shown = document(&workspace.run(&["inspect", "first", "--json"]).with_code(0));
     let judged = document(&workspace.run(&["evaluate", "first", "--json"]).with_code(0));
     let result = std::fs::read_to_string(workspace.path("first/result.json")).unwrap();

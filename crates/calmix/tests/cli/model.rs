@@ -11,25 +11,25 @@ use calmix::run::held_out::HeldOut;
 use calmix::run::model_info::ModelInfo;
 use serde_json::Value;
 
+use crate::fixture::Fixture;
 use crate::workspace::Workspace;
 
 #[test]
 fn weights_that_are_not_those_of_the_run_are_refused() {
-    let workspace = Workspace::new().with_garments();
-    workspace.end(workspace.training(8, &["--run-dir", "run"])).with_code(0);
-    workspace.run(&["evaluate", "run"]).with_code(0);
-    let (weights, info) = (workspace.path("run/model.safetensors"), workspace.path("run/model.json"));
+    let workspace = Fixture::Garments.copy();
+    workspace.run(&["evaluate", "first"]).with_code(0);
+    let (weights, info) = (workspace.path("first/model.safetensors"), workspace.path("first/model.json"));
     let written = fs::read(&weights).unwrap();
 
     // Weights of the same network, which nothing else could tell from the right ones.
-    fs::copy(workspace.path("run/checkpoints/step-000000004/ema.safetensors"), &weights).unwrap();
-    let swapped = workspace.run(&["evaluate", "run"]).with_code(1);
-    swapped.reports(&["run/model.json: the hash of the weights is ", "but that of model.safetensors is "]);
+    fs::copy(workspace.path("first/checkpoints/step-000000004/ema.safetensors"), &weights).unwrap();
+    let swapped = workspace.run(&["evaluate", "first"]).with_code(1);
+    swapped.reports(&["first/model.json: the hash of the weights is ", "but that of model.safetensors is "]);
     swapped.reports(&["; put back model.safetensors and model.json as the run wrote them\n"]);
     let mut flipped = written.clone();
     *flipped.last_mut().unwrap() ^= 1;
     fs::write(&weights, flipped).unwrap();
-    workspace.run(&["evaluate", "run"]).with_code(1).reports(&["the hash of the weights is "]);
+    workspace.run(&["evaluate", "first"]).with_code(1).reports(&["the hash of the weights is "]);
     fs::write(&weights, &written).unwrap();
 
     let text = fs::read_to_string(&info).unwrap();
@@ -45,12 +45,12 @@ fn weights_that_are_not_those_of_the_run_are_refused() {
         let mut changed = json.clone();
         changed[field] = other;
         fs::write(&info, changed.to_string()).unwrap();
-        workspace.run(&["evaluate", "run"]).with_code(1).reports(&[sentence]);
+        workspace.run(&["evaluate", "first"]).with_code(1).reports(&[sentence]);
     }
     fs::remove_file(&info).unwrap();
-    workspace.run(&["evaluate", "run"]).with_code(1).reports(&["run/model.json: there is no such file"]);
+    workspace.run(&["evaluate", "first"]).with_code(1).reports(&["first/model.json: there is no such file"]);
     fs::write(&info, text).unwrap();
-    workspace.run(&["evaluate", "run"]).with_code(0);
+    workspace.run(&["evaluate", "first"]).with_code(0);
 }
 
 /// The images of the garments' test subset, as `Workspace::with_garments` writes them.

@@ -2,12 +2,12 @@
 
 use std::fs;
 
+use crate::fixture::Fixture;
 use crate::workspace::Workspace;
 
 #[test]
 fn a_dataset_that_has_moved_is_found_again() {
-    let workspace = Workspace::new().with_garments();
-    workspace.end(workspace.training(8, &["--run-dir", "first"])).with_code(0);
+    let workspace = Fixture::Garments.copy();
     let before = workspace.run(&["evaluate", "first"]).with_code(0);
     fs::rename(workspace.path("garments"), workspace.path("elsewhere")).unwrap();
     let lost = workspace.run(&["evaluate", "first"]).with_code(2);
@@ -25,9 +25,8 @@ fn a_dataset_that_has_moved_is_found_again() {
 
 #[test]
 fn a_stopped_run_goes_on_from_the_new_place_and_keeps_it() {
-    let workspace = Workspace::new().with_garments();
-    workspace.end(workspace.training(8, &["--run-dir", "whole"])).with_code(0);
-    workspace.end(workspace.training(8, &["--run-dir", "first"])).with_code(0);
+    let workspace = Fixture::Garments.copy();
+    let whole = fs::read(workspace.path("first/result.json")).unwrap();
     // The state of a run that was killed after its first checkpoint.
     fs::remove_dir_all(workspace.path("first/checkpoints/step-000000008")).unwrap();
     fs::remove_file(workspace.path("first/result.json")).unwrap();
@@ -37,15 +36,13 @@ fn a_stopped_run_goes_on_from_the_new_place_and_keeps_it() {
         "try: calmix resume first --data NEW_FOLDER\n",
     ]);
     workspace.run(&["resume", "first", "--data", "elsewhere"]).with_code(0);
-    let result = |run: &str| fs::read(workspace.path(run).join("result.json")).unwrap();
-    assert!(result("first") == result("whole"));
+    assert!(fs::read(workspace.path("first/result.json")).unwrap() == whole);
     workspace.run(&["evaluate", "first"]).with_code(0);
 }
 
 #[test]
 fn another_dataset_is_refused() {
-    let workspace = Workspace::new().with_garments();
-    workspace.end(workspace.training(8, &["--run-dir", "first"])).with_code(0);
+    let workspace = Fixture::Garments.copy();
     // The same files, except for one pixel of the last test image.
     fs::create_dir(workspace.path("others")).unwrap();
     for file in fs::read_dir(workspace.path("garments")).unwrap() {

@@ -1,8 +1,7 @@
 //! A filer that fails and then hangs, under the dataset and under the run's folder: a file system in user space, with a
 //! switch. Needs Linux with /dev/fuse, libfuse2 and Python with fusepy (`CALMIX_FUSE_PYTHON` names it, otherwise
-//! `python3`); elsewhere the tests say that they are skipped. `CALMIX_HANG` says for how many seconds it hangs.
+//! `python3`); elsewhere the tests are skipped.
 #![cfg(target_os = "linux")]
-#![allow(clippy::print_stderr)] // why a test is skipped
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::signals::Running;
+use crate::tier;
 use crate::workspace::{TINY, Workspace};
 
 /// Seconds of EIO: long enough that a person hears of it.
@@ -30,7 +30,7 @@ impl Filer {
         let quiet = |command: &mut Command| command.stdout(Stdio::null()).stderr(Stdio::null()).status();
         let has_fuse = quiet(Command::new(&python).args(["-c", "import fuse"])).is_ok_and(|it| it.success());
         if !has_fuse || !Path::new("/dev/fuse").exists() {
-            eprintln!("skipped: {python} has no fusepy, or this system no /dev/fuse");
+            tier::skipped(&format!("{python} has no fusepy, or this system no /dev/fuse"));
             return None;
         }
         let switch = at.with_extension("switch");
@@ -44,7 +44,7 @@ impl Filer {
         let began = Instant::now();
         while !is_mounted(at) {
             if filer.server.try_wait().unwrap().is_some() || began.elapsed() > Duration::from_secs(20) {
-                eprintln!("skipped: FUSE cannot be mounted here");
+                tier::skipped("FUSE cannot be mounted");
                 return None;
             }
             sleep(Duration::from_millis(20));
@@ -94,8 +94,7 @@ fn through_outage(filer: &Filer, command: Command) -> String {
     filer.becomes("ok");
     said += &running.until("step 24/60");
     filer.becomes("hang");
-    let hang = std::env::var("CALMIX_HANG").map_or(12, |seconds| seconds.parse().unwrap());
-    sleep(Duration::from_secs(hang));
+    sleep(Duration::from_secs(if tier::is_exhaustive() { 30 } else { 12 }));
     filer.becomes("ok");
     let (rest, code) = running.stderr();
     assert_eq!(code, Some(0), "{said}{rest}");

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::predict::{predict, rows, trained};
+use crate::fixture::Fixture;
+use crate::predict::{predict, rows};
 use crate::workspace::Workspace;
 
 /// Every row of the parts in the order of their names, as JSON lines with the fields of `--format jsonl`.
@@ -63,7 +64,7 @@ fn bits(number: &Value) -> Option<u32> {
 
 #[test]
 fn parquet_holds_the_rows_of_csv_and_json() {
-    let workspace = trained();
+    let workspace = Fixture::Photos.copy();
     let with =
         |out: &str| predict(&workspace, &["photos", "--probabilities", "--part-rows", "10", "--out", out]);
     for out in ["out.csv", "out.jsonl", "out.parquet"] {
@@ -134,7 +135,7 @@ fn parquet_holds_the_rows_of_csv_and_json() {
 /// Killed again and again, a folder ends with the rows of one that was never killed; others do not go on with it.
 #[test]
 fn a_killed_folder_goes_on_after_its_last_part() {
-    let workspace = trained();
+    let workspace = Fixture::Photos.copy();
     let list = (0..400).map(|n| format!("photos/dog/{}.png\n", n % 10)).collect::<Vec<_>>().concat();
     fs::write(workspace.path("list"), list + "photos/cat/broken.png\nphotos/cat/0.png\n").unwrap();
     let arguments = |out| ["--list", "list", "--out", out, "--batch", "4", "--part-rows", "30"];

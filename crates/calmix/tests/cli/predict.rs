@@ -11,20 +11,8 @@ use calmix::core::calibration::temperature::Temperature;
 use calmix::run::evaluate::Predictions;
 use serde_json::Value;
 
+use crate::fixture::Fixture;
 use crate::workspace::{CommandOutput, Workspace};
-
-/// A model of two classes, and the photos that it was trained on.
-pub(crate) fn trained() -> Workspace {
-    let workspace = Workspace::new().with_photos();
-    let mut command =
-        workspace.command(&["train", "cpu-folder", "--data", "photos", "--threads", "1", "--run-dir", "run"]);
-    for setting in crate::workspace::TINY.iter().filter(|setting| !setting.starts_with("labels.")) {
-        command.args(["--set", setting]);
-    }
-    command.args(["--set", "train.steps=4", "--set", "labels.validation=0.5"]);
-    workspace.end(command).with_code(0);
-    workspace
-}
 
 pub(crate) fn predict(workspace: &Workspace, arguments: &[&str]) -> CommandOutput {
     workspace.end(workspace.command(&[&["predict", "run", "--threads", "1"], arguments].concat()))
@@ -38,7 +26,7 @@ pub(crate) fn rows(text: &str) -> Vec<Value> {
 /// The sizes of batches, corrupt files and the rest of a list change no bit of a row: the bits are those of the evaluation.
 #[test]
 fn rows_are_those_of_the_evaluation_bit_for_bit() {
-    let workspace = trained();
+    let workspace = Fixture::Photos.copy();
     let said = fs::read(workspace.path("run/predictions/step-000000004-validation-ema.safetensors")).unwrap();
     let said = Predictions::from_bytes(&said).unwrap();
     let info: Value = serde_json::from_slice(&fs::read(workspace.path("run/model.json")).unwrap()).unwrap();
@@ -76,7 +64,7 @@ fn rows_are_those_of_the_evaluation_bit_for_bit() {
 
 #[test]
 fn every_way_to_name_images() {
-    let workspace = trained();
+    let workspace = Fixture::Photos.copy();
     fs::create_dir(workspace.path("more")).unwrap();
     let png = fs::read(workspace.path("photos/dog/1.png")).unwrap();
     fs::write(workspace.path("more/no ending, but a picture"), &png).unwrap();
@@ -135,7 +123,7 @@ fn every_way_to_name_images() {
 /// Killed again and again, an output ends with the rows of one that was never killed; others do not go on with it.
 #[test]
 fn a_killed_output_goes_on_with_the_next_row() {
-    let workspace = trained();
+    let workspace = Fixture::Photos.copy();
     let list = (0..400).map(|n| format!("photos/dog/{}.png\n", n % 10)).collect::<Vec<_>>().concat();
     fs::write(workspace.path("list"), list + "photos/cat/broken.png\nphotos/cat/0.png\n").unwrap();
     let arguments = |out| ["--list", "list", "--out", out, "--batch", "4"];
@@ -172,7 +160,7 @@ fn a_killed_output_goes_on_with_the_next_row() {
 
 #[test]
 fn shards_are_the_whole_and_no_row_is_in_two() {
-    let workspace = trained();
+    let workspace = Fixture::Photos.copy();
     let all = predict(&workspace, &["photos"]).with_code(0).stdout;
     let mut found = BTreeMap::new();
     for index in 1..=4 {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::fixture::Fixture;
 use crate::workspace::Workspace;
 
 /// The folder of calmix-report's scripts.
@@ -163,8 +164,7 @@ fn hostile_names_mean_nothing_to_a_browser() {
 
 #[test]
 fn what_is_no_report_is_not_overwritten() {
-    let workspace = Workspace::new().with_garments();
-    workspace.end(workspace.training(2, &["--run-dir", "first"])).with_code(0);
+    let workspace = Fixture::Garments.copy();
     fs::write(workspace.path("report.html"), "mine").unwrap();
     let refused = workspace.run(&["report", "first"]).with_code(2);
     refused.reports(&["report.html exists and is no report of calmix", "try: --output FILE"]);
@@ -210,13 +210,11 @@ fn a_page_is_kept_current() {
 
 /// In Chromium, wide and narrow, light and dark: where puppeteer-core and axe-core are at hand.
 #[test]
-#[allow(clippy::print_stdout)] // where it is skipped
 fn a_browser_shows_it_well() {
     if std::env::var_os("CALMIX_BROWSER_MODULES").is_none() {
-        println!(
-            "CALMIX_BROWSER_MODULES names no folder with puppeteer-core and axe-core: nothing was looked at"
+        return crate::tier::skipped(
+            "CALMIX_BROWSER_MODULES names no folder with puppeteer-core and axe-core",
         );
-        return;
     }
     let workspace = Workspace::new().with_garments();
     for run in ["first", "a-run-with-a-name-that-is-longer-than-a-legend-has-room-for"] {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::tier;
 use crate::workspace::{TINY, Workspace};
 
 /// Two methods, so many seeds: two short runs each.
@@ -59,12 +60,11 @@ fn wait_for(path: &Path) {
     }
 }
 
-/// `CALMIX_SWEEP_KILLS=20` kills it twenty times.
 #[test]
 #[allow(clippy::print_stderr)] // How many kills counted.
 fn kills_and_workers_leave_the_same_results() {
     let workspace = Workspace::new().with_garments();
-    let kills: u32 = std::env::var("CALMIX_SWEEP_KILLS").map_or(2, |kills| kills.parse().unwrap());
+    let kills = if tier::is_exhaustive() { 20 } else { 2 };
     // More runs than the kills leave time for.
     let seeds = 2 + kills / 2;
     sweep_file(&workspace, seeds, "");

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::workspace::{TINY, Workspace, golden};
+use crate::golden::golden;
+use crate::workspace::{TINY, Workspace};
 
 /// Shards are scanned by the headers of their images. Test samples that cannot be decoded are missing from the figures, and
 /// the user hears of it.

@@ -4,21 +4,14 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::workspace::Workspace;
+use crate::fixture::Fixture;
 
 const CONFIG: &str = r#"{"architecture": "wrn-10-1", "pretrained_cfg": {"input_size": [3, 12, 12],
     "mean": [0.1, 0.2, 0.3], "std": [0.5, 0.5, 0.5], "license": "cc0-1.0"}}"#;
 
-/// A run whose model others can begin from, in the folder `first`.
-fn with_model() -> Workspace {
-    let workspace = Workspace::new().with_garments();
-    workspace.end(workspace.training(2, &["--run-dir", "first"])).with_code(0);
-    workspace
-}
-
 #[test]
 fn weights_are_added_listed_and_begun_from() {
-    let workspace = with_model();
+    let workspace = Fixture::Garments.copy();
     workspace.run(&["weights", "list"]).with_code(0).prints(&["no weights in [HERE]/weights"]);
     let add = ["weights", "add", "first/model.safetensors"];
     workspace.run(&add).with_code(0).prints(&[
@@ -79,7 +72,7 @@ fn weights_are_added_listed_and_begun_from() {
 
 #[test]
 fn weights_that_cannot_be_are_refused_with_a_way_out() {
-    let workspace = with_model();
+    let workspace = Fixture::Garments.copy();
     let model = workspace.path("first/model.safetensors");
     workspace.run(&["weights", "add", "first/model.safetensors", "--name", "mine"]).with_code(0);
     let train = |weights: &str| {

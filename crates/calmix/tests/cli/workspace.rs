@@ -8,7 +8,9 @@ use tempfile::TempDir;
 
 /// A temporary folder in which tests run commands.
 pub(crate) struct Workspace {
-    folder: TempDir,
+    folder: PathBuf,
+    /// Removes the folder in the end; `None` if the folder stays.
+    _temporary: Option<TempDir>,
 }
 
 /// What a command printed, and its exit code.
@@ -33,11 +35,21 @@ pub(crate) const TINY: &[&str] = &[
 
 impl Workspace {
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        let temporary = tempfile::tempdir().unwrap();
+        Self { folder: temporary.path().to_owned(), _temporary: Some(temporary) }
+    }
+
+    /// A workspace in a folder that stays.
+    pub(crate) fn at(folder: PathBuf) -> Self {
+        Self { folder, _temporary: None }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.join(name)
     }
 
     /// Images of 8×8 in the format of Fashion-MNIST: 100 for training, 40 for testing.
@@ -113,7 +125,7 @@ impl Workspace {
     /// A command, not started yet.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_calmix"));
-        command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
+        command.args(arguments).current_dir(&self.folder).stdin(Stdio::null());
         for variable in ["NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "CALMIX__SELECTION"] {
             command.env_remove(variable);
         }
@@ -158,9 +170,9 @@ impl Workspace {
 
     /// Replaces the path of the workspace by `[HERE]`.
     pub(crate) fn normal(&self, bytes: &[u8]) -> String {
-        let here = self.folder.path().canonicalize().unwrap();
+        let here = self.folder.canonicalize().unwrap();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
-        text.replace(here.to_str().unwrap(), "[HERE]").replace(self.folder.path().to_str().unwrap(), "[HERE]")
+        text.replace(here.to_str().unwrap(), "[HERE]").replace(self.folder.to_str().unwrap(), "[HERE]")
     }
 }
 
@@ -192,19 +204,4 @@ impl CommandOutput {
             assert!(self.stderr.contains(part), "no {part:?} in stderr:\n{}", self.stderr);
         }
     }
-}
-
-/// Compares a text with a golden file, or rewrites the file.
-#[track_caller]
-pub(crate) fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/golden").join(name);
-    // Without the spaces that clap leaves at the end of lines.
-    let text = text.lines().map(|line| line.trim_end().to_owned() + "\n").collect::<Vec<_>>().concat();
-    if std::env::var_os("CALMIX_BLESS").is_some() {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        return;
-    }
-    let expected = fs::read_to_string(&path).unwrap_or_default();
-    assert!(text == expected, "{} is not what is printed now:\n{text}", path.display());
 }

@@ -1,0 +1,50 @@
+//! Tests of what the command line itself prints, word for word: help texts and refusals. A process for each would spend its
+//! time on loading libtorch.
+
+#[path = "../../tests/cli/golden.rs"]
+mod golden;
+
+use clap::{CommandFactory, Error};
+
+use super::Calmix;
+
+/// What clap says about arguments that start no command.
+fn refused(arguments: &[&str]) -> Option<Error> {
+    // As wide as in a pipe, whatever terminal the tests run in.
+    let mut calmix = Calmix::command().term_width(100);
+    calmix.try_get_matches_from_mut([&["calmix"], arguments].concat()).err()
+}
+
+fn help(arguments: &[&str]) -> String {
+    let error = refused(arguments).expect("a help text");
+    assert_eq!(error.exit_code(), 0, "{error}");
+    error.render().to_string()
+}
+
+#[test]
+fn every_help() {
+    let overview = help(&["--help"]);
+    golden::golden("help.txt", &overview);
+    golden::golden("help-short.txt", &help(&["-h"]));
+    let calmix = Calmix::command();
+    for command in calmix.get_subcommands().map(clap::Command::get_name) {
+        assert!(overview.contains(&format!("\n  {command} ")), "{command}");
+        golden::golden(&format!("help-{command}.txt"), &help(&[command, "--help"]));
+    }
+}
+
+/// The lines of errors.txt that clap refuses, and in its own words. Others have a process in `tests/cli/errors.rs`.
+#[test]
+fn refusals_are_as_expected() {
+    let expected = std::fs::read_to_string(golden::path("errors.txt")).unwrap();
+    let mut compared = 0;
+    for section in expected.split("$ calmix ").skip(1) {
+        let (line, _) = section.split_once('\n').unwrap();
+        let Some(error) = refused(&line.split(' ').collect::<Vec<_>>()) else { continue };
+        if crate::error::meant_key(&error).is_none() {
+            assert_eq!(section, format!("{line}\n{}exit code {}\n\n", error.render(), error.exit_code()));
+            compared += 1;
+        }
+    }
+    assert!(compared >= 8, "{compared}");
+}

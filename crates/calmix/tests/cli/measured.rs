@@ -1,0 +1,61 @@
+//! How long a command takes, and how much memory.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// No command may take longer on a hostile folder.
+pub(crate) const LONGEST: Duration = Duration::from_secs(10);
+/// Bytes of memory above what the same command takes on the honest folder.
+pub(crate) const MOST: u64 = 100 << 20;
+/// Time between two looks at the memory of a process.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(2);
+
+/// How a command ended.
+pub(crate) struct Ended {
+    /// The exit code; `None` for a call of the library, and for a process that a signal ended.
+    pub(crate) code: Option<i32>,
+    pub(crate) text: String,
+    pub(crate) took: Duration,
+    pub(crate) peak: u64,
+}
+
+impl Ended {
+    /// Fails if the command took too long or too much memory, or prints commands for a terminal.
+    #[track_caller]
+    pub(crate) fn is_modest(&self, honest: &Self, what: &str) {
+        let Self { text, took, peak, .. } = self;
+        assert!(*took < LONGEST, "{what}: took {took:?}\n{text}");
+        let more = peak.saturating_sub(honest.peak);
+        assert!(more < MOST, "{what}: {} MB more\n{text}", more >> 20);
+        let control = text.chars().find(|&c| c.is_control() && c != '\n');
+        assert_eq!(control, None, "{what}: {text:?}");
+    }
+}
+
+/// Bytes of a process in memory. The pages of libraries do not count: how many of them are in memory is the system's choice.
+pub(crate) fn memory(process: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) << 10
+}
+
+/// Runs a command with its peak of memory, and ends it if it hangs.
+pub(crate) fn measured(mut command: Command) -> Ended {
+    let begun = Instant::now();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        peak = peak.max(memory(child.id()));
+        if begun.elapsed() > LONGEST {
+            child.kill().unwrap();
+        }
+        thread::sleep(INTERVAL);
+    }
+    let took = begun.elapsed();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    Ended { code: output.status.code(), text, took, peak }
+}

@@ -1,0 +1,81 @@
+//! Tests that could not run on this machine. Each appends a line to the file that `$CALMIX_SKIPPED` names, so that no test
+//! counts as passed that did not run.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::tier::Tier;
+
+/// The tests that one `check` skips.
+pub(crate) struct SkippedTests {
+    file: PathBuf,
+}
+
+impl SkippedTests {
+    /// Starts without any, whatever an earlier check has skipped.
+    pub(crate) fn new() -> Result<Self> {
+        // In the target folder, wherever that is.
+        let file = env::current_exe()?.with_file_name("skipped-tests.txt");
+        fs::write(&file, "").with_context(|| format!("cannot write {}", file.display()))?;
+        Ok(Self { file })
+    }
+
+    /// Tells the tests that a command runs where to write.
+    pub(crate) fn listen(&self, command: &mut Command) {
+        command.env("CALMIX_SKIPPED", &self.file);
+    }
+
+    /// Prints how many tests were skipped, and why.
+    ///
+    /// # Errors
+    /// If there are any where all must run: in the nightly tier, or with `CALMIX_REQUIRE_ALL=1`.
+    pub(crate) fn summarise(&self, tier: Tier) -> Result<()> {
+        let written =
+            fs::read_to_string(&self.file).with_context(|| format!("cannot read {}", self.file.display()))?;
+        let Some(summary) = summary(&written) else { return Ok(()) };
+        if is_required(tier, env::var("CALMIX_REQUIRE_ALL").ok().as_deref()) {
+            bail!("{summary}\ncheck: here every test must run; `CALMIX_REQUIRE_ALL=0` allows exceptions");
+        }
+        println!("{summary}");
+        Ok(())
+    }
+}
+
+/// Counts each test once, even if it lacks several things.
+fn summary(written: &str) -> Option<String> {
+    let lines: BTreeSet<&str> = written.lines().collect();
+    let tests: BTreeSet<&str> = lines.iter().filter_map(|line| line.split(": ").next()).collect();
+    let noun = if tests.len() == 1 { "test" } else { "tests" };
+    let lines: String = lines.iter().map(|line| format!("\n  {line}")).collect();
+    (!tests.is_empty()).then(|| format!("check: {} {noun} skipped:{lines}", tests.len()))
+}
+
+fn is_required(tier: Tier, variable: Option<&str>) -> bool {
+    variable.map_or(tier == Tier::Nightly, |value| value == "1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skipped_tests_are_counted_once() {
+        assert_eq!(summary(""), None);
+        let written = "calmix b: no MLflow\ncalmix a: no FUSE\ncalmix a: no FUSE\ncalmix a: no root\n";
+        let expected =
+            "check: 2 tests skipped:\n  calmix a: no FUSE\n  calmix a: no root\n  calmix b: no MLflow";
+        assert_eq!(summary(written).as_deref(), Some(expected));
+        assert_eq!(summary("x: y\n").as_deref(), Some("check: 1 test skipped:\n  x: y"));
+    }
+
+    #[test]
+    fn nightly_requires_every_test() {
+        assert!(!is_required(Tier::Usual, None) && is_required(Tier::Nightly, None));
+        assert!(is_required(Tier::Usual, Some("1")) && !is_required(Tier::Nightly, Some("0")));
+    }
+}
