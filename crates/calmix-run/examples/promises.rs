@@ -1,17 +1,16 @@
 //! How well sets and answers keep their promises: `promises FILE…`, each the predictions of a run on its test split.
 //!
-//! Of 50 random splits, some labels calibrate (the temperature, the sets, the level of answers) and all others judge.
+//! Of 50 random splits, some labels calibrate (as `calmix calibrate` does) and all others judge.
 //! `cargo run --release -p calmix-run --example promises runs/a/predictions/step-000001000-test-ema.safetensors`
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
 
-use calmix_core::calibration::confidence_map::ConfidenceMap;
-use calmix_core::calibration::temperature::Temperature;
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::softmax::argmax;
+use calmix_run::calibration_map::{CalibrationMap, FittedOn};
 use calmix_run::evaluate::Predictions;
-use calmix_run::held_out::{HeldOut, SetRule};
+use calmix_run::held_out::{self, SetRule};
 
 const SPLITS: u64 = 50;
 const COVERAGE: f64 = 0.9;
@@ -62,9 +61,9 @@ fn judge(all: &Predictions, n: usize, split: u64) -> Result<Split, Box<dyn Error
     rows.sort_by_cached_key(|&row| Seed(split).stream(Domain::Split, n as u64, row as u64).next_u64());
     let (calibrating, judging) = rows.split_at(n.min(rows.len()));
     let some = chosen(all, calibrating);
-    let temperature = Temperature::fit(some.matrix()?, &some.labels)?;
-    let map = ConfidenceMap::Temperature { temperature };
-    let held_out = HeldOut::of(&some, &map)?;
+    let fitted = CalibrationMap::fit(&some, FittedOn::Later)?;
+    let held_out = held_out::cross_fitted(&some, &fitted)?;
+    let map = fitted.map;
     let rules = [held_out.sets(SetRule::Lac, COVERAGE)?, held_out.sets(SetRule::Aps, COVERAGE)?];
     let level = held_out.answer_level(PRECISION)?;
     let others = chosen(all, judging);

@@ -113,6 +113,7 @@ mod tests {
     use calmix_core::calibration::confidence_map::ConfidenceMap;
     use calmix_run::evaluate::{Predictions, evaluate};
     use calmix_run::events::{EvalModel, EvalSet};
+    use calmix_run::held_out;
 
     use super::*;
 
@@ -151,7 +152,7 @@ mod tests {
         let of = |labels: Vec<u32>| {
             let n = labels.len();
             let predictions = Predictions { labels, ..said(n) };
-            HeldOut::of(&predictions, &ConfidenceMap::IDENTITY).unwrap()
+            held_out::of_others(&predictions, &ConfidenceMap::IDENTITY).unwrap()
         };
         let found = verdict(100, Some(&of(vec![0; 100])));
         assert!(
