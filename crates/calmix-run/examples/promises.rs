@@ -65,7 +65,7 @@ fn judge(all: &Predictions, n: usize, split: u64) -> Result<Split, Box<dyn Error
     let held_out = held_out::cross_fitted(&some, &fitted)?;
     let map = fitted.map;
     let rules = [held_out.sets(SetRule::Lac, COVERAGE)?, held_out.sets(SetRule::Aps, COVERAGE)?];
-    let level = held_out.answer_level(PRECISION)?;
+    let threshold = held_out.answer_threshold(PRECISION)?;
     let others = chosen(all, judging);
     let (mut sets, mut answered, mut right) = ([(0.0, 0.0); 2], 0.0, 0.0);
     let mut probabilities = vec![0.0; others.classes.len()];
@@ -76,7 +76,8 @@ fn judge(all: &Predictions, n: usize, split: u64) -> Result<Split, Box<dyn Error
             *coverage += f64::from(u8::from(set.contains(&label)));
             *size += set.len() as f64;
         }
-        if level.is_some_and(|level| f64::from(probabilities[top]) >= level.level) {
+        let score = map.answer_score(logits)?;
+        if threshold.is_some_and(|found| score >= found.threshold) {
             answered += 1.0;
             right += f64::from(u8::from(top as u32 == label));
         }

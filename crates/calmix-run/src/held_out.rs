@@ -92,8 +92,8 @@ mod tests {
         assert_eq!(lac.iter().filter(|&&size| size == 2).count(), 55);
         assert!(lac.iter().take(55).all(|&size| size == 2));
         assert_eq!(held_out.right.iter().filter(|&&right| right).count(), 80);
-        assert!(held_out.answer_level(0.6).unwrap().is_some());
-        assert_eq!(held_out.answer_level(0.9).unwrap(), None);
+        assert!(held_out.answer_threshold(0.6).unwrap().is_some());
+        assert_eq!(held_out.answer_threshold(0.9).unwrap(), None);
         let json = serde_json::to_string(&held_out).unwrap();
         assert_eq!(serde_json::from_str::<HeldOut>(&json).unwrap(), held_out);
     }

@@ -13,7 +13,7 @@ use crate::held_out::HeldOut;
 use crate::tensors::TensorsError;
 
 /// The format that this version writes. Later ones may add fields, which older ones pass over.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// The key of the metadata.
 const KEY: &str = "calmix";
@@ -62,7 +62,7 @@ pub struct ModelInfo {
     /// The map that calibrates its confidence, and the labels that fitted it; none where there were too few.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationMap>,
-    /// What it said about held-out labels, where there were any: without them no promise can be made.
+    /// The scores of held-out labels, if any: without them nothing is guaranteed.
     #[serde(default)]
     pub held_out: Option<HeldOut>,
 }
@@ -242,7 +242,7 @@ mod tests {
                 ModelInfo { classes: vec!["cat".into(), "cow".into()], ..info.clone() },
                 "class 1 is \"dog\" here",
             ),
-            (ModelInfo { format: 1, ..info.clone() }, "the format is 2 here, but 1 in the run"),
+            (ModelInfo { format: 1, ..info.clone() }, "the format is 3 here, but 1 in the run"),
             (
                 ModelInfo { norm_eps: Some(0.5), ..info.clone() },
                 "the number added to a variance is the network's own here, but 0.5",

@@ -10,7 +10,7 @@ use crate::evaluate::Predictions;
 use crate::events::{Evaluation, Event};
 use crate::examples::Thumbnails;
 use crate::margin_histogram::SampleMargins;
-use crate::model_info::ModelInfo;
+use crate::model_info::{FORMAT, ModelInfo};
 use crate::result::RunResult;
 use crate::run::{Paths, RunEnvironment, RunFile};
 use crate::safe_open;
@@ -55,7 +55,7 @@ pub fn result(folder: &Path) -> Result<Option<RunResult>, FileError> {
 /// What the weights of a run are.
 ///
 /// # Errors
-/// If it cannot be read: a run has it once it is finished.
+/// If it cannot be read, or another version of calmix wrote it in a format of its own. A run has it once it is finished.
 pub fn model_info(folder: &Path) -> Result<ModelInfo, FileError> {
     let path = Paths::new(folder).file(RunFile::ModelInfo)?;
     if !safe_open::exists(&path) {
@@ -63,7 +63,13 @@ pub fn model_info(folder: &Path) -> Result<ModelInfo, FileError> {
         let hint = "put it back, or delete result.json and the newest checkpoint and resume the run";
         return Err(FileError::new(path, FileProblem::Content(problem.to_owned())).hint(hint));
     }
-    json(&path, LONGEST_RESULT)
+    let info: ModelInfo = json(&path, LONGEST_RESULT)?;
+    if info.format != FORMAT {
+        let problem = format!("format {}, but this version of calmix reads format {FORMAT}", info.format);
+        let hint = "use the version of calmix that trained the run, or train it again";
+        return Err(FileError::new(path, FileProblem::Content(problem)).hint(hint));
+    }
+    Ok(info)
 }
 
 /// How easy the samples of a run were at its end; none before, and where the method does not ask.

@@ -34,7 +34,7 @@ fn weights_that_are_not_those_of_the_run_are_refused() {
 
     let text = fs::read_to_string(&info).unwrap();
     let json: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((json["format"].as_u64(), json["size"].as_u64()), (Some(2), Some(8)));
+    assert_eq!((json["format"].as_u64(), json["size"].as_u64()), (Some(3), Some(8)));
     assert_eq!((&json["network"], &json["block"]), (&"wrn-10-1".into(), &"google".into()));
     assert_eq!(json["classes"][0], "T-shirt/top");
     for (field, other, sentence) in [
@@ -114,7 +114,7 @@ fn a_model_alone_says_what_the_run_said() {
     for (other, sentence) in [
         (ModelInfo { blake3: ModelInfo::hash(b"others"), ..info.clone() }, "the hash of the weights is"),
         (ModelInfo { size: 16, resize: 16, ..info.clone() }, "the size of images is 16 here, but 8"),
-        (ModelInfo { format: 1, ..info.clone() }, "format 1, but this version of calmix reads format 2"),
+        (ModelInfo { format: 1, ..info.clone() }, "format 1, but this version of calmix reads format 3"),
         (ModelInfo { network: "wrn-994-100".to_owned(), ..info.clone() }, "the network is wrn-994-100 here"),
     ] {
         fs::write(&path, serde_json::to_vec(&other).unwrap()).unwrap();
