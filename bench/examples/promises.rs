@@ -1,17 +1,16 @@
 //! How well sets and answers keep their promises: `promises FILE…`, each the predictions of a run on its test split.
 //!
-//! Of 50 random splits, some labels calibrate (the temperature, the sets, the level of answers) and all others judge.
+//! Of 50 random splits, some labels calibrate (as `calmix calibrate` does) and all others judge.
 //! `cargo run --release --no-default-features -p calmix-bench --example promises runs/a/predictions/step-000001000-test-ema.safetensors`
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
 
-use calmix_core::calibration::confidence_map::ConfidenceMap;
-use calmix_core::calibration::temperature::Temperature;
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::softmax::argmax;
+use calmix_run::calibration_map::{CalibrationMap, FittedOn};
 use calmix_run::evaluate::Predictions;
-use calmix_run::held_out::{HeldOut, SetRule};
+use calmix_run::held_out::{self, SetRule};
 
 const SPLITS: u64 = 50;
 const COVERAGE: f64 = 0.9;
@@ -62,11 +61,11 @@ fn judge(all: &Predictions, n: usize, split: u64) -> Result<Split, Box<dyn Error
     rows.sort_by_cached_key(|&row| Seed(split).stream(Domain::Split, n as u64, row as u64).next_u64());
     let (calibrating, judging) = rows.split_at(n.min(rows.len()));
     let some = chosen(all, calibrating);
-    let temperature = Temperature::fit(some.matrix()?, &some.labels)?;
-    let map = ConfidenceMap::Temperature { temperature };
-    let held_out = HeldOut::of(&some, &map)?;
+    let fitted = CalibrationMap::fit(&some, FittedOn::Later)?;
+    let held_out = held_out::cross_fitted(&some, &fitted)?;
+    let map = fitted.map;
     let rules = [held_out.sets(SetRule::Lac, COVERAGE)?, held_out.sets(SetRule::Aps, COVERAGE)?];
-    let level = held_out.answer_level(PRECISION)?;
+    let threshold = held_out.answer_threshold(PRECISION)?;
     let others = chosen(all, judging);
     let (mut sets, mut answered, mut right) = ([(0.0, 0.0); 2], 0.0, 0.0);
     let mut probabilities = vec![0.0; others.classes.len()];
@@ -77,7 +76,8 @@ fn judge(all: &Predictions, n: usize, split: u64) -> Result<Split, Box<dyn Error
             *coverage += f64::from(u8::from(set.contains(&label)));
             *size += set.len() as f64;
         }
-        if level.is_some_and(|level| f64::from(probabilities[top]) >= level.level) {
+        let score = map.answer_score(logits)?;
+        if threshold.is_some_and(|found| score >= found.threshold) {
             answered += 1.0;
             right += f64::from(u8::from(top as u32 == label));
         }

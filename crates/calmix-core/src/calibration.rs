@@ -7,8 +7,7 @@
 //! - [`reliability_bins`], and from them [`ece`], [`mean_confidence`], [`confidence_gap`] and
 //!   [`debiased_squared_error`]; [`BinTotals`] makes them of predictions that come batch by batch;
 //! - [`smooth_ece`], which needs no bins;
-//! - [`BrierDecomposition`], the risk at every coverage ([`coverage_curve`], [`aurc`]), and the confidence from which on
-//!   answers are right often enough ([`answer_level`]).
+//! - [`BrierDecomposition`], and the risk at every coverage ([`coverage_curve`], [`aurc`]).
 //!
 //! Measures of all classes take the matrix: [`class_wise_ece`], [`brier_score`] and [`nll_from_logits`].
 //!
@@ -20,7 +19,9 @@
 //!
 //! The maps are values stored beside a model, never part of its weights: [`temperature`], [`vector`] scaling,
 //! [`isotonic`] regression, and any of them as a [`confidence_map`]; [`cross_fit`] judges a map where there is no second
-//! set of labels. [`conformal`] sets keep a promised coverage. Measures and maps check what they are given and fail with a [`CalibrationError`].
+//! set of labels. [`conformal`] sets keep a guaranteed coverage, answers from [`answer_threshold`] on a guaranteed precision;
+//! [`held_out`] is what a model stores for both. Measures and
+//! maps check what they are given and fail with a [`CalibrationError`].
 //!
 //! Sums are accumulated in f64 in the order of the rows. Which bin a row falls in and how ties are treated
 //! never depend on that order, so shuffled rows give the same result up to the rounding of the sums. No
@@ -37,12 +38,13 @@
 //! # Ok::<(), calmix_core::calibration::CalibrationError>(())
 //! ```
 
-mod abstention;
+pub mod abstention;
 mod assignment;
 mod bin_totals;
 mod binned;
 mod binned_error;
 mod bins;
+mod calibrator_choice;
 mod checked;
 mod class_wise;
 pub mod confidence_map;
@@ -53,6 +55,7 @@ pub mod cross_fit;
 mod debiased;
 mod decomposition;
 mod error;
+pub mod held_out;
 pub mod isotonic;
 mod lbfgs;
 mod proper;
@@ -63,11 +66,12 @@ mod top_label;
 pub mod vector;
 mod votes;
 
-pub use abstention::{AnswerLevel, answer_level, fewest_labels};
+pub use abstention::{AnswerThreshold, answer_threshold, fewest_labels, log_odds};
 pub use bin_totals::BinTotals;
 pub use binned::Binned;
 pub use binned_error::{confidence_gap, ece, mean_confidence};
 pub use bins::{Binning, Edges, ReliabilityBin, reliability_bins};
+pub use calibrator_choice::{CalibratorChoice, TriedMap};
 pub use class_wise::{ClassWise, class_wise_ece};
 pub use counts::Counts;
 pub use coverage::{CoveragePoint, RiskCoverage, aurc, coverage_curve, excess_aurc};

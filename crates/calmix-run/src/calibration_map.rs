@@ -2,27 +2,21 @@
 //!
 //! Labels that fitted a map do not judge it: the figures here are cross-fitted, each label by a map fitted without it.
 
+pub use calmix_core::calibration::TriedMap;
 use calmix_core::calibration::confidence_map::{ConfidenceMap, MapKind};
 use calmix_core::calibration::cross_fit::CrossFit;
 use calmix_core::calibration::temperature::{Temperature, TemperaturePrior};
-use calmix_core::calibration::{CalibrationError, nll_from_logits};
+use calmix_core::calibration::{CalibrationError, CalibratorChoice, nll_from_logits};
 use calmix_core::matrix::Matrix;
-use calmix_core::rng::Seed;
 use calmix_core::softmax::argmax;
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::{Figures, Predictions, Scaling};
 use crate::events::EvalSet;
 
-/// Folds of every cross-fit.
-const FOLDS: usize = 5;
 /// Up to how many labels a class the prior has a say in the temperature of a head. From ten the likeliest one can still be far
 /// off: 0.60 where 0.91 was right.
 const PRIOR_UP_TO: usize = 10;
-/// The folds are a function of the number of labels alone, so that figures can be computed again from the predictions.
-const FOLD_SEED: Seed = Seed(0);
-/// Numbers (labels times classes) up to which every kind of map is tried; beyond, a temperature alone.
-const MOST_NUMBERS: usize = 2_000_000;
 
 /// Which labels fitted a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,13 +48,23 @@ pub enum FitRule {
     HeadPrior,
 }
 
-/// A kind of map that was tried.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct TriedMap {
-    /// Which kind.
-    pub kind: MapKind,
-    /// Its mean NLL on labels that did not fit it.
-    pub nll: f64,
+impl FitRule {
+    /// Fits a map of this kind.
+    fn fit(
+        self,
+        kind: MapKind,
+        logits: Matrix<'_>,
+        labels: &[u32],
+    ) -> Result<ConfidenceMap, CalibrationError> {
+        let temperature = match self {
+            Self::PenalisedNll | Self::CrossValidatedNll => {
+                return ConfidenceMap::fit(kind, logits, labels);
+            }
+            Self::MaximumLikelihood => Temperature::fit(logits, labels)?,
+            Self::HeadPrior => Temperature::fit_with_prior(logits, labels, TemperaturePrior::HEADS)?,
+        };
+        Ok(ConfidenceMap::Temperature { temperature })
+    }
 }
 
 /// Where labels that came after training are from.
@@ -164,11 +168,13 @@ impl Fitted {
             return nothing(TrainingLabels::TooFew);
         };
         let (logits, labels) = (labelled.matrix()?, labelled.labels.as_slice());
-        let folds = cross_fit(MapKind::Temperature, logits, labels)?;
+        let fit =
+            |logits: Matrix<'_>, labels: &[u32]| ConfidenceMap::fit(MapKind::Temperature, logits, labels);
+        let folds = CrossFit::in_five(fit, logits, labels)?;
         if folds.mean_nll() >= nll_from_logits(logits, labels, 1.0)? {
             return nothing(TrainingLabels::NoHelp);
         }
-        let map = CalibrationMap::from_folds(labelled, &folds, FittedOn::LabelledCrossFit)?;
+        let map = CalibrationMap::with(labelled, fit(logits, labels)?, &folds, FittedOn::LabelledCrossFit)?;
         match map.temperature() {
             Some(t) if t.value() > 1.0 && !t.is_at_bound() => Ok(Self::Map(Box::new(map))),
             _ => nothing(TrainingLabels::Surer),
@@ -198,24 +204,12 @@ impl CalibrationMap {
     /// # Errors
     /// If there are fewer than two labels, labels and logits do not fit each other, or a logit is not finite.
     pub fn fit(said: &Predictions, on: FittedOn) -> Result<Self, CalibrationError> {
-        let (logits, labels) = (said.matrix()?, said.labels.as_slice());
-        let enough = |kind: MapKind| {
-            let simple = kind == MapKind::Temperature;
-            simple || (labels.len() >= kind.least_labels() && said.logits.len() <= MOST_NUMBERS)
-        };
-        let mut tried = Vec::new();
-        let mut best: Option<(MapKind, CrossFit)> = None;
-        for kind in MapKind::ALL.into_iter().filter(|kind| enough(*kind)) {
-            let folds = cross_fit(kind, logits, labels)?;
-            tried.push(TriedMap { kind, nll: folds.mean_nll() });
-            if best.as_ref().is_none_or(|(_, best)| is_clearly_lower(&folds.nll, &best.nll)) {
-                best = Some((kind, folds));
-            }
-        }
-        let (_, folds) = best.ok_or(CalibrationError::NoSamples)?;
-        let mut map = Self::from_folds(said, &folds, on)?;
+        let CalibratorChoice { kind, cross_fit, tried } = CalibratorChoice::of(said.matrix()?, &said.labels)?;
+        let calibrator = ConfidenceMap::fit(kind, said.matrix()?, &said.labels)?;
+        let mut map = Self::with(said, calibrator, &cross_fit, on)?;
         if tried.len() > 1 {
-            (map.tried, map.rule) = (tried, FitRule::CrossValidatedNll);
+            map.tried = tried;
+            map.rule = FitRule::CrossValidatedNll;
         }
         Ok(map)
     }
@@ -228,25 +222,11 @@ impl CalibrationMap {
     pub fn fit_out_of_fold(said: &Predictions) -> Result<Self, CalibrationError> {
         let (logits, labels) = (said.matrix()?, said.labels.as_slice());
         let few = labels.len() <= PRIOR_UP_TO * logits.width();
-        let fit = |logits: Matrix<'_>, labels: &[u32]| {
-            let temperature = if few {
-                Temperature::fit_with_prior(logits, labels, TemperaturePrior::HEADS)?
-            } else {
-                Temperature::fit(logits, labels)?
-            };
-            Ok(ConfidenceMap::Temperature { temperature })
-        };
-        let folds = CrossFit::fit_by(fit, logits, labels, FOLDS.min(labels.len()), FOLD_SEED)?;
-        let map = Self::with(said, fit(logits, labels)?, &folds, FittedOn::OutOfFold)?;
         let rule = if few { FitRule::HeadPrior } else { FitRule::MaximumLikelihood };
+        let fit = |logits: Matrix<'_>, labels: &[u32]| rule.fit(MapKind::Temperature, logits, labels);
+        let folds = CrossFit::in_five(fit, logits, labels)?;
+        let map = Self::with(said, fit(logits, labels)?, &folds, FittedOn::OutOfFold)?;
         Ok(Self { rule, ..map })
-    }
-
-    /// The map of all labels, of the kind that was cross-fitted.
-    fn from_folds(said: &Predictions, folds: &CrossFit, on: FittedOn) -> Result<Self, CalibrationError> {
-        let kind = folds.folds.first().map_or(MapKind::Temperature, ConfidenceMap::kind);
-        let map = ConfidenceMap::fit(kind, said.matrix()?, &said.labels)?;
-        Self::with(said, map, folds, on)
     }
 
     fn with(
@@ -273,6 +253,15 @@ impl CalibrationMap {
         })
     }
 
+    /// Calibrates the labels that fitted the map again, each by a fit of the same kind and rule without it.
+    ///
+    /// # Errors
+    /// If labels and logits do not fit each other, or there are fewer than two.
+    pub fn cross_fit(&self, said: &Predictions) -> Result<CrossFit, CalibrationError> {
+        let fit = |logits: Matrix<'_>, labels: &[u32]| self.rule.fit(self.map.kind(), logits, labels);
+        CrossFit::in_five(fit, said.matrix()?, &said.labels)
+    }
+
     /// The temperature, if the map is one.
     pub fn temperature(&self) -> Option<Temperature> {
         match &self.map {
@@ -286,24 +275,6 @@ impl CalibrationMap {
         let (fitted_on, samples) = (self.fitted_on, self.samples);
         self.temperature().map(|temperature| Scaling { temperature, fitted_on, samples })
     }
-}
-
-/// Calibrates every row by a map of this kind that was fitted without it.
-pub(crate) fn cross_fit(
-    kind: MapKind,
-    logits: Matrix<'_>,
-    labels: &[u32],
-) -> Result<CrossFit, CalibrationError> {
-    CrossFit::fit(kind, logits, labels, FOLDS.min(labels.len()), FOLD_SEED)
-}
-
-/// Whether the first numbers are lower by more than a standard error of the mean difference.
-fn is_clearly_lower(these: &[f64], those: &[f64]) -> bool {
-    let n = these.len().min(those.len()) as f64;
-    let differences = || those.iter().zip(these).map(|(those, these)| those - these);
-    let mean = differences().sum::<f64>() / n;
-    let variance = differences().map(|d| (d - mean) * (d - mean)).sum::<f64>() / (n - 1.0).max(1.0);
-    mean > (variance / n).sqrt()
 }
 
 #[cfg(test)]

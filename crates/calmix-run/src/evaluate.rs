@@ -52,7 +52,7 @@ pub use selection::{Selected, Selection, select};
 
 use rows::PreparedRows;
 
-use crate::calibration_map::{CalibrationMap, cross_fit};
+use crate::calibration_map::CalibrationMap;
 use crate::events::{Calibrated, Evaluation, JudgedBy};
 pub use crate::tensors::TensorsError;
 
@@ -147,7 +147,7 @@ impl<'a> MappedLogits<'a> {
         let (logits, labels) = (predictions.matrix()?, predictions.labels.as_slice());
         let fitted = map.fitted_on.split() == Some(predictions.split) && labels.len() > 1;
         let (logits, temperature) = if fitted {
-            (Cow::Owned(cross_fit(map.map.kind(), logits, labels)?.logits), Temperature::IDENTITY)
+            (Cow::Owned(map.cross_fit(predictions)?.logits), Temperature::IDENTITY)
         } else if let Some(temperature) = map.temperature() {
             (Cow::Borrowed(predictions.logits.as_slice()), temperature)
         } else {

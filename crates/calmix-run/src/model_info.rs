@@ -62,7 +62,7 @@ pub struct ModelInfo {
     /// The map that calibrates its confidence, and the labels that fitted it; none where there were too few.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<CalibrationMap>,
-    /// What it said about held-out labels, where there were any: without them no promise can be made.
+    /// The scores of held-out labels, if any: without them nothing is guaranteed.
     #[serde(default)]
     pub held_out: Option<HeldOut>,
     /// The blake3 of the calibration and of what is known of held-out labels, in hexadecimal digits: they can be fitted again

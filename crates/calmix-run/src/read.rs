@@ -10,7 +10,7 @@ use crate::evaluate::Predictions;
 use crate::events::{Evaluation, Event};
 use crate::examples::Thumbnails;
 use crate::margin_histogram::SampleMargins;
-use crate::model_info::{self, ModelInfo};
+use crate::model_info::{FORMAT, ModelInfo};
 use crate::result::RunResult;
 use crate::run::{Paths, RunEnvironment, RunFile};
 use crate::safe_open;
@@ -55,7 +55,7 @@ pub fn result(folder: &Path) -> Result<Option<RunResult>, FileError> {
 /// What the weights of a run are.
 ///
 /// # Errors
-/// If it cannot be read: a run has it once it is finished.
+/// If it cannot be read, or another version of calmix wrote it in a format of its own. A run has it once it is finished.
 pub fn model_info(folder: &Path) -> Result<ModelInfo, FileError> {
     let path = Paths::new(folder).file(RunFile::ModelInfo)?;
     if !safe_open::exists(&path) {
@@ -64,8 +64,12 @@ pub fn model_info(folder: &Path) -> Result<ModelInfo, FileError> {
         return Err(FileError::new(path, FileProblem::Content(problem.to_owned())).hint(hint));
     }
     let info: ModelInfo = json(&path, LONGEST_RESULT)?;
-    // Another format is refused by whoever uses the model, with a sentence about formats.
-    if info.format == model_info::FORMAT && !info.is_sealed() {
+    if info.format != FORMAT {
+        let problem = format!("format {}, but this version of calmix reads format {FORMAT}", info.format);
+        let hint = "use the version of calmix that trained the run, or train it again";
+        return Err(FileError::new(path, FileProblem::Content(problem)).hint(hint));
+    }
+    if !info.is_sealed() {
         let problem = "the calibration is not the one that was written";
         let hint = "put back model.json as it was written";
         return Err(FileError::new(path, FileProblem::Changed(problem.to_owned())).hint(hint));

@@ -55,6 +55,18 @@ fn a_run_has_one_process_at_a_time() {
     assert!(matches!(Run::create(temp.path()), Err(RunError::Exists { .. })));
 }
 
+/// The scores of an older model mean something else: they are refused, not misread.
+#[test]
+fn model_of_an_older_format_is_refused_by_its_number() {
+    let temp = tempfile::tempdir().unwrap();
+    let model = r#"{"format": 2, "blake3": "", "network": "wrn-10-1", "block": "torch", "classes": ["a", "b"], "size": 8,
+        "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5],
+        "held_out": {"confidence": [0.9], "right": [true], "lac": [0.0], "aps": [0.0]}}"#;
+    fs::write(temp.path().join("model.json"), model).unwrap();
+    let error = calmix_run::read::model_info(temp.path()).unwrap_err().to_string();
+    assert!(error.contains("format 2, but this version of calmix reads format 3"), "{error}");
+}
+
 #[test]
 fn a_run_of_another_format_is_refused_by_its_number() {
     let temp = tempfile::tempdir().unwrap();

@@ -29,7 +29,7 @@ use calmix_engine::predictor::{Predictor, PredictorSettings};
 use calmix_engine::projection::Projection;
 use calmix_run::error::{FileError, FileProblem};
 use calmix_run::held_out::SetRule;
-use calmix_run::model_info::{FORMAT, HeadInfo, LONGEST_METADATA, ModelInfo};
+use calmix_run::model_info::{HeadInfo, LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
 use calmix_run::run::{Paths, RunFile};
 use calmix_run::safe_open;
@@ -85,7 +85,8 @@ pub struct Prediction {
     /// Classes that hold the right one with the promised probability, the likeliest first; none where no labels were held
     /// out.
     pub set: Option<Vec<u32>>,
-    /// Whether the confidence is below the level that keeps the promised precision; none where no labels were held out.
+    /// Whether the answer may be wrong too often for the requested precision, by the order of the model's own confidence
+    /// before calibration; none if no labels were held out.
     pub abstain: Option<bool>,
 }
 
@@ -125,11 +126,6 @@ impl Model {
         }
         let info = read::model_info(folder)?;
         let wrong = |problem: String| FileError::new(&path, FileProblem::Content(problem));
-        if info.format != FORMAT {
-            let problem = format!("format {}, but this version of calmix reads format {FORMAT}", info.format);
-            let hint = "use the version of calmix that trained the run, or train it again";
-            return Err(wrong(problem).hint(hint).into());
-        }
         let architecture = info.network.parse().map_err(|error| wrong(format!("{error}")))?;
         let first_block = info.block.parse().map_err(|_| wrong(format!("no block {:?}", info.block)))?;
         let stride = info.stride.parse().map_err(|_| wrong(format!("no stride {:?}", info.stride)))?;
@@ -262,7 +258,7 @@ impl Model {
         let others = probabilities.iter().enumerate().filter(|(class, _)| *class != label);
         let second = others.map(|(_, &p)| p).fold(0.0, f32::max);
         let set = self.promise.sets().map(|rule| rule.set(&probabilities, image_number(logits)));
-        let abstain = self.promise.abstains(confidence);
+        let abstain = self.promise.abstains(self.map.answer_score(logits)?);
         Ok(Prediction { label, confidence, margin: confidence - second, probabilities, set, abstain })
     }
 }

@@ -138,7 +138,7 @@ fn run_files() -> std::io::Result<()> {
     };
     put("result", "result", &serde_json::to_vec(&result)?)?;
     let info = ModelInfo {
-        format: 2,
+        format: 3,
         blake3: hash,
         network: "wrn-10-1".to_owned(),
         block: "google".to_owned(),
@@ -154,7 +154,8 @@ fn run_files() -> std::io::Result<()> {
         std: [0.25; 3],
         calibration: Some(map),
         held_out: Some(HeldOut {
-            confidence: vec![0.75],
+            label: vec![0],
+            answer: vec![1.0],
             right: vec![true],
             lac: vec![0.25],
             aps: vec![0.75],

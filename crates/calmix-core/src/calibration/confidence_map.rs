@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::isotonic::Isotonic;
 use super::temperature::Temperature;
 use super::vector::{DEFAULT_L2, VectorScaling};
-use super::{CalibrationError, checked};
+use super::{CalibrationError, checked, log_odds};
 use crate::lanes;
 use crate::matrix::Matrix;
 use crate::softmax::argmax;
@@ -97,6 +97,20 @@ impl ConfidenceMap {
         self.kind() == MapKind::Vector
     }
 
+    /// The score by which a model abstains from a row: of the logits as they are, unless the map changes which class wins
+    /// ([why](super::abstention)).
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn answer_score(&self, logits: &[f32]) -> Result<f64, CalibrationError> {
+        if !self.may_change_labels() {
+            return Ok(log_odds(logits));
+        }
+        let mut mapped = vec![0.0; logits.len()];
+        self.apply_to_row(logits, &mut mapped)?;
+        Ok(log_odds(&mapped))
+    }
+
     /// The calibrated logits of all rows: their softmax is the calibrated probability.
     ///
     /// # Errors
@@ -167,6 +181,11 @@ fn divide(row: &[f32], by: f64, out: &mut [f32]) {
     }
 }
 
+/// Steps of Newton's method: its error squares from step to step.
+const MOST_STEPS: u32 = 100;
+/// The largest β: classes that are equally likely stay so at any.
+const SHARPEST: f64 = 1e6;
+
 /// The β at which softmax(β·row) gives its winner the confidence that the map says.
 ///
 /// A map says 0 or 1 where all its labels agree; half a label less than certain is as much as they can support. Less than an
@@ -175,18 +194,30 @@ fn sharpness(row: &[f32], map: &Isotonic) -> f64 {
     let least = 1.0 / row.len().max(1) as f64;
     let most = 1.0 - 0.5 / (map.n() as f64 + 1.0);
     let wanted = map.confidence(row).max(least * (1.0 + 1e-6)).min(most);
+    let winner = argmax(row);
     let top = f64::from(lanes::max(row));
-    let winner = |beta: f64| 1.0 / row.iter().map(|&z| libm::exp(beta * (f64::from(z) - top))).sum::<f64>();
-    let (mut low, mut high) = (1e-6, 1.0);
-    while winner(high) < wanted && high < 1e6 {
-        high *= 2.0;
+    let log_odds = libm::log(wanted / (1.0 - wanted));
+    let mut beta = 0.0;
+    // ln of the others' mass is convex in β and falls, so Newton's steps from zero never pass the solution.
+    for _ in 0..MOST_STEPS {
+        let mut mass = 0.0;
+        let mut slope = 0.0;
+        for (class, &z) in row.iter().enumerate() {
+            if class != winner {
+                let below = f64::from(z) - top;
+                let e = libm::exp(beta * below);
+                mass += e;
+                slope -= e * below;
+            }
+        }
+        let next = (beta + (libm::log(mass) + log_odds) * mass / slope).min(SHARPEST);
+        // Not a number where there is no other class, or none that is less likely.
+        if next.is_nan() || next - beta <= f64::EPSILON * beta {
+            break;
+        }
+        beta = next;
     }
-    // To within 2⁻⁵⁰ of the first bracket.
-    for _ in 0..50 {
-        let middle = f64::midpoint(low, high);
-        if winner(middle) < wanted { low = middle } else { high = middle }
-    }
-    high
+    if beta > 0.0 { beta } else { 1.0 }
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
 use super::{CalibrationError, checked};
@@ -134,16 +136,36 @@ fn rank(n: usize, alpha: f64) -> usize {
 impl Score {
     /// The score of a sample's true class, for [`Conformal::from_scores`]; none for a class that is not there.
     pub fn of_label(self, probabilities: &[f32], label: u32, sample: u64) -> Option<f64> {
-        let scored = self.of_classes(probabilities, CALIBRATION, sample);
-        scored.into_iter().find(|&(class, _)| class == label).map(|(_, score)| score)
+        let own = *probabilities.get(label as usize)?;
+        if self == Self::Lac {
+            return Some(1.0 - f64::from(own));
+        }
+        // The classes before the label in the order of `of_classes`, and in that order: the sums have the same bits.
+        let classes = probabilities.iter().enumerate();
+        let mut before: Vec<f32> = classes
+            .filter(|&(class, &p)| match p.total_cmp(&own) {
+                Ordering::Greater => true,
+                Ordering::Equal => class < label as usize,
+                Ordering::Less => false,
+            })
+            .map(|(_, &p)| p)
+            .collect();
+        before.sort_by(|a, b| b.total_cmp(a));
+        let before: f64 = before.into_iter().fold(0.0, |sum, p| sum + f64::from(p));
+        Some(before + self.fraction(CALIBRATION, sample) * f64::from(own))
+    }
+
+    /// The part of its own probability that counts for a class.
+    fn fraction(self, time: u64, sample: u64) -> f64 {
+        match self {
+            Self::RandomisedAps { seed } => seed.stream(Domain::Conformal, time, sample).uniform(),
+            Self::Lac | Self::Aps => 1.0,
+        }
     }
 
     /// Every class with its score, the most likely first.
     fn of_classes(self, probabilities: &[f32], time: u64, sample: u64) -> Vec<(u32, f64)> {
-        let fraction = match self {
-            Self::RandomisedAps { seed } => seed.stream(Domain::Conformal, time, sample).uniform(),
-            Self::Lac | Self::Aps => 1.0,
-        };
+        let fraction = self.fraction(time, sample);
         let mut order: Vec<usize> = (0..probabilities.len()).collect();
         order.sort_by(|&a, &b| probabilities[b].total_cmp(&probabilities[a]));
         let mut before = 0.0;

@@ -24,7 +24,24 @@ pub struct CrossFit {
     pub nll: Vec<f64>,
 }
 
+/// Folds of the cross-fits that a model stores or is evaluated by.
+const FOLDS: usize = 5;
+/// Their folds are a function of the number of labels alone, so that metrics can be computed again from the predictions.
+const FOLD_SEED: Seed = Seed(0);
+
 impl CrossFit {
+    /// Cross-fits with the five folds that every model of calmix is evaluated by, or as many as there are samples.
+    ///
+    /// # Errors
+    /// If there are fewer than two samples, or for the reasons of `fit`.
+    pub fn in_five(
+        fit: impl Fn(Matrix<'_>, &[u32]) -> Result<ConfidenceMap, CalibrationError>,
+        logits: Matrix,
+        labels: &[u32],
+    ) -> Result<Self, CalibrationError> {
+        Self::fit_by(fit, logits, labels, FOLDS.min(labels.len()), FOLD_SEED)
+    }
+
     /// Splits the rows into `folds` folds, whose sizes differ by at most one, and fits without each.
     ///
     /// The folds are a function of the seed and the number of rows alone.

@@ -17,10 +17,10 @@ pub const PRECISION: f64 = 0.95;
 pub struct Verdict {
     /// The first thing to know.
     pub headline: String,
-    /// From which confidence on to trust it, or why that cannot be said.
+    /// Which answers to trust, or why that cannot be said.
     pub trust: String,
-    /// The confidence from which on 95 % of its answers are right; none where it cannot be said.
-    pub level: Option<f64>,
+    /// The share of the held-out labels that it answers at 95% precision; none if the labels do not show it.
+    pub answers: Option<f64>,
     /// Further sentences.
     pub notes: Vec<String>,
 }
@@ -29,12 +29,12 @@ impl Verdict {
     /// Of an evaluation and of what the model remembers of its held-out labels.
     pub fn of(seen: Option<&Evaluation>, held_out: Option<&HeldOut>, result: Option<&RunResult>) -> Self {
         let held_out = held_out.filter(|held_out| held_out.is_sound() && !held_out.is_empty());
-        let (level, trust) = trust(held_out, result.is_some());
+        let (answers, trust) = trust(held_out, result.is_some());
         let mut notes = Vec::new();
         let Some(seen) = seen else {
             let headline =
                 "Nothing is known of its answers yet: the run has no predictions of labelled images.";
-            return Self { headline: headline.to_owned(), trust, level, notes };
+            return Self { headline: headline.to_owned(), trust, answers, notes };
         };
         let images = format!("{} of the {} split", counted(seen.samples, "image"), seen.split.name());
         let headline = match &seen.calibrated {
@@ -55,7 +55,7 @@ impl Verdict {
             }
         }
         notes.push(format!("Judged on {images}, after {}.", counted(seen.step, "training step")));
-        Self { headline, trust, level, notes }
+        Self { headline, trust, answers, notes }
     }
 }
 
@@ -69,41 +69,37 @@ fn says(figures: &Figures, samples: u64) -> String {
 }
 
 fn trust(held_out: Option<&HeldOut>, finished: bool) -> (Option<f64>, String) {
-    let wanted = format!("{:.0} %", 100.0 * PRECISION);
+    let wanted = format!("{:.0}%", 100.0 * PRECISION);
     let needed = fewest_labels(PRECISION, HeldOut::DELTA);
     let Some(held_out) = held_out else {
-        let why = if finished { "no labels were held out" } else { "the run has not ended" };
-        return (
-            None,
-            format!("From which confidence on {wanted} of its answers are right cannot be said: {why}."),
-        );
+        let why = if finished { "No labels were held out" } else { "The run has not ended" };
+        return (None, format!("{why}, so it is not known which of its answers have {wanted} precision."));
     };
-    // A confidence outside 0 to 1 comes from a damaged file; nothing can be said then either.
-    match held_out.answer_level(PRECISION).ok().flatten() {
+    // A score that is not a number comes from a damaged file; nothing can be said then either.
+    match held_out.answer_threshold(PRECISION).ok().flatten() {
         Some(found) => {
+            let share = found.answered as f64 / found.n as f64;
             let text = format!(
-                "Trust it at a confidence of {:.2} and above for {wanted} precision: {} of {} held-out labels are there, and \
-                 {} of them are right.",
-                found.level, found.answered, found.n, found.right
+                "For {wanted} precision, trust the {:.0}% of its answers that it is surest of: {} of {} held-out labels are \
+                 among them, and {} of these are right. `calmix predict --precision {PRECISION}` abstains from the others.",
+                100.0 * share,
+                found.answered,
+                found.n,
+                found.right
             );
-            (Some(found.level), text)
+            (Some(share), text)
         }
         None if held_out.len() < 2 * needed => {
             let labels = counted(held_out.len() as u64, "label");
             let text = format!(
-                "Too few labels to say from which confidence on {wanted} of its answers are right: {labels} were held out, and \
-                 it takes {needed} sure answers that are all right."
+                "Too few labels to say which of its answers have {wanted} precision: {labels} were held out, and it takes \
+                 {needed} sure answers that are all right."
             );
             (None, text)
         }
         None => {
             let labels = counted(held_out.len() as u64, "held-out label");
-            (
-                None,
-                format!(
-                    "At no confidence do its {labels} show {wanted} precision: not even its surest answers."
-                ),
-            )
+            (None, format!("Not even its surest answers reach {wanted} precision on its {labels}."))
         }
     }
 }
@@ -113,6 +109,7 @@ mod tests {
     use calmix_core::calibration::confidence_map::ConfidenceMap;
     use calmix_run::evaluate::{Predictions, evaluate};
     use calmix_run::events::{EvalModel, EvalSet};
+    use calmix_run::held_out;
 
     use super::*;
 
@@ -140,28 +137,26 @@ mod tests {
             found.headline,
             "It says 97.0 % and is right 80.0 % of the time: over-confident by 17.0 points."
         );
-        assert!(found.trust.ends_with("cannot be said: the run has not ended."), "{}", found.trust);
+        assert!(found.trust.starts_with("The run has not ended, so it is not known"), "{}", found.trust);
         assert_eq!(found.notes, ["Judged on 1,000 images of the test split, after 1,000 training steps."]);
         assert!(verdict(20, None).headline.starts_with("Too few labels to say: it was judged on 20 images"));
         assert!(Verdict::of(None, None, None).headline.starts_with("Nothing is known"));
     }
 
     #[test]
-    fn a_level_is_named_where_the_labels_show_one() {
+    fn precision_is_named_where_the_labels_show_it() {
         let of = |labels: Vec<u32>| {
             let n = labels.len();
             let predictions = Predictions { labels, ..said(n) };
-            HeldOut::of(&predictions, &ConfidenceMap::IDENTITY).unwrap()
+            held_out::of_others(&predictions, &ConfidenceMap::IDENTITY).unwrap()
         };
         let found = verdict(100, Some(&of(vec![0; 100])));
-        assert!(
-            found
-                .trust
-                .starts_with("Trust it at a confidence of 0.97 and above for 95 % precision: 100 of 100")
-        );
-        assert!((found.level.unwrap() - 0.97).abs() < 1e-6);
+        let sentence = "For 95% precision, trust the 100% of its answers that it is surest of: 100 of 100";
+        assert!(found.trust.starts_with(sentence), "{}", found.trust);
+        assert_eq!(found.answers, Some(1.0));
         assert!(verdict(100, Some(&of(vec![0; 20]))).trust.starts_with("Too few labels to say"));
         let unsure = verdict(100, Some(&of((0..200).map(|i| i % 2).collect())));
-        assert!(unsure.level.is_none() && unsure.trust.starts_with("At no confidence"), "{}", unsure.trust);
+        assert_eq!(unsure.answers, None);
+        assert!(unsure.trust.starts_with("Not even its surest answers"), "{}", unsure.trust);
     }
 }

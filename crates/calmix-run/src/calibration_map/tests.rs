@@ -1,4 +1,4 @@
-use calmix_core::rng::Domain;
+use calmix_core::rng::{Domain, Seed};
 
 use super::*;
 use crate::events::EvalModel;

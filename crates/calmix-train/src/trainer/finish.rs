@@ -9,7 +9,7 @@ use calmix_run::error::{FileError, FileProblem};
 use calmix_run::evaluate::{Selection, select};
 use calmix_run::events::{EvalModel, EvalSet, Evaluation, Event, Finished, Note};
 use calmix_run::examples::ExampleRows;
-use calmix_run::held_out::HeldOut;
+use calmix_run::held_out::{self, HeldOut};
 use calmix_run::model_info::{self, ModelInfo};
 use calmix_run::result::RunResult;
 use calmix_run::run::RunFile;
@@ -240,11 +240,16 @@ impl Judgement {
     pub(super) fn of(output: &EvalOutput) -> Result<Self, TrainError> {
         let evaluations = output.evaluations.iter().cloned().map(Evaluation::without_lists).collect();
         let fitted = output.fitted.clone();
-        let map =
-            fitted.as_ref().and_then(Fitted::map).map_or(&ConfidenceMap::IDENTITY, |fitted| &fitted.map);
         let held_out = output.predictions.iter().find(|seen| seen.split == EvalSet::Validation);
-        let held_out =
-            held_out.filter(|_| fitted.is_some()).map(|seen| HeldOut::of(seen, map)).transpose()?;
+        let score = |seen| match fitted.as_ref().and_then(Fitted::map) {
+            // These labels fitted the calibrator: each is scored by a fit without it.
+            Some(map) if map.fitted_on.split() == Some(EvalSet::Validation) => {
+                held_out::cross_fitted(seen, map)
+            }
+            Some(map) => held_out::of_others(seen, &map.map),
+            None => held_out::of_others(seen, &ConfidenceMap::IDENTITY),
+        };
+        let held_out = held_out.filter(|_| fitted.is_some()).map(score).transpose()?;
         let judged = output.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled);
         let examples = match judged.max_by_key(|seen| seen.split).filter(|_| fitted.is_some()) {
             Some(seen) => ExampleRows::of(seen)?.all().map(|row| seen.ids[row]).collect(),

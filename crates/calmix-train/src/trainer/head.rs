@@ -19,7 +19,7 @@ use calmix_engine::engine::{Engine, Weights};
 use calmix_run::calibration_map::{CalibrationMap, Fitted, TrainingLabels, Uncalibrated};
 use calmix_run::evaluate::Predictions;
 use calmix_run::events::{EvalModel, EvalSet, Evaluation};
-use calmix_run::held_out::HeldOut;
+use calmix_run::held_out;
 use calmix_run::result::{HeadChoice, HeadFigures, KeptHead};
 
 use super::engine_settings::settings;
@@ -96,7 +96,7 @@ impl TrainLoop<'_> {
         let mut judgement = Judgement::of(output)?;
         judgement.fitted = Some(head.fitted.clone());
         if let Some(map) = head.fitted.map() {
-            judgement.held_out = Some(HeldOut::of(&head.out_of_fold, &map.map)?);
+            judgement.held_out = Some(held_out::cross_fitted(&head.out_of_fold, map)?);
         }
         let engine = head.engine.as_ref().unwrap_or(&self.stepper.state.engine);
         Ok(ConcludedHead { weights: engine.snapshot()?.ema, judgement, choice })

@@ -9,7 +9,7 @@ use calmix::core::shown::shown;
 use calmix::engine::device::Device;
 use calmix::model::ModelOptions;
 use calmix::run::calibration_map::{CalibrationMap, FittedOn, LabelsOrigin};
-use calmix::run::held_out::HeldOut;
+use calmix::run::held_out;
 use calmix::run::model_info::ModelInfo;
 use calmix::run::run::{Run, RunFile};
 use clap::Args;
@@ -87,7 +87,7 @@ impl CalibrateArgs {
         }
         let map = CalibrationMap::fit(&later.predictions, FittedOn::Later)?;
         let map = CalibrationMap { origin: Some(origin), ..map };
-        let held_out = HeldOut::of(&later.predictions, &map.map)?;
+        let held_out = held_out::cross_fitted(&later.predictions, &map)?;
         let mut info =
             ModelInfo { calibration: Some(map.clone()), held_out: Some(held_out), ..model.info().clone() };
         info.seal()?;

@@ -103,11 +103,12 @@ Columns:
   margin      by how much it is likelier than the second class
   set         classes that hold the right one with probability --coverage, the likeliest first;
               in CSV with | between them, in JSON and Parquet a list
-  abstain     true if the confidence is below the level that keeps --precision
+  abstain     true if the answer is not sure enough for --precision, by the confidence before
+              calibration
   error       why the image could not be read; the other columns are empty then
 
 `set` and `abstain` rest on the labels that were held out from training, and are empty if there
-were none. The level keeps its promise with a probability of 90 %. docs/use-the-model.md has more.";
+were none. The precision is kept with a probability of 90%. docs/guarantees.md has more.";
 
 impl PredictArgs {
     pub(crate) fn run(self) -> Result<Exit> {

@@ -1,7 +1,7 @@
 //! What a model promises of its sets and answers, by the labels that were held out.
 
 use calmix_core::calibration::conformal::Conformal;
-use calmix_core::calibration::{AnswerLevel, CalibrationError, fewest_labels};
+use calmix_core::calibration::{AnswerThreshold, CalibrationError, fewest_labels};
 use calmix_run::held_out::HeldOut;
 
 use super::ModelOptions;
@@ -22,7 +22,7 @@ struct Kept {
     labels: usize,
     sets: Conformal,
     /// None if they do not show the precision of any answers.
-    answers: Option<AnswerLevel>,
+    answers: Option<AnswerThreshold>,
 }
 
 impl Promise {
@@ -44,7 +44,7 @@ impl Promise {
         promise.kept = Some(Kept {
             labels: held_out.len(),
             sets: held_out.sets(sets, coverage)?,
-            answers: held_out.answer_level(precision)?,
+            answers: held_out.answer_threshold(precision)?,
         });
         Ok(promise)
     }
@@ -54,16 +54,17 @@ impl Promise {
         self.kept.as_ref().map(|kept| &kept.sets)
     }
 
-    /// From which confidence on the model answers; none if no confidence keeps the promise.
-    pub fn answers(&self) -> Option<&AnswerLevel> {
+    /// The score from which on the model answers; none if no score has the requested precision.
+    pub fn answers(&self) -> Option<&AnswerThreshold> {
         self.kept.as_ref()?.answers.as_ref()
     }
 
-    /// Whether the model abstains at a confidence; none where no labels were held out. Where the labels show the precision of
-    /// no answers, it abstains from all.
-    pub fn abstains(&self, confidence: f32) -> Option<bool> {
+    /// Whether the model abstains from an image with this
+    /// [score](calmix_core::calibration::confidence_map::ConfidenceMap::answer_score); none if no labels were held out. If
+    /// the labels show the precision of no answers, it abstains from all.
+    pub fn abstains(&self, score: f64) -> Option<bool> {
         let kept = self.kept.as_ref()?;
-        Some(kept.answers.is_none_or(|answers| f64::from(confidence) < answers.level))
+        Some(kept.answers.is_none_or(|answers| score < answers.threshold))
     }
 
     /// What cannot be promised and why, in sentences.

@@ -34,7 +34,7 @@ fn weights_that_are_not_those_of_the_run_are_refused() {
 
     let text = fs::read_to_string(&info).unwrap();
     let json: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((json["format"].as_u64(), json["size"].as_u64()), (Some(2), Some(8)));
+    assert_eq!((json["format"].as_u64(), json["size"].as_u64()), (Some(3), Some(8)));
     assert_eq!((&json["network"], &json["block"]), (&"wrn-10-1".into(), &"google".into()));
     assert_eq!(json["classes"][0], "T-shirt/top");
     for (field, other, sentence) in [

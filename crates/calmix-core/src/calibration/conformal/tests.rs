@@ -42,6 +42,19 @@ fn aps_counts_the_classes_before() {
     assert_eq!(scored, [(1, 0.5 * u), (0, 0.5 + 0.25 * u), (2, 0.75 + 0.25 * u)]);
 }
 
+#[test]
+fn score_of_a_label_is_that_of_its_class() {
+    let rows = [[0.25, 0.5, 0.25], [0.1, 0.2, 0.7], [0.4, 0.4, 0.2], [0.0, 0.0, 1.0]];
+    for score in [Score::Lac, Score::Aps, Score::RandomisedAps { seed: Seed(5) }] {
+        for (sample, row) in rows.iter().enumerate() {
+            for (class, expected) in score.of_classes(row, CALIBRATION, sample as u64) {
+                assert_eq!(score.of_label(row, class, sample as u64), Some(expected), "{score:?} {row:?}");
+            }
+            assert_eq!(score.of_label(row, 3, 0), None);
+        }
+    }
+}
+
 /// The share of new samples whose set holds the label, over many calibration sets of `n`.
 fn coverage(score: Score, alpha: f64, n: usize) -> f64 {
     const CLASSES: usize = 5;
