@@ -18,6 +18,8 @@ mod figures;
 mod folder_contents;
 #[path = "cli/folder_layouts.rs"]
 mod folder_layouts;
+#[path = "cli/formulas.rs"]
+mod formulas;
 #[path = "cli/head.rs"]
 mod head;
 #[path = "cli/help.rs"]
