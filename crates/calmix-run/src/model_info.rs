@@ -237,7 +237,8 @@ mod tests {
         let mut info = info();
         assert!(!info.is_sealed());
         info.held_out = Some(HeldOut {
-            confidence: vec![0.1],
+            label: vec![1],
+            answer: vec![0.1],
             right: vec![true],
             lac: vec![0.1 + 0.2],
             aps: vec![1.0 / 3.0],

@@ -20,6 +20,8 @@ mod fixture;
 mod folder_contents;
 #[path = "cli/folder_layouts.rs"]
 mod folder_layouts;
+#[path = "cli/formulas.rs"]
+mod formulas;
 #[path = "cli/golden.rs"]
 mod golden;
 #[path = "cli/head.rs"]

@@ -2,6 +2,7 @@
 
 use calmix_core::counted::grouped;
 use calmix_core::shown::shown;
+use calmix_run::csv_line::{CsvCell, csv_line};
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -45,31 +46,22 @@ impl TableCell {
     }
 
     /// As programs read it: every digit, shares from 0 to 1, nothing for nothing.
-    fn plain(&self) -> String {
+    fn plain(&self) -> CsvCell<'_> {
         match self {
-            Self::Text(text) => text.clone(),
-            Self::Count(count) => count.to_string(),
-            Self::Share(number) | Self::Number(number) => number.to_string(),
-            Self::Nothing => String::new(),
+            Self::Text(text) => CsvCell::text(text),
+            Self::Count(count) => CsvCell::plain(Some(count)),
+            Self::Share(number) | Self::Number(number) => CsvCell::plain(Some(number)),
+            Self::Nothing => CsvCell::Plain(String::new()),
         }
     }
 }
 
 impl DataTable {
-    /// The table as CSV, every digit of every number in it. A text that a spreadsheet would take for a formula begins with an
-    /// apostrophe.
+    /// Writes the table as CSV, every digit of every number in it.
     pub fn csv(&self) -> String {
-        let cell = |cell: &TableCell| match cell {
-            TableCell::Text(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => format!("'{text}"),
-            cell => cell.plain(),
-        };
-        let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
-        // Writing into memory does not fail.
-        let _ = writer.write_record(&self.columns);
-        for row in &self.rows {
-            let _ = writer.write_record(row.iter().map(cell));
-        }
-        String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
+        let head = csv_line(self.columns.iter().map(|&column| CsvCell::text(column)));
+        let rows = self.rows.iter().map(|row| csv_line(row.iter().map(TableCell::plain)));
+        std::iter::once(head).chain(rows).collect()
     }
 }
 

