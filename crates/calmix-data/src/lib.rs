@@ -76,6 +76,7 @@ pub mod manifest;
 pub mod mat;
 pub mod npy;
 pub mod order;
+mod outage;
 pub mod picture;
 pub mod prepare;
 mod safe_path;
