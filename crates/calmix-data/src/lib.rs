@@ -70,6 +70,7 @@ pub mod decode;
 pub mod error;
 mod expansion;
 pub mod features;
+mod hollow;
 pub mod image_list;
 pub mod loader;
 pub mod manifest;

@@ -18,17 +18,26 @@ pub struct RunEnvironment {
     pub system: String,
     /// The fingerprint of the dataset.
     pub dataset: String,
+    /// The hash of the split; empty in runs of format 1.
+    #[serde(default)]
+    pub split: String,
 }
 
 impl RunEnvironment {
     /// This program on this system.
-    pub fn here(engine: impl Into<String>, device: impl Into<String>, dataset: impl Into<String>) -> Self {
+    pub fn here(
+        engine: impl Into<String>,
+        device: impl Into<String>,
+        dataset: impl Into<String>,
+        split: impl Into<String>,
+    ) -> Self {
         Self {
             calmix: env!("CARGO_PKG_VERSION").to_owned(),
             engine: engine.into(),
             device: device.into(),
             system: format!("{OS} {ARCH}"),
             dataset: dataset.into(),
+            split: split.into(),
         }
     }
 }
