@@ -21,6 +21,9 @@ fuzz_target!(|bytes: &[u8]| {
         let read = || FILES.iter().map(|name| fs::read(path(name)).expect("a file")).collect();
         let whole: &Vec<Vec<u8>> = whole.get_or_init(read);
         fs::write(path(FILES[which]), bytes).expect("a file");
+        if which > 0 {
+            tiny::rehash(scene);
+        }
         if let Ok(dataset) = Dataset::open(&scene.target(), &scene.root()) {
             for id in (0..8).chain([u64::MAX / 24, u64::MAX]) {
                 let _ = dataset.picture(id);
@@ -28,6 +31,8 @@ fuzz_target!(|bytes: &[u8]| {
             let _ = dataset.part(0);
             let _ = dataset.verify();
         }
-        fs::write(path(FILES[which]), &whole[which]).expect("a file");
+        for restored in [0, which] {
+            fs::write(path(FILES[restored]), &whole[restored]).expect("a file");
+        }
     }));
 });

@@ -1,11 +1,24 @@
 //! A prepared dataset of a few bytes.
 
+use std::fs;
+
 use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
+use serde_json::Value;
 
 use crate::Scene;
 
 /// The files of a prepared dataset.
 pub const FILES: [&str; 4] = ["manifest.json", "samples.bin", "parts.bin", "names.bin"];
+
+/// Writes the hashes of the tables as they are now into the header, so that what is wrong with them is reached.
+pub fn rehash(scene: &Scene) {
+    let read = |name: &str| fs::read(scene.target().join(name)).expect("a file");
+    let mut header: Value = serde_json::from_slice(&read(FILES[0])).expect("a header");
+    for table in ["samples", "parts", "names"] {
+        header["tables"][table] = blake3::hash(&read(&format!("{table}.bin"))).to_hex().as_str().into();
+    }
+    fs::write(scene.target().join(FILES[0]), header.to_string()).expect("a file");
+}
 
 /// Prepares eight grey pixels in two subsets.
 pub fn prepare(scene: &Scene) {

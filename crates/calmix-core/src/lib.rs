@@ -94,6 +94,7 @@ pub mod settings;
 pub mod shown;
 pub mod smoothing;
 pub mod softmax;
+pub mod sparse_file;
 pub mod split;
 pub mod stats;
 pub mod transient;

@@ -13,13 +13,15 @@ mod verify;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 use parts::PartTable;
 use read_at::ReadAt;
 pub use records::Records;
 
 use crate::decode::DecodeLimits;
 use crate::error::{DataError, DataProblem};
-use crate::manifest::{DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord};
+use crate::manifest::{DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord, check_version};
 use crate::picture::Picture;
 use crate::shrink::{self, decode_shrunk, shrunk};
 
@@ -40,8 +42,8 @@ impl Dataset {
     /// Opens the dataset that was prepared into the folder `prepared` from files below `root`.
     ///
     /// # Errors
-    /// If files are missing, their lengths or the header contradict each other, or a part's path could leave
-    /// the root.
+    /// If files are missing, a table is not the one that was prepared, byte by byte, the header contradicts itself, or a
+    /// part's path could leave the root.
     pub fn open(prepared: &Path, root: &Path) -> Result<Self, DataError> {
         let canonical = |path: &Path| path.canonicalize().map_err(|error| DataError::new(path, error));
         let (prepared, root) = (canonical(prepared)?, canonical(root)?);
@@ -51,7 +53,8 @@ impl Dataset {
             Some(expected) if expected == samples.length() => {}
             expected => return Err(wrong_length(&samples, expected.unwrap_or(u64::MAX))),
         }
-        let parts = PartTable::open(prepared, root, header.parts)?;
+        check_hash(&samples, &header.tables.samples)?;
+        let parts = PartTable::open(prepared, root, &header)?;
         Ok(Self { header, samples, parts })
     }
 
@@ -273,12 +276,38 @@ fn read_header(prepared: &Path) -> Result<Header, DataError> {
     }
     let mut bytes = vec![0; file.length() as usize];
     file.read(&mut bytes, 0)?;
-    let header: Header = serde_json::from_slice(&bytes).map_err(|error| {
-        let error = DataError::new(file.path(), DataProblem::Format(error.to_string()));
-        error.hint("prepare the dataset again with this version of the program")
-    })?;
-    header.check().map_err(|problem| DataError::new(file.path(), problem).hint(AGAIN))?;
+    let bad = |problem| DataError::new(file.path(), problem).hint(AGAIN);
+    let parse = |error: serde_json::Error| bad(DataProblem::Format(error.to_string()));
+    let Versioned { version } = serde_json::from_slice(&bytes).map_err(parse)?;
+    check_version(version).map_err(bad)?;
+    let header: Header = serde_json::from_slice(&bytes).map_err(parse)?;
+    header.check().map_err(bad)?;
     Ok(header)
+}
+
+/// The one thing that every format says.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+/// Refuses a table that is not the one that was prepared, in a fixed amount of memory.
+fn check_hash(file: &ReadAt, expected: &str) -> Result<(), DataError> {
+    /// Long enough for the hash to use whole vectors, short enough for a cache.
+    const PIECE: u64 = 256 << 10;
+    let mut hasher = blake3::Hasher::new();
+    let mut piece = Vec::new();
+    for at in (0..file.length()).step_by(PIECE as usize) {
+        piece.resize(PIECE.min(file.length() - at) as usize, 0);
+        file.read(&mut piece, at)?;
+        hasher.update(&piece);
+    }
+    if hasher.finalize().to_hex().as_str() == expected {
+        return Ok(());
+    }
+    let problem =
+        DataProblem::Changed("not the bytes that were prepared: manifest.json has another hash".into());
+    Err(DataError::new(file.path(), problem).hint(AGAIN))
 }
 
 fn wrong_length(file: &ReadAt, expected: u64) -> DataError {

@@ -14,7 +14,8 @@
 //!
 //! | what | here | Pillow |
 //! |---|---|---|
-//! | JPEG | zune-jpeg: 0.27 grey levels off on average, at most 5 (all of Tiny ImageNet, 4:2:0); at most 7 at hard edges; without subsampling 0.01 and 3 | libjpeg-turbo |
+//! | JPEG | zune-jpeg: 0.27 grey levels off on average, at most 5 (all of Tiny ImageNet, 4:2:0); at most 9 at hard edges; without subsampling 0.01 and 3 | libjpeg-turbo |
+//! | sequential JPEG in several scans with subsampling or restarts; more samples of colour than of brightness | refused: zune-jpeg gives wrong pixels without an error | decoded |
 //! | JPEG, feature `turbo` | libjpeg-turbo: the same bytes | libjpeg-turbo |
 //! | grey PNG of 16 bits | the upper eight bits, as for colour | values above 255 become white |
 //! | JPEG without its end marker, PNG without `IEND` | refused as cut short | accepted if all rows are there |
@@ -72,6 +73,12 @@ pub enum DecodeError {
     /// A variant of JPEG, PNG or WebP that calmix does not read.
     #[error("{0}")]
     Variant(String),
+    /// A sequential JPEG whose components come in scans of their own, subsampled or with restart markers: valid, and
+    /// decoded to wrong pixels without an error.
+    #[error(
+        "a baseline JPEG in {0} scans, with subsampling or restart markers, which calmix does not decode reliably"
+    )]
+    Scans(u32),
     /// Larger than the limits.
     #[error("{width}×{height} pixels, more than {} a side or {} altogether", .limits.side, .limits.pixels)]
     Size {
@@ -109,6 +116,10 @@ impl DecodeError {
         match self {
             Self::Kind(kind) => kind.hint(),
             Self::Variant(_) => "save it again as a plain JPEG or PNG",
+            Self::Scans(_) => {
+                "convert it to one scan, without loss: jpegtran -optimize -copy all OLD.jpg > NEW.jpg; or save it again \
+                 with ImageMagick (magick OLD.jpg NEW.jpg) or Pillow"
+            }
             Self::Bomb { .. } => "remove it, or scale it down if you know what it is",
             Self::Size { .. } | Self::Bytes(_) => "scale it down",
             Self::Short(_) => "fetch it again",

@@ -79,6 +79,15 @@ impl DataError {
         matches!(&self.problem, DataProblem::Io(error) if is_transient(error))
     }
 
+    /// Whether the system did not let a file be read, for lack of a device, a network or a permission: that says nothing
+    /// about what is in the file.
+    pub(crate) fn is_of_storage(&self) -> bool {
+        use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+        let is_missing =
+            |error: &io::Error| matches!(error.kind(), NotFound | NotADirectory | InvalidFilename);
+        matches!(&self.problem, DataProblem::Io(error) if !is_missing(error))
+    }
+
     /// Whether it stays until a person corrects the path or the dataset: whatever is not a failure of the storage.
     pub fn is_mistake(&self) -> bool {
         match &self.problem {
@@ -105,6 +114,16 @@ fn and_next(hint: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn missing_files_are_no_failure_of_the_storage() {
+        let is_of_storage =
+            |number| DataError::new("a", io::Error::from_raw_os_error(number)).is_of_storage();
+        // ENOENT, ENOTDIR; EIO, EACCES, ESTALE, EMFILE.
+        assert_eq!([2, 20].map(is_of_storage), [false; 2]);
+        assert_eq!([5, 13, 116, 24].map(is_of_storage), [true; 4]);
+        assert!(!DataError::new("a", DataProblem::Format("no image".into())).is_of_storage());
+    }
 
     #[test]
     fn the_sentence_names_file_place_problem_and_next_step() {

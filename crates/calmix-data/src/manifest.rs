@@ -9,7 +9,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `manifest.json` | the [`Header`]: format version, classes by name, subsets, how samples are stored, fingerprint |
+//! | `manifest.json` | the [`Header`]: format version, classes by name, subsets, how samples are stored, fingerprint, hashes of the tables |
 //! | `samples.bin` | one [`SampleRecord`] of 24 bytes per sample, little-endian |
 //! | `parts.bin`, `names.bin` | the files that hold samples: a record of 24 bytes each, and their names |
 //! | `shrunk.bin` | the pixels of pictures that were shrunk, if any were ([`shrink`](crate::shrink)) |
@@ -19,19 +19,21 @@ mod builder;
 mod check;
 mod fingerprint;
 mod pixel_layout;
+mod table_file;
 
 use calmix_core::class_names;
 use serde::{Deserialize, Serialize};
 
 pub use builder::{ManifestBuilder, Unpacked};
 pub use check::check_part_path;
+pub(crate) use check::check_version;
 pub(crate) use fingerprint::Fingerprint;
 
 /// Marks a sample without a label in [`SampleRecord::label`].
 pub const NO_LABEL: u32 = u32::MAX;
 
-/// The format that this version writes.
-pub const VERSION: u32 = 1;
+/// The format that this version writes and reads.
+pub const VERSION: u32 = 2;
 
 /// Bytes of the largest sample: any photo fits, a file made to exhaust memory does not.
 pub const MAX_SAMPLE: u32 = 256 << 20;
@@ -142,6 +144,21 @@ pub struct Header {
     pub shrunk: Option<ShrunkPictures>,
     /// BLAKE3 over classes, subsets and the content and label of every sample, in hexadecimal.
     pub fingerprint: String,
+    /// What the tables are, byte by byte. The fingerprint says what the dataset is, and it takes all files to see whether
+    /// that is true; a flipped label is noticed by this.
+    pub tables: TableHashes,
+}
+
+/// BLAKE3 of the tables of a prepared dataset, in hexadecimal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableHashes {
+    /// Of `samples.bin`.
+    pub samples: String,
+    /// Of `parts.bin`.
+    pub parts: String,
+    /// Of `names.bin`.
+    pub names: String,
 }
 
 /// The pictures of a dataset that were [shrunk](crate::shrink).

@@ -3,8 +3,9 @@
 //! Each source reads its files once, checks them, and writes the manifest. Samples stay where they are; only what
 //! is compressed as a whole is unpacked into the prepared folder, because nothing inside it can be reached
 //! otherwise. A published file that is not what it should be is an error; an image file that cannot be decoded is
-//! skipped and reported, so one bad photograph never ends a run; so is a link that leads out of the folder. A list that
-//! contradicts the files is an error.
+//! skipped and reported, so one bad photograph never ends a run; so is a link that leads out of the folder. Storage that
+//! does not answer is waited for, and an error after that: what could not be read may be an image. A list that contradicts
+//! the files is an error.
 
 pub mod cifar;
 pub mod folder;
@@ -103,5 +104,5 @@ pub(crate) fn for_each_file(
 /// Whether a folder below `root` holds files that are named like images.
 pub fn has_images_in_folders(root: &Path) -> bool {
     let folders = listing::contents(root, "").map(|contents| contents.folders).unwrap_or_default();
-    folders.iter().any(|folder| holds_image(root, folder))
+    folders.iter().any(|folder| holds_image(root, folder).unwrap_or(false))
 }

@@ -17,7 +17,7 @@
 //! let run = Run::create(&folder)?;
 //! let mut checkpoints = run.checkpoints(2);
 //! assert!(newest(checkpoints.folder())?.is_none());
-//! let identity = Identity { recipe: "4f1c".into(), dataset: "90ab".into(), groups: 1, shards: 1 };
+//! let identity = Identity { recipe: "4f1c".into(), dataset: "90ab".into(), split: "77f0".into(), groups: 1, shards: 1 };
 //! for step in [10, 20, 30] {
 //!     checkpoints.save(&CheckpointContents {
 //!         step,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `run.json` | that this is a run, and in which format |
 //! | `recipe.toml` | the recipe with every default written out |
-//! | `environment.json` | versions, commit, features, device, fingerprint of the dataset ([`RunEnvironment`]) |
+//! | `environment.json` | versions, commit, features, device, fingerprint of the dataset, hash of the split ([`RunEnvironment`]) |
 //! | `split.json` | which samples kept their labels |
 //! | `events.jsonl` | what happened, a line each ([`Journal`]) |
 //! | `timing.jsonl`, `tensorboard/` | how fast it was, and everything for TensorBoard: what depends on the clock |
@@ -65,7 +65,7 @@ use crate::error::{FileError, FileProblem};
 use crate::safe_open;
 
 /// The format of a run's folder that this version writes and reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Bytes of the longest `run.json`.
 const LONGEST: u64 = 4_096;
@@ -263,5 +263,7 @@ fn check_marker(paths: &Paths) -> Result<(), RunError> {
         ),
         Err(error) => error.to_string(),
     };
-    Err(FileError::new(path, FileProblem::Format(problem)).hint("use the version that wrote it").into())
+    Err(FileError::new(path, FileProblem::Format(problem))
+        .hint("use the version of calmix that wrote it, or start a new run in another folder")
+        .into())
 }

@@ -71,11 +71,12 @@ fn model_of_an_older_format_is_refused_by_its_number() {
 fn a_run_of_another_format_is_refused_by_its_number() {
     let temp = tempfile::tempdir().unwrap();
     drop(Run::create(temp.path()).unwrap());
-    fs::write(temp.path().join("run.json"), r#"{"format":2,"more":true}"#).unwrap();
+    fs::write(temp.path().join("run.json"), r#"{"format":3,"more":true}"#).unwrap();
     let error = Run::open(temp.path()).unwrap_err().to_string();
     assert!(
         error.contains(
-            "another version of calmix wrote this run, in format 2, and this version reads format 1"
+            "another version of calmix wrote this run, in format 3, and this version reads format 2; use the version of \
+             calmix that wrote it, or start a new run in another folder"
         ),
         "{error}"
     );
@@ -88,7 +89,7 @@ fn files_are_written_and_written_over_as_a_whole() {
     let temp = tempfile::tempdir().unwrap();
     let run = Run::create(temp.path()).unwrap();
     let build = Build { commit: "90ab-dirty".to_owned(), features: vec!["raster".to_owned()] };
-    let environment = RunEnvironment::here(build, "libtorch 2.9", "cpu", "90ab");
+    let environment = RunEnvironment::here(build, "libtorch 2.9", "cpu", "90ab", "77f0");
     run.write(RunFile::Environment, &serde_json::to_vec(&environment).unwrap()).unwrap();
     for text in ["a long one", "short"] {
         for file in [RunFile::Recipe, RunFile::Split, RunFile::Predictions("test.bin")] {

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::predict::rate::Rate;
 use crate::stop::{POLL_INTERVAL, Stop};
-use crate::terminal::clear_line;
+use crate::terminal::{clear_line, warn_at_once};
 
 /// Attempts to delete the folder while the thread still writes; after the first, the thread has no folder to write to.
 const TRIES: usize = 10;
@@ -50,6 +50,7 @@ pub(crate) fn prepare_or_stop(
     let prepared = scratch.path().join("prepared");
     let (done, report) = channel();
     let progress = Arc::new(PrepareProgress::default());
+    progress.set_warn(Arc::new(|text: &str| warn_at_once(text)));
     let mut rate = Rate::of_silent_command();
     let (source, from, to) = (source.clone(), root.to_owned(), prepared.clone());
     let counted = Arc::clone(&progress);

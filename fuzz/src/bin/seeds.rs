@@ -93,7 +93,7 @@ fn main() -> std::io::Result<()> {
 fn run_files() -> std::io::Result<()> {
     let hash = "0".repeat(64);
     let manifest = format!(
-        r#"{{"format":1,"step":4,"identity":{{"recipe":"{hash}","dataset":"{hash}","groups":1,"shards":1}},"journal":{{"length":9,"blake3":"{hash}"}},"files":[{{"name":"ema.safetensors","length":12,"blake3":"{hash}"}}]}}"#
+        r#"{{"format":3,"step":4,"identity":{{"recipe":"{hash}","dataset":"{hash}","split":"{hash}","groups":1,"shards":1}},"journal":{{"length":9,"blake3":"{hash}"}},"files":[{{"name":"ema.safetensors","length":12,"blake3":"{hash}"}}]}}"#
     );
     put(
         "checkpoint",

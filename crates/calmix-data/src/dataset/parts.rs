@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::read_at::ReadAt;
 use crate::error::{DataError, DataProblem};
-use crate::manifest::{DatasetPart, MAX_SAMPLE, SHRUNK_FILE, check_part_path};
+use crate::manifest::{DatasetPart, Header, MAX_SAMPLE, SHRUNK_FILE, check_part_path};
 use crate::safe_path::LONGEST;
 use crate::shrink::from_stored;
 
@@ -42,12 +42,15 @@ struct Open {
 
 impl PartTable {
     /// Opens the table in `prepared` and checks every path in it, in constant memory.
-    pub(super) fn open(prepared: PathBuf, source: PathBuf, count: u32) -> Result<Self, DataError> {
+    pub(super) fn open(prepared: PathBuf, source: PathBuf, header: &Header) -> Result<Self, DataError> {
+        let count = header.parts;
         let table = ReadAt::open(&prepared, "parts.bin")?;
         let names = ReadAt::open(&prepared, "names.bin")?;
         if table.length() != u64::from(count) * BYTES {
             return Err(super::wrong_length(&table, u64::from(count) * BYTES));
         }
+        super::check_hash(&table, &header.tables.parts)?;
+        super::check_hash(&names, &header.tables.names)?;
         let parts =
             Self { table, names, count, source, prepared, open: Mutex::default(), shrunk: OnceLock::new() };
         parts.check()?;

@@ -8,6 +8,7 @@ use std::sync::{PoisonError, RwLock};
 use calmix_core::transient::is_transient;
 
 use crate::error::{DataError, DataProblem};
+use crate::hollow::is_hollow;
 
 /// How often in a row a read that brings nothing is tried again.
 const RETRIES: u32 = 3;
@@ -36,8 +37,12 @@ impl ReadAt {
             return Err(DataError::new(&named, DataProblem::Format("not a file".into())));
         }
         let file = File::open(&path).map_err(|error| DataError::new(&named, error))?;
-        let length = file.metadata().map_err(|error| DataError::new(&named, error))?.len();
-        Ok(Self { path: named, file: RwLock::new(file), length })
+        let found = file.metadata().map_err(|error| DataError::new(&named, error))?;
+        if is_hollow(&file, &found) {
+            let problem = DataProblem::Limit(format!("{} bytes, nearly all of them holes", found.len()));
+            return Err(DataError::new(&named, problem));
+        }
+        Ok(Self { path: named, file: RwLock::new(file), length: found.len() })
     }
 
     /// As it was named.

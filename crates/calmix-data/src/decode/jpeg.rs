@@ -10,12 +10,61 @@ use crate::picture::Picture;
 
 const KIND: &str = "JPEG";
 
-/// Walks all segments: the size from the frame, the orientation from the first EXIF, and the end marker, without
-/// which the file was cut short. Decoders paint what is missing grey and say nothing.
+/// What the segments of a file say about its pixels.
+struct Segments {
+    frame: Frame,
+    orientation: Orientation,
+    scans: u32,
+    /// Whether markers between the blocks allow a decoder to start again after damage.
+    has_restarts: bool,
+}
+
+/// The frame: size, and how its components are sampled.
+#[derive(Clone, Copy)]
+struct Frame {
+    width: u32,
+    height: u32,
+    is_progressive: bool,
+    /// Whether some component has fewer samples than another.
+    is_subsampled: bool,
+    /// Whether some component has more samples than the first one, which is the brightness.
+    has_finer_chroma: bool,
+}
+
+/// Size and orientation, once the file is known to be one that is decoded right.
 pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
+    let segments = walk(bytes)?;
+    // libjpeg-turbo reads every kind.
+    if !cfg!(feature = "turbo") {
+        segments.check()?;
+    }
+    let Segments { frame: Frame { width, height, .. }, orientation, .. } = segments;
+    Ok(Head { width, height, orientation })
+}
+
+impl Segments {
+    /// Refuses valid files that zune-jpeg decodes to wrong pixels without an error (0.5.15 and 0.5.16-rc3):
+    /// `tests/jpeg_kinds.rs` compares all kinds with Pillow.
+    fn check(&self) -> Result<(), DecodeError> {
+        let Frame { is_progressive, is_subsampled, has_finer_chroma, .. } = self.frame;
+        if !is_progressive && self.scans > 1 && (is_subsampled || self.has_restarts) {
+            return Err(DecodeError::Scans(self.scans));
+        }
+        if has_finer_chroma {
+            let problem = "calmix does not read JPEG with more samples of colour than of brightness";
+            return Err(DecodeError::Variant(problem.into()));
+        }
+        Ok(())
+    }
+}
+
+/// Walks all segments: the frame, the orientation from the first EXIF, the scans, and the end marker, without
+/// which the file was cut short. Decoders paint what is missing grey and say nothing.
+fn walk(bytes: &[u8]) -> Result<Segments, DecodeError> {
     let mut frame = None;
     let mut orientation = None;
-    let mut scanned = false;
+    let mut scans = 0;
+    let mut has_restarts = false;
     let mut at = 2;
     loop {
         let (marker, start) = next_marker(bytes, at).ok_or(DecodeError::Short(KIND))?;
@@ -41,13 +90,15 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
             0xe1 if orientation.is_none() && segment.starts_with(b"Exif\0\0") => {
                 orientation = Some(Orientation::from_exif(segment));
             }
+            // An interval of 0 blocks switches restarts off; one scan with them is enough to be decoded wrong.
+            0xdd => has_restarts |= segment.iter().any(|&byte| byte > 0),
             0xda if frame.is_none() => return Err(damaged("pixels before their frame")),
-            0xda => scanned = true,
+            0xda => scans += 1,
             _ => {}
         }
     }
-    let (width, height) = frame.filter(|_| scanned).ok_or_else(|| damaged("no pixels in it"))?;
-    Ok(Head { width, height, orientation: orientation.unwrap_or(Orientation::UPRIGHT) })
+    let frame = frame.filter(|_| scans > 0).ok_or_else(|| damaged("no pixels in it"))?;
+    Ok(Segments { frame, orientation: orientation.unwrap_or(Orientation::UPRIGHT), scans, has_restarts })
 }
 
 /// The next marker at or after `at` and where its segment begins. Bytes that are no marker are skipped, as
@@ -63,8 +114,8 @@ fn next_marker(bytes: &[u8], mut at: usize) -> Option<(u8, usize)> {
     }
 }
 
-fn read_frame(marker: u8, segment: &[u8]) -> Result<(u32, u32), DecodeError> {
-    let &[precision, h1, h0, w1, w0, ..] = segment else {
+fn read_frame(marker: u8, segment: &[u8]) -> Result<Frame, DecodeError> {
+    let &[precision, h1, h0, w1, w0, _, ref components @ ..] = segment else {
         return Err(damaged("a frame without a size"));
     };
     if !matches!(marker, 0xc0..=0xc2) {
@@ -73,14 +124,27 @@ fn read_frame(marker: u8, segment: &[u8]) -> Result<(u32, u32), DecodeError> {
     if precision != 8 {
         return Err(DecodeError::Variant(format!("calmix does not read JPEG of {precision} bits a channel")));
     }
-    Ok((u32::from(u16::from_be_bytes([w1, w0])), u32::from(u16::from_be_bytes([h1, h0]))))
+    // Three bytes a component: its number, how often it is sampled across and down in four bits each, its table.
+    let (components, _) = components.as_chunks::<3>();
+    let samples = components.iter().map(|&[_, samples, _]| (samples >> 4, samples & 15));
+    let first = samples.clone().next().unwrap_or_default();
+    Ok(Frame {
+        width: u32::from(u16::from_be_bytes([w1, w0])),
+        height: u32::from(u16::from_be_bytes([h1, h0])),
+        is_progressive: marker == 0xc2,
+        is_subsampled: samples.clone().any(|other| other != first),
+        has_finer_chroma: samples.clone().any(|(across, down)| across > first.0 || down > first.1),
+    })
 }
 
 /// Decodes to RGB; with the feature `turbo` smaller, if the shorter side then still has `side` pixels.
 pub(super) fn pixels(bytes: &[u8], head: Head, side: u32) -> Result<Picture, DecodeError> {
     #[cfg(feature = "turbo")]
-    if let Some(picture) = super::turbo::pixels(bytes, head, side) {
-        return Ok(picture);
+    {
+        if let Some(picture) = super::turbo::pixels(bytes, head, side) {
+            return Ok(picture);
+        }
+        walk(bytes)?.check()?;
     }
     #[cfg(not(feature = "turbo"))]
     let _ = side;

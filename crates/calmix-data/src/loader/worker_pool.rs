@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 use calmix_core::transient::BackOff;
 
 use super::error::LoadError;
-use super::outage::{Outage, SILENCE, Warn};
 use super::pooled_batch::{BatchPool, PooledBatch};
 use super::{Counters, Workers};
+use crate::outage::{Outage, SILENCE, Warn};
 use state::{PoolState, Task};
 
 /// How batches are made. Each row is a pure function of the step and the row number.

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 
 use super::{
     Encoding, Fingerprint, Header, MAX_SAMPLE, NO_LABEL, PartKind, SHRUNK_FILE, SampleRecord, ShrunkPictures,
-    Subset, VERSION, check_part_path,
+    Subset, TableHashes, VERSION, check_part_path,
 };
 use crate::error::{DataError, DataProblem};
 use crate::prepare::{DataWarning, PREPARING, Prepared};
+
+use super::table_file::TableFile;
 
 /// Writes a prepared dataset.
 ///
@@ -22,9 +24,9 @@ pub struct ManifestBuilder {
     target: PathBuf,
     header: Header,
     content: Fingerprint,
-    samples: BufWriter<File>,
-    parts: BufWriter<File>,
-    names: BufWriter<File>,
+    samples: TableFile,
+    parts: TableFile,
+    names: TableFile,
     name_bytes: u64,
     /// Shrunk pictures, once there is one.
     shrunk: Option<Unpacked>,
@@ -65,7 +67,7 @@ impl ManifestBuilder {
         let folder = folder.tempdir_in(parent).map_err(|error| DataError::new(parent, error))?;
         let open = |name: &str| {
             let path = folder.path().join(name);
-            File::create_new(&path).map(BufWriter::new).map_err(|error| DataError::new(path, error))
+            TableFile::create(&path).map_err(|error| DataError::new(path, error))
         };
         let (samples, parts, names) = (open("samples.bin")?, open("parts.bin")?, open("names.bin")?);
         let header = Header {
@@ -77,6 +79,7 @@ impl ManifestBuilder {
             encoding,
             shrunk: None,
             fingerprint: String::new(),
+            tables: TableHashes::default(),
         };
         Ok(Self {
             folder,
@@ -215,13 +218,16 @@ impl ManifestBuilder {
     /// process created `target` meanwhile.
     pub fn finish(mut self) -> Result<Prepared, DataError> {
         self.header.fingerprint = self.content.finish(&self.header);
+        let target = &self.target;
+        let finish = |table: &mut TableFile| table.finish().map_err(|error| DataError::new(target, error));
+        self.header.tables = TableHashes {
+            samples: finish(&mut self.samples)?,
+            parts: finish(&mut self.parts)?,
+            names: finish(&mut self.names)?,
+        };
         self.header.check().map_err(|problem| DataError::new(&self.target, problem))?;
         let header = serde_json::to_vec_pretty(&self.header)
             .map_err(|error| self.cannot_write(io::Error::other(error)))?;
-        for file in [&mut self.samples, &mut self.parts, &mut self.names] {
-            let flushed = file.flush().and_then(|()| file.get_ref().sync_all());
-            flushed.map_err(|error| DataError::new(&self.target, error))?;
-        }
         if let Some(Unpacked { file, path, .. }) = &mut self.shrunk {
             let flushed = file.flush().and_then(|()| file.get_ref().sync_all());
             flushed.map_err(|error| DataError::new(path, error))?;

@@ -13,13 +13,7 @@ impl Header {
     /// If the version is another one, classes or subsets share a name or have none, subsets do not follow each
     /// other from the first sample to the last, pictures have no pixels or too many, or the fingerprint is none.
     pub fn check(&self) -> Result<(), DataProblem> {
-        if self.version != VERSION {
-            let problem = format!(
-                "another version of calmix wrote it, in format {}, and this version reads format {VERSION}",
-                self.version
-            );
-            return Err(DataProblem::Format(problem));
-        }
+        check_version(self.version)?;
         if self.classes.len() >= NO_LABEL as usize {
             return Err(DataProblem::Limit(format!("{} classes", self.classes.len())));
         }
@@ -59,6 +53,20 @@ impl Header {
         }
         Ok(())
     }
+}
+
+/// Refuses tables of another format.
+///
+/// # Errors
+/// If the version is another one.
+pub(crate) fn check_version(version: u32) -> Result<(), DataProblem> {
+    if version == VERSION {
+        return Ok(());
+    }
+    let problem = format!(
+        "another version of calmix wrote it, in format {version}, and this version reads format {VERSION}"
+    );
+    Err(DataProblem::Format(problem))
 }
 
 impl Encoding {

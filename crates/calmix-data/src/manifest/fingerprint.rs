@@ -1,10 +1,13 @@
 //! What a dataset is, in 32 bytes.
 
-use super::{Encoding, Header, PixelLayout, VERSION};
+use super::{Encoding, Header, PixelLayout};
+
+/// How a fingerprint is made, as a number. It is not the version of the tables: a dataset stays the same one in another format.
+const FORM: u32 = 1;
 
 /// A fingerprint in the making: samples in the order of their ids, then the header.
 ///
-/// It is the BLAKE3 of, each number little-endian and each text after its length: the format's version, the
+/// It is the BLAKE3 of, each number little-endian and each text after its length: the number 1, the
 /// number of samples, the BLAKE3 of every (BLAKE3 of the content, label), the encoding, the classes, the
 /// subsets, and the side to which pictures were shrunk, if any were. Paths are not part of it: a dataset that was moved or sharded anew is the same dataset.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +25,7 @@ impl Fingerprint {
     /// The fingerprint of these samples under this header, in hexadecimal.
     pub(crate) fn finish(&self, header: &Header) -> String {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&VERSION.to_le_bytes());
+        hasher.update(&FORM.to_le_bytes());
         hasher.update(&header.samples.to_le_bytes());
         hasher.update(self.samples.finalize().as_bytes());
         for number in encoding(header.encoding) {
@@ -63,7 +66,7 @@ fn encoding(encoding: Encoding) -> [u32; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::{NO_LABEL, ShrunkPictures, Subset};
+    use crate::manifest::{NO_LABEL, ShrunkPictures, Subset, TableHashes, VERSION};
 
     fn header() -> Header {
         Header {
@@ -75,6 +78,7 @@ mod tests {
             encoding: Encoding::File,
             shrunk: None,
             fingerprint: String::new(),
+            tables: TableHashes::default(),
         }
     }
 
@@ -90,7 +94,7 @@ mod tests {
     fn content_labels_order_classes_subsets_and_encoding_matter_and_parts_do_not() {
         let samples: [(&[u8], u32); 2] = [(b"one", 0), (b"two", NO_LABEL)];
         let base = of(&header(), &samples);
-        assert_eq!(of(&Header { parts: 7, ..header() }, &samples), base);
+        assert_eq!(of(&Header { parts: 7, version: VERSION + 1, ..header() }, &samples), base);
         let raw = |layout| Encoding::Raw { width: 1, height: 3, layout };
         let renamed = vec!["cat".into(), "dogs".into()];
         let moved = vec!["ca".into(), "tdog".into()];

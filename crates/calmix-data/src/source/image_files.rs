@@ -4,10 +4,13 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use super::listing::walk;
+use calmix_core::transient::BackOff;
+
+use super::listing::{PERMIT, walk};
 use super::{Check, Inspection};
 use crate::decode::{DecodeError, DecodeLimits, decode, kind, size};
 use crate::error::{DataError, DataProblem};
@@ -30,7 +33,13 @@ pub(super) struct ImageFiles {
     added: u64,
     threads: usize,
     pending: Vec<NamedFile>,
+    /// How bytes are read and how one waits for them: tests have other ways.
+    read_bytes: ReadBytes,
+    pause: fn(Duration),
 }
+
+/// Reads a file of at most so many bytes.
+type ReadBytes = fn(&Path, &DecodeLimits) -> Result<Vec<u8>, DataProblem>;
 
 /// A file that is still to be read.
 #[derive(Debug)]
@@ -43,9 +52,18 @@ struct NamedFile {
 
 /// What became of a file.
 enum ReadFile {
-    Image { length: u64, bytes: Vec<u8>, is_shrunk: bool },
+    Image {
+        length: u64,
+        bytes: Vec<u8>,
+        is_shrunk: bool,
+    },
     NoImage,
+    /// Not an image that calmix reads: left out, with the reason.
     Unreadable(DataError),
+    /// The storage did not let it be read, so nobody knows what it is: the scan ends.
+    Failed(DataError),
+    /// Not read, because the scan ends.
+    Skipped,
 }
 
 impl ImageFiles {
@@ -65,6 +83,8 @@ impl ImageFiles {
                 threads => threads,
             },
             pending: Vec::new(),
+            read_bytes: read,
+            pause: thread::sleep,
         })
     }
 
@@ -95,16 +115,20 @@ impl ImageFiles {
     }
 
     /// Adds what was named until now: before a subset begins, or anything else is noted.
+    ///
+    /// # Errors
+    /// If the storage does not let a file be read, after a while, or the table cannot be written.
     pub(super) fn flush(&mut self, builder: &mut ManifestBuilder) -> Result<(), DataError> {
         let files = std::mem::take(&mut self.pending);
         let slots: Vec<OnceLock<ReadFile>> = files.iter().map(|_| OnceLock::new()).collect();
         let next = AtomicUsize::new(0);
+        let is_over = AtomicBool::new(false);
         let work = || {
             while let Some((file, slot)) = {
                 let n = next.fetch_add(1, Ordering::Relaxed);
                 files.get(n).zip(slots.get(n))
             } {
-                let _ = slot.set(self.read_file(file));
+                let _ = slot.set(self.read_file(file, &is_over));
                 if let Some(progress) = &self.inspection.progress {
                     progress.add();
                 }
@@ -129,16 +153,24 @@ impl ImageFiles {
                     }
                 }
                 Some(ReadFile::Unreadable(error)) => builder.unreadable(error),
-                Some(ReadFile::NoImage) | None => {}
+                Some(ReadFile::Failed(error)) => return Err(error),
+                Some(ReadFile::NoImage | ReadFile::Skipped) | None => {}
             }
         }
         Ok(())
     }
 
-    fn read_file(&self, NamedFile { name, listed, .. }: &NamedFile) -> ReadFile {
+    fn read_file(&self, NamedFile { name, listed, .. }: &NamedFile, is_over: &AtomicBool) -> ReadFile {
         let path = self.root.join(name);
-        let bytes = match self.read(&path) {
-            Ok(bytes) => bytes,
+        let bytes = match self.read_patiently(&path, is_over) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return ReadFile::Skipped,
+            Err(error) if error.is_of_storage() => {
+                is_over.store(true, Ordering::Relaxed);
+                let hint =
+                    if error.is_transient() { "prepare again when the storage answers" } else { PERMIT };
+                return ReadFile::Failed(error.hint(hint));
+            }
             Err(error) => return ReadFile::Unreadable(error),
         };
         if !listed && !kind(&bytes).is_image() && !is_named_like_an_image(name) {
@@ -166,13 +198,36 @@ impl ImageFiles {
         check_image(bytes, limits, self.check).map(|()| None)
     }
 
+    /// Reads a file, and waits for storage that is away for a while, as a loader does: an image that is left out now is missing
+    /// in every run on this table. None if the scan is over.
+    fn read_patiently(&self, path: &Path, is_over: &AtomicBool) -> Result<Option<Vec<u8>>, DataError> {
+        let outage = self.inspection.progress.as_ref().map(|progress| progress.outage());
+        let mut back_off = BackOff::default();
+        loop {
+            if is_over.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let error = match self.read(path) {
+                Err(error) if error.is_transient() => error,
+                Ok(bytes) => {
+                    outage.inspect(|outage| outage.over());
+                    return Ok(Some(bytes));
+                }
+                Err(error) => return Err(error),
+            };
+            let Some(wait) = back_off.next() else { return Err(error) };
+            outage.inspect(|outage| outage.failed(&error, &back_off));
+            (self.pause)(wait);
+        }
+    }
+
     fn read(&self, path: &Path) -> Result<Vec<u8>, DataError> {
         let real = fs::canonicalize(path).map_err(|error| DataError::new(path, error))?;
         if !real.starts_with(&self.real) {
             let problem = DataProblem::Content("a link that leads out of the dataset's folder".into());
             return Err(DataError::new(path, problem).hint("copy what it points to into the folder"));
         }
-        read(&real, &self.inspection.limits).map_err(|problem| DataError::new(path, problem))
+        (self.read_bytes)(&real, &self.inspection.limits).map_err(|problem| DataError::new(path, problem))
     }
 
     /// Finishes the dataset; it is an error if no image could be read.
@@ -221,21 +276,36 @@ pub(crate) fn is_named_like_an_image(name: &str) -> bool {
 }
 
 /// Whether a file of another name is an image by its first bytes.
-pub(super) fn is_image_by_content(path: &Path) -> bool {
+///
+/// # Errors
+/// If the storage does not let it be read.
+pub(super) fn is_image_by_content(path: &Path) -> Result<bool, DataError> {
     let mut start = [0; 64];
-    let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
-    let read = is_file.then(|| File::open(path).and_then(|mut file| file.read(&mut start)));
-    read.is_some_and(|read| read.is_ok_and(|length| kind(&start[..length]).is_image()))
+    let read = fs::metadata(path).and_then(|found| {
+        // Reading a pipe could block forever.
+        if found.is_file() { File::open(path)?.read(&mut start) } else { Ok(0) }
+    });
+    match read.map_err(|error| DataError::new(path, error)) {
+        Ok(length) => Ok(kind(&start[..length]).is_image()),
+        Err(error) if error.is_of_storage() => Err(error),
+        Err(_) => Ok(false),
+    }
 }
 
 /// Whether a file below the folder `name` is named like an image.
-pub(super) fn holds_image(root: &Path, name: &str) -> bool {
+///
+/// # Errors
+/// If a folder cannot be listed.
+pub(super) fn holds_image(root: &Path, name: &str) -> Result<bool, DataError> {
     let mut found = false;
     let mut look = |file: &str| {
         found = found || is_named_like_an_image(file);
         // The first one is enough: an error ends the walk.
         if found { Err(DataError::new(root, DataProblem::Content(String::new()))) } else { Ok(()) }
     };
-    let _ = walk(root, name, &mut Vec::new(), &mut look);
-    found
+    let walked = walk(root, name, &mut Vec::new(), &mut look);
+    if found { Ok(true) } else { walked.map(|()| false) }
 }
+
+#[cfg(test)]
+mod tests;

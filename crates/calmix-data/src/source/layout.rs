@@ -185,7 +185,7 @@ impl ClassFolders {
             walk(root, &folder.folder, &mut Vec::new(), &mut |file| {
                 files += 1;
                 has_image =
-                    has_image || is_named_like_an_image(file) || is_image_by_content(&root.join(file));
+                    has_image || is_named_like_an_image(file) || is_image_by_content(&root.join(file))?;
                 Ok(())
             })?;
             if has_image {

@@ -5,6 +5,9 @@
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::Path;
+use std::thread;
+
+use calmix_core::transient::BackOff;
 
 use crate::error::{DataError, DataProblem};
 use crate::safe_path;
@@ -14,6 +17,10 @@ const DEEPEST: usize = 32;
 
 /// Files that only a prepared dataset has together, and those that only a run has.
 const OURS: [&[&str]; 2] = [&["manifest.json", "samples.bin", "parts.bin"], &["run.json", "calmix.lock"]];
+
+/// What to do about a file or folder that may not be read.
+pub(super) const PERMIT: &str =
+    "allow yourself to read it (chmod u+r, for a folder u+rx), or move it elsewhere";
 
 /// What a folder holds.
 #[derive(Debug, Default)]
@@ -27,20 +34,29 @@ pub(super) struct Contents {
 }
 
 /// The contents of the folder `name` below `root`, without hidden files and files that operating systems create;
-/// `name` is empty for the root. A folder below the root that cannot be read is left out.
+/// `name` is empty for the root. Storage that is away for a while is waited for.
+///
+/// # Errors
+/// If the folder cannot be listed: a class without its images would be another dataset.
 pub(super) fn contents(root: &Path, name: &str) -> Result<Contents, DataError> {
+    let mut back_off = BackOff::default();
+    loop {
+        let error = match list(root, name) {
+            Err(error) if error.is_transient() => error,
+            listed => return listed,
+        };
+        thread::sleep(back_off.next().ok_or(error)?);
+    }
+}
+
+fn list(root: &Path, name: &str) -> Result<Contents, DataError> {
     let path = root.join(name);
-    let failed = |error: io::Error| DataError::new(&path, error);
-    let mut contents = Contents::default();
-    let entries = match fs::read_dir(&path).map_err(failed) {
-        Ok(entries) => entries,
-        Err(error) if name.is_empty() || error.is_transient() => return Err(error),
-        Err(error) => {
-            contents.left_out.push(error);
-            return Ok(contents);
-        }
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied => DataError::new(&path, error).hint(PERMIT),
+        _ => DataError::new(&path, error),
     };
-    for entry in entries {
+    let mut contents = Contents::default();
+    for entry in fs::read_dir(&path).map_err(failed)? {
         contents.take_in(&entry.map_err(failed)?)?;
     }
     contents.files.sort_unstable();
@@ -65,15 +81,22 @@ impl Contents {
         if let Some(why) = safe_path::why_unsafe(&name) {
             return leave_out(format!("its name {why}"), "rename it");
         }
-        let is_link = entry.file_type().map_err(|error| DataError::new(&path, error))?.is_symlink();
-        let is_folder = path.is_dir();
+        let failed = |error: io::Error| DataError::new(&path, error);
+        let is_link = entry.file_type().map_err(failed)?.is_symlink();
+        // Through a link, if it is one.
+        let found = match fs::metadata(&path).map_err(failed) {
+            Ok(found) => Some(found),
+            Err(error) if error.is_transient() => return Err(error),
+            Err(_) => None,
+        };
+        let is_folder = found.as_ref().is_some_and(fs::Metadata::is_dir);
         if is_link && is_folder {
             return leave_out(
                 "a link to a folder, which is not followed".into(),
                 "copy or mount the folder in its place, or link its files one by one",
             );
         }
-        if is_link && !path.exists() {
+        if is_link && found.is_none() {
             return leave_out("a link to nothing".into(), "remove it, or put back what it points to");
         }
         if is_folder && is_ours(&path) {
@@ -146,5 +169,7 @@ fn has_marks(path: &Path) -> bool {
 
 pub(crate) fn is_system_file(name: &str) -> bool {
     name.starts_with('.')
-        || ["Thumbs.db", "desktop.ini", "__MACOSX"].iter().any(|known| name.eq_ignore_ascii_case(known))
+        || ["Thumbs.db", "desktop.ini", "__MACOSX", "lost+found"]
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known))
 }

@@ -72,8 +72,16 @@ impl LabelSplit {
         within(bytes, Self::LONGEST_STORED)
     }
 
+    /// The blake3 of the whole split, plan and ids, in hexadecimal digits: two splits with the same hash train the same run.
+    ///
+    /// # Errors
+    /// As [`to_bytes`](Self::to_bytes).
+    pub fn hash(&self) -> Result<String, DataProblem> {
+        Ok(blake3::hash(&self.to_bytes()?).to_hex().to_string())
+    }
+
     /// The blake3 of the ids of all samples that keep their label, in hexadecimal digits.
-    pub fn hash(&self) -> String {
+    fn hash_of_ids(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         for ids in [&self.labelled, &self.validation] {
             hasher.update(&(ids.len() as u64).to_le_bytes());
@@ -86,7 +94,7 @@ impl LabelSplit {
 
     fn drawn_ids(&self) -> DrawnIds {
         let (labelled, validation) = (self.labelled.len() as u64, self.validation.len() as u64);
-        DrawnIds { labelled, validation, blake3: self.hash() }
+        DrawnIds { labelled, validation, blake3: self.hash_of_ids() }
     }
 
     /// Writes the split atomically: a concurrent reader of `path` sees the old file or the new one.

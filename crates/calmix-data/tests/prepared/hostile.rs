@@ -47,6 +47,59 @@ fn a_manifest_cut_at_any_byte_is_refused() {
 }
 
 #[test]
+fn changed_byte_of_a_table_is_refused() {
+    let tiny = tiny();
+    for name in ["samples.bin", "parts.bin", "names.bin"] {
+        let whole = fs::read(tiny.file(name)).unwrap();
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 1;
+            fs::write(tiny.file(name), changed).unwrap();
+            let opened = Dataset::open(&tiny.prepared(), tiny.root.path());
+            let error = opened.map(|_| ()).expect_err(&format!("{name}, byte {at}")).to_string();
+            assert!(error.contains(name) && error.contains("prepare the dataset again"), "{error}");
+        }
+        fs::write(tiny.file(name), whole).unwrap();
+    }
+    // All labels turned round: every record by itself is a sound one.
+    let mut table = fs::read(tiny.file("samples.bin")).unwrap();
+    for record in table.chunks_mut(24).filter(|record| record[20] < 2) {
+        record[20] ^= 1;
+    }
+    fs::write(tiny.file("samples.bin"), table).unwrap();
+    assert!(Dataset::open(&tiny.prepared(), tiny.root.path()).is_err());
+}
+
+/// A table whose hash would take minutes to find out that it holds nothing.
+#[cfg(unix)]
+#[test]
+fn table_of_holes_is_refused_unread() {
+    let tiny = tiny();
+    let mut header: Value = serde_json::from_slice(&fs::read(tiny.file("manifest.json")).unwrap()).unwrap();
+    let more = 10_000_000_000_u64;
+    header["samples"] = json!(4 + more);
+    header["subsets"][1]["count"] = json!(1 + more);
+    fs::write(tiny.file("manifest.json"), header.to_string()).unwrap();
+    let samples = fs::File::options().write(true).open(tiny.file("samples.bin")).unwrap();
+    samples.set_len(24 * (4 + more)).unwrap();
+    let error = Dataset::open(&tiny.prepared(), tiny.root.path()).unwrap_err().to_string();
+    assert!(error.contains("samples.bin: 240000000096 bytes, nearly all of them holes"), "{error}");
+}
+
+#[test]
+fn table_of_the_first_format_is_refused_in_one_sentence() {
+    let tiny = tiny();
+    let mut header: Value = serde_json::from_slice(&fs::read(tiny.file("manifest.json")).unwrap()).unwrap();
+    header["version"] = json!(1);
+    header.as_object_mut().unwrap().remove("tables");
+    fs::write(tiny.file("manifest.json"), header.to_string()).unwrap();
+    let error = Dataset::open(&tiny.prepared(), tiny.root.path()).unwrap_err().to_string();
+    let sentence = "manifest.json: another version of calmix wrote it, in format 1, and this version reads format 2; \
+                    prepare the dataset again";
+    assert!(error.ends_with(sentence), "{error}");
+}
+
+#[test]
 fn headers_that_contradict_themselves_are_refused() {
     let tiny = tiny();
     let header: Value = serde_json::from_slice(&fs::read(tiny.file("manifest.json")).unwrap()).unwrap();
@@ -54,7 +107,10 @@ fn headers_that_contradict_themselves_are_refused() {
         [json!(u64::MAX), json!(1_u64 << 60), json!(-1), json!(1.5), json!(null), json!("4"), json!(0)];
     let raw = |width: u32, height: u32| json!({"raw": {"width": width, "height": height, "layout": "grey"}});
     let mut changes = vec![
-        ("/version", json!(2)),
+        ("/version", json!(3)),
+        ("/tables", json!(null)),
+        ("/tables/samples", json!("")),
+        ("/tables/shrunk", json!("")),
         ("/unknown", json!(1)),
         ("/classes", json!(["cat", "cat"])),
         ("/classes", json!(["cat", ""])),
@@ -86,7 +142,7 @@ fn headers_that_contradict_themselves_are_refused() {
         assert!(Dataset::open(&tiny.prepared(), tiny.root.path()).is_err(), "{place} = {value}");
     }
     let text = header.to_string();
-    let twice = text.replacen('{', "{\"version\":1,", 1);
+    let twice = text.replacen('{', "{\"version\":2,", 1);
     fs::write(tiny.file("manifest.json"), twice).unwrap();
     assert!(Dataset::open(&tiny.prepared(), tiny.root.path()).is_err(), "a key that comes twice");
     fs::write(tiny.file("manifest.json"), "[".repeat(100_000)).unwrap();
@@ -100,11 +156,13 @@ fn paths_that_could_leave_the_root_are_refused_when_the_dataset_is_opened() {
         let tiny = Tiny::new(&["a"], &[("train", &[(1, Some(0))])]);
         assert_eq!(fs::read(tiny.file("names.bin")).unwrap().len(), name.len());
         fs::write(tiny.file("names.bin"), name).unwrap();
+        tiny.rehash();
         let error = Dataset::open(&tiny.prepared(), tiny.root.path()).unwrap_err().to_string();
         assert!(error.contains("part 0: the path"), "{error}");
     }
     let tiny = Tiny::new(&["a"], &[("train", &[(1, Some(0))])]);
     fs::write(tiny.file("names.bin"), [0xff; 5]).unwrap();
+    tiny.rehash();
     assert!(Dataset::open(&tiny.prepared(), tiny.root.path()).is_err(), "not UTF-8");
 }
 
@@ -117,6 +175,7 @@ fn records_beyond_their_tables_are_named() {
         let mut table = fs::read(tiny.file("samples.bin")).unwrap();
         table[at] = 0xff;
         fs::write(tiny.file("samples.bin"), table).unwrap();
+        tiny.rehash();
         let error = tiny.open().picture(0).unwrap_err().to_string();
         assert!(error.contains(expected) && error.contains("sample 0"), "{error}");
     }
@@ -124,6 +183,7 @@ fn records_beyond_their_tables_are_named() {
     let mut table = fs::read(tiny.file("samples.bin")).unwrap();
     table[..8].fill(0xff);
     fs::write(tiny.file("samples.bin"), table).unwrap();
+    tiny.rehash();
     assert!(tiny.open().picture(0).is_err(), "offset + length overflows");
 }
 
@@ -135,6 +195,7 @@ fn no_mutation_panics() {
     let cases = (0..paths.len(), proptest::collection::vec(edit, 1..4));
     let mut runner = TestRunner::new(ProptestConfig::with_cases(1000));
     let result = runner.run(&cases, |(file, edits)| {
+        let header = fs::read(&paths[0]).unwrap();
         let before = fs::read(&paths[file]).unwrap();
         let mut bytes = before.clone();
         for (at, value) in edits {
@@ -142,8 +203,13 @@ fn no_mutation_panics() {
             bytes[at] = value;
         }
         fs::write(&paths[file], &bytes).unwrap();
+        // Hashes made right again, so that damage reaches what stands behind them.
+        if file > 0 {
+            tiny.rehash();
+        }
         let well = exercise(&tiny);
         fs::write(&paths[file], &before).unwrap();
+        fs::write(&paths[0], &header).unwrap();
         // JSON may differ in space alone; a byte of the tables is never without meaning.
         prop_assert!(!well || file == 0 || bytes == before);
         Ok(())

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// Pictures of one grey pixel.
@@ -53,6 +54,17 @@ impl Tiny {
 
     pub(crate) fn prepared(&self) -> PathBuf {
         self.root.path().join("prepared")
+    }
+
+    /// Writes the hashes of the tables as they are now into the header.
+    pub(crate) fn rehash(&self) {
+        let mut header: Value =
+            serde_json::from_slice(&fs::read(self.file("manifest.json")).unwrap()).unwrap();
+        for table in ["samples", "parts", "names"] {
+            let bytes = fs::read(self.file(&format!("{table}.bin"))).unwrap();
+            header["tables"][table] = blake3::hash(&bytes).to_hex().as_str().into();
+        }
+        fs::write(self.file("manifest.json"), header.to_string()).unwrap();
     }
 
     /// A file of the prepared folder.

@@ -15,7 +15,7 @@ use crate::run::{Mark, is_plain};
 use crate::safe_open::read;
 
 /// The format of checkpoints that this version writes and reads.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// The name of the manifest, which no part can have: theirs are in lower case.
 pub(super) const MANIFEST: &str = "MANIFEST";
@@ -30,6 +30,8 @@ pub struct Identity {
     pub recipe: String,
     /// The fingerprint of the dataset.
     pub dataset: String,
+    /// The hash of the split: which samples keep their label, and which are trained on without one.
+    pub split: String,
     /// Groups, which are batches with a plan of their own.
     pub groups: u32,
     /// Logical shards of a group. With `groups` this lays out the state, whatever the number of processes.

@@ -24,6 +24,9 @@ pub struct RunEnvironment {
     pub system: String,
     /// The fingerprint of the dataset.
     pub dataset: String,
+    /// The hash of the split; empty in runs of format 1.
+    #[serde(default)]
+    pub split: String,
 }
 
 /// What a program was compiled from. Only the program knows: a library is compiled without asking git.
@@ -52,6 +55,7 @@ impl RunEnvironment {
         engine: impl Into<String>,
         device: impl Into<String>,
         dataset: impl Into<String>,
+        split: impl Into<String>,
     ) -> Self {
         Self {
             calmix: env!("CARGO_PKG_VERSION").to_owned(),
@@ -61,6 +65,7 @@ impl RunEnvironment {
             device: device.into(),
             system: format!("{OS} {ARCH}"),
             dataset: dataset.into(),
+            split: split.into(),
         }
     }
 }

@@ -170,8 +170,8 @@ fn the_format_is_pinned() {
     writer.commit(identity(), Mark::start(), files).unwrap();
     let place = place(&folder, 7);
     let json = concat!(
-        r#"{"format":2,"step":7,"#,
-        r#""identity":{"recipe":"c0ffee","dataset":"5eed","groups":1,"shards":4},"#,
+        r#"{"format":3,"step":7,"#,
+        r#""identity":{"recipe":"c0ffee","dataset":"5eed","split":"5917","groups":1,"shards":4},"#,
         r#""journal":{"length":0,"#,
         r#""blake3":"af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"},"#,
         r#""files":[{"name":"model.safetensors","length":7,"blake3":"MODEL"}]}"#,
@@ -186,13 +186,13 @@ fn the_format_is_pinned() {
     let spaced = manifest(&json.replace("\"step\":7", "\"step\": 7"));
     fs::write(place.join("MANIFEST"), spaced).unwrap();
     assert!(matches!(newest(&folder.join("checkpoints")), Err(CheckpointError::NoneUsable { .. })));
-    for (other, text) in [(1, "\"format\":1"), (3, "\"format\":3,\"more\":[]")] {
-        fs::write(place.join("MANIFEST"), manifest(&json.replace("\"format\":2", text))).unwrap();
+    for (other, text) in [(2, "\"format\":2"), (4, "\"format\":4,\"more\":[]")] {
+        fs::write(place.join("MANIFEST"), manifest(&json.replace("\"format\":3", text))).unwrap();
         let error = newest(&folder.join("checkpoints")).unwrap_err();
         assert!(matches!(error, CheckpointError::OtherFormat { format, .. } if format == other), "{error}");
         let message = format!(
             "MANIFEST: another version of calmix wrote this checkpoint, in format {other}, and this version reads \
-             format 2; resume with the version that wrote it, or start a new run in another folder"
+             format 3; resume with the version that wrote it, or start a new run in another folder"
         );
         assert!(error.to_string().ends_with(&message), "{error}");
     }

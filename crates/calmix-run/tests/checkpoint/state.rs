@@ -53,7 +53,8 @@ impl State {
 }
 
 pub(crate) fn identity() -> Identity {
-    Identity { recipe: "c0ffee".into(), dataset: "5eed".into(), groups: 1, shards: 4 }
+    let [recipe, dataset, split] = ["c0ffee", "5eed", "5917"].map(str::to_owned);
+    Identity { recipe, dataset, split, groups: 1, shards: 4 }
 }
 
 pub(crate) fn save(checkpoints: &mut Checkpoints, step: u64) -> Result<Committed, CheckpointError> {

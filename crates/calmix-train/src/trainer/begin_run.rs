@@ -63,6 +63,7 @@ impl<'a> Trainer<'a> {
         let identity = Identity {
             recipe: resolved.hash(),
             dataset: stepper.data.fingerprint.clone(),
+            split: stepper.data.split_hash.clone(),
             groups: recipe.train.groups,
             shards: recipe.train.shards,
         };

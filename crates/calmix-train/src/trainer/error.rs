@@ -110,6 +110,15 @@ pub enum TrainError {
         /// The fingerprint now.
         now: String,
     },
+    /// The split is not the one that the run started with.
+    #[error(
+        "{}: not the split that the run started with: other samples would be trained on; put back split.json as the run wrote \
+         it, or start a new run", shown(.path.display())
+    )]
+    OtherSplit {
+        /// The split.
+        path: PathBuf,
+    },
     /// Too many steps were not finite.
     #[error(
         "step {step}: {problem}; the run has skipped {skips} steps, and train.non_finite_skips allows no more; lower the learning rate, or raise that number"

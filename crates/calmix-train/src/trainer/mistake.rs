@@ -18,6 +18,7 @@ impl TrainError {
             | Self::NotBegun { .. }
             | Self::Changed { .. }
             | Self::OtherDataset { .. }
+            | Self::OtherSplit { .. }
             | Self::UnreadableMessage(_)
             | Self::DifferentRun { .. }
             | Self::Uneven { .. }
@@ -122,6 +123,7 @@ mod tests {
             TrainError::NotBegun { path: path() },
             TrainError::Changed { path: path(), changes: Vec::new() },
             TrainError::OtherDataset { path: path(), before: words.clone(), now: words.clone() },
+            TrainError::OtherSplit { path: path() },
             TrainError::UnreadableMessage(None),
             TrainError::DifferentRun {
                 process: 1,

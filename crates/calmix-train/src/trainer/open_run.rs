@@ -21,7 +21,7 @@ use super::checkpoint_files;
 use super::error::TrainError;
 use super::pretrained::Pretrained;
 use super::sync::RunFingerprint;
-use super::train_data::TrainData;
+use super::train_data::{BeganWith, TrainData};
 use super::{Trainer, threads};
 use crate::inspect;
 use crate::recipe::engine::BatchNorm;
@@ -97,6 +97,7 @@ impl Trainer<'_> {
             format!("libtorch {LIBTORCH}"),
             device.to_string(),
             data.fingerprint.clone(),
+            data.split_hash.clone(),
         );
         let split = data.split.to_bytes();
         let split = split.map_err(|problem| DataError::new(run.paths().folder(), problem))?;
@@ -153,13 +154,16 @@ impl Trainer<'_> {
         }
         let mut notes = prepare(&recipe, &run)?;
         notes.extend(other_bits(&before, &recipe));
-        let fingerprint = match &found {
-            Some(found) => found.checkpoint.manifest().identity.dataset.clone(),
-            None => read::environment(folder)?.dataset,
+        let began_with = match &found {
+            Some(found) => BeganWith::from(&found.checkpoint.manifest().identity),
+            None => {
+                let RunEnvironment { dataset, split, .. } = read::environment(folder)?;
+                BeganWith { dataset, split }
+            }
         };
         let local = self.local.processes;
         let data =
-            self.open_data(|| TrainData::open(&recipe.recipe, run.paths(), Some(&fingerprint), local))?;
+            self.open_data(|| TrainData::open(&recipe.recipe, run.paths(), Some(&began_with), local))?;
         run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
         Ok(RankZeroRun::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found, notes })))
     }
@@ -222,7 +226,7 @@ impl Trainer<'_> {
             version: format!("{}, libtorch {LIBTORCH}", env!("CARGO_PKG_VERSION")),
             recipe: self.asked.clone().unwrap_or_else(|| recipe.hash()),
             dataset: data.fingerprint.clone(),
-            labels: data.split.hash(),
+            labels: data.split_hash.clone(),
         }
     }
 }

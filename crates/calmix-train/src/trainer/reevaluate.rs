@@ -30,7 +30,7 @@ use super::make_features::in_features;
 use super::memory::MemoryNeed;
 use super::step_phase::Watch;
 use super::threads;
-use super::train_data::TrainData;
+use super::train_data::{BeganWith, TrainData};
 use crate::inspect;
 use crate::recipe::{CorruptPolicy, Recipe, Resolved, differences};
 
@@ -57,7 +57,7 @@ pub fn evaluate_run(
     let FoundCheckpoint { checkpoint, .. } = newest(&paths.checkpoints())?.ok_or_else(none)?;
     decide(&mut resolved, device)?;
     let recipe = &resolved.recipe;
-    let data = TrainData::open(recipe, &paths, Some(&checkpoint.manifest().identity.dataset), 1)?;
+    let data = TrainData::open(recipe, &paths, Some(&BeganWith::from(&checkpoint.manifest().identity)), 1)?;
     let (data, head) = in_own_features(recipe, data, &paths)?;
     let settings = settings(recipe, data.classes.len(), head.as_ref())?;
     MemoryNeed::of_network(&settings).check(1)?;

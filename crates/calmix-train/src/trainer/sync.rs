@@ -20,7 +20,7 @@ pub(super) struct RunFingerprint {
     pub(super) recipe: String,
     /// The fingerprint of the dataset.
     pub(super) dataset: String,
-    /// The hash of the labels that training uses.
+    /// The hash of the split.
     pub(super) labels: String,
 }
 

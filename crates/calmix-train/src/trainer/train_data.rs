@@ -21,6 +21,7 @@ use calmix_data::prepare::{PREPARING, Report, prepare};
 use calmix_data::split::LabelSplit;
 use calmix_dist::ProcessGroup;
 use calmix_run::calibration_map::FittedOn;
+use calmix_run::checkpoint::Identity;
 use calmix_run::evaluate::Selection;
 use calmix_run::events;
 use calmix_run::run::{Paths, RunFile};
@@ -33,6 +34,21 @@ use super::run_views::RunViews;
 use super::splits::{draw_split, own_validation, unlabelled};
 use crate::recipe::Recipe;
 
+/// What the data of a run was when it began.
+#[derive(Debug, Clone)]
+pub(super) struct BeganWith {
+    /// The fingerprint of the dataset.
+    pub(super) dataset: String,
+    /// The hash of the split.
+    pub(super) split: String,
+}
+
+impl From<&Identity> for BeganWith {
+    fn from(identity: &Identity) -> Self {
+        Self { dataset: identity.dataset.clone(), split: identity.split.clone() }
+    }
+}
+
 /// A dataset that is open and split.
 #[derive(Clone)]
 pub(super) struct TrainData {
@@ -42,6 +58,7 @@ pub(super) struct TrainData {
     /// The shorter side to which large pictures were shrunk, if any were.
     pub(super) shrunk: Option<u32>,
     pub(super) split: LabelSplit,
+    pub(super) split_hash: String,
     /// The labels that are learnt from: those of the split, or less in a fold.
     labelled: Vec<u64>,
     unlabelled: SampleIds,
@@ -57,12 +74,12 @@ pub(super) struct TrainData {
 
 impl TrainData {
     /// Opens the dataset of a recipe. The split is the one in the run's folder; before that is written, it is drawn.
-    /// A resumed run passes the `fingerprint` that the dataset had. The `processes` of this machine share its loader
+    /// A resumed run passes what it `began_with`. The `processes` of this machine share its loader
     /// threads and its memory.
     pub(super) fn open(
         recipe: &Recipe,
         paths: &Paths,
-        fingerprint: Option<&str>,
+        began_with: Option<&BeganWith>,
         processes: usize,
     ) -> Result<Self, TrainError> {
         let table = prepared(recipe, paths);
@@ -71,9 +88,11 @@ impl TrainData {
             safe_open::check_folder(&table)?;
         }
         let dataset = Dataset::open(&table, Path::new(&recipe.dataset.path))?;
-        if let Some(before) = fingerprint.filter(|&before| before != dataset.fingerprint()) {
+        if let Some(before) =
+            began_with.map(|then| &then.dataset).filter(|&then| then != dataset.fingerprint())
+        {
             let (path, now) = (paths.folder().to_owned(), dataset.fingerprint().to_owned());
-            return Err(TrainError::OtherDataset { path, before: before.to_owned(), now });
+            return Err(TrainError::OtherDataset { path, before: before.clone(), now });
         }
         let stored = paths.file(RunFile::Split)?;
         let split = if safe_open::exists(&stored) {
@@ -81,6 +100,10 @@ impl TrainData {
         } else {
             draw_split(recipe, &dataset)?
         };
+        let split_hash = split.hash().map_err(|problem| DataError::new(&stored, problem))?;
+        if began_with.is_some_and(|then| then.split != split_hash) {
+            return Err(TrainError::OtherSplit { path: stored });
+        }
         let (validation, fitted_on): (SampleIds, _) = match own_validation(recipe, &dataset) {
             Some(own) => (own.into(), FittedOn::ValidationSplit),
             None => (split.validation().into(), FittedOn::HeldOut),
@@ -115,6 +138,7 @@ impl TrainData {
             fingerprint,
             shrunk,
             split,
+            split_hash,
             labelled,
             unlabelled,
             classes_of,

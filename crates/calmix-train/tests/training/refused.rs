@@ -1,10 +1,12 @@
 //! What a run does not do, and how it says so.
 
 use std::fs;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use calmix_run::run::RunError;
-use calmix_train::trainer::{Outcome, TrainError, Trainer};
+use calmix_train::trainer::{Outcome, TrainError, Trainer, evaluate_run};
+use serde_json::Value;
 
 use crate::made::{Bench, bytes, dataset, differing, resume};
 
@@ -67,6 +69,66 @@ fn another_dataset_is_refused() {
     // Put back, it goes on.
     fs::remove_dir_all(folder.join("prepared")).unwrap();
     dataset(&data);
+    assert!(matches!(resume(&folder).unwrap(), Outcome::Finished(_)));
+}
+
+/// Puts another sample of the same class into the split, which stays a sound one.
+fn swap_labelled_sample(folder: &Path) {
+    let path = folder.join("split.json");
+    let mut split: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let ids =
+        |list: &Value| -> Vec<u64> { list.as_array().unwrap().iter().filter_map(Value::as_u64).collect() };
+    let validation = ids(&split["validation"]);
+    let mut labelled = ids(&split["labelled"]);
+    let first = labelled[0];
+    let other =
+        (0..120).find(|id| id % 10 == first % 10 && !labelled.contains(id) && !validation.contains(id));
+    labelled[0] = other.unwrap();
+    labelled.sort_unstable();
+    split["labelled"] = labelled.into();
+    fs::write(&path, split.to_string()).unwrap();
+}
+
+#[test]
+fn changed_split_is_refused() {
+    let bench = Bench::new();
+    let settings = ["method.mixup.pairing=none"];
+    let stopped = bench.train_until("stopped", 5, &settings);
+    let created = bench.folder("created");
+    let stop = AtomicBool::new(false);
+    Trainer::new(&stop).create(bench.recipe(&settings), &created, 1).unwrap();
+    for folder in [stopped, created] {
+        let whole = fs::read(folder.join("split.json")).unwrap();
+        swap_labelled_sample(&folder);
+        let error = resume(&folder).unwrap_err();
+        assert!(error.is_mistake() && matches!(error, TrainError::OtherSplit { .. }), "{error}");
+        assert!(error.to_string().contains("put back split.json"), "{error}");
+        if folder.ends_with("stopped") {
+            let error = evaluate_run(&folder, None, None).unwrap_err();
+            assert!(matches!(error, TrainError::OtherSplit { .. }), "{error}");
+        }
+        fs::write(folder.join("split.json"), whole).unwrap();
+        assert!(matches!(resume(&folder).unwrap(), Outcome::Finished(_)));
+    }
+}
+
+#[test]
+fn flipped_labels_are_refused() {
+    let bench = Bench::new();
+    let folder = bench.train_until("run", 5, &[]);
+    let path = folder.join("prepared/samples.bin");
+    let whole = fs::read(&path).unwrap();
+    let mut table = whole.clone();
+    for record in table.chunks_mut(24) {
+        record[20] = 9 - record[20];
+    }
+    fs::write(&path, table).unwrap();
+    for error in
+        [resume(&folder).map(drop).unwrap_err(), evaluate_run(&folder, None, None).map(drop).unwrap_err()]
+    {
+        assert!(error.to_string().contains("samples.bin"), "{error}");
+    }
+    fs::write(&path, whole).unwrap();
     assert!(matches!(resume(&folder).unwrap(), Outcome::Finished(_)));
 }
 

@@ -17,10 +17,13 @@ impl ClassFolders {
             Err(DataError::new(root, problem))
         };
         let is_split = |folder: &&String| split(folder).is_some_and(|split| split != UNLABELLED);
-        let (splits, mut others): (Vec<&String>, Vec<&String>) =
+        let (splits, beside): (Vec<&String>, Vec<&String>) =
             top.folders.iter().filter(|folder| split(folder) != Some(UNLABELLED)).partition(is_split);
-        if !splits.is_empty() {
-            others.retain(|folder| holds_image(root, folder));
+        let mut others = Vec::with_capacity(beside.len());
+        for folder in beside {
+            if splits.is_empty() || holds_image(root, folder)? {
+                others.push(folder);
+            }
         }
         let as_class = "--layout classes";
         if others.is_empty() && splits.iter().any(|folder| split(folder) == Some(TRAIN)) {

@@ -1,0 +1,95 @@
+//! Storage that fails while a folder is scanned.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use calmix_core::transient::BackOff;
+
+use super::*;
+use crate::manifest::Encoding;
+
+const EIO: i32 = 5;
+const EACCES: i32 = 13;
+
+fn png_of_one_pixel() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = png::Encoder::new(&mut bytes, 1, 1).write_header().unwrap();
+    writer.write_image_data(&[7]).unwrap();
+    writer.finish().unwrap();
+    bytes
+}
+
+/// Scans three images and a file that is not one, reading them by `read_bytes`.
+fn scan(read_bytes: ReadBytes, pause: fn(Duration)) -> Result<Prepared, DataError> {
+    let temp = tempfile::tempdir().unwrap();
+    let root = temp.path().join("photos");
+    fs::create_dir(&root).unwrap();
+    for name in ["1.png", "2.png", "3.png"] {
+        fs::write(root.join(name), png_of_one_pixel()).unwrap();
+    }
+    fs::write(root.join("4.png"), "GIF89a").unwrap();
+    let mut builder = ManifestBuilder::new(&temp.path().join("table"), vec!["cat".into()], Encoding::File)?;
+    builder.subset("train");
+    let mut files = ImageFiles::open(&root, &Inspection::default(), 4)?;
+    files.read_bytes = read_bytes;
+    files.pause = pause;
+    for name in ["1.png", "2.png", "3.png", "4.png"] {
+        files.found(&mut builder, name, Some(0))?;
+    }
+    files.finish(builder)
+}
+
+fn failing(path: &Path, limits: &DecodeLimits, error: Option<i32>) -> Result<Vec<u8>, DataProblem> {
+    match error.filter(|_| path.ends_with("2.png")) {
+        Some(number) => Err(io::Error::from_raw_os_error(number).into()),
+        None => read(path, limits),
+    }
+}
+
+#[test]
+fn read_error_that_passes_loses_no_image() {
+    static LEFT: AtomicU32 = AtomicU32::new(3);
+    let prepared = scan(
+        |path, limits| {
+            let fails = path.ends_with("2.png")
+                && LEFT.try_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+            failing(path, limits, fails.then_some(EIO))
+        },
+        |_| {},
+    )
+    .unwrap();
+    assert_eq!(prepared.header.samples, 3);
+    assert_eq!(prepared.unreadable.len(), 1, "{:?}", prepared.unreadable);
+    assert!(prepared.unreadable[0].path.ends_with("4.png"), "what is not an image is still left out");
+}
+
+#[test]
+fn lasting_read_error_ends_the_scan() {
+    static WAITED: AtomicU64 = AtomicU64::new(0);
+    let error = scan(
+        |path, limits| failing(path, limits, Some(EIO)),
+        |wait| {
+            WAITED.fetch_add(wait.as_millis() as u64, Ordering::SeqCst);
+        },
+    )
+    .unwrap_err();
+    assert!(error.path.ends_with("2.png") && error.is_transient(), "{error}");
+    assert!(error.hint.as_ref().is_some_and(|hint| hint.contains("again")), "{error}");
+    assert_eq!(u128::from(WAITED.load(Ordering::SeqCst)), BackOff::LONGEST.as_millis());
+}
+
+#[test]
+fn missing_permission_ends_the_scan_at_once() {
+    static WAITS: AtomicU32 = AtomicU32::new(0);
+    let error = scan(
+        |path, limits| failing(path, limits, Some(EACCES)),
+        |_| {
+            WAITS.fetch_add(1, Ordering::SeqCst);
+        },
+    )
+    .unwrap_err();
+    assert!(error.path.ends_with("2.png"), "{error}");
+    assert!(error.to_string().contains("ermission") && error.hint.is_some(), "{error}");
+    assert_eq!(WAITS.load(Ordering::SeqCst), 0, "nobody gives a permission within a minute");
+}
