@@ -48,6 +48,7 @@ mod predict;
 mod prepared_tables;
 #[path = "cli/processes.rs"]
 mod processes;
+#[cfg(feature = "mlflow")]
 #[path = "cli/push.rs"]
 mod push;
 #[path = "cli/report.rs"]
