@@ -11,6 +11,7 @@ mod figures;
 mod format;
 mod head_table;
 mod labelled_folder;
+#[cfg(feature = "mlflow")]
 mod mlflow;
 mod predict;
 mod preparing;

@@ -6,7 +6,10 @@
 //! of the run on the server plus a millisecond a step: a point that is sent twice all the same, by two pushes at once, is
 //! the same row in the server's table.
 
-mod http;
+mod credentials;
+mod proxy;
+mod redirect;
+mod server;
 
 use std::collections::BTreeMap;
 
@@ -14,8 +17,8 @@ use anyhow::Result;
 use calmix::core::shown::shown;
 use serde_json::{Value, json};
 
-use http::Answer;
-pub(crate) use http::ServerAddress;
+pub(crate) use server::Server;
+use server::{Answer, Request};
 
 use crate::error::CliError;
 
@@ -26,10 +29,12 @@ const TAG: &str = "calmix_run";
 const MOST_METRICS: usize = 1_000;
 const MOST_PARAMS: usize = 100;
 
+/// Characters of a server's message that are shown.
+const LONGEST_MESSAGE: usize = 1_000;
+
 /// A run on a server.
-#[derive(Debug)]
 pub(crate) struct TrackedRun {
-    server: ServerAddress,
+    pub(crate) server: Server,
     /// Its id on the server.
     pub(crate) id: String,
     start: i64,
@@ -51,7 +56,7 @@ pub(crate) struct MetricPoint {
 impl TrackedRun {
     /// Finds a run by its identity, or makes it.
     pub(crate) fn find_or_create(
-        server: ServerAddress,
+        server: Server,
         experiment: &str,
         identity: &str,
         name: &str,
@@ -65,20 +70,21 @@ impl TrackedRun {
         let tags: Vec<Value> =
             tags.iter().map(|(key, value)| json!({ "key": key, "value": value })).collect();
         let body = json!({ "experiment_id": experiment, "run_name": name, "start_time": now, "tags": tags });
-        let made = done(&server, "runs/create", Some(&body))?;
-        let own = text(&made["run"]["info"]["run_id"], "runs/create")?;
+        let made = done(&server, "runs/create", Request::Post(&body))?;
+        let own = id_of(&made["run"]["info"]["run_id"], "runs/create")?;
         // Another push may have made one in the same moment: all keep the same one.
         let kept = search(&server, &experiment, identity)?.into_iter().next().unwrap_or_else(|| own.clone());
         if kept != own {
-            done(&server, "runs/delete", Some(&json!({ "run_id": own })))?;
+            done(&server, "runs/delete", Request::Post(&json!({ "run_id": own })))?;
         }
         Self::open(server, kept)
     }
 
     /// Asks what has arrived.
-    fn open(server: ServerAddress, id: String) -> Result<Self> {
-        let found = done(&server, &format!("runs/get?run_id={id}"), None)?;
-        let (info, data) = (&found["run"]["info"], &found["run"]["data"]);
+    fn open(server: Server, id: String) -> Result<Self> {
+        let found = done(&server, "runs/get", Request::Get("run_id", &id))?;
+        let info = &found["run"]["info"];
+        let data = &found["run"]["data"];
         let list = |name: &str| data[name].as_array().cloned().unwrap_or_default();
         let arrived = list("metrics").into_iter().filter_map(|seen| {
             // The default of a field is left out.
@@ -100,7 +106,11 @@ impl TrackedRun {
             let value = |value: &str| if value.is_empty() { "\"\"".to_owned() } else { value.to_owned() };
             let listed: Vec<_> =
                 part.iter().map(|(key, of)| json!({ "key": key, "value": value(of) })).collect();
-            done(&self.server, "runs/log-batch", Some(&json!({ "run_id": self.id, "params": listed })))?;
+            done(
+                &self.server,
+                "runs/log-batch",
+                Request::Post(&json!({ "run_id": self.id, "params": listed })),
+            )?;
             self.params.extend(part.iter().map(|(key, of)| ((*key).clone(), (*of).clone())));
         }
         Ok(())
@@ -115,7 +125,11 @@ impl TrackedRun {
         let new: Vec<&MetricPoint> = points.iter().filter(is_new).collect();
         for part in new.chunks(MOST_METRICS) {
             let listed: Vec<Value> = part.iter().map(|point| self.metric(point)).collect();
-            done(&self.server, "runs/log-batch", Some(&json!({ "run_id": self.id, "metrics": listed })))?;
+            done(
+                &self.server,
+                "runs/log-batch",
+                Request::Post(&json!({ "run_id": self.id, "metrics": listed })),
+            )?;
             self.arrived.extend(part.iter().map(|point| (point.key.clone(), point.step.cast_signed())));
         }
         Ok(new.len())
@@ -132,7 +146,7 @@ impl TrackedRun {
     pub(crate) fn finish(&mut self, now: i64) -> Result<()> {
         if !self.is_finished {
             let body = json!({ "run_id": self.id, "status": "FINISHED", "end_time": now });
-            done(&self.server, "runs/update", Some(&body))?;
+            done(&self.server, "runs/update", Request::Post(&body))?;
             self.is_finished = true;
         }
         Ok(())
@@ -140,66 +154,69 @@ impl TrackedRun {
 }
 
 /// The id of an experiment, which is made if there is none.
-fn experiment_id(server: &ServerAddress, name: &str) -> Result<String> {
-    let path = format!("experiments/get-by-name?experiment_name={}", percent_encoded(name));
-    let found = ask(server, &path, None)?;
+fn experiment_id(server: &Server, name: &str) -> Result<String> {
+    let call = "experiments/get-by-name";
+    let by_name = Request::Get("experiment_name", name);
+    let found = ask(server, call, by_name)?;
     if found.status == 200 {
-        return text(&found.body["experiment"]["experiment_id"], "experiments/get-by-name");
+        return id_of(&found.body["experiment"]["experiment_id"], call);
     }
     if found.body["error_code"] != "RESOURCE_DOES_NOT_EXIST" {
-        return Err(refusal("experiments/get-by-name", &found).into());
+        return Err(refusal(server, call, &found).into());
     }
-    let made = ask(server, "experiments/create", Some(&json!({ "name": name })))?;
+    let made = ask(server, "experiments/create", Request::Post(&json!({ "name": name })))?;
     if made.status == 200 {
-        return text(&made.body["experiment_id"], "experiments/create");
+        return id_of(&made.body["experiment_id"], "experiments/create");
     }
     // Made by another push in the same moment.
-    let found = done(server, &path, None)?;
-    text(&found["experiment"]["experiment_id"], "experiments/get-by-name")
+    let found = done(server, call, by_name)?;
+    id_of(&found["experiment"]["experiment_id"], call)
 }
 
 /// The ids of the runs of an identity, in their order.
-fn search(server: &ServerAddress, experiment: &str, identity: &str) -> Result<Vec<String>> {
+fn search(server: &Server, experiment: &str, identity: &str) -> Result<Vec<String>> {
     let filter = format!("tags.{TAG} = '{identity}'");
     let body = json!({ "experiment_ids": [experiment], "filter": filter, "max_results": 100 });
-    let found = done(server, "runs/search", Some(&body))?;
-    let runs = found["runs"].as_array().cloned().unwrap_or_default();
-    let mut ids: Vec<String> =
-        runs.iter().filter_map(|run| Some(run["info"]["run_id"].as_str()?.to_owned())).collect();
+    let found = done(server, "runs/search", Request::Post(&body))?;
+    let runs = found["runs"].as_array().map_or(&[][..], Vec::as_slice);
+    let ids: Result<Vec<String>> =
+        runs.iter().map(|run| id_of(&run["info"]["run_id"], "runs/search")).collect();
+    let mut ids = ids?;
     ids.sort();
     Ok(ids)
 }
 
-fn ask(server: &ServerAddress, call: &str, body: Option<&Value>) -> Result<Answer, CliError> {
-    server.ask(&format!("/api/2.0/mlflow/{call}"), body)
+fn ask(server: &Server, call: &str, request: Request<'_>) -> Result<Answer, CliError> {
+    server.ask(&format!("/api/2.0/mlflow/{call}"), request)
 }
 
 /// The answer to a call that has to succeed.
-fn done(server: &ServerAddress, call: &str, body: Option<&Value>) -> Result<Value> {
-    let answer = ask(server, call, body)?;
-    if answer.status == 200 { Ok(answer.body) } else { Err(refusal(call, &answer).into()) }
+fn done(server: &Server, call: &str, request: Request<'_>) -> Result<Value> {
+    let answer = ask(server, call, request)?;
+    if answer.status == 200 { Ok(answer.body) } else { Err(refusal(server, call, &answer).into()) }
 }
 
-fn refusal(call: &str, answer: &Answer) -> CliError {
-    let said = answer.body["message"].as_str().unwrap_or("no message");
-    let call = call.split('?').next().unwrap_or_default();
-    CliError::failed(format!("MLflow refused {call} with status {}: {}", answer.status, shown(said)))
-        .hint("calmix needs a tracking server of MLflow 2 or later")
+fn refusal(server: &Server, call: &str, answer: &Answer) -> CliError {
+    let message = server.credentials.blanked(answer.body["message"].as_str().unwrap_or("no message"));
+    let message: String = message.chars().take(LONGEST_MESSAGE).collect();
+    let hint = match answer.status {
+        401 | 403 => credentials::HINT,
+        _ => "calmix needs a tracking server of MLflow 2 or later",
+    };
+    CliError::failed(format!("MLflow refused {call} with status {}: {}", answer.status, shown(message)))
+        .hint(hint)
 }
 
-fn text(value: &Value, call: &str) -> Result<String> {
-    let missing = || CliError::failed(format!("MLflow's answer to {call} has no id"));
-    Ok(value.as_str().ok_or_else(missing)?.to_owned())
+/// Reads an id, which goes into later requests: one with other characters than ids have is refused.
+fn id_of(value: &Value, call: &str) -> Result<String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let is_id = |id: &&str| (1..=256).contains(&id.len()) && id.bytes().all(is_plain);
+    let id = value.as_str().filter(is_id);
+    let missing = || CliError::failed(format!("MLflow's answer to {call} has no valid id"));
+    Ok(id.ok_or_else(missing)?.to_owned())
 }
 
 /// Protocol buffers write 64 bits as text.
 fn integer(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
-}
-
-fn percent_encoded(text: &str) -> String {
-    let encoded = |byte: u8| {
-        if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-    };
-    text.bytes().map(encoded).collect::<Vec<_>>().concat()
 }

@@ -63,6 +63,7 @@ mod processes;
 #[cfg(target_arch = "x86_64")]
 #[path = "cli/processor.rs"]
 mod processor;
+#[cfg(feature = "mlflow")]
 #[path = "cli/push.rs"]
 mod push;
 #[path = "cli/report.rs"]

@@ -129,7 +129,8 @@ pub(crate) const STEPS: &[Step] = &[
 
 /// The packages and features of the tests: the defaults, without the allocator, which takes minutes to compile, and
 /// without the fuzz targets, which have no `main` to link.
-const TESTED: &[&str] = &["--workspace", "--exclude", "calmix-fuzz", "--no-default-features"];
+const TESTED: &[&str] =
+    &["--workspace", "--exclude", "calmix-fuzz", "--no-default-features", "--features", "calmix/mlflow"];
 
 /// The packages that do not link libtorch: their tests take seconds.
 const WITHOUT_LIBTORCH: &[&str] = &[
@@ -140,11 +141,11 @@ const WITHOUT_LIBTORCH: &[&str] = &[
     "--no-default-features",
 ];
 
-/// What is off by default; the headers of NCCL come with PyTorch's package, for Linux alone.
+/// What is off by default or by `--no-default-features`, but the allocator; the headers of NCCL come with PyTorch's package, for Linux alone.
 const OPTIONAL_FEATURES: &str = if cfg!(target_os = "linux") {
-    "calmix-bench/engine,calmix-data/turbo,calmix-fuzz/recipe,calmix/man,calmix/raster,calmix/nccl"
+    "calmix-bench/engine,calmix-data/turbo,calmix-fuzz/recipe,calmix/man,calmix/mlflow,calmix/raster,calmix/nccl"
 } else {
-    "calmix-bench/engine,calmix-data/turbo,calmix-fuzz/recipe,calmix/man,calmix/raster"
+    "calmix-bench/engine,calmix-data/turbo,calmix-fuzz/recipe,calmix/man,calmix/mlflow,calmix/raster"
 };
 
 /// What can be compiled before libtorch is installed, for the steps `clippy` and `tests`; the rest fails, and silently.

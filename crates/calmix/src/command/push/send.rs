@@ -1,0 +1,92 @@
+//! What `calmix push` does until it is stopped.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use anyhow::Result;
+use calmix::core::shown::shown;
+use calmix::run::events::Event;
+use calmix::run::run::{Paths, RunError};
+use calmix::run::sink::numbers;
+use calmix::run::{read, safe_open};
+use calmix::train::inspect;
+use calmix::train::recipe::SEEDS;
+
+use super::PushArgs;
+use crate::command::compare::settings;
+use crate::error::CliError;
+use crate::format::counted;
+use crate::mlflow::{MetricPoint, Server, TrackedRun};
+use crate::terminal::{print, status};
+
+/// How often a run that goes on is looked at.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+impl PushArgs {
+    /// Sends what the server lacks, with `--follow` until the run is finished.
+    pub(super) fn send(&self) -> Result<()> {
+        let server = Server::new(&self.mlflow)?;
+        if !read::has_begun(&self.run) {
+            return Err(RunError::NoRun { path: self.run.clone() }.into());
+        }
+        let recipe = inspect::recipe(&self.run)?;
+        let summary = read::summary(&self.run)?;
+        let mut params = settings(&recipe);
+        params
+            .extend(SEEDS.iter().filter_map(|key| Some(((*key).to_owned(), recipe.value(key)?.to_string()))));
+        let identity = format!("{}-{}", summary.recipe, read::environment(&self.run)?.dataset);
+        if !identity.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+            let message =
+                format!("{}: the hash of its recipe or dataset is not one", shown(self.run.display()));
+            return Err(CliError::failed(message).into());
+        }
+        let name = std::path::absolute(&self.run)?;
+        let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut tracked = TrackedRun::find_or_create(server, &self.experiment, &identity, &name, now())?;
+        tracked.send_params(&params)?;
+        let mut sent = 0;
+        loop {
+            let (points, is_finished) = points(&self.run)?;
+            let new = tracked.send_metrics(&points)?;
+            sent += new;
+            if is_finished {
+                tracked.finish(now())?;
+            }
+            if !self.follow || is_finished {
+                break;
+            }
+            if new > 0 {
+                status(&format!("{} sent", counted(sent as u64, "point")));
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+        print(&format!(
+            "{} sent to run {} of {}, experiment {}",
+            counted(sent as u64, "point"),
+            shown(&tracked.id),
+            shown(&tracked.server.address),
+            shown(&self.experiment)
+        ))
+    }
+}
+
+/// Every number of a run's events, and whether the run is finished.
+fn points(run: &Path) -> Result<(Vec<MetricPoint>, bool)> {
+    // A run that has just begun has no events yet.
+    let events = if safe_open::exists(&Paths::new(run).events()) { read::events(run)? } else { Vec::new() };
+    let is_finished = matches!(events.last(), Some(Event::Finished(_)));
+    let mut points = Vec::new();
+    for event in &events {
+        let step = event.step();
+        let of_event = numbers(event)?.into_iter();
+        points.extend(of_event.map(|(key, value)| MetricPoint { key, step, value }));
+    }
+    Ok((points, is_finished))
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
