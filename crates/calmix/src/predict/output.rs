@@ -25,7 +25,7 @@ const LONGEST_NOTE: u64 = 64 << 20;
 enum RowPlace {
     Stdout,
     File(RowFile),
-    Parts(PartFolder),
+    Parts(Box<PartFolder>),
 }
 
 /// Where rows go, and how they are written there.
@@ -62,7 +62,7 @@ impl<'a> RowOutput<'a> {
             serde_json::to_string_pretty(made_by)?.as_bytes(),
         )?;
         let place = match format.kind {
-            RowKind::Parquet => RowPlace::Parts(PartFolder::create(path, format)?),
+            RowKind::Parquet => RowPlace::Parts(Box::new(PartFolder::create(path, format)?)),
             _ => RowPlace::File(RowFile::create(path, &format.header())?),
         };
         Ok(Self { format, place })
@@ -85,7 +85,7 @@ impl<'a> RowOutput<'a> {
         }
         if format.kind == RowKind::Parquet {
             let (parts, written) = PartFolder::resume(path, format)?;
-            return Ok((Self { format, place: RowPlace::Parts(parts) }, written));
+            return Ok((Self { format, place: RowPlace::Parts(Box::new(parts)) }, written));
         }
         let mut written = WrittenRows::default();
         let file = RowFile::resume(path, &format.header(), |row| {

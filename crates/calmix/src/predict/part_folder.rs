@@ -14,12 +14,12 @@ use calmix::run::safe_open;
 use serde::{Deserialize, Serialize};
 
 use super::output::{WrittenRows, beside};
-use super::parquet::{Cell, CellCount, CellKind, ParquetColumn, parquet_file};
+use super::parquet::ParquetRows;
 use super::row::{PredictedImage, RowFormat};
 use super::row_file::RowFile;
 use crate::error::CliError;
 
-/// Bytes after which a part ends, however few its rows are: the format counts those of a page in 31 bits.
+/// Bytes after which a part ends, however few its rows are: it is in memory until it is written.
 const PART_BYTES: usize = 256 << 20;
 
 /// The folder, and the rows of its next part.
@@ -29,7 +29,7 @@ pub(crate) struct PartFolder {
     lines: RowFile,
     /// Whole parts.
     parts: usize,
-    columns: Vec<ParquetColumn>,
+    next: ParquetRows,
     rows: u64,
     last: String,
 }
@@ -54,7 +54,7 @@ impl PartFolder {
         let _ = fs::remove_file(&list);
         let lines = RowFile::create(&list, "")?;
         fs::create_dir(folder).with_context(|| shown(folder.display()))?;
-        Ok(Self::new(folder, lines, 0, format))
+        Self::new(folder, lines, 0, format)
     }
 
     /// Goes on after the last part that is whole.
@@ -77,21 +77,21 @@ impl PartFolder {
         // What a kill left: parts that are not whole, and one without its line. Nobody else writes here.
         atomic_file::sweep_abandoned(folder);
         let _ = fs::remove_file(folder.join(part_name(parts)));
-        Ok((Self::new(folder, lines, parts, format), written))
+        Ok((Self::new(folder, lines, parts, format)?, written))
     }
 
-    fn new(folder: &Path, lines: RowFile, parts: usize, format: &RowFormat<'_>) -> Self {
+    fn new(folder: &Path, lines: RowFile, parts: usize, format: &RowFormat<'_>) -> Result<Self> {
         let folder = folder.to_owned();
-        Self { folder, lines, parts, columns: columns(format), rows: 0, last: String::new() }
+        Ok(Self { folder, lines, parts, next: ParquetRows::new(format)?, rows: 0, last: String::new() })
     }
 
     /// Adds a row; a part that is full is written.
     pub(crate) fn add(&mut self, format: &RowFormat<'_>, image: &PredictedImage<'_>) -> Result<()> {
-        add_row(&mut self.columns, format, image);
+        self.next.add(image)?;
         self.rows += 1;
         image.path.clone_into(&mut self.last);
-        let bytes: usize = self.columns.iter().map(ParquetColumn::bytes).sum();
-        if self.rows >= format.rows_of_part || bytes >= PART_BYTES { self.end_part(format) } else { Ok(()) }
+        let is_full = self.rows >= format.rows_of_part || self.next.bytes() >= PART_BYTES;
+        if is_full { self.end_part(format) } else { Ok(()) }
     }
 
     /// Writes the last part. A folder without rows gets one too, which says what its columns are.
@@ -100,9 +100,7 @@ impl PartFolder {
     }
 
     fn end_part(&mut self, format: &RowFormat<'_>) -> Result<()> {
-        let columns = std::mem::replace(&mut self.columns, columns(format));
-        let classes = serde_json::to_string(format.classes)?;
-        let bytes = parquet_file(&columns, self.rows as usize, &[("calmix.classes", &classes)]);
+        let bytes = std::mem::replace(&mut self.next, ParquetRows::new(format)?).finish()?;
         atomic_file::write(&self.folder.join(part_name(self.parts)), &bytes)?;
         let line = PartLine {
             part: self.parts,
@@ -132,37 +130,4 @@ fn check(path: &Path, line: &PartLine) -> Result<()> {
 fn damaged(path: &Path, what: &str) -> CliError {
     let hint = "remove the folder and predict all images again, or name another with `--out`";
     CliError::invalid(format!("{}: {what}, so it cannot be resumed", shown(path.display()))).hint(hint)
-}
-
-fn columns(format: &RowFormat<'_>) -> Vec<ParquetColumn> {
-    let mut columns = vec![
-        ParquetColumn::new("path", CellKind::Text, CellCount::One),
-        ParquetColumn::new("label", CellKind::Text, CellCount::Optional),
-        ParquetColumn::new("confidence", CellKind::Float, CellCount::Optional),
-        ParquetColumn::new("margin", CellKind::Float, CellCount::Optional),
-        ParquetColumn::new("set", CellKind::Text, CellCount::List),
-        ParquetColumn::new("abstain", CellKind::Bool, CellCount::Optional),
-        ParquetColumn::new("error", CellKind::Text, CellCount::Optional),
-    ];
-    if format.probabilities {
-        columns.push(ParquetColumn::new("probabilities", CellKind::Float, CellCount::List));
-    }
-    columns
-}
-
-/// Adds a row to the columns of [`columns`].
-fn add_row(columns: &mut [ParquetColumn], format: &RowFormat<'_>, image: &PredictedImage<'_>) {
-    let said = image.said;
-    let [path, label, confidence, margin, set, abstain, error, rest @ ..] = columns else { return };
-    path.add(Some(Cell::Text(&image.path)));
-    label.add(said.map(|said| Cell::Text(format.class(said.label))));
-    confidence.add(said.map(|said| Cell::Float(said.confidence)));
-    margin.add(said.map(|said| Cell::Float(said.margin)));
-    let classes = said.and_then(|said| said.set.as_ref());
-    set.add_list(classes.map(|set| set.iter().map(|&class| Cell::Text(format.class(class as usize)))));
-    abstain.add(said.and_then(|said| said.abstain).map(Cell::Bool));
-    error.add(image.error.as_deref().map(Cell::Text));
-    for probabilities in rest {
-        probabilities.add_list(said.map(|said| said.probabilities.iter().map(|&p| Cell::Float(p))));
-    }
 }
