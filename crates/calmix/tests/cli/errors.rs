@@ -104,3 +104,10 @@ fn errors_of_the_system_name_the_place() {
     assert_eq!(said, "error: cannot write to standard output: No space left on device (os error 28)\n");
     assert_eq!(output.status.code(), Some(1));
 }
+
+#[cfg(not(feature = "mlflow"))]
+#[test]
+fn push_without_its_feature_names_it() {
+    let refused = Workspace::new().run(&["push", "run", "--mlflow", "http://127.0.0.1:5000"]).with_code(2);
+    refused.reports(&["built without its feature `mlflow`", "try: cargo install", "--features mlflow"]);
+}
