@@ -18,7 +18,6 @@ use crate::exit::Exit;
 /// MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-#[cfg_attr(not(feature = "mlflow"), expect(dead_code, reason = "read, so that the help is the same"))]
 pub(crate) struct PushArgs {
     /// Folder of the run
     #[arg(value_name = "RUN")]
@@ -41,7 +40,7 @@ Examples:
 
 impl PushArgs {
     #[cfg(not(feature = "mlflow"))]
-    #[expect(clippy::unused_self, clippy::needless_pass_by_value, reason = "as with the feature")]
+    #[expect(clippy::unused_self, reason = "as with the feature")]
     pub(crate) fn run(self) -> Result<Exit> {
         Err(crate::error::CliError::invalid(
             "this calmix was built without its feature `mlflow`, which push needs",

@@ -66,9 +66,9 @@ impl Server {
         if credentials.header.is_some() && uri.scheme_str() == Some("http") && !is_this_machine(&uri) {
             warn("the password or token is sent unencrypted: use https://, or a server on this machine");
         }
-        let patience = match variable(TIMEOUT).map(|seconds| seconds.parse()) {
+        let patience = match variable(TIMEOUT).map(|seconds| seconds.parse::<u32>()) {
             None => PATIENCE,
-            Some(Ok(seconds @ 1..)) => Duration::from_secs(seconds),
+            Some(Ok(seconds @ 1..)) => Duration::from_secs(seconds.into()),
             Some(_) => return Err(CliError::invalid(format!("{TIMEOUT} is not a number of seconds"))),
         };
         let config = Agent::config_builder()

@@ -164,3 +164,10 @@ fn colour_follows_the_variables_and_the_terminal() {
     assert!(!terminal(&[xterm, ("CLICOLOR", "0")]));
     assert!(terminal(&[("TERM", "dumb"), ("CLICOLOR_FORCE", "1")]));
 }
+
+#[cfg(not(feature = "mlflow"))]
+#[test]
+fn push_without_its_feature_names_it() {
+    let refused = Workspace::new().run(&["push", "run", "--mlflow", "http://127.0.0.1:5000"]).with_code(2);
+    refused.reports(&["built without its feature `mlflow`", "try: cargo install", "--features mlflow"]);
+}

@@ -198,7 +198,7 @@ fn dripping_or_endless_answer_is_given_up() {
 
     let endless = TrackingServer::start(|_, writer| {
         let _ = writer.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
-        while writer.write_all(&[b' '; 1 << 16]).is_ok() {}
+        while writer.write_all(&[b' '; 1 << 14]).is_ok() {}
         true
     });
     workspace.end(push_to(&workspace, &endless.url, &[])).with_code(1).reports(&["67108864"]);

@@ -86,11 +86,13 @@ impl TrackingServer {
     pub(super) fn serve(&self, mut reader: impl BufRead, mut writer: impl Write) {
         while let Some(received) = read_request(&mut reader) {
             self.state().received.push(received.clone());
-            if (self.handler)(&received, &mut writer) {
-                continue;
+            if !(self.handler)(&received, &mut writer) {
+                let (status, body) = self.state().answer(&received);
+                respond(&mut writer, status, "", &body.to_string());
             }
-            let (status, body) = self.state().answer(&received);
-            respond(&mut writer, status, "", &body.to_string());
+            if received.headers.contains("connection: close") {
+                return;
+            }
         }
     }
 }
