@@ -145,8 +145,10 @@ impl Dataset {
     pub fn sample_name(&self, id: u64) -> Result<String, DataError> {
         let record = self.record(id)?;
         let part = self.part(record.part)?;
+        // A shard has a header before its first image; a file may have bytes behind its image.
+        let is_own_file = self.header.encoding == Encoding::File && record.offset == 0;
         let is_whole = record.offset == 0 && u64::from(record.length) == part.length;
-        if part.shrunk || (!part.unpacked && is_whole) {
+        if part.shrunk || (!part.unpacked && (is_own_file || is_whole)) {
             return Ok(part.path);
         }
         let subset = self

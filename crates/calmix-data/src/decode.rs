@@ -23,9 +23,9 @@
 //! | orientation in XMP or in a PNG's text | ignored | applied |
 //!
 //! Sizes are checked from the header, before a pixel is decoded or a buffer for one allocated: sides, pixels, and the
-//! pixels of a large image against the bytes of its file. Large pictures of all threads share one budget.
+//! pixels of a large image against its bytes. Large pictures of all threads share one budget, and so do large files.
 
-mod budget;
+pub(crate) mod budget;
 mod file_kind;
 mod jpeg;
 mod orientation;
@@ -145,6 +145,19 @@ struct Head {
     width: u32,
     height: u32,
     orientation: Orientation,
+    /// Where the image ends in its file.
+    end: usize,
+}
+
+/// What the header of an image says, for one who does not decode it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ImageExtent {
+    /// Pixels in a row of the upright picture.
+    pub(crate) width: u32,
+    /// Its rows.
+    pub(crate) height: u32,
+    /// Where the image ends in its file; what comes behind is not read.
+    pub(crate) end: usize,
 }
 
 /// Decodes an encoded image.
@@ -172,7 +185,7 @@ pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Picture, DecodeErro
 /// As [`decode`].
 pub fn decode_at_least(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result<Picture, DecodeError> {
     let (kind, head) = head(bytes, limits)?;
-    let lease = budget::lease(u64::from(head.width) * u64::from(head.height));
+    let lease = budget::PIXELS.lease(u64::from(head.width) * u64::from(head.height));
     let picture = match kind {
         FileKind::Jpeg => jpeg::pixels(bytes, head, side)?,
         FileKind::Png => png::pixels(bytes, head)?,
@@ -187,8 +200,18 @@ pub fn decode_at_least(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result
 /// # Errors
 /// As [`decode`], but for damage inside the compressed pixels.
 pub fn size(bytes: &[u8], limits: &DecodeLimits) -> Result<(u32, u32), DecodeError> {
-    let (_, head) = head(bytes, limits)?;
-    Ok(if head.orientation.swaps() { (head.height, head.width) } else { (head.width, head.height) })
+    let ImageExtent { width, height, .. } = extent(bytes, limits)?;
+    Ok((width, height))
+}
+
+/// As [`size`], with the end of the image in its file.
+pub(crate) fn extent(bytes: &[u8], limits: &DecodeLimits) -> Result<ImageExtent, DecodeError> {
+    let (_, Head { width, height, orientation, end }) = head(bytes, limits)?;
+    Ok(if orientation.swaps() {
+        ImageExtent { width: height, height: width, end }
+    } else {
+        ImageExtent { width, height, end }
+    })
 }
 
 fn head(bytes: &[u8], limits: &DecodeLimits) -> Result<(FileKind, Head), DecodeError> {
@@ -210,8 +233,9 @@ fn head(bytes: &[u8], limits: &DecodeLimits) -> Result<(FileKind, Head), DecodeE
     if width.max(height) > limits.side || pixels > limits.pixels {
         return Err(DecodeError::Size { width, height, limits: *limits });
     }
-    let bytes = bytes.len() as u64;
-    if pixels > budget::SMALL && pixels > bytes.saturating_mul(PIXELS_PER_BYTE) {
+    // Bytes behind the image say nothing about its pixels.
+    let bytes = head.end as u64;
+    if pixels > budget::SMALL_PICTURE && pixels > bytes.saturating_mul(PIXELS_PER_BYTE) {
         return Err(DecodeError::Bomb { width, height, bytes });
     }
     Ok((kind, head))

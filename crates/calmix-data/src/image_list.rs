@@ -11,11 +11,11 @@ use std::io::BufRead;
 use std::path::PathBuf;
 
 use crate::decode::{DecodeLimits, decode_at_least};
+use crate::encoded_file::EncodedFile;
 use crate::error::{DataError, DataProblem};
 use crate::loader::ImageSource;
 use crate::picture::Picture;
 use crate::shrink::decode_shrunk;
-use crate::source::image_files;
 use pending::PendingImages;
 
 /// One image of a list.
@@ -98,7 +98,7 @@ impl ListedImage {
     /// If it cannot be read, or is no picture.
     pub fn picture(&self, limits: &DecodeLimits, side: u32, shrink: u32) -> Result<Picture, DataError> {
         let bytes = match &self.place {
-            ImagePlace::File(path) => image_files::read(path, limits),
+            ImagePlace::File(path) => EncodedFile::read(path, limits),
             ImagePlace::Member { shard, offset, length } => pending::read(shard, *offset, *length, limits),
             ImagePlace::Nowhere(problem) => Err(DataProblem::Format(problem.clone())),
         };

@@ -67,6 +67,7 @@
 pub mod augment;
 pub mod dataset;
 pub mod decode;
+mod encoded_file;
 pub mod error;
 mod expansion;
 pub mod features;

@@ -24,6 +24,7 @@ mod table_file;
 use calmix_core::class_names;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use builder::SampleDigest;
 pub use builder::{ManifestBuilder, Unpacked};
 pub use check::check_part_path;
 pub(crate) use check::check_version;

@@ -10,7 +10,8 @@
 pub mod cifar;
 pub mod folder;
 pub mod idx;
-pub(crate) mod image_files;
+mod image_files;
+pub(crate) mod image_kind;
 pub mod imagenet;
 pub mod labels_csv;
 mod layout;
@@ -27,7 +28,7 @@ pub mod webvision;
 use std::path::Path;
 use std::sync::Arc;
 
-use image_files::{holds_image, is_named_like_an_image};
+use image_kind::{holds_image, is_named_like_an_image};
 pub use layout::FolderLayout;
 
 use crate::decode::DecodeLimits;

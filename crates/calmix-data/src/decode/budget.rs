@@ -1,55 +1,61 @@
-//! How many pixels of large pictures are in memory at a time, in all threads together.
+//! How much of what is large is in memory at a time, in all threads together.
 //!
-//! A picture may have 64 Mi pixels, and a loader a thread for each core: without a common limit a dataset of a few large
-//! pictures takes 192 MiB a thread. Small pictures, which datasets are made of, never wait.
+//! A picture may have 64 Mi pixels, its file 256 MiB, and there is a thread for each core: without a common limit a dataset
+//! of a few large pictures takes 192 MiB a thread for its pixels, and more for its files. What is small, as datasets are,
+//! never waits.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Pictures up to this many pixels do not count: 12 MB.
-pub(super) const SMALL: u64 = 4 << 20;
-/// Pixels of all others together: one picture of the largest size.
-const ALL: u64 = 64 << 20;
-/// How long a picture waits for its share. Longer than any picture is held; after it the picture is decoded all the
-/// same, since a loader that stands still is worse.
+/// Pixels of the largest picture that does not count: 12 MB.
+pub(super) const SMALL_PICTURE: u64 = 4 << 20;
+/// How long one waits for a share. Longer than any is held; after it the work is done all the same, since a loader that
+/// stands still is worse.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-static BUDGET: Budget = Budget { used: Mutex::new(0), freed: Condvar::new() };
+/// Pixels of large pictures: together one picture of the largest size.
+pub(crate) static PIXELS: Budget = Budget::new(SMALL_PICTURE, 64 << 20);
+/// Bytes of large files: together one file of the largest size. Taken before [`PIXELS`], so that no two wait for each other.
+pub(crate) static ENCODED: Budget = Budget::new(4 << 20, 256 << 20);
 
+/// An amount that all threads share.
 #[derive(Debug)]
-struct Budget {
+pub(crate) struct Budget {
     used: Mutex<u64>,
     freed: Condvar,
+    small: u64,
+    all: u64,
 }
 
-/// The share of a large picture, given back when it is dropped.
+/// A share, given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    pixels: u64,
+    amount: u64,
     from: &'static Budget,
 }
 
-/// Waits until there is room for a picture of so many pixels; none for a small one.
-pub(super) fn lease(pixels: u64) -> Option<Lease> {
-    BUDGET.lease(pixels)
-}
-
 impl Budget {
-    fn lease(&'static self, pixels: u64) -> Option<Lease> {
-        if pixels <= SMALL {
+    const fn new(small: u64, all: u64) -> Self {
+        Self { used: Mutex::new(0), freed: Condvar::new(), small, all }
+    }
+
+    /// Waits until there is room for so much; none for what is small.
+    pub(crate) fn lease(&'static self, amount: u64) -> Option<Lease> {
+        if amount <= self.small {
             return None;
         }
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = |used: &mut u64| *used > 0 && *used + pixels > ALL;
+        // What is alone is never too large.
+        let full = |used: &mut u64| *used > 0 && *used + amount > self.all;
         let waited = self.freed.wait_timeout_while(used, PATIENCE, full);
-        *waited.unwrap_or_else(PoisonError::into_inner).0 += pixels;
-        Some(Lease { pixels, from: self })
+        *waited.unwrap_or_else(PoisonError::into_inner).0 += amount;
+        Some(Lease { amount, from: self })
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        *self.from.used.lock().unwrap_or_else(PoisonError::into_inner) -= self.pixels;
+        *self.from.used.lock().unwrap_or_else(PoisonError::into_inner) -= self.amount;
         self.from.freed.notify_all();
     }
 }
@@ -63,24 +69,24 @@ mod tests {
 
     #[test]
     fn large_pictures_wait_for_each_other_and_small_ones_do_not() {
-        static OWN: Budget = Budget { used: Mutex::new(0), freed: Condvar::new() };
+        static OWN: Budget = Budget::new(4, 64);
         let (now, most) = (AtomicU64::new(0), AtomicU64::new(0));
-        let half = ALL / 2;
+        let half = 32;
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     let lease = OWN.lease(half).unwrap();
                     most.fetch_max(now.fetch_add(half, Ordering::SeqCst) + half, Ordering::SeqCst);
-                    assert!(OWN.lease(SMALL).is_none(), "a small one waits for nothing");
+                    assert!(OWN.lease(4).is_none(), "a small one waits for nothing");
                     thread::sleep(Duration::from_millis(5));
                     now.fetch_sub(half, Ordering::SeqCst);
                     drop(lease);
                 });
             }
         });
-        assert_eq!(most.into_inner(), ALL);
+        assert_eq!(most.into_inner(), 64);
         // One that is alone is never too large.
-        assert!(OWN.lease(2 * ALL).is_some());
+        assert!(OWN.lease(128).is_some());
         assert_eq!(*OWN.used.lock().unwrap(), 0);
     }
 }

@@ -15,6 +15,8 @@ struct Segments {
     frame: Frame,
     orientation: Orientation,
     scans: u32,
+    /// Where the end marker ends.
+    end: usize,
     /// Whether markers between the blocks allow a decoder to start again after damage.
     has_restarts: bool,
 }
@@ -38,8 +40,8 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
     if !cfg!(feature = "turbo") {
         segments.check()?;
     }
-    let Segments { frame: Frame { width, height, .. }, orientation, .. } = segments;
-    Ok(Head { width, height, orientation })
+    let Segments { frame: Frame { width, height, .. }, orientation, end, .. } = segments;
+    Ok(Head { width, height, orientation, end })
 }
 
 impl Segments {
@@ -98,7 +100,13 @@ fn walk(bytes: &[u8]) -> Result<Segments, DecodeError> {
         }
     }
     let frame = frame.filter(|_| scans > 0).ok_or_else(|| damaged("no pixels in it"))?;
-    Ok(Segments { frame, orientation: orientation.unwrap_or(Orientation::UPRIGHT), scans, has_restarts })
+    Ok(Segments {
+        frame,
+        orientation: orientation.unwrap_or(Orientation::UPRIGHT),
+        scans,
+        end: at,
+        has_restarts,
+    })
 }
 
 /// The next marker at or after `at` and where its segment begins. Bytes that are no marker are skipped, as

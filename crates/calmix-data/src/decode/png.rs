@@ -29,7 +29,8 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
             (_, None) => return Err(damaged("its first chunk is no header")),
             (b"eXIf", _) if orientation.is_none() => orientation = Some(Orientation::from_exif(data)),
             (b"IEND", Some((width, height))) => {
-                return Ok(Head { width, height, orientation: orientation.unwrap_or(Orientation::UPRIGHT) });
+                let orientation = orientation.unwrap_or(Orientation::UPRIGHT);
+                return Ok(Head { width, height, orientation, end: at });
             }
             _ => {}
         }

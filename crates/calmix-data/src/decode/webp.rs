@@ -17,8 +17,14 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
     let mut canvas = None;
     let mut pixels = None;
     let mut orientation = Orientation::UPRIGHT;
+    // What the file says of its own length, behind which there are no chunks.
+    let declared = match bytes.get(4..8) {
+        Some(&[l0, l1, l2, l3]) => (u32::from_le_bytes([l0, l1, l2, l3]) as usize).saturating_add(8),
+        _ => 0,
+    };
     let mut at = 12_usize;
-    while let Some(&[c0, c1, c2, c3, l0, l1, l2, l3]) = bytes.get(at..at + 8) {
+    while pixels.is_none() || at < declared {
+        let Some(&[c0, c1, c2, c3, l0, l1, l2, l3]) = bytes.get(at..at + 8) else { break };
         let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
         let start = at + 8;
         let data = start.checked_add(length).and_then(|end| bytes.get(start..end));
@@ -37,10 +43,11 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
         }
     }
     let (width, height) = pixels.ok_or(DecodeError::Short(KIND))?;
+    let end = at.min(bytes.len());
     if canvas.is_some_and(|canvas| canvas != (width, height)) {
         return Err(damaged("two sizes in one file"));
     }
-    Ok(Head { width, height, orientation })
+    Ok(Head { width, height, orientation, end })
 }
 
 fn canvas_size(data: &[u8]) -> Result<(u32, u32), DecodeError> {

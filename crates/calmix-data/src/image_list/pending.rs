@@ -2,14 +2,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::vec::IntoIter;
 
 use super::{ImagePlace, ListedImage};
-use crate::decode::{DecodeError, DecodeLimits, kind};
+use crate::decode::{DecodeLimits, kind};
+use crate::encoded_file::EncodedFile;
 use crate::error::DataProblem;
-use crate::source::image_files::is_named_like_an_image;
+use crate::source::image_kind::is_named_like_an_image;
 use crate::source::listing::is_system_file;
 use crate::source::tar::TarMembers;
 
@@ -253,17 +254,8 @@ pub(super) fn read(
     offset: u64,
     length: u64,
     limits: &DecodeLimits,
-) -> Result<Vec<u8>, DataProblem> {
-    if length > limits.bytes {
-        return Err(DecodeError::Bytes(length).into());
-    }
+) -> Result<EncodedFile, DataProblem> {
     let mut file = File::open(shard)?;
     file.seek(SeekFrom::Start(offset))?;
-    let mut bytes = Vec::new();
-    file.take(length).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 == length {
-        Ok(bytes)
-    } else {
-        Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())
-    }
+    EncodedFile::read_member(file, length, limits)
 }

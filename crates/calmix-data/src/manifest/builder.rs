@@ -44,6 +44,20 @@ pub struct Unpacked {
     length: u64,
 }
 
+/// What a table keeps of the bytes of a sample.
+#[derive(Debug)]
+pub(crate) struct SampleDigest {
+    length: usize,
+    checksum: u32,
+    content: blake3::Hash,
+}
+
+impl SampleDigest {
+    pub(crate) fn new(bytes: &[u8]) -> Self {
+        Self { length: bytes.len(), checksum: crc32c::crc32c(bytes), content: blake3::hash(bytes) }
+    }
+}
+
 impl ManifestBuilder {
     /// Begins a prepared dataset at `target`, with these classes in this order.
     ///
@@ -142,6 +156,17 @@ impl ManifestBuilder {
         bytes: &[u8],
         label: Option<u32>,
     ) -> Result<(), DataError> {
+        self.digested_sample(part, offset, &SampleDigest::new(bytes), label)
+    }
+
+    /// As [`sample`](Self::sample), of bytes that are no longer in memory.
+    pub(crate) fn digested_sample(
+        &mut self,
+        part: u32,
+        offset: u64,
+        digest: &SampleDigest,
+        label: Option<u32>,
+    ) -> Result<(), DataError> {
         let id = self.header.samples;
         let stray = label.filter(|&label| label as usize >= self.header.classes.len());
         if let Some(label) = stray {
@@ -150,14 +175,14 @@ impl ManifestBuilder {
             return Err(DataError::new(&self.target, problem).at(format!("sample {id}")));
         }
         let length =
-            u32::try_from(bytes.len()).ok().filter(|&length| length <= MAX_SAMPLE).ok_or_else(|| {
-                let problem = format!("a sample of {} bytes, more than {MAX_SAMPLE}", bytes.len());
+            u32::try_from(digest.length).ok().filter(|&length| length <= MAX_SAMPLE).ok_or_else(|| {
+                let problem = format!("a sample of {} bytes, more than {MAX_SAMPLE}", digest.length);
                 DataError::new(&self.target, DataProblem::Limit(problem)).at(format!("sample {id}"))
             })?;
         let label = label.unwrap_or(NO_LABEL);
-        let record = SampleRecord { part, offset, length, checksum: crc32c::crc32c(bytes), label };
+        let record = SampleRecord { part, offset, length, checksum: digest.checksum, label };
         self.samples.write_all(&record.to_bytes()).map_err(|error| self.cannot_write(error))?;
-        self.content.sample(bytes, label);
+        self.content.sample(&digest.content, label);
         self.header.samples += 1;
         if let Some(subset) = self.header.subsets.last_mut() {
             subset.count += 1;

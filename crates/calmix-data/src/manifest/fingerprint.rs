@@ -17,8 +17,8 @@ pub(crate) struct Fingerprint {
 
 impl Fingerprint {
     /// Takes in the next sample.
-    pub(crate) fn sample(&mut self, bytes: &[u8], label: u32) {
-        self.samples.update(blake3::hash(bytes).as_bytes());
+    pub(crate) fn sample(&mut self, content: &blake3::Hash, label: u32) {
+        self.samples.update(content.as_bytes());
         self.samples.update(&label.to_le_bytes());
     }
 
@@ -85,7 +85,7 @@ mod tests {
     fn of(header: &Header, samples: &[(&[u8], u32)]) -> String {
         let mut fingerprint = Fingerprint::default();
         for (bytes, label) in samples {
-            fingerprint.sample(bytes, *label);
+            fingerprint.sample(&blake3::hash(bytes), *label);
         }
         fingerprint.finish(header)
     }

@@ -1,7 +1,6 @@
 //! Image files below a root: checks them and adds them to a manifest.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,17 +9,20 @@ use std::time::Duration;
 
 use calmix_core::transient::BackOff;
 
-use super::listing::{PERMIT, walk};
+use super::image_kind::is_named_like_an_image;
+use super::listing::PERMIT;
 use super::{Check, Inspection};
-use crate::decode::{DecodeError, DecodeLimits, decode, kind, size};
+use crate::decode::{DecodeError, DecodeLimits, ImageExtent, decode, extent, kind, size};
+use crate::encoded_file::EncodedFile;
 use crate::error::{DataError, DataProblem};
-use crate::manifest::ManifestBuilder;
+use crate::manifest::{ManifestBuilder, SampleDigest};
 use crate::prepare::Prepared;
 use crate::shrink::{decode_shrunk, stored};
 
-/// Files that are read at a time, for each thread: enough that a large one does not keep the others waiting, and few enough
-/// to hold in memory.
+/// Files that are read at a time, for each thread: enough that a large one does not keep the others waiting.
 const AT_ONCE: usize = 8;
+/// Bytes of shrunk pictures that wait to be written, from which on no further file is read: a hundred ordinary ones.
+const HELD: usize = 128 << 20;
 
 /// The image files below a root. They are read by several threads and added in the order in which they were named.
 #[derive(Debug)]
@@ -33,13 +35,14 @@ pub(super) struct ImageFiles {
     added: u64,
     threads: usize,
     pending: Vec<NamedFile>,
-    /// How bytes are read and how one waits for them: tests have other ways.
+    /// How bytes are read, how one waits for them, and how many may wait to be written: tests have other ways.
     read_bytes: ReadBytes,
     pause: fn(Duration),
+    held: usize,
 }
 
 /// Reads a file of at most so many bytes.
-type ReadBytes = fn(&Path, &DecodeLimits) -> Result<Vec<u8>, DataProblem>;
+type ReadBytes = fn(&Path, &DecodeLimits) -> Result<EncodedFile, DataProblem>;
 
 /// A file that is still to be read.
 #[derive(Debug)]
@@ -52,10 +55,15 @@ struct NamedFile {
 
 /// What became of a file.
 enum ReadFile {
+    /// An image as it stands in its file, of so many bytes, at its beginning.
     Image {
-        length: u64,
+        file: u64,
+        digest: SampleDigest,
+    },
+    /// An image that was shrunk, as it is stored, from a file of so many bytes.
+    Shrunk {
+        file: u64,
         bytes: Vec<u8>,
-        is_shrunk: bool,
     },
     NoImage,
     /// Not an image that calmix reads: left out, with the reason.
@@ -83,8 +91,9 @@ impl ImageFiles {
                 threads => threads,
             },
             pending: Vec::new(),
-            read_bytes: read,
+            read_bytes: EncodedFile::read,
             pause: thread::sleep,
+            held: HELD,
         })
     }
 
@@ -119,16 +128,33 @@ impl ImageFiles {
     /// # Errors
     /// If the storage does not let a file be read, after a while, or the table cannot be written.
     pub(super) fn flush(&mut self, builder: &mut ManifestBuilder) -> Result<(), DataError> {
-        let files = std::mem::take(&mut self.pending);
+        let mut files = std::mem::take(&mut self.pending);
+        while !files.is_empty() {
+            files = self.read_some(builder, files)?;
+        }
+        Ok(())
+    }
+
+    /// Reads files until shrunk pictures take up too much memory, and adds them; returns the files that are left.
+    fn read_some(
+        &mut self,
+        builder: &mut ManifestBuilder,
+        mut files: Vec<NamedFile>,
+    ) -> Result<Vec<NamedFile>, DataError> {
         let slots: Vec<OnceLock<ReadFile>> = files.iter().map(|_| OnceLock::new()).collect();
         let next = AtomicUsize::new(0);
+        let held = AtomicUsize::new(0);
         let is_over = AtomicBool::new(false);
         let work = || {
-            while let Some((file, slot)) = {
-                let n = next.fetch_add(1, Ordering::Relaxed);
-                files.get(n).zip(slots.get(n))
-            } {
-                let _ = slot.set(self.read_file(file, &is_over));
+            while held.load(Ordering::Relaxed) < self.held
+                && let n = next.fetch_add(1, Ordering::Relaxed)
+                && let Some((file, slot)) = files.get(n).zip(slots.get(n))
+            {
+                let read = self.read_file(file, &is_over);
+                if let ReadFile::Shrunk { bytes, .. } = &read {
+                    held.fetch_add(bytes.len(), Ordering::Relaxed);
+                }
+                let _ = slot.set(read);
                 if let Some(progress) = &self.inspection.progress {
                     progress.add();
                 }
@@ -141,23 +167,25 @@ impl ImageFiles {
             }
             work();
         });
+        // Files are taken in order, so those that were read come first.
+        let left = files.split_off(next.into_inner().min(files.len()));
         for (NamedFile { name, label, .. }, read) in files.into_iter().zip(slots) {
             match read.into_inner() {
-                Some(ReadFile::Image { length, bytes, is_shrunk }) => {
+                Some(ReadFile::Image { file, digest }) => {
                     self.added += 1;
-                    if is_shrunk {
-                        builder.shrunk_sample(&name, length, &bytes, self.inspection.shrink, label)?;
-                    } else {
-                        let part = builder.part(&name, length)?;
-                        builder.sample(part, 0, &bytes, label)?;
-                    }
+                    let part = builder.part(&name, file)?;
+                    builder.digested_sample(part, 0, &digest, label)?;
+                }
+                Some(ReadFile::Shrunk { file, bytes }) => {
+                    self.added += 1;
+                    builder.shrunk_sample(&name, file, &bytes, self.inspection.shrink, label)?;
                 }
                 Some(ReadFile::Unreadable(error)) => builder.unreadable(error),
                 Some(ReadFile::Failed(error)) => return Err(error),
                 Some(ReadFile::NoImage | ReadFile::Skipped) | None => {}
             }
         }
-        Ok(())
+        Ok(left)
     }
 
     fn read_file(&self, NamedFile { name, listed, .. }: &NamedFile, is_over: &AtomicBool) -> ReadFile {
@@ -176,31 +204,30 @@ impl ImageFiles {
         if !listed && !kind(&bytes).is_image() && !is_named_like_an_image(name) {
             return ReadFile::NoImage;
         }
-        let length = bytes.len() as u64;
-        match self.shrunk(&bytes) {
-            Ok(Some(shrunk)) => ReadFile::Image { length, bytes: shrunk, is_shrunk: true },
-            Ok(None) => ReadFile::Image { length, bytes, is_shrunk: false },
-            Err(error) => {
-                let hint = error.hint();
-                ReadFile::Unreadable(DataError::new(path, error).hint(hint))
-            }
-        }
+        self.checked(&bytes).unwrap_or_else(|error| {
+            let hint = error.hint();
+            ReadFile::Unreadable(DataError::new(path, error).hint(hint))
+        })
     }
 
-    /// Checks a picture; a large one comes back shrunk, as it is stored.
-    fn shrunk(&self, bytes: &[u8]) -> Result<Option<Vec<u8>>, DecodeError> {
+    /// Checks a picture; a large one is shrunk.
+    fn checked(&self, bytes: &[u8]) -> Result<ReadFile, DecodeError> {
         let Inspection { limits, shrink, .. } = &self.inspection;
-        let (width, height) = size(bytes, limits)?;
+        let ImageExtent { width, height, end } = extent(bytes, limits)?;
+        let file = bytes.len() as u64;
         if *shrink > 0 && width.min(height) > *shrink {
             let picture = decode_shrunk(bytes, limits, *shrink)?;
-            return Ok(Some(stored(&picture, bytes)));
+            return Ok(ReadFile::Shrunk { file, bytes: stored(&picture, bytes) });
         }
-        check_image(bytes, limits, self.check).map(|()| None)
+        // What is behind the image would be read again at every visit.
+        let image = bytes.get(..end).unwrap_or(bytes);
+        check_image(image, limits, self.check)?;
+        Ok(ReadFile::Image { file, digest: SampleDigest::new(image) })
     }
 
     /// Reads a file, and waits for storage that is away for a while, as a loader does: an image that is left out now is missing
     /// in every run on this table. None if the scan is over.
-    fn read_patiently(&self, path: &Path, is_over: &AtomicBool) -> Result<Option<Vec<u8>>, DataError> {
+    fn read_patiently(&self, path: &Path, is_over: &AtomicBool) -> Result<Option<EncodedFile>, DataError> {
         let outage = self.inspection.progress.as_ref().map(|progress| progress.outage());
         let mut back_off = BackOff::default();
         loop {
@@ -221,7 +248,7 @@ impl ImageFiles {
         }
     }
 
-    fn read(&self, path: &Path) -> Result<Vec<u8>, DataError> {
+    fn read(&self, path: &Path) -> Result<EncodedFile, DataError> {
         let real = fs::canonicalize(path).map_err(|error| DataError::new(path, error))?;
         if !real.starts_with(&self.real) {
             let problem = DataProblem::Content("a link that leads out of the dataset's folder".into());
@@ -250,61 +277,6 @@ pub(super) fn check_image(bytes: &[u8], limits: &DecodeLimits, check: Check) -> 
         Check::Header => size(bytes, limits).map(|_| ()),
         Check::Full => decode(bytes, limits).map(|_| ()),
     }
-}
-
-pub(crate) fn read(path: &Path, limits: &DecodeLimits) -> Result<Vec<u8>, DataProblem> {
-    // Reading a pipe could block forever.
-    if !fs::metadata(path)?.is_file() {
-        return Err(DataProblem::Content("not a plain file".into()));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)?.take(limits.bytes.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limits.bytes {
-        return Err(DecodeError::Bytes(bytes.len() as u64).into());
-    }
-    Ok(bytes)
-}
-
-pub(crate) fn is_named_like_an_image(name: &str) -> bool {
-    const ENDINGS: [&str; 25] = [
-        "jpg", "jpeg", "jpe", "jfif", "png", "webp", "gif", "bmp", "tif", "tiff", "heic", "heif", "avif",
-        "jxl", // Cameras' raw files.
-        "cr2", "cr3", "nef", "arw", "dng", "raf", "rw2", "orf", "pef", "srw", "nrw",
-    ];
-    let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
-    ending.is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
-}
-
-/// Whether a file of another name is an image by its first bytes.
-///
-/// # Errors
-/// If the storage does not let it be read.
-pub(super) fn is_image_by_content(path: &Path) -> Result<bool, DataError> {
-    let mut start = [0; 64];
-    let read = fs::metadata(path).and_then(|found| {
-        // Reading a pipe could block forever.
-        if found.is_file() { File::open(path)?.read(&mut start) } else { Ok(0) }
-    });
-    match read.map_err(|error| DataError::new(path, error)) {
-        Ok(length) => Ok(kind(&start[..length]).is_image()),
-        Err(error) if error.is_of_storage() => Err(error),
-        Err(_) => Ok(false),
-    }
-}
-
-/// Whether a file below the folder `name` is named like an image.
-///
-/// # Errors
-/// If a folder cannot be listed.
-pub(super) fn holds_image(root: &Path, name: &str) -> Result<bool, DataError> {
-    let mut found = false;
-    let mut look = |file: &str| {
-        found = found || is_named_like_an_image(file);
-        // The first one is enough: an error ends the walk.
-        if found { Err(DataError::new(root, DataProblem::Content(String::new()))) } else { Ok(()) }
-    };
-    let walked = walk(root, name, &mut Vec::new(), &mut look);
-    if found { Ok(true) } else { walked.map(|()| false) }
 }
 
 #[cfg(test)]

@@ -29,7 +29,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Inspection;
-use super::image_files::{ImageFiles, is_named_like_an_image};
+use super::image_files::ImageFiles;
+use super::image_kind::is_named_like_an_image;
 use super::layout::{SPLITS, UNLABELLED, split};
 use super::listing::{contents, walk};
 use crate::error::{DataError, DataProblem};

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::image_files::{is_image_by_content, is_named_like_an_image};
+use super::image_kind::{is_image_by_content, is_named_like_an_image};
 use super::listing::{Contents, below, contents, walk};
 use crate::error::{DataError, DataProblem};
 use crate::prepare::DataWarning;

@@ -42,13 +42,18 @@ impl Scene {
         self
     }
 
-    /// A picture whose bytes hold its name, behind their end: no two are equal.
+    /// A picture whose bytes hold its name: no two are equal.
     pub fn picture(&self, name: &str) -> &Self {
         self.file(name, &self.bytes_of(name))
     }
 
     pub fn bytes_of(&self, name: &str) -> Vec<u8> {
-        [self.image.as_slice(), name.as_bytes()].concat()
+        // A chunk of text before the last chunk, which has twelve bytes.
+        let chunk = [b"teXt", name.as_bytes()].concat();
+        let (image, end) = self.image.split_at(self.image.len() - 12);
+        let length = (name.len() as u32).to_be_bytes();
+        let sum = super::golden::crc32(&chunk).to_be_bytes();
+        [image, &length, &chunk, &sum, end].concat()
     }
 
     /// Part and label of every sample.

@@ -12,10 +12,10 @@ use crate::manifest::Encoding;
 const EIO: i32 = 5;
 const EACCES: i32 = 13;
 
-fn png_of_one_pixel() -> Vec<u8> {
+fn grey_png(side: u32, grey: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut writer = png::Encoder::new(&mut bytes, 1, 1).write_header().unwrap();
-    writer.write_image_data(&[7]).unwrap();
+    let mut writer = png::Encoder::new(&mut bytes, side, side).write_header().unwrap();
+    writer.write_image_data(&vec![grey; (side * side) as usize]).unwrap();
     writer.finish().unwrap();
     bytes
 }
@@ -26,7 +26,7 @@ fn scan(read_bytes: ReadBytes, pause: fn(Duration)) -> Result<Prepared, DataErro
     let root = temp.path().join("photos");
     fs::create_dir(&root).unwrap();
     for name in ["1.png", "2.png", "3.png"] {
-        fs::write(root.join(name), png_of_one_pixel()).unwrap();
+        fs::write(root.join(name), grey_png(1, 7)).unwrap();
     }
     fs::write(root.join("4.png"), "GIF89a").unwrap();
     let mut builder = ManifestBuilder::new(&temp.path().join("table"), vec!["cat".into()], Encoding::File)?;
@@ -40,11 +40,39 @@ fn scan(read_bytes: ReadBytes, pause: fn(Duration)) -> Result<Prepared, DataErro
     files.finish(builder)
 }
 
-fn failing(path: &Path, limits: &DecodeLimits, error: Option<i32>) -> Result<Vec<u8>, DataProblem> {
+fn failing(path: &Path, limits: &DecodeLimits, error: Option<i32>) -> Result<EncodedFile, DataProblem> {
     match error.filter(|_| path.ends_with("2.png")) {
         Some(number) => Err(io::Error::from_raw_os_error(number).into()),
-        None => read(path, limits),
+        None => EncodedFile::read(path, limits),
     }
+}
+
+#[test]
+fn shrunk_pictures_are_written_in_order_whenever_memory_is_full() {
+    let temp = tempfile::tempdir().unwrap();
+    let root = temp.path().join("photos");
+    fs::create_dir(&root).unwrap();
+    let names: Vec<String> = (0..20).map(|n| format!("{n}.png")).collect();
+    for (name, grey) in names.iter().zip(0..) {
+        // Every third picture is small enough to stay as it is.
+        fs::write(root.join(name), grey_png(if grey % 3 == 0 { 2 } else { 9 }, grey)).unwrap();
+    }
+    let inspection = Inspection { shrink: 4, threads: 3, ..Inspection::default() };
+    let mut fingerprints = Vec::new();
+    for held in [1, 100, HELD] {
+        let target = temp.path().join(held.to_string());
+        let mut builder = ManifestBuilder::new(&target, vec!["cat".into()], Encoding::File).unwrap();
+        builder.subset("train");
+        let mut files = ImageFiles::open(&root, &inspection, 20).unwrap();
+        files.held = held;
+        for name in &names {
+            files.found(&mut builder, name, Some(0)).unwrap();
+        }
+        let header = files.finish(builder).unwrap().header;
+        assert_eq!((header.samples, header.shrunk.unwrap().count), (20, 13), "{held}");
+        fingerprints.push(header.fingerprint);
+    }
+    assert!(fingerprints.iter().all(|other| *other == fingerprints[0]), "{fingerprints:?}");
 }
 
 #[test]

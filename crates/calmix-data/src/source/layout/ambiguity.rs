@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{ClassFolders, TRAIN, UNLABELLED, split};
 use crate::error::{DataError, DataProblem};
 use crate::prepare::DataWarning;
-use crate::source::image_files::{holds_image, is_named_like_an_image};
+use crate::source::image_kind::{holds_image, is_named_like_an_image};
 use crate::source::listing::{Contents, below, contents};
 
 impl ClassFolders {

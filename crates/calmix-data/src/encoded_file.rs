@@ -1,0 +1,75 @@
+//! The bytes of an image file, read whole: with a limit, and with a share of the memory of large files.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::ops::Deref;
+use std::path::Path;
+
+use crate::decode::budget::ENCODED;
+use crate::decode::{DecodeError, DecodeLimits, Lease};
+use crate::error::DataProblem;
+use crate::hollow::is_hollow;
+
+/// The bytes of a file.
+#[derive(Debug)]
+pub(crate) struct EncodedFile {
+    bytes: Vec<u8>,
+    /// Its share of the memory of large files, as long as it lives.
+    _lease: Option<Lease>,
+}
+
+impl Deref for EncodedFile {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl EncodedFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it is not a regular file, longer than the limits, nearly all holes, or cannot be read.
+    pub(crate) fn read(path: &Path, limits: &DecodeLimits) -> Result<Self, DataProblem> {
+        // Before it is opened: opening a pipe could block forever.
+        if !fs::metadata(path)?.is_file() {
+            return Err(DataProblem::Content("not a plain file".into()));
+        }
+        let file = File::open(path)?;
+        let found = file.metadata()?;
+        if found.len() > limits.bytes {
+            return Err(DecodeError::Bytes(found.len()).into());
+        }
+        if is_hollow(&file, &found) {
+            return Err(DataProblem::Limit(format!("{} bytes, nearly all of them holes", found.len())));
+        }
+        let lease = ENCODED.lease(found.len());
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(found.len() as usize).map_err(std::io::Error::from)?;
+        // The file may have grown since.
+        file.take(limits.bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > limits.bytes {
+            return Err(DecodeError::Bytes(bytes.len() as u64).into());
+        }
+        Ok(Self { bytes, _lease: lease })
+    }
+
+    /// Reads so many bytes of an open file, from where it stands.
+    ///
+    /// # Errors
+    /// If there are more than the limits allow, or fewer than that in the file.
+    pub(crate) fn read_member(file: File, length: u64, limits: &DecodeLimits) -> Result<Self, DataProblem> {
+        if length > limits.bytes {
+            return Err(DecodeError::Bytes(length).into());
+        }
+        let lease = ENCODED.lease(length);
+        let mut bytes = Vec::new();
+        file.take(length).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 == length {
+            Ok(Self { bytes, _lease: lease })
+        } else {
+            Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into())
+        }
+    }
+}
