@@ -154,12 +154,11 @@ impl Trainer<'_> {
         }
         let mut notes = prepare(&recipe, &run)?;
         notes.extend(other_bits(&before, &recipe));
-        let began_with = match &found {
-            Some(found) => BeganWith::from(&found.checkpoint.manifest().identity),
-            None => {
-                let RunEnvironment { dataset, split, .. } = read::environment(folder)?;
-                BeganWith { dataset, split }
-            }
+        let began_with = if let Some(found) = &found {
+            BeganWith::from(&found.checkpoint.manifest().identity)
+        } else {
+            let RunEnvironment { dataset, split, .. } = read::environment(folder)?;
+            BeganWith { dataset, split }
         };
         let local = self.local.processes;
         let data =
