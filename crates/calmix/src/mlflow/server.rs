@@ -147,6 +147,11 @@ impl Server {
                 "its certificate is not signed by an authority that this machine trusts".to_owned(),
                 format!("name the PEM file of the authority that signed it in {CERTIFICATES}"),
             ),
+            // What `openssl req -x509` makes unless told otherwise.
+            (_, Some(error)) if error.to_string().contains("CaUsedAsEndEntity") => (
+                "its certificate is an authority's own (CA:TRUE), which may not be a server's too".to_owned(),
+                format!("make it with CA:FALSE, signed by an authority that you name in {CERTIFICATES}"),
+            ),
             (_, Some(error)) => (
                 error.to_string(),
                 format!("{CERTIFICATES} names a PEM file of the authorities that calmix trusts"),

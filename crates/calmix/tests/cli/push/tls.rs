@@ -27,9 +27,9 @@ impl Drop for Encrypting {
 }
 
 /// Starts a server behind `openssl s_server`, which decrypts to its standard output and encrypts its standard input.
-fn start(folder: &Path) -> (TrackingServer, Encrypting) {
+fn start(folder: &Path, name: &str) -> (TrackingServer, Encrypting) {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let arguments = format!("s_server -quiet -accept 127.0.0.1:{port} -cert server.pem -key server.key");
+    let arguments = format!("s_server -quiet -accept 127.0.0.1:{port} -cert {name}.pem -key {name}.key");
     let mut child = openssl(folder, &arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let reader = BufReader::new(child.stdout.take().unwrap());
     let writer = child.stdin.take().unwrap();
@@ -65,12 +65,13 @@ fn https_needs_known_authority() {
     ] {
         assert!(openssl(&folder, &arguments).status().unwrap().success(), "openssl {arguments}");
     }
-    let (server, _encrypting) = start(&folder);
-    let pushed = |variable: &str, file: &str| {
-        let mut command = push(&workspace, &["run", "--mlflow", &server.url]);
+    let (server, _encrypting) = start(&folder, "server");
+    let push_to = |url: &str, variable: &str, file: &str| {
+        let mut command = push(&workspace, &["run", "--mlflow", url]);
         command.env(variable, workspace.path(file));
         workspace.end(command)
     };
+    let pushed = |variable: &str, file: &str| push_to(&server.url, variable, file);
     for (variable, file) in
         [("SSL_CERT_FILE", "other.pem"), ("MLFLOW_TRACKING_SERVER_CERT_PATH", "other.pem")]
     {
@@ -90,4 +91,7 @@ fn https_needs_known_authority() {
         pushed(variable, "ca.pem").with_code(0);
     }
     assert_eq!(server.points(), in_lines(&workspace.path("run")));
+    let (own, _encrypting) = start(&folder, "other");
+    let refused = push_to(&own.url, "MLFLOW_TRACKING_SERVER_CERT_PATH", "other.pem").with_code(1);
+    refused.reports(&["an authority's own (CA:TRUE)", "try: make it with CA:FALSE"]);
 }
