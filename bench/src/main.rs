@@ -21,7 +21,7 @@ mod worker;
 use anyhow::{Result, bail};
 
 /// As in the `calmix` binary.
-#[cfg(all(unix, feature = "engine", feature = "jemalloc"))]
+#[cfg(all(feature = "engine", feature = "jemalloc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

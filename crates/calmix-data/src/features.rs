@@ -4,7 +4,7 @@
 //! the backbone once ([`ViewPixels`] loads them), the vectors go into a [`FeatureCache`] that runs share, and a batch
 //! holds vectors instead of pixels ([`FeatureViews`]).
 //!
-//! A vector is bytes here. What the numbers in it mean is the caller's business.
+//! A vector is f16 numbers, as little-endian bytes.
 
 mod cache;
 mod page;
@@ -65,12 +65,12 @@ pub struct FeatureIdentity {
     pub views: String,
     /// The backbone, its weights and how it runs, as JSON.
     pub backbone: String,
-    /// Bytes of a vector.
-    pub bytes: u32,
+    /// Numbers of a vector.
+    pub width: u32,
 }
 
 /// The format of a cache that this version writes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 impl FeatureIdentity {
     /// The name of the cache's folder.

@@ -4,6 +4,7 @@
 //! element, usually under zlib. A variable is found by its name without unpacking those before it, and its values
 //! are handed out in order, so an array of gigabytes needs no memory. Two variables can be read side by side.
 //! Format: "MAT-File Format" (The MathWorks), chapter 1.
+//! By hand: no crate reads an array as a stream, and the extra images of SVHN unpack to 1.6 GB.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), calmix_data::error::DataError> {

@@ -1,4 +1,6 @@
 //! Tables of numbers in NumPy's own format (`.npy`), such as CIFAR-10H's counts of votes.
+//!
+//! By hand: npyz brings eleven crates, a parser generator among them, for a header of one line.
 
 use crate::error::DataProblem;
 

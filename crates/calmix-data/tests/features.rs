@@ -1,8 +1,9 @@
 //! The cache of features: what it lacks, what it keeps, and what it does about damage.
-#![allow(clippy::unwrap_used)] // in the functions that the tests share
+#![allow(clippy::unwrap_used, clippy::expect_used)] // in the functions that the tests share
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use calmix_core::rng::Seed;
 use calmix_data::features::{
@@ -18,7 +19,7 @@ fn identity(weights: &str) -> FeatureIdentity {
         dataset: "abc".into(),
         views: "{}".into(),
         backbone: weights.into(),
-        bytes: BYTES as u32,
+        width: BYTES as u32 / 2,
     }
 }
 
@@ -55,6 +56,10 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
+fn is_page(name: &Path) -> bool {
+    name.to_string_lossy().starts_with("page-")
+}
+
 #[test]
 fn only_what_is_missing_is_asked_for_and_all_of_it_is_read_back() {
     let temp = tempfile::tempdir().unwrap();
@@ -84,7 +89,7 @@ fn another_backbone_dataset_or_view_is_another_cache() {
         identity("b"),
         FeatureIdentity { dataset: "xyz".into(), ..identity("a") },
         FeatureIdentity { views: "{1}".into(), ..identity("a") },
-        FeatureIdentity { bytes: 8, ..identity("a") },
+        FeatureIdentity { width: 4, ..identity("a") },
     ];
     for other in others {
         let cache = FeatureCache::open(temp.path(), &other).unwrap();
@@ -121,34 +126,130 @@ fn damage_is_noticed_and_made_again() {
     fill(&mut cache, 0..600, &[FeatureView::Clean]);
     let folder = cache.folder().to_owned();
     let wanted = files(&folder);
-    let pages: Vec<_> = wanted.iter().filter(|(name, _)| name.extension().unwrap() == "features").collect();
+    let pages: Vec<_> = wanted.iter().filter(|(name, _)| is_page(name)).collect();
     let harm: [fn(&mut Vec<u8>); 5] = [
         |bytes| bytes.truncate(30),
         |bytes| bytes.push(0),
         |bytes| bytes[12] ^= 1,
-        |bytes| *bytes.last_mut().unwrap() ^= 1,
+        |bytes| bytes[2_600] ^= 4,
         Vec::clear,
     ];
     for harm in harm {
-        for middle in [false, true] {
-            let (name, bytes) = pages[1];
-            let mut damaged = bytes.clone();
-            harm(&mut damaged);
-            if middle && damaged.len() > 2_100 {
-                damaged.clone_from(bytes);
-                damaged[2_100] ^= 4;
-            }
-            fs::write(folder.join(name), damaged).unwrap();
-            let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
-            let ids: Vec<u64> = (0..600).collect();
-            let (found, _) = cache.read(&ids, &[FeatureView::Clean]).unwrap();
-            assert!(found.len() < 600 && cache.damaged() == 1, "{}", found.len());
-            fill(&mut cache, ids.iter().copied(), &[FeatureView::Clean]);
-            let (found, bytes) = cache.read(&ids, &[FeatureView::Clean]).unwrap();
-            assert_eq!((found.len(), bytes.len()), (600, 600 * BYTES));
-            assert_eq!(files(&folder), wanted);
-        }
+        let (name, bytes) = pages[1];
+        let mut damaged = bytes.clone();
+        harm(&mut damaged);
+        fs::write(folder.join(name), damaged).unwrap();
+        let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+        let ids: Vec<u64> = (0..600).collect();
+        let (found, _) = cache.read(&ids, &[FeatureView::Clean]).unwrap();
+        assert!(found.len() < 600 && cache.damaged() == 1, "{}", found.len());
+        fill(&mut cache, ids.iter().copied(), &[FeatureView::Clean]);
+        let (found, bytes) = cache.read(&ids, &[FeatureView::Clean]).unwrap();
+        assert_eq!((found.len(), bytes.len()), (600, 600 * BYTES));
+        assert_eq!(files(&folder), wanted);
     }
+}
+
+/// A page with a flipped bit in any byte counts as damaged, or holds the same vectors: a space of the header means nothing.
+#[test]
+fn every_flipped_byte_is_refused_or_harmless() {
+    let temp = tempfile::tempdir().unwrap();
+    let views = FeatureView::list(1, 1);
+    let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    fill(&mut cache, 0..5, &views);
+    let (name, bytes) = files(cache.folder()).into_iter().find(|(name, _)| is_page(name)).unwrap();
+    let ids: Vec<u64> = (0..5).collect();
+    let wanted = cache.read(&ids, &views).unwrap();
+    let mut refused = 0;
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        fs::write(cache.folder().join(&name), damaged).unwrap();
+        let mut damaged = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+        let found = damaged.read(&ids, &views).unwrap();
+        assert!(found == wanted || (found.0.is_empty() && damaged.damaged() == 1), "byte {at}");
+        refused += u64::from(damaged.damaged() == 1);
+    }
+    // All but a few of the header.
+    assert!(refused > bytes.len() as u64 - 50, "{refused} of {}", bytes.len());
+}
+
+/// What cannot be written is held in memory, and is read as if it had been written.
+#[test]
+fn held_pages_are_read_like_written_ones() {
+    let temp = tempfile::tempdir().unwrap();
+    let views = FeatureView::list(1, 0);
+    let parent = temp.path().join("file");
+    fs::write(&parent, "not a folder").unwrap();
+    FeatureCache::open(&parent, &identity("a")).unwrap_err();
+    let mut cache = FeatureCache::in_memory(&parent, &identity("a"));
+    for need in cache.missing(250..260, &views) {
+        cache.write(&need, &vectors(&need)).unwrap_err();
+        cache.hold(&need, vectors(&need)).unwrap();
+        cache.hold(&need, vec![0; 3]).unwrap_err();
+    }
+    assert!(cache.missing(250..260, &views).is_empty());
+    let ids: Vec<u64> = (250..260).collect();
+    let (found, bytes) = cache.read(&ids, &views).unwrap();
+    assert_eq!((&found, cache.damaged()), (&ids, 0));
+    assert_eq!(bytes, vectors(&PageNeed { ids, views }));
+}
+
+/// The interpreter of an environment with safetensors for NumPy: the one in the cache that libtorch is from.
+fn python() -> PathBuf {
+    let cache = std::env::var_os("CALMIX_CACHE").filter(|name| !name.is_empty()).map(PathBuf::from);
+    let cache = cache.unwrap_or_else(|| std::env::home_dir().unwrap().join(".cache/calmix"));
+    let environments = fs::read_dir(cache.join("python")).into_iter().flatten().flatten();
+    let complete = environments.map(|entry| entry.path()).find(|folder| {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        name.contains("safetensors-") && folder.join("complete").is_file()
+    });
+    complete
+        .expect("there is no Python environment with safetensors; `cargo xtask setup` creates it")
+        .join("bin/python")
+}
+
+const READ_BACK: &str = "\
+import sys
+import numpy
+from safetensors import safe_open
+from safetensors.numpy import load_file
+
+page = load_file(sys.argv[1])
+assert sorted(page) == ['ids', 'vectors', 'views'], list(page)
+ids, views, vectors = page['ids'], page['views'], page['vectors']
+assert ids.dtype == numpy.uint64 and views.dtype == numpy.uint8 and vectors.dtype == numpy.float16
+assert ids.tolist() == [7, 9, 30], ids
+assert views.tolist() == [[0, 0], [1, 0], [1, 1], [2, 0]], views
+# The first number of a vector is the id, the second the number of the view, the third a half.
+expected = numpy.array([[[i, v, 0.5] for v in range(4)] for i in ids.tolist()], dtype=numpy.float16)
+assert (vectors == expected).all(), vectors
+with safe_open(sys.argv[1], 'np') as file:
+    print(file.metadata()['blake3'])
+";
+
+/// `safetensors.numpy` reads a page, and finds its hash.
+#[test]
+fn numpy_reads_a_page() {
+    // Whole numbers below eight, and a half, as f16.
+    fn half(number: f32) -> [u8; 2] {
+        let bits = number.to_bits();
+        let (exponent, fraction) = ((bits >> 23) & 255, (bits >> 13) & 1023);
+        let bits = if number == 0.0 { 0 } else { ((exponent - 112) << 10 | fraction) as u16 };
+        bits.to_le_bytes()
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let need = PageNeed { ids: vec![7, 9, 30], views: FeatureView::list(2, 1) };
+    let numbers = need.ids.iter().flat_map(|&id| (0..4_u8).flat_map(move |n| [id as f32, f32::from(n), 0.5]));
+    let vectors: Vec<u8> = numbers.flat_map(half).collect();
+    let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    cache.write(&need, &vectors).unwrap();
+    let (name, _) = files(cache.folder()).into_iter().find(|(name, _)| is_page(name)).unwrap();
+    let page = cache.folder().join(name);
+    let output = Command::new(python()).args(["-B", "-c", READ_BACK]).arg(page).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let hash = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(hash.trim(), blake3::hash(&vectors).to_hex().as_str());
 }
 
 #[test]
@@ -195,6 +296,26 @@ fn files_beside_the_pages_are_checked() {
     assert_eq!(cache.kept("x.projection", 100), None);
     fs::write(cache.folder().join("x.projection"), b"n").unwrap();
     assert_eq!(cache.kept("x.projection", 100), None);
+}
+
+/// A file of the right length is not enough.
+#[test]
+fn kept_file_is_compared_byte_by_byte() {
+    let temp = tempfile::tempdir().unwrap();
+    let cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    // More than a piece that is compared at once.
+    let backbone: Vec<u8> = (0..600_000).map(|n| (n % 251) as u8).collect();
+    let path = cache.keep("backbone", &backbone).unwrap();
+    let unchanged = fs::metadata(&path).unwrap().modified().unwrap();
+    cache.keep("backbone", &backbone).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), unchanged);
+    let mut flipped = backbone.clone();
+    flipped[550_000] ^= 1;
+    for other in [flipped, [&backbone[..], &[1]].concat(), backbone[..599_999].to_vec(), Vec::new()] {
+        fs::write(&path, other).unwrap();
+        cache.keep("backbone", &backbone).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), backbone);
+    }
 }
 
 /// A page ends where the next one begins, whoever makes it and whatever is there already.

@@ -25,7 +25,6 @@ pub(crate) fn find() -> Result<Libtorch, String> {
         // torch-sys starts these by the same names.
         variable("PATH");
         let python = match variable("VIRTUAL_ENV") {
-            _ if cfg!(windows) => "python.exe",
             Some(_) => "python",
             None => "python3",
         };

@@ -4,7 +4,6 @@
 //! most systems set first is 1,024, which some 200 processes reach; a process may raise it by itself up to a second one.
 
 /// Raises the limit as far as the system allows. Where it does not, connecting fails by itself if there are too few.
-#[cfg(unix)]
 pub(crate) fn raise_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -15,11 +14,7 @@ pub(crate) fn raise_limit() {
     }
 }
 
-/// Windows has no such limit.
-#[cfg(not(unix))]
-pub(crate) fn raise_limit() {}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -2,6 +2,9 @@
 //!
 //! Colours are classes, never attributes: the stylesheet has them twice, for light and for dark. There are no CSS
 //! variables, which resvg does not know.
+//!
+//! By hand: a drawing has to be the same bytes every time, light and dark, labelled for screen readers and free of script,
+//! which no crate for charts offers at once.
 
 mod axis;
 mod drawing;

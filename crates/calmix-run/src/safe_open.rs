@@ -117,7 +117,6 @@ fn opened(path: &Path, options: &mut OpenOptions) -> Result<(File, Metadata), Fi
     Ok((file, found))
 }
 
-#[cfg(unix)]
 fn without_following(options: &mut OpenOptions) -> &mut OpenOptions {
     use rustix::fs::OFlags;
     use std::os::unix::fs::OpenOptionsExt;
@@ -125,25 +124,13 @@ fn without_following(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
 }
 
-#[cfg(not(unix))]
-fn without_following(options: &mut OpenOptions) -> &mut OpenOptions {
-    options
-}
-
-#[cfg(unix)]
 fn is_hollow(found: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
     // A block is 512 bytes, whatever the file system's are.
     found.len() > SPARSE && found.blocks().saturating_mul(512 << 10) < found.len()
 }
 
-#[cfg(not(unix))]
-fn is_hollow(_: &Metadata) -> bool {
-    false
-}
-
 /// Checks that a file that is written in place has no other name: a hard link is no less a link.
-#[cfg(unix)]
 fn only_name(path: &Path, found: &Metadata) -> Result<(), FileError> {
     use std::os::unix::fs::MetadataExt;
     if found.nlink() <= 1 {
@@ -152,11 +139,6 @@ fn only_name(path: &Path, found: &Metadata) -> Result<(), FileError> {
     let problem = "a hard link, and what is written here would change the other file, too";
     Err(FileError::new(path, FileProblem::Content(problem.to_owned()))
         .hint("put a copy of the file in its place"))
-}
-
-#[cfg(not(unix))]
-fn only_name(_: &Path, _: &Metadata) -> Result<(), FileError> {
-    Ok(())
 }
 
 fn refused(path: &Path, found: &Metadata, wanted: &str) -> FileError {
@@ -175,7 +157,6 @@ fn refused(path: &Path, found: &Metadata, wanted: &str) -> FileError {
     FileError::new(path, FileProblem::Content(problem)).hint(hint)
 }
 
-#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;

@@ -7,7 +7,6 @@ mod damage;
 mod faults;
 #[path = "checkpoint/faulty.rs"]
 mod faulty;
-#[cfg(unix)]
 #[path = "checkpoint/killed.rs"]
 mod killed;
 #[path = "checkpoint/retention.rs"]

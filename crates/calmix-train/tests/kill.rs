@@ -1,6 +1,5 @@
 //! Real kills at random moments: `kill -9`, again and again, until a run is done; it must be the run that nobody
 //! killed. `CALMIX_KILLS` sets how many kills there are at least.
-#![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // in the functions that the tests share
 
 #[path = "kill/harness.rs"]

@@ -1,5 +1,4 @@
 //! One run on one, two and four processes: the same bits, whoever runs what.
-#![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // in the functions that the tests share
 #![allow(clippy::print_stderr, clippy::print_stdout)] // what a process says to the test that started it
 

@@ -3,6 +3,8 @@
 
 #[path = "../../calmix-run/tests/checkpoint/faulty.rs"]
 mod faulty;
+#[path = "training/feature_cache.rs"]
+mod feature_cache;
 #[path = "training/head.rs"]
 mod head;
 #[path = "training/left_out.rs"]

@@ -140,8 +140,9 @@ pub(crate) fn choose(
     }
     let choice = best(&rated, views);
     if let Some(choice) = &choice {
-        std::fs::create_dir_all(&recipe.network.cache)?;
-        atomic_file::write(&remembered, serde_json::to_string_pretty(choice)?.as_bytes())?;
+        // Only to save the next run this measurement; whether the folder can be written is for the features to find out.
+        let _ = std::fs::create_dir_all(&recipe.network.cache);
+        let _ = atomic_file::write(&remembered, serde_json::to_string_pretty(choice)?.as_bytes());
     }
     Ok(choice)
 }

@@ -39,7 +39,7 @@ use command::Calmix;
 
 /// For libtorch: a step asks for the same blocks as the step before, and the system's allocator gives many of them back
 /// in between.
-#[cfg(all(unix, feature = "jemalloc"))]
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

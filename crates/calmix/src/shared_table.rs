@@ -77,17 +77,11 @@ fn tables_in(place: &Path) -> Vec<PathBuf> {
 }
 
 /// A table says which label belongs to which image: only one's own is taken unasked.
-#[cfg(unix)]
 fn has_same_owner(table: &Path, run: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let owner =
         |path: &Path| fs::symlink_metadata(path).ok().filter(fs::Metadata::is_dir).map(|found| found.uid());
     owner(table).is_some() && owner(table) == owner(run)
-}
-
-#[cfg(not(unix))]
-fn has_same_owner(_: &Path, _: &Path) -> bool {
-    false
 }
 
 /// All files or none: linked under a scratch name, which a run that was killed is cleared of.

@@ -41,8 +41,7 @@ fn installed(packages: &[&str]) -> Result<Installed> {
 
 /// Creates an environment in `folder` and installs the packages.
 pub(super) fn create(folder: &Path, packages: &[&str]) -> Result<()> {
-    let base = if cfg!(windows) { "python" } else { "python3" };
-    run(Command::new(base).args(["-m", "venv"]).arg(folder)).context(
+    run(Command::new("python3").args(["-m", "venv"]).arg(folder)).context(
         "a Python environment cannot be created; it needs Python 3 with its venv module (Debian: python3-venv)",
     )?;
     install(&programs(folder).join("python"), &[], packages)
@@ -76,7 +75,7 @@ pub(crate) fn download(folder: &Path, package: &str) -> Result<()> {
 
 /// Where an environment keeps its programs.
 pub(super) fn programs(folder: &Path) -> PathBuf {
-    folder.join(if cfg!(windows) { "Scripts" } else { "bin" })
+    folder.join("bin")
 }
 
 /// Runs a command silently; what it printed is in the error.

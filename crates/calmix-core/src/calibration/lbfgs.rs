@@ -1,4 +1,7 @@
 //! L-BFGS for a smooth convex function (Nocedal and Wright, "Numerical optimization", algorithm 7.5).
+//!
+//! By hand: argmin is a framework that brings six crates, one of them unmaintained (paste, RUSTSEC-2024-0436), for one convex
+//! problem whose iterations have to be the same everywhere.
 
 use std::collections::VecDeque;
 

@@ -4,6 +4,8 @@
 //! the seed, `r` and n alone: replicates can be computed in any order, and more of them never change the
 //! first ones. The percentile interval does not correct bias: the ECE, which is biased upwards on few
 //! samples, is more so in every replicate, and its interval sits too high.
+//!
+//! By hand: the crates for it were last released in 2022 and 2024, and do not key replicates by their number.
 
 use serde::{Deserialize, Serialize};
 

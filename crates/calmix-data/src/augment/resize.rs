@@ -1,6 +1,9 @@
 //! Resizing as Pillow does it for eight bits: two passes, weights in fixed point, a byte between the passes.
 //!
 //! When a picture shrinks, the filter widens with it, so that every pixel counts.
+//!
+//! By hand: the bytes have to be Pillow's, and fast_image_resize rounds its weights as pillow-simd does. How fast it is
+//! beside that crate has not been measured.
 
 use std::ops::Range;
 

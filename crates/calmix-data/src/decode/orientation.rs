@@ -1,4 +1,6 @@
 //! The EXIF orientation: how a camera was held.
+//!
+//! By hand: one tag takes forty lines, and a crate for all of EXIF would parse far more of a hostile file.
 
 use crate::picture::Picture;
 

@@ -2,30 +2,42 @@
 //!
 //! A page appears under its name when it is whole, and its name follows from the samples and views in it. Two processes that
 //! make the same page write the same bytes, and the second replaces the first. A page that is damaged counts as absent.
+//! Where nothing can be written, pages can be held in memory instead.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use calmix_io::atomic_file;
 
-use super::page::{self, PageHeader, SAMPLES};
+use super::page::{self, Page, PageIndex, SAMPLES};
 use super::{FeatureIdentity, FeatureView};
 use crate::error::{DataError, DataProblem};
 
 /// What the cache is of, beside its pages.
 const IDENTITY: &str = "cache.json";
-const PAGE: &str = "features";
+/// What the names of pages begin with.
+const PAGE: &str = "page-";
 
 /// A cache of feature vectors.
 #[derive(Debug)]
 pub struct FeatureCache {
     folder: PathBuf,
-    bytes: usize,
-    pages: Vec<PathBuf>,
+    /// Numbers of a vector.
+    width: usize,
+    pages: Vec<StoredPage>,
     index: HashMap<(u64, FeatureView), Location>,
     /// Pages that could not be used.
     damaged: u64,
+}
+
+/// Where the vectors of a page are.
+#[derive(Debug)]
+enum StoredPage {
+    File(PathBuf),
+    Memory(Vec<u8>),
 }
 
 /// Where a vector is.
@@ -68,37 +80,48 @@ impl FeatureCache {
     /// # Errors
     /// If it cannot be read or made.
     pub fn open(parent: &Path, identity: &FeatureIdentity) -> Result<Self, DataError> {
-        let folder = parent.join(identity.folder_name());
-        fs::create_dir_all(&folder).map_err(|error| DataError::new(&folder, error))?;
-        atomic_file::sweep_abandoned(&folder);
-        let told = folder.join(IDENTITY);
+        let mut cache = Self::in_memory(parent, identity);
+        fs::create_dir_all(&cache.folder).map_err(|error| DataError::new(&cache.folder, error))?;
+        atomic_file::sweep_abandoned(&cache.folder);
+        let told = cache.folder.join(IDENTITY);
         let text = serde_json::to_vec_pretty(identity)
             .map_err(|error| DataError::new(&told, DataProblem::Format(error.to_string())))?;
-        // The name of the folder is its hash: whatever else it says, it is damaged.
+        // The name of the folder is its hash: whatever else it says, it is damaged. Nothing depends on it, so that the
+        // cache of another user, who alone may write there, can be read.
         if fs::read(&told).ok().as_deref() != Some(&text) {
-            atomic_file::write(&told, &text).map_err(DataError::of_file)?;
+            let _ = atomic_file::write(&told, &text);
         }
-        let bytes = identity.bytes as usize;
-        let mut cache = Self { folder, bytes, pages: Vec::new(), index: HashMap::new(), damaged: 0 };
         let mut pages = Vec::new();
         let unread = |error| DataError::new(&cache.folder, error);
         for entry in fs::read_dir(&cache.folder).map_err(unread)? {
-            let path = entry.map_err(unread)?.path();
-            if path.extension().is_some_and(|extension| extension == PAGE) {
-                pages.push(path);
+            let entry = entry.map_err(unread)?;
+            if entry.file_name().as_encoded_bytes().starts_with(PAGE.as_bytes()) {
+                pages.push(entry.path());
             }
         }
         pages.sort_unstable();
         for path in pages {
-            match page::read_header(&path) {
-                Ok(header) if header.bytes == bytes && path.ends_with(header.name()) => {
-                    cache.add(path, &header);
+            match Page::open(&path) {
+                Ok(page) if page.index.width == cache.width && path.ends_with(page.index.name()) => {
+                    cache.add(StoredPage::File(path), &page.index);
                 }
                 Err(error) if error.is_transient() => return Err(error),
                 _ => cache.damaged += 1,
             }
         }
         Ok(cache)
+    }
+
+    /// The empty cache of this identity, of a folder below `parent` that is neither read nor made: for pages that
+    /// [`hold`](Self::hold) keeps.
+    pub fn in_memory(parent: &Path, identity: &FeatureIdentity) -> Self {
+        Self {
+            folder: parent.join(identity.folder_name()),
+            width: identity.width as usize,
+            pages: Vec::new(),
+            index: HashMap::new(),
+            damaged: 0,
+        }
     }
 
     /// Where it is.
@@ -115,28 +138,28 @@ impl FeatureCache {
     pub fn kept(&self, name: &str, longest: u64) -> Option<Vec<u8>> {
         let path = self.folder.join(name);
         let length = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?.len();
-        let mut bytes = (length <= longest + 4).then(|| fs::read(path).ok()).flatten()?;
-        let checksum = bytes.split_off(bytes.len().checked_sub(4)?);
-        (checksum == crc32c::crc32c(&bytes).to_le_bytes()).then_some(bytes)
+        let hash_bytes = blake3::OUT_LEN as u64;
+        let mut bytes = (length <= longest + hash_bytes).then(|| fs::read(path).ok()).flatten()?;
+        let hash = bytes.split_off(bytes.len().checked_sub(blake3::OUT_LEN)?);
+        (hash == blake3::hash(&bytes).as_bytes()).then_some(bytes)
     }
 
-    /// Keeps a file beside the pages, with its checksum.
+    /// Keeps a file beside the pages, with its BLAKE3 behind it.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn keep_checked(&self, name: &str, bytes: &[u8]) -> Result<(), DataError> {
-        let bytes = [bytes, &crc32c::crc32c(bytes).to_le_bytes()].concat();
+        let bytes = [bytes, blake3::hash(bytes).as_bytes()].concat();
         atomic_file::write(&self.folder.join(name), &bytes).map_err(DataError::of_file)
     }
 
-    /// Keeps a file beside the pages, whole, unless it is there; returns where.
+    /// Keeps a file beside the pages, whole, unless it is there with these bytes; returns where.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn keep(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, DataError> {
         let path = self.folder.join(name);
-        let there = fs::metadata(&path).is_ok_and(|found| found.len() == bytes.len() as u64);
-        if !there {
+        if !File::open(&path).is_ok_and(|file| has_bytes(file, bytes).unwrap_or(false)) {
             atomic_file::write(&path, bytes).map_err(DataError::of_file)?;
         }
         Ok(path)
@@ -166,18 +189,34 @@ impl FeatureCache {
     /// # Errors
     /// If they are not as many as the page needs, or cannot be written.
     pub fn write(&mut self, need: &PageNeed, vectors: &[u8]) -> Result<(), DataError> {
-        let header = PageHeader { bytes: self.bytes, views: need.views.clone(), ids: need.ids.clone() };
-        if header.vectors() != vectors.len() || need.ids.len() > SAMPLES {
-            let problem = format!("{} bytes of vectors for a page of {}", vectors.len(), header.vectors());
+        let Some(index) = self.index_of(need, vectors)? else { return Ok(()) };
+        let path = self.folder.join(index.name());
+        let page = page::to_bytes(&index, vectors)
+            .map_err(|error| DataError::new(&path, DataProblem::Content(error.to_string())))?;
+        atomic_file::write(&path, &page).map_err(DataError::of_file)?;
+        self.add(StoredPage::File(path), &index);
+        Ok(())
+    }
+
+    /// Keeps the vectors of a page as [`write`](Self::write) does, but in memory and for this process alone.
+    ///
+    /// # Errors
+    /// If they are not as many as the page needs.
+    pub fn hold(&mut self, need: &PageNeed, vectors: Vec<u8>) -> Result<(), DataError> {
+        let Some(index) = self.index_of(need, &vectors)? else { return Ok(()) };
+        self.add(StoredPage::Memory(vectors), &index);
+        Ok(())
+    }
+
+    /// What a page with these vectors has; `None` if it has nothing.
+    fn index_of(&self, need: &PageNeed, vectors: &[u8]) -> Result<Option<PageIndex>, DataError> {
+        let index = PageIndex { width: self.width, views: need.views.clone(), ids: need.ids.clone() };
+        if index.vector_bytes() != vectors.len() || need.ids.len() > SAMPLES {
+            let problem =
+                format!("{} bytes of vectors for a page of {}", vectors.len(), index.vector_bytes());
             return Err(DataError::new(&self.folder, DataProblem::Content(problem)));
         }
-        if need.ids.is_empty() || need.views.is_empty() {
-            return Ok(());
-        }
-        let path = self.folder.join(header.name());
-        atomic_file::write(&path, &page::to_bytes(&header, vectors)).map_err(DataError::of_file)?;
-        self.add(path, &header);
-        Ok(())
+        Ok((!vectors.is_empty()).then_some(index))
     }
 
     /// The vectors of these samples in these views: sample by sample, view by view. Samples that are not there, or whose
@@ -190,7 +229,8 @@ impl FeatureCache {
             views.iter().map(|&view| self.index.get(&(id, view)).copied()).collect()
         };
         let found: Vec<(u64, Vec<Location>)> = ids.iter().filter_map(|&id| Some((id, place(id)?))).collect();
-        let mut out = vec![0; found.len() * views.len() * self.bytes];
+        let each = 2 * self.width;
+        let mut out = vec![0; found.len() * views.len() * each];
         // Each page is read once: which of its vectors go where.
         let mut moves: BTreeMap<u32, Vec<(usize, usize)>> = BTreeMap::new();
         for (to, from) in found.iter().flat_map(|(_, places)| places).enumerate() {
@@ -198,8 +238,9 @@ impl FeatureCache {
         }
         let mut lost = Vec::new();
         for (page, moves) in moves {
-            let vectors = match self.pages.get(page as usize).map(|path| page::read(path)) {
-                Some(Ok((_, vectors))) => vectors,
+            let stored = self.pages.get(page as usize);
+            let vectors = match stored.map(StoredPage::vectors) {
+                Some(Ok(vectors)) => vectors,
                 Some(Err(error)) if error.is_transient() => return Err(error),
                 _ => {
                     lost.push(page);
@@ -207,8 +248,8 @@ impl FeatureCache {
                 }
             };
             for (from, to) in moves {
-                let vector = vectors.get(from * self.bytes..(from + 1) * self.bytes).unwrap_or_default();
-                out[to * self.bytes..][..vector.len()].copy_from_slice(vector);
+                let vector = vectors.get(from * each..(from + 1) * each).unwrap_or_default();
+                out[to * each..][..vector.len()].copy_from_slice(vector);
             }
         }
         if lost.is_empty() {
@@ -224,12 +265,35 @@ impl FeatureCache {
         self.index.retain(|_, at| !pages.contains(&at.page));
     }
 
-    fn add(&mut self, path: PathBuf, header: &PageHeader) {
+    fn add(&mut self, stored: StoredPage, index: &PageIndex) {
         let page = self.pages.len() as u32;
-        self.pages.push(path);
-        let all = header.ids.iter().flat_map(|&id| header.views.iter().map(move |&view| (id, view)));
+        self.pages.push(stored);
+        let all = index.ids.iter().flat_map(|&id| index.views.iter().map(move |&view| (id, view)));
         for (vector, key) in (0..).zip(all) {
             self.index.entry(key).or_insert(Location { page, vector });
         }
+    }
+}
+
+impl StoredPage {
+    /// All vectors, checked.
+    fn vectors(&self) -> Result<Cow<'_, [u8]>, DataError> {
+        match self {
+            Self::File(path) => Page::open(path)?.vectors(path).map(Cow::Owned),
+            Self::Memory(vectors) => Ok(Cow::Borrowed(vectors)),
+        }
+    }
+}
+
+/// Whether a file has exactly these bytes.
+fn has_bytes(mut file: File, mut bytes: &[u8]) -> io::Result<bool> {
+    let mut piece = vec![0; 256 << 10];
+    loop {
+        let read = file.read(&mut piece)?;
+        let Some(rest) = bytes.strip_prefix(&piece[..read]) else { return Ok(false) };
+        if read == 0 {
+            return Ok(rest.is_empty());
+        }
+        bytes = rest;
     }
 }

@@ -1,116 +1,159 @@
 //! A page of a cache: the vectors of a few samples in some views, whole and checked or not at all.
 //!
-//! `CMXFEAT1`, the number of bytes of a vector, of views and of samples (u32 each), the views (two bytes each), the ids
-//! (u64 each), a checksum of all that (CRC-32C), then the vectors, sample by sample and view by view, and their checksum.
-//! Numbers are little-endian.
+//! A safetensors file with three tensors:
+//!
+//! | tensor | type and shape | what it is |
+//! |---|---|---|
+//! | `ids` | u64, samples | the samples, ascending |
+//! | `views` | u8, views × 2 | each 0, 0 (clean), 1, n (weak) or 2, n (strong) |
+//! | `vectors` | f16, samples × views × width | the features |
+//!
+//! Its metadata have the BLAKE3 of the bytes of `vectors` under `blake3`. The name of the file is a hash of everything else, so
+//! that which vectors a page has can be checked without reading them.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+use safetensors::tensor::{Metadata, TensorInfo, TensorView};
+use safetensors::{Dtype, SafeTensorError, serialize};
 
 use super::FeatureView;
 use crate::error::{DataError, DataProblem};
 
-const MAGIC: &[u8; 8] = b"CMXFEAT1";
 /// Samples of a page at most: those whose ids have the same quotient by it.
 pub(super) const SAMPLES: usize = 256;
 /// More views than any run keeps.
 const MOST_VIEWS: usize = 513;
-/// Bytes of the longest vector.
-const LONGEST: usize = 1 << 20;
+/// Numbers of the longest vector.
+const LONGEST: usize = 1 << 19;
+/// Bytes of the longest header; ours have some 300.
+const LONGEST_HEADER: u64 = 4_096;
+/// Where in the metadata the hash of the vectors is.
+const HASH: &str = "blake3";
 
 /// Which vectors a page has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PageHeader {
-    pub(super) bytes: usize,
+pub(super) struct PageIndex {
+    /// Numbers of a vector.
+    pub(super) width: usize,
     pub(super) views: Vec<FeatureView>,
     pub(super) ids: Vec<u64>,
 }
 
-impl PageHeader {
-    /// What identifies the page within its cache.
+impl PageIndex {
+    /// The name of the file, which identifies the page within its cache.
     pub(super) fn name(&self) -> String {
-        format!("{}.features", blake3::hash(&self.to_bytes()).to_hex().chars().take(24).collect::<String>())
-    }
-
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = MAGIC.to_vec();
-        for number in [self.bytes, self.views.len(), self.ids.len()] {
-            bytes.extend((number as u32).to_le_bytes());
+        let mut hash = blake3::Hasher::new();
+        for number in [self.width, self.views.len(), self.ids.len()] {
+            hash.update(&(number as u64).to_le_bytes());
         }
-        bytes.extend(self.views.iter().flat_map(|view| view.to_bytes()));
-        bytes.extend(self.ids.iter().flat_map(|id| id.to_le_bytes()));
-        let checksum = crc32c::crc32c(&bytes);
-        bytes.extend(checksum.to_le_bytes());
-        bytes
+        hash.update(&self.view_bytes()).update(&self.id_bytes());
+        format!("page-{}.safetensors", hash.finalize().to_hex().chars().take(24).collect::<String>())
     }
 
     /// Bytes of all vectors.
-    pub(super) fn vectors(&self) -> usize {
-        self.bytes * self.views.len() * self.ids.len()
+    pub(super) fn vector_bytes(&self) -> usize {
+        2 * self.width * self.views.len() * self.ids.len()
     }
 
-    /// Reads the header of a file, which is then at its vectors.
-    fn read(file: &mut File) -> Result<Self, DataProblem> {
-        let damaged = || DataProblem::Changed("the page is damaged".to_owned());
-        let mut start = [0; 20];
-        file.read_exact(&mut start)?;
-        let number = |n: usize| {
-            let bytes = start.get(8 + 4 * n..12 + 4 * n).and_then(|bytes| bytes.try_into().ok());
-            bytes.map_or(0, u32::from_le_bytes) as usize
-        };
-        let (bytes, views, samples) = (number(0), number(1), number(2));
-        let sane = start.starts_with(MAGIC)
-            && (1..=LONGEST).contains(&bytes)
-            && (1..=MOST_VIEWS).contains(&views)
-            && (1..=SAMPLES).contains(&samples);
-        if !sane {
+    fn view_bytes(&self) -> Vec<u8> {
+        self.views.iter().flat_map(|view| view.to_bytes()).collect()
+    }
+
+    fn id_bytes(&self) -> Vec<u8> {
+        self.ids.iter().flat_map(|id| id.to_le_bytes()).collect()
+    }
+}
+
+/// A page as bytes: the same for the same vectors.
+pub(super) fn to_bytes(index: &PageIndex, vectors: &[u8]) -> Result<Vec<u8>, SafeTensorError> {
+    let PageIndex { width, views, ids } = index;
+    let id_bytes = index.id_bytes();
+    let view_bytes = index.view_bytes();
+    let tensors = [
+        ("ids", TensorView::new(Dtype::U64, vec![ids.len()], &id_bytes)?),
+        ("views", TensorView::new(Dtype::U8, vec![views.len(), 2], &view_bytes)?),
+        ("vectors", TensorView::new(Dtype::F16, vec![ids.len(), views.len(), *width], vectors)?),
+    ];
+    // One entry: the order of several is not fixed.
+    let hash = HashMap::from([(HASH.to_owned(), blake3::hash(vectors).to_hex().to_string())]);
+    serialize(tensors, Some(hash))
+}
+
+/// A page whose index was read, and whose vectors were not.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) index: PageIndex,
+    file: File,
+    /// Where in the file the vectors begin.
+    vectors: u64,
+    hash: String,
+}
+
+impl Page {
+    /// Opens a page and reads which vectors it has. Whether it is the page of its name is for the caller to check.
+    pub(super) fn open(path: &Path) -> Result<Self, DataError> {
+        let file = File::open(path).map_err(|error| DataError::new(path, error))?;
+        Self::read(file).map_err(|problem| DataError::new(path, problem))
+    }
+
+    fn read(mut file: File) -> Result<Self, DataProblem> {
+        let mut length = [0; 8];
+        file.read_exact(&mut length)?;
+        let length = Some(u64::from_le_bytes(length)).filter(|&length| length <= LONGEST_HEADER);
+        let length = length.ok_or_else(damaged)?;
+        let mut header = vec![0; length as usize];
+        file.read_exact(&mut header)?;
+        let header: Metadata = serde_json::from_slice(&header).map_err(|_| damaged())?;
+        let data = 8 + length;
+        if file.metadata()?.len() != data + header.data_len() as u64 {
             return Err(damaged());
         }
-        let mut rest = vec![0; 2 * views + 8 * samples + 4];
-        file.read_exact(&mut rest)?;
-        let (names, rest) = rest.split_at(2 * views);
-        let (ids, _) = rest.split_at(8 * samples);
-        let views = names.as_chunks().0.iter().map(|&view| FeatureView::from_bytes(view));
+        let ids = tensor(&header, "ids", Dtype::U64)?;
+        let views = tensor(&header, "views", Dtype::U8)?;
+        let vectors = tensor(&header, "vectors", Dtype::F16)?;
+        let [samples] = ids.shape[..] else { return Err(damaged()) };
+        let [kinds, 2] = views.shape[..] else { return Err(damaged()) };
+        let [_, _, width] = vectors.shape[..] else { return Err(damaged()) };
+        let is_sane = (1..=SAMPLES).contains(&samples)
+            && (1..=MOST_VIEWS).contains(&kinds)
+            && (1..=LONGEST).contains(&width)
+            && vectors.shape == [samples, kinds, width];
+        if !is_sane {
+            return Err(damaged());
+        }
+        let mut bytes = vec![0; 8 * samples];
+        file.read_exact_at(&mut bytes, data + ids.data_offsets.0 as u64)?;
+        let ids = bytes.as_chunks().0.iter().map(|&id| u64::from_le_bytes(id)).collect();
+        let mut bytes = vec![0; 2 * kinds];
+        file.read_exact_at(&mut bytes, data + views.data_offsets.0 as u64)?;
+        let views = bytes.as_chunks().0.iter().map(|&view| FeatureView::from_bytes(view));
         let views = views.collect::<Option<Vec<_>>>().ok_or_else(damaged)?;
-        let ids = ids.as_chunks().0.iter().map(|&id| u64::from_le_bytes(id)).collect();
-        let header = Self { bytes, views, ids };
-        // The checksum is the end of it.
-        if header.to_bytes().ends_with(&rest[8 * samples..]) { Ok(header) } else { Err(damaged()) }
+        let hash = header.metadata().as_ref().and_then(|texts| texts.get(HASH)).ok_or_else(damaged)?.clone();
+        let vectors = data + vectors.data_offsets.0 as u64;
+        Ok(Self { index: PageIndex { width, views, ids }, file, vectors, hash })
+    }
+
+    /// Reads the vectors, sample by sample and view by view, and checks them.
+    pub(super) fn vectors(&self, path: &Path) -> Result<Vec<u8>, DataError> {
+        let mut vectors = vec![0; self.index.vector_bytes()];
+        let read = self.file.read_exact_at(&mut vectors, self.vectors);
+        read.map_err(|error| DataError::new(path, error))?;
+        if *blake3::hash(&vectors).to_hex() == *self.hash {
+            Ok(vectors)
+        } else {
+            Err(DataError::new(path, damaged()))
+        }
     }
 }
 
-/// The header of a page.
-pub(super) fn read_header(path: &Path) -> Result<PageHeader, DataError> {
-    let mut file = File::open(path).map_err(|error| DataError::new(path, error))?;
-    PageHeader::read(&mut file).map_err(|problem| DataError::new(path, problem))
+fn tensor<'a>(header: &'a Metadata, name: &str, dtype: Dtype) -> Result<&'a TensorInfo, DataProblem> {
+    header.info(name).filter(|info| info.dtype == dtype).ok_or_else(damaged)
 }
 
-/// The header and the vectors of a page.
-pub(super) fn read(path: &Path) -> Result<(PageHeader, Vec<u8>), DataError> {
-    let wrong = |problem: DataProblem| DataError::new(path, problem);
-    let mut file = File::open(path).map_err(|error| DataError::new(path, error))?;
-    let header = PageHeader::read(&mut file).map_err(wrong)?;
-    let length = header.vectors();
-    let mut vectors = Vec::new();
-    // One byte more than there may be shows what is too long.
-    let most = length as u64 + 5;
-    file.take(most).read_to_end(&mut vectors).map_err(|error| DataError::new(path, error))?;
-    let damaged = || wrong(DataProblem::Changed("the page is damaged".to_owned()));
-    if vectors.len() != length + 4 {
-        return Err(damaged());
-    }
-    let checksum = vectors.split_off(length);
-    if checksum != crc32c::crc32c(&vectors).to_le_bytes() {
-        return Err(damaged());
-    }
-    Ok((header, vectors))
-}
-
-/// A page as bytes.
-pub(super) fn to_bytes(header: &PageHeader, vectors: &[u8]) -> Vec<u8> {
-    let mut bytes = header.to_bytes();
-    bytes.extend_from_slice(vectors);
-    bytes.extend(crc32c::crc32c(vectors).to_le_bytes());
-    bytes
+fn damaged() -> DataProblem {
+    DataProblem::Changed("the page is damaged".to_owned())
 }

@@ -137,15 +137,9 @@ fn of_line(lines: &mut Box<dyn BufRead + Send>) -> ListStep {
     of_path(&path_of_bytes(end))
 }
 
-#[cfg(unix)]
 fn path_of_bytes(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     PathBuf::from(OsStr::from_bytes(bytes))
-}
-
-#[cfg(not(unix))]
-fn path_of_bytes(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(String::from_utf8_lossy(bytes).as_ref())
 }
 
 fn of_entry(entry: &Entry, root: &Path, path: PathBuf, relative: OsString, depth: usize) -> ListStep {

@@ -4,6 +4,9 @@
 //! refused: links, devices, sparse members, a PAX size that contradicts the header's, stacked or malformed
 //! extended headers, a bad checksum, a missing end mark. What is accepted is the list that Python's `tarfile`
 //! gives, by construction and by test.
+//!
+//! By hand for that reason: readers that disagree about a size are a way to smuggle files past a check. The crate tar did so
+//! until 0.4.45 (RUSTSEC-2026-0068), tokio-tar too (CVE-2025-62518).
 
 mod block;
 

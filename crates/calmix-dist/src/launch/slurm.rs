@@ -1,4 +1,6 @@
 //! The variables that Slurm's `srun` gives to every task of a step.
+//!
+//! Its lists of hosts (`node[01-04,7]`) are read by hand: the crate for them was last released in 2020.
 
 use super::{LaunchError, LaunchInfo, LaunchVariables, Launcher, StoreHost};
 

@@ -48,9 +48,8 @@ impl Drop for Peer {
 /// The interpreter whose package torch is the libtorch that this test is linked with.
 pub(crate) fn python() -> PathBuf {
     let package = Path::new(env!("CALMIX_LIBTORCH"));
-    // environment/lib/python3.x/site-packages/torch, on Windows environment/Lib/site-packages/torch.
-    let (up, program) = if cfg!(windows) { (3, "Scripts/python.exe") } else { (4, "bin/python") };
-    let own = package.ancestors().nth(up).map(|environment| environment.join(program));
+    // environment/lib/python3.x/site-packages/torch
+    let own = package.ancestors().nth(4).map(|environment| environment.join("bin/python"));
     match own.filter(|program| program.exists()) {
         Some(program) => program,
         // A libtorch by LIBTORCH_USE_PYTORCH is that of the Python on the PATH, which need not be an environment.

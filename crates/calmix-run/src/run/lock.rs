@@ -1,8 +1,9 @@
 //! One process at a time in a run.
 //!
-//! The lock is the kernel's (`flock`): it ends with the process, however that ends, so there is nothing to
-//! clean up after a kill and no age to guess. The text of the file names the process that holds it, for error messages. The file stays when
-//! the lock is given back, since removing it would let two processes lock two files of one name.
+//! The lock is the kernel's (`flock`, by the standard library's `File::try_lock`): it ends with the process, however that
+//! ends, so there is nothing to clean up after a kill and no age to guess. The text of the file names the process that
+//! holds it, for error messages. The file stays when the lock is given back, since removing it would let two processes lock
+//! two files of one name.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -85,7 +86,6 @@ fn is_listed(_: &Paths) -> Option<bool> {
 /// Why a lock that nobody holds cannot be had. There is no fallback: a file that says who writes outlives a killed
 /// process, and on a network file system two processes can both find it missing.
 fn refused(path: &Path, error: io::Error) -> RunError {
-    #[cfg(unix)]
     if let Some(number) = Errno::from_io_error(&error)
         && [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOTSUP, Errno::NOSYS].contains(&number)
     {
@@ -115,7 +115,6 @@ fn host() -> String {
 mod tests {
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     fn a_file_system_without_locks_is_named_with_what_to_do() {
         let sentence = |number: Errno| {

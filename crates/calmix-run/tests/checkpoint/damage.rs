@@ -118,7 +118,6 @@ fn files_that_belong_elsewhere_are_found() {
     passed_over(&run, &extra, "one more");
     fs::remove_file(extra).unwrap();
 
-    #[cfg(unix)]
     {
         let elsewhere = run.join("elsewhere");
         fs::rename(&a, &elsewhere).unwrap();
@@ -161,7 +160,6 @@ fn all_damaged_is_an_error_that_changes_nothing() {
 }
 
 /// EIO, EACCES, EMFILE, ESTALE: the system cannot read what may be whole. Here it has no file handles left.
-#[cfg(unix)]
 #[test]
 fn an_outage_is_waited_for_and_is_no_damage() {
     use std::time::{Duration, Instant};

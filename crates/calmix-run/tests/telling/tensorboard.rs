@@ -33,7 +33,7 @@ pub(crate) fn python() -> PathBuf {
         "there is no Python environment with TensorBoard; `cargo xtask setup` creates it, or name an interpreter \
          in CALMIX_TENSORBOARD_PYTHON",
     );
-    if cfg!(windows) { folder.join("Scripts/python.exe") } else { folder.join("bin/python") }
+    folder.join("bin/python")
 }
 
 /// What a script that uses TensorBoard prints about a folder.

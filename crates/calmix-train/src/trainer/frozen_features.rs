@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use calmix_data::augment::Augment;
+use calmix_data::error::DataError;
 use calmix_data::features::{
     self, FeatureCache, FeatureIdentity, FeatureTable, FeatureView, FeatureViews, PageNeed, ViewPixels,
 };
@@ -63,7 +64,7 @@ pub(super) struct FeatureWork<'a> {
     augment: Arc<Augment>,
     workers: Workers,
     stop: &'a AtomicBool,
-    warn: Warn,
+    pub(super) warn: Warn,
     tell: Box<dyn FnMut(&FeatureProgress) + 'a>,
     progress: FeatureProgress,
     start: Instant,
@@ -107,6 +108,11 @@ pub(super) struct FrozenFeatures {
     file: Pretrained,
     cache: FeatureCache,
     views: Vec<FeatureView>,
+    /// Whether there is no run that could go on without the cache.
+    must_keep: bool,
+    /// No longer, once something could not be written.
+    is_writable: bool,
+    warn: Warn,
 }
 
 /// What a head stands on.
@@ -124,8 +130,14 @@ impl HeadInput {
 }
 
 impl FrozenFeatures {
-    /// Opens the backbone and the cache of a recipe. A run that has begun has its own copy of the backbone.
-    pub(super) fn open(recipe: &Recipe, paths: Option<&Paths>, dataset: &str) -> Result<Self, TrainError> {
+    /// Opens the backbone and the cache of a recipe. A run that has begun has its own copy of the backbone. If the cache
+    /// can be neither read nor made, a run goes on without it: features are only kept to save time.
+    pub(super) fn open(
+        recipe: &Recipe,
+        paths: Option<&Paths>,
+        dataset: &str,
+        warn: Warn,
+    ) -> Result<Self, TrainError> {
         let network = &recipe.network;
         let own = paths.map(|paths| paths.file(RunFile::Backbone)).transpose()?;
         let file = match own.filter(|own| safe_open::exists(own)) {
@@ -161,15 +173,32 @@ impl FrozenFeatures {
                 "std": recipe.dataset.std,
             })
             .to_string(),
-            bytes: 2 * FrozenBackbone::width_of(&settings) as u32,
+            width: FrozenBackbone::width_of(&settings) as u32,
         };
         let folder = match (recipe.network.cache.as_str(), paths) {
             ("", Some(paths)) => paths.features(),
             (folder, _) => PathBuf::from(folder),
         };
-        let cache = FeatureCache::open(&folder, &identity)?;
+        let must_keep = paths.is_none();
         let views = FeatureView::list(recipe.network.weak_views as u8, recipe.network.strong_views as u8);
-        Ok(Self { settings, precision, file, cache, views })
+        let cache = FeatureCache::in_memory(&folder, &identity);
+        let mut frozen = Self { settings, precision, file, cache, views, must_keep, is_writable: true, warn };
+        match FeatureCache::open(&folder, &identity) {
+            // Storage that is away comes back, with hours of work on it.
+            Err(error) if !must_keep && !error.is_transient() => frozen.do_without_cache(&error),
+            opened => frozen.cache = opened?,
+        }
+        Ok(frozen)
+    }
+
+    /// Writes nothing to the cache any more, and says so once.
+    fn do_without_cache(&mut self, error: &DataError) {
+        if std::mem::replace(&mut self.is_writable, false) {
+            (self.warn)(&format!(
+                "{error}; what the cache of features lacks is kept in memory, and the next run makes it again; \
+                 network.cache names another folder"
+            ));
+        }
     }
 
     /// Where the cache is.
@@ -201,7 +230,18 @@ impl FrozenFeatures {
         runs.try_for_each(|pages| self.make_pages(&backbone, pages, work))
     }
 
-    /// Makes pages of the same views. Each is written when the first sample of the next one is there.
+    /// Adds a page to the cache; in memory if it cannot be written.
+    fn store(&mut self, page: &PageNeed, vectors: Vec<u8>) -> Result<(), TrainError> {
+        if self.is_writable {
+            match self.cache.write(page, &vectors) {
+                Err(error) if !self.must_keep => self.do_without_cache(&error),
+                written => return Ok(written?),
+            }
+        }
+        Ok(self.cache.hold(page, vectors)?)
+    }
+
+    /// Makes pages of the same views. Each is stored when the first sample of the next one is there.
     fn make_pages(
         &mut self,
         backbone: &FrozenBackbone,
@@ -220,7 +260,8 @@ impl FrozenFeatures {
         let batches = EvalLoader::new(Arc::new(pixels), stream, corrupt, work.workers)?;
         let mut batches = batches.warning(Arc::clone(&work.warn));
         let bytes = 2 * backbone.width() * views.len();
-        let (mut page, mut vectors) = (PageNeed { ids: Vec::new(), views: views.clone() }, Vec::new());
+        let mut page = PageNeed { ids: Vec::new(), views: views.clone() };
+        let mut vectors = Vec::new();
         while let Some(batch) = batches.next_unless(&mut || work.stop.load(Ordering::Relaxed)) {
             let batch = match batch {
                 Err(LoadError::Interrupted) => return Err(TrainError::Abandoned),
@@ -230,16 +271,15 @@ impl FrozenFeatures {
             let made = backbone.features(&batch.pixels)?;
             for (&id, sample) in batch.ids.iter().zip(made.chunks_exact(bytes)) {
                 if !page.holds(id) {
-                    self.cache.write(&page, &vectors)?;
+                    self.store(&page, std::mem::take(&mut vectors))?;
                     page.ids.clear();
-                    vectors.clear();
                 }
                 page.ids.push(id);
                 vectors.extend_from_slice(sample);
             }
             work.made((batch.ids.len() * views.len()) as u64);
         }
-        Ok(self.cache.write(&page, &vectors)?)
+        self.store(&page, vectors)
     }
 
     /// What the run learns from and is judged by, projected; the projection is the run's own where it has one. Pages that
@@ -291,7 +331,7 @@ impl FrozenFeatures {
 
     /// The run's own projection, or one that is fitted to the clean views of what is learnt from.
     fn projection(
-        &self,
+        &mut self,
         recipe: &Recipe,
         (ids, vectors): &(Vec<u64>, Vec<u8>),
         paths: Option<&Paths>,
@@ -316,14 +356,25 @@ impl FrozenFeatures {
         let clean: Vec<u8> =
             vectors.chunks_exact(row.max(1)).step_by(stride).flat_map(|row| &row[..each]).copied().collect();
         let projection = Projection::fit(&clean, width, dimensions)?;
-        self.cache.keep_checked(&name, &projection.to_file()?)?;
+        if self.is_writable
+            && let Err(error) = self.cache.keep_checked(&name, &projection.to_file()?)
+        {
+            self.do_without_cache(&error);
+        }
         Ok(projection)
     }
 
-    /// Gives the run its own backbone and projection.
-    pub(super) fn keep(&self, run: &Run, input: &HeadInput) -> Result<(), TrainError> {
-        let shared = self.cache.keep("backbone.safetensors", self.file.bytes())?;
-        run.share(RunFile::Backbone, &shared, self.file.bytes())?;
+    /// Gives the run its own backbone and projection. Runs share the cache's copy of the backbone, if there can be one.
+    pub(super) fn keep(&mut self, run: &Run, input: &HeadInput) -> Result<(), TrainError> {
+        let backbone = self.file.bytes();
+        match self.is_writable.then(|| self.cache.keep("backbone.safetensors", backbone)) {
+            Some(Ok(shared)) => run.share(RunFile::Backbone, &shared, backbone)?,
+            None => run.write(RunFile::Backbone, backbone)?,
+            Some(Err(error)) => {
+                run.write(RunFile::Backbone, backbone)?;
+                self.do_without_cache(&error);
+            }
+        }
         run.write(RunFile::Projection, &input.projection.to_file()?)?;
         Ok(())
     }

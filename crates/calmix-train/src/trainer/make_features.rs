@@ -30,7 +30,7 @@ impl Trainer<'_> {
         set_threads(recipe.train.threads as usize);
         // There is no run: the split is drawn, and the cache is elsewhere.
         let data = TrainData::open(recipe, &Paths::new(""), None, self.local.processes)?;
-        let mut frozen = FrozenFeatures::open(recipe, None, &data.fingerprint)?;
+        let mut frozen = FrozenFeatures::open(recipe, None, &data.fingerprint, Arc::clone(&self.warn))?;
         frozen.make(&data.needed(), part, &mut self.feature_work(&data))
     }
 
@@ -44,7 +44,7 @@ impl Trainer<'_> {
     ) -> Result<(TrainData, Option<HeadInput>), TrainError> {
         let Some(run) = run.filter(|_| recipe.has_head()) else { return Ok((data, None)) };
         let mut work = self.feature_work(&data);
-        let (frozen, data, input) = in_features(recipe, data, run.paths(), &mut work)?;
+        let (mut frozen, data, input) = in_features(recipe, data, run.paths(), &mut work)?;
         drop(work);
         frozen.keep(run, &input)?;
         Ok((data, Some(input)))
@@ -66,7 +66,7 @@ pub(super) fn in_features(
     paths: &Paths,
     work: &mut FeatureWork<'_>,
 ) -> Result<(FrozenFeatures, TrainData, HeadInput), TrainError> {
-    let mut frozen = FrozenFeatures::open(recipe, Some(paths), &data.fingerprint)?;
+    let mut frozen = FrozenFeatures::open(recipe, Some(paths), &data.fingerprint, Arc::clone(&work.warn))?;
     let needed = data.needed();
     frozen.make(&needed, PageShard::WHOLE, work)?;
     let (views, input) = frozen.load(recipe, &needed, data.classes_of().to_vec(), Some(paths), work)?;

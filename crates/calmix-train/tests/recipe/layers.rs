@@ -87,7 +87,6 @@ fn the_environment_is_read_by_name() {
     assert_eq!(error, "CALMIX_TRAIN__STPES: there is no key `train.stpes`; did you mean `train.steps`?");
 }
 
-#[cfg(unix)]
 #[test]
 fn the_environment_may_hold_anything() {
     use std::os::unix::ffi::OsStringExt;

@@ -15,7 +15,7 @@ use calmix_train::trainer::{Outcome, PageShard, Trainer, evaluate_run};
 use crate::made::{Bench, differing, resume};
 
 /// A bench with a backbone, and the settings of a head on it.
-fn heads() -> (Bench, Vec<String>) {
+pub(crate) fn heads() -> (Bench, Vec<String>) {
     let bench = Bench::new();
     let file = bench.train("backbone", &["train.steps=1"]).join("model.safetensors");
     let settings = vec![
@@ -127,14 +127,16 @@ fn the_labels_alone_are_kept_where_labels_that_no_head_saw_are_clearly_likelier_
     }
 }
 
+fn is_page(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("page-"))
+}
+
 #[test]
 fn runs_share_the_cache_and_another_backbone_has_its_own() {
     let (bench, settings) = heads();
     bench.train("first", &with(&settings, &[]));
     let made = files(&bench.folder("features"));
-    let views = |made: &BTreeMap<PathBuf, Vec<u8>>| {
-        made.keys().filter(|path| path.extension().is_some_and(|e| e == "features")).count()
-    };
+    let views = |made: &BTreeMap<PathBuf, Vec<u8>>| made.keys().filter(|path| is_page(path)).count();
     assert!(views(&made) > 0);
     // The same labels, another method: nothing is made.
     bench.train("second", &with(&settings, &["method.base=fixmatch"]));
@@ -146,7 +148,7 @@ fn runs_share_the_cache_and_another_backbone_has_its_own() {
     let folders = fs::read_dir(bench.folder("features")).unwrap().count();
     assert_eq!(folders, 2);
     // Damage is noticed, and made again.
-    for (path, bytes) in made.iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "features")) {
+    for (path, bytes) in made.iter().filter(|(path, _)| is_page(path)) {
         let mut damaged = bytes.clone();
         let middle = damaged.len() / 2;
         damaged[middle] ^= 1;

@@ -136,7 +136,7 @@ fn features_are_made_without_a_run_and_a_head_wants_one_process() {
 fn pages(workspace: &Workspace, cache: &str) -> BTreeMap<String, Vec<u8>> {
     let folders = workspace.names(cache).into_iter().map(|folder| format!("{cache}/{folder}"));
     let files = folders.flat_map(|folder| {
-        let names = workspace.names(&folder).into_iter().filter(|name| name.ends_with(".features"));
+        let names = workspace.names(&folder).into_iter().filter(|name| name.starts_with("page-"));
         names.map(|name| workspace.path(&folder).join(name)).collect::<Vec<_>>()
     });
     let read = |path: std::path::PathBuf| {

@@ -46,7 +46,7 @@ fn python() -> PathBuf {
         "there is no Python environment with pyarrow; `cargo xtask setup` creates it, or name an interpreter in \
          CALMIX_PYARROW_PYTHON",
     );
-    if cfg!(windows) { folder.join("Scripts/python.exe") } else { folder.join("bin/python") }
+    folder.join("bin/python")
 }
 
 /// What pyarrow finds in a folder: about the files, and the rows.

@@ -90,7 +90,6 @@ fn the_table_of_another_kind_of_files_is_noticed() {
     output.reports(&["prepared as mnist, and the recipe says fashion-mnist"]);
 }
 
-#[cfg(unix)]
 #[test]
 fn runs_share_a_table() {
     use std::os::unix::fs::MetadataExt;

@@ -1,5 +1,4 @@
 //! One run in several local processes, with real signals.
-#![cfg(unix)]
 
 use std::fs;
 use std::path::Path;

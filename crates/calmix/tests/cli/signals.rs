@@ -1,5 +1,4 @@
 //! Every way in which people end a run, with real signals and pipes.
-#![cfg(unix)]
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};

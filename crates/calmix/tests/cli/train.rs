@@ -7,7 +7,6 @@ use crate::workspace::{TINY, Workspace};
 
 /// Shards are scanned by the headers of their images. Test samples that cannot be decoded are missing from the figures, and
 /// the user hears of it.
-#[cfg(unix)]
 #[test]
 fn test_samples_that_are_left_out_are_counted() {
     let workspace = Workspace::new().with_photos();
@@ -206,7 +205,6 @@ fn counts_have_their_plurals() {
 }
 
 /// A run of days is known for one after its first steps, whenever its first interval ends; in a file by one line.
-#[cfg(unix)]
 #[test]
 fn the_time_left_is_told_early_and_days_are_warned_of() {
     let workspace = Workspace::new().with_garments();

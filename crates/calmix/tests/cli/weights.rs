@@ -21,7 +21,6 @@ fn weights_are_added_listed_and_begun_from() {
     ]);
     workspace.run(&add).with_code(0);
     // As in the cache of a hub, where names are links to files that are called by their hashes.
-    #[cfg(unix)]
     {
         let (blobs, names) = (workspace.path("blobs"), workspace.path("names"));
         fs::create_dir(&blobs).and_then(|()| fs::create_dir(&names)).unwrap();

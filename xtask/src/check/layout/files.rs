@@ -11,7 +11,7 @@ const SOURCES: &[&str] = &["rs", "py", "sh", "c", "h", "cc", "cpp", "hpp", "cu"]
 
 /// One file of the repository.
 pub(super) struct File {
-    /// Below the root, with `/`.
+    /// Below the root.
     pub(super) path: String,
     pub(super) bytes: u64,
     /// The text of a source file; nothing for other files.
@@ -50,7 +50,7 @@ fn file(root: &Path, path: &Path) -> Result<File> {
         None
     };
     Ok(File {
-        path: path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/"),
+        path: path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned(),
         bytes: fs::metadata(path).with_context(context)?.len(),
         source,
     })
