@@ -30,7 +30,7 @@ fn a_step_keeps_what_it_must_and_leaves_nothing() {
     }
     // First, while no freed memory waits to be used again.
     kept_for_the_gradient();
-    let steps = if tier::is_exhaustive() { 2_000 } else { 800 };
+    let steps = if tier::is_exhaustive() { 2_000 } else { 1_000 };
     for kind in [StepKind::Concat, StepKind::Joint, StepKind::Lean] {
         nothing_stays_behind(kind, steps);
     }
@@ -77,6 +77,6 @@ fn nothing_stays_behind(step: StepKind, steps: usize) {
         run.steps(100);
     }
     let late = measure::now().unwrap_or(0);
-    // The smallest tensors of a step are a kilobyte with all that libtorch keeps about them.
+    // What the allocator keeps comes and goes by a megabyte. 4,000 bytes a step show after a thousand steps, 2,000 do not always.
     assert!(late < early + (512 << 10), "{step:?}: from {early} to {late} bytes");
 }
