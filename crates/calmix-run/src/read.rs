@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{FileError, FileProblem};
 use crate::evaluate::Predictions;
-use crate::events::{Evaluation, Event};
+use crate::events::{EvalSet, Evaluation, Event};
 use crate::examples::Thumbnails;
 use crate::margin_histogram::SampleMargins;
 use crate::model_info::{FORMAT, ModelInfo};
@@ -22,8 +22,6 @@ const LONGEST_NOTE: u64 = 64 << 10;
 const LONGEST_RESULT: u64 = 16 << 20;
 /// Bytes of the longest `recipe.toml`, some ten times what all keys take.
 pub const LONGEST_RECIPE: u64 = 128 << 10;
-/// Bytes of the largest file of predictions: ten million samples of a hundred classes.
-const LONGEST_PREDICTIONS: u64 = 4 << 30;
 /// Bytes of the longest line of `events.jsonl`.
 const LONGEST_LINE: u64 = 1 << 20;
 
@@ -107,23 +105,33 @@ pub fn recipe(folder: &Path) -> Result<String, FileError> {
     safe_open::read_text(&Paths::new(folder).file(RunFile::Recipe)?, LONGEST_RECIPE)
 }
 
-/// The predictions in a file.
+/// The predictions in a file, of at most so many samples and classes.
 ///
 /// # Errors
-/// If it cannot be read, or they are no predictions.
-pub fn predictions(file: &Path) -> Result<Predictions, FileError> {
-    Predictions::from_bytes(&safe_open::read(file, LONGEST_PREDICTIONS)?)
+/// If it cannot be read, has more, or they are no predictions.
+pub fn predictions(file: &Path, samples: u64, classes: usize) -> Result<Predictions, FileError> {
+    Predictions::from_bytes(&safe_open::read(file, Predictions::longest(samples, classes))?)
         .map_err(|error| FileError::new(file, FileProblem::Format(error.to_string())))
 }
 
 /// The predictions of an evaluation; none where the run does not have them, or no longer.
 ///
 /// # Errors
-/// As [`predictions`].
+/// As [`predictions`]: the file may hold no more than the evaluation says, and the run has.
 pub fn predictions_of(folder: &Path, seen: &Evaluation) -> Result<Option<Predictions>, FileError> {
     let name = Predictions::file_name(seen.step, seen.split, seen.model);
     let path = Paths::new(folder).file(RunFile::Predictions(&name))?;
-    if safe_open::exists(&path) { Ok(Some(predictions(&path)?)) } else { Ok(None) }
+    if !safe_open::exists(&path) {
+        return Ok(None);
+    }
+    let RunSummary { classes, labelled, validation, .. } = summary(folder)?;
+    let samples = match seen.split {
+        EvalSet::Labelled => seen.samples.min(labelled as u64),
+        EvalSet::Validation => seen.samples.min(validation as u64),
+        // Its size is nowhere but in the events.
+        EvalSet::Test => seen.samples,
+    };
+    predictions(&path, samples, classes).map(Some)
 }
 
 /// What happened in a run, in order. Reading ends at a torn line, which a kill can leave. Takes the memory of the whole

@@ -11,10 +11,6 @@ use std::path::Path;
 
 use crate::error::{FileError, FileProblem};
 
-/// A file above this size has to take up at least a thousandth of its length: a file of holes costs its maker nothing
-/// and its reader minutes.
-const SPARSE: u64 = 1 << 30;
-
 /// Opens a regular file for reading; returns its length, too.
 ///
 /// # Errors
@@ -110,7 +106,7 @@ fn opened(path: &Path, options: &mut OpenOptions) -> Result<(File, Metadata), Fi
     if !found.is_file() {
         return Err(refused(path, &found, "file"));
     }
-    if is_hollow(&found) {
+    if is_hollow(&file, &found) {
         let problem = format!("{} bytes, nearly all of them holes", found.len());
         return Err(FileError::new(path, FileProblem::Limit(problem)));
     }
@@ -124,10 +120,15 @@ fn without_following(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
 }
 
-fn is_hollow(found: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
+/// A file of holes costs its maker nothing, and its reader minutes and memory.
+fn is_hollow(file: &File, found: &Metadata) -> bool {
+    use std::os::unix::fs::{FileExt, MetadataExt};
+    let begins_with_zeros = || {
+        let mut start = [0; 4_096];
+        file.read_exact_at(&mut start, 0).is_ok() && start.iter().all(|&byte| byte == 0)
+    };
     // A block is 512 bytes, whatever the file system's are.
-    found.len() > SPARSE && found.blocks().saturating_mul(512 << 10) < found.len()
+    calmix_core::sparse_file::is_hollow(found.len(), found.blocks().saturating_mul(512), begins_with_zeros)
 }
 
 /// Checks that a file that is written in place has no other name: a hard link is no less a link.
@@ -214,9 +215,14 @@ mod tests {
         fs::write(&path, "12345678").unwrap();
         assert_eq!(read_text(&path, 8).unwrap(), "12345678");
         assert!(matches!(read(&path, 7).unwrap_err().problem, FileProblem::Limit(_)));
-        // A terabyte of nothing, which a hash of it would take an hour to find out.
-        File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
-        assert!(open(&path).unwrap_err().to_string().contains("holes"));
+        // A terabyte of nothing, which a hash of it would take an hour to find out; and what memory would notice.
+        for length in [1 << 40, 20 << 20] {
+            File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
+            assert!(open(&path).unwrap_err().to_string().contains("holes"), "{length}");
+        }
+        // Less is read.
+        File::options().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
+        assert!(open(&path).is_ok());
         fs::write(&path, [0xff]).unwrap();
         assert!(matches!(read_text(&path, 8).unwrap_err().problem, FileProblem::Format(_)));
     }

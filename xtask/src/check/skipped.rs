@@ -51,7 +51,7 @@ fn summary(written: &str) -> Option<String> {
     let lines: BTreeSet<&str> = written.lines().collect();
     let tests: BTreeSet<&str> = lines.iter().filter_map(|line| line.split(": ").next()).collect();
     let noun = if tests.len() == 1 { "test" } else { "tests" };
-    let lines: String = lines.iter().map(|line| format!("\n  {line}")).collect();
+    let lines = lines.iter().map(|line| format!("\n  {line}")).collect::<Vec<_>>().concat();
     (!tests.is_empty()).then(|| format!("check: {} {noun} skipped:{lines}", tests.len()))
 }
 

@@ -89,6 +89,17 @@ impl Predictions {
         format!("step-{step:09}-{}-{}.safetensors", split.name(), model.name())
     }
 
+    /// Bytes of the longest file of so many samples and classes.
+    pub fn longest(samples: u64, classes: usize) -> u64 {
+        /// Bytes of the names of tensors and the like, and of the name of a class, which is escaped twice.
+        const HEADER: u64 = 64 << 10;
+        const CLASS: u64 = 16 << 10;
+        let classes = classes as u64;
+        let row = classes.saturating_mul(4).saturating_add(12);
+        let header = HEADER.saturating_add(classes.saturating_mul(CLASS));
+        samples.saturating_mul(row).saturating_add(header)
+    }
+
     /// The bytes of the file: the same for the same predictions.
     ///
     /// # Errors

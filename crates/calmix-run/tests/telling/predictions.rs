@@ -7,8 +7,11 @@ use calmix_core::calibration::temperature::Temperature;
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use calmix_run::calibration_map::{CalibrationMap, FittedOn};
+use calmix_run::error::FileProblem;
 use calmix_run::evaluate::{Figures, Predictions, Resampling, evaluate};
-use calmix_run::events::{EvalModel, EvalSet, Event, JudgedBy};
+use calmix_run::events::{EvalModel, EvalSet, Evaluation, Event, JudgedBy};
+use calmix_run::read;
+use calmix_run::summary::RunSummary;
 use serde_json::Value;
 
 use crate::made;
@@ -170,4 +173,47 @@ fn contradictions_are_not_written() {
     assert!(said_of(|said| said.ids.truncate(59)).ends_with("59 ids and 60 labels"));
     assert!(said_of(|said| said.logits.truncate(5)).contains("60 samples of 7 classes"));
     assert!(said_of(|said| said.labels[3] = 7).ends_with("row 3 has label 7, of 7 classes"));
+}
+
+/// The folder of a run with a summary, and predictions of `times` sixty samples in it.
+fn run_with_predictions(folder: &Path, times: usize) -> Evaluation {
+    let mut said = made::predictions(10, EvalSet::Validation, EvalModel::Ema);
+    let seen = evaluate(&said, None, None).unwrap();
+    said.ids = said.ids.repeat(times);
+    said.labels = said.labels.repeat(times);
+    said.logits = said.logits.repeat(times);
+    let summary = RunSummary {
+        dataset: "folder".into(),
+        classes: 7,
+        labelled: 70,
+        validation: 60,
+        unlabelled: 0,
+        base: "fixmatch".into(),
+        pairing: "none".into(),
+        network: "wrn-10-1".into(),
+        size: 8,
+        steps: 10,
+        seed: 0,
+        label_seed: 0,
+        recipe: "4f1c".into(),
+        based_on: None,
+    };
+    std::fs::write(folder.join("summary.json"), serde_json::to_vec(&summary).unwrap()).unwrap();
+    std::fs::create_dir_all(folder.join("predictions")).unwrap();
+    let name = Predictions::file_name(10, EvalSet::Validation, EvalModel::Ema);
+    std::fs::write(folder.join("predictions").join(name), said.to_bytes().unwrap()).unwrap();
+    seen
+}
+
+#[test]
+fn predictions_of_more_samples_than_the_run_has_are_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let seen = run_with_predictions(folder.path(), 1);
+    assert_eq!(read::predictions_of(folder.path(), &seen).unwrap().unwrap().labels.len(), 60);
+    let seen = run_with_predictions(folder.path(), 1_000);
+    let error = read::predictions_of(folder.path(), &seen).unwrap_err();
+    assert!(matches!(error.problem, FileProblem::Limit(_)), "{error}");
+    // An event may claim as many: the run has sixty held-out samples.
+    let claimed = Evaluation { samples: 60_000, ..seen };
+    assert!(read::predictions_of(folder.path(), &claimed).is_err());
 }

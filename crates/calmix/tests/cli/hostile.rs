@@ -268,6 +268,7 @@ fn enormous_and_damaged_contents_are_refused() {
                 samples.set_len(samples.metadata().unwrap().len() + 24 * more).unwrap();
             }),
         ),
+        ("predictions of holes", Box::new(|run| hollow_predictions(run, 40_000_000))),
         // With the right hashes, so that only its length speaks against it.
         (
             "long weights in a checkpoint",
@@ -328,6 +329,37 @@ fn control_characters_do_not_reach_the_terminal() {
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
         assert!(!text.lines().any(|line| line.starts_with("error: all is lost")), "{text}");
     }
+}
+
+/// Predictions of so many samples that take up a few bytes on the disk, and events that claim them.
+fn hollow_predictions(run: &Path, samples: u64) {
+    let name = "step-000000008-test-ema.safetensors";
+    let path = run.join("predictions").join(name);
+    let bytes = fs::read(&path).unwrap();
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let mut header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+    let classes = header["logits"]["shape"][1].as_u64().unwrap();
+    let mut end = 0;
+    for (tensor, shape, row) in [
+        ("ids", vec![samples], 8),
+        ("labels", vec![samples], 4),
+        ("logits", vec![samples, classes], 4 * classes),
+    ] {
+        header[tensor]["shape"] = shape.into();
+        header[tensor]["data_offsets"] = vec![end, end + row * samples].into();
+        end += row * samples;
+    }
+    let header = header.to_string();
+    fs::write(&path, [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat()).unwrap();
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_len(8 + header.len() as u64 + end).unwrap();
+    let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
+    let claimed = events.replace(
+        "\"split\":\"test\",\"model\":\"ema\",\"samples\":40",
+        &format!("\"split\":\"test\",\"model\":\"ema\",\"samples\":{samples}"),
+    );
+    assert_ne!(claimed, events);
+    fs::write(run.join("events.jsonl"), claimed).unwrap();
 }
 
 fn toml_string(text: &str) -> String {

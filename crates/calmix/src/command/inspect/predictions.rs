@@ -19,8 +19,8 @@ use crate::format::{counted, grouped, percent};
 pub(super) fn inspect(file: &Path) -> Result<InspectOutput> {
     let file = file.canonicalize()?;
     let run = file.parent().and_then(Path::parent).unwrap_or(Path::new("")).to_owned();
-    let predictions = read::predictions(&file)?;
     let dataset = dataset(&run)?;
+    let predictions = read::predictions(&file, dataset.len(), dataset.classes().len())?;
     let top = TopLabel::from_logits(predictions.matrix()?, &predictions.labels, 1.0)?;
     let class = |label: usize| predictions.classes.get(label).map_or("", String::as_str);
     let width = predictions.classes.len().max(1);
