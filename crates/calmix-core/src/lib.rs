@@ -94,7 +94,6 @@ pub mod settings;
 pub mod shown;
 pub mod smoothing;
 pub mod softmax;
-pub mod sparse_file;
 pub mod split;
 pub mod stats;
 pub mod transient;

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::decode::budget::ENCODED;
 use crate::decode::{DecodeError, DecodeLimits, Lease};
 use crate::error::DataProblem;
-use crate::hollow::is_hollow;
+use calmix_io::sparse_file::is_hollow;
 
 /// The bytes of a file.
 #[derive(Debug)]

@@ -71,7 +71,6 @@ mod encoded_file;
 pub mod error;
 mod expansion;
 pub mod features;
-mod hollow;
 pub mod image_list;
 pub mod loader;
 pub mod manifest;

@@ -5,8 +5,10 @@
 //! | how does a file appear as a whole or not at all? | [`atomic_file`] |
 //! | which calls change a disk, and what if the storage is away for a while? | [`disk`] |
 //! | what is wrong with a file, and what to try next? | [`error`] |
+//! | is a file nothing but holes? | [`sparse_file`] |
 #![forbid(unsafe_code)]
 
 pub mod atomic_file;
 pub mod disk;
 pub mod error;
+pub mod sparse_file;

@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use crate::error::{FileError, FileProblem};
+use calmix_io::sparse_file::is_hollow;
 
 /// Opens a regular file for reading; returns its length, too.
 ///
@@ -118,17 +119,6 @@ fn without_following(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
     // Not to wait for the other end of a pipe; no effect on a regular file.
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
-}
-
-/// A file of holes costs its maker nothing, and its reader minutes and memory.
-fn is_hollow(file: &File, found: &Metadata) -> bool {
-    use std::os::unix::fs::{FileExt, MetadataExt};
-    let begins_with_zeros = || {
-        let mut start = [0; 4_096];
-        file.read_exact_at(&mut start, 0).is_ok() && start.iter().all(|&byte| byte == 0)
-    };
-    // A block is 512 bytes, whatever the file system's are.
-    calmix_core::sparse_file::is_hollow(found.len(), found.blocks().saturating_mul(512), begins_with_zeros)
 }
 
 /// Checks that a file that is written in place has no other name: a hard link is no less a link.

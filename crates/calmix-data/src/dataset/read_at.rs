@@ -8,7 +8,7 @@ use std::sync::{PoisonError, RwLock};
 use calmix_core::transient::is_transient;
 
 use crate::error::{DataError, DataProblem};
-use crate::hollow::is_hollow;
+use calmix_io::sparse_file::is_hollow;
 
 /// How often in a row a read that brings nothing is tried again.
 const RETRIES: u32 = 3;
