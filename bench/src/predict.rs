@@ -64,7 +64,7 @@ fn loader(
     let images: Vec<_> = ImageList::of_paths(paths.to_vec()).collect();
     let stream = SampleStream { ids: SampleIds::from(0..images.len() as u64), batch: BATCH as u32 };
     let workers = Workers { threads: THREADS.try_into().context("no threads")?, ..Workers::default() };
-    let source = Arc::new(ListedImages { images, side, shrink: 0 });
+    let source = Arc::new(ListedImages::new(images, side, 0));
     Ok(EvalLoader::new(
         PictureViews::new(source, Arc::clone(model.transform())),
         stream,

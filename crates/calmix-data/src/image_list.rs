@@ -4,6 +4,7 @@
 //! order is fixed: paths as they are given, the files below a folder in the order of the bytes of their paths, the
 //! members of a shard as they stand. What cannot be read has a place in that order too.
 
+mod bad_file;
 mod pending;
 
 use std::ffi::OsString;
@@ -16,6 +17,7 @@ use crate::error::{DataError, DataProblem};
 use crate::loader::ImageSource;
 use crate::picture::Picture;
 use crate::shrink::decode_shrunk;
+use bad_file::FailingFiles;
 use pending::PendingImages;
 
 /// One image of a list.
@@ -106,8 +108,11 @@ impl ListedImage {
             0 => decode_at_least(bytes, limits, side),
             shrink => decode_shrunk(bytes, limits, shrink),
         };
-        let picture = bytes.and_then(|bytes| Ok(decoded(&bytes)?));
-        picture.map_err(|problem| DataError::new(&self.path, problem))
+        let bytes = bytes.map_err(|problem| DataError::new(&self.path, problem))?;
+        decoded(&bytes).map_err(|error| {
+            let hint = error.hint();
+            DataError::new(&self.path, error).hint(hint)
+        })
     }
 }
 
@@ -117,20 +122,29 @@ pub struct ListedImages {
     /// The images; an id is an index into them.
     pub images: Vec<ListedImage>,
     /// Pictures may be decoded to a fraction of their size that is at least this; [`u32::MAX`] for whole ones.
-    pub side: u32,
+    side: u32,
     /// The shorter side to which larger pictures are shrunk, as those that the model learnt from were; 0 for none.
-    pub shrink: u32,
+    shrink: u32,
+    failing: FailingFiles,
+}
+
+impl ListedImages {
+    /// These images, decoded to a fraction of their size that is at least `side` ([`u32::MAX`] for whole ones) and shrunk to a
+    /// shorter side of `shrink` pixels (0 for none).
+    pub fn new(images: Vec<ListedImage>, side: u32, shrink: u32) -> Self {
+        Self { images, side, shrink, failing: FailingFiles::default() }
+    }
 }
 
 impl ImageSource for ListedImages {
     /// An image that is missing, changed or not allowed is one bad image here, not the end: there was nothing prepared that
-    /// it contradicts.
+    /// it contradicts. So is one in a bad sector, after the storage was waited for: a loader that asks again gets that answer.
     fn picture(&self, id: u64) -> Result<Picture, DataError> {
         let none = || DataError::new("", DataProblem::Content(format!("there is no image {id}")));
         let image = usize::try_from(id).ok().and_then(|id| self.images.get(id)).ok_or_else(none)?;
         let picture = image.picture(&DecodeLimits::default(), self.side, self.shrink);
         picture.map_err(|error| match error {
-            error if error.is_transient() => error,
+            error if error.is_transient() => self.failing.judged(id, error, &self.images),
             error => DataError { problem: DataProblem::Format(error.problem.to_string()), ..error },
         })
     }

@@ -9,6 +9,7 @@ mod tier;
 
 use std::path::Path;
 
+use calmix_data::prepare::{Findings, SourceSpec};
 use calmix_data::source::folder::{self, FolderOptions};
 use calmix_data::source::{Check, FolderLayout, Inspection};
 use scene::{Scene, subsets};
@@ -38,6 +39,28 @@ fn a_folder_a_class_in_order_of_bytes() {
         ("unlabeled/more/y.png", None),
     ];
     assert_eq!(scene.samples(), expected.map(|(name, label)| (name.to_owned(), label)));
+}
+
+#[test]
+fn report_lists_a_thousand_files_and_counts_the_rest() {
+    let scene = Scene::new();
+    scene.picture("a/1.png").picture("b/1.png");
+    for n in 0..1_200 {
+        scene.file(&format!("a/{n:04}.gif"), b"GIF89a");
+    }
+    let source = SourceSpec::Folder { layout: FolderLayout::Auto, shrink: 0 };
+    let report = calmix_data::prepare::prepare(&source, &scene.root(), &scene.target()).unwrap();
+    let text = report.to_string();
+    assert!(
+        text.contains("1200 files or folders were left out:") && text.contains("… and 1180 more"),
+        "{text}"
+    );
+    let bytes = std::fs::read(scene.target().join("report.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(json["unreadable"].as_array().unwrap().len(), 1_000);
+    assert_eq!(json["left_out"], 1_200);
+    let found = serde_json::to_value(Findings::read(&scene.target()).unwrap().left_out()).unwrap();
+    assert_eq!(found, 1_200);
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) fn open(folder: &Path, scratch: &Path, stop: &Stop) -> Result<Dataset
     let spec = Data { source: detect(folder, false), shrink: 0, ..Data::default() }.source_spec();
     let report = prepare_or_stop(&spec, folder, &table, stop)?;
     if let Some(first) = report.unreadable.first() {
-        let left_out = counted(report.unreadable.len() as u64, "place");
+        let left_out = counted(report.left_out, "place");
         warn(&format!("{left_out} left out: {first}"));
     }
     Ok(Dataset::open(&table, folder)?)

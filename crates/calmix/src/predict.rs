@@ -91,7 +91,7 @@ fn start(model: &Model, images: Vec<ListedImage>, workers: Workers) -> Result<Ch
         ids: SampleIds::from(0..images.len() as u64),
         batch: u32::try_from(model.batch()).unwrap_or(u32::MAX),
     };
-    let source = Arc::new(ListedImages { images, side: u32::MAX, shrink: model.shrink() });
+    let source = Arc::new(ListedImages::new(images, u32::MAX, model.shrink()));
     // Every image that cannot be read has a row, however many there are.
     let corrupt = OnCorrupt::Skip { share: 1.0 };
     let transform = Arc::clone(model.transform());

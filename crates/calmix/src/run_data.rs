@@ -87,7 +87,7 @@ impl RunData<'_> {
                 if !self.is_quiet {
                     status(&format!("sharing the table {}", shown(shared.display())));
                 }
-                summary::warn_again(&Findings::read(&target)?, &target);
+                summary::warn_again(&target);
                 return Ok(Dataset::open(&target, root)?);
             }
             if !self.is_quiet {

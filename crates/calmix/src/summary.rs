@@ -25,20 +25,25 @@ pub(crate) fn warn_about_data(found: &Findings, prepared: &Path) {
     for problem in found.unreadable.iter().take(LEFT_OUT) {
         warn(&format!("skipped: {problem}"));
     }
-    if found.unreadable.len() > LEFT_OUT {
-        let more = found.unreadable.len() - LEFT_OUT;
+    if found.left_out() > LEFT_OUT as u64 {
+        let more = grouped(found.left_out() - LEFT_OUT as u64);
         let report = prepared.join(Findings::FILE);
-        warn(&format!("skipped: {more} more; {} lists all", shown(report.display())));
+        warn(&format!("skipped: {more} more; see {}", shown(report.display())));
     }
     found.warnings.iter().for_each(|warning| warn(warning));
 }
 
-/// Warns about a dataset that was scanned before: names no file that the scan named.
-pub(crate) fn warn_again(found: &Findings, prepared: &Path) {
-    if !found.unreadable.is_empty() {
-        let left_out = counted(found.unreadable.len() as u64, "place");
+/// Warns about a dataset that was scanned before: names no file that the scan named. A report that cannot be read is one
+/// warning more, since nothing but warnings comes from it.
+pub(crate) fn warn_again(prepared: &Path) {
+    let found = match Findings::read(prepared) {
+        Ok(found) => found,
+        Err(error) => return warn(&error.to_string()),
+    };
+    if found.left_out() > 0 {
+        let left_out = counted(found.left_out(), "place");
         let report = prepared.join(Findings::FILE);
-        warn(&format!("skipped: {left_out}, as before; {} lists them", shown(report.display())));
+        warn(&format!("skipped: {left_out}, as before; see {}", shown(report.display())));
     }
     found.warnings.iter().for_each(|warning| warn(warning));
 }

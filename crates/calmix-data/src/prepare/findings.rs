@@ -9,13 +9,16 @@ use serde::{Deserialize, Serialize};
 use super::Report;
 use crate::error::{DataError, DataProblem};
 
-/// Bytes of the longest report that is read again: some hundred thousand files that were left out.
+/// Bytes of the longest report that is read again: a hundred thousand classes.
 const LONGEST: u64 = 32 << 20;
 
 /// What people should know of a dataset, in sentences.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Findings {
-    /// The files that were left out, and why.
+    /// How many files were left out; 0 in reports that list all of them.
+    #[serde(default)]
+    left_out: u64,
+    /// The first of them, and why.
     pub unreadable: Vec<String>,
     /// Probable mistakes.
     pub warnings: Vec<String>,
@@ -32,11 +35,17 @@ impl Findings {
     pub fn read(prepared: &Path) -> Result<Self, DataError> {
         read_json(&prepared.join(Self::FILE), LONGEST)
     }
+
+    /// How many files were left out.
+    pub fn left_out(&self) -> u64 {
+        self.left_out.max(self.unreadable.len() as u64)
+    }
 }
 
 impl From<&Report> for Findings {
     fn from(report: &Report) -> Self {
         Self {
+            left_out: report.left_out,
             unreadable: report.unreadable.iter().map(ToString::to_string).collect(),
             warnings: report.warnings.iter().map(ToString::to_string).collect(),
         }
@@ -58,8 +67,13 @@ pub(super) fn write_json(path: &Path, what: &impl Serialize) -> Result<(), DataE
 pub(super) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path, longest: u64) -> Result<T, DataError> {
     let cannot = |error| DataError::new(path, error);
     // Opening a pipe would wait for whoever writes into it.
-    if !std::fs::metadata(path).map_err(cannot)?.is_file() {
+    let found = std::fs::metadata(path).map_err(cannot)?;
+    if !found.is_file() {
         return Err(DataError::new(path, DataProblem::Content("not a plain file".into())));
+    }
+    if found.len() > longest {
+        let problem = DataProblem::Limit(format!("{} bytes, more than {longest}", found.len()));
+        return Err(DataError::new(path, problem).hint("prepare the dataset again"));
     }
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(longest).read_to_end(&mut bytes)).map_err(cannot)?;

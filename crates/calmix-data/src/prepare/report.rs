@@ -13,8 +13,11 @@ use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::manifest::ShrunkPictures;
 
-/// How many unreadable files a report prints; it carries all of them.
+/// How many unreadable files a report prints.
 const PRINTED: usize = 20;
+
+/// How many it lists, with the reason for each; the rest is counted, so that a report stays readable in every sense.
+const LISTED: usize = 1_000;
 
 /// From so many times the images on, one class outweighs another.
 const UNEVEN: u64 = 10;
@@ -31,7 +34,9 @@ pub struct Report {
     /// The pictures that were shrunk, if any were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shrunk: Option<ShrunkPictures>,
-    /// The files that could not be read and were left out.
+    /// How many files and folders could not be read and were left out.
+    pub left_out: u64,
+    /// The first thousand of them.
     #[serde(serialize_with = "sentences")]
     pub unreadable: Vec<DataError>,
     /// Probable mistakes.
@@ -66,10 +71,12 @@ impl Report {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn new(dataset: &Dataset, unreadable: Vec<DataError>) -> Result<Self, DataError> {
+    pub fn new(dataset: &Dataset, mut unreadable: Vec<DataError>) -> Result<Self, DataError> {
         let mut report = Self::of_table(dataset)?;
         report.warnings.extend(duplicates::find(dataset)?);
-        Ok(Self { unreadable, ..report })
+        let left_out = unreadable.len() as u64;
+        unreadable.truncate(LISTED);
+        Ok(Self { left_out, unreadable, ..report })
     }
 
     /// Counts what the table of `dataset` says, whether or not its files are here: nothing is said about them.
@@ -109,7 +116,7 @@ impl Report {
         }
         let fingerprint = dataset.fingerprint().to_owned();
         let shrunk = dataset.header().shrunk;
-        Ok(Self { fingerprint, subsets, classes, shrunk, unreadable: Vec::new(), warnings })
+        Ok(Self { fingerprint, subsets, classes, shrunk, left_out: 0, unreadable: Vec::new(), warnings })
     }
 
     /// Samples in all subsets together, labelled and not.
@@ -158,15 +165,15 @@ impl Display for Report {
             let pictures = counted(count, "large picture");
             write!(f, "\n{pictures} shrunk to a shorter side of {side} pixels")?;
         }
-        let left_out = self.unreadable.len();
+        let left_out = self.left_out;
         if left_out > 0 {
             let were = if left_out == 1 { "file or folder was" } else { "files or folders were" };
             write!(f, "\n{left_out} {were} left out:")?;
             for error in self.unreadable.iter().take(PRINTED) {
                 write!(f, "\n  {error}")?;
             }
-            if left_out > PRINTED {
-                write!(f, "\n  … and {} more", left_out - PRINTED)?;
+            if left_out > PRINTED as u64 {
+                write!(f, "\n  … and {} more", left_out - PRINTED as u64)?;
             }
         }
         self.warnings.iter().try_for_each(|warning| write!(f, "\nwarning: {warning}"))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use calmix_core::counted::counted;
 use calmix_core::transient::BackOff;
 use calmix_data::error::DataError;
 use calmix_engine::device::{Device, LIBTORCH};
@@ -268,8 +269,12 @@ fn summary(resolved: &Resolved, data: &TrainData) -> RunSummary {
 
 fn prepare(recipe: &Resolved, run: &Run) -> Result<Vec<Note>, TrainError> {
     let Some(report) = TrainData::prepare(&recipe.recipe, run.paths())? else { return Ok(Vec::new()) };
-    let unreadable = report.unreadable.iter().map(ToString::to_string);
-    let found = unreadable.chain(report.warnings.iter().map(ToString::to_string));
+    /// Files that were left out, to name in the events of a run.
+    const NAMED: usize = 20;
+    let unreadable = report.unreadable.iter().take(NAMED).map(ToString::to_string);
+    let more = report.left_out.saturating_sub(NAMED as u64);
+    let more = (more > 0).then(|| format!("{} more were left out", counted(more, "file")));
+    let found = unreadable.chain(more).chain(report.warnings.iter().map(ToString::to_string));
     let hint = "prepare the dataset on its own to see the whole report";
     Ok(found.map(|text| Note { step: 0, text, hint: hint.to_owned() }).collect())
 }

@@ -47,7 +47,7 @@ Fields of --json, by kind:
   checkpoint  folder, hash, manifest (as in its MANIFEST)
   recipe      name or file, hash, recipe (every key), origins (of each value), comments, warnings
   dataset     folder, source (null if prepared), fingerprint, subsets (name, labelled, unlabelled),
-              classes (name, labelled, subsets), unreadable (null if prepared), warnings
+              classes (name, labelled, subsets), left_out and unreadable (null if prepared), warnings
   predictions file, step, split, model, predictions (sample, label, predicted, confidence)";
 
 /// What to print, as text and as JSON.

@@ -126,6 +126,23 @@ fn runs_share_a_table() {
     assert!(!third.stderr.contains("sharing"), "{}", third.stderr);
 }
 
+/// What the scan found is of use to the reader alone: a run does not need it.
+#[cfg(unix)]
+#[test]
+fn shared_table_with_a_damaged_report_is_used() {
+    let workspace = Workspace::new().with_garments();
+    workspace.end(workspace.training(2, &[])).with_code(0);
+    let report = workspace.path("runs/cpu-fashion-mnist-1/prepared/report.json");
+    let text = fs::read_to_string(&report).unwrap();
+    fs::write(&report, &text[..text.len() / 2]).unwrap();
+    let second = workspace.end(workspace.training(2, &[])).with_code(0);
+    second.reports(&[
+        "sharing the table runs/cpu-fashion-mnist-1/prepared\n",
+        "warning: ",
+        "report.json: EOF while",
+    ]);
+}
+
 /// A table that is gone is made again; one that has changed is noticed, with what to do.
 #[test]
 fn resuming_without_its_table() {

@@ -135,7 +135,7 @@ fn a_folder_of_photos_needs_no_recipe() {
         let skipped = if recipe.is_empty() {
             "warning: skipped: [HERE]/photos/cat/broken.png"
         } else {
-            "warning: skipped: 1 place, as before; runs/folder-1/prepared/report.json lists them"
+            "warning: skipped: 1 place, as before; see runs/folder-1/prepared/report.json"
         };
         output.reports(&[
             skipped,

@@ -28,7 +28,9 @@ pub(super) fn prepared(folder: &Path) -> Result<InspectOutput> {
     let text = format!("prepared dataset\n{report}\n\n{}\n{next}\n", classes(&report));
     let mut json = document(folder, &report)?;
     // The table does not have the samples that could not be read.
-    json["unreadable"] = Value::Null;
+    for key in ["left_out", "unreadable"] {
+        json[key] = Value::Null;
+    }
     Ok(InspectOutput { text, json })
 }
 

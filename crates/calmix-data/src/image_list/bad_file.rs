@@ -1,0 +1,168 @@
+//! A file that cannot be read while others can: a bad sector, which no waiting mends.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use calmix_core::transient::BackOff;
+
+use super::{ImagePlace, ListedImage};
+use crate::error::{DataError, DataProblem};
+
+/// Other files that are tried, to see whether the storage answers.
+const TRIED: usize = 16;
+
+/// Since when which images cannot be read.
+#[derive(Debug)]
+pub(super) struct FailingFiles {
+    since: Mutex<BTreeMap<u64, Instant>>,
+    /// How long the storage has to fail for an image before the image is to blame.
+    patience: Duration,
+}
+
+impl Default for FailingFiles {
+    fn default() -> Self {
+        Self { since: Mutex::default(), patience: BackOff::LONGEST }
+    }
+}
+
+impl FailingFiles {
+    /// The error of an image that cannot be read now: transient, so that it is tried again, or lasting if the storage was
+    /// waited for and gives other files.
+    pub(super) fn judged(&self, id: u64, error: DataError, images: &[ListedImage]) -> DataError {
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = since.entry(id).or_insert_with(Instant::now).elapsed();
+        drop(since);
+        let image = usize::try_from(id).ok().and_then(|id| images.get(id));
+        let is_alone = || image.is_some_and(|image| gives_others(image, id as usize, images));
+        if waited < self.patience || !is_alone() {
+            return error;
+        }
+        let problem = format!("{}, for {} s, while other files can be read", error.problem, waited.as_secs());
+        DataError { problem: DataProblem::Format(problem), ..error }
+    }
+}
+
+/// Whether the storage of an image gives another file: one of the list, the next ones first, which no cache has yet, or one
+/// of its folder.
+fn gives_others(image: &ListedImage, id: usize, images: &[ListedImage]) -> bool {
+    let Some(path) = image.place.file() else { return false };
+    let (before, after) = images.split_at(id.min(images.len()));
+    let listed = after.iter().skip(1).chain(before.iter().rev());
+    let same_storage =
+        |other: &&ListedImage| other.place.file().is_some_and(|other| on_same_device(path, other));
+    if listed.filter(same_storage).take(TRIED).any(|other| other.place.can_be_read()) {
+        return true;
+    }
+    let folder = path.parent().and_then(|folder| fs::read_dir(folder).ok());
+    let others =
+        folder.into_iter().flatten().flatten().map(|entry| entry.path()).filter(|other| other != path);
+    others.take(TRIED).any(|other| ImagePlace::File(other).can_be_read())
+}
+
+impl ImagePlace {
+    fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) | Self::Member { shard: path, .. } => Some(path),
+            Self::Nowhere(_) => None,
+        }
+    }
+
+    /// Whether the storage gives a byte of it.
+    fn can_be_read(&self) -> bool {
+        let (path, offset) = match self {
+            Self::File(path) => (path, 0),
+            Self::Member { shard, offset, .. } => (shard, *offset),
+            Self::Nowhere(_) => return false,
+        };
+        // Opening a pipe could block forever.
+        let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+        let first = || {
+            let mut file = File::open(path)?;
+            file.seek(SeekFrom::Start(offset))?;
+            file.read(&mut [0])
+        };
+        is_file && first().is_ok_and(|length| length == 1)
+    }
+}
+
+#[cfg(unix)]
+fn on_same_device(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let device = |path: &Path| fs::metadata(path).ok().map(|found| found.dev());
+    device(one).is_some() && device(one) == device(other)
+}
+
+#[cfg(not(unix))]
+fn on_same_device(one: &Path, other: &Path) -> bool {
+    one.components().next() == other.components().next()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::num::NonZeroUsize;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::augment::Augment;
+    use crate::image_list::{ImageList, ListedImages};
+    use crate::loader::{EvalLoader, LoadError, OnCorrupt, PictureViews, SampleIds, SampleStream, Workers};
+
+    /// A file that opens, and whose first byte is an error of the device: no page is mapped at address 0.
+    const BAD: &str = "/proc/self/mem";
+
+    fn load(
+        images: Vec<ListedImage>,
+        patience: Duration,
+    ) -> Result<(Vec<u64>, Vec<(u64, String)>), LoadError> {
+        let ids = SampleIds::from(0..images.len() as u64);
+        let mut source = ListedImages::new(images, u32::MAX, 0);
+        source.failing.patience = patience;
+        let views = PictureViews::new(Arc::new(source), Arc::new(Augment::usb(4)));
+        let workers =
+            Workers { threads: NonZeroUsize::MIN, patience: Duration::from_secs(3), ..Workers::default() };
+        let stream = SampleStream { ids, batch: 8 };
+        let mut read = Vec::new();
+        let mut bad = Vec::new();
+        for batch in EvalLoader::new(views, stream, OnCorrupt::Skip { share: 1.0 }, workers)? {
+            let batch = batch?;
+            read.extend_from_slice(&batch.ids);
+            bad.extend(batch.skipped.iter().map(|skipped| (skipped.id, skipped.problem.clone())));
+        }
+        Ok((read, bad))
+    }
+
+    #[test]
+    fn bad_sector_is_one_row_and_not_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["1.png", "2.png"].map(|name| folder.path().join(name));
+        for path in &paths {
+            let mut encoder = png::Encoder::new(File::create(path).unwrap(), 4, 4).write_header().unwrap();
+            encoder.write_image_data(&[7; 16]).unwrap();
+        }
+        let [one, two] = paths;
+        let list = || ImageList::of_paths(vec![one.clone(), BAD.into(), two.clone()]).collect::<Vec<_>>();
+        let (read, bad) = load(list(), Duration::from_millis(500)).unwrap();
+        assert_eq!(read, [0, 2]);
+        assert_eq!(bad.len(), 1);
+        let (id, problem) = &bad[0];
+        assert!(*id == 1 && problem.contains(BAD) && problem.contains("nput/output error"), "{problem}");
+        assert!(problem.contains("while other files can be read"), "{problem}");
+        // Before that it is waited for.
+        assert!(load(list(), Duration::from_mins(1)).is_err());
+    }
+
+    #[test]
+    fn storage_that_gives_nothing_is_not_a_bad_sector() {
+        let error = || DataError::new(BAD, std::io::Error::from_raw_os_error(5));
+        let failing = FailingFiles { patience: Duration::ZERO, ..FailingFiles::default() };
+        let alone: Vec<_> = ImageList::of_paths(vec![BAD.into()]).collect();
+        assert!(!failing.judged(0, error(), &alone).is_transient(), "its folder has files that can be read");
+        let gone = ImagePlace::File("/nowhere/1.png".into());
+        let away = [ListedImage { path: "1.png".into(), relative: "1.png".into(), place: gone }];
+        assert!(failing.judged(0, error(), &away).is_transient());
+    }
+}
