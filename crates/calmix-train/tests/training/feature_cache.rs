@@ -72,7 +72,9 @@ fn damaged_page_is_made_again_before_training() {
     assert_eq!(told, Vec::<String>::new());
     let pages = files(&cache, is_page);
     assert!(!pages.is_empty());
-    pages.iter().for_each(|page| damage(page));
+    for page in &pages {
+        damage(page);
+    }
     let (second, told) = train(&bench, &settings, "second", &cache);
     assert!(told.len() == 1 && told[0].contains("damaged and are made again"), "{told:?}");
     assert_eq!(differing(&first, &second), Vec::<String>::new());

@@ -31,6 +31,7 @@ use crate::terminal::{print, print_json, status_in_place};
 /// files of the runs.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
+#[allow(clippy::struct_excessive_bools)] // one for each option
 pub(crate) struct ReportArgs {
     /// Folders of runs
     #[arg(value_name = "RUN", required = true)]
