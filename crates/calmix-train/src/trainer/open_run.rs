@@ -267,10 +267,11 @@ fn summary(resolved: &Resolved, data: &TrainData) -> RunSummary {
     }
 }
 
+/// Files that were left out, to name in the events of a run.
+const NAMED: usize = 20;
+
 fn prepare(recipe: &Resolved, run: &Run) -> Result<Vec<Note>, TrainError> {
     let Some(report) = TrainData::prepare(&recipe.recipe, run.paths())? else { return Ok(Vec::new()) };
-    /// Files that were left out, to name in the events of a run.
-    const NAMED: usize = 20;
     let unreadable = report.unreadable.iter().take(NAMED).map(ToString::to_string);
     let more = report.left_out.saturating_sub(NAMED as u64);
     let more = (more > 0).then(|| format!("{} more were left out", counted(more, "file")));
