@@ -51,8 +51,8 @@ fn summary(written: &str) -> Option<String> {
     let lines: BTreeSet<&str> = written.lines().collect();
     let tests: BTreeSet<&str> = lines.iter().filter_map(|line| line.split(": ").next()).collect();
     let noun = if tests.len() == 1 { "test" } else { "tests" };
-    let lines = lines.iter().map(|line| format!("\n  {line}")).collect::<Vec<_>>().concat();
-    (!tests.is_empty()).then(|| format!("check: {} {noun} skipped:{lines}", tests.len()))
+    let lines: Vec<&str> = lines.into_iter().collect();
+    (!tests.is_empty()).then(|| format!("check: {} {noun} skipped:\n  {}", tests.len(), lines.join("\n  ")))
 }
 
 fn is_required(tier: Tier, variable: Option<&str>) -> bool {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use crate::fixture::Fixture;
 use crate::workspace::Workspace;
 
 /// A command that runs in a folder of the workspace.
@@ -146,11 +147,10 @@ fn shared_table_with_a_damaged_report_is_used() {
 /// A table that is gone is made again; one that has changed is noticed, with what to do.
 #[test]
 fn resuming_without_its_table() {
-    let workspace = Workspace::new().with_photos();
-    workspace.end(workspace.folder_training("photos", &["--run-dir", "run"])).with_code(0);
+    let workspace = Fixture::Photos.copy();
     let undo = || {
         let _ = fs::remove_file(workspace.path("run/result.json"));
-        fs::remove_dir_all(workspace.path("run/checkpoints/step-000000002")).unwrap();
+        fs::remove_dir_all(workspace.path("run/checkpoints/step-000000004")).unwrap();
         fs::remove_dir_all(workspace.path("run/prepared")).unwrap();
     };
     undo();
