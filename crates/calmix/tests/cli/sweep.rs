@@ -189,7 +189,7 @@ fn run_that_ends_its_process_does_not_starve_the_others() {
     };
     attempts(3);
     let ended = workspace.end(worker(&workspace, "sweep", &[])).with_code(1);
-    assert_eq!(trained(&ended.stderr), [good.clone()]);
+    assert_eq!(trained(&ended.stderr), std::slice::from_ref(&good));
     ended.prints(&["1 of 2 runs finished", &format!("failed: {bad}: its process ended 3 times")]);
 
     // Tried again on request; and once more after a single kill.
