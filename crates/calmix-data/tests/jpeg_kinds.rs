@@ -45,7 +45,9 @@ fn python() -> PathBuf {
         return named.into();
     }
     let cache = std::env::var_os("CALMIX_CACHE").filter(|name| !name.is_empty()).map(PathBuf::from);
-    let cache = cache.or_else(|| Some(std::env::home_dir()?.join(".cache").join("calmix")));
+    let xdg = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let xdg = xdg.or_else(|| Some(std::env::home_dir()?.join(".cache")));
+    let cache = cache.or_else(|| Some(xdg?.join("calmix")));
     let environments = cache.and_then(|cache| fs::read_dir(cache.join("python")).ok());
     let complete = environments.into_iter().flatten().flatten().map(|entry| entry.path()).find(|folder| {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();

@@ -89,16 +89,10 @@ impl ImagePlace {
     }
 }
 
-#[cfg(unix)]
 fn on_same_device(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let device = |path: &Path| fs::metadata(path).ok().map(|found| found.dev());
     device(one).is_some() && device(one) == device(other)
-}
-
-#[cfg(not(unix))]
-fn on_same_device(one: &Path, other: &Path) -> bool {
-    one.components().next() == other.components().next()
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -114,10 +108,10 @@ mod tests {
     /// A file that opens, and whose first byte is an error of the device: no page is mapped at address 0.
     const BAD: &str = "/proc/self/mem";
 
-    fn load(
-        images: Vec<ListedImage>,
-        patience: Duration,
-    ) -> Result<(Vec<u64>, Vec<(u64, String)>), LoadError> {
+    /// Ids of images that were read, and of those that were not with the reason.
+    type Loaded = (Vec<u64>, Vec<(u64, String)>);
+
+    fn load(images: Vec<ListedImage>, patience: Duration) -> Result<Loaded, LoadError> {
         let ids = SampleIds::from(0..images.len() as u64);
         let mut source = ListedImages::new(images, u32::MAX, 0);
         source.failing.patience = patience;
