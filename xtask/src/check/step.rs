@@ -84,7 +84,7 @@ pub(crate) const STEPS: &[Step] = &[
         tier: Tier::Usual,
         action: |_| {
             libtorch::require()?;
-            let flags = ["doc", "--workspace", "--exclude", "calmix-fuzz", "--no-deps"];
+            let flags = ["doc", "--workspace", "--no-deps"];
             // With clippy's features, so that it finds what clippy has compiled.
             let mut command = linting(&flags, &["--document-private-items"]);
             command.env("RUSTDOCFLAGS", "-Dwarnings");
