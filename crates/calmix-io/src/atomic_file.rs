@@ -62,10 +62,10 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     write_on(&RealDisk, path, bytes)
 }
 
-/// [`write`], on a disk of the caller's.
+/// [`write()`], on a disk of the caller's.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_on(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let mut left = Vec::new();
     patiently(disk, || write_once(disk, path, bytes, &mut left))?;
