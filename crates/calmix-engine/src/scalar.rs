@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use tch::TchError;
 
-/// The file of tch whose panics [`guarded`] turns into errors, as a panic names it.
+/// The file of tch whose panics the engine turns into errors, as a panic names it.
 pub const PANICKING_FILE: &str = "src/wrappers/scalar.rs";
 
 /// Runs an operation that has a scalar among its arguments.
