@@ -1,6 +1,6 @@
 //! A store of c10d: keys and values that all processes share.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
 use std::net::{IpAddr, TcpListener};
 use std::os::fd::IntoRawFd;
 use std::ptr::{self, NonNull};
@@ -16,16 +16,27 @@ pub(crate) struct Store(NonNull<CalmixStore>);
 unsafe impl Send for Store {}
 
 impl Store {
-    /// The store at an address; the process with `is_server` hosts it.
-    ///
-    /// At a loopback address it listens there alone: c10d by itself listens on all addresses of the host, where anybody
-    /// on the network could read and write the keys of the run.
+    /// The store at an address; the process with `is_server` hosts it, on all addresses of its host.
     pub(crate) fn tcp(host: &str, port: u16, is_server: bool, timeout: Duration) -> Result<Self, C10dError> {
-        let loopback = host.parse::<IpAddr>().ok().filter(|address| is_server && address.is_loopback());
-        let listener = loopback.map(|address| TcpListener::bind((address, port)));
-        let listener = listener.transpose().map_err(|error| C10dError::new(error.to_string()))?;
+        Self::with_listener(host, port, is_server, -1, timeout)
+    }
+
+    /// Hosts the store on this address alone: on all of them, anybody on the network could read and write the keys of a run
+    /// whose processes are all here.
+    pub(crate) fn host_on(address: IpAddr, port: u16, timeout: Duration) -> Result<Self, C10dError> {
+        let listener =
+            TcpListener::bind((address, port)).map_err(|error| C10dError::new(error.to_string()))?;
         // c10d takes the socket over, and closes it with the store.
-        let listener = listener.map_or(-1, IntoRawFd::into_raw_fd);
+        Self::with_listener(&address.to_string(), port, true, listener.into_raw_fd(), timeout)
+    }
+
+    fn with_listener(
+        host: &str,
+        port: u16,
+        is_server: bool,
+        listener: c_int,
+        timeout: Duration,
+    ) -> Result<Self, C10dError> {
         let host = c_string(host)?;
         let timeout = milliseconds(timeout);
         // SAFETY: `host` ends with a zero and outlives the call, which copies it; `listener` is -1 or an open socket that
@@ -130,7 +141,7 @@ mod tests {
         let free =
             TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr()).expect("a free port");
         let minute = Duration::from_mins(1);
-        let host = Store::tcp("127.0.0.1", free.port(), true, minute).expect("a store");
+        let host = Store::host_on(free.ip(), free.port(), minute).expect("a store");
         let guest = Store::tcp("127.0.0.1", free.port(), false, minute).expect("a connection");
         host.set("key", "value").expect("a value");
         assert!(guest.has(&["key".to_owned()]).expect("an answer"));

@@ -11,7 +11,14 @@ use crate::launch::LaunchInfo;
 pub(super) fn open(launch: &LaunchInfo, timeout: Duration) -> Result<Store, DistError> {
     let ((host, port), began, operation) = (&launch.master, Instant::now(), Operation::Connect);
     if launch.store_host.rank() == Some(launch.rank) {
-        return Store::tcp(host, *port, true, timeout).map_err(|error| {
+        // Where all processes are on this host, a loopback address is enough for them. A process on another host may know
+        // this one by another name, whatever the address here.
+        let loopback = host.parse::<IpAddr>().ok().filter(IpAddr::is_loopback);
+        let store = match loopback.filter(|_| launch.local_world == launch.world) {
+            Some(address) => Store::host_on(address, *port, timeout),
+            None => Store::tcp(host, *port, true, timeout),
+        };
+        return store.map_err(|error| {
             let what =
                 format!("port {port} cannot be opened; choose another MASTER_PORT ({})", error.message);
             DistError::Argument { rank: launch.rank, operation, what }
