@@ -61,9 +61,7 @@ impl Store {
         Self::made(|store, error| unsafe { ffi::calmix_store_clone(self.0.as_ptr(), store, error) })
     }
 
-    fn made(
-        make: impl FnOnce(*mut *mut CalmixStore, ffi::ErrorBuffer) -> std::ffi::c_int,
-    ) -> Result<Self, C10dError> {
+    fn made(make: impl FnOnce(*mut *mut CalmixStore, ffi::ErrorBuffer) -> c_int) -> Result<Self, C10dError> {
         let mut store = ptr::null_mut();
         call(|error| make(&raw mut store, error))?;
         NonNull::new(store).map(Self).ok_or_else(|| C10dError::new("c10d made no store"))
