@@ -71,7 +71,7 @@ pub use bin_totals::BinTotals;
 pub use binned::Binned;
 pub use binned_error::{confidence_gap, ece, mean_confidence};
 pub use bins::{Binning, Edges, ReliabilityBin, reliability_bins};
-pub use calibrator_choice::{CalibratorChoice, TriedMap};
+pub use calibrator_choice::{CalibratorChoice, TriedMap, is_clearly_lower, temperature_where_it_helps};
 pub use class_wise::{ClassWise, class_wise_ece};
 pub use counts::Counts;
 pub use coverage::{CoveragePoint, RiskCoverage, aurc, coverage_curve, excess_aurc};

@@ -5,18 +5,16 @@
 pub use calmix_core::calibration::TriedMap;
 use calmix_core::calibration::confidence_map::{ConfidenceMap, MapKind};
 use calmix_core::calibration::cross_fit::CrossFit;
-use calmix_core::calibration::temperature::{Temperature, TemperaturePrior};
-use calmix_core::calibration::{CalibrationError, CalibratorChoice, nll_from_logits};
+use calmix_core::calibration::temperature::Temperature;
+use calmix_core::calibration::{
+    CalibrationError, CalibratorChoice, nll_from_logits, temperature_where_it_helps,
+};
 use calmix_core::matrix::Matrix;
 use calmix_core::softmax::argmax;
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::{Figures, Predictions, Scaling};
 use crate::events::EvalSet;
-
-/// Up to how many labels a class the prior has a say in the temperature of a head. From ten the likeliest one can still be far
-/// off: 0.60 where 0.91 was right.
-const PRIOR_UP_TO: usize = 10;
 
 /// Which labels fitted a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,10 +40,8 @@ pub enum FitRule {
     PenalisedNll,
     /// The simplest kind of map, unless the cross-validated NLL of another is lower by more than a standard error.
     CrossValidatedNll,
-    /// A temperature, the likeliest one.
-    MaximumLikelihood,
-    /// A temperature, the most probable one under a prior for heads on frozen features.
-    HeadPrior,
+    /// A temperature as by the penalised NLL, unless its cross-validated gain is below a standard error: then 1.
+    ClearGain,
 }
 
 impl FitRule {
@@ -56,14 +52,10 @@ impl FitRule {
         logits: Matrix<'_>,
         labels: &[u32],
     ) -> Result<ConfidenceMap, CalibrationError> {
-        let temperature = match self {
-            Self::PenalisedNll | Self::CrossValidatedNll => {
-                return ConfidenceMap::fit(kind, logits, labels);
-            }
-            Self::MaximumLikelihood => Temperature::fit(logits, labels)?,
-            Self::HeadPrior => Temperature::fit_with_prior(logits, labels, TemperaturePrior::HEADS)?,
-        };
-        Ok(ConfidenceMap::Temperature { temperature })
+        match self {
+            Self::PenalisedNll | Self::CrossValidatedNll => ConfidenceMap::fit(kind, logits, labels),
+            Self::ClearGain => temperature_where_it_helps(logits, labels),
+        }
     }
 }
 
@@ -137,7 +129,8 @@ impl FittedOn {
     pub fn split(self) -> Option<EvalSet> {
         match self {
             Self::HeldOut | Self::ValidationSplit => Some(EvalSet::Validation),
-            Self::LabelledCrossFit | Self::OutOfFold => Some(EvalSet::Labelled),
+            Self::LabelledCrossFit => Some(EvalSet::Labelled),
+            Self::OutOfFold => Some(EvalSet::OutOfFold),
             Self::Later => None,
         }
     }
@@ -214,15 +207,14 @@ impl CalibrationMap {
         Ok(map)
     }
 
-    /// Fits a temperature to what heads said about labels that each was trained without. With at most ten labels a
-    /// class the prior of heads has a say.
+    /// Fits a temperature to what heads said about labels that each was trained without, where that clearly helps; else the
+    /// temperature is 1.
     ///
     /// # Errors
     /// If labels and logits do not fit each other, or there are fewer than two.
     pub fn fit_out_of_fold(said: &Predictions) -> Result<Self, CalibrationError> {
         let (logits, labels) = (said.matrix()?, said.labels.as_slice());
-        let few = labels.len() <= PRIOR_UP_TO * logits.width();
-        let rule = if few { FitRule::HeadPrior } else { FitRule::MaximumLikelihood };
+        let rule = FitRule::ClearGain;
         let fit = |logits: Matrix<'_>, labels: &[u32]| rule.fit(MapKind::Temperature, logits, labels);
         let folds = CrossFit::in_five(fit, logits, labels)?;
         let map = Self::with(said, fit(logits, labels)?, &folds, FittedOn::OutOfFold)?;

@@ -137,7 +137,7 @@ fn latest(folder: &Path) -> Result<Option<OverviewFigures>, FileError> {
     if !safe_open::exists(&Paths::new(folder).events()) {
         return Ok(None);
     }
-    let judged = |split| matches!(split, EvalSet::Test | EvalSet::Validation);
+    let judged = |split| split != EvalSet::Labelled;
     let events = read::latest_evaluations(folder, |seen| seen.model == EvalModel::Ema && judged(seen.split))?;
     let seen = events.iter().filter_map(|event| match event {
         Event::Evaluation(seen) => Some(seen),

@@ -126,7 +126,7 @@ pub fn predictions_of(folder: &Path, seen: &Evaluation) -> Result<Option<Predict
     }
     let RunSummary { classes, labelled, validation, .. } = summary(folder)?;
     let samples = match seen.split {
-        EvalSet::Labelled => seen.samples.min(labelled as u64),
+        EvalSet::OutOfFold | EvalSet::Labelled => seen.samples.min(labelled as u64),
         EvalSet::Validation => seen.samples.min(validation as u64),
         // Its size is nowhere but in the events.
         EvalSet::Test => seen.samples,

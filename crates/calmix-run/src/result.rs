@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::calibration_map::Uncalibrated;
 use crate::evaluate::{Scaling, Selection};
-use crate::events::{Evaluation, Finished};
+use crate::events::{EvalSet, Evaluation, Finished};
 
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,25 +38,18 @@ pub struct RunResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeadChoice {
-    /// The one of the recipe, unless labels that no head saw are clearly likelier by the other.
+    /// The one of the recipe, unless labels that no head saw are likelier by the other by more than a standard error.
     pub kept: KeptHead,
-    /// Out-of-fold NLL of the recipe's head minus that of the other, label by label, with its interval; none where there are
-    /// too few labels.
+    /// Which labels judged both: those out of fold, or those of the dataset's validation split.
+    pub judged_on: EvalSet,
+    /// The NLL of the recipe's head minus that of the other on these labels, label by label, with its interval; none where
+    /// there are too few labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nll_difference: Option<Interval>,
     /// The one of the recipe.
     pub semi_supervised: HeadFigures,
     /// The one that learnt from the labels alone.
     pub supervised: HeadFigures,
-}
-
-impl HeadChoice {
-    /// Whether the unlabelled images helped, as far as the labels can tell.
-    pub fn helped(difference: Option<&Interval>) -> Option<bool> {
-        let difference = difference?;
-        let is_clear = difference.high < 0.0 || difference.low > 0.0;
-        is_clear.then_some(difference.estimate < 0.0)
-    }
 }
 
 /// Which of two heads.
@@ -73,28 +66,10 @@ pub enum KeptHead {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeadFigures {
-    /// The mean NLL of the labels, each by a head and a temperature that did not see it.
-    pub out_of_fold_nll: Option<f64>,
+    /// The mean NLL of the labels that judged the heads, each by a head and a calibrator that did not see it.
+    pub nll: Option<f64>,
     /// The temperature.
     pub temperature: Option<f64>,
     /// Its figures, split by split.
     pub evaluations: Vec<Evaluation>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_not_clear_is_not_said() {
-        let helped = |low: f64, high: f64| {
-            let estimate = f64::midpoint(low, high);
-            HeadChoice::helped(Some(&Interval { n: 40, estimate, low, high, level: 0.95 }))
-        };
-        assert_eq!(helped(-0.3, -0.1), Some(true));
-        assert_eq!(helped(0.1, 0.3), Some(false));
-        assert_eq!(helped(-0.1, 0.3), None);
-        assert_eq!(helped(-0.3, 0.1), None);
-        assert_eq!(HeadChoice::helped(None), None);
-    }
 }

@@ -1,11 +1,13 @@
 //! Tables of figures: error and calibration with their limits, before and after a map.
 
 use calmix::core::calibration::confidence_map::MapKind;
+use calmix::model::ModelOptions;
 use calmix::run::calibration_map::{CalibrationMap, FittedOn, TrainingLabels, Uncalibrated};
 use calmix::run::evaluate::{
     ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactLimits, Figures, Intervals, LEVEL, Limits, Selected,
 };
 use calmix::run::events::{Calibrated, EvalModel, EvalSet, Evaluation, Event, JudgedBy};
+use calmix::run::held_out::HeldOut;
 use calmix::run::result::RunResult;
 
 use crate::format::{
@@ -32,7 +34,7 @@ pub(crate) enum MapState<'a> {
 pub(crate) fn table(evaluations: &[&Evaluation], state: MapState<'_>) -> Option<String> {
     let tables = evaluations.iter().map(|seen| of_one(seen)).collect::<Vec<_>>();
     let last = evaluations.last()?;
-    let mut notes = vec!["in brackets: 95 % limits, exact for error and gap".to_owned()];
+    let mut notes = vec!["in brackets: 95 % limits, exact for the error, from it for the gap".to_owned()];
     if let Some(intervals) = &last.intervals {
         notes.push(format!("by bootstrap for the rest, {}", counted(intervals.replicates, "resample")));
     }
@@ -50,12 +52,46 @@ pub(crate) fn table(evaluations: &[&Evaluation], state: MapState<'_>) -> Option<
 }
 
 /// Why there is no map, of a run that has no table either.
-pub(crate) fn without_figures(why: Option<&Uncalibrated>) -> String {
-    format!(
-        "no figures: there is no test subset, and no label was held out; add a folder test, or labels: from 50 on a fifth of \
-         them is held out (labels.validation)\n{}\n",
-        without_map(why)
-    )
+pub(crate) fn without_figures(why: Option<&Uncalibrated>, has_head: bool) -> String {
+    let labels = if has_head {
+        "there is neither a test nor a val subset, and no label was judged out of fold; add a folder test or val, a second \
+         label of each class, or set network.folds"
+    } else {
+        "there is no test subset, and no label was held out; add a folder test, or labels: from 50 on a fifth of them is held \
+         out (labels.validation)"
+    };
+    format!("no figures: {labels}\n{}\n", without_map(why))
+}
+
+/// What `predict` makes of the held-out labels unless told otherwise; nothing without such labels.
+pub(crate) fn guarantees(held_out: Option<&HeldOut>) -> String {
+    let Some(held_out) = held_out.filter(|held_out| held_out.is_sound() && !held_out.is_empty()) else {
+        return String::new();
+    };
+    let ModelOptions { coverage, precision, sets, .. } = ModelOptions::default();
+    let labels = counted(held_out.len() as u64, "label");
+    let threshold = held_out.sets(sets, coverage).ok().and_then(|sets| sets.threshold);
+    let sets = match threshold {
+        Some(0.0) => format!("a set of {:.0} % holds the likeliest class alone", 100.0 * coverage),
+        Some(threshold) => {
+            format!(
+                "a set of {:.0} % holds the likeliest class and all of a probability from {:.3} on",
+                100.0 * coverage,
+                1.0 - threshold
+            )
+        }
+        None => format!("a set of {:.0} % holds all classes: {labels} are too few", 100.0 * coverage),
+    };
+    let answers = match held_out.answer_threshold(precision).ok().flatten() {
+        Some(found) => format!(
+            "for {:.0} % precision it answers where it is as sure as on {} of {labels}, {} of which are right",
+            100.0 * precision,
+            found.answered,
+            found.right
+        ),
+        None => format!("it abstains from all: {labels} do not show {:.0} % precision", 100.0 * precision),
+    };
+    format!("predict: {sets}; {answers}\n")
 }
 
 /// Which labels fitted a map.
@@ -98,7 +134,7 @@ pub(crate) fn of_result<'a>(result: &RunResult, events: &'a [Event]) -> Vec<&'a 
     latest(events, |seen| seen.step == result.step)
 }
 
-/// The latest evaluation of each split.
+/// The latest evaluation of each split; of the labels out of fold where there is no other.
 pub(crate) fn latest(events: &[Event], wanted: impl Fn(&Evaluation) -> bool) -> Vec<&Evaluation> {
     let of = |split| {
         events.iter().rev().find_map(|event| match event {
@@ -110,7 +146,8 @@ pub(crate) fn latest(events: &[Event], wanted: impl Fn(&Evaluation) -> bool) -> 
             _ => None,
         })
     };
-    [EvalSet::Validation, EvalSet::Test].into_iter().filter_map(of).collect()
+    let judged: Vec<_> = [EvalSet::Validation, EvalSet::Test].into_iter().filter_map(of).collect();
+    if judged.is_empty() { of(EvalSet::OutOfFold).into_iter().collect() } else { judged }
 }
 
 /// The result of each selection rule of the recipe, one per line.
@@ -138,7 +175,8 @@ pub(crate) fn by_rule(result: &RunResult) -> String {
 
 fn of_one(seen: &Evaluation) -> String {
     let at = seen.calibrated.as_ref();
-    let title = format!("{}, {}", seen.split.name(), counted(seen.samples, "image"));
+    let of = if seen.split == EvalSet::OutOfFold { "label" } else { "image" };
+    let title = format!("{}, {}", seen.split.name(), counted(seen.samples, of));
     let raw = (&seen.figures, seen.intervals.as_ref());
     let mapped = at.map(|at| (&at.figures, at.intervals.as_ref()));
     let keeps_labels = at.is_none_or(|at| at.kind != MapKind::Vector);
@@ -147,6 +185,9 @@ fn of_one(seen: &Evaluation) -> String {
         None => format!("with {}", at.kind.name()),
     });
     let mut text = side_by_side(&title, seen.samples, raw, mapped, heading.as_deref(), keeps_labels);
+    if seen.split == EvalSet::OutOfFold {
+        text += "  each label is judged by a head that was trained without it\n";
+    }
     if at.is_some_and(|at| at.judged_by == JudgedBy::CrossFit) {
         text += CROSS_FITTED;
     }

@@ -7,38 +7,43 @@ use calmix::run::result::{HeadChoice, HeadFigures, KeptHead};
 
 use crate::format::percent;
 
-/// Both heads at their temperatures, which of them is the model, and whether semi-supervision helped.
+/// Both heads as they are calibrated, which of them is the model, and what the labels say of it.
 pub(crate) fn heads(choice: &HeadChoice) -> String {
-    let HeadChoice { kept, nll_difference, semi_supervised, supervised } = choice;
-    let judged =
-        [EvalSet::Test, EvalSet::Validation].into_iter().find(|&split| of(supervised, split).is_some());
-    let heading = judged.map_or([String::new(), String::new()], |split| {
-        [format!("{} error", split.name()), "ECE, at temperature".to_owned()]
+    let HeadChoice { kept, judged_on, nll_difference, semi_supervised, supervised } = choice;
+    let tested = [EvalSet::Test, EvalSet::Validation, EvalSet::OutOfFold]
+        .into_iter()
+        .find(|&split| of(supervised, split).is_some());
+    let heading = tested.map_or([String::new(), String::new()], |split| {
+        [format!("{} error", split.name()), "ECE, calibrated".to_owned()]
     });
-    let mut text = line("two heads, same labels", "out-of-fold", &heading);
+    let mut text = line("two heads, same labels", &format!("{} NLL", judged_on.name()), &heading);
     for (what, head, figures) in [
-        ("semi-supervised", KeptHead::SemiSupervised, semi_supervised),
+        ("the recipe's", KeptHead::SemiSupervised, semi_supervised),
         ("labels alone", KeptHead::Supervised, supervised),
     ] {
         let name = format!("  {what}{}", if head == *kept { ", kept" } else { "" });
-        let nll = figures.out_of_fold_nll.map_or("unknown".to_owned(), |nll| format!("NLL {nll:.3}"));
-        let seen = judged.and_then(|split| of(figures, split));
+        let nll = figures.nll.map_or("unknown".to_owned(), |nll| format!("{nll:.3}"));
+        let seen = tested.and_then(|split| of(figures, split));
         text += &line(&name, &nll, &seen.map_or([String::new(), String::new()], error_and_ece));
     }
-    text + &verdict(nll_difference.as_ref())
+    text + &verdict(*kept, *judged_on, nll_difference.as_ref())
 }
 
-/// Whether the unlabelled images helped.
-fn verdict(difference: Option<&Interval>) -> String {
-    let by = difference.map_or(String::new(), |at| {
-        let Interval { estimate, low, high, level, .. } = at;
-        format!(": NLL {estimate:+.3}, {:.0} % interval {low:+.3} to {high:+.3}", 100.0 * level)
-    });
-    match HeadChoice::helped(difference) {
-        Some(true) => format!("  the unlabelled images helped{by}\n"),
-        Some(false) => format!("  the unlabelled images did not help{by}; the labels alone are the model\n"),
-        None => format!("  too few labels to say whether the unlabelled images helped{by}\n"),
-    }
+/// Which head is the model, by which labels.
+fn verdict(kept: KeptHead, judged_on: EvalSet, difference: Option<&Interval>) -> String {
+    let labels = judged_on.name();
+    let Some(Interval { n, estimate, low, high, level }) = difference else {
+        return format!("  too few {labels} labels to compare them: the recipe's head is the model\n");
+    };
+    let kept = match kept {
+        KeptHead::SemiSupervised => "the recipe's head is the model",
+        KeptHead::Supervised => "the head of the labels alone is the model",
+    };
+    format!(
+        "  {kept}: NLL of the recipe's minus that of the labels alone {estimate:+.3} by {n} {labels} labels ({:.0} % \
+         interval {low:+.3} to {high:+.3})\n",
+        100.0 * level
+    )
 }
 
 fn error_and_ece(seen: &Evaluation) -> [String; 2] {
@@ -48,7 +53,7 @@ fn error_and_ece(seen: &Evaluation) -> [String; 2] {
 }
 
 fn line(name: &str, nll: &str, [error, ece]: &[String; 2]) -> String {
-    format!("{}\n", format!("{name:<26}  {nll:<12}  {error:<12}  {ece}").trim_end())
+    format!("{}\n", format!("{name:<26}  {nll:<16}  {error:<18}  {ece}").trim_end())
 }
 
 fn of(figures: &HeadFigures, split: EvalSet) -> Option<&Evaluation> {

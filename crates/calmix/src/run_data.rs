@@ -101,22 +101,28 @@ impl RunData<'_> {
     }
 
     /// Settings for the subsets that a folder of images has: which ones to evaluate on, and which ones to learn from.
-    pub(crate) fn subset_settings(&self, dataset: &Dataset) -> String {
+    pub(crate) fn subset_settings(&self, dataset: &Dataset, has_head: bool) -> String {
         let has = |name: &str| dataset.header().subsets.iter().any(|subset| subset.name == name);
-        let test = match (has("test"), has("val")) {
-            (true, _) => String::new(),
-            (false, true) => "dataset.test = \"val\"\n".to_owned(),
-            (false, false) => {
-                if !self.is_quiet {
-                    warn(
-                        "there is no test subset: the labels that are held out judge the model (labels.validation)",
-                    );
-                }
-                "dataset.test = \"\"\n".to_owned()
+        let mut test = String::new();
+        if !has("test") {
+            if !self.is_quiet {
+                warn(&format!("there is no test subset: {}", judges(has("val"), has_head)));
             }
-        };
+            "dataset.test = \"\"\n".clone_into(&mut test);
+        }
         let unlabelled: Vec<_> = ["train", "unlabelled"].into_iter().filter(|name| has(name)).collect();
         format!("{test}labels.unlabelled_from = {unlabelled:?}\n")
+    }
+}
+
+/// What judges a model without a test subset.
+fn judges(has_validation: bool, has_head: bool) -> &'static str {
+    if has_validation {
+        "val judges the model and fits its calibrator, each label without itself"
+    } else if has_head {
+        "every label judges a head that is trained without it (network.folds)"
+    } else {
+        "the labels that are held out judge the model (labels.validation)"
     }
 }
 

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::CalibrationError;
 use super::confidence_map::{ConfidenceMap, MapKind};
 use super::cross_fit::CrossFit;
+use super::{CalibrationError, nll_of_rows};
 use crate::matrix::Matrix;
 
 /// Numbers (labels times classes) up to which every kind is tried; beyond, a temperature alone.
@@ -58,8 +58,28 @@ impl CalibratorChoice {
     }
 }
 
+/// A temperature where labels that did not fit it are likelier by more than a standard error; else none, which is 1.
+///
+/// The most likely temperature of few labels often makes others less likely.
+///
+/// # Errors
+/// If there are fewer than two labels, labels and logits do not fit each other, or a logit is not finite.
+pub fn temperature_where_it_helps(
+    logits: Matrix<'_>,
+    labels: &[u32],
+) -> Result<ConfidenceMap, CalibrationError> {
+    let fit = |logits: Matrix<'_>, labels: &[u32]| ConfidenceMap::fit(MapKind::Temperature, logits, labels);
+    let cross_fit = CrossFit::in_five(fit, logits, labels)?;
+    let uncalibrated = nll_of_rows(logits, labels, 1.0)?;
+    if is_clearly_lower(&cross_fit.nll, &uncalibrated) {
+        fit(logits, labels)
+    } else {
+        Ok(ConfidenceMap::IDENTITY)
+    }
+}
+
 /// Whether the first numbers are lower by more than a standard error of the mean difference.
-fn is_clearly_lower(these: &[f64], those: &[f64]) -> bool {
+pub fn is_clearly_lower(these: &[f64], those: &[f64]) -> bool {
     let n = these.len().min(those.len()) as f64;
     let differences = || those.iter().zip(these).map(|(those, these)| those - these);
     let mean = differences().sum::<f64>() / n;

@@ -21,7 +21,6 @@
 
 mod cautious;
 mod golden_section;
-mod prior;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +29,6 @@ use crate::lanes;
 use crate::matrix::Matrix;
 use crate::softmax::negative_log_likelihood;
 use golden_section::golden_section;
-pub use prior::TemperaturePrior;
 
 /// The lowest temperature that a fit returns.
 ///

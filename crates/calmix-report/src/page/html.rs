@@ -126,7 +126,7 @@ fn overview(report: &RunsReport) -> Markup {
                 }
             }
             p.notes {
-                "In brackets: 95 % limits, exact for error and gap, by bootstrap for the ECE. The gap is the mean \
+                "In brackets: 95 % limits, exact for the error, from it for the gap, by bootstrap for the ECE, where they sit a little high. The gap is the mean \
                  confidence minus the share of right answers."
             }
         }

@@ -146,7 +146,7 @@ impl JudgedRun {
 }
 
 /// The predictions that are reported on, with the intervals that the run computed: those of the result, or the latest;
-/// on the test split where there is one.
+/// on the test split where there is one, else on validation, else on the labels out of fold.
 fn predicted(
     folder: &Path,
     events: &[Event],
@@ -158,7 +158,7 @@ fn predicted(
             _ => None,
         })
     };
-    for split in [EvalSet::Test, EvalSet::Validation] {
+    for split in [EvalSet::Test, EvalSet::Validation, EvalSet::OutOfFold] {
         for seen in seen(split).filter(|seen| result.is_none_or(|result| result.step == seen.step)) {
             if let Some(predictions) = read::predictions_of(folder, seen)? {
                 let after = seen.calibrated.as_ref().map(|calibrated| calibrated.intervals);

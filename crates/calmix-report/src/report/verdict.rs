@@ -3,7 +3,7 @@
 use calmix_core::calibration::fewest_labels;
 use calmix_core::counted::counted;
 use calmix_run::evaluate::{ENOUGH_TO_JUDGE, ExactLimits, Figures, LEVEL};
-use calmix_run::events::{Evaluation, JudgedBy};
+use calmix_run::events::{EvalSet, Evaluation, JudgedBy};
 use calmix_run::held_out::HeldOut;
 use calmix_run::result::RunResult;
 use calmix_run::sink::phrase::{measured, over_or_under};
@@ -36,10 +36,15 @@ impl Verdict {
                 "Nothing is known of its answers yet: the run has no predictions of labelled images.";
             return Self { headline: headline.to_owned(), trust, answers, notes };
         };
-        let images = format!("{} of the {} split", counted(seen.samples, "image"), seen.split.name());
+        let images = match seen.split {
+            EvalSet::OutOfFold => {
+                format!("{}, each by a head that was trained without it", counted(seen.samples, "label"))
+            }
+            split => format!("{} of the {} split", counted(seen.samples, "image"), split.name()),
+        };
         let headline = match &seen.calibrated {
             _ if seen.samples < ENOUGH_TO_JUDGE => {
-                format!("Too few labels to say: it was judged on {images}, and {ENOUGH_TO_JUDGE} are needed.")
+                format!("Too few labels to say: it was judged on {images}; {ENOUGH_TO_JUDGE} are needed.")
             }
             Some(calibrated) => format!("Calibrated, it {}.", says(&calibrated.figures, seen.samples)),
             None => format!("It {}.", says(&seen.figures, seen.samples)),
@@ -108,7 +113,7 @@ fn trust(held_out: Option<&HeldOut>, finished: bool) -> (Option<f64>, String) {
 mod tests {
     use calmix_core::calibration::confidence_map::ConfidenceMap;
     use calmix_run::evaluate::{Predictions, evaluate};
-    use calmix_run::events::{EvalModel, EvalSet};
+    use calmix_run::events::EvalModel;
     use calmix_run::held_out;
 
     use super::*;

@@ -99,13 +99,19 @@ fn a_favoured_class_asks_for_vector_scaling_once_there_are_labels_for_it() {
     assert_eq!(kind(1_500, 0.0).1, 3);
 }
 
-/// Two classes: the prior, whose median is 1.1, holds up to twenty labels.
+/// A quarter is wrong: at a margin of 6 that is far too sure, at one of ln 3 it is right.
 #[test]
-fn the_prior_of_heads_has_a_say_up_to_ten_labels_a_class() {
-    let fit = |n| CalibrationMap::fit_out_of_fold(&said(n, 4)).unwrap();
-    let [few, enough] = [fit(20), fit(24)];
-    assert_eq!([few.rule, enough.rule], [FitRule::HeadPrior, FitRule::MaximumLikelihood]);
-    let temperature = |map: &CalibrationMap| map.temperature().unwrap().value();
-    assert!((temperature(&enough) - 6.0 / 3_f64.ln()).abs() < 1e-6, "{}", temperature(&enough));
-    assert!((1.1..0.5 * temperature(&enough)).contains(&temperature(&few)), "{}", temperature(&few));
+fn a_head_gets_a_temperature_only_where_labels_without_it_gain() {
+    let fit = |n: usize, margin: f32| {
+        let labels = (0..n).map(|i| u32::from(i % 4 == 0)).collect();
+        let map = CalibrationMap::fit_out_of_fold(&predictions(2, labels, [margin, 0.0].repeat(n))).unwrap();
+        assert_eq!(map.rule, FitRule::ClearGain);
+        map.temperature().unwrap().value()
+    };
+    assert!(fit(40, 6.0) > 3.0, "{}", fit(40, 6.0));
+    for n in [12, 40, 400] {
+        assert_eq!(fit(n, 3_f32.ln()), 1.0);
+    }
+    // The most likely temperature of 40 labels would be 0.91.
+    assert_eq!(fit(40, 1.0), 1.0);
 }

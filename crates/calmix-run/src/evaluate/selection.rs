@@ -31,7 +31,7 @@ choice! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selected {
-    /// The split whose figures these are: test where there is one.
+    /// The split whose figures these are: test where there is one, else validation, else the labels out of fold.
     pub on: EvalSet,
     /// After how many updates; none where the result is of several evaluations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,9 +70,15 @@ pub fn select(rule: Selection, window: usize, history: &[Evaluation]) -> Option<
             .filter(move |seen| seen.model == EvalModel::Ema && seen.split == split)
             .collect::<Vec<_>>()
     };
-    let (validation, test) = (of(EvalSet::Validation), of(EvalSet::Test));
-    let (on, reported) =
-        if test.is_empty() { (EvalSet::Validation, &validation) } else { (EvalSet::Test, &test) };
+    let (out_of_fold, validation, test) =
+        (of(EvalSet::OutOfFold), of(EvalSet::Validation), of(EvalSet::Test));
+    let (on, reported) = if !test.is_empty() {
+        (EvalSet::Test, &test)
+    } else if !validation.is_empty() {
+        (EvalSet::Validation, &validation)
+    } else {
+        (EvalSet::OutOfFold, &out_of_fold)
+    };
     let one = |seen: &Evaluation, evaluations: usize| Selected {
         on,
         at_step: Some(seen.step),
@@ -182,6 +188,9 @@ mod tests {
             history().into_iter().filter(|seen| seen.split == EvalSet::Validation).collect();
         assert_eq!(select(Selection::Last, 20, &validation).unwrap().on, EvalSet::Validation);
         assert_eq!(select(Selection::BestTest, 20, &validation), None);
+        let out_of_fold = [seen(4, EvalSet::OutOfFold, EvalModel::Ema, 0.1)];
+        assert_eq!(select(Selection::Last, 20, &out_of_fold).unwrap().on, EvalSet::OutOfFold);
+        assert_eq!(select(Selection::BestValidation, 20, &out_of_fold), None);
         for rule in [Selection::Last, Selection::Median, Selection::BestValidation, Selection::BestTest] {
             assert_eq!(select(rule, 20, &[]), None);
             assert_eq!(serde_json::to_string(&rule).unwrap(), format!("{:?}", rule.name()));

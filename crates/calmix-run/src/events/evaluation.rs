@@ -12,6 +12,8 @@ use crate::evaluate::{Figures, Intervals};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvalSet {
+    /// The labels of a head on frozen features, each by a head that was trained without it.
+    OutOfFold,
     /// Held-out labels: they may choose a model or fit a temperature.
     Validation,
     /// Labels that choose nothing.
@@ -122,6 +124,7 @@ impl EvalSet {
     /// Its name in files and tags.
     pub fn name(self) -> &'static str {
         match self {
+            Self::OutOfFold => "out-of-fold",
             Self::Validation => "validation",
             Self::Test => "test",
             Self::Labelled => "labelled",

@@ -203,6 +203,11 @@ fn training(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             "optimiser.nesterov",
             "without momentum there is nothing for Nesterov to look ahead with; set it to false",
         ),
+        error(
+            recipe.has_head() && network.folds == 1,
+            "network.folds",
+            "one fold leaves no label to learn from; take at least 2, or 0 for none",
+        ),
         uneven_rows(recipe, train.shards).map(|why| RuleViolation::Error("train.shards", why)),
         error(
             train.precision == OrAuto::Is(Precision::F16) && train.device == OrAuto::Is(Device::Cpu),

@@ -37,6 +37,15 @@ section! {
         /// all of them.
         #[when(train is TrainedPart::Head)]
         fixed dimensions: u32 = 256, from(0.0).to(65_536.0);
+        /// How many more heads are trained at the end, each without its share of the labels: what each says of these labels
+        /// fits the calibrator, the sets and the level for abstaining. 0 for none. Where the dataset has a validation split
+        /// of its own, its labels are asked and no more heads are trained.
+        #[when(train is TrainedPart::Head)]
+        fixed folds: u32 = 10, from(0.0).to(1_000.0);
+        /// Whether a second head, which learns from the labels alone, is trained and judged in the same way, and is the model
+        /// where the labels favour it.
+        #[when(train is TrainedPart::Head)]
+        fixed labels_alone: bool = true;
         /// The folder of the features that runs share; empty for one of the run's own.
         #[when(train is TrainedPart::Head)]
         free cache: String = String::new();

@@ -48,8 +48,9 @@ pub(super) enum EvalMode<'a> {
     FiguresOnly,
     /// The figures with their intervals, and a map that is fitted here: of the resulting model.
     Final,
-    /// The figures with their intervals, and with a map that was fitted elsewhere.
-    With(&'a CalibrationMap),
+    /// The figures with their intervals, and with what was fitted elsewhere; of a head also on what the heads of folds said
+    /// of the labels.
+    With { fitted: &'a Fitted, out_of_fold: Option<&'a Predictions> },
 }
 
 /// Every how many replicates several processes ask each other whether to stop.
@@ -100,8 +101,9 @@ pub(super) fn evaluate_model(
         output.fitted = Some(Fitted::of(held_out, labelled.as_ref())?);
         predictions.extend(labelled);
     }
-    if let EvalMode::With(map) = mode {
-        output.fitted = Some(Fitted::Map(Box::new(map.clone())));
+    if let EvalMode::With { fitted, out_of_fold } = mode {
+        output.fitted = Some(fitted.clone());
+        predictions.extend(out_of_fold.cloned());
     }
     if processes.rank() > 0 {
         return Ok(output);
@@ -182,7 +184,7 @@ fn next_batch(
 
 /// Corrupt samples that were left out.
 #[derive(Debug, Default)]
-struct LeftOut {
+pub(super) struct LeftOut {
     samples: u64,
     /// What is wrong with the first one; empty if there is none.
     first: String,
@@ -231,7 +233,7 @@ fn predict_batches(
 }
 
 /// The predictions of a model on the labelled samples of a split, and what was left out; none where there are none.
-fn predict(
+pub(super) fn predict(
     engine: &Engine,
     recipe: &Recipe,
     data: &TrainData,

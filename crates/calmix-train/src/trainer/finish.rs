@@ -228,10 +228,10 @@ impl TrainLoop<'_> {
 /// What is known of a model at its last evaluation.
 #[derive(Debug, Default)]
 pub(super) struct Judgement {
-    pub(super) fitted: Option<Fitted>,
+    fitted: Option<Fitted>,
     evaluations: Vec<Evaluation>,
     /// What it said about labels that were held out, if any were.
-    pub(super) held_out: Option<HeldOut>,
+    held_out: Option<HeldOut>,
     /// Samples that are worth looking at, on test where there is one.
     examples: Vec<u64>,
 }
@@ -240,16 +240,18 @@ impl Judgement {
     pub(super) fn of(output: &EvalOutput) -> Result<Self, TrainError> {
         let evaluations = output.evaluations.iter().cloned().map(Evaluation::without_lists).collect();
         let fitted = output.fitted.clone();
-        let held_out = output.predictions.iter().find(|seen| seen.split == EvalSet::Validation);
-        let score = |seen| match fitted.as_ref().and_then(Fitted::map) {
+        let map = fitted.as_ref().and_then(Fitted::map);
+        let of = |split| output.predictions.iter().find(|seen| seen.split == split);
+        let fitted_on = map.and_then(|map| map.fitted_on.split()).filter(|&split| split != EvalSet::Labelled);
+        let held_out = match (fitted_on.and_then(of).zip(map), of(EvalSet::Validation)) {
             // These labels fitted the calibrator: each is scored by a fit without it.
-            Some(map) if map.fitted_on.split() == Some(EvalSet::Validation) => {
-                held_out::cross_fitted(seen, map)
+            (Some((seen, map)), _) => Some(held_out::cross_fitted(seen, map)?),
+            (None, Some(seen)) if fitted.is_some() => {
+                let calibrator = map.map_or(&ConfidenceMap::IDENTITY, |map| &map.map);
+                Some(held_out::of_others(seen, calibrator)?)
             }
-            Some(map) => held_out::of_others(seen, &map.map),
-            None => held_out::of_others(seen, &ConfidenceMap::IDENTITY),
+            (None, _) => None,
         };
-        let held_out = held_out.filter(|_| fitted.is_some()).map(score).transpose()?;
         let judged = output.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled);
         let examples = match judged.max_by_key(|seen| seen.split).filter(|_| fitted.is_some()) {
             Some(seen) => ExampleRows::of(seen)?.all().map(|row| seen.ids[row]).collect(),

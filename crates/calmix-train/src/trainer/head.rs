@@ -1,30 +1,30 @@
 //! How a run that trains a head on frozen features ends.
 //!
-//! At the end five more heads are trained, each without a fifth of the labels: what each says of its fifth fits the
-//! temperature, so that no label is lost to judging. A head that learns from the labels alone is trained in the same way,
-//! and is the result where its out-of-fold NLL is clearly lower. The heads of folds have fewer labels than the one they judge, and
-//! that costs a method more that builds on its own pseudo-labels: where it is not clear, the recipe's head is the better guess.
+//! At the end more heads are trained, each without a fold of the labels: what each says of its fold fits the temperature, so that
+//! no label is lost to judging. A head that learns from the labels alone is trained in the same way, and is the result where
+//! the labels out of fold are likelier by it by more than a standard error. The heads of folds have fewer labels than the one
+//! they judge, and that costs a method more that builds on its own pseudo-labels: where it is not clear, the recipe's head
+//! is the better guess. Where the dataset has a validation split, its labels judge both heads, and there are no folds.
 
 use std::collections::BTreeMap;
 
 use calmix_core::calibration::confidence_map::MapKind;
-use calmix_core::calibration::nll_of_rows;
 use calmix_core::calibration::temperature::Temperature;
+use calmix_core::calibration::{is_clearly_lower, nll_of_rows};
 use calmix_core::mixup::Pairing;
 use calmix_core::pseudo::Base;
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::stats::{Interval, paired_t_test};
 use calmix_dist::ProcessGroup;
 use calmix_engine::engine::{Engine, Weights};
-use calmix_run::calibration_map::{CalibrationMap, Fitted, TrainingLabels, Uncalibrated};
+use calmix_run::calibration_map::{CalibrationMap, Fitted, FittedOn, TrainingLabels, Uncalibrated};
 use calmix_run::evaluate::Predictions;
 use calmix_run::events::{EvalModel, EvalSet, Evaluation};
-use calmix_run::held_out;
 use calmix_run::result::{HeadChoice, HeadFigures, KeptHead};
 
 use super::engine_settings::settings;
 use super::error::TrainError;
-use super::evaluate::{EvalMode, evaluate_model};
+use super::evaluate::{EvalMode, evaluate_model, predict};
 use super::finish::Judgement;
 use super::frozen_features::HeadInput;
 use super::layout::ParallelLayout;
@@ -34,16 +34,18 @@ use super::train_data::TrainData;
 use super::train_loop::TrainLoop;
 use crate::recipe::Recipe;
 
-/// Heads that are trained without a part of the labels.
-const FOLDS: usize = 5;
-/// How sure it has to be that a head is worse than one that learnt from the labels alone.
+/// Of the interval of the difference between two heads.
 const LEVEL: f64 = 0.95;
 
 /// A head, and what is known of it from labels that it was trained without.
 struct JudgedHead {
+    /// None for the head of the run itself.
     engine: Option<Engine>,
-    out_of_fold: Predictions,
+    /// What it said of the validation split, or what the heads of folds said of the labels.
+    said: Predictions,
     fitted: Fitted,
+    /// The NLL of each of these labels by a calibrator that was fitted without it.
+    nll: Vec<f64>,
 }
 
 /// What a run on frozen features ends with.
@@ -58,7 +60,7 @@ impl TrainLoop<'_> {
     pub(super) fn conclude_head(&mut self, head: &HeadInput) -> Result<ConcludedHead, TrainError> {
         let (recipe, data) = (self.stepper.recipe.clone(), self.stepper.data.clone());
         let own = self.judged(&recipe, head, &data, None)?;
-        let supervised = match supervised(&recipe) {
+        let labels_alone = match labels_alone(&recipe) {
             Some(recipe) => {
                 let data = data.labelled_alone();
                 let engine = self.train_head(&recipe, head, data.clone())?;
@@ -66,43 +68,42 @@ impl TrainLoop<'_> {
             }
             None => None,
         };
-        let nll_difference = supervised.as_ref().and_then(|other| own.nll_above(other));
-        let keeps_supervised = HeadChoice::helped(nll_difference.as_ref()) == Some(false);
+        let nll_difference = labels_alone.as_ref().and_then(|other| own.nll_above(other));
+        let keeps_supervised = labels_alone.as_ref().is_some_and(|other| other.is_clearly_better_than(&own));
         let mut heads = vec![own];
-        heads.extend(supervised);
+        heads.extend(labels_alone);
         let outputs = heads.iter().map(|head| {
             let engine = head.engine.as_ref().unwrap_or(&self.stepper.state.engine);
-            let mode = head.fitted.map().map_or(EvalMode::Final, EvalMode::With);
+            let out_of_fold =
+                Some(&head.said).filter(|said| said.split == EvalSet::OutOfFold && !said.ids.is_empty());
+            let mode = EvalMode::With { fitted: &head.fitted, out_of_fold };
             let (model, stop) = ((self.step, EvalModel::Ema), self.eval_stop());
             evaluate_model(engine, &recipe, &data, model, mode, stop)
         });
         let outputs = outputs.collect::<Result<Vec<_>, TrainError>>()?;
-        let kept = usize::from(keeps_supervised);
         let figures = |n: usize| -> Option<HeadFigures> {
-            let evaluations = outputs.get(n)?.evaluations.iter().cloned();
-            let (nll, temperature) = (heads.get(n)?.nll(), heads.get(n)?.temperature());
+            let (head, output) = (heads.get(n)?, outputs.get(n)?);
+            let evaluations = output.evaluations.iter().cloned();
             let evaluations = evaluations.map(Evaluation::without_lists).collect();
-            Some(HeadFigures { out_of_fold_nll: nll, temperature, evaluations })
+            Some(HeadFigures { nll: head.mean_nll(), temperature: head.temperature(), evaluations })
         };
         let choice = figures(0).zip(figures(1)).map(|(semi_supervised, supervised)| {
             let kept = if keeps_supervised { KeptHead::Supervised } else { KeptHead::SemiSupervised };
-            HeadChoice { kept, nll_difference, semi_supervised, supervised }
+            let judged_on = heads.first().map_or(EvalSet::OutOfFold, |head| head.said.split);
+            HeadChoice { kept, judged_on, nll_difference, semi_supervised, supervised }
         });
+        let kept = usize::from(keeps_supervised);
         let (Some(head), Some(output)) = (heads.get(kept), outputs.get(kept)) else {
             return Err(TrainError::Unsupported("a run without a head".to_owned()));
         };
         self.tell_evaluation(output)?;
-        self.events.predictions(&head.out_of_fold)?;
-        let mut judgement = Judgement::of(output)?;
-        judgement.fitted = Some(head.fitted.clone());
-        if let Some(map) = head.fitted.map() {
-            judgement.held_out = Some(held_out::cross_fitted(&head.out_of_fold, map)?);
-        }
+        let judgement = Judgement::of(output)?;
         let engine = head.engine.as_ref().unwrap_or(&self.stepper.state.engine);
         Ok(ConcludedHead { weights: engine.snapshot()?.ema, judgement, choice })
     }
 
-    /// Trains a head for each fold without its labels, and fits a temperature to what it says of them.
+    /// Fits a calibrator to what a head says of the validation split where the dataset has one, else to what the heads of
+    /// folds say of the labels.
     fn judged(
         &self,
         recipe: &Recipe,
@@ -110,42 +111,63 @@ impl TrainLoop<'_> {
         data: &TrainData,
         engine: Option<Engine>,
     ) -> Result<JudgedHead, TrainError> {
-        let classes = data.classes.clone();
-        let (step, model, split) = (self.step, EvalModel::Ema, EvalSet::Labelled);
+        let least = MapKind::Temperature.least_labels();
+        let said = if data.validation() >= least as u64 {
+            let own = engine.as_ref().unwrap_or(&self.stepper.state.engine);
+            let (split, model) = (EvalSet::Validation, (self.step, EvalModel::Ema));
+            predict(own, recipe, data, split, model, self.eval_stop())?.map(|(said, _)| said)
+        } else {
+            None
+        };
+        let said = match said {
+            Some(said) => said,
+            None => self.out_of_fold(recipe, head, data)?,
+        };
+        let fitted = if said.labels.len() < least {
+            let (held_out, least) = (said.labels.len() as u64, least as u64);
+            Fitted::Nothing(Uncalibrated { held_out, least, training_labels: TrainingLabels::TooFew })
+        } else if said.split == EvalSet::Validation {
+            Fitted::Map(Box::new(CalibrationMap::fit(&said, FittedOn::ValidationSplit)?))
+        } else {
+            Fitted::Map(Box::new(CalibrationMap::fit_out_of_fold(&said)?))
+        };
+        let nll = match fitted.map() {
+            Some(map) => map.cross_fit(&said)?.nll,
+            None => nll_of_rows(said.matrix()?, &said.labels, 1.0)?,
+        };
+        Ok(JudgedHead { engine, said, fitted, nll })
+    }
+
+    /// Trains a head for each fold without its labels; what each says of them, by ascending id.
+    fn out_of_fold(
+        &self,
+        recipe: &Recipe,
+        head: &HeadInput,
+        data: &TrainData,
+    ) -> Result<Predictions, TrainError> {
+        let mut rows: BTreeMap<u64, (u32, Vec<f32>)> = BTreeMap::new();
+        for fold in folds(data, recipe.network.folds, Seed(recipe.train.seed)) {
+            let engine = self.train_head(recipe, head, data.without(&fold))?;
+            let logits = engine.predict(&data.clean_rows(&fold)?, Weights::Ema)?.logits;
+            for (&id, row) in fold.iter().zip(logits.chunks_exact(data.classes.len().max(1))) {
+                rows.extend(data.class_of(id).map(|class| (id, (class, row.to_vec()))));
+            }
+        }
         let mut said = Predictions {
-            step,
-            split,
-            model,
-            classes,
+            step: self.step,
+            split: EvalSet::OutOfFold,
+            model: EvalModel::Ema,
+            classes: data.classes.clone(),
             ids: Vec::new(),
             labels: Vec::new(),
             logits: Vec::new(),
         };
-        let mut rows: BTreeMap<u64, (u32, Vec<f32>)> = BTreeMap::new();
-        for fold in folds(data, Seed(recipe.train.seed)) {
-            let engine = self.train_head(recipe, head, data.without(&fold))?;
-            let logits = engine.predict(&data.clean_rows(&fold)?, Weights::Ema)?.logits;
-            for (&id, row) in fold.iter().zip(logits.chunks_exact(said.classes.len().max(1))) {
-                rows.extend(data.class_of(id).map(|class| (id, (class, row.to_vec()))));
-            }
-        }
         for (id, (label, row)) in rows {
             said.ids.push(id);
             said.labels.push(label);
             said.logits.extend(row);
         }
-        let least = MapKind::Temperature.least_labels();
-        let fitted = if said.labels.len() >= least {
-            Fitted::Map(Box::new(CalibrationMap::fit_out_of_fold(&said)?))
-        } else {
-            let training_labels = TrainingLabels::TooFew;
-            Fitted::Nothing(Uncalibrated {
-                held_out: said.labels.len() as u64,
-                least: least as u64,
-                training_labels,
-            })
-        };
-        Ok(JudgedHead { engine, out_of_fold: said, fitted })
+        Ok(said)
     }
 
     /// Trains another head on the same features from its beginning to its end.
@@ -169,20 +191,21 @@ impl TrainLoop<'_> {
 }
 
 impl JudgedHead {
-    /// The NLL of labels that neither trained the head nor fitted its temperature.
-    fn nll(&self) -> Option<f64> {
-        self.fitted.map().map(|map| map.calibrated.nll)
+    /// The NLL of labels that neither trained the head nor fitted its calibrator.
+    fn mean_nll(&self) -> Option<f64> {
+        (!self.nll.is_empty()).then(|| self.nll.iter().sum::<f64>() / self.nll.len() as f64)
     }
 
     /// By how much this NLL is above that of another head, with its interval.
     fn nll_above(&self, other: &Self) -> Option<Interval> {
-        let nll = |head: &Self| {
-            let said = &head.out_of_fold;
-            nll_of_rows(said.matrix().ok()?, &said.labels, head.temperature()?).ok()
-        };
-        let same = self.out_of_fold.ids == other.out_of_fold.ids;
-        let test = paired_t_test(&nll(other)?, &nll(self)?, LEVEL).ok().filter(|_| same)?;
+        let same = self.said.ids == other.said.ids;
+        let test = paired_t_test(&other.nll, &self.nll, LEVEL).ok().filter(|_| same)?;
         Some(test.difference)
+    }
+
+    /// Whether its labels are likelier than those of another head by more than a standard error.
+    fn is_clearly_better_than(&self, other: &Self) -> bool {
+        self.said.ids == other.said.ids && is_clearly_lower(&self.nll, &other.nll)
     }
 
     fn temperature(&self) -> Option<f64> {
@@ -190,10 +213,11 @@ impl JudgedHead {
     }
 }
 
-/// The recipe of a head that learns from the labels alone; none where the recipe's own does.
-fn supervised(recipe: &Recipe) -> Option<Recipe> {
+/// The recipe of a head that learns from the labels alone; none where the recipe's own does, or no other is wanted.
+fn labels_alone(recipe: &Recipe) -> Option<Recipe> {
     let method = &recipe.method;
-    if method.base == Base::Supervised && method.mixup().is_none() {
+    let is_alone = method.base == Base::Supervised && method.mixup().is_none();
+    if is_alone || !recipe.network.labels_alone {
         return None;
     }
     let mut recipe = recipe.clone();
@@ -204,18 +228,18 @@ fn supervised(recipe: &Recipe) -> Option<Recipe> {
 
 /// The labelled samples in folds, each ascending, and each class spread over as many as it has labels for. A class with
 /// one label keeps it.
-fn folds(data: &TrainData, seed: Seed) -> Vec<Vec<u64>> {
+fn folds(data: &TrainData, wanted: u32, seed: Seed) -> Vec<Vec<u64>> {
     let mut classes: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for &id in data.labelled() {
         classes.entry(data.class_of(id).unwrap_or(u32::MAX)).or_default().push(id);
     }
-    let mut folds = vec![Vec::new(); FOLDS];
-    let mut next = 0;
+    let mut folds = vec![Vec::new(); wanted as usize];
+    let mut next = 0..;
     for mut ids in classes.into_values().filter(|ids| ids.len() > 1) {
         ids.sort_by_cached_key(|&id| seed.stream(Domain::Fold, 0, id).next_u64());
-        for id in ids {
-            folds[next % FOLDS].push(id);
-            next += 1;
+        for (id, place) in ids.into_iter().zip(&mut next) {
+            let fold: usize = place % folds.len().max(1);
+            folds.get_mut(fold).into_iter().for_each(|fold| fold.push(id));
         }
     }
     for fold in &mut folds {

@@ -10,10 +10,10 @@ use calmix_dist::ProcessGroup;
 use calmix_engine::device::{Device, set_threads};
 use calmix_engine::engine::{Engine, EngineSnapshot};
 use calmix_engine::precision::Precision;
-use calmix_run::calibration_map::FittedOn;
+use calmix_run::calibration_map::{Fitted, FittedOn};
 use calmix_run::checkpoint::{FoundCheckpoint, newest};
 use calmix_run::error::{FileError, FileProblem};
-use calmix_run::events::EvalModel;
+use calmix_run::events::{EvalModel, EvalSet};
 use calmix_run::model_info::{LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
 use calmix_run::run::{Paths, RunError, RunFile};
@@ -64,17 +64,24 @@ pub fn evaluate_run(
     checkpoint_files::check_network(&checkpoint, &settings)?;
     let mut engine = Engine::new(settings, Seed(recipe.train.seed))?;
     let mut weights = checkpoint_files::weights(&checkpoint, engine.longest_weights())?;
-    let (mut step, mut later) = (checkpoint.step(), None);
+    let (mut step, mut fitted, mut out_of_fold) = (checkpoint.step(), None, None);
     if let Some(result) = read::result(folder)? {
         let (model, info) = model_of(folder, recipe, &data, &engine, head.as_ref())?;
         step = result.step;
-        // Heads of folds are not kept: what they fitted is.
-        later = info.calibration.filter(|map| map.fitted_on == FittedOn::Later || head.is_some());
+        if head.is_some() {
+            // Heads of folds are not kept: what they said and fitted is.
+            let judged = result.evaluations.iter().find(|seen| seen.split == EvalSet::OutOfFold);
+            out_of_fold = judged.map(|seen| read::predictions_of(folder, seen)).transpose()?.flatten();
+            fitted = result.uncalibrated.map(Fitted::Nothing);
+        }
+        let kept = info.calibration.filter(|map| map.fitted_on == FittedOn::Later || head.is_some());
+        fitted = kept.map(|map| Fitted::Map(Box::new(map))).or(fitted);
         weights = EngineSnapshot { live: model.clone(), ema: model, ..weights };
     }
     engine.restore(&weights)?;
     // Labels that came later fitted the map in use; those of the run judge it.
-    let mode = later.as_ref().map_or(EvalMode::Final, EvalMode::With);
+    let out_of_fold = out_of_fold.as_ref();
+    let mode = fitted.as_ref().map_or(EvalMode::Final, |fitted| EvalMode::With { fitted, out_of_fold });
     alone(step, |stop| evaluate_model(&engine, recipe, &data, (step, EvalModel::Ema), mode, stop))
 }
 

@@ -296,6 +296,8 @@ impl TrainData {
         processes: &ProcessGroup,
     ) -> Result<Option<(EvalLoader<RunViews>, u64)>, TrainError> {
         let samples: SampleIds = match split {
+            // Heads of folds predict these.
+            events::EvalSet::OutOfFold => SampleIds::default(),
             events::EvalSet::Validation => self.validation.clone(),
             events::EvalSet::Labelled => self.labelled.as_slice().into(),
             events::EvalSet::Test => self.test.clone().unwrap_or_default().into(),

@@ -84,8 +84,7 @@ impl EvaluateArgs {
             .map_err(|error| explain_moved(error, &resolved.recipe, &command))?;
         let evaluations: Vec<_> = output.evaluations.iter().collect();
         let Some(first) = evaluations.first() else {
-            let message =
-                "this run has no test subset and no held-out labels, so there is nothing to evaluate on";
+            let message = "this run has neither a test subset nor labels that were held out, so there is nothing to evaluate on";
             return Err(CliError::invalid(message).into());
         };
         for seen in evaluations.iter().filter(|seen| seen.skipped > 0) {

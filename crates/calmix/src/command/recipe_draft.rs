@@ -66,7 +66,8 @@ impl<'a> RecipeDraft<'a> {
     /// Takes what the dataset decides: its subsets, and which of the weights at hand suit so many images.
     pub(super) fn take_dataset(&mut self, data: &RunData<'_>, dataset: &Dataset) -> Result<Resolved> {
         if is_for_folders(self.base.as_deref()) {
-            self.folder += &data.subset_settings(dataset);
+            let has_head = self.resolve()?.recipe.has_head();
+            self.folder += &data.subset_settings(dataset, has_head);
         }
         self.chosen = backbone::choose(&self.at_hand, &self.resolve()?.recipe, dataset)?;
         self.resolve()

@@ -124,13 +124,20 @@ fn result(run: &Path) -> Result<String> {
     let result = read::result(run)?;
     let events =
         read::latest_evaluations(run, |seen| result.as_ref().is_some_and(|result| seen.step == result.step))?;
+    let has_head = inspect::recipe(run)?.recipe.has_head();
+    let model = if result.is_some() { Some(read::model_info(run)?) } else { None };
+    let held_out = model.as_ref().and_then(|model| model.held_out.as_ref());
     let figures = result.as_ref().map(|result| {
         let why = result.uncalibrated.as_ref();
         let table = figures::table(&figures::of_result(result, &events), MapState::Ended(why));
-        let table = table.unwrap_or_else(|| figures::without_figures(why));
+        let table = table.unwrap_or_else(|| figures::without_figures(why, has_head));
         let heads = result.heads.as_ref().map(heads).unwrap_or_default();
         let more = heads + &figures::by_rule(result) + &figures::pseudo_labels(result);
-        format!("model after {}\n\n{table}{more}\n", counted(result.step, "step"))
+        format!(
+            "model after {}\n\n{table}{more}{}\n",
+            counted(result.step, "step"),
+            figures::guarantees(held_out)
+        )
     });
     let files = format!("written to {}:\n{}", shown(run.display()), run_files::list(run));
     Ok(figures.unwrap_or_default() + &files + &run_files::next("inspect", run))

@@ -100,7 +100,8 @@ impl PlannedCell {
         }
         let dataset = data.open(&resolved)?;
         if is_for_folders(Some(&self.cell.recipe)) {
-            resolved = self.with_contents(&(found + &data.subset_settings(&dataset)), overrides)?;
+            found += &data.subset_settings(&dataset, resolved.recipe.has_head());
+            resolved = self.with_contents(&found, overrides)?;
         }
         if !overrides.quiet {
             summary::warn_about_recipe(&resolved);

@@ -30,7 +30,11 @@ fn a_head_is_trained_used_and_needs_nothing_but_its_folder() {
     let workspace = Fixture::Weights.copy();
     let trained = train(&workspace, "run", &[]).with_code(0);
     trained.reports(&["a linear head on features of wrn-10-1, which is frozen"]);
-    trained.prints(&["two heads, same labels", "labels alone", "each by a head trained without it"]);
+    trained.prints(&[
+        "two heads, same labels",
+        "labels alone",
+        "fitted on 12 labels of the validation split",
+    ]);
     assert!(workspace.path("features").is_dir());
     // Neither the weights nor the features are needed from now on.
     fs::remove_dir_all(workspace.path("weights")).unwrap();
@@ -81,6 +85,40 @@ fn a_head_is_trained_used_and_needs_nothing_but_its_folder() {
         refused.reports(&[file, "not the file that the head was trained on"]);
         fs::write(&path, bytes).unwrap();
     }
+}
+
+#[test]
+fn a_folder_of_labelled_images_alone_is_judged_out_of_fold() {
+    let workspace = Fixture::Weights.copy();
+    for split in ["val", "test"] {
+        fs::remove_dir_all(workspace.path("own").join(split)).unwrap();
+    }
+    let trained = train(&workspace, "runs/run", &[]).with_code(0);
+    trained.reports(&["there is no test subset: every label judges a head that is trained without it"]);
+    let table = ["out-of-fold, 10 labels", "each label is judged by a head that was trained without it"];
+    trained.prints(&table);
+    trained.prints(&[
+        "out-of-fold NLL",
+        "fitted on 10 labels, each by a head trained without it",
+        "predict: a set of",
+    ]);
+    workspace.run(&["inspect", "runs/run"]).with_code(0).prints(&table);
+    workspace.run(&["evaluate", "runs/run"]).with_code(0).prints(&table);
+    let listed = workspace.run(&["inspect", "runs", "--json"]).with_code(0);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert!(listed.to_string().contains("\"split\":\"out-of-fold\""), "{listed}");
+    workspace.run(&["report", "runs/run"]).with_code(0);
+    let page = fs::read_to_string(workspace.path("report.html")).unwrap();
+    assert!(page.contains("10 labels, each by a head that was trained without it"), "{page}");
+    // Without folds nothing is known, and the text says what is missing.
+    let trained = train(&workspace, "bare", &["--set", "network.folds=0"]).with_code(0);
+    trained.prints(&[
+        "no figures: there is neither a test nor a val subset, and no label was judged out of fold",
+    ]);
+    workspace.run(&["evaluate", "bare"]).with_code(2).reports(&["nothing to evaluate on"]);
+    train(&workspace, "x", &["--set", "network.folds=1"])
+        .with_code(2)
+        .reports(&["network.folds", "at least 2"]);
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn prepare_train_evaluate_inspect() {
         "-confident by ",
         " points: it says ",
         " % of the time\n",
-        "in brackets: 95 % limits, exact for error and gap; by bootstrap for the rest, 20 resamples; an ECE needs 1,000 images",
+        "in brackets: 95 % limits, exact for the error, from it for the gap; by bootstrap for the rest, 20 resamples; an ECE needs 1,000 images",
         "pseudo-labels of 80 unlabelled images at the end: ",
         "written to runs/cpu-fashion-mnist-1:\n  model.safetensors ",
         "next: calmix inspect runs/cpu-fashion-mnist-1\n",
