@@ -1,0 +1,87 @@
+//! How well the sets and answers of heads keep their guarantees on test images: `head_guarantees RUN…`, each a finished head
+//! run with a test split.
+//!
+//! The labels out of fold calibrate, as at the end of a run, and the test images judge; means over the runs.
+//! `cargo run --release --no-default-features -p calmix-bench --example head_guarantees runs/*`
+#![allow(clippy::print_stdout)]
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+use calmix_run::calibration_map::CalibrationMap;
+use calmix_run::evaluate::Predictions;
+use calmix_run::held_out::{self, SetRule};
+
+const COVERAGE: f64 = 0.9;
+const PRECISIONS: [f64; 2] = [0.9, 0.95];
+
+/// What came of one run.
+struct Kept {
+    coverage: f64,
+    size: f64,
+    /// The share of the test images that is answered and how many of these are right, for each precision.
+    answers: [(f64, Option<f64>); 2],
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let runs: Vec<Kept> =
+        std::env::args().skip(1).map(|run| judge(Path::new(&run))).collect::<Result<_, _>>()?;
+    let mean = |of: &dyn Fn(&Kept) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+    println!(
+        "{} runs: coverage {:.1} % ({:.1} to {:.1}), {:.2} classes in a set",
+        runs.len(),
+        100.0 * mean(&|run| run.coverage),
+        100.0 * runs.iter().map(|run| run.coverage).fold(1.0, f64::min),
+        100.0 * runs.iter().map(|run| run.coverage).fold(0.0, f64::max),
+        mean(&|run| run.size)
+    );
+    for (place, precision) in PRECISIONS.into_iter().enumerate() {
+        let answering: Vec<f64> = runs.iter().filter_map(|run| run.answers[place].1).collect();
+        println!(
+            "  precision {:.0} %: {:.1} % answered; {} runs answer, {:.1} % right on average, {} below the precision",
+            100.0 * precision,
+            100.0 * mean(&|run| run.answers[place].0),
+            answering.len(),
+            100.0 * answering.iter().sum::<f64>() / answering.len().max(1) as f64,
+            answering.iter().filter(|&&right| right < precision).count()
+        );
+    }
+    Ok(())
+}
+
+fn judge(run: &Path) -> Result<Kept, Box<dyn Error>> {
+    let (labels, test) = (predictions(run, "-out-of-fold-ema")?, predictions(run, "-test-ema")?);
+    let fitted = CalibrationMap::fit_out_of_fold(&labels)?;
+    let held_out = held_out::cross_fitted(&labels, &fitted)?;
+    let sets = held_out.sets(SetRule::Lac, COVERAGE)?;
+    let thresholds = [held_out.answer_threshold(PRECISIONS[0])?, held_out.answer_threshold(PRECISIONS[1])?];
+    let (mut covered, mut size, mut answered) = (0.0, 0.0, [(0.0, 0.0); 2]);
+    let mut probabilities = vec![0.0; test.classes.len()];
+    for ((logits, &label), &id) in test.matrix()?.iter().zip(&test.labels).zip(&test.ids) {
+        let top = fitted.map.probabilities_into(logits, &mut probabilities)?;
+        let set = sets.set(&probabilities, id);
+        covered += f64::from(u8::from(set.contains(&label)));
+        size += set.len() as f64;
+        let score = fitted.map.answer_score(logits)?;
+        for (threshold, (all, right)) in thresholds.iter().zip(&mut answered) {
+            if threshold.is_some_and(|found| score >= found.threshold) {
+                *all += 1.0;
+                *right += f64::from(u8::from(top as u32 == label));
+            }
+        }
+    }
+    let images = test.labels.len() as f64;
+    let answers = answered.map(|(all, right)| (all / images, (all > 0.0).then(|| right / all)));
+    Ok(Kept { coverage: covered / images, size: size / images, answers })
+}
+
+/// The predictions of the last step whose file has this end.
+fn predictions(run: &Path, end: &str) -> Result<Predictions, Box<dyn Error>> {
+    let end = format!("{end}.safetensors");
+    let mut files: Vec<_> = fs::read_dir(run.join("predictions"))?.collect::<Result<Vec<_>, _>>()?;
+    files.retain(|file| file.file_name().to_string_lossy().ends_with(&end));
+    let last = files.into_iter().map(|file| file.path()).max();
+    let last = last.ok_or_else(|| format!("{}: no predictions *{end}", run.display()))?;
+    Ok(Predictions::from_bytes(&fs::read(last)?)?)
+}
