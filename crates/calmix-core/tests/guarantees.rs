@@ -184,8 +184,12 @@ impl Cell {
         let Self { calibrator, n, classes, draws, .. } = *self;
         let cell = format!("{}, {n} labels, {classes} classes, {draws} draws", calibrator.name());
         let mut faults = Vec::new();
+        // A cell of few draws strays by more than a point now and then: of 51 draws of 100 labels 89.0% were seen where 2,000
+        // cover 90.05%.
+        let seen = 1.0 / (draws * n) as f64 + 1.0 / new_images() as f64;
+        let margin = (3.0 * (COVERAGE * (1.0 - COVERAGE) * seen).sqrt()).max(0.01);
         for (rule, coverage) in [("lac", self.lac), ("aps", self.aps)] {
-            if coverage < COVERAGE - 0.01 {
+            if coverage < COVERAGE - margin {
                 faults.push(format!("{cell}: sets by {rule} cover {:.1}%", 100.0 * coverage));
             }
         }
