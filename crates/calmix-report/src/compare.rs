@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use calmix_core::stats::{StatsError, Summary, holm};
 use calmix_run::evaluate::{ENOUGH_FOR_ECE, Figures};
 use calmix_run::events::EvalSet;
+use calmix_run::measured::MeasuredHead;
 use serde::Serialize;
 
 pub use difference::{ENOUGH_PAIRS, PairVerdict, SettingDifference};
@@ -54,18 +55,36 @@ pub struct ComparedRun {
     pub on: EvalSet,
     /// On how many samples.
     pub samples: u64,
-    /// The figures of its result.
+    /// Which of its two heads, if it has heads.
+    pub head: Option<MeasuredHead>,
+    /// Its metrics before calibration.
     pub figures: Figures,
+    /// Its metrics after calibration, if any.
+    pub calibrated: Option<Figures>,
 }
 
 /// What is compared: less is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// The expected calibration error, 15 bins; from [`ENOUGH_FOR_ECE`] samples on.
     Ece,
     /// The share of wrong predictions.
     Error,
+    /// The mean negative log-likelihood, in nats.
+    Nll,
+    /// The Brier score, summed over classes.
+    Brier,
+    /// The squared calibration error without its bias.
+    Debiased,
+    /// The ECE after calibration.
+    CalibratedEce,
+    /// The negative log-likelihood after calibration.
+    CalibratedNll,
+    /// The Brier score after calibration.
+    CalibratedBrier,
+    /// The squared calibration error without its bias, after calibration.
+    CalibratedDebiased,
 }
 
 /// A setting: runs that differ in nothing but their seeds. Figures are shares, not per cent.
@@ -83,6 +102,10 @@ pub struct SettingCell {
     pub ece_10: Option<Summary>,
     /// The error.
     pub error: Summary,
+    /// The other measures, those that all of its runs have.
+    pub measures: BTreeMap<Measure, Summary>,
+    /// Whose metrics these are, if the runs have two heads.
+    pub head: Option<MeasuredHead>,
     /// What the paper says, where the setting is the paper's.
     pub paper: Option<PublishedFigures>,
     /// Whether the test split chose the model of a run.
@@ -107,22 +130,67 @@ pub struct Comparison {
 }
 
 impl Measure {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Ece, Self::Error];
+    /// All, in the order of the tables.
+    pub const ALL: [Self; 9] = [
+        Self::Ece,
+        Self::Error,
+        Self::Nll,
+        Self::Brier,
+        Self::Debiased,
+        Self::CalibratedEce,
+        Self::CalibratedNll,
+        Self::CalibratedBrier,
+        Self::CalibratedDebiased,
+    ];
+
+    /// Those whose differences are tested. Holm's correction pays for each one more.
+    pub const TESTED: [Self; 2] = [Self::Ece, Self::Error];
 
     /// In tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ece => "ECE",
             Self::Error => "Error",
+            Self::Nll => "NLL",
+            Self::Brier => "Brier",
+            Self::Debiased => "debiased squared CE",
+            Self::CalibratedEce => "ECE, calibrated",
+            Self::CalibratedNll => "NLL, calibrated",
+            Self::CalibratedBrier => "Brier, calibrated",
+            Self::CalibratedDebiased => "debiased squared CE, calibrated",
         }
+    }
+
+    /// What tables multiply it by: shares are in per cent, a squared one in per cent squared.
+    pub(crate) fn scale(self) -> f64 {
+        match self {
+            Self::Ece | Self::Error | Self::CalibratedEce => 100.0,
+            Self::Debiased | Self::CalibratedDebiased => 1e4,
+            Self::Nll | Self::Brier | Self::CalibratedNll | Self::CalibratedBrier => 1.0,
+        }
+    }
+
+    /// Digits after the point in tables.
+    pub(crate) fn digits(self) -> usize {
+        if self.scale() == 1.0 { 3 } else { 2 }
     }
 
     /// Of a run; none where it has too few samples.
     fn of(self, run: &ComparedRun) -> Option<f64> {
+        let enough = run.samples >= ENOUGH_FOR_ECE;
+        let calibrated = run.calibrated;
         match self {
-            Self::Ece => (run.samples >= ENOUGH_FOR_ECE).then_some(run.figures.ece_15),
+            Self::Ece => enough.then_some(run.figures.ece_15),
             Self::Error => Some(run.figures.error),
+            Self::Nll => Some(run.figures.nll),
+            Self::Brier => Some(run.figures.brier),
+            Self::Debiased => run.figures.debiased_squared_error.filter(|_| enough),
+            Self::CalibratedEce => calibrated.filter(|_| enough).map(|figures| figures.ece_15),
+            Self::CalibratedNll => calibrated.map(|figures| figures.nll),
+            Self::CalibratedBrier => calibrated.map(|figures| figures.brier),
+            Self::CalibratedDebiased => {
+                calibrated.filter(|_| enough).and_then(|figures| figures.debiased_squared_error)
+            }
         }
     }
 }
@@ -133,6 +201,7 @@ impl SettingCell {
         match measure {
             Measure::Ece => self.ece,
             Measure::Error => Some(self.error),
+            other => self.measures.get(&other).copied(),
         }
     }
 
@@ -142,6 +211,7 @@ impl SettingCell {
         match measure {
             Measure::Ece => Some(100.0 * self.ece_10?.mean - paper.ece),
             Measure::Error => Some(100.0 * self.error.mean - paper.error),
+            _ => None,
         }
     }
 }
@@ -161,6 +231,10 @@ impl Comparison {
                 figures.map(|figures| Summary::of(&figures)).transpose()
             };
             let first = &setting.runs[0];
+            let mut measures = BTreeMap::new();
+            for measure in Measure::ALL.into_iter().filter(|measure| !Measure::TESTED.contains(measure)) {
+                measures.extend(summary(&|run| measure.of(run))?.map(|summary| (measure, summary)));
+            }
             cells.push(SettingCell {
                 column: setting.column,
                 row: setting.row,
@@ -168,6 +242,8 @@ impl Comparison {
                 ece: summary(&|run| Measure::Ece.of(run))?,
                 ece_10: summary(&|run| (run.samples >= ENOUGH_FOR_ECE).then_some(run.figures.ece_10))?,
                 error: Summary::of(&setting.runs.iter().map(|run| run.figures.error).collect::<Vec<_>>())?,
+                measures,
+                head: first.head,
                 paper: first.is_papers.then(|| paper::find(&first.settings)).flatten(),
                 chosen_on_test: setting.runs.iter().any(|run| run.chosen_on_test),
             });

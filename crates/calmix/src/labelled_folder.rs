@@ -21,12 +21,13 @@ use crate::terminal::{status, warn};
 /// Classes of a model that a message names.
 const NAMED: usize = 20;
 
-/// Reads a folder of images with labels, of any kind that `calmix prepare` knows, into a table in `scratch`.
-pub(crate) fn open(folder: &Path, scratch: &Path, stop: &Stop) -> Result<Dataset> {
+/// Reads a folder of images with labels, of any kind that `calmix prepare` knows, into a table in `scratch`, with the model's
+/// rule for large pictures: its table then has the bytes that a table of the model's training images has.
+pub(crate) fn open(model: &Model, folder: &Path, scratch: &Path, stop: &Stop) -> Result<Dataset> {
     status(&format!("reading {} …", shown(folder.display())));
     let table = scratch.join("prepared");
-    // The model has its own rule for large pictures, which is applied when they are read.
-    let spec = Data { source: detect(folder, false), shrink: 0, ..Data::default() }.source_spec();
+    let spec =
+        Data { source: detect(folder, false), shrink: model.shrink(), ..Data::default() }.source_spec();
     let report = prepare_or_stop(&spec, folder, &table, stop)?;
     if let Some(first) = report.unreadable.first() {
         let left_out = counted(report.left_out, "place");

@@ -36,7 +36,7 @@ use calmix_run::safe_open;
 
 pub use error::ModelError;
 pub use labelled::LabelledPredictions;
-pub use promise::Promise;
+pub use promise::{Promise, ScarceClass};
 
 /// The largest side of images that a model may ask for; a pass of them takes 4 GB.
 const LARGEST: u32 = 2_048;
@@ -175,7 +175,7 @@ impl Model {
             predictor = predictor.on(backbone, projection)?;
         }
         let map = info.calibration.as_ref().map_or(ConfidenceMap::IDENTITY, |fitted| fitted.map.clone());
-        let promise = Promise::new(info.held_out.as_ref(), options)?;
+        let promise = Promise::new(info.held_out.as_ref(), &info.classes, options)?;
         let transform = Arc::new(transform);
         Ok(Self { info, predictor, transform, map, promise, batch: options.batch.max(1) })
     }

@@ -13,6 +13,7 @@ use crate::supervise::is_supervised;
 const FILES: &[(&str, &str)] = &[
     ("model.safetensors", "model weights"),
     ("model.json", "hash, network, classes, image format and calibration of the weights"),
+    ("model.previous.json", "model.json before `calmix calibrate`"),
     ("result.json", "classes, temperature and figures"),
     ("margins.json", "how easy the samples were"),
     ("thumbnails.safetensors", "images that fool the model, for its report"),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use calmix::core::pseudo::{AlignmentTarget, Base, SoftMatch};
 use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
 use calmix::data::prepare::Findings;
@@ -48,10 +49,34 @@ pub(crate) fn warn_again(prepared: &Path) {
     found.warnings.iter().for_each(|warning| warn(warning));
 }
 
-/// Warns if classes have fewer labels than the recipe asks for.
+/// Warns if classes have fewer labels than the recipe asks for, or far fewer than others where the method takes all classes
+/// to be equally frequent.
 pub(crate) fn warn_about_labels(recipe: &Resolved, dataset: &Dataset) -> Result<()> {
     short_labels(&recipe.recipe.labels, dataset)?.iter().for_each(|short| warn(short));
+    uneven_labels(&recipe.recipe, dataset)?.iter().for_each(|uneven| warn(uneven));
     Ok(())
+}
+
+/// A sentence about labels that are far from equally many per class, where the predictions are aligned to equal classes.
+fn uneven_labels(recipe: &Recipe, dataset: &Dataset) -> Result<Option<String>> {
+    let Base::SoftMatch(SoftMatch { target: AlignmentTarget::Uniform, .. }) = recipe.method.base else {
+        return Ok(None);
+    };
+    let counts = draw_split(recipe, dataset)?.counts(dataset)?.per_class;
+    let counts = counts.into_iter().zip(dataset.classes());
+    let Some((fewest, rare)) = counts.clone().min() else { return Ok(None) };
+    let Some((most, frequent)) = counts.max() else { return Ok(None) };
+    // Held-out labels and a total that the classes do not divide leave counts that differ by one.
+    if most < (2 * fewest).max(fewest + 2) {
+        return Ok(None);
+    }
+    Ok(Some(format!(
+        "`{}` has {} and `{}` {most}, but softmatch aligns its predictions to equally frequent classes; if the unlabelled \
+         images are as uneven, set method.softmatch.target=labelled",
+        shown(rare),
+        counted(fewest, "label"),
+        shown(frequent),
+    )))
 }
 
 /// A sentence about the classes that have fewer labels than asked for.

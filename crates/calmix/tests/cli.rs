@@ -4,6 +4,8 @@
 //! them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "cli/calibrate.rs"]
+mod calibrate;
 #[path = "cli/cluster_templates.rs"]
 mod cluster_templates;
 #[path = "cli/compare.rs"]

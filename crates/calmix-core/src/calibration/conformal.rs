@@ -2,7 +2,7 @@
 //!
 //! Calibrated on n samples that are exchangeable with the ones to come (and were not trained on), a set holds
 //! the true class with probability at least 1 − α, whatever the model. The promise is over calibration sets
-//! and new samples together; it is not per class, and not per sample.
+//! and new samples together; it is not per sample, and per class only with a threshold per class ([`ClassConditional`]).
 //!
 //! ```
 //! use calmix_core::{calibration::conformal::{Conformal, Score}, matrix::Matrix};
@@ -14,6 +14,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod class_conditional;
+mod prediction_sets;
+
 use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +25,9 @@ use super::{CalibrationError, checked};
 use crate::matrix::Matrix;
 use crate::rng::{Domain, Seed};
 use crate::softmax::argmax;
+
+pub use class_conditional::ClassConditional;
+pub use prediction_sets::PredictionSets;
 
 /// How strange a class is for a sample; the strangest classes are left out of its set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +101,12 @@ impl Conformal {
         scores.sort_by(f64::total_cmp);
         let n = scores.len();
         Ok(Self { score, alpha, threshold: scores.get(rank(n, alpha) - 1).copied(), never_empty: false, n })
+    }
+
+    /// The fewest calibration samples that give a threshold: ⌈1/α⌉ − 1, nine for a coverage of 90%.
+    pub fn needed_labels(alpha: f64) -> usize {
+        // Rounded as in `rank`.
+        (((1.0 - 1e-9) / alpha).ceil() as usize).saturating_sub(1)
     }
 
     /// The same rule, with the most likely class in a set that would be empty.

@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::confidence_map::ConfidenceMap;
-use super::conformal::{Conformal, Score};
+use super::conformal::{ClassConditional, Conformal, PredictionSets, Score};
 use super::cross_fit::CrossFit;
 use super::temperature::Temperature;
 use super::{AnswerThreshold, CalibrationError, answer_threshold, checked, log_odds};
@@ -48,6 +48,8 @@ pub enum SetRule {
     Lac,
     /// Sets that grow where the model is unsure ([`Score::RandomisedAps`]).
     Aps,
+    /// LAC with a threshold per class: the coverage holds for each class ([`ClassConditional`]).
+    LacByClass,
 }
 
 impl HeldOut {
@@ -143,17 +145,24 @@ impl HeldOut {
         n <= Self::MOST && [self.answer.len(), self.right.len(), self.lac.len(), self.aps.len()] == [n; 4]
     }
 
-    /// The rule for prediction sets that contain the true class with a probability of at least `coverage`, and always the
-    /// likeliest class.
+    /// The rule for prediction sets that contain the true class with a probability of at least `coverage`, on average or for
+    /// each class, and always the likeliest class.
     ///
     /// # Errors
     /// If the coverage is not between 0 and 1, or a score is not finite.
-    pub fn sets(&self, rule: SetRule, coverage: f64) -> Result<Conformal, CalibrationError> {
-        let (scores, score) = match rule {
-            SetRule::Lac => (&self.lac, Score::Lac),
-            SetRule::Aps => (&self.aps, APS),
+    pub fn sets(&self, rule: SetRule, coverage: f64) -> Result<PredictionSets, CalibrationError> {
+        let alpha = 1.0 - coverage;
+        let marginal = |scores: &[f64], score: Score| -> Result<PredictionSets, CalibrationError> {
+            let rule = Conformal::from_scores(scores.to_vec(), score, alpha)?;
+            Ok(PredictionSets::Marginal(rule.never_empty()))
         };
-        Ok(Conformal::from_scores(scores.clone(), score, 1.0 - coverage)?.never_empty())
+        match rule {
+            SetRule::Lac => marginal(&self.lac, Score::Lac),
+            SetRule::Aps => marginal(&self.aps, APS),
+            SetRule::LacByClass => {
+                Ok(PredictionSets::ByClass(ClassConditional::from_scores(&self.label, &self.lac, alpha)?))
+            }
+        }
     }
 
     /// The score from which on at least the share `precision` of the answers is right, except with the probability

@@ -99,7 +99,7 @@ pub(super) fn all(
                 "the setting of {names}: runs without a partner of the same seeds are not in its differences"
             ));
         }
-        for measure in Measure::ALL {
+        for measure in Measure::TESTED {
             let (first, second) = pairs(base, setting, |run| measure.of(run));
             if measure.of(&setting.runs[0]).is_none() {
                 continue;

@@ -56,10 +56,11 @@ fn line(cells: impl IntoIterator<Item = String>) -> String {
 
 /// As the paper writes it, the standard deviation as an index.
 fn number(number: TableNumber) -> String {
-    let index = |std: Option<f64>| std.map(|std| format!("_{{{std:.2}}}")).unwrap_or_default();
+    let index =
+        |std: Option<f64>, digits: usize| std.map(|std| format!("_{{{std:.digits$}}}")).unwrap_or_default();
     match number {
-        TableNumber::Ours(mean, std, n) => format!("${mean:.2}{}$ ({n})", index(std)),
-        TableNumber::Papers(mean, std) => format!("${mean:.2}{}$", index(std)),
+        TableNumber::Ours(mean, std, n, digits) => format!("${mean:.digits$}{}$ ({n})", index(std, digits)),
+        TableNumber::Papers(mean, std) => format!("${mean:.2}{}$", index(std, 2)),
         TableNumber::BesidePaper(points) => format!("${points:+.2}$"),
         TableNumber::Nothing => String::new(),
     }

@@ -5,8 +5,8 @@ use super::{Comparison, Measure};
 /// A number in a table, in per cent or points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum TableNumber {
-    /// Mean, standard deviation, and the number of runs.
-    Ours(f64, Option<f64>, usize),
+    /// Mean, standard deviation, the number of runs, and digits after the point.
+    Ours(f64, Option<f64>, usize, usize),
     /// The paper's mean and standard deviation.
     Papers(f64, Option<f64>),
     /// Ours minus the paper's.
@@ -26,18 +26,22 @@ pub(super) fn papers_layout(comparison: &Comparison) -> Vec<(Measure, MeasureRow
             let cells = || (0..comparison.columns.len()).map(move |column| comparison.cell(column, row));
             let ours = cells().map(|cell| match cell.and_then(|cell| cell.measured(measure)) {
                 Some(seen) => {
-                    TableNumber::Ours(100.0 * seen.mean, seen.deviation.map(|std| 100.0 * std), seen.n)
+                    let scale = measure.scale();
+                    let std = seen.deviation.map(|std| scale * std);
+                    TableNumber::Ours(scale * seen.mean, std, seen.n, measure.digits())
                 }
                 None => TableNumber::Nothing,
             });
             rows.push((name.clone(), ours.collect()));
-            if !cells().flatten().any(|cell| cell.paper.is_some()) {
+            // The paper has no other measures.
+            let is_papers = Measure::TESTED.contains(&measure);
+            if !is_papers || !cells().flatten().any(|cell| cell.paper.is_some()) {
                 continue;
             }
             let papers = cells().map(|cell| match (cell.and_then(|cell| cell.paper), measure) {
                 (Some(paper), Measure::Ece) => TableNumber::Papers(paper.ece, paper.ece_std),
                 (Some(paper), Measure::Error) => TableNumber::Papers(paper.error, paper.error_std),
-                (None, _) => TableNumber::Nothing,
+                _ => TableNumber::Nothing,
             });
             rows.push(("– the paper's".to_owned(), papers.collect()));
             let beside = cells().map(|cell| {
@@ -83,9 +87,17 @@ pub(super) fn differences(comparison: &Comparison) -> Vec<[String; 9]> {
 /// What has to be known to read the tables.
 pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     let mut notes = vec![
-        "per cent, mean ± standard deviation over seeds, in brackets the number of runs n; ECE of 15 bins"
+        "mean ± standard deviation over seeds, in brackets the number of runs n; error and ECE (15 bins) in per cent, the \
+         debiased squared calibration error in per cent squared; before calibration unless it says calibrated"
             .to_owned(),
     ];
+    if comparison.cells.iter().any(|cell| cell.head.is_some()) {
+        notes.push(
+            "runs on frozen features: the metrics are those of the recipe's own head, whichever head a run kept, and in rows \
+             with `labels alone` those of the head that was trained on the labels alone"
+                .to_owned(),
+        );
+    }
     let splits: Vec<&str> = comparison.columns.iter().map(|column| column.on.as_str()).collect();
     if splits.iter().any(|split| *split != "test") {
         notes.push(format!("measured, column by column, on: {}", splits.join(", ")));

@@ -1,14 +1,16 @@
-//! As CSV: a line for each setting and measure, as the paper's figures are kept, in per cent.
+//! As CSV: a line for each setting and measure, as the paper's figures are kept, in the units of the tables.
 
 use calmix_run::csv_line::{CsvCell, csv_line};
+use calmix_run::measured::MeasuredHead;
 
 use super::{Comparison, Measure, SettingCell};
 
-const HEAD: [&str; 19] = [
+const HEAD: [&str; 20] = [
     "dataset",
     "labels",
     "on",
     "method",
+    "head",
     "metric",
     "mean",
     "std",
@@ -35,32 +37,35 @@ pub(super) fn write(comparison: &Comparison) -> String {
     std::iter::once(csv_line(HEAD.map(CsvCell::text))).chain(lines).collect()
 }
 
-fn line<'a>(comparison: &'a Comparison, measure: Measure, cell: &SettingCell) -> Option<[CsvCell<'a>; 19]> {
+fn line<'a>(comparison: &'a Comparison, measure: Measure, cell: &SettingCell) -> Option<[CsvCell<'a>; 20]> {
     let measured = cell.measured(measure)?;
     let column = &comparison.columns[cell.column];
     let place = (cell.column, cell.row, measure);
     let difference =
         comparison.differences.iter().find(|other| (other.column, other.row, other.measure) == place);
     let interval = difference.and_then(|difference| difference.interval);
-    let paper = cell.paper.map(|paper| match measure {
-        Measure::Ece => (paper.ece, paper.ece_std),
-        Measure::Error => (paper.error, paper.error_std),
+    let paper = cell.paper.and_then(|paper| match measure {
+        Measure::Ece => Some((paper.ece, paper.ece_std)),
+        Measure::Error => Some((paper.error, paper.error_std)),
+        _ => None,
     });
+    let scaled = |number: Option<f64>| CsvCell::plain(number.map(|number| measure.scale() * number));
     let against = difference.map_or("", |difference| comparison.rows[difference.against].as_str());
     Some([
         CsvCell::text(&column.dataset),
         CsvCell::text(&column.labels),
         CsvCell::text(&column.on),
         CsvCell::text(&comparison.rows[cell.row]),
+        CsvCell::text(cell.head.map_or("", MeasuredHead::name)),
         CsvCell::text(measure.name()),
-        per_cent(Some(measured.mean)),
-        per_cent(measured.deviation),
+        scaled(Some(measured.mean)),
+        scaled(measured.deviation),
         CsvCell::plain(Some(measured.n)),
         CsvCell::text(against),
         CsvCell::plain(difference.map(|difference| difference.pairs)),
-        per_cent(difference.and_then(|difference| difference.mean)),
-        per_cent(interval.map(|interval| interval.low)),
-        per_cent(interval.map(|interval| interval.high)),
+        scaled(difference.and_then(|difference| difference.mean)),
+        scaled(interval.map(|interval| interval.low)),
+        scaled(interval.map(|interval| interval.high)),
         CsvCell::plain(difference.and_then(|difference| difference.p_value)),
         CsvCell::plain(difference.and_then(|difference| difference.p_holm)),
         CsvCell::plain(difference.map(|difference| difference.verdict.words())),
@@ -68,8 +73,4 @@ fn line<'a>(comparison: &'a Comparison, measure: Measure, cell: &SettingCell) ->
         CsvCell::plain(paper.and_then(|paper| paper.1)),
         CsvCell::plain(cell.beside_paper(measure)),
     ])
-}
-
-fn per_cent(share: Option<f64>) -> CsvCell<'static> {
-    CsvCell::plain(share.map(|share| 100.0 * share))
 }

@@ -30,15 +30,15 @@ pub(super) fn write(comparison: &Comparison) -> String {
 
 fn number(number: TableNumber) -> String {
     match number {
-        TableNumber::Ours(mean, std, n) => format!("{mean:.2}{} ({n})", scatter(std)),
-        TableNumber::Papers(mean, std) => format!("{mean:.2}{}", scatter(std)),
+        TableNumber::Ours(mean, std, n, digits) => format!("{mean:.digits$}{} ({n})", scatter(std, digits)),
+        TableNumber::Papers(mean, std) => format!("{mean:.2}{}", scatter(std, 2)),
         TableNumber::BesidePaper(points) => format!("{points:+.2}"),
         TableNumber::Nothing => String::new(),
     }
 }
 
-fn scatter(std: Option<f64>) -> String {
-    std.map(|std| format!(" ± {std:.2}")).unwrap_or_default()
+fn scatter(std: Option<f64>, digits: usize) -> String {
+    std.map(|std| format!(" ± {std:.digits$}")).unwrap_or_default()
 }
 
 /// A table whose columns are aligned, the first `words` to the left and the others to the right.

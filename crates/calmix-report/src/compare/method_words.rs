@@ -2,8 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use calmix_run::measured::MeasuredHead;
+
 /// The settings of a run, as text.
 pub(super) type SettingTexts = BTreeMap<String, String>;
+
+/// Whose metrics they are, among the settings: not a key of recipes.
+pub(super) const HEAD: &str = "head";
 
 /// Base algorithms in the order of the paper's tables.
 const BASES: [(&str, &str); 6] = [
@@ -42,7 +47,8 @@ pub(super) fn method_words(settings: &SettingTexts) -> String {
     let smoothing = if matches!(of("method.smoothing"), "none" | "") { "" } else { " + LS" };
     let penalty =
         if matches!(of("method.logit_penalty.weight"), "0.0" | "") { "" } else { " + logit penalty" };
-    format!("{name}{pairing}{smoothing}{penalty}")
+    let head = if of(HEAD) == MeasuredHead::LabelsAlone.name() { ", labels alone" } else { "" };
+    format!("{name}{pairing}{smoothing}{penalty}{head}")
 }
 
 /// The name of its row in the paper's tables, should there be one: with the ablations' k and warm-up.
@@ -70,8 +76,8 @@ pub(super) fn is_plain(settings: &SettingTexts) -> bool {
         || method_words(settings) == "FullySupervised"
 }
 
-/// The order of rows: by base algorithm, the plain one first; then by pairing and smoothing.
-pub(super) type RowOrder = (usize, bool, usize, String);
+/// The order of rows: by base algorithm, the plain one first; then by pairing and smoothing, the labels alone last.
+pub(super) type RowOrder = (usize, bool, usize, String, bool);
 
 /// The place of a setting among the rows.
 pub(super) fn order(settings: &SettingTexts) -> RowOrder {
@@ -80,5 +86,7 @@ pub(super) fn order(settings: &SettingTexts) -> RowOrder {
         words.iter().position(|(known, _)| *known == word).unwrap_or(words.len())
     };
     let smoothing = value(settings, "method.smoothing").to_owned();
-    (place(&BASES, "method.base"), !is_plain(settings), place(&PAIRINGS, "method.mixup.pairing"), smoothing)
+    let is_alone = value(settings, HEAD) == MeasuredHead::LabelsAlone.name();
+    let pairing = place(&PAIRINGS, "method.mixup.pairing");
+    (place(&BASES, "method.base"), !is_plain(settings), pairing, smoothing, is_alone)
 }

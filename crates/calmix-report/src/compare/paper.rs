@@ -88,5 +88,9 @@ mod tests {
         assert_eq!(error(&[("method.smoothing", "uniform"), ("labels.count", "100")]), Some(5.97));
         assert_eq!(error(&[("method.base", "freematch")]), None);
         assert_eq!(error(&[("labels.count", "5")]), None);
+        // What the paper calls FullySupervised on STL-10 fits 1,000 labels, not 5,000.
+        let supervised = [("method.base", "supervised"), ("method.mixup.pairing", "none")];
+        assert_eq!(error(&[supervised[0], supervised[1], ("labels.count", "100")]), Some(34.41));
+        assert_eq!(error(&[supervised[0], supervised[1], ("labels.keep", "all")]), None);
     }
 }

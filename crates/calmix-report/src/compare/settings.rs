@@ -6,7 +6,7 @@ use calmix_core::shown::shown;
 use serde::Serialize;
 
 use super::ComparedRun;
-use super::method_words::{RowOrder, SettingTexts, method_words, order, value};
+use super::method_words::{HEAD, RowOrder, SettingTexts, method_words, order, value};
 
 /// Datasets in the order of the paper's tables.
 const DATASETS: [(&str, &str); 7] = [
@@ -65,7 +65,11 @@ pub(super) fn group(mut runs: Vec<ComparedRun>) -> Grouped {
     runs.sort_by(|a, b| (a.seeds, &a.name).cmp(&(b.seeds, &b.name)));
     let mut groups: BTreeMap<(ColumnKey, RowOrder, SettingTexts), Vec<ComparedRun>> = BTreeMap::new();
     let mut notes = Vec::new();
-    for run in runs {
+    for mut run in runs {
+        // The labels alone are a method of their own, beside the one that the run is of.
+        if let Some(head) = run.head {
+            run.settings.insert(HEAD.to_owned(), head.name().to_owned());
+        }
         let key = (ColumnKey::of(&run), order(&run.settings), run.settings.clone());
         let same = groups.entry(key).or_default();
         match same.iter().find(|other| other.seeds == run.seeds) {

@@ -1,7 +1,7 @@
 //! The figures of one set of predictions.
 
 use calmix_core::calibration::temperature::Temperature;
-use calmix_core::calibration::{CalibrationError, Counts, Edges};
+use calmix_core::calibration::{CalibrationError, Counts, Edges, debiased_squared_error};
 use calmix_core::matrix::Matrix;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,10 @@ pub struct Figures {
     pub brier: f64,
     /// Area under the risk-coverage curve.
     pub aurc: f64,
+    /// The squared calibration error of 15 bins of equal width without what chance alone puts there; may be negative. None in
+    /// results that are a median of several evaluations, and in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub debiased_squared_error: Option<f64>,
 }
 
 impl Figures {
@@ -59,7 +63,8 @@ impl Figures {
 
     /// The figures of rows that all count once.
     pub(super) fn of_rows(rows: &PreparedRows) -> Self {
-        Self { smooth_ece: rows.smooth_ece(), ..Self::without_smooth(rows) }
+        let debiased_squared_error = Some(debiased_squared_error(&rows.bins()));
+        Self { smooth_ece: rows.smooth_ece(), debiased_squared_error, ..Self::without_smooth(rows) }
     }
 
     /// The same without the smooth error, which costs more than all others together.
@@ -119,6 +124,7 @@ impl Figures {
             nll,
             brier,
             aurc,
+            debiased_squared_error: None,
         }
     }
 }

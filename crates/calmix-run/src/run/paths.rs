@@ -19,6 +19,8 @@ pub enum RunFile<'a> {
     Model,
     /// What the weights are: their hash, network, classes, images.
     ModelInfo,
+    /// [`ModelInfo`](Self::ModelInfo) as it was before its calibration was last fitted again.
+    PreviousModelInfo,
     /// The result: which model, its temperature, its figures.
     Result,
     /// The frozen backbone under the head that is the model, where there is one.
@@ -51,6 +53,7 @@ impl Paths {
     const SPLIT: &str = "split.json";
     const MODEL: &str = "model.safetensors";
     const MODEL_INFO: &str = "model.json";
+    const PREVIOUS_MODEL_INFO: &str = "model.previous.json";
     const RESULT: &str = "result.json";
     const BACKBONE: &str = "backbone.safetensors";
     const PROJECTION: &str = "projection.safetensors";
@@ -83,6 +86,7 @@ impl Paths {
             RunFile::Split => self.folder.join(Self::SPLIT),
             RunFile::Model => self.folder.join(Self::MODEL),
             RunFile::ModelInfo => self.folder.join(Self::MODEL_INFO),
+            RunFile::PreviousModelInfo => self.folder.join(Self::PREVIOUS_MODEL_INFO),
             RunFile::Result => self.folder.join(Self::RESULT),
             RunFile::Backbone => self.folder.join(Self::BACKBONE),
             RunFile::Projection => self.folder.join(Self::PROJECTION),

@@ -2,6 +2,7 @@
 
 use calmix_core::counted::counted;
 use calmix_core::method::BaseLoss;
+use calmix_core::mixup::{PairWeight, PseudoTarget};
 use calmix_core::pseudo::{Base, BaseName, SoftMatch, Statistics};
 use calmix_core::schedule::{Start, StartRule};
 use calmix_data::split::HoldOut;
@@ -162,6 +163,22 @@ fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             "method.mixup.start.rule",
             &format!(
                 "{} gives no unlabelled image a weight, so the mixup term would never begin; take \"share\"",
+                method.base.word()
+            ),
+        ),
+        error(
+            !method.base.weighs_unlabelled() && mixup.pair_weight == PairWeight::Base,
+            "method.mixup.pair_weight",
+            &format!(
+                "{} gives no unlabelled image a weight, so their mixtures would count for nothing; take \"one\"",
+                method.base.word()
+            ),
+        ),
+        error(
+            !method.base.weighs_unlabelled() && mixup.pseudo_target == PseudoTarget::Blended,
+            "method.mixup.pseudo_target",
+            &format!(
+                "{} gives no unlabelled image a weight to blend by, so this would be \"soft\"; take \"soft\" or \"hard\"",
                 method.base.word()
             ),
         ),

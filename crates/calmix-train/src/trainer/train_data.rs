@@ -338,7 +338,7 @@ impl TrainData {
 }
 
 /// Where the prepared dataset is, or will be.
-fn prepared(recipe: &Recipe, paths: &Paths) -> PathBuf {
+pub(super) fn prepared(recipe: &Recipe, paths: &Paths) -> PathBuf {
     match recipe.dataset.prepared.as_str() {
         "" => paths.prepared(),
         folder => PathBuf::from(folder),
@@ -346,7 +346,7 @@ fn prepared(recipe: &Recipe, paths: &Paths) -> PathBuf {
 }
 
 /// The split in the run's folder.
-fn read_split(path: &Path, dataset: &Dataset) -> Result<LabelSplit, TrainError> {
+pub(super) fn read_split(path: &Path, dataset: &Dataset) -> Result<LabelSplit, TrainError> {
     let bytes = safe_open::read(path, LabelSplit::LONGEST_STORED)?;
     Ok(LabelSplit::from_bytes(&bytes, path, dataset)?)
 }

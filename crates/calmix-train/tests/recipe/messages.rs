@@ -164,6 +164,16 @@ fn contradictions_of_supervision() {
             "--set 2: method.mixup.pairing = \"none\": supervised-pseudo-mixup uses unlabelled images in mixtures \
              alone, and there are none; take \"calibratemix\", or method.base = \"supervised\"",
         ),
+        (
+            &["method.base=supervised-pseudo-mixup", "method.mixup.pair_weight=base"],
+            "--set 2: method.mixup.pair_weight = \"base\": supervised-pseudo-mixup gives no unlabelled image a weight, so \
+             their mixtures would count for nothing; take \"one\"",
+        ),
+        (
+            &["method.base=supervised", "method.mixup.pseudo_target=blended"],
+            "--set 2: method.mixup.pseudo_target = \"blended\": supervised gives no unlabelled image a weight to blend by, \
+             so this would be \"soft\"; take \"soft\" or \"hard\"",
+        ),
     ] {
         assert_eq!(set(settings).unwrap_err().to_string(), expected);
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use calmix::core::shown::shown;
 use calmix::report::compare::{ComparedRun, Comparison};
+use calmix::run::measured::{Measured, measured};
 use calmix::run::overview::{is_run, runs_in};
 use calmix::run::read;
 use calmix::train::inspect;
@@ -22,7 +23,8 @@ use crate::terminal::{print, print_json, warn};
 /// Runs that differ in nothing but their seeds are one setting. Each setting is compared with the plain base algorithm on the
 /// same data, or else with the first setting there, or with that of --against: mean difference over runs with the same
 /// seeds, Student's interval, and p-values after Holm's correction. Two runs of each are too few to say anything. Where the
-/// setting is one of the paper's, its figure is beside ours. Changes no files.
+/// setting is one of the paper's, its figure is beside ours. Of runs on frozen features it shows the recipe's own head,
+/// whichever head a run kept, and the head that was trained on the labels alone. Changes no files.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
 pub(crate) struct CompareArgs {
@@ -60,8 +62,10 @@ Examples:
 Fields of --json, shares between 0 and 1:
   columns      dataset, labels (kept of each class), on (the split)
   rows         names of the methods
-  cells        column, row, seeds, ece (15 bins), ece_10, error: n, mean, deviation; paper (per cent;
-               null unless the setting is the paper's), chosen_on_test
+  cells        column, row, seeds, ece (15 bins), ece_10, error: n, mean, deviation; measures (nll,
+               brier, debiased, calibrated-ece, …: the same); head (recipe or labels-alone; null of
+               whole networks); paper (per cent; null unless the setting is the paper's),
+               chosen_on_test
   differences  column, row, against, measure, pairs, mean, interval (n, estimate, low, high, level),
                p_value, p_holm, verdict: lower, higher, not-told-apart, too-few or no-scatter
   tests        how many tests Holm's correction is for
@@ -91,10 +95,9 @@ impl CompareArgs {
         }
         let (mut runs, mut unfinished) = (Vec::new(), 0);
         for folder in &folders {
-            match compared(folder)? {
-                Some(run) => runs.push(run),
-                None => unfinished += 1,
-            }
+            let compared = compared(folder)?;
+            unfinished += u64::from(compared.is_empty());
+            runs.extend(compared);
         }
         if unfinished > 0 {
             warn(&format!(
@@ -126,24 +129,33 @@ fn name(folder: &Path) -> String {
     folder.display().to_string()
 }
 
-/// What a comparison needs of a run; none where it has no result yet.
-fn compared(folder: &Path) -> Result<Option<ComparedRun>> {
+/// What a comparison needs of a run, for each model that it has metrics of; empty where it has no result yet.
+fn compared(folder: &Path) -> Result<Vec<ComparedRun>> {
     let Some(result) = read::has_begun(folder).then(|| read::result(folder)).transpose()?.flatten() else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
-    let Some(selected) = result.finished.selected.get(&result.selection) else { return Ok(None) };
-    let (recipe, summary) = (inspect::recipe(folder)?, read::summary(folder)?);
-    Ok(Some(ComparedRun {
-        name: name(folder),
-        settings: settings(&recipe),
-        fingerprint: read::environment(folder)?.dataset,
-        seeds: (summary.seed, summary.label_seed),
-        is_papers: summary.based_on.as_deref().is_some_and(|base| is_papers(&recipe, base)),
-        chosen_on_test: selected.chosen_on_test,
-        on: selected.on,
-        samples: selected.samples,
-        figures: selected.figures,
-    }))
+    let Some(selected) = result.finished.selected.get(&result.selection) else { return Ok(Vec::new()) };
+    let recipe = inspect::recipe(folder)?;
+    let summary = read::summary(folder)?;
+    let fingerprint = read::environment(folder)?.dataset;
+    let is_papers = summary.based_on.as_deref().is_some_and(|base| is_papers(&recipe, base));
+    let mut runs = Vec::new();
+    for Measured { head, on, samples, figures, calibrated, .. } in measured(&result) {
+        runs.push(ComparedRun {
+            name: name(folder),
+            settings: settings(&recipe),
+            fingerprint: fingerprint.clone(),
+            seeds: (summary.seed, summary.label_seed),
+            is_papers,
+            chosen_on_test: selected.chosen_on_test,
+            on,
+            samples,
+            head,
+            figures,
+            calibrated,
+        });
+    }
+    Ok(runs)
 }
 
 /// Every key that decides what a run learns, but for its seeds.

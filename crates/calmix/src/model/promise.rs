@@ -1,8 +1,10 @@
 //! What a model promises of its sets and answers, by the labels that were held out.
 
-use calmix_core::calibration::conformal::Conformal;
+use calmix_core::calibration::conformal::{ClassConditional, PredictionSets};
 use calmix_core::calibration::{AnswerThreshold, CalibrationError, fewest_labels};
+use calmix_core::shown::shown;
 use calmix_run::held_out::HeldOut;
+use serde::Serialize;
 
 use super::ModelOptions;
 
@@ -20,13 +22,31 @@ pub struct Promise {
 #[derive(Debug, Clone, PartialEq)]
 struct Kept {
     labels: usize,
-    sets: Conformal,
+    sets: PredictionSets,
+    /// The classes that have too few held-out labels for a threshold of their own, so that they are in every set.
+    scarce: Vec<ScarceClass>,
     /// None if they do not show the precision of any answers.
     answers: Option<AnswerThreshold>,
 }
 
+/// A class with too few held-out labels for a threshold of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ScarceClass {
+    /// Its name.
+    pub class: String,
+    /// How many more held-out labels it needs.
+    pub missing_labels: usize,
+}
+
+/// Classes that a message names.
+const NAMED: usize = 20;
+
 impl Promise {
-    pub(super) fn new(held_out: Option<&HeldOut>, options: &ModelOptions) -> Result<Self, CalibrationError> {
+    pub(super) fn new(
+        held_out: Option<&HeldOut>,
+        classes: &[String],
+        options: &ModelOptions,
+    ) -> Result<Self, CalibrationError> {
         let &ModelOptions { coverage, precision, sets, .. } = options;
         // Of labels or not: an option that means nothing is an error.
         for (what, value) in [("coverage", coverage), ("precision", precision)] {
@@ -41,17 +61,28 @@ impl Promise {
             promise.reason = "the held-out labels in model.json contradict each other";
             return Ok(promise);
         }
+        let sets = held_out.sets(sets, coverage)?;
         promise.kept = Some(Kept {
             labels: held_out.len(),
-            sets: held_out.sets(sets, coverage)?,
+            scarce: match &sets {
+                PredictionSets::Marginal(_) => Vec::new(),
+                PredictionSets::ByClass(rule) => scarce_classes(rule, classes),
+            },
+            sets,
             answers: held_out.answer_threshold(precision)?,
         });
         Ok(promise)
     }
 
-    /// The rule for sets of classes; none where no labels were held out.
-    pub fn sets(&self) -> Option<&Conformal> {
+    /// The rule for prediction sets; none where no labels were held out.
+    pub fn sets(&self) -> Option<&PredictionSets> {
         self.kept.as_ref().map(|kept| &kept.sets)
+    }
+
+    /// The classes that have too few held-out labels for [`SetRule::LacByClass`](calmix_run::held_out::SetRule): they are in
+    /// every set. Empty for other rules.
+    pub fn scarce_classes(&self) -> &[ScarceClass] {
+        self.kept.as_ref().map_or(&[], |kept| &kept.scarce)
     }
 
     /// The score from which on the model answers; none if no score has the requested precision.
@@ -75,11 +106,28 @@ impl Promise {
         let mut sentences = Vec::new();
         let labels = kept.labels;
         let percent = |share: f64| format!("{} %", (1000.0 * share).round() / 10.0);
-        if kept.sets.threshold.is_none() {
-            sentences.push(format!(
+        match &kept.sets {
+            PredictionSets::Marginal(rule) if rule.threshold.is_none() => sentences.push(format!(
                 "{labels} held-out labels are too few for a coverage of {}: every set holds all classes",
                 percent(self.coverage)
-            ));
+            )),
+            PredictionSets::ByClass(rule) if !kept.scarce.is_empty() => {
+                let named: Vec<String> = kept
+                    .scarce
+                    .iter()
+                    .take(NAMED)
+                    .map(|scarce| format!("{} ({} more)", shown(&scarce.class), scarce.missing_labels))
+                    .collect();
+                let more = if kept.scarce.len() > NAMED { ", …" } else { "" };
+                sentences.push(format!(
+                    "a coverage of {} for each class takes {} held-out labels per class; classes that have fewer are in every \
+                     set: {}{more}",
+                    percent(self.coverage),
+                    rule.needed_labels(),
+                    named.join(", ")
+                ));
+            }
+            PredictionSets::Marginal(_) | PredictionSets::ByClass(_) => {}
         }
         if kept.answers.is_none() {
             let needed = fewest_labels(self.precision, HeldOut::DELTA);
@@ -95,4 +143,15 @@ impl Promise {
         }
         sentences
     }
+}
+
+fn scarce_classes(rule: &ClassConditional, classes: &[String]) -> Vec<ScarceClass> {
+    let mut scarce = Vec::new();
+    for (number, class) in (0..).zip(classes) {
+        let missing_labels = rule.missing_labels(number);
+        if missing_labels > 0 {
+            scarce.push(ScarceClass { class: class.clone(), missing_labels });
+        }
+    }
+    scarce
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use calmix::run::csv_line::{CsvCell, csv_line};
-use calmix::run::evaluate::{Figures, Selection};
+use calmix::run::evaluate::Selection;
+use calmix::run::measured::{Measured, MeasuredHead, measured};
 use calmix::run::read;
 use calmix::run::sweep_folder::{CellState, SweepFolder};
 use serde::Serialize;
@@ -21,17 +22,19 @@ struct CellResult<'a> {
     /// The keys that the sweep sets.
     settings: BTreeMap<&'a str, Value>,
     state: &'static str,
-    /// What follows is of finished runs.
+    /// What follows is of finished runs: of the network, or of the recipe's own head.
     #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<CellFigures>,
+    result: Option<CellMetrics>,
+    /// Of the head that was trained on the labels alone, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels_alone: Option<CellMetrics>,
 }
 
 #[derive(Debug, Serialize)]
-struct CellFigures {
+struct CellMetrics {
     selection: Selection,
-    on: &'static str,
-    samples: u64,
-    figures: Figures,
+    #[serde(flatten)]
+    measured: Measured,
 }
 
 /// Writes `summary.csv` and `summary.json`.
@@ -54,40 +57,66 @@ fn result<'a>(folder: &SweepFolder, planned: &'a PlannedCell) -> Result<CellResu
         "finished" => read::result(&folder.run(&cell.name))?,
         _ => None,
     };
-    let result = result.and_then(|result| {
-        let selected = result.finished.selected.get(&result.selection)?;
-        let (on, samples, figures) = (selected.on.name(), selected.samples, selected.figures);
-        Some(CellFigures { selection: result.selection, on, samples, figures })
-    });
     let settings = settings.collect::<Result<_>>()?;
-    Ok(CellResult { name: &cell.name, recipe: &cell.recipe, settings, state, result })
+    let mut filled = CellResult {
+        name: &cell.name,
+        recipe: &cell.recipe,
+        settings,
+        state,
+        result: None,
+        labels_alone: None,
+    };
+    if let Some(result) = &result {
+        for measured in measured(result) {
+            let place = match measured.head {
+                Some(MeasuredHead::LabelsAlone) => &mut filled.labels_alone,
+                Some(MeasuredHead::Recipe) | None => &mut filled.result,
+            };
+            *place = Some(CellMetrics { selection: result.selection, measured });
+        }
+    }
+    Ok(filled)
 }
 
-/// A line for each run: its name, recipe, state, then every key that any run sets, then its figures.
+/// A line for each run, or for each of its two heads: its name, recipe, state, then every key that any run sets, then whose
+/// metrics follow, then these, before and after calibration.
 fn csv(results: &[CellResult<'_>]) -> Result<String> {
     let keys: BTreeSet<&str> = results.iter().flat_map(|result| result.settings.keys().copied()).collect();
-    let rows = results.iter().map(|result| result.result.as_ref().map(serde_json::to_value).transpose());
-    let rows = rows.collect::<Result<Vec<_>, _>>()?;
-    let figures = |row: &Option<Value>| row.as_ref()?.get("figures")?.as_object().cloned();
-    let names: BTreeSet<String> = rows
-        .iter()
-        .filter_map(figures)
-        .flat_map(|figures| figures.into_iter().map(|(name, _)| name))
-        .collect();
-    let head = ["name", "recipe", "state"].into_iter().chain(keys.iter().copied());
-    let head = head.chain(["selection", "on", "samples"]).chain(names.iter().map(String::as_str));
+    let mut rows = Vec::new();
+    for result in results {
+        rows.push((result, serde_json::to_value(&result.result)?));
+        if let Some(labels_alone) = &result.labels_alone {
+            rows.push((result, serde_json::to_value(labels_alone)?));
+        }
+    }
+    let mut names = BTreeSet::new();
+    for (_, row) in &rows {
+        names.extend(metrics(row, "figures").into_iter().flat_map(|metrics| metrics.keys()));
+    }
+    let calibrated: Vec<String> = names.iter().map(|name| format!("calibrated_{name}")).collect();
+    let head = ["name", "recipe", "state"].into_iter().chain(keys.iter().copied()).chain(ABOUT);
+    let head =
+        head.chain(names.iter().map(|name| name.as_str())).chain(calibrated.iter().map(String::as_str));
     let mut table = csv_line(head.map(CsvCell::text));
-    for (result, row) in results.iter().zip(&rows) {
+    for (result, row) in &rows {
         let mut cells = [result.name, result.recipe, result.state].map(CsvCell::text).to_vec();
         cells.extend(keys.iter().map(|key| cell(result.settings.get(key))));
-        cells.extend(
-            ["selection", "on", "samples"].map(|key| cell(row.as_ref().and_then(|row| row.get(key)))),
-        );
-        let figures = figures(row).unwrap_or_default();
-        cells.extend(names.iter().map(|name| cell(figures.get(name))));
+        cells.extend(ABOUT.map(|key| cell(row.get(key))));
+        for place in ["figures", "calibrated"] {
+            let metrics = metrics(row, place);
+            cells.extend(names.iter().map(|name| cell(metrics.and_then(|metrics| metrics.get(*name)))));
+        }
         table.push_str(&csv_line(cells));
     }
     Ok(table)
+}
+
+/// What a line says of its metrics: whose they are (`recipe`, `labels-alone`, or empty for a network), whether that is the
+/// model of the run, and what they were measured on.
+const ABOUT: [&str; 5] = ["head", "is_kept", "selection", "on", "samples"];
+
+fn metrics<'a>(row: &'a Value, place: &str) -> Option<&'a serde_json::Map<String, Value>> {
+    row.get(place)?.as_object()
 }
 
 /// Makes a cell of a value; null and what is missing are empty.

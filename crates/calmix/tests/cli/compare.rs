@@ -22,8 +22,9 @@ fn runs_are_settings_and_seeds() {
     }
     let table = workspace.run(&["compare", "runs"]).with_code(0);
     table.prints(&[
-        "| Metric | Method                  | Fashion-MNIST, 2 |",
-        "| Error  | FixMatch + CalibrateMix |",
+        "| Metric            | Method                  |  Fashion-MNIST, 2 |",
+        "| Error             | FixMatch + CalibrateMix |",
+        "| NLL, calibrated   | FixMatch + CalibrateMix |",
         " (2) |",
         "| too few runs to say |",
         "- an ECE needs 1,000 images\n",
@@ -35,7 +36,7 @@ fn runs_are_settings_and_seeds() {
     workspace
         .run(&["compare", "runs", "--format", "csv"])
         .with_code(0)
-        .prints(&["\nFashion-MNIST,2,test,FixMatch,Error,"]);
+        .prints(&["\nFashion-MNIST,2,test,FixMatch,,Error,"]);
 
     let named = ["compare", "runs/b-1", "runs/a-1", "runs/b-2", "--against", "runs/b-2", "--json"];
     let document: Value = serde_json::from_str(&workspace.run(&named).with_code(0).stdout).unwrap();

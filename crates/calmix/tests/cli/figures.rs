@@ -94,7 +94,9 @@ fn the_folder_val_fits_the_temperature() {
     assert_eq!(result["scaling"]["samples"], 12, "{result}");
 
     // Labels that came later take the place of these, and the run's own judge them.
-    workspace.run(&["calibrate", "run", "--on", "photos"]).with_code(0).prints(&["later labels, 20 images "]);
+    workspace.pictures("later/cat", 41, 10);
+    workspace.pictures("later/dog", 201, 10);
+    workspace.run(&["calibrate", "run", "--on", "later"]).with_code(0).prints(&["later labels, 20 images "]);
     let evaluated = workspace.run(&["evaluate", "run"]).with_code(0);
     evaluated.prints(&["validation, 12 images ", "temperature fitted on 20 labels that came later"]);
     assert!(!evaluated.stdout.contains("judged by a fit without it"), "{}", evaluated.stdout);
@@ -105,6 +107,10 @@ fn the_folder_val_fits_the_temperature() {
 fn labels_that_came_later_calibrate_a_model() {
     let workspace = Workspace::new().with_photos().with_validation_folder();
     train_on(&workspace, "photos", "run", &["train.steps=8", "labels.validation=0"]);
+    for (class, shade) in [("cat", 41), ("dog", 201)] {
+        workspace.pictures(&format!("own/val/{class}"), shade, 6);
+        workspace.pictures(&format!("own/test/{class}"), shade, 4);
+    }
     let before = fs::read(workspace.path("run/model.json")).unwrap();
     let weights = fs::read(workspace.path("run/model.safetensors")).unwrap();
     let calibrated = workspace.run(&["calibrate", "run", "--on", "own/val"]).with_code(0);
@@ -115,7 +121,7 @@ fn labels_that_came_later_calibrate_a_model() {
         "on these images, each is judged by a fit without it",
         "temperature fitted on 12 labels that came later",
         "too few to judge: ",
-        "written to run/model.json\n",
+        "written to run/model.json; as it was before: run/model.previous.json\n",
     ]);
     let map = json(&workspace.path("run/model.json"))["calibration"].clone();
     assert_eq!((&map["fitted_on"], &map["samples"]), (&"later".into(), &12.into()), "{map}");

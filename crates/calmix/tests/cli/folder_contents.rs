@@ -27,6 +27,24 @@ fn counts_are_by_split_and_oddities_are_told() {
     ]);
 }
 
+/// Twice as many cats as dogs: alignment to equal classes would ask for as many pseudo-labelled dogs.
+#[test]
+fn uneven_labels_are_named_where_predictions_are_aligned() {
+    let workspace = Workspace::new();
+    workspace.pictures("photos/cat", 0, 8);
+    workspace.pictures("photos/dog", 60, 3);
+    workspace.pictures("photos/unlabelled", 120, 8);
+    let more = ["--set", "method.base=softmatch", "--set", "labels.keep=all", "--set", "labels.validation=0"];
+    let warned = workspace.end(workspace.folder_training("photos", &more)).with_code(0);
+    warned.reports(&[
+        "warning: `dog` has 3 labels and `cat` 8, but softmatch aligns its predictions to equally frequent classes; if the \
+         unlabelled images are as uneven, set method.softmatch.target=labelled\n",
+    ]);
+    let labelled = [&more[..], &["--set", "method.softmatch.target=labelled"]].concat();
+    let silent = workspace.end(workspace.folder_training("photos", &labelled)).with_code(0);
+    assert!(!silent.stderr.contains("aligns its predictions"), "{}", silent.stderr);
+}
+
 #[test]
 fn labels_that_are_short_are_told_before_training() {
     let workspace = Workspace::new();

@@ -72,7 +72,9 @@ fn a_head_is_trained_used_and_needs_nothing_but_its_folder() {
     workspace.run(&["evaluate", "run", "--on", "own", "--subset", "val"]).with_code(0);
     workspace.run(&["inspect", "run"]).with_code(0);
     workspace.run(&["resume", "run"]).with_code(0).prints(&["already finished"]);
-    workspace.run(&["calibrate", "run", "--on", "own", "--subset", "val"]).with_code(0);
+    workspace.pictures("later/cat", 41, 6);
+    workspace.pictures("later/dog", 201, 6);
+    workspace.run(&["calibrate", "run", "--on", "later"]).with_code(0);
     // What is below the head is checked by its hash.
     for file in ["run/backbone.safetensors", "run/projection.safetensors"] {
         let path = workspace.path(file);
@@ -261,4 +263,55 @@ fn two_runs_fill_one_cache_at_once() {
         }
         assert!(pages(&workspace, &alone) == pages(&workspace, "shared"), "{name}");
     }
+}
+
+/// The table of a method is of its own head, also where the run kept the labels alone; those have lines of their own.
+#[test]
+fn compare_and_summary_show_both_heads() {
+    let workspace = Fixture::Weights.copy();
+    let tiny =
+        TINY.iter().filter(|setting| !setting.starts_with("labels.") && !setting.starts_with("network."));
+    let keys: Vec<String> = tiny.map(|setting| setting.replacen('=', " = ", 1) + "\n").collect();
+    let grid = format!(
+        "[all]\n{}train.steps = 4\nnetwork.dimensions = 8\nnetwork.weights = \"tiny\"\n[[grid]]\nrecipe = \"head-folder\"\n",
+        keys.concat()
+    );
+    fs::write(workspace.path("grid.toml"), grid).unwrap();
+    let sweep = ["sweep", "grid.toml", "--data", "own", "--threads", "1", "--sweep-dir", "sweep"];
+    workspace.run(&sweep).with_code(0);
+    let summary = fs::read_to_string(workspace.path("sweep/summary.csv")).unwrap();
+    let lines: Vec<Vec<&str>> = summary.lines().map(|line| line.split(',').collect()).collect();
+    let [names, own, alone] = &lines[..] else { panic!("{summary}") };
+    let of = |line: &[&str], name: &str| line[names.iter().position(|at| *at == name).unwrap()].to_owned();
+    assert_eq!(["head", "on"].map(|name| of(own, name)), ["recipe", "test"]);
+    assert_eq!(["head", "on"].map(|name| of(alone, name)), ["labels-alone", "test"]);
+    let kept = [own, alone].map(|line| of(line, "is_kept"));
+    assert!(kept == ["true", "false"] || kept == ["false", "true"], "{summary}");
+
+    let path = workspace.path("sweep/runs/head-folder/result.json");
+    let mut result: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let metric = |head: &str, calibrated: bool| {
+        let evaluations = result["heads"][head]["evaluations"].as_array().unwrap();
+        let test = evaluations.iter().find(|seen| seen["split"] == "test").unwrap();
+        let seen = if calibrated { &test["calibrated"] } else { test };
+        seen["figures"]["nll"].as_f64().unwrap()
+    };
+    let number = |line: &[&str], name: &str| of(line, name).parse::<f64>().unwrap();
+    assert_eq!(number(own, "nll"), metric("semi_supervised", false));
+    assert_eq!(number(alone, "nll"), metric("supervised", false));
+    assert_eq!(number(own, "calibrated_nll"), metric("semi_supervised", true));
+    let expected = metric("semi_supervised", false);
+
+    result["heads"]["kept"] = "supervised".into();
+    fs::write(&path, result.to_string()).unwrap();
+    let compared = workspace.run(&["compare", "sweep", "--json"]).with_code(0);
+    let compared: Value = serde_json::from_str(&compared.stdout).unwrap();
+    let heads: Vec<_> = compared["cells"].as_array().unwrap().iter().map(|cell| &cell["head"]).collect();
+    assert_eq!(heads, ["recipe", "labels-alone"]);
+    assert_eq!(compared["cells"][0]["measures"]["nll"]["mean"].as_f64(), Some(expected));
+    assert!(compared["rows"][1].as_str().unwrap().ends_with(", labels alone"), "{compared}");
+    workspace.run(&["compare", "sweep"]).with_code(0).prints(&[
+        "| NLL, calibrated ",
+        "the metrics are those of the recipe's own head, whichever head a run kept",
+    ]);
 }

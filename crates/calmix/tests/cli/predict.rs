@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use calmix::core::calibration::temperature::Temperature;
 use calmix::run::evaluate::Predictions;
+use calmix::run::held_out::HeldOut;
+use calmix::run::model_info::ModelInfo;
 use serde_json::Value;
 
 use crate::fixture::Fixture;
@@ -60,6 +62,42 @@ fn rows_are_those_of_the_evaluation_bit_for_bit() {
     let broken = all.iter().find(|row| row["path"] == "photos/cat/broken.png").unwrap();
     assert!(broken["label"].is_null() && broken["confidence"].is_null());
     assert!(broken["error"].as_str().unwrap().starts_with("photos/cat/broken.png: "), "{broken}");
+}
+
+/// Cats have enough held-out labels for a threshold, dogs have not: those are in every set, and the user is told once.
+#[test]
+fn sets_by_class_name_the_classes_with_too_few_labels() {
+    let workspace = Fixture::Photos.copy();
+    let path = workspace.path("run/model.json");
+    let mut info: ModelInfo = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let label: Vec<u32> = (0..15).map(|row| u32::from(row >= 12)).collect();
+    info.held_out = Some(HeldOut {
+        answer: vec![1.0; 15],
+        right: vec![true; 15],
+        lac: vec![0.0; 15],
+        aps: vec![0.0; 15],
+        label,
+    });
+    info.seal().unwrap();
+    fs::write(&path, serde_json::to_vec(&info).unwrap()).unwrap();
+    let by_class = ["photos", "--sets", "lac-by-class", "--out", "rows.jsonl"];
+    predict(&workspace, &by_class).with_code(0).reports(&[
+        "warning: a coverage of 90 % for each class takes 9 held-out labels per class; classes that have fewer are in every \
+         set: dog (6 more)\n",
+    ]);
+    let found = rows(&fs::read_to_string(workspace.path("rows.jsonl")).unwrap());
+    let images: Vec<_> = found.iter().filter(|row| row["error"].is_null()).collect();
+    assert_eq!(images.len(), 32);
+    for row in images {
+        let set = row["set"].as_array().unwrap();
+        // Every held-out cat was predicted as one, so a cat is in a set only where it is the label.
+        assert!(set.contains(&"dog".into()) && set[0] == row["label"], "{row}");
+        assert_eq!(set.contains(&"cat".into()), row["label"] == "cat", "{row}");
+    }
+    let note: Value =
+        serde_json::from_slice(&fs::read(workspace.path("rows.jsonl.predict.json")).unwrap()).unwrap();
+    assert_eq!(note["sets"], "lac-by-class");
+    assert_eq!(note["in_every_set"], serde_json::json!([{ "class": "dog", "missing_labels": 6 }]));
 }
 
 #[test]

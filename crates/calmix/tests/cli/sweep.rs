@@ -121,7 +121,10 @@ fn kills_and_workers_leave_the_same_results() {
     // It is done: nothing is trained again, and the settings can be compared.
     let again = workspace.end(worker(&workspace, "shared", &[])).with_code(0);
     assert_eq!(trained(&again.stderr), [""; 0]);
-    workspace.run(&["compare", "shared"]).with_code(0).prints(&["| Error  | FixMatch + CalibrateMix |"]);
+    workspace
+        .run(&["compare", "shared"])
+        .with_code(0)
+        .prints(&["| Error             | FixMatch + CalibrateMix |"]);
 
     // Another recipe under the same name is another sweep.
     sweep_file(&workspace, seeds, "optimiser.lr = 0.5\n");

@@ -11,6 +11,17 @@ fn the_rank_is_the_finite_sample_quantile() {
 }
 
 #[test]
+fn needed_labels_are_the_fewest_with_a_threshold() {
+    for coverage in [0.5, 0.6, 0.8, 0.9, 0.95, 0.99, 0.999] {
+        let alpha = 1.0 - coverage;
+        let needed = Conformal::needed_labels(alpha);
+        let threshold = |n: usize| Conformal::from_scores(vec![0.5; n], Score::Lac, alpha).unwrap().threshold;
+        assert_eq!((threshold(needed - 1), threshold(needed)), (None, Some(0.5)), "{coverage}");
+    }
+    assert_eq!(Conformal::needed_labels(1.0 - 0.9), 9);
+}
+
+#[test]
 fn too_few_samples_give_all_classes() {
     let p = [0.75_f32, 0.25];
     let map = Conformal::fit(Matrix::new(&p, 1, 2).unwrap(), &[0], Score::Lac, 0.1).unwrap();

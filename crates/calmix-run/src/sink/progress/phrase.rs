@@ -97,6 +97,7 @@ mod tests {
             nll: 0.0,
             brier: 0.0,
             aurc: 0.0,
+            debiased_squared_error: None,
         };
         assert_eq!(
             confidence_in_words(&figures(0.197, 0.892, 0.089), 1_000),

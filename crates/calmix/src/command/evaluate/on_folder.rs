@@ -55,7 +55,7 @@ impl OnArgs {
         let options = ModelOptions { device, ..ModelOptions::default() };
         let model = Model::load_with(existing_folder(run)?, &options)?;
         let (stop, scratch) = (Stop::listen()?, tempfile::tempdir()?);
-        let dataset = labelled_folder::open(folder, scratch.path(), &stop)?;
+        let dataset = labelled_folder::open(&model, folder, scratch.path(), &stop)?;
         let subset = self.subset.as_deref();
         let votes = self.votes.as_deref();
         let votes = votes.map(|file| Votes::read(file, &dataset, subset, model.classes())).transpose()?;

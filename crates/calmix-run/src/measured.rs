@@ -1,0 +1,85 @@
+//! Whose metrics a finished run has: those of its network, or of the two heads on its frozen features.
+
+use serde::Serialize;
+
+use crate::evaluate::Figures;
+use crate::events::{EvalSet, Evaluation};
+use crate::result::{KeptHead, RunResult};
+
+/// Which of the two heads of a run on frozen features.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeasuredHead {
+    /// The one of the recipe, whether the run kept it or not.
+    Recipe,
+    /// The one that was trained on the labels alone.
+    LabelsAlone,
+}
+
+/// The metrics of one model of a run, on the split that its selection rule measures on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measured {
+    /// None if the run trained a whole network.
+    pub head: Option<MeasuredHead>,
+    /// Whether it is the model of the run.
+    pub is_kept: bool,
+    /// The split that it was measured on.
+    pub on: EvalSet,
+    /// On how many samples.
+    pub samples: u64,
+    /// Before calibration.
+    pub figures: Figures,
+    /// None without a calibrator.
+    pub calibrated: Option<Figures>,
+}
+
+impl MeasuredHead {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Recipe => "recipe",
+            Self::LabelsAlone => "labels-alone",
+        }
+    }
+}
+
+/// The models of a finished run that have metrics: its network, or its two heads, that of the recipe first.
+pub fn measured(result: &RunResult) -> Vec<Measured> {
+    let Some(selected) = result.finished.selected.get(&result.selection) else { return Vec::new() };
+    let on = selected.on;
+    let Some(heads) = &result.heads else {
+        return vec![Measured {
+            head: None,
+            is_kept: true,
+            on,
+            samples: selected.samples,
+            figures: selected.figures,
+            calibrated: of_split(&result.evaluations, on).and_then(calibrated),
+        }];
+    };
+    let both = [
+        (MeasuredHead::Recipe, KeptHead::SemiSupervised, &heads.semi_supervised),
+        (MeasuredHead::LabelsAlone, KeptHead::Supervised, &heads.supervised),
+    ];
+    let mut models = Vec::new();
+    for (head, kept, of_head) in both {
+        let Some(evaluation) = of_split(&of_head.evaluations, on) else { continue };
+        models.push(Measured {
+            head: Some(head),
+            is_kept: heads.kept == kept,
+            on,
+            samples: evaluation.samples,
+            figures: evaluation.figures,
+            calibrated: calibrated(evaluation),
+        });
+    }
+    models
+}
+
+fn of_split(evaluations: &[Evaluation], split: EvalSet) -> Option<&Evaluation> {
+    evaluations.iter().find(|evaluation| evaluation.split == split)
+}
+
+fn calibrated(evaluation: &Evaluation) -> Option<Figures> {
+    evaluation.calibrated.as_ref().map(|calibrated| calibrated.figures)
+}

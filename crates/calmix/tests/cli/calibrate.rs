@@ -1,0 +1,73 @@
+//! `calmix calibrate`: which labels it takes, and how to go back.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::fixture::Fixture;
+use crate::workspace::Workspace;
+
+/// The run of the photos, and images of its classes that it was not trained on.
+fn workspace_with_later_labels() -> Workspace {
+    let workspace = Fixture::Photos.copy();
+    workspace.pictures("later/cat", 41, 6);
+    workspace.pictures("later/dog", 201, 6);
+    workspace
+}
+
+/// An image without a label counts, too: the model was trained on it with a pseudo-label.
+#[test]
+fn training_images_are_refused() {
+    let workspace = workspace_with_later_labels();
+    let before = fs::read(workspace.path("run/model.json")).unwrap();
+    let copy = workspace.path("later/cat/copy.png");
+    fs::copy(workspace.path("photos/unlabelled/3.png"), &copy).unwrap();
+    let refused = workspace.run(&["calibrate", "run", "--on", "later"]).with_code(2);
+    refused.reports(&[
+        "later: the model was trained on 1 of 13 labelled images, such as cat/copy.png; ",
+        "try: leave out the images that the model was trained on",
+    ]);
+    assert_eq!(fs::read(workspace.path("run/model.json")).unwrap(), before);
+    fs::remove_file(copy).unwrap();
+    let taken = workspace.run(&["calibrate", "run", "--on", "later", "--json"]).with_code(0);
+    let taken: Value = serde_json::from_str(&taken.stdout).unwrap();
+    assert_eq!(
+        (&taken["checked_against_training"], &taken["calibration"]["samples"]),
+        (&true.into(), &12.into())
+    );
+
+    // Where the dataset of the run is gone, nothing can be compared.
+    fs::rename(workspace.path("photos"), workspace.path("elsewhere")).unwrap();
+    let unchecked = workspace.run(&["calibrate", "run", "--on", "later", "--json"]).with_code(0);
+    unchecked.reports(&["warning: whether the model was trained on these images could not be checked: "]);
+    let unchecked: Value = serde_json::from_str(&unchecked.stdout).unwrap();
+    assert_eq!(unchecked["checked_against_training"], false);
+}
+
+#[test]
+fn previous_calibration_is_kept() {
+    let workspace = workspace_with_later_labels();
+    let [info, previous] = ["run/model.json", "run/model.previous.json"].map(|name| workspace.path(name));
+    let trained = fs::read(&info).unwrap();
+    let calibrated = workspace.run(&["calibrate", "run", "--on", "later"]).with_code(0);
+    calibrated.prints(&["written to run/model.json; as it was before: run/model.previous.json\n"]);
+    assert!(!calibrated.stderr.contains("fewer than"), "{}", calibrated.stderr);
+    assert_eq!(fs::read(&previous).unwrap(), trained);
+    let first = fs::read(&info).unwrap();
+
+    workspace.pictures("fewer/cat", 41, 11);
+    let fewer = workspace.run(&["calibrate", "run", "--on", "fewer", "--json"]).with_code(0);
+    fewer.reports(&[
+        "warning: 1 class of the model without a label here: dog\n",
+        "warning: 11 labels, fewer than the 12 that fitted the calibration before\n",
+    ]);
+    let json: Value = serde_json::from_str(&fewer.stdout).unwrap();
+    assert_eq!(json["missing_classes"], serde_json::json!(["dog"]));
+    assert_eq!(fs::read(&previous).unwrap(), first);
+
+    fs::rename(&previous, &info).unwrap();
+    workspace
+        .run(&["evaluate", "run"])
+        .with_code(0)
+        .prints(&["temperature fitted on 12 labels that came later"]);
+}
