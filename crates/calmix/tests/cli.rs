@@ -56,6 +56,8 @@ mod outage;
 mod parquet;
 #[path = "cli/predict.rs"]
 mod predict;
+#[path = "cli/predict_waits.rs"]
+mod predict_waits;
 #[path = "cli/prepared_tables.rs"]
 mod prepared_tables;
 #[path = "cli/processes.rs"]
