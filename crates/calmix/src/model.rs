@@ -210,6 +210,11 @@ impl Model {
         self.batch
     }
 
+    /// Bytes of the views of a pass through the network. More of them at once take no less time for each.
+    pub fn pass_bytes(&self) -> usize {
+        self.predictor.pass_bytes()
+    }
+
     /// What the model says about pictures of any size.
     ///
     /// # Errors
