@@ -38,8 +38,12 @@ pub use error::ModelError;
 pub use labelled::LabelledPredictions;
 pub use promise::Promise;
 
-/// The largest side of images that a model may ask for; a pass of them takes 4 GB.
+/// The largest side of images that a model may ask for.
 const LARGEST: u32 = 2_048;
+
+/// Bytes of the views of a batch, unless one view has more. A command has up to five batches in memory: what it predicts, and
+/// what its loaders make ahead.
+const BATCH_BYTES: usize = 64 << 20;
 
 /// How a model is used.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,7 +52,7 @@ pub struct ModelOptions {
     pub device: Option<Device>,
     /// Threads of the arithmetic on a CPU; one per core if none are named. The last bits of a result may depend on it.
     pub threads: Option<usize>,
-    /// Images whose views are in memory at a time. Results do not depend on it.
+    /// Images whose views are in memory at a time, and fewer of large ones. Results do not depend on it.
     pub batch: usize,
     /// The probability with which a set of classes has to hold the right one.
     pub coverage: f64,
@@ -177,7 +181,8 @@ impl Model {
         let map = info.calibration.as_ref().map_or(ConfidenceMap::IDENTITY, |fitted| fitted.map.clone());
         let promise = Promise::new(info.held_out.as_ref(), options)?;
         let transform = Arc::new(transform);
-        Ok(Self { info, predictor, transform, map, promise, batch: options.batch.max(1) })
+        let batch = (BATCH_BYTES / transform.bytes().max(1)).min(options.batch).max(1);
+        Ok(Self { info, predictor, transform, map, promise, batch })
     }
 
     /// The names of the classes, in the order of the probabilities.
@@ -205,7 +210,7 @@ impl Model {
         self.info.shrink.unwrap_or(0)
     }
 
-    /// Images whose views are in memory at a time.
+    /// Images whose views are in memory at a time: those of the options, or as many as 64 MiB hold.
     pub fn batch(&self) -> usize {
         self.batch
     }

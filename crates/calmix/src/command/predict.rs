@@ -80,7 +80,7 @@ pub(crate) struct PredictArgs {
     /// Threads for the network and for reading images [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     threads: Option<u16>,
-    /// Images in memory at a time; results do not depend on it
+    /// Images in memory at a time, fewer of large ones; results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     batch: u32,
 }

@@ -5,14 +5,20 @@ use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
+use calmix::Model;
+use calmix::run::model_info::ModelInfo;
 use serde_json::Value;
 
 use crate::fixture::Fixture;
 use crate::library::Library;
-use crate::measured::{Ended, measured};
+use crate::measured::{Ended, measured, watched};
 use crate::tier;
 use crate::workspace::Workspace;
+
+/// Bytes that a model of the largest images may take.
+const MOST_OF_LARGE: u64 = 2 << 30;
 
 /// What is done to a file.
 type Harm<'a> = Box<dyn Fn(&Path) + 'a>;
@@ -132,6 +138,31 @@ fn damaged_models_are_refused() {
         }
     }
     assert_eq!(fs::read_to_string(&outside).unwrap(), "precious\n");
+}
+
+/// Writes a model of somebody else's, with the right hashes: the run `run` with another description.
+fn forge(workspace: &Workspace, change: impl FnOnce(&mut ModelInfo)) {
+    copy(workspace, "run", "hostile");
+    let (info, weights) = (workspace.path("hostile/model.json"), workspace.path("hostile/model.safetensors"));
+    let mut forged: ModelInfo = serde_json::from_slice(&fs::read(&info).unwrap()).unwrap();
+    change(&mut forged);
+    let bytes = forged.embed(&fs::read(&weights).unwrap()).unwrap();
+    fs::write(weights, bytes).unwrap();
+    fs::write(info, serde_json::to_vec(&forged).unwrap()).unwrap();
+}
+
+/// Images of 2,048 pixels, of which a batch had 256 and a pass 64: 22 GB.
+#[test]
+fn small_model_takes_little_memory() {
+    let workspace = Fixture::Photos.copy();
+    forge(&workspace, |info| (info.size, info.resize) = (2_048, 2_048));
+    // A pass is filled up with empty images, so one image is enough.
+    let command = workspace.command(&["predict", "hostile", "--threads", "1", "photos/cat/0.png"]);
+    let ended = watched(command, Duration::from_mins(5), MOST_OF_LARGE);
+    assert_eq!(ended.code, Some(0), "{} MB in {:?}: {}", ended.peak >> 20, ended.took, ended.text);
+    assert!(ended.peak < MOST_OF_LARGE, "{} MB", ended.peak >> 20);
+    let model = Model::load(workspace.path("hostile")).unwrap();
+    assert!(model.batch() * model.transform().bytes() <= 64 << 20, "{} images", model.batch());
 }
 
 #[test]
