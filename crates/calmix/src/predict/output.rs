@@ -6,7 +6,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use calmix::core::shown::shown;
 use calmix::io::atomic_file;
 use calmix::run::safe_open;
@@ -16,6 +16,7 @@ use super::part_folder::PartFolder;
 use super::row::{PredictedImage, RowFormat, RowKind};
 use super::row_file::RowFile;
 use crate::error::CliError;
+use crate::terminal;
 
 /// Bytes of the longest note: the paths of a whole command line, escaped.
 const LONGEST_NOTE: u64 = 64 << 20;
@@ -48,6 +49,10 @@ impl<'a> RowOutput<'a> {
     /// Starts a new output.
     pub(crate) fn create(path: Option<&Path>, made_by: &Value, format: &'a RowFormat<'a>) -> Result<Self> {
         let Some(path) = path else {
+            if terminal::is_stdout_closed() {
+                let message = "standard output is closed, and the rows would be lost";
+                return Err(CliError::failed(message).hint("name a file with `--out`").into());
+            }
             let mut output = Self { format, place: RowPlace::Stdout };
             output.write_text(&format.header())?;
             return Ok(output);
@@ -116,11 +121,10 @@ impl<'a> RowOutput<'a> {
 
     fn write_text(&mut self, rows: &str) -> Result<()> {
         match &mut self.place {
-            // Without context: a pipe that its reader has closed is no failure.
             RowPlace::Stdout => {
                 let mut out = io::stdout().lock();
-                out.write_all(rows.as_bytes())?;
-                Ok(out.flush()?)
+                let written = out.write_all(rows.as_bytes()).and_then(|()| out.flush());
+                written.context("cannot write to standard output")
             }
             RowPlace::File(file) => file.write(rows),
             RowPlace::Parts(_) => Ok(()),

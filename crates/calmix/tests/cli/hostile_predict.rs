@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use calmix::Model;
 use calmix::run::model_info::ModelInfo;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fixture::Fixture;
 use crate::library::Library;
@@ -140,6 +140,9 @@ fn damaged_models_are_refused() {
     assert_eq!(fs::read_to_string(&outside).unwrap(), "precious\n");
 }
 
+/// What is done to a description.
+type Forgery = Box<dyn Fn(&mut ModelInfo)>;
+
 /// Writes a model of somebody else's, with the right hashes: the run `run` with another description.
 fn forge(workspace: &Workspace, change: impl FnOnce(&mut ModelInfo)) {
     copy(workspace, "run", "hostile");
@@ -163,6 +166,46 @@ fn small_model_takes_little_memory() {
     assert!(ended.peak < MOST_OF_LARGE, "{} MB", ended.peak >> 20);
     let model = Model::load(workspace.path("hostile")).unwrap();
     assert!(model.batch() * model.transform().bytes() <= 64 << 20, "{} images", model.batch());
+}
+
+/// The description contradicts itself or the weights: the error names the file, and is found before the first image.
+#[test]
+fn forged_descriptions_are_refused() {
+    let workspace = Fixture::Photos.copy();
+    let honest = measured(workspace.command(&["predict", "run", "photos/cat", "--threads", "1"]));
+    forge(&workspace, |info| info.std[1] = 0.0);
+    let ended = measured(workspace.command(&["predict", "hostile", "photos/cat", "--threads", "1"]));
+    refused(&ended, &honest, 1, "hostile/model.json: std", "no deviation");
+    let one = |info: &ModelInfo| info.calibration.clone().expect("the fixture is calibrated");
+    let forgeries: [(&str, &str, Forgery); 9] = [
+        ("no deviation", "model.json: std", Box::new(|info| info.std[1] = 0.0)),
+        ("a negative deviation", "model.json: std", Box::new(|info| info.std[2] = -0.5)),
+        ("a tiny deviation", "model.json: std", Box::new(|info| info.std[0] = 1e-300)),
+        ("an enormous mean", "model.json: mean", Box::new(|info| info.mean[0] = 1e300)),
+        ("a negative epsilon", "model.json: norm_eps", Box::new(|info| info.norm_eps = Some(-1e9))),
+        ("another network", "model.safetensors: ", Box::new(|info| info.network = "wrn-16-1".into())),
+        ("a wider network", "model.safetensors: ", Box::new(|info| info.network = "wrn-10-2".into())),
+        (
+            "a calibrator of three classes",
+            "model.json: calibration",
+            Box::new(move |info| {
+                let mut calibration = serde_json::to_value(one(info)).unwrap();
+                calibration["map"] =
+                    json!({"kind": "vector", "scale": [1.0, 1.0, 1.0], "bias": [0.0, 0.0, 0.0]});
+                info.calibration = Some(serde_json::from_value(calibration).unwrap());
+            }),
+        ),
+        (
+            "a score above one",
+            "model.json: held_out",
+            Box::new(|info| info.held_out.as_mut().expect("labels were held out").lac[0] = 2.0),
+        ),
+    ];
+    for (what, names, change) in forgeries {
+        forge(&workspace, change);
+        let error = Model::load(workspace.path("hostile")).unwrap_err().to_string();
+        assert!(error.contains(names) && error.contains("/hostile/"), "{what}: {error}");
+    }
 }
 
 #[test]
