@@ -66,6 +66,11 @@ impl FrozenBackbone {
         Network::new(settings.architecture, settings.first_block, 1).layout().feature_width()
     }
 
+    /// Bytes of the pixels of a pass. More of them at once take no less time for each.
+    pub fn pass_bytes(&self) -> usize {
+        self.network.pass_bytes(self.pass)
+    }
+
     /// The features of images, f16, row by row, as bytes. An image has the same features whatever its neighbours.
     ///
     /// # Errors

@@ -100,6 +100,7 @@ pub struct Network {
     layers: NetworkLayers,
     layout: Layout,
     vector_width: Option<usize>,
+    channels_per_pixel: usize,
 }
 
 #[derive(Debug)]
@@ -174,11 +175,23 @@ impl Network {
                 NetworkLayers::Head(HeadLayers::new(shape, classes, &mut builder))
             }
         };
-        Self { layers, layout: builder.layout, vector_width: architecture.vector_width() }
+        let channels_per_pixel = match architecture.0 {
+            ArchitectureKind::WideResNet(shape) => shape.channels_per_pixel(),
+            ArchitectureKind::ResNet50 => resnet::CHANNELS_PER_PIXEL,
+            ArchitectureKind::EfficientNetLite(_) => efficientnet_lite::CHANNELS_PER_PIXEL,
+            // It reads no pixels.
+            ArchitectureKind::Head(_) => 0,
+        };
+        Self { layers, layout: builder.layout, vector_width: architecture.vector_width(), channels_per_pixel }
     }
 
     pub(crate) fn vector_width(&self) -> Option<usize> {
         self.vector_width
+    }
+
+    /// Numbers of its widest activations for each pixel of an image: what the memory of a pass grows with.
+    pub(crate) fn channels_per_pixel(&self) -> usize {
+        self.channels_per_pixel
     }
 
     /// The same network with the stride of its bottlenecks there, if it has any. Names and shapes do not depend on it.

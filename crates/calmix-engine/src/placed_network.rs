@@ -15,7 +15,7 @@ use crate::statistics::RunningStatistics;
 /// How passes that predict are made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PredictPass {
-    /// Rows of each.
+    /// Rows of each; fewer of large images.
     pub(crate) rows: usize,
     pub(crate) norm: BatchNormMode,
     pub(crate) precision: Precision,
@@ -26,6 +26,12 @@ impl PredictPass {
     pub(crate) const EVALUATION: Self =
         Self { rows: 64, norm: BatchNormMode::Eval, precision: Precision::F32 };
 }
+
+/// Bytes of activations of a pass, as far as fewer rows can keep to it: 64 rows of 224 pixels of any network here but the
+/// widest take less.
+const PASS_BYTES: usize = 3 << 29;
+/// Activations of the widest kind that are in memory at a time: what a block reads and makes, and its shortcut.
+const LIVE: usize = 4;
 
 /// How a network runs, and what it reads.
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +99,18 @@ impl PlacedNetwork {
         Pass { weights, statistics, norm, momentum: self.norm_momentum, epsilon: self.norm_eps }
     }
 
+    /// Rows of a pass: always the same for this network and this size of images.
+    fn rows_of(&self, pass: PredictPass) -> usize {
+        let Input::Image(size, _) = &self.input else { return pass.rows };
+        let numbers = size.height * size.width * self.network.channels_per_pixel();
+        (PASS_BYTES / (numbers * LIVE * size_of::<f32>()).max(1)).clamp(1, pass.rows)
+    }
+
+    /// Bytes of the rows of a pass.
+    pub(crate) fn pass_bytes(&self, pass: PredictPass) -> usize {
+        (self.rows_of(pass) * self.input.bytes()).max(1)
+    }
+
     /// What the network says about rows as they are, by BatchNorm's running statistics, so many in a pass. The
     /// rest of the last pass is filled up, so that every pass has the same shape: what the network says about an image
     /// depends neither on its neighbours nor on how many there are.
@@ -113,11 +131,12 @@ impl PlacedNetwork {
         // Once for all passes: a large backbone has more weights than a pass has pixels.
         let weights = parameters.weights(self.network.layout(), kind)?;
         let evaluation = self.pass(&weights, &self.statistics, pass.norm);
-        for shown in pixels.chunks(pass.rows * each) {
+        let pass_rows = self.rows_of(pass);
+        for shown in pixels.chunks(pass_rows * each) {
             let rows = shown.len() / each;
-            let filling = vec![0; (pass.rows - rows) * each];
+            let filling = vec![0; (pass_rows - rows) * each];
             let images = InputRows::upload(&[shown, &filling], &self.input, self.device)?;
-            let images = images.read(&self.input, 0, pass.rows)?;
+            let images = images.read(&self.input, 0, pass_rows)?;
             let said = self.network.forward(&images.f_to_kind(kind)?, &evaluation)?;
             for (tensor, numbers) in
                 [(&said.logits, &mut outputs.logits), (&said.features, &mut outputs.features)]

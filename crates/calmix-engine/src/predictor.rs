@@ -93,6 +93,14 @@ impl Predictor {
         weights::longest(Network::new(architecture, first_block, classes).layout())
     }
 
+    /// Bytes of the pixels of a pass. More of them at once take no less time for each.
+    pub fn pass_bytes(&self) -> usize {
+        match &self.below {
+            Some((backbone, _)) => backbone.pass_bytes(),
+            None => self.network.pass_bytes(PredictPass::EVALUATION),
+        }
+    }
+
     /// As [`Engine::predict`](crate::engine::Engine::predict).
     ///
     /// # Errors

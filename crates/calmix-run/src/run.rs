@@ -110,7 +110,8 @@ impl Run {
         let folder = paths.folder();
         fs::create_dir_all(folder).map_err(|error| FileError::new(folder, error))?;
         refuse_content(&paths)?;
-        let lock = Lock::take(&paths.lock())?;
+        // Of a run that never began there is nothing to lose.
+        let lock = Lock::take_over(&paths.lock())?;
         // Again, now that no other process can write.
         refuse_content(&paths)?;
         let run = Self { paths, lock: Arc::new(lock), disk };
@@ -137,9 +138,26 @@ impl Run {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_on(folder: impl Into<PathBuf>, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
+        Self::open_with(folder, disk, Lock::take)
+    }
+
+    /// [`open_on`](Self::open_on), also if a process of another machine has not closed the run. The caller knows that it has
+    /// ended.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn take_over(folder: impl Into<PathBuf>, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
+        Self::open_with(folder, disk, Lock::take_over)
+    }
+
+    fn open_with(
+        folder: impl Into<PathBuf>,
+        disk: Arc<dyn Disk>,
+        take: impl FnOnce(&Path) -> Result<Lock, RunError>,
+    ) -> Result<Self, RunError> {
         let paths = Paths::new(folder);
         check_marker(&paths)?;
-        let lock = Arc::new(Lock::take(&paths.lock())?);
+        let lock = Arc::new(take(&paths.lock())?);
         let run = Self { paths, lock, disk };
         run.sweep()?;
         Ok(run)

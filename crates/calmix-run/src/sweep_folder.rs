@@ -89,7 +89,8 @@ impl SweepFolder {
     /// # Errors
     /// If the file system has no locks, or the file cannot be written.
     pub fn claim(&self, cell: &str) -> Result<Option<CellClaim>, RunError> {
-        match Lock::take(&self.folder.join("claims").join(format!("{cell}.lock"))) {
+        // A worker that was killed on another machine must not keep the cell for ever.
+        match Lock::take_over(&self.folder.join("claims").join(format!("{cell}.lock"))) {
             Ok(lock) => Ok(Some(CellClaim { _lock: lock })),
             Err(RunError::Locked { .. }) => Ok(None),
             Err(error) => Err(error),

@@ -108,6 +108,8 @@ pub struct Trainer<'a> {
     /// What the processes compare of what was asked of them, where it is not the recipe itself.
     asked: Option<String>,
     build: Build,
+    /// Whether a run is opened that a process of another machine has not closed.
+    takes_over: bool,
 }
 
 /// How a run ended.
@@ -138,6 +140,7 @@ impl<'a> Trainer<'a> {
             watch: Watch::default(),
             asked: None,
             build: Build::default(),
+            takes_over: false,
         }
     }
 
@@ -180,6 +183,12 @@ impl<'a> Trainer<'a> {
     #[must_use]
     pub fn built_from(self, build: Build) -> Self {
         Self { build, ..self }
+    }
+
+    /// Also opens a run that a process of another machine has not closed: the caller knows that it has ended.
+    #[must_use]
+    pub fn taking_over(self, takes_over: bool) -> Self {
+        Self { takes_over, ..self }
     }
 
     /// Calls `watch` before every phase of every step.

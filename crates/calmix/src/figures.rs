@@ -1,6 +1,7 @@
 //! Tables of figures: error and calibration with their limits, before and after a map.
 
 use calmix::core::calibration::confidence_map::MapKind;
+use calmix::core::calibration::conformal::PredictionSets;
 use calmix::model::ModelOptions;
 use calmix::run::calibration_map::{CalibrationMap, FittedOn, TrainingLabels, Uncalibrated};
 use calmix::run::evaluate::{
@@ -70,7 +71,10 @@ pub(crate) fn guarantees(held_out: Option<&HeldOut>) -> String {
     };
     let ModelOptions { coverage, precision, sets, .. } = ModelOptions::default();
     let labels = counted(held_out.len() as u64, "label");
-    let threshold = held_out.sets(sets, coverage).ok().and_then(|sets| sets.threshold);
+    let threshold = match held_out.sets(sets, coverage) {
+        Ok(PredictionSets::Marginal(rule)) => rule.threshold,
+        Ok(PredictionSets::ByClass(_)) | Err(_) => None,
+    };
     let sets = match threshold {
         Some(0.0) => format!("a set of {:.0} % holds the likeliest class alone", 100.0 * coverage),
         Some(threshold) => {

@@ -11,11 +11,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod check;
 mod error;
 mod labelled;
 mod promise;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calmix_core::calibration::confidence_map::ConfidenceMap;
@@ -38,8 +39,12 @@ pub use error::ModelError;
 pub use labelled::LabelledPredictions;
 pub use promise::{Promise, ScarceClass};
 
-/// The largest side of images that a model may ask for; a pass of them takes 4 GB.
+/// The largest side of images that a model may ask for.
 const LARGEST: u32 = 2_048;
+
+/// Bytes of the views of a batch, unless one view has more. A command has up to five batches in memory: what it predicts, and
+/// what its loaders make ahead.
+const BATCH_BYTES: usize = 64 << 20;
 
 /// How a model is used.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,7 +53,7 @@ pub struct ModelOptions {
     pub device: Option<Device>,
     /// Threads of the arithmetic on a CPU; one per core if none are named. The last bits of a result may depend on it.
     pub threads: Option<usize>,
-    /// Images whose views are in memory at a time. Results do not depend on it.
+    /// Images whose views are in memory at a time, and fewer of large ones. Results do not depend on it.
     pub batch: usize,
     /// The probability with which a set of classes has to hold the right one.
     pub coverage: f64,
@@ -99,6 +104,8 @@ pub struct Model {
     map: ConfidenceMap,
     promise: Promise,
     batch: usize,
+    /// The file of its weights, for errors.
+    weights: PathBuf,
 }
 
 impl Model {
@@ -136,6 +143,10 @@ impl Model {
         if info.size > LARGEST {
             return Err(wrong(format!("images of {} pixels a side, more than {LARGEST}", info.size)).into());
         }
+        check::check(&info).map_err(|problem| {
+            wrong(problem)
+                .hint("make sure that you trust its origin, and put back model.json as it was written")
+        })?;
 
         let classes = info.classes.len();
         let of_weights = match &info.head {
@@ -168,16 +179,20 @@ impl Model {
             norm_eps: info.norm_eps,
             device,
         };
-        let mut predictor =
-            Predictor::new(&PredictorSettings { architecture: of_weights, ..settings }, &weights)?;
+        let predictor = Predictor::new(&PredictorSettings { architecture: of_weights, ..settings }, &weights);
+        let mut predictor = predictor.map_err(|error| ModelError::of_weights(error, &path))?;
         if let Some(head) = &info.head {
             let (backbone, projection) = below_head(&paths, head, &settings)?;
-            predictor = predictor.on(backbone, projection)?;
+            let on = predictor.on(backbone, projection);
+            predictor = on.map_err(|error| wrong(error.to_string()))?;
         }
         let map = info.calibration.as_ref().map_or(ConfidenceMap::IDENTITY, |fitted| fitted.map.clone());
-        let promise = Promise::new(info.held_out.as_ref(), &info.classes, options)?;
+        Promise::check(options)?;
+        let promise = Promise::new(info.held_out.as_ref(), &info.classes, options);
+        let promise = promise.map_err(|error| wrong(format!("held_out: {error}")))?;
         let transform = Arc::new(transform);
-        Ok(Self { info, predictor, transform, map, promise, batch: options.batch.max(1) })
+        let batch = (BATCH_BYTES / transform.bytes().max(1)).min(options.batch).max(1);
+        Ok(Self { info, predictor, transform, map, promise, batch, weights: path })
     }
 
     /// The names of the classes, in the order of the probabilities.
@@ -205,9 +220,14 @@ impl Model {
         self.info.shrink.unwrap_or(0)
     }
 
-    /// Images whose views are in memory at a time.
+    /// Images whose views are in memory at a time: those of the options, or as many as 64 MiB hold.
     pub fn batch(&self) -> usize {
         self.batch
+    }
+
+    /// Bytes of the views of a pass through the network. More of them at once take no less time for each.
+    pub fn pass_bytes(&self) -> usize {
+        self.predictor.pass_bytes()
     }
 
     /// What the model says about pictures of any size.
@@ -244,7 +264,11 @@ impl Model {
     /// As [`predict_views`](Self::predict_views).
     pub fn logits(&self, views: &[u8]) -> Result<Vec<f32>, ModelError> {
         let logits = self.predictor.predict(views)?.logits;
-        if logits.iter().all(|logit| logit.is_finite()) { Ok(logits) } else { Err(ModelError::NotFinite) }
+        if logits.iter().all(|logit| logit.is_finite()) {
+            Ok(logits)
+        } else {
+            Err(ModelError::NotFinite { path: self.weights.clone() })
+        }
     }
 
     /// What the logits of an image mean.
@@ -285,10 +309,14 @@ fn below_head(
     let precision = serde_json::from_value(head.precision.as_str().into()).map_err(|_| {
         FileError::new(&info, FileProblem::Content(format!("no precision {:?}", head.precision)))
     })?;
-    let backbone = FrozenBackbone::new(settings, precision, &backbone)?;
+    let backbone = FrozenBackbone::new(settings, precision, &backbone);
+    let path = paths.file(RunFile::Backbone)?;
+    let backbone = backbone.map_err(|error| ModelError::of_weights(error, &path))?;
     let width = backbone.width();
     let projection = read(RunFile::Projection, Projection::longest_file(width), &head.projection)?;
-    Ok((backbone, Projection::from_file(&projection, width, head.dimensions as usize)?))
+    let projection = Projection::from_file(&projection, width, head.dimensions as usize);
+    let path = paths.file(RunFile::Projection)?;
+    Ok((backbone, projection.map_err(|error| ModelError::of_weights(error, &path))?))
 }
 
 /// A number by which randomised sets tell one image from another: the same image has the same set (FNV-1a).

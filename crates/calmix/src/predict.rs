@@ -1,6 +1,7 @@
 //! Predictions of many images: read ahead by worker threads, predicted batch by batch, written in the order of the list.
 
 pub(crate) mod input_shard;
+pub(crate) mod list_reader;
 pub(crate) mod output;
 mod parquet;
 mod part_folder;
@@ -45,10 +46,10 @@ struct Chunk {
     loader: EvalLoader<PictureViews<Augment>>,
 }
 
-/// Predicts images and writes a row for each, until `stop`: then all rows of whole batches are written.
+/// Predicts images and writes a row for each, until `stop`: then the rows of all batches before this one are written.
 pub(crate) fn predict_list(
     model: &Model,
-    mut list: impl Iterator<Item = ListedImage>,
+    mut list: impl Iterator<Item = Result<ListedImage>>,
     workers: Workers,
     output: &mut RowOutput<'_>,
     rate: &mut Rate,
@@ -56,7 +57,7 @@ pub(crate) fn predict_list(
 ) -> Result<PredictTally> {
     let mut tally = PredictTally::default();
     let mut next = || {
-        let images: Vec<_> = list.by_ref().take(BATCHES * model.batch()).collect();
+        let images: Vec<_> = list.by_ref().take(BATCHES * model.batch()).collect::<Result<_>>()?;
         (!images.is_empty()).then(|| start(model, images, workers)).transpose()
     };
     let mut current = next()?;
@@ -73,17 +74,26 @@ pub(crate) fn predict_list(
             if first + rows >= all {
                 current = next()?;
             }
-            let predictions = model.predict_views(&batch.pixels)?;
+            let Some(predictions) = predicted(model, &batch, stop)? else { return Ok(tally) };
             let images = &chunk.source.images[first..first + rows];
             output.write(&rows_of(images, (first, &batch), &predictions, &mut tally))?;
             first += rows;
             rate.add(rows as u64);
-            if stop.load(Ordering::Relaxed) {
-                return Ok(tally);
-            }
         }
     }
     Ok(tally)
+}
+
+/// The predictions of a batch, pass by pass, since a batch can take a minute; none if the command has to stop.
+fn predicted(model: &Model, batch: &EvalBatch, stop: &AtomicBool) -> Result<Option<Vec<Prediction>>> {
+    let mut predictions = Vec::with_capacity(batch.ids.len());
+    for views in batch.pixels.chunks(model.pass_bytes()) {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        predictions.extend(model.predict_views(views)?);
+    }
+    Ok(Some(predictions))
 }
 
 fn start(model: &Model, images: Vec<ListedImage>, workers: Workers) -> Result<Chunk> {

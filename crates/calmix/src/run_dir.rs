@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use calmix::run::error::FileError;
 use calmix::run::read;
-use calmix::run::run::{Run, RunError};
+use calmix::run::run::{RealDisk, Run, RunError};
 
 /// The parent of run folders that the user did not name.
 const RUNS: &str = "runs";
@@ -28,7 +29,9 @@ impl RunDir {
             let is_new = !path.exists();
             let lock = match Run::create(path) {
                 // A run was killed here before it started.
-                Err(RunError::Exists { .. }) if !read::has_begun(path) => Run::open(path)?,
+                Err(RunError::Exists { .. }) if !read::has_begun(path) => {
+                    Run::take_over(path, Arc::new(RealDisk))?
+                }
                 lock => lock?,
             };
             return Ok(Self { path: path.to_owned(), lock: Some(lock), is_new });

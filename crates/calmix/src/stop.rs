@@ -7,13 +7,14 @@
 //! | SIGHUP | a terminal that closes; left alone where `nohup` ignores it | ignored |
 //! | SIGUSR1 | Slurm's `--signal=USR1@120`, before the time limit | ignored |
 //!
-//! Preparing a dataset has no state to save, and stops at the first.
+//! Preparing a dataset has no state to save, and stops at the first. `predict` has its rows in its output: it stops at the
+//! first, and at any signal a second later it ends at once.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -25,6 +26,9 @@ use crate::terminal;
 
 /// How often a thread looks for a signal.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A signal that follows another within this time is the same request: `timeout` sends SIGTERM to the process and to its group.
+const REPEATED: Duration = Duration::from_secs(1);
 
 /// Which signals have arrived.
 #[derive(Debug)]
@@ -42,6 +46,8 @@ struct Received {
     second_interrupt: AtomicBool,
     /// Whether a second Ctrl-C is left to the supervisor, which has processes to end.
     supervised: AtomicBool,
+    /// Whether a second signal of any kind ends the process.
+    ends_at_second: AtomicBool,
 }
 
 impl Stop {
@@ -60,7 +66,12 @@ impl Stop {
         // It prints nothing: a terminal that does not take a line must not keep it from the next signal.
         thread::Builder::new().name("signals".to_owned()).spawn(move || {
             let mut interrupts = 0_u32;
+            let mut first: Option<Instant> = None;
             for signal in signals.forever() {
+                let since = first.get_or_insert_with(Instant::now).elapsed();
+                if signal != SIGINT && since > REPEATED && sets.ends_at_second.load(Ordering::Relaxed) {
+                    signal_hook::low_level::exit(Exit::Requeue.code().into());
+                }
                 if signal == SIGINT {
                     interrupts += 1;
                 } else {
@@ -111,6 +122,11 @@ impl Stop {
     /// Whether a signal other than Ctrl-C arrived.
     pub(crate) fn is_by_term(&self) -> bool {
         self.received.term.load(Ordering::Relaxed)
+    }
+
+    /// From now on any second signal ends this process: its output is resumable whenever it ends.
+    pub(crate) fn end_at_second(&self) {
+        self.received.ends_at_second.store(true, Ordering::Relaxed);
     }
 
     /// From now on a second Ctrl-C does not end this process, which looks for it by

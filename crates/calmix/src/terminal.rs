@@ -8,6 +8,7 @@ use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
 use calmix::core::shown::{is_command, shown_lines};
 use calmix::run::sink::ProgressStyle;
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, stat};
 use serde_json::Value;
 
 /// Columns of a terminal whose width is unknown.
@@ -18,6 +19,18 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     let written = writeln!(out, "{}", shown_lines(text.trim_end())).and_then(|()| out.flush());
     written.context("cannot write to standard output")
+}
+
+/// Whether this process was started without a standard output. The standard library then opens `/dev/null` for reading and
+/// writing in its place, as `> /dev/null` does not; what is written there is lost without an error.
+pub(crate) fn is_stdout_closed() -> bool {
+    let out = io::stdout();
+    let is_null = || {
+        let (found, null) = (fstat(&out).ok()?, stat("/dev/null").ok()?);
+        Some(found.st_rdev == null.st_rdev && FileType::from_raw_mode(found.st_mode).is_char_device())
+    };
+    let is_read = fcntl_getfl(&out).is_ok_and(|flags| flags.contains(OFlags::RDWR));
+    is_read && is_null().unwrap_or(false)
 }
 
 /// Prints a result as one JSON document.

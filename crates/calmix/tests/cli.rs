@@ -58,6 +58,9 @@ mod outage;
 mod parquet;
 #[path = "cli/predict.rs"]
 mod predict;
+#[cfg(target_os = "linux")]
+#[path = "cli/predict_waits.rs"]
+mod predict_waits;
 #[path = "cli/prepared_tables.rs"]
 mod prepared_tables;
 #[path = "cli/processes.rs"]

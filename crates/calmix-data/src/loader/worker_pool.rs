@@ -50,6 +50,14 @@ pub(super) trait Job: Send + Sync + 'static {
 /// Rows that a worker claims at a time: enough that locking costs little, few enough that all workers share a batch.
 const ROWS: usize = 8;
 
+/// Bytes of a worker's own buffer, unless one row has more: of large rows it claims fewer.
+const BUFFER: usize = 8 << 20;
+
+/// Rows of so many bytes that a worker claims at a time.
+fn rows_at_once(bytes: usize) -> usize {
+    (BUFFER / bytes.max(1)).clamp(1, ROWS)
+}
+
 /// The largest batch that is accepted: 64 GiB.
 const LARGEST: u128 = 1 << 36;
 
@@ -262,7 +270,7 @@ impl<J: Job> PoolShared<J> {
 
     fn work_on(&self, worker: usize, mut local: J::WorkerState) {
         let current = &self.current[worker];
-        let mut pixels = vec![0; ROWS * self.job.bytes()];
+        let mut pixels = vec![0; rows_at_once(self.job.bytes()) * self.job.bytes()];
         while let Some(task) = self.claim() {
             let mut row = task.rows.start;
             let work = AssertUnwindSafe(|| self.make(&task, &mut row, &mut local, current, &mut pixels));
@@ -287,7 +295,7 @@ impl<J: Job> PoolShared<J> {
             if state.stopped {
                 return None;
             }
-            if let Some(task) = state.claim(ROWS) {
+            if let Some(task) = state.claim(rows_at_once(self.job.bytes())) {
                 return Some(task);
             }
             if state.may_open() {

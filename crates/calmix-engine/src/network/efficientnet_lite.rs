@@ -10,6 +10,9 @@ use super::layout::{ConvShape, LayoutBuilder};
 pub(super) const MOMENTUM: f64 = 0.1;
 const EPSILON: f64 = 1e-3;
 
+/// The first block that widens: 96 channels at a quarter of the pixels.
+pub(super) const CHANNELS_PER_PIXEL: usize = 24;
+
 const STEM: usize = 32;
 const HEAD: usize = 1280;
 /// A block widens its channels by this on the way in, except those of the first stage.

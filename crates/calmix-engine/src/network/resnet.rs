@@ -11,6 +11,9 @@ use super::{BottleneckStride, Output};
 pub(super) const MOMENTUM: f64 = 0.1;
 const EPSILON: f64 = 1e-5;
 
+/// 64 channels at a quarter of the pixels, and 256 at a sixteenth.
+pub(super) const CHANNELS_PER_PIXEL: usize = 16;
+
 /// A bottleneck widens its channels by this on the way out.
 const EXPANSION: usize = 4;
 

@@ -38,6 +38,12 @@ impl WideResNetShape {
             fits.then_some(Self { depth, width, stages, blocks_a_stage: per_stage / 2 })
         })
     }
+
+    /// As [`Network::channels_per_pixel`](super::Network::channels_per_pixel).
+    pub(super) fn channels_per_pixel(self) -> usize {
+        // Of four stages the first has a quarter of the pixels, the stem all of them.
+        if self.stages == 4 { STEM.max(STEM * self.width / 4) } else { STEM * self.width }
+    }
 }
 
 #[derive(Debug)]

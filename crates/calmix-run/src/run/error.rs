@@ -46,6 +46,17 @@ pub enum RunError {
         /// What the system said.
         source: io::Error,
     },
+    /// A process of another machine has not closed the run.
+    #[error(
+        "{}: {holder}, another machine, has not closed this run, and its lock may not reach this machine; make sure that the \
+         process has ended, then add `--take-over`", shown(.path.display())
+    )]
+    Foreign {
+        /// The lock.
+        path: PathBuf,
+        /// Which process, on which host.
+        holder: String,
+    },
     /// Another process has the run.
     #[error("{}: {holder} has this run; wait until it ends, or stop it", shown(.path.display()))]
     Locked {
@@ -61,7 +72,7 @@ impl RunError {
     pub fn is_mistake(&self) -> bool {
         match self {
             Self::Exists { .. } | Self::NotEmpty { .. } | Self::NoRun { .. } | Self::NoLocks { .. } => true,
-            Self::Locked { .. } => false,
+            Self::Locked { .. } | Self::Foreign { .. } => false,
             Self::File(error) => error.is_wrong_path(),
         }
     }

@@ -2,11 +2,15 @@
 //!
 //! The lock is the kernel's (`flock`, by the standard library's `File::try_lock`): it ends with the process, however that
 //! ends, so there is nothing to clean up after a kill and no age to guess. The text of the file names the process that
-//! holds it, for error messages. The file stays when the lock is given back, since removing it would let two processes lock
-//! two files of one name.
+//! holds it. The file stays when the lock is given back, since removing it would let two processes lock two files of one
+//! name; its text is removed.
+//!
+//! Some mounts of network file systems (`nolock`, `local_lock=all`, Lustre's `localflock`) give every machine locks of its own,
+//! without an error. There the text is what is left to go by: if a process of another machine wrote it and has not removed it,
+//! that process may still be writing, and the lock is refused unless the caller takes it over.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 use std::process;
 
@@ -32,24 +36,71 @@ pub(crate) struct Lock {
 impl Lock {
     /// Takes the lock in the file `path`, or returns at once with the name of its holder.
     pub(crate) fn take(path: &Path) -> Result<Self, RunError> {
+        Self::take_as(path, &Machine::this(), false)
+    }
+
+    /// [`take`](Self::take), also if a process of another machine has not given the lock back.
+    pub(crate) fn take_over(path: &Path) -> Result<Self, RunError> {
+        Self::take_as(path, &Machine::this(), true)
+    }
+
+    fn take_as(path: &Path, machine: &Machine, takes_over: bool) -> Result<Self, RunError> {
         let cannot = |error| FileError::new(path, error);
         let mut file = open_to_write(path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(RunError::Locked { path: path.to_owned(), holder: holder(file) });
+                return Err(RunError::Locked { path: path.to_owned(), holder: holder(&file) });
             }
             Err(TryLockError::Error(error)) => return Err(refused(path, error)),
         }
+        let text = text(&file);
+        if !takes_over && machine.is_foreign(&text) {
+            return Err(RunError::Foreign { path: path.to_owned(), holder: first_line(&text) });
+        }
+        file.rewind().map_err(cannot)?;
         // In place, against the rule for all other files: renaming a new file here would leave the lock behind.
         file.set_len(0).map_err(cannot)?;
-        file.write_all(format!("process {} on {}\n", process::id(), host()).as_bytes()).map_err(cannot)?;
+        file.write_all(machine.text().as_bytes()).map_err(cannot)?;
         Ok(Self { file })
+    }
+}
+
+/// A machine, as the text of a lock names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Machine {
+    host: String,
+    /// One start of its kernel; empty where that is not known.
+    boot: String,
+}
+
+impl Machine {
+    /// This one.
+    fn this() -> Self {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        Self { host: uname().nodename().to_string_lossy().into_owned(), boot: boot.trim().to_owned() }
+    }
+
+    fn text(&self) -> String {
+        format!("process {} on {}\nboot {}\n", process::id(), self.host, self.boot)
+    }
+
+    /// Whether a process of another machine wrote this text. Two containers with one kernel share its locks, and a machine
+    /// that was started again has no process of before. A text without a second line is of a version that never removed it.
+    fn is_foreign(&self, text: &str) -> bool {
+        let mut lines = text.lines();
+        let host = lines.next().and_then(|line| line.split_once(" on "));
+        let boot = lines.next().and_then(|line| line.strip_prefix("boot"));
+        let (Some((_, host)), Some(boot)) = (host, boot) else { return false };
+        let is_same_kernel = !self.boot.is_empty() && boot.trim() == self.boot;
+        host != self.host && !is_same_kernel
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
+        // Without a text the run is closed, also for a machine that does not see this lock.
+        let _ = self.file.set_len(0);
         // Closing the file is not enough: a child between its fork and its exec has it open, too.
         let _ = self.file.unlock();
     }
@@ -66,7 +117,7 @@ fn is_listed(paths: &Paths) -> Option<bool> {
     use std::os::unix::fs::MetadataExt;
     let file = safe_open::open(&paths.lock()).ok()?.0;
     let inode = file.metadata().ok()?.ino().to_string();
-    let holder = holder(file);
+    let holder = holder(&file);
     let holder = holder.strip_prefix("process ")?.split(' ').next()?;
     // `1: FLOCK  ADVISORY  WRITE 4711 08:01:5678 0 EOF`; the device is left out, since some file systems have several.
     let held = |line: &str| {
@@ -97,18 +148,21 @@ fn refused(path: &Path, error: io::Error) -> RunError {
     FileError::new(path, error).into()
 }
 
-/// What the holder wrote, if it could be read: it may be about to write it.
-fn holder(file: File) -> String {
-    let mut text = Vec::new();
-    // On some systems a locked file cannot be read; the refusal stands without the name.
-    let _ = file.take(LONGEST).read_to_end(&mut text);
-    let text: String = String::from_utf8_lossy(&text).chars().filter(|c| !c.is_control()).collect();
-    if text.is_empty() { "another process".to_owned() } else { text }
+/// The process that wrote the text, if it could be read: it may be about to write it.
+fn holder(file: &File) -> String {
+    first_line(&text(file))
 }
 
-/// The name of this machine.
-fn host() -> String {
-    uname().nodename().to_string_lossy().into_owned()
+fn first_line(text: &str) -> String {
+    let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
+    if line.is_empty() { "another process".to_owned() } else { line }
+}
+
+/// The text of a lock; empty where it cannot be read, as that of a locked file on some systems.
+fn text(file: &File) -> String {
+    let mut text = Vec::new();
+    let _ = file.take(LONGEST).read_to_end(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 #[cfg(test)]
@@ -142,6 +196,39 @@ mod tests {
         assert!(is_written_here(&paths));
         drop(lock);
         assert!(!is_written_here(&paths));
+    }
+
+    /// Where each machine has locks of its own, both get the kernel's.
+    #[test]
+    fn lock_of_another_machine_is_taken_over_only_on_request() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("lock");
+        let machine = |host: &str, boot: &str| Machine { host: host.to_owned(), boot: boot.to_owned() };
+        let (here, there) = (machine("here", "1"), machine("there", "2"));
+        let take = |machine: &Machine, takes_over| Lock::take_as(&path, machine, takes_over);
+        // Given back.
+        drop(take(&there, false).unwrap());
+        drop(take(&here, false).unwrap());
+        // Killed, or still at work.
+        fs::write(&path, there.text()).unwrap();
+        let error = take(&here, false).unwrap_err();
+        assert!(matches!(&error, RunError::Foreign { .. }) && !error.is_mistake(), "{error:?}");
+        let sentence = error.to_string();
+        assert!(sentence.contains(&format!("process {} on there", process::id())), "{sentence}");
+        assert!(sentence.contains("--take-over") && !sentence.contains("boot"), "{sentence}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), there.text());
+        drop(take(&here, true).unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "");
+        // Killed on this machine: before it was started again, in another container, in a version without a second line.
+        for text in
+            [machine("here", "0").text(), machine("other", "1").text(), "process 1 on there\n".to_owned()]
+        {
+            fs::write(&path, &text).unwrap();
+            drop(take(&here, false).unwrap_or_else(|error| panic!("{text}: {error}")));
+        }
+        fs::write(&path, there.text()).unwrap();
+        assert!(matches!(Lock::take(&path), Err(RunError::Foreign { .. })));
+        drop(Lock::take_over(&path).unwrap());
     }
 
     #[test]

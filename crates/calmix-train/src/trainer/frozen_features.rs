@@ -267,8 +267,15 @@ impl FrozenFeatures {
                 Err(LoadError::Interrupted) => return Err(TrainError::Abandoned),
                 batch => batch?,
             };
+            let mut made = Vec::with_capacity(batch.ids.len() * bytes);
+            for pixels in batch.pixels.chunks(backbone.pass_bytes()) {
+                // A batch of many views takes a minute, and a loader that is ahead of the backbone does not ask.
+                if work.stop.load(Ordering::Relaxed) {
+                    return Err(TrainError::Abandoned);
+                }
+                made.extend(backbone.features(pixels)?);
+            }
             // Corrupt samples are left out, and tried again by the next run.
-            let made = backbone.features(&batch.pixels)?;
             for (&id, sample) in batch.ids.iter().zip(made.chunks_exact(bytes)) {
                 if !page.holds(id) {
                     self.store(&page, std::mem::take(&mut vectors))?;

@@ -155,6 +155,7 @@ mod tests {
         let damage = || FileError::new(path(), FileProblem::Changed(words()));
         vec![
             RunError::Locked { path: path(), holder: words() }.into(),
+            RunError::Foreign { path: path(), holder: words() }.into(),
             RunError::File(file(ErrorKind::StorageFull)).into(),
             RunError::File(damage()).into(),
             data(io(ErrorKind::StorageFull)),

@@ -86,7 +86,7 @@ impl Trainer<'_> {
         Pretrained::read(&recipe.recipe.network)?;
         let run = match Run::create_on(folder, Arc::clone(&self.disk)) {
             Err(RunError::Exists { .. }) if !read::has_begun(folder) => {
-                Run::open_on(folder, Arc::clone(&self.disk))?
+                Run::take_over(folder, Arc::clone(&self.disk))?
             }
             run => run?,
         };
@@ -113,7 +113,8 @@ impl Trainer<'_> {
 
     /// Takes the folder of a run that has begun.
     pub(super) fn lock(&self, folder: &Path) -> Result<Run, TrainError> {
-        let run = Run::open_on(folder, Arc::clone(&self.disk))?;
+        let disk = Arc::clone(&self.disk);
+        let run = if self.takes_over { Run::take_over(folder, disk)? } else { Run::open_on(folder, disk)? };
         if read::has_begun(folder) { Ok(run) } else { Err(TrainError::NotBegun { path: folder.to_owned() }) }
     }
 

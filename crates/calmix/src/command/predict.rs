@@ -1,15 +1,12 @@
 //! `calmix predict`: labels and calibrated confidence of images.
 
-use std::fs::File;
-use std::io::{BufReader, stdin};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use calmix::Model;
 use calmix::core::shown::shown;
-use calmix::data::image_list::ImageList;
 use calmix::data::loader::Workers;
 use calmix::engine::device::Device;
 use calmix::model::ModelOptions;
@@ -23,6 +20,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::{counted, grouped, shell_quoted};
 use crate::predict::input_shard::InputShard;
+use crate::predict::list_reader::{ImageInput, is_stdin};
 use crate::predict::output::{RowOutput, WrittenRows};
 use crate::predict::rate::Rate;
 use crate::predict::row::{RowFormat, RowKind, escaped};
@@ -82,7 +80,7 @@ pub(crate) struct PredictArgs {
     /// Threads for the network and for reading images [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     threads: Option<u16>,
-    /// Images in memory at a time; results do not depend on it
+    /// Images in memory at a time, fewer of large ones; results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     batch: u32,
 }
@@ -117,7 +115,8 @@ impl PredictArgs {
     pub(crate) fn run(self) -> Result<Exit> {
         let launch = LaunchInfo::from_environment(|name| std::env::var(name).ok())
             .map_err(|error| CliError::invalid(error.to_string()))?;
-        if let Some(path) = self.paths.iter().find(|path| !is_stdin(path) && !path.exists()) {
+        let mut named = self.paths.iter().filter(|path| !is_stdin(path)).chain(&self.list);
+        if let Some(path) = named.find(|path| !path.exists()) {
             return Err(CliError::invalid(format!("{}: does not exist", shown(path.display()))).into());
         }
         if self.out.is_none() && self.row_kind() == RowKind::Parquet {
@@ -143,22 +142,28 @@ impl PredictArgs {
         };
         let made_by = self.made_by(&model, shard);
         let stop = Stop::listen()?;
+        stop.end_at_second();
         let (mut output, written) = match &out {
             Some(out) if self.resume => RowOutput::resume(out, &made_by, &format)?,
             out => (RowOutput::create(out.as_deref(), &made_by, &format)?, WrittenRows::default()),
         };
-        let mut list = self.images()?.filter(|image| shard.is_none_or(|shard| shard.has(image)));
+        let input = ImageInput { paths: self.paths.clone(), list: self.list.clone(), shard };
+        let mut list = input.read(stop.flag())?;
         if let Some(before) = written.rows.checked_sub(1) {
-            let skipped = usize::try_from(before).ok().and_then(|before| list.nth(before));
+            for image in list.by_ref().take(usize::try_from(before)?) {
+                image?;
+            }
+            let skipped = list.next().transpose()?;
             let is_same = |path: &[u8]| written.last.starts_with(&format.beginning(&escaped(path)));
-            if !skipped.is_some_and(|image| is_same(image.path.as_encoded_bytes())) {
+            let is_changed = !skipped.is_some_and(|image| is_same(image.path.as_encoded_bytes()));
+            if is_changed && !stop.flag().load(Ordering::Relaxed) {
                 let message =
                     format!("image {} is not the one that was predicted before", grouped(before + 1));
                 let hint = "the images have changed: predict them into another file";
                 return Err(CliError::invalid(message).hint(hint).into());
             }
         }
-        let total = self.count(shard)?;
+        let total = input.count(stop.flag())?;
         let mut rate = Rate::new(total, written.rows);
         let workers = Workers { threads, ..Workers::default() };
         let tally = predict_list(&model, list, workers, &mut output, &mut rate, stop.flag())?;
@@ -232,33 +237,6 @@ impl PredictArgs {
             "list": self.list.as_deref().map(path_text),
         })
     }
-
-    /// The images, from the first on.
-    fn images(&self) -> Result<ImageList> {
-        let mut all = ImageList::default();
-        for path in &self.paths {
-            let more = if is_stdin(path) {
-                ImageList::of_lines(Box::new(BufReader::new(stdin())))
-            } else {
-                ImageList::of_paths(vec![path.clone()])
-            };
-            all = all.then(more);
-        }
-        if let Some(list) = &self.list {
-            let file = File::open(list).with_context(|| shown(list.display()))?;
-            all = all.then(ImageList::of_lines(Box::new(BufReader::new(file))));
-        }
-        Ok(all)
-    }
-
-    /// How many images there are; none if paths come from standard input, which can be read only once.
-    fn count(&self, shard: Option<InputShard>) -> Result<Option<u64>> {
-        if self.paths.iter().any(|path| is_stdin(path)) {
-            return Ok(None);
-        }
-        let is_here = |image: &_| shard.is_none_or(|shard| shard.has(image));
-        Ok(Some(self.images()?.filter(is_here).count() as u64))
-    }
 }
 
 /// Says what was done.
@@ -277,10 +255,6 @@ fn conclude(tally: PredictTally, written: &WrittenRows, out: Option<&Path>, per_
     if unread > 0 {
         warn(&format!("{} could not be read: see the column `error`", counted(unread, "image")));
     }
-}
-
-fn is_stdin(path: &Path) -> bool {
-    path.as_os_str() == "-"
 }
 
 fn path_text(path: &Path) -> String {

@@ -12,6 +12,9 @@ pub(crate) struct ProcessArgs {
     /// Number of local processes; on several machines, use torchrun or srun
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     processes: Option<u16>,
+    /// Continue a run although a process of another machine has not closed it: you know that it has ended
+    #[arg(long)]
+    pub(crate) take_over: bool,
 }
 
 impl ProcessArgs {

@@ -60,7 +60,8 @@ impl ResumeArgs {
         if launch.is_none() {
             progress = progress.resumed();
         }
-        let mut trainer = Trainer::new(stop.flag()).warning(warn_at_once).sink(progress);
+        let trainer = Trainer::new(stop.flag()).warning(warn_at_once).sink(progress);
+        let mut trainer = trainer.taking_over(self.processes.take_over);
         if let Some(launch) = &launch {
             stop_when_orphaned();
             trainer = trainer.join(launch, &resolved.recipe)?;

@@ -131,6 +131,7 @@ impl TrainArgs {
         }
         let stop = stop.announced();
         let trainer = Trainer::new(stop.flag()).built_from(version::build()).warning(warn_at_once);
+        let trainer = trainer.taking_over(self.processes.take_over);
         let trainer = trainer.sink(ProgressSink::new(
             resolved.recipe.train.steps,
             self.overrides.quiet,

@@ -1,11 +1,14 @@
 //! Why a model cannot be loaded or used.
 
+use std::path::{Path, PathBuf};
+
 use calmix_core::calibration::CalibrationError;
+use calmix_core::shown::shown;
 use calmix_data::augment::AugmentError;
 use calmix_data::error::DataError;
 use calmix_data::loader::LoadError;
 use calmix_engine::error::EngineError;
-use calmix_run::error::FileError;
+use calmix_run::error::{FileError, FileProblem};
 
 /// Why a model cannot be loaded or used.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +20,7 @@ pub enum ModelError {
     /// The network, or where it runs.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A coverage or a precision that means nothing, or held-out labels that contradict themselves.
+    /// A coverage or a precision that means nothing.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
     /// A picture without a view.
@@ -38,6 +41,24 @@ pub enum ModelError {
         known: Vec<String>,
     },
     /// Weights that give no numbers.
-    #[error("the outputs of the network are not finite: its weights are damaged, or it was never trained")]
-    NotFinite,
+    #[error(
+        "{}: the outputs of the network are not finite: its weights are damaged, or it was never trained",
+        shown(.path.display())
+    )]
+    NotFinite {
+        /// The file of the weights.
+        path: PathBuf,
+    },
+}
+
+impl ModelError {
+    /// An error of the engine: if it is about weights, about the file that they come from.
+    pub(super) fn of_weights(error: EngineError, path: &Path) -> Self {
+        match error {
+            EngineError::Weights(error) => {
+                Self::File(FileError::new(path, FileProblem::Format(error.to_string())))
+            }
+            error => Self::Engine(error),
+        }
+    }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
-use calmix_data::loader::{EvalLoader, ImageSource, OnCorrupt, PictureViews, SampleStream, Workers};
+use calmix_data::loader::{
+    EvalLoader, ImageSource, LoadError, OnCorrupt, PictureViews, SampleStream, Workers,
+};
 use calmix_data::picture::Picture;
 use calmix_run::evaluate::Predictions;
 use calmix_run::events::{EvalModel, EvalSet};
@@ -92,7 +94,13 @@ impl Model {
             }
             found.skipped += batch.skipped.len() as u64;
             let said = &mut found.predictions;
-            said.logits.extend(self.logits(&batch.pixels)?);
+            for views in batch.pixels.chunks(self.pass_bytes()) {
+                // A batch can take a minute, and a loader that is ahead of the network does not ask.
+                if stop() {
+                    return Err(LoadError::Interrupted.into());
+                }
+                said.logits.extend(self.logits(views)?);
+            }
             said.ids.extend_from_slice(&batch.ids);
             let labels = batch.labels.iter().flatten();
             said.labels.extend(labels.filter_map(|&label| numbers.get(label as usize).copied()));

@@ -42,18 +42,22 @@ pub struct ScarceClass {
 const NAMED: usize = 20;
 
 impl Promise {
+    /// Refuses options that mean nothing, whether labels were held out or not.
+    pub(super) fn check(options: &ModelOptions) -> Result<(), CalibrationError> {
+        for (what, value) in [("coverage", options.coverage), ("precision", options.precision)] {
+            if !(value > 0.0 && value < 1.0) {
+                return Err(CalibrationError::Parameter { what, value, allowed: "between 0 and 1" });
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn new(
         held_out: Option<&HeldOut>,
         classes: &[String],
         options: &ModelOptions,
     ) -> Result<Self, CalibrationError> {
         let &ModelOptions { coverage, precision, sets, .. } = options;
-        // Of labels or not: an option that means nothing is an error.
-        for (what, value) in [("coverage", coverage), ("precision", precision)] {
-            if !(value > 0.0 && value < 1.0) {
-                return Err(CalibrationError::Parameter { what, value, allowed: "between 0 and 1" });
-            }
-        }
         let mut promise =
             Self { kept: None, reason: "no labels were held out from training", coverage, precision };
         let Some(held_out) = held_out.filter(|held_out| !held_out.is_empty()) else { return Ok(promise) };

@@ -1,12 +1,12 @@
 //! Where rows are written, and how an interrupted output goes on.
 //!
-//! An output grows by whole rows, or by whole parts of them. Beside it stands `FILE.predict.json`, which says which model and
+//! An output grows by whole rows, or by whole parts of them, and one process at a time writes it. Beside it stands `FILE.predict.json`, which says which model and
 //! options made it. A kill can leave a torn row or part at the end; the next process goes on after the last whole one.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use calmix::core::shown::shown;
 use calmix::io::atomic_file;
 use calmix::run::safe_open;
@@ -16,6 +16,7 @@ use super::part_folder::PartFolder;
 use super::row::{PredictedImage, RowFormat, RowKind};
 use super::row_file::RowFile;
 use crate::error::CliError;
+use crate::terminal;
 
 /// Bytes of the longest note: the paths of a whole command line, escaped.
 const LONGEST_NOTE: u64 = 64 << 20;
@@ -48,6 +49,10 @@ impl<'a> RowOutput<'a> {
     /// Starts a new output.
     pub(crate) fn create(path: Option<&Path>, made_by: &Value, format: &'a RowFormat<'a>) -> Result<Self> {
         let Some(path) = path else {
+            if terminal::is_stdout_closed() {
+                let message = "standard output is closed, and the rows would be lost";
+                return Err(CliError::failed(message).hint("name a file with `--out`").into());
+            }
             let mut output = Self { format, place: RowPlace::Stdout };
             output.write_text(&format.header())?;
             return Ok(output);
@@ -57,13 +62,13 @@ impl<'a> RowOutput<'a> {
             let hint = "add `--resume` to go on with it, or name another file with `--out`";
             return Err(CliError::invalid(message).hint(hint).into());
         }
-        atomic_file::write(
-            &beside(path, ".predict.json"),
-            serde_json::to_string_pretty(made_by)?.as_bytes(),
-        )?;
-        let place = match format.kind {
-            RowKind::Parquet => RowPlace::Parts(Box::new(PartFolder::create(path, format)?)),
-            _ => RowPlace::File(RowFile::create(path, &format.header())?),
+        // Locked before the note is written: of two processes that start at the same time, one refuses.
+        let place = if format.kind == RowKind::Parquet {
+            let lines = RowFile::open_or_create(&PartFolder::list(path))?;
+            write_note(path, made_by)?;
+            RowPlace::Parts(Box::new(PartFolder::create(path, lines, format)?))
+        } else {
+            RowPlace::File(started(RowFile::create(path)?, path, made_by, format)?)
         };
         Ok(Self { format, place })
     }
@@ -77,6 +82,15 @@ impl<'a> RowOutput<'a> {
         if !safe_open::exists(path) {
             return Ok((Self::create(Some(path), made_by, format)?, WrittenRows::default()));
         }
+        // Locked before anything is compared or cut: what another process writes is not there yet.
+        let mut file = match format.kind {
+            RowKind::Parquet => RowFile::open(&PartFolder::list(path))?,
+            _ => RowFile::open(path)?,
+        };
+        if format.kind != RowKind::Parquet && file.is_empty()? {
+            let place = RowPlace::File(started(file, path, made_by, format)?);
+            return Ok((Self { format, place }, WrittenRows::default()));
+        }
         let before = note(path)?;
         if let Some(difference) = difference(&before, made_by) {
             let message = format!("{}: {difference}, so it cannot be resumed", shown(path.display()));
@@ -84,11 +98,11 @@ impl<'a> RowOutput<'a> {
             return Err(CliError::invalid(message).hint(hint).into());
         }
         if format.kind == RowKind::Parquet {
-            let (parts, written) = PartFolder::resume(path, format)?;
+            let (parts, written) = PartFolder::resume(path, file, format)?;
             return Ok((Self { format, place: RowPlace::Parts(Box::new(parts)) }, written));
         }
         let mut written = WrittenRows::default();
-        let file = RowFile::resume(path, &format.header(), |row| {
+        file.resume(&format.header(), |row| {
             written.rows += 1;
             written.last = String::from_utf8_lossy(row).into_owned();
             Ok(())
@@ -107,11 +121,10 @@ impl<'a> RowOutput<'a> {
 
     fn write_text(&mut self, rows: &str) -> Result<()> {
         match &mut self.place {
-            // Without context: a pipe that its reader has closed is no failure.
             RowPlace::Stdout => {
                 let mut out = io::stdout().lock();
-                out.write_all(rows.as_bytes())?;
-                Ok(out.flush()?)
+                let written = out.write_all(rows.as_bytes()).and_then(|()| out.flush());
+                written.context("cannot write to standard output")
             }
             RowPlace::File(file) => file.write(rows),
             RowPlace::Parts(_) => Ok(()),
@@ -133,6 +146,19 @@ pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(ending);
     path.with_file_name(name)
+}
+
+/// A file without rows, with its note and its first line.
+fn started(mut file: RowFile, path: &Path, made_by: &Value, format: &RowFormat<'_>) -> Result<RowFile> {
+    write_note(path, made_by)?;
+    file.write(&format.header())?;
+    Ok(file)
+}
+
+/// Writes what makes an output beside it.
+fn write_note(path: &Path, made_by: &Value) -> Result<()> {
+    let text = serde_json::to_string_pretty(made_by)?;
+    Ok(atomic_file::write(&beside(path, ".predict.json"), text.as_bytes())?)
 }
 
 /// What made an output.

@@ -47,21 +47,28 @@ struct PartLine {
 }
 
 impl PartFolder {
-    /// Makes a new folder.
-    pub(crate) fn create(folder: &Path, format: &RowFormat<'_>) -> Result<Self> {
-        let list = beside(folder, ".parts.jsonl");
+    /// The list beside a folder, whose writer alone writes into the folder.
+    pub(crate) fn list(folder: &Path) -> PathBuf {
+        beside(folder, ".parts.jsonl")
+    }
+
+    /// Makes a new folder; `lines` is its list.
+    pub(crate) fn create(folder: &Path, mut lines: RowFile, format: &RowFormat<'_>) -> Result<Self> {
         // Of a folder that was removed.
-        let _ = fs::remove_file(&list);
-        let lines = RowFile::create(&list, "")?;
+        lines.clear()?;
         fs::create_dir(folder).with_context(|| shown(folder.display()))?;
         Self::new(folder, lines, 0, format)
     }
 
-    /// Goes on after the last part that is whole.
-    pub(crate) fn resume(folder: &Path, format: &RowFormat<'_>) -> Result<(Self, WrittenRows)> {
-        let list = beside(folder, ".parts.jsonl");
+    /// Goes on after the last part that is whole; `lines` is the folder's list.
+    pub(crate) fn resume(
+        folder: &Path,
+        mut lines: RowFile,
+        format: &RowFormat<'_>,
+    ) -> Result<(Self, WrittenRows)> {
+        let list = Self::list(folder);
         let (mut written, mut parts) = (WrittenRows::default(), 0);
-        let lines = RowFile::resume(&list, "", |line| {
+        lines.resume("", |line| {
             let line: PartLine = serde_json::from_slice(line)
                 .ok()
                 .filter(|line: &PartLine| line.part == parts)
@@ -74,7 +81,7 @@ impl PartFolder {
             parts += 1;
             Ok(())
         })?;
-        // What a kill left: parts that are not whole, and one without its line. Nobody else writes here.
+        // What a kill left: parts that are not whole, and one without its line. No other process writes here.
         atomic_file::sweep_abandoned(folder);
         let _ = fs::remove_file(folder.join(part_name(parts)));
         Ok((Self::new(folder, lines, parts, format)?, written))

@@ -1,6 +1,6 @@
-//! A file that grows by whole lines, and goes on after a kill.
+//! A file that grows by whole lines, has one writer, and goes on after a kill.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,12 @@ use calmix::run::error::FileError;
 use calmix::run::safe_open;
 
 use crate::error::CliError;
+use crate::terminal::warn;
 
 /// Bytes of the longest line: a row with the probabilities of a million classes has fewer.
 const LONGEST: u64 = 16 << 20;
 
-/// A file, at its end.
+/// A file that no other process writes.
 #[derive(Debug)]
 pub(crate) struct RowFile {
     file: File,
@@ -22,28 +23,58 @@ pub(crate) struct RowFile {
 }
 
 impl RowFile {
-    /// Makes a new file; `header` is its first line.
-    pub(crate) fn create(path: &Path, header: &str) -> Result<Self> {
+    /// Makes a new file without rows.
+    pub(crate) fn create(path: &Path) -> Result<Self> {
         let file = File::options().append(true).create_new(true).open(path);
-        let mut created = Self { file: file.with_context(|| shown(path.display()))?, path: path.to_owned() };
-        created.write(header)?;
-        Ok(created)
+        Self::locked(file.with_context(|| shown(path.display()))?, path)
+    }
+
+    /// Opens a file that is there.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        if !safe_open::exists(path) {
+            return Err(CliError::invalid(format!("{}: does not exist", shown(path.display()))).into());
+        }
+        Self::open_or_create(path)
+    }
+
+    /// Opens a file, and makes it where there is none.
+    pub(crate) fn open_or_create(path: &Path) -> Result<Self> {
+        // A link could lead to any file of the user's, and a pipe would be waited for without end.
+        let cannot = |error: FileError| CliError::invalid(error.to_string());
+        Self::locked(safe_open::open_to_write(path).map_err(cannot)?, path)
+    }
+
+    /// Takes the kernel's lock on the file, which ends with the process: a second one would write the same rows again.
+    fn locked(file: File, path: &Path) -> Result<Self> {
+        let place = shown(path.display());
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let message = format!("{place}: another `calmix predict` is writing it");
+                let hint = "wait until it ends, or name another file with `--out`";
+                return Err(CliError::failed(message).hint(hint).into());
+            }
+            Err(TryLockError::Error(error)) => warn(&format!(
+                "{place}: this file system offers no locks ({error}); make sure that no other `calmix predict` writes it"
+            )),
+        }
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    /// Whether nothing was written yet.
+    pub(crate) fn is_empty(&self) -> Result<bool> {
+        Ok(self.file.metadata().with_context(|| shown(self.path.display()))?.len() == 0)
+    }
+
+    /// Removes everything in it.
+    pub(crate) fn clear(&mut self) -> Result<()> {
+        self.file.set_len(0).with_context(|| shown(self.path.display()))
     }
 
     /// Goes on with a file that begins with `header`: hands every whole row to `each`, and cuts off a torn one at the end.
-    pub(crate) fn resume(
-        path: &Path,
-        header: &str,
-        mut each: impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<Self> {
-        let place = shown(path.display());
-        // A link could lead to any file of the user's, and a pipe would be waited for without end.
-        let cannot = |error: FileError| CliError::invalid(error.to_string());
-        if !safe_open::exists(path) {
-            return Err(CliError::invalid(format!("{place}: does not exist")).into());
-        }
-        let mut file = safe_open::open_to_write(path).map_err(cannot)?;
-        let mut lines = BufReader::with_capacity(1 << 16, &file);
+    pub(crate) fn resume(&mut self, header: &str, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let place = shown(self.path.display());
+        let mut lines = BufReader::with_capacity(1 << 16, &self.file);
         let (mut line, mut end) = (Vec::new(), 0);
         let mut is_first = true;
         loop {
@@ -65,13 +96,9 @@ impl RowFile {
             }
             (is_first, end) = (false, end + length as u64);
         }
-        file.set_len(end).with_context(|| place.clone())?;
-        file.seek(SeekFrom::End(0)).with_context(|| place.clone())?;
-        let mut resumed = Self { file, path: path.to_owned() };
-        if is_first {
-            resumed.write(header)?;
-        }
-        Ok(resumed)
+        self.file.set_len(end).with_context(|| place.clone())?;
+        self.file.seek(SeekFrom::End(0)).with_context(|| place.clone())?;
+        if is_first { self.write(header) } else { Ok(()) }
     }
 
     /// Writes rows at once, so that a kill loses none of them.

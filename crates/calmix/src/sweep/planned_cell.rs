@@ -84,7 +84,8 @@ impl PlannedCell {
     pub(crate) fn train(&self, run: &Path, overrides: &RecipeArgs, stop: &Stop) -> Result<Outcome> {
         let recipe = &self.resolved.recipe;
         let progress = ProgressSink::new(recipe.train.steps, overrides.quiet, quicker(recipe));
-        let trainer = Trainer::new(stop.flag()).built_from(version::build());
+        // This worker has claimed the cell.
+        let trainer = Trainer::new(stop.flag()).built_from(version::build()).taking_over(true);
         let trainer = trainer.warning(warn_at_once).sink(progress);
         if read::has_begun(run) {
             let layers = self.over(inspect::recipe_layers(run)?, overrides)?;

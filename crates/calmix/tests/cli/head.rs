@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::Stdio;
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use calmix::run::evaluate::Predictions;
 use serde_json::Value;
@@ -195,7 +195,7 @@ fn with_many_pictures() -> Workspace {
     workspace
 }
 
-fn making(workspace: &Workspace, cache: &str, more: &[&str]) -> std::process::Command {
+fn making(workspace: &Workspace, cache: &str, more: &[&str]) -> Command {
     let settings = [
         "network.weights=tiny",
         "network.dimensions=8",
@@ -245,6 +245,32 @@ fn killed_makers_leave_a_cache_that_ends_the_same() {
         );
     }
     assert!(pages(&workspace, "killed") == wanted);
+}
+
+/// SIGTERM between two pages, while pictures are ready before the backbone needs them: the work ends there, and goes on with
+/// what was made.
+#[test]
+fn stopped_maker_leaves_at_the_next_pass() {
+    let workspace = Fixture::Weights.copy();
+    for (class, shade) in [("cat", 40), ("dog", 200)] {
+        workspace.pictures(&format!("many/{class}"), shade, 300);
+    }
+    workspace.run(&["prepare", "many"]).with_code(0);
+    let settings = ["--features-only", "--set", "augment.size=32"];
+    let mut maker = making(&workspace, "stopped", &settings).spawn().unwrap();
+    while !workspace.path("stopped").exists() || pages(&workspace, "stopped").is_empty() {
+        assert!(maker.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let sent = Instant::now();
+    assert!(Command::new("kill").arg(maker.id().to_string()).status().unwrap().success());
+    assert_eq!(maker.wait().unwrap().code(), Some(75));
+    assert!(sent.elapsed() < Duration::from_secs(5), "after {:?}", sent.elapsed());
+    let made = pages(&workspace, "stopped");
+    assert!(made.len() < 3, "it made all {} pages", made.len());
+    assert!(making(&workspace, "stopped", &settings).status().unwrap().success());
+    let all = pages(&workspace, "stopped");
+    assert!(all.len() == 3 && made.iter().all(|(name, bytes)| all.get(name) == Some(bytes)));
 }
 
 #[test]

@@ -5,14 +5,20 @@ use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
-use serde_json::Value;
+use calmix::Model;
+use calmix::run::model_info::ModelInfo;
+use serde_json::{Value, json};
 
 use crate::fixture::Fixture;
 use crate::library::Library;
-use crate::measured::{Ended, measured};
+use crate::measured::{Ended, measured, watched};
 use crate::tier;
 use crate::workspace::Workspace;
+
+/// Bytes that a model of the largest images may take.
+const MOST_OF_LARGE: u64 = 2 << 30;
 
 /// What is done to a file.
 type Harm<'a> = Box<dyn Fn(&Path) + 'a>;
@@ -132,6 +138,74 @@ fn damaged_models_are_refused() {
         }
     }
     assert_eq!(fs::read_to_string(&outside).unwrap(), "precious\n");
+}
+
+/// What is done to a description.
+type Forgery = Box<dyn Fn(&mut ModelInfo)>;
+
+/// Writes a model of somebody else's, with the right hashes: the run `run` with another description.
+fn forge(workspace: &Workspace, change: impl FnOnce(&mut ModelInfo)) {
+    copy(workspace, "run", "hostile");
+    let (info, weights) = (workspace.path("hostile/model.json"), workspace.path("hostile/model.safetensors"));
+    let mut forged: ModelInfo = serde_json::from_slice(&fs::read(&info).unwrap()).unwrap();
+    change(&mut forged);
+    let bytes = forged.embed(&fs::read(&weights).unwrap()).unwrap();
+    fs::write(weights, bytes).unwrap();
+    fs::write(info, serde_json::to_vec(&forged).unwrap()).unwrap();
+}
+
+/// Images of 2,048 pixels, of which a batch had 256 and a pass 64: 22 GB.
+#[test]
+fn small_model_takes_little_memory() {
+    let workspace = Fixture::Photos.copy();
+    forge(&workspace, |info| (info.size, info.resize) = (2_048, 2_048));
+    // A pass is filled up with empty images, so one image is enough.
+    let command = workspace.command(&["predict", "hostile", "--threads", "1", "photos/cat/0.png"]);
+    let ended = watched(command, Duration::from_mins(5), MOST_OF_LARGE);
+    assert_eq!(ended.code, Some(0), "{} MB in {:?}: {}", ended.peak >> 20, ended.took, ended.text);
+    assert!(ended.peak < MOST_OF_LARGE, "{} MB", ended.peak >> 20);
+    let model = Model::load(workspace.path("hostile")).unwrap();
+    assert!(model.batch() * model.transform().bytes() <= 64 << 20, "{} images", model.batch());
+}
+
+/// The description contradicts itself or the weights: the error names the file, and is found before the first image.
+#[test]
+fn forged_descriptions_are_refused() {
+    let workspace = Fixture::Photos.copy();
+    let honest = measured(workspace.command(&["predict", "run", "photos/cat", "--threads", "1"]));
+    forge(&workspace, |info| info.std[1] = 0.0);
+    let ended = measured(workspace.command(&["predict", "hostile", "photos/cat", "--threads", "1"]));
+    refused(&ended, &honest, 1, "hostile/model.json: std", "no deviation");
+    let one = |info: &ModelInfo| info.calibration.clone().expect("the fixture is calibrated");
+    let forgeries: [(&str, &str, Forgery); 9] = [
+        ("no deviation", "model.json: std", Box::new(|info| info.std[1] = 0.0)),
+        ("a negative deviation", "model.json: std", Box::new(|info| info.std[2] = -0.5)),
+        ("a tiny deviation", "model.json: std", Box::new(|info| info.std[0] = 1e-300)),
+        ("an enormous mean", "model.json: mean", Box::new(|info| info.mean[0] = 1e300)),
+        ("a negative epsilon", "model.json: norm_eps", Box::new(|info| info.norm_eps = Some(-1e9))),
+        ("another network", "model.safetensors: ", Box::new(|info| info.network = "wrn-16-1".into())),
+        ("a wider network", "model.safetensors: ", Box::new(|info| info.network = "wrn-10-2".into())),
+        (
+            "a calibrator of three classes",
+            "model.json: calibration",
+            Box::new(move |info| {
+                let mut calibration = serde_json::to_value(one(info)).unwrap();
+                calibration["map"] =
+                    json!({"kind": "vector", "scale": [1.0, 1.0, 1.0], "bias": [0.0, 0.0, 0.0]});
+                info.calibration = Some(serde_json::from_value(calibration).unwrap());
+            }),
+        ),
+        (
+            "a score above one",
+            "model.json: held_out",
+            Box::new(|info| info.held_out.as_mut().expect("labels were held out").lac[0] = 2.0),
+        ),
+    ];
+    for (what, names, change) in forgeries {
+        forge(&workspace, change);
+        let error = Model::load(workspace.path("hostile")).unwrap_err().to_string();
+        assert!(error.contains(names) && error.contains("/hostile/"), "{what}: {error}");
+    }
 }
 
 #[test]

@@ -43,13 +43,18 @@ pub(crate) fn memory(process: u32) -> u64 {
 }
 
 /// Runs a command with its peak of memory, and ends it if it hangs.
-pub(crate) fn measured(mut command: Command) -> Ended {
+pub(crate) fn measured(command: Command) -> Ended {
+    watched(command, LONGEST, u64::MAX)
+}
+
+/// Runs a command with its peak of memory, and ends it if it takes longer or more memory.
+pub(crate) fn watched(mut command: Command, longest: Duration, most: u64) -> Ended {
     let begun = Instant::now();
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {
         peak = peak.max(memory(child.id()));
-        if begun.elapsed() > LONGEST {
+        if begun.elapsed() > longest || peak > most {
             child.kill().unwrap();
         }
         thread::sleep(INTERVAL);

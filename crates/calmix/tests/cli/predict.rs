@@ -225,6 +225,30 @@ fn shards_are_the_whole_and_no_row_is_in_two() {
     assert_eq!(found.len(), 33);
 }
 
+/// A full disk, and no standard output at all: rows are lost, and the exit code and the message say so.
+#[test]
+fn lost_rows_are_a_failure() {
+    let workspace = Fixture::Photos.copy();
+    let shell = |script: &str| {
+        let predict = workspace.command(&["predict", "run", "photos", "--threads", "1"]);
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script, "sh"]).arg(predict.get_program()).args(predict.get_args());
+        command.current_dir(workspace.folder());
+        workspace.end(command)
+    };
+    shell("\"$@\" > /dev/full")
+        .with_code(1)
+        .reports(&["error: cannot write to standard output: No space left"]);
+    shell("\"$@\" >&-").with_code(1).reports(&["error: standard output is closed", "--out"]);
+    shell("\"$@\" > /dev/null").with_code(0);
+    shell("\"$@\" --out out.csv >&-").with_code(0);
+    // The reader has what it wants.
+    assert_eq!(
+        shell("\"$@\" | head -1").with_code(0).stdout,
+        "path,label,confidence,margin,set,abstain,error\n"
+    );
+}
+
 /// A tar archive of files.
 fn shard(path: &Path, members: &[(&str, &[u8])]) {
     let mut archive = Vec::new();

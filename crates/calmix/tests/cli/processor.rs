@@ -1,20 +1,18 @@
 //! A processor that is too old, as QEMU imitates it.
-#![allow(clippy::print_stderr)] // why a test is skipped
 
 use std::process::Command;
 
+use crate::tier;
 use crate::workspace::Workspace;
 
 #[test]
 fn processor_without_avx2_is_refused_with_a_message() {
     if !cfg!(target_feature = "avx2") {
-        eprintln!("skipped: calmix is compiled for any processor");
-        return;
+        return tier::skipped("calmix is compiled for any processor");
     }
     // Debian's qemu-user has it.
     let Ok(help) = Command::new("qemu-x86_64").args(["-cpu", "help"]).output() else {
-        eprintln!("skipped: there is no qemu-x86_64");
-        return;
+        return tier::skipped("there is no qemu-x86_64");
     };
     assert!(String::from_utf8_lossy(&help.stdout).contains("Nehalem"));
     let workspace = Workspace::new();

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::fixture::Fixture;
 use crate::workspace::Workspace;
 
 /// More steps than a run completes before the first signal.
@@ -86,6 +87,22 @@ fn a_run_that_is_stopped_says_how_to_go_on_and_does() {
 
     let whole = workspace.run(&["resume", "first", "--quiet"]).with_code(0);
     whole.prints(&["model after 400 steps\n", "next: calmix inspect first\n"]);
+}
+
+/// On a file system whose locks do not reach other machines, the text of the lock is what they go by.
+#[test]
+fn run_of_another_machine_is_taken_over_on_request() {
+    let workspace = Fixture::Garments.copy();
+    let lock = workspace.path("first/calmix.lock");
+    assert_eq!(fs::read_to_string(&lock).unwrap(), "", "the run was closed");
+    let text = "process 7 on elsewhere\nboot 01234567-89ab-cdef-0123-456789abcdef\n";
+    fs::write(&lock, text).unwrap();
+    let refused = workspace.run(&["resume", "first"]).with_code(1);
+    refused.reports(&["first/calmix.lock: process 7 on elsewhere, another machine, has not closed this run"]);
+    refused.reports(&["make sure that the process has ended, then add `--take-over`"]);
+    assert_eq!(fs::read_to_string(&lock).unwrap(), text);
+    workspace.run(&["resume", "first", "--take-over"]).with_code(0).prints(&["already finished"]);
+    workspace.run(&["resume", "first"]).with_code(0);
 }
 
 /// A run whose last evaluation takes minutes, as with so many resamples; it has begun.
