@@ -63,7 +63,7 @@ impl ResumeArgs {
         let mut trainer = Trainer::new(stop.flag()).warning(warn_at_once).sink(progress);
         if let Some(launch) = &launch {
             stop_when_orphaned();
-            trainer = trainer.join(launch, &resolved.recipe)?;
+            trainer = stop.ending_at_signal(|| trainer.join(launch, &resolved.recipe))?;
         }
         let outcome = trainer.resume(&self.run, overridden.as_ref());
         if launch.as_ref().is_some_and(|launch| launch.rank > 0) {
