@@ -12,6 +12,7 @@ use calmix::run::model_info::ModelInfo;
 use calmix::train::trainer::{Trainer, evaluate_run};
 
 use crate::fixture::{Fixture, copy_folder, files};
+use crate::head;
 use crate::tier;
 
 /// Flips of each file with `CALMIX_EXHAUSTIVE=1`, which are all bytes of most files; `CALMIX_FLIPS` sets another number.
@@ -97,6 +98,18 @@ fn flipped_bit_does_not_change_an_evaluation() {
 fn flipped_bit_does_not_change_a_prediction() {
     let workspace = Fixture::Photos.copy();
     let wrong = wrong(&workspace.path("run"), predict, 40, |name| name.starts_with("model."));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A head's model is four files.
+#[test]
+fn flipped_bit_does_not_change_a_prediction_of_a_head() {
+    let workspace = Fixture::Weights.copy();
+    head::train(&workspace, "run", &[]).with_code(0);
+    let is_model = |name: &str| {
+        ["model.", "backbone.", "projection."].iter().any(|beginning| name.starts_with(beginning))
+    };
+    let wrong = wrong(&workspace.path("run"), predict, 10, is_model);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
