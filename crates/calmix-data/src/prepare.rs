@@ -10,6 +10,7 @@ mod warning;
 use std::path::Path;
 use std::sync::Arc;
 
+use calmix_io::atomic_file::rename_folder;
 use serde::{Deserialize, Serialize};
 
 pub use findings::Findings;
@@ -166,7 +167,7 @@ pub fn prepare_watched(
     report.warnings.splice(0..0, prepared.warnings);
     findings::write_json(&made.join(Findings::FILE), &report)?;
     stamp.write(&made)?;
-    std::fs::rename(&made, target).map_err(|error| DataError::new(target, error))?;
+    rename_folder(&made, target).map_err(|error| DataError::new(target, error))?;
     Ok(report)
 }
 

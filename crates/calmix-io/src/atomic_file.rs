@@ -93,6 +93,17 @@ fn write_once(disk: &dyn Disk, path: &Path, bytes: &[u8], left: &mut Vec<PathBuf
     disk.sync_folder(folder).map_err(|error| FileError::new(folder, error))
 }
 
+/// Gives a folder its name: a reader, now or after a power failure, finds nothing there or all of it. Its files have to be
+/// synchronised.
+///
+/// # Errors
+/// As [`fs::rename`], and if one of the folders cannot be synchronised.
+pub fn rename_folder(made: &Path, target: &Path) -> io::Result<()> {
+    RealDisk.sync_folder(made)?;
+    RealDisk.rename(made, target)?;
+    RealDisk.sync_folder(parent(target))
+}
+
 /// Makes a scratch file that no [`sweep_abandoned`] removes until it is closed.
 fn create_locked(disk: &dyn Disk, path: &Path) -> Result<(File, PathBuf), FileError> {
     loop {

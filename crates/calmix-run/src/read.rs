@@ -169,21 +169,23 @@ pub fn latest_evaluations(
 fn each_event(folder: &Path, mut with: impl FnMut(Event)) -> Result<(), FileError> {
     let path = Paths::new(folder).events();
     let mut lines = BufReader::new(safe_open::open(&path)?.0);
-    let mut line = String::new();
+    // Bytes, not text: a kill may tear a line inside a character.
+    let mut line = Vec::new();
     for number in 1_u64.. {
         let at = |error: FileError| error.at(format!("line {number}"));
         line.clear();
-        let read = (&mut lines).take(LONGEST_LINE).read_line(&mut line);
+        let read = (&mut lines).take(LONGEST_LINE).read_until(b'\n', &mut line);
         let length = read.map_err(|error| at(FileError::new(&path, error)))?;
-        let Some(whole) = line.strip_suffix('\n') else {
+        let Some(whole) = line.strip_suffix(b"\n") else {
             if length as u64 == LONGEST_LINE {
                 let problem = format!("longer than {LONGEST_LINE} bytes");
                 return Err(at(FileError::new(&path, FileProblem::Limit(problem))));
             }
             break;
         };
-        let event = Event::from_line(whole)
-            .map_err(|error| at(FileError::new(&path, FileProblem::Format(error.to_string()))))?;
+        let format = |problem: String| at(FileError::new(&path, FileProblem::Format(problem)));
+        let text = str::from_utf8(whole).map_err(|error| format(error.to_string()))?;
+        let event = Event::from_line(text).map_err(|error| format(error.to_string()))?;
         with(event);
     }
     Ok(())

@@ -7,9 +7,17 @@ mod damage;
 mod faults;
 #[path = "checkpoint/faulty.rs"]
 mod faulty;
+#[path = "checkpoint/forgetful.rs"]
+mod forgetful;
+#[path = "checkpoint/journal.rs"]
+mod journal;
 #[path = "checkpoint/killed.rs"]
 mod killed;
+#[path = "checkpoint/power_failure.rs"]
+mod power_failure;
 #[path = "checkpoint/retention.rs"]
 mod retention;
 #[path = "checkpoint/state.rs"]
 mod state;
+#[path = "../../calmix-core/tests/tier/tier.rs"]
+mod tier;

@@ -11,6 +11,7 @@ use anyhow::Result;
 use calmix::core::shown::shown;
 use calmix::data::error::DataError;
 use calmix::data::prepare::{PREPARING, PrepareProgress, Report, SourceSpec, prepare_watched};
+use calmix::io::atomic_file::rename_folder;
 use tempfile::TempDir;
 
 use crate::predict::rate::Rate;
@@ -63,7 +64,7 @@ pub(crate) fn prepare_or_stop(
             Ok(report) => {
                 clear_line();
                 let report = report?;
-                fs::rename(&prepared, target).map_err(|error| DataError::new(target, error))?;
+                rename_folder(&prepared, target).map_err(|error| DataError::new(target, error))?;
                 return Ok(report);
             }
             Err(RecvTimeoutError::Timeout) if stop.flag().load(Ordering::Relaxed) => {

@@ -8,6 +8,7 @@ use anyhow::Result;
 use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
 use calmix::data::prepare::{PREPARING, SourceSpec, SourceStamp, Stale};
+use calmix::io::atomic_file::rename_folder;
 use calmix::train::recipe::{Data, SourceName};
 
 use crate::error::CliError;
@@ -97,5 +98,5 @@ fn link_all(from: &Path, to: &Path) -> Option<()> {
         }
         fs::hard_link(entry.path(), made.join(entry.file_name())).ok()?;
     }
-    fs::rename(&made, to).ok()
+    rename_folder(&made, to).ok()
 }

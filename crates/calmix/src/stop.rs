@@ -7,8 +7,8 @@
 //! | SIGHUP | a terminal that closes; left alone where `nohup` ignores it | ignored |
 //! | SIGUSR1 | Slurm's `--signal=USR1@120`, before the time limit | ignored |
 //!
-//! Preparing a dataset has no state to save, and stops at the first. `predict` has its rows in its output: it stops at the
-//! first, and at any signal a second later it ends at once.
+//! Preparing a dataset has no state to save, and stops at the first; nor has a rank that waits for the others to join.
+//! `predict` has its rows in its output: it stops at the first, and at any signal a second later it ends at once.
 
 use std::io;
 use std::sync::Arc;
@@ -112,6 +112,27 @@ impl Stop {
             }
         }));
         self
+    }
+
+    /// Runs `wait`, in which there is nothing to save, and ends the process at the first signal.
+    pub(crate) fn ending_at_signal<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let watcher = scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    if self.received.any.load(Ordering::Relaxed) {
+                        let exit = if self.is_by_term() { Exit::Requeue } else { Exit::Interrupted };
+                        // libtorch's rendezvous cannot be interrupted: it ends with the process.
+                        signal_hook::low_level::exit(exit.code().into());
+                    }
+                    thread::park_timeout(POLL_INTERVAL);
+                }
+            });
+            let waited = wait();
+            is_over.store(true, Ordering::Relaxed);
+            watcher.thread().unpark();
+            waited
+        })
     }
 
     /// Whether to stop.

@@ -18,6 +18,8 @@ mod evaluate_on;
 mod figures;
 #[path = "cli/fixture.rs"]
 mod fixture;
+#[path = "cli/flipped.rs"]
+mod flipped;
 #[path = "cli/folder_contents.rs"]
 mod folder_contents;
 #[path = "cli/folder_layouts.rs"]
@@ -40,6 +42,9 @@ mod hostile_predict;
 mod inspect;
 #[path = "cli/json.rs"]
 mod json;
+#[cfg(target_os = "linux")]
+#[path = "cli/killed_calls.rs"]
+mod killed_calls;
 #[path = "cli/labels_csv.rs"]
 mod labels_csv;
 #[cfg(target_os = "linux")]
@@ -81,6 +86,8 @@ mod signals;
 mod sweep;
 #[path = "../../calmix-core/tests/tier/tier.rs"]
 mod tier;
+#[path = "cli/together.rs"]
+mod together;
 #[path = "cli/train.rs"]
 mod train;
 #[path = "cli/version.rs"]

@@ -9,7 +9,7 @@ use calmix_run::checkpoint::{CheckpointContents, CheckpointError, Committed};
 use calmix_run::run::{Mark, Run, RunFile};
 
 use crate::faulty::{Fault, FaultyDisk};
-use crate::state::{found, identity, names, place, run_with, save, scratches};
+use crate::state::{copy, found, identity, names, place, run_with, save, scratches};
 
 /// Every call of a save that also removes an old checkpoint.
 #[rustfmt::skip]
@@ -205,19 +205,6 @@ fn base() -> (tempfile::TempDir, PathBuf, PathBuf) {
     let (temp, base) = run_with(&[10, 20]);
     let folder = temp.path().join("copy");
     (temp, folder, base)
-}
-
-fn copy(from: &Path, to: &Path) {
-    let _ = fs::remove_dir_all(to);
-    fs::create_dir(to).unwrap();
-    for name in names(from) {
-        let (from, to) = (from.join(&name), to.join(&name));
-        if from.is_dir() {
-            copy(&from, &to);
-        } else {
-            fs::copy(from, to).unwrap();
-        }
-    }
 }
 
 fn save_on(folder: &Path, fault: Fault, at: usize) -> (Arc<FaultyDisk>, Result<Committed, CheckpointError>) {

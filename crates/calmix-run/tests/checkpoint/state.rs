@@ -9,6 +9,8 @@ use calmix_run::checkpoint::{
 };
 use calmix_run::run::{Mark, Run};
 
+use crate::faulty::FaultyDisk;
+
 /// Two pages of weights, more than 64 KiB of margins, two small files of one length.
 #[derive(Debug, PartialEq)]
 pub(crate) struct State {
@@ -78,7 +80,7 @@ pub(crate) fn found(run: &Path) -> FoundCheckpoint {
 pub(crate) fn run_with(steps: &[u64]) -> (tempfile::TempDir, PathBuf) {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("run");
-    let run = Run::create(&folder).unwrap();
+    let run = Run::create_on(&folder, FaultyDisk::sound()).unwrap();
     let mut checkpoints = run.checkpoints(steps.len());
     for &step in steps {
         save(&mut checkpoints, step).unwrap();
@@ -102,4 +104,18 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
 /// Half-written checkpoints in a run.
 pub(crate) fn scratches(run: &Path) -> usize {
     names(&run.join("checkpoints")).iter().filter(|name| name.contains(".tmp-")).count()
+}
+
+/// Copies a folder to a place where nothing else is kept.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir(to).unwrap();
+    for name in names(from) {
+        let (from, to) = (from.join(&name), to.join(&name));
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            fs::copy(from, to).unwrap();
+        }
+    }
 }

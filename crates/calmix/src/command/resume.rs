@@ -64,7 +64,7 @@ impl ResumeArgs {
         let mut trainer = trainer.taking_over(self.processes.take_over);
         if let Some(launch) = &launch {
             stop_when_orphaned();
-            trainer = trainer.join(launch, &resolved.recipe)?;
+            trainer = stop.ending_at_signal(|| trainer.join(launch, &resolved.recipe))?;
         }
         let outcome = trainer.resume(&self.run, overridden.as_ref());
         if launch.as_ref().is_some_and(|launch| launch.rank > 0) {

@@ -138,8 +138,8 @@ impl TrainArgs {
             quicker(&resolved.recipe),
         ));
         let outcome = match &launch {
-            Some(launch) => trainer
-                .join(launch, &resolved.recipe)
+            Some(launch) => stop
+                .ending_at_signal(|| trainer.join(launch, &resolved.recipe))
                 .and_then(|trainer| trainer.asked(requested).start_or_resume(&resolved, run_dir.path())),
             None => trainer.start(&resolved, run_dir.path()),
         };
@@ -219,8 +219,8 @@ fn chosen_because(recipe: &str) -> String {
 /// Trains on a rank other than 0, which neither prepares the dataset nor prints.
 fn follow(launch: &LaunchInfo, resolved: &Resolved, requested: String, run: &Path) -> Result<Exit> {
     let stop = Stop::listen()?;
-    let trainer =
-        Trainer::new(stop.flag()).warning(warn_at_once).join(launch, &resolved.recipe)?.asked(requested);
-    let outcome = trainer.start_or_resume(resolved, run);
+    let trainer = Trainer::new(stop.flag()).warning(warn_at_once);
+    let trainer = stop.ending_at_signal(|| trainer.join(launch, &resolved.recipe))?;
+    let outcome = trainer.asked(requested).start_or_resume(resolved, run);
     silent_exit(outcome, stop)
 }

@@ -140,7 +140,7 @@ pub(crate) fn change_checkpoint(checkpoint: &Path, name: &str, bytes: &[u8]) {
 }
 
 /// Every file below a folder, by its name from there.
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(at) = folders.pop() {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::fixture::Fixture;
 use crate::workspace::{CommandOutput, TINY, Workspace};
 
-fn train(workspace: &Workspace, run: &str, more: &[&str]) -> CommandOutput {
+pub(crate) fn train(workspace: &Workspace, run: &str, more: &[&str]) -> CommandOutput {
     let mut command =
         workspace.command(&["train", "head-folder", "--data", "own", "--threads", "1", "--run-dir", run]);
     let tiny =

@@ -262,3 +262,61 @@ fn preparing_ends_at_the_first_signal_and_leaves_nothing() {
     let workspace = workspace.with_garments();
     workspace.run(&prepare).with_code(0);
 }
+
+/// A rank that waits for the others has nothing to save, and ends.
+#[test]
+fn waiting_for_a_rank_hears_sigterm() {
+    let workspace = Workspace::new().with_garments();
+    let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    let mut command = workspace.training(4, &["--run-dir", "run", "--set", "train.shards=2"]);
+    command.envs([("RANK", "0"), ("WORLD_SIZE", "2"), ("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "2")]);
+    command.envs([("MASTER_ADDR", "127.0.0.1".to_owned()), ("MASTER_PORT", port.to_string())]);
+    let running = Running::new(command);
+    // It waits once its port is open.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < deadline, "it does not wait for the other rank");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let sent = Instant::now();
+    running.signal("TERM");
+    let (stderr, code) = running.stderr();
+    assert!(sent.elapsed() < Duration::from_secs(10), "after {:?}: {stderr}", sent.elapsed());
+    assert_eq!(code, Some(75), "{stderr}");
+}
+
+/// A disk that takes 0.2 s for each file: the checkpoint at hand is completed, and the run goes on from it.
+#[cfg(target_os = "linux")]
+#[test]
+fn writing_a_checkpoint_hears_sigterm() {
+    if !Command::new("strace").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return crate::tier::skipped("there is no strace (Debian: strace)");
+    }
+    let workspace = Workspace::new().with_garments();
+    let calmix = workspace.training(MANY, &["--run-dir", "first"]);
+    let mut command = Command::new("strace");
+    // As a process beside it, so that the signal goes to calmix.
+    command.args(["-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync"]);
+    command.args(["-e", "inject=fsync:delay_enter=200000"]).arg(calmix.get_program()).args(calmix.get_args());
+    let running = Running::new({
+        command.current_dir(workspace.path("."));
+        command
+    });
+    let is_writing = || {
+        let names = fs::read_dir(workspace.path("first/checkpoints")).into_iter().flatten().flatten();
+        names.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(".step-"))
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_writing() {
+        assert!(Instant::now() < deadline, "no checkpoint is written");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let sent = Instant::now();
+    running.signal("TERM");
+    let (stdout, code) = running.end();
+    assert_eq!(code, Some(75), "{stdout}");
+    let took = sent.elapsed();
+    assert!(took > Duration::from_millis(200) && took < Duration::from_secs(10), "after {took:?}");
+    assert!(stdout.contains(": state saved\n"), "{stdout}");
+    workspace.run(&["inspect", "first"]).with_code(0).prints(&[" of 400 steps saved\n"]);
+}
