@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process;
 
+use calmix_io::confined_path::ConfinedPath;
 use rustix::io::Errno;
 use rustix::system::uname;
 
@@ -31,13 +32,14 @@ pub(crate) struct Lock {
 
 impl Lock {
     /// Takes the lock in the file `path`, or returns at once with the name of its holder.
-    pub(crate) fn take(path: &Path) -> Result<Self, RunError> {
+    pub(crate) fn take(path: impl Into<ConfinedPath>) -> Result<Self, RunError> {
+        let path = &path.into();
         let cannot = |error| FileError::new(path, error);
         let mut file = open_to_write(path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(RunError::Locked { path: path.to_owned(), holder: holder(file) });
+                return Err(RunError::Locked { path: path.to_path_buf(), holder: holder(file) });
             }
             Err(TryLockError::Error(error)) => return Err(refused(path, error)),
         }
