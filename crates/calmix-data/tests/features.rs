@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in the functions that the tests share
 
 use std::fs;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,6 +11,9 @@ use calmix_data::features::{
     FORMAT, FeatureCache, FeatureIdentity, FeatureTable, FeatureView, FeatureViews, PageNeed,
 };
 use calmix_data::loader::{LoadError, ViewKey, Views};
+
+#[path = "../../calmix-core/tests/tier/tier.rs"]
+mod tier;
 
 const BYTES: usize = 6;
 
@@ -172,6 +176,37 @@ fn every_flipped_byte_is_refused_or_harmless() {
     }
     // All but a few of the header.
     assert!(refused > bytes.len() as u64 - 50, "{refused} of {}", bytes.len());
+}
+
+/// Whoever writes a page decides what a run learns. Root alone can make files of another user.
+#[test]
+fn pages_of_another_user_are_passed_over() {
+    let temp = tempfile::tempdir().unwrap();
+    let views = FeatureView::list(1, 0);
+    let open = || FeatureCache::open(temp.path(), &identity("a")).unwrap();
+    let mut cache = open();
+    fill(&mut cache, 0..5, &views);
+    let (name, _) = files(cache.folder()).into_iter().find(|(name, _)| is_page(name)).unwrap();
+    let shared = cache.folder().to_owned();
+    if chown(shared.join(&name), Some(1001), Some(1001)).is_err() {
+        return tier::skipped("not root");
+    }
+    let mut again = open();
+    assert_eq!((again.foreign(), again.damaged()), (Some(&*shared), 0));
+    assert_eq!(fill(&mut again, 0..5, &views), 1);
+    assert_eq!(open().foreign(), None, "it was replaced");
+    // A folder of another user is left alone, and this user gets one beside it.
+    chown(&shared, Some(1001), Some(1001)).unwrap();
+    let before = files(&shared);
+    let mut own = open();
+    assert_eq!(own.foreign(), Some(&*shared));
+    assert_ne!(own.folder(), shared);
+    assert_eq!(fill(&mut own, 0..5, &views), 1);
+    assert_eq!(fill(&mut open(), 0..5, &views), 0);
+    assert_eq!(files(&shared), before);
+    // Nobody can take that one in advance.
+    chown(own.folder(), Some(1001), Some(1001)).unwrap();
+    FeatureCache::open(temp.path(), &identity("a")).unwrap_err();
 }
 
 /// What cannot be written is held in memory, and is read as if it had been written.

@@ -9,10 +9,12 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::OFlags;
+
+use crate::confined_path::ConfinedPath;
 use crate::disk::{Disk, RealDisk, patiently};
 use crate::error::FileError;
 
@@ -23,7 +25,7 @@ static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 /// Returns a name beside `path` that no other process uses: by process and a count, since a clock may stand still. It is
 /// hidden: whoever reads all files of a folder, such as pyarrow, passes over it.
-pub fn scratch(path: &Path) -> PathBuf {
+pub fn scratch(path: &ConfinedPath) -> ConfinedPath {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(format!("{SCRATCH}{}-{}", process::id(), SERIAL.fetch_add(1, Ordering::Relaxed)));
@@ -42,7 +44,10 @@ pub fn stands_for(name: &str) -> Option<&str> {
 ///
 /// # Errors
 /// Those of `make`.
-pub fn make<T>(path: &Path, make: impl Fn(&Path) -> io::Result<T>) -> Result<(T, PathBuf), FileError> {
+pub fn make<T>(
+    path: &ConfinedPath,
+    make: impl Fn(&ConfinedPath) -> io::Result<T>,
+) -> Result<(T, ConfinedPath), FileError> {
     loop {
         let scratch = scratch(path);
         match make(&scratch) {
@@ -58,7 +63,7 @@ pub fn make<T>(path: &Path, make: impl Fn(&Path) -> io::Result<T>) -> Result<(T,
 ///
 /// # Errors
 /// If it cannot be written; after a failure of the storage that passes by itself it is tried again.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+pub fn write(path: impl Into<ConfinedPath>, bytes: &[u8]) -> Result<(), FileError> {
     write_on(&RealDisk, path, bytes)
 }
 
@@ -66,9 +71,10 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 ///
 /// # Errors
 /// As [`write()`].
-pub fn write_on(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+pub fn write_on(disk: &dyn Disk, path: impl Into<ConfinedPath>, bytes: &[u8]) -> Result<(), FileError> {
+    let path = path.into();
     let mut left = Vec::new();
-    patiently(disk, || write_once(disk, path, bytes, &mut left))?;
+    patiently(disk, || write_once(disk, &path, bytes, &mut left))?;
     for scratch in left {
         // The disk was away when it had to go, and is back.
         let _ = disk.remove_file(&scratch);
@@ -77,7 +83,12 @@ pub fn write_on(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), FileEr
 }
 
 /// Writes a file once. Adds the scratch file to `left` where it could be neither renamed nor removed.
-fn write_once(disk: &dyn Disk, path: &Path, bytes: &[u8], left: &mut Vec<PathBuf>) -> Result<(), FileError> {
+fn write_once(
+    disk: &dyn Disk,
+    path: &ConfinedPath,
+    bytes: &[u8],
+    left: &mut Vec<ConfinedPath>,
+) -> Result<(), FileError> {
     let (mut file, scratch) = create_locked(disk, path)?;
     let written = disk.write(&mut file, bytes).and_then(|()| disk.sync(&file));
     written.and_then(|()| disk.rename(&scratch, path)).map_err(|error| {
@@ -89,8 +100,8 @@ fn write_once(disk: &dyn Disk, path: &Path, bytes: &[u8], left: &mut Vec<PathBuf
     })?;
     // Its name is its own now, which no sweep removes.
     drop(file);
-    let folder = parent(path);
-    disk.sync_folder(folder).map_err(|error| FileError::new(folder, error))
+    let folder = path.folder();
+    disk.sync_folder(&folder).map_err(|error| FileError::new(&folder, error))
 }
 
 /// Gives a folder its name: a reader, now or after a power failure, finds nothing there or all of it. Its files have to be
@@ -98,14 +109,15 @@ fn write_once(disk: &dyn Disk, path: &Path, bytes: &[u8], left: &mut Vec<PathBuf
 ///
 /// # Errors
 /// As [`fs::rename`], and if one of the folders cannot be synchronised.
-pub fn rename_folder(made: &Path, target: &Path) -> io::Result<()> {
-    RealDisk.sync_folder(made)?;
-    RealDisk.rename(made, target)?;
-    RealDisk.sync_folder(parent(target))
+pub fn rename_folder(made: impl Into<ConfinedPath>, target: impl Into<ConfinedPath>) -> io::Result<()> {
+    let (made, target) = (made.into(), target.into());
+    RealDisk.sync_folder(&made)?;
+    RealDisk.rename(&made, &target)?;
+    RealDisk.sync_folder(&target.folder())
 }
 
 /// Makes a scratch file that no [`sweep_abandoned`] removes until it is closed.
-fn create_locked(disk: &dyn Disk, path: &Path) -> Result<(File, PathBuf), FileError> {
+fn create_locked(disk: &dyn Disk, path: &ConfinedPath) -> Result<(File, ConfinedPath), FileError> {
     loop {
         let (file, scratch) = make(path, |scratch| disk.create(scratch))?;
         let is_gone = || fs::symlink_metadata(&scratch).is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
@@ -119,17 +131,12 @@ fn create_locked(disk: &dyn Disk, path: &Path) -> Result<(File, PathBuf), FileEr
     }
 }
 
-/// Returns the folder that `path` is in.
-pub fn parent(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// Removes what dead processes left in `folder` under scratch names for which `ours` holds. Only for a folder that no
 /// other process writes to, such as a run whose lock the caller has: nothing is asked about living writers.
 ///
 /// # Errors
 /// If the folder cannot be read or something in it cannot be removed.
-pub fn sweep(disk: &dyn Disk, folder: &Path, ours: impl Fn(&str) -> bool) -> Result<(), FileError> {
+pub fn sweep(disk: &dyn Disk, folder: &ConfinedPath, ours: impl Fn(&str) -> bool) -> Result<(), FileError> {
     for (name, path) in names(folder)? {
         if !stands_for(&name).is_some_and(&ours) {
             continue;
@@ -143,7 +150,7 @@ pub fn sweep(disk: &dyn Disk, folder: &Path, ours: impl Fn(&str) -> bool) -> Res
 
 /// Removes the scratch files of a folder that no process writes any more, as far as it can. Other processes may write
 /// to the folder at the same time, on this machine or on others that share its locks.
-pub fn sweep_abandoned(folder: &Path) {
+pub fn sweep_abandoned(folder: impl Into<ConfinedPath>) {
     for (name, path) in names(folder).unwrap_or_default() {
         // Never a link, which would be opened in its place.
         let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
@@ -151,9 +158,9 @@ pub fn sweep_abandoned(folder: &Path) {
             continue;
         }
         // For writing: some network file systems lock nothing else.
-        let Ok(file) = File::options().write(true).open(&path) else { continue };
+        let Ok(file) = path.open(OFlags::WRONLY | OFlags::NONBLOCK) else { continue };
         if file.try_lock().is_ok() {
-            let _ = fs::remove_file(&path);
+            let _ = path.remove_file();
         }
     }
 }
@@ -162,13 +169,11 @@ pub fn sweep_abandoned(folder: &Path) {
 ///
 /// # Errors
 /// If the folder cannot be read.
-pub fn names(folder: &Path) -> Result<Vec<(String, PathBuf)>, FileError> {
-    let cannot = |error| FileError::new(folder, error);
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder).map_err(cannot)? {
-        let entry = entry.map_err(cannot)?;
-        names.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
-    }
+pub fn names(folder: impl Into<ConfinedPath>) -> Result<Vec<(String, ConfinedPath)>, FileError> {
+    let folder = folder.into();
+    let entries = folder.entries().map_err(|error| FileError::new(&folder, error))?;
+    let mut names: Vec<_> =
+        entries.iter().map(|name| (name.to_string_lossy().into_owned(), folder.join(name))).collect();
     names.sort();
     Ok(names)
 }
@@ -176,6 +181,7 @@ pub fn names(folder: &Path) -> Result<Vec<(String, PathBuf)>, FileError> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
     use std::sync::Mutex;
     use std::time::{Duration, SystemTime};
 
@@ -187,9 +193,9 @@ mod tests {
 
     #[test]
     fn scratch_names_are_unique_and_known_again() {
-        let path = Path::new("run/recipe.toml");
-        let first = scratch(path);
-        assert_ne!(first, scratch(path));
+        let path = ConfinedPath::from(Path::new("run/recipe.toml"));
+        let first = scratch(&path);
+        assert_ne!(first, scratch(&path));
         assert_eq!(first.parent(), path.parent());
         assert_eq!(stands_for(&first.file_name().unwrap().to_string_lossy()), Some("recipe.toml"));
     }
@@ -256,12 +262,12 @@ mod tests {
             RealDisk.sync(file)
         }
 
-        fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fn rename(&self, from: &ConfinedPath, to: &ConfinedPath) -> io::Result<()> {
             self.note("rename to", to);
             RealDisk.rename(from, to)
         }
 
-        fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        fn sync_folder(&self, path: &ConfinedPath) -> io::Result<()> {
             self.note("sync", path);
             RealDisk.sync_folder(path)
         }
@@ -282,7 +288,7 @@ mod tests {
     fn only_abandoned_scratch_files_are_swept() {
         let folder = tempfile::tempdir().unwrap();
         let old = SystemTime::now() - Duration::from_hours(2);
-        let (living, scratch) = create_locked(&RealDisk, &folder.path().join("living")).unwrap();
+        let (living, scratch) = create_locked(&RealDisk, &(&folder.path().join("living")).into()).unwrap();
         living.set_modified(old).unwrap();
         for name in [".dead.tmp-1-0", "a.features", ".hidden"] {
             File::create(folder.path().join(name)).unwrap().set_modified(old).unwrap();

@@ -1,18 +1,20 @@
 //! The calls that change a disk, in one place, so that a test can make any one of them fail.
 
 use std::fmt::Debug;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use calmix_core::transient::BackOff;
+use rustix::fs::OFlags;
 
+use crate::confined_path::ConfinedPath;
 use crate::error::FileError;
 
-/// What calmix does to a disk. Reading is not here: what is read is checked, wherever it comes from.
+/// What calmix does to a disk. Reading is not here: what is read is checked, wherever it comes from. No call follows a link
+/// below the folder that its path must not leave.
 ///
 /// The provided methods are the real ones; [`RealDisk`] adds nothing. Tests implement a disk that is full, that
 /// fails to synchronise, or that stops as if the process had been killed.
@@ -20,17 +22,17 @@ pub trait Disk: Debug + Send + Sync {
     /// Makes a folder where nothing stands.
     ///
     /// # Errors
-    /// As [`fs::create_dir`].
-    fn create_folder(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir(path)
+    /// As [`std::fs::create_dir`].
+    fn create_folder(&self, path: &ConfinedPath) -> io::Result<()> {
+        path.create_folder()
     }
 
     /// Makes a file where nothing stands.
     ///
     /// # Errors
     /// As [`File::create_new`].
-    fn create(&self, path: &Path) -> io::Result<File> {
-        File::create_new(path)
+    fn create(&self, path: &ConfinedPath) -> io::Result<File> {
+        path.open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
     }
 
     /// Writes all of `bytes` at the file's position.
@@ -62,32 +64,32 @@ pub trait Disk: Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`File::sync_all`].
-    fn sync_folder(&self, path: &Path) -> io::Result<()> {
-        File::open(path)?.sync_all()
+    fn sync_folder(&self, path: &ConfinedPath) -> io::Result<()> {
+        path.open(OFlags::RDONLY | OFlags::DIRECTORY)?.sync_all()
     }
 
     /// Gives a file or folder another name.
     ///
     /// # Errors
-    /// As [`fs::rename`].
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
+    /// As [`std::fs::rename`].
+    fn rename(&self, from: &ConfinedPath, to: &ConfinedPath) -> io::Result<()> {
+        from.rename(to)
     }
 
     /// Removes a file.
     ///
     /// # Errors
-    /// As [`fs::remove_file`].
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
+    /// As [`std::fs::remove_file`].
+    fn remove_file(&self, path: &ConfinedPath) -> io::Result<()> {
+        path.remove_file()
     }
 
     /// Removes a folder and what is in it. Links are removed, never followed.
     ///
     /// # Errors
-    /// As [`fs::remove_dir_all`].
-    fn remove_folder(&self, path: &Path) -> io::Result<()> {
-        fs::remove_dir_all(path)
+    /// As [`std::fs::remove_dir_all`].
+    fn remove_folder(&self, path: &ConfinedPath) -> io::Result<()> {
+        path.remove_folder()
     }
 
     /// Waits before something that failed with `error` is tried again; `back_off` knows for how long it has been tried.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use calmix_core::shown::shown;
 use calmix_core::transient::{is_transient, is_wrong_path};
+use rustix::io::Errno;
 
 /// A file or folder that cannot be used.
 ///
@@ -55,6 +56,8 @@ impl FileError {
     pub fn is_outage(&self) -> bool {
         use io::ErrorKind as Kind;
         match &self.problem {
+            // A link where a folder should be.
+            FileProblem::Io(error) if Errno::from_io_error(error) == Some(Errno::LOOP) => false,
             FileProblem::Io(error) => !matches!(
                 error.kind(),
                 Kind::NotFound

@@ -46,10 +46,10 @@ mod read;
 mod writer;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calmix_io::atomic_file;
+use calmix_io::confined_path::ConfinedPath;
 
 pub use error::{CheckpointError, SkippedCheckpoint};
 pub use found::{Checkpoint, FoundCheckpoint, newest, steps};
@@ -80,7 +80,7 @@ pub struct CheckpointContents<'a> {
 /// The checkpoints of a run that this process writes to. It holds the run's lock.
 #[derive(Debug)]
 pub struct Checkpoints {
-    folder: PathBuf,
+    folder: ConfinedPath,
     keep: usize,
     disk: Arc<dyn Disk>,
     /// What is known of older checkpoints, so that each is read at most once to decide what to remove.
@@ -89,12 +89,12 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    pub(crate) fn new(folder: PathBuf, keep: usize, disk: Arc<dyn Disk>, lock: Arc<Lock>) -> Self {
+    pub(crate) fn new(folder: ConfinedPath, keep: usize, disk: Arc<dyn Disk>, lock: Arc<Lock>) -> Self {
         Self { folder, keep: keep.max(FEWEST), disk, usable: BTreeMap::new(), _lock: lock }
     }
 
     /// The folder that they are in.
-    pub fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &ConfinedPath {
         &self.folder
     }
 
@@ -121,7 +121,7 @@ impl Checkpoints {
         let path = self.path(step);
         if path.symlink_metadata().is_ok() {
             match Checkpoint::of_step(&path, step) {
-                Ok(_) => return Err(CheckpointError::Exists { path }),
+                Ok(_) => return Err(CheckpointError::Exists { path: path.to_path_buf() }),
                 Err(Fault::Damaged(_)) => {}
                 Err(fault) => return Err(fault.into()),
             }
@@ -142,7 +142,7 @@ impl Checkpoints {
         Ok(Writer::new(step, self, true)?)
     }
 
-    fn path(&self, step: u64) -> PathBuf {
+    fn path(&self, step: u64) -> ConfinedPath {
         self.folder.join(found::name(step))
     }
 

@@ -36,11 +36,10 @@ pub mod pretrained_config;
 pub mod read;
 pub mod result;
 pub mod run;
-pub mod safe_open;
 pub mod sample_files;
 pub mod sink;
 pub mod summary;
 pub mod sweep_folder;
 mod tensors;
 
-pub use calmix_io::error;
+pub use calmix_io::{confined_path, error, safe_open};

@@ -50,6 +50,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calmix_io::atomic_file;
+use calmix_io::confined_path::ConfinedPath;
 use serde::{Deserialize, Serialize};
 
 pub use calmix_io::disk::{Disk, RealDisk, WarningDisk};
@@ -128,8 +129,8 @@ impl Run {
         let marker = serde_json::to_vec(&Marker { format: FORMAT }).map_err(io::Error::from);
         let marker = marker.map_err(|error| FileError::new(run.paths.marker(), error))?;
         atomic_file::write_on(&*run.disk, &run.paths.marker(), &marker)?;
-        let parent = atomic_file::parent(run.paths.folder());
-        run.disk.sync_folder(parent).map_err(|error| FileError::new(parent, error))?;
+        let parent = ConfinedPath::from(run.paths.folder()).folder();
+        run.disk.sync_folder(&parent).map_err(|error| FileError::new(&parent, error))?;
         Ok(run)
     }
 
@@ -153,7 +154,7 @@ impl Run {
     fn open_with(
         folder: impl Into<PathBuf>,
         disk: Arc<dyn Disk>,
-        take: impl FnOnce(&Path) -> Result<Lock, RunError>,
+        take: impl FnOnce(&ConfinedPath) -> Result<Lock, RunError>,
     ) -> Result<Self, RunError> {
         let paths = Paths::new(folder);
         check_marker(&paths)?;
@@ -174,7 +175,7 @@ impl Run {
     /// If it can be neither linked nor written.
     pub fn share(&self, file: RunFile<'_>, from: &Path, bytes: &[u8]) -> Result<(), FileError> {
         let path = self.paths.file(file)?;
-        if !safe_open::exists(&path) && fs::hard_link(from, &path).is_ok() {
+        if !safe_open::exists(&path) && path.hard_link(from).is_ok() {
             return Ok(());
         }
         self.write(file, bytes)
@@ -229,14 +230,14 @@ impl Run {
 
     /// Removes what dead processes left under scratch names of ours.
     fn sweep(&self) -> Result<(), FileError> {
-        let sweep = |folder: &Path, ours: &dyn Fn(&str) -> bool| {
+        let sweep = |folder: &ConfinedPath, ours: &dyn Fn(&str) -> bool| {
             if !safe_open::exists(folder) {
                 return Ok(());
             }
             safe_open::check_folder(folder)?;
             atomic_file::sweep(&*self.disk, folder, ours)
         };
-        atomic_file::sweep(&*self.disk, self.paths.folder(), Paths::is_own)?;
+        atomic_file::sweep(&*self.disk, &self.paths.root(), Paths::is_own)?;
         sweep(&self.paths.predictions(), &is_plain)?;
         let checkpoints = self.paths.checkpoints();
         if safe_open::exists(&checkpoints) {
@@ -252,7 +253,7 @@ fn refuse_content(paths: &Paths) -> Result<(), RunError> {
     if safe_open::exists(&paths.marker()) {
         return Err(RunError::Exists { path });
     }
-    for (name, place) in atomic_file::names(&path)? {
+    for (name, place) in atomic_file::names(&paths.root())? {
         let left = match name.as_str() {
             Paths::LOCK => true,
             Paths::CHECKPOINTS | Paths::PREDICTIONS => {

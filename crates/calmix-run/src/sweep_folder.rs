@@ -13,6 +13,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use calmix_io::atomic_file;
+use calmix_io::confined_path::ConfinedPath;
+use calmix_io::disk::{Disk, RealDisk};
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint;
@@ -69,7 +71,7 @@ impl SweepFolder {
         let folder = folder.into();
         fs::create_dir_all(&folder).map_err(|error| FileError::new(&folder, error))?;
         for name in ["runs", "claims", "attempts", "failed"] {
-            safe_open::make_folder(&folder.join(name))?;
+            safe_open::make_folder(&ConfinedPath::root(&folder).join(name))?;
         }
         Ok(Self { folder })
     }
@@ -90,19 +92,25 @@ impl SweepFolder {
     /// If the file system has no locks, or the file cannot be written.
     pub fn claim(&self, cell: &str) -> Result<Option<CellClaim>, RunError> {
         // A worker that was killed on another machine must not keep the cell for ever.
-        match Lock::take_over(&self.folder.join("claims").join(format!("{cell}.lock"))) {
+        match Lock::take_over(&self.root().join("claims").join(format!("{cell}.lock"))) {
             Ok(lock) => Ok(Some(CellClaim { _lock: lock })),
             Err(RunError::Locked { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// How far a cell is. One whose result is damaged has failed: the other cells must not wait for it.
+    /// How far a cell is. One whose result is damaged, or whose folder is not a plain one, has failed: the other cells must not wait for it.
     ///
     /// # Errors
     /// If its files cannot be read.
     pub fn state(&self, cell: &str) -> Result<CellState, FileError> {
         let run = self.run(cell);
+        // A link would have the run made where it leads.
+        if safe_open::exists(&run)
+            && let Err(error) = safe_open::check_folder(&run)
+        {
+            return Ok(CellState::Failed(error.to_string()));
+        }
         if read::has_begun(&run) {
             match read::result(&run) {
                 Ok(None) => {}
@@ -145,7 +153,7 @@ impl SweepFolder {
     /// # Errors
     /// If the record cannot be removed.
     pub fn end_attempt(&self, cell: &str) -> Result<(), FileError> {
-        remove(self.attempt(cell))
+        remove(&self.attempt(cell))
     }
 
     fn attempt_record(&self, cell: &str) -> Result<AttemptRecord, FileError> {
@@ -174,7 +182,7 @@ impl SweepFolder {
     /// # Errors
     /// If the record cannot be removed.
     pub fn forget_failure(&self, cell: &str) -> Result<(), FileError> {
-        remove(self.failure(cell))
+        remove(&self.failure(cell))
     }
 
     /// Writes the results; several workers may write the same.
@@ -194,23 +202,27 @@ impl SweepFolder {
         &self.folder
     }
 
-    fn attempt(&self, cell: &str) -> PathBuf {
-        self.folder.join("attempts").join(format!("{cell}.json"))
+    fn root(&self) -> ConfinedPath {
+        ConfinedPath::root(&self.folder)
     }
 
-    fn failure(&self, cell: &str) -> PathBuf {
-        self.folder.join("failed").join(format!("{cell}.json"))
+    fn attempt(&self, cell: &str) -> ConfinedPath {
+        self.root().join("attempts").join(format!("{cell}.json"))
+    }
+
+    fn failure(&self, cell: &str) -> ConfinedPath {
+        self.root().join("failed").join(format!("{cell}.json"))
     }
 }
 
-fn write_json(path: &Path, record: &impl Serialize) -> Result<(), FileError> {
+fn write_json(path: &ConfinedPath, record: &impl Serialize) -> Result<(), FileError> {
     let bytes = serde_json::to_vec(record).map_err(|error| FileError::new(path, io::Error::from(error)))?;
     atomic_file::write(path, &bytes)
 }
 
 /// Removes a file, if there is one.
-fn remove(path: PathBuf) -> Result<(), FileError> {
-    match fs::remove_file(&path) {
+fn remove(path: &ConfinedPath) -> Result<(), FileError> {
+    match RealDisk.remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::new(path, error)),
         _ => Ok(()),
     }

@@ -1,9 +1,13 @@
 //! The folder of a run: who may have it, what it refuses, and its file of events.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use calmix_run::run::{Build, Mark, Paths, Run, RunEnvironment, RunError, RunFile};
+use calmix_run::confined_path::ConfinedPath;
+use calmix_run::run::{Build, Disk, Mark, Paths, RealDisk, Run, RunEnvironment, RunError, RunFile};
 
 /// G4: what is there is somebody's.
 #[test]
@@ -147,5 +151,42 @@ fn a_journal_that_somebody_changed_is_noticed_and_not_cut() {
         let error = run.journal(&mark).unwrap_err().to_string();
         assert!(error.contains("events.jsonl") && error.contains(place), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), changed);
+    }
+}
+
+/// Puts a link in the place of a folder of the run when a file is about to be made in it, after every check of the folder.
+#[derive(Debug)]
+struct SwappingDisk {
+    folder: PathBuf,
+    outside: PathBuf,
+}
+
+impl Disk for SwappingDisk {
+    fn create(&self, path: &ConfinedPath) -> io::Result<File> {
+        if path.starts_with(&self.folder) && !self.folder.is_symlink() {
+            fs::rename(&self.folder, self.folder.with_extension("before"))?;
+            std::os::unix::fs::symlink(&self.outside, &self.folder)?;
+        }
+        RealDisk.create(path)
+    }
+}
+
+#[test]
+fn folder_swapped_for_a_link_is_not_written_through() {
+    let temp = tempfile::tempdir().unwrap();
+    let outside = temp.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    for name in ["predictions", "checkpoints"] {
+        let folder = temp.path().join(format!("run with {name}"));
+        let disk = SwappingDisk { folder: folder.join(name), outside: outside.clone() };
+        let run = Run::create_on(&folder, Arc::new(disk)).unwrap();
+        run.write(RunFile::Recipe, b"seed = 1\n").unwrap();
+        if name == "predictions" {
+            run.write(RunFile::Predictions("step-1.safetensors"), b"x").unwrap_err();
+        } else {
+            run.checkpoints(2).begin(1).unwrap().parts().write("part", b"x").unwrap_err();
+        }
+        assert!(folder.join(name).is_symlink(), "{name}: nothing was swapped");
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "{name}");
     }
 }

@@ -77,14 +77,19 @@ pub fn changes_of_run(folder: &Path, asked: &Resolved) -> Result<Vec<Difference>
 /// # Errors
 /// If there is no run that has begun, or its recipe cannot be read.
 pub fn recipe(folder: &Path) -> Result<Resolved, TrainError> {
-    Ok(recipe_layers(folder)?.resolve()?)
+    Ok(written_layers(folder)?.resolve()?)
 }
 
-/// The recipe of a run, for settings to be laid over it.
+/// The recipe of a run to go on with, for settings to be laid over it. A run may come from somebody else, so its recipe does
+/// not say where to write: `network.cache` is empty, which means the run's own folder, until the user names another.
 ///
 /// # Errors
 /// As [`recipe`], except that what its text says is not checked yet.
 pub fn recipe_layers(folder: &Path) -> Result<Layers, TrainError> {
+    Ok(written_layers(folder)?.without("network.cache"))
+}
+
+fn written_layers(folder: &Path) -> Result<Layers, TrainError> {
     if !read::has_begun(folder) {
         return Err(RunError::NoRun { path: folder.to_owned() }.into());
     }

@@ -43,26 +43,38 @@ impl WeightsFile {
         if is_named(path, &PICKLES) {
             return Err(pickle(path));
         }
-        let bytes = read_following(path, LONGEST)?;
-        // Zip, as PyTorch writes it, or a bare pickle, under another name.
-        if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"\x80\x02") {
-            return Err(pickle(path));
-        }
-        let mut configs = Vec::new();
-        let embedded = PretrainedConfig::embedded(&bytes);
-        let embedded =
-            embedded.map_err(|error| FileError::new(path, FileProblem::Content(error.to_string())))?;
-        configs.extend(embedded.map(|config| (path.to_owned(), config)));
-        let config = read_beside(path, CONFIG, LONGEST_CONFIG)?;
-        if let Some(text) = &config {
+        let mut file = Self::parse(path, read_following(path, LONGEST)?)?;
+        file.config = read_beside(path, CONFIG, LONGEST_CONFIG)?;
+        if let Some(text) = &file.config {
             let beside = path.with_file_name(CONFIG);
             let parsed = PretrainedConfig::parse(text).map_err(|error| {
                 let hint = "correct it, or move it away: then the recipe's keys say what it would";
                 FileError::new(&beside, FileProblem::Content(error.to_string())).hint(hint)
             })?;
-            configs.push((beside, parsed));
+            file.configs.push((beside, parsed));
         }
-        Ok(Self { path: path.to_owned(), bytes, configs, config })
+        Ok(file)
+    }
+
+    /// Reads the copy of a file of weights in the folder of a run, which may come from somebody else: a link is refused, and
+    /// nothing beside the file is read.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_own(path: &Path) -> Result<Self, FileError> {
+        Self::parse(path, safe_open::read(path, LONGEST)?)
+    }
+
+    fn parse(path: &Path, bytes: Vec<u8>) -> Result<Self, FileError> {
+        // Zip, as PyTorch writes it, or a bare pickle, under another name.
+        if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"\x80\x02") {
+            return Err(pickle(path));
+        }
+        let embedded = PretrainedConfig::embedded(&bytes);
+        let embedded =
+            embedded.map_err(|error| FileError::new(path, FileProblem::Content(error.to_string())))?;
+        let configs = embedded.map(|config| (path.to_owned(), config)).into_iter().collect();
+        Ok(Self { path: path.to_owned(), bytes, configs, config: None })
     }
 
     /// Its blake3, in hexadecimal digits.

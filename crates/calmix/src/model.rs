@@ -192,7 +192,7 @@ impl Model {
         let promise = promise.map_err(|error| wrong(format!("held_out: {error}")))?;
         let transform = Arc::new(transform);
         let batch = (BATCH_BYTES / transform.bytes().max(1)).min(options.batch).max(1);
-        Ok(Self { info, predictor, transform, map, promise, batch, weights: path })
+        Ok(Self { info, predictor, transform, map, promise, batch, weights: path.to_path_buf() })
     }
 
     /// The names of the classes, in the order of the probabilities.

@@ -1,5 +1,6 @@
 //! Predictions of many images: read ahead by worker threads, predicted batch by batch, written in the order of the list.
 
+mod foreign_file;
 pub(crate) mod input_shard;
 pub(crate) mod list_reader;
 pub(crate) mod output;

@@ -5,6 +5,7 @@ use std::path::Path;
 use calmix::core::shown::shown;
 use calmix::run::safe_open;
 use calmix::train::launch::LaunchInfo;
+use calmix::train::recipe::Recipe;
 
 use crate::format::shell_quoted;
 use crate::supervise::is_supervised;
@@ -35,10 +36,18 @@ pub(crate) fn list(run: &Path) -> String {
     existing.map(|(name, what)| format!("  {name:<22} {what}\n")).collect::<Vec<_>>().concat()
 }
 
+/// The option that names the cache of features of a recipe, after a space; nothing if it names none.
+pub(crate) fn cache_option(recipe: &Recipe) -> String {
+    match recipe.network.cache.as_str() {
+        "" => String::new(),
+        cache => format!(" --set {}", shell_quoted(Path::new(&format!("network.cache={cache}")))),
+    }
+}
+
 /// How to go on with a run that stopped, in as many processes as it was trained in.
-pub(crate) fn resume(run: &Path, launch: Option<&LaunchInfo>) -> String {
+pub(crate) fn resume(run: &Path, recipe: &Recipe, launch: Option<&LaunchInfo>) -> String {
     match launch {
-        None => next("resume", run),
+        None => format!("next: calmix resume {}{}\n", shell_quoted(run), cache_option(recipe)),
         Some(launch) if is_supervised() => {
             format!("next: calmix resume {} --processes {}\n", shell_quoted(run), launch.local_world)
         }

@@ -2,6 +2,7 @@
 //! once.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -79,7 +80,6 @@ fn tables_in(place: &Path) -> Vec<PathBuf> {
 
 /// A table says which label belongs to which image: only one's own is taken unasked.
 fn has_same_owner(table: &Path, run: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
     let owner =
         |path: &Path| fs::symlink_metadata(path).ok().filter(fs::Metadata::is_dir).map(|found| found.uid());
     owner(table).is_some() && owner(table) == owner(run)
@@ -96,7 +96,13 @@ fn link_all(from: &Path, to: &Path) -> Option<()> {
         if !entry.file_type().ok()?.is_file() {
             return None;
         }
-        fs::hard_link(entry.path(), made.join(entry.file_name())).ok()?;
+        let linked = made.join(entry.file_name());
+        fs::hard_link(entry.path(), &linked).ok()?;
+        // Of what is linked now: the name may have meant another file when the folder was looked at.
+        let found = fs::symlink_metadata(&linked).ok().filter(fs::Metadata::is_file)?;
+        if found.uid() != fs::symlink_metadata(&made).ok()?.uid() {
+            return None;
+        }
     }
     rename_folder(&made, to).ok()
 }

@@ -36,8 +36,17 @@ mod help;
 #[path = "cli/hostile.rs"]
 mod hostile;
 #[cfg(target_os = "linux")]
+#[path = "cli/hostile_head.rs"]
+mod hostile_head;
+#[cfg(target_os = "linux")]
+#[path = "cli/hostile_outputs.rs"]
+mod hostile_outputs;
+#[cfg(target_os = "linux")]
 #[path = "cli/hostile_predict.rs"]
 mod hostile_predict;
+#[cfg(target_os = "linux")]
+#[path = "cli/hostile_scene.rs"]
+mod hostile_scene;
 #[path = "cli/inspect.rs"]
 mod inspect;
 #[path = "cli/json.rs"]
@@ -78,6 +87,9 @@ mod processor;
 mod push;
 #[path = "cli/report.rs"]
 mod report;
+#[cfg(target_os = "linux")]
+#[path = "cli/shared_cache.rs"]
+mod shared_cache;
 #[path = "cli/shrink.rs"]
 mod shrink;
 #[path = "cli/signals.rs"]

@@ -2,15 +2,20 @@
 //!
 //! A page appears under its name when it is whole, and its name follows from the samples and views in it. Two processes that
 //! make the same page write the same bytes, and the second replaces the first. A page that is damaged counts as absent.
-//! Where nothing can be written, pages can be held in memory instead.
+//! Where nothing can be written, pages can be held in memory instead. Below the folder that the user named no link is
+//! followed, and no pipe or device is opened.
+//!
+//! Vectors decide what a run learns, and whoever can write a page can write any vectors with a right hash. So only pages of
+//! the same user, or of root, are used; in a folder that users share, each has a cache of their own.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use calmix_io::atomic_file;
+use calmix_io::confined_path::ConfinedPath;
+use calmix_io::{atomic_file, safe_open};
 
 use super::page::{self, Page, PageIndex, SAMPLES};
 use super::{FeatureIdentity, FeatureView};
@@ -24,19 +29,21 @@ const PAGE: &str = "page-";
 /// A cache of feature vectors.
 #[derive(Debug)]
 pub struct FeatureCache {
-    folder: PathBuf,
+    folder: ConfinedPath,
     /// Numbers of a vector.
     width: usize,
     pages: Vec<StoredPage>,
     index: HashMap<(u64, FeatureView), Location>,
     /// Pages that could not be used.
     damaged: u64,
+    /// A folder or a page that was passed over, since it belongs to another user.
+    foreign: Option<ConfinedPath>,
 }
 
 /// Where the vectors of a page are.
 #[derive(Debug)]
 enum StoredPage {
-    File(PathBuf),
+    File(ConfinedPath),
     Memory(Vec<u8>),
 }
 
@@ -75,32 +82,36 @@ fn number(id: u64) -> u64 {
 }
 
 impl FeatureCache {
-    /// Opens the cache of this identity below `parent`, and makes it where there is none.
+    /// Opens the cache of this identity below `parent`, and makes it if there is none. If another user has made one, it is left
+    /// alone and this user gets another folder.
     ///
     /// # Errors
     /// If it cannot be read or made.
-    pub fn open(parent: &Path, identity: &FeatureIdentity) -> Result<Self, DataError> {
+    pub fn open(parent: impl Into<ConfinedPath>, identity: &FeatureIdentity) -> Result<Self, DataError> {
+        let parent = &parent.into();
         let mut cache = Self::in_memory(parent, identity);
-        fs::create_dir_all(&cache.folder).map_err(|error| DataError::new(&cache.folder, error))?;
+        fs::create_dir_all(parent).map_err(|error| DataError::new(parent, error))?;
+        if safe_open::is_foreign(&cache.folder) {
+            let own = format!("{}-{}", identity.folder_name(), safe_open::user());
+            cache.foreign = Some(std::mem::replace(&mut cache.folder, parent.join(own)));
+        }
+        safe_open::make_folder(&cache.folder).map_err(DataError::of_file)?;
+        safe_open::check_own_folder(&cache.folder).map_err(DataError::of_file)?;
         atomic_file::sweep_abandoned(&cache.folder);
         let told = cache.folder.join(IDENTITY);
         let text = serde_json::to_vec_pretty(identity)
             .map_err(|error| DataError::new(&told, DataProblem::Format(error.to_string())))?;
         // The name of the folder is its hash: whatever else it says, it is damaged. Nothing depends on it, so that the
         // cache of another user, who alone may write there, can be read.
-        if fs::read(&told).ok().as_deref() != Some(&text) {
+        if safe_open::read(&told, text.len() as u64).ok().as_deref() != Some(&text) {
             let _ = atomic_file::write(&told, &text);
         }
-        let mut pages = Vec::new();
-        let unread = |error| DataError::new(&cache.folder, error);
-        for entry in fs::read_dir(&cache.folder).map_err(unread)? {
-            let entry = entry.map_err(unread)?;
-            if entry.file_name().as_encoded_bytes().starts_with(PAGE.as_bytes()) {
-                pages.push(entry.path());
+        let names = atomic_file::names(&cache.folder).map_err(DataError::of_file)?;
+        for (_, path) in names.into_iter().filter(|(name, _)| name.starts_with(PAGE)) {
+            if safe_open::is_foreign(&path) {
+                cache.foreign.get_or_insert_with(|| cache.folder.clone());
+                continue;
             }
-        }
-        pages.sort_unstable();
-        for path in pages {
             match Page::open(&path) {
                 Ok(page) if page.index.width == cache.width && path.ends_with(page.index.name()) => {
                     cache.add(StoredPage::File(path), &page.index);
@@ -114,13 +125,14 @@ impl FeatureCache {
 
     /// The empty cache of this identity, of a folder below `parent` that is neither read nor made: for pages that
     /// [`hold`](Self::hold) keeps.
-    pub fn in_memory(parent: &Path, identity: &FeatureIdentity) -> Self {
+    pub fn in_memory(parent: impl Into<ConfinedPath>, identity: &FeatureIdentity) -> Self {
         Self {
-            folder: parent.join(identity.folder_name()),
+            folder: parent.into().join(identity.folder_name()),
             width: identity.width as usize,
             pages: Vec::new(),
             index: HashMap::new(),
             damaged: 0,
+            foreign: None,
         }
     }
 
@@ -134,12 +146,15 @@ impl FeatureCache {
         self.damaged
     }
 
+    /// A folder with features of another user, which are not used; `None` if there are none.
+    pub fn foreign(&self) -> Option<&Path> {
+        self.foreign.as_deref()
+    }
+
     /// A file that [`keep_checked`](Self::keep_checked) kept under this name; none where there is none or it is damaged.
     pub fn kept(&self, name: &str, longest: u64) -> Option<Vec<u8>> {
         let path = self.folder.join(name);
-        let length = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?.len();
-        let hash_bytes = blake3::OUT_LEN as u64;
-        let mut bytes = (length <= longest + hash_bytes).then(|| fs::read(path).ok()).flatten()?;
+        let mut bytes = safe_open::read_own(&path, longest + blake3::OUT_LEN as u64).ok()?;
         let hash = bytes.split_off(bytes.len().checked_sub(blake3::OUT_LEN)?);
         (hash == blake3::hash(&bytes).as_bytes()).then_some(bytes)
     }
@@ -157,9 +172,9 @@ impl FeatureCache {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn keep(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, DataError> {
+    pub fn keep(&self, name: &str, bytes: &[u8]) -> Result<ConfinedPath, DataError> {
         let path = self.folder.join(name);
-        if !File::open(&path).is_ok_and(|file| has_bytes(file, bytes).unwrap_or(false)) {
+        if !safe_open::open_own(&path).is_ok_and(|(file, _)| has_bytes(file, bytes).unwrap_or(false)) {
             atomic_file::write(&path, bytes).map_err(DataError::of_file)?;
         }
         Ok(path)

@@ -17,6 +17,8 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use calmix_io::confined_path::ConfinedPath;
+use calmix_io::safe_open;
 use safetensors::tensor::{Metadata, TensorInfo, TensorView};
 use safetensors::{Dtype, SafeTensorError, serialize};
 
@@ -95,8 +97,8 @@ pub(super) struct Page {
 
 impl Page {
     /// Opens a page and reads which vectors it has. Whether it is the page of its name is for the caller to check.
-    pub(super) fn open(path: &Path) -> Result<Self, DataError> {
-        let file = File::open(path).map_err(|error| DataError::new(path, error))?;
+    pub(super) fn open(path: &ConfinedPath) -> Result<Self, DataError> {
+        let (file, _) = safe_open::open_own(path).map_err(DataError::of_file)?;
         Self::read(file).map_err(|problem| DataError::new(path, problem))
     }
 

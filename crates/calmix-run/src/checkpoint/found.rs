@@ -1,9 +1,10 @@
 //! Which checkpoint to continue from.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use calmix_io::atomic_file;
+use calmix_io::confined_path::ConfinedPath;
 
 use super::manifest::{Identity, MANIFEST, Manifest};
 use super::read::{Fault, patiently, read_written, verify};
@@ -24,7 +25,7 @@ pub struct FoundCheckpoint {
 /// A checkpoint whose files were found to be as they were written.
 #[derive(Debug)]
 pub struct Checkpoint {
-    folder: PathBuf,
+    folder: ConfinedPath,
     manifest: Manifest,
     hash: String,
 }
@@ -35,9 +36,10 @@ pub struct Checkpoint {
 /// # Errors
 /// If there are checkpoints and none can be used, the newest whole one is in another format, or the system cannot read
 /// one, also after a while.
-pub fn newest(folder: &Path) -> Result<Option<FoundCheckpoint>, CheckpointError> {
+pub fn newest(folder: impl Into<ConfinedPath>) -> Result<Option<FoundCheckpoint>, CheckpointError> {
+    let folder = folder.into();
     let mut skipped = Vec::new();
-    let listed = patiently(|| Ok(steps(folder)?))?;
+    let listed = patiently(|| Ok(steps(&folder)?))?;
     for step in listed.into_iter().rev() {
         match Checkpoint::of_step(&folder.join(name(step)), step) {
             Ok(checkpoint) => return Ok(Some(FoundCheckpoint { checkpoint, skipped })),
@@ -48,7 +50,7 @@ pub fn newest(folder: &Path) -> Result<Option<FoundCheckpoint>, CheckpointError>
     if skipped.is_empty() {
         return Ok(None);
     }
-    Err(CheckpointError::NoneUsable { folder: folder.to_owned(), skipped })
+    Err(CheckpointError::NoneUsable { folder: folder.to_path_buf(), skipped })
 }
 
 impl Checkpoint {
@@ -60,11 +62,11 @@ impl Checkpoint {
     pub fn open(folder: &Path) -> Result<Self, CheckpointError> {
         let step = folder.file_name().and_then(|name| step_of(&name.to_string_lossy()));
         let step = step.ok_or_else(|| CheckpointError::Name { path: folder.to_owned() })?;
-        Ok(Self::of_step(folder, step)?)
+        Ok(Self::of_step(&folder.into(), step)?)
     }
 
     /// Reads the manifest, then every file once.
-    pub(super) fn of_step(folder: &Path, step: u64) -> Result<Self, Fault> {
+    pub(super) fn of_step(folder: &ConfinedPath, step: u64) -> Result<Self, Fault> {
         Self::verified(folder, step, |_, _| true)
     }
 
@@ -73,18 +75,26 @@ impl Checkpoint {
     /// # Errors
     /// If a byte of these is not as it was written, or it is in another format.
     pub fn of_files(
-        folder: &Path,
+        folder: impl Into<ConfinedPath>,
         step: u64,
         needed: impl Fn(&str, &Identity) -> bool,
     ) -> Result<Self, Fault> {
-        Self::verified(&folder.join(name(step)), step, needed)
+        Self::verified(&folder.into().join(name(step)), step, needed)
     }
 
-    fn verified(folder: &Path, step: u64, needed: impl Fn(&str, &Identity) -> bool) -> Result<Self, Fault> {
+    fn verified(
+        folder: &ConfinedPath,
+        step: u64,
+        needed: impl Fn(&str, &Identity) -> bool,
+    ) -> Result<Self, Fault> {
         patiently(|| Self::verify(folder, step, &needed))
     }
 
-    fn verify(folder: &Path, step: u64, needed: impl Fn(&str, &Identity) -> bool) -> Result<Self, Fault> {
+    fn verify(
+        folder: &ConfinedPath,
+        step: u64,
+        needed: impl Fn(&str, &Identity) -> bool,
+    ) -> Result<Self, Fault> {
         check_folder(folder)?;
         let (manifest, hash) = Manifest::read(folder, step)?;
         for (name, path) in atomic_file::names(folder)? {
@@ -96,7 +106,7 @@ impl Checkpoint {
         for file in manifest.files.iter().filter(|file| needed(&file.name, &manifest.identity)) {
             verify(folder, file)?;
         }
-        Ok(Self { folder: folder.to_owned(), manifest, hash })
+        Ok(Self { folder: folder.clone(), manifest, hash })
     }
 
     /// Steps that were done.
@@ -167,9 +177,9 @@ fn step_of(text: &str) -> Option<u64> {
 ///
 /// # Errors
 /// If the folder cannot be read, or a checkpoint cannot be renamed.
-pub(crate) fn put_back(disk: &dyn Disk, folder: &Path) -> Result<(), FileError> {
+pub(crate) fn put_back(disk: &dyn Disk, folder: &ConfinedPath) -> Result<(), FileError> {
     let present = steps(folder)?;
-    let mut missing: BTreeMap<u64, Vec<PathBuf>> = BTreeMap::new();
+    let mut missing: BTreeMap<u64, Vec<ConfinedPath>> = BTreeMap::new();
     for (scratch, path) in atomic_file::names(folder)? {
         let step = atomic_file::stands_for(&scratch).and_then(step_of);
         if let Some(step) = step.filter(|step| !present.contains(step)) {
@@ -192,7 +202,8 @@ pub(crate) fn put_back(disk: &dyn Disk, folder: &Path) -> Result<(), FileError> 
 ///
 /// # Errors
 /// If the folder is not a real one or cannot be read.
-pub fn steps(folder: &Path) -> Result<BTreeSet<u64>, FileError> {
-    check_folder(folder)?;
-    Ok(atomic_file::names(folder)?.iter().filter_map(|(name, _)| step_of(name)).collect())
+pub fn steps(folder: impl Into<ConfinedPath>) -> Result<BTreeSet<u64>, FileError> {
+    let folder = folder.into();
+    check_folder(&folder)?;
+    Ok(atomic_file::names(&folder)?.iter().filter_map(|(name, _)| step_of(name)).collect())
 }

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use crate::error::{FileError, FileProblem};
+use calmix_io::confined_path::ConfinedPath;
 use serde::{Deserialize, Serialize};
 
 use super::read::Fault;
@@ -80,7 +81,7 @@ impl Manifest {
     }
 
     /// Reads the manifest of the checkpoint in `folder`, and its hash.
-    pub(super) fn read(folder: &Path, step: u64) -> Result<(Self, String), Fault> {
+    pub(super) fn read(folder: &ConfinedPath, step: u64) -> Result<(Self, String), Fault> {
         let path = folder.join(MANIFEST);
         Self::from_bytes(&read(&path, LONGEST)?, &path, step)
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use calmix_core::transient::BackOff;
+use calmix_io::confined_path::ConfinedPath;
 
 use crate::error::{FileError, FileProblem};
 use crate::safe_open::{open, read};
@@ -60,7 +61,7 @@ pub(super) fn patiently<T>(read: impl Fn() -> Result<T, Fault>) -> Result<T, Fau
 }
 
 /// Reads a file that must be exactly what was written.
-pub(super) fn read_written(folder: &Path, written: &Written) -> Result<Vec<u8>, FileError> {
+pub(super) fn read_written(folder: &ConfinedPath, written: &Written) -> Result<Vec<u8>, FileError> {
     let path = folder.join(&written.name);
     check_length(&path, open(&path)?.1, written)?;
     let bytes = read(&path, written.length)?;
@@ -70,7 +71,7 @@ pub(super) fn read_written(folder: &Path, written: &Written) -> Result<Vec<u8>, 
 }
 
 /// Whether a file is exactly what was written, in a fixed amount of memory.
-pub(super) fn verify(folder: &Path, written: &Written) -> Result<(), FileError> {
+pub(super) fn verify(folder: &ConfinedPath, written: &Written) -> Result<(), FileError> {
     /// Long enough for the hash to use whole vectors, short enough for a cache.
     const PIECE: usize = 256 << 10;
     let path = folder.join(&written.name);

@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use calmix_io::atomic_file;
+use calmix_io::confined_path::ConfinedPath;
 use calmix_io::disk::patiently;
 use serde::{Deserialize, Serialize};
 
@@ -33,14 +34,15 @@ pub struct Written {
 /// wrote goes to the one that [commits](Writer::commit).
 #[derive(Debug, Clone)]
 pub struct CheckpointFiles {
-    folder: PathBuf,
+    folder: ConfinedPath,
     disk: Arc<dyn Disk>,
 }
 
 impl CheckpointFiles {
     /// Into the folder that a [`Writer`] of another process named.
-    pub fn new(folder: impl Into<PathBuf>, disk: Arc<dyn Disk>) -> Self {
-        Self { folder: folder.into(), disk }
+    pub fn new(folder: &Path, disk: Arc<dyn Disk>) -> Self {
+        let checkpoints = ConfinedPath::from(folder.parent().unwrap_or(folder));
+        Self { folder: checkpoints.join(folder.file_name().unwrap_or_default()), disk }
     }
 
     /// The folder, for other processes.
@@ -68,7 +70,7 @@ impl CheckpointFiles {
         })
     }
 
-    fn write_once(&self, name: &str, path: &Path, bytes: &[u8]) -> Result<Written, FileError> {
+    fn write_once(&self, name: &str, path: &ConfinedPath, bytes: &[u8]) -> Result<Written, FileError> {
         let cannot = |error| FileError::new(path, error);
         let mut file = self.disk.create(path).map_err(cannot)?;
         let mut content = blake3::Hasher::new();
@@ -153,7 +155,7 @@ impl<'a> Writer<'a> {
         }
         let (bytes, hash) = manifest.to_bytes().map_err(|problem| FileError::new(&path, problem))?;
         self.parts.write_manifest(&bytes)?;
-        let sync = |folder: &Path| {
+        let sync = |folder: &ConfinedPath| {
             patiently(&**disk, || disk.sync_folder(folder).map_err(|error| FileError::new(folder, error)))
         };
         sync(folder)?;
@@ -193,7 +195,7 @@ impl CheckpointFiles {
 }
 
 /// Removes a file, if there is one.
-fn remove(disk: &dyn Disk, path: &Path) -> Result<(), FileError> {
+fn remove(disk: &dyn Disk, path: &ConfinedPath) -> Result<(), FileError> {
     match disk.remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::new(path, error)),
         _ => Ok(()),
@@ -201,7 +203,7 @@ fn remove(disk: &dyn Disk, path: &Path) -> Result<(), FileError> {
 }
 
 /// Renames a folder; an attempt that was said to fail may have succeeded.
-fn rename(disk: &dyn Disk, from: &Path, to: &Path) -> Result<(), FileError> {
+fn rename(disk: &dyn Disk, from: &ConfinedPath, to: &ConfinedPath) -> Result<(), FileError> {
     let mut tried = false;
     patiently(disk, || match disk.rename(from, to) {
         Err(error) if tried && error.kind() == io::ErrorKind::NotFound && to.exists() => Ok(()),

@@ -7,10 +7,10 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use calmix_io::atomic_file::parent;
+use calmix_io::confined_path::ConfinedPath;
 use calmix_io::disk::{Disk, patiently};
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ impl Mark {
 /// The file of events of a run that this process may write to.
 #[derive(Debug)]
 pub struct Journal {
-    path: PathBuf,
+    path: ConfinedPath,
     file: File,
     length: u64,
     content: blake3::Hasher,
@@ -53,7 +53,7 @@ pub struct Journal {
 
 impl Journal {
     pub(super) fn resume(
-        path: PathBuf,
+        path: ConfinedPath,
         mark: &Mark,
         disk: Arc<dyn Disk>,
         lock: Arc<Lock>,
@@ -62,7 +62,7 @@ impl Journal {
         let file = open_to_write(&path)?;
         let content = read(&path, &file, mark)?;
         // A checkpoint relies on the file, so its name must be as durable as its bytes.
-        disk.sync_folder(parent(&path)).map_err(|error| FileError::new(parent(&path), error))?;
+        disk.sync_folder(&path.folder()).map_err(|error| FileError::new(path.folder(), error))?;
         let (unsynced, length) = (Vec::new(), mark.length);
         let mut journal =
             Self { path, file, length, content, torn: true, unsynced, lost: false, disk, _lock: lock };

@@ -14,6 +14,7 @@ use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 use std::process;
 
+use calmix_io::confined_path::ConfinedPath;
 use rustix::io::Errno;
 use rustix::system::uname;
 
@@ -35,28 +36,28 @@ pub(crate) struct Lock {
 
 impl Lock {
     /// Takes the lock in the file `path`, or returns at once with the name of its holder.
-    pub(crate) fn take(path: &Path) -> Result<Self, RunError> {
+    pub(crate) fn take(path: &ConfinedPath) -> Result<Self, RunError> {
         Self::take_as(path, &Machine::this(), false)
     }
 
     /// [`take`](Self::take), also if a process of another machine has not given the lock back.
-    pub(crate) fn take_over(path: &Path) -> Result<Self, RunError> {
+    pub(crate) fn take_over(path: &ConfinedPath) -> Result<Self, RunError> {
         Self::take_as(path, &Machine::this(), true)
     }
 
-    fn take_as(path: &Path, machine: &Machine, takes_over: bool) -> Result<Self, RunError> {
+    fn take_as(path: &ConfinedPath, machine: &Machine, takes_over: bool) -> Result<Self, RunError> {
         let cannot = |error| FileError::new(path, error);
         let mut file = open_to_write(path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(RunError::Locked { path: path.to_owned(), holder: holder(&file) });
+                return Err(RunError::Locked { path: path.to_path_buf(), holder: holder(&file) });
             }
             Err(TryLockError::Error(error)) => return Err(refused(path, error)),
         }
         let text = text(&file);
         if !takes_over && machine.is_foreign(&text) {
-            return Err(RunError::Foreign { path: path.to_owned(), holder: first_line(&text) });
+            return Err(RunError::Foreign { path: path.to_path_buf(), holder: first_line(&text) });
         }
         file.rewind().map_err(cannot)?;
         // In place, against the rule for all other files: renaming a new file here would leave the lock behind.
@@ -202,7 +203,7 @@ mod tests {
     #[test]
     fn lock_of_another_machine_is_taken_over_only_on_request() {
         let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join("lock");
+        let path = ConfinedPath::root(temp.path()).join("lock");
         let machine = |host: &str, boot: &str| Machine { host: host.to_owned(), boot: boot.to_owned() };
         let (here, there) = (machine("here", "1"), machine("there", "2"));
         let take = |machine: &Machine, takes_over| Lock::take_as(&path, machine, takes_over);
@@ -234,7 +235,7 @@ mod tests {
     #[test]
     fn a_lock_that_was_given_back_is_free_although_a_child_inherited_it() {
         let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join("lock");
+        let path = ConfinedPath::root(temp.path()).join("lock");
         let lock = Lock::take(&path).unwrap();
         // What a fork does: another handle of the same open file.
         let inherited = lock.file.try_clone().unwrap();

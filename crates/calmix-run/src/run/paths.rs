@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use calmix_io::confined_path::ConfinedPath;
+
 use crate::error::{FileError, FileProblem};
 
 /// A file of a run that is written as a whole.
@@ -74,24 +76,29 @@ impl Paths {
         &self.folder
     }
 
+    /// The run's folder, which nothing below it leaves.
+    pub fn root(&self) -> ConfinedPath {
+        ConfinedPath::root(&self.folder)
+    }
+
     /// One of its files.
     ///
     /// # Errors
     /// If the name of predictions is not a plain one.
-    pub fn file(&self, file: RunFile<'_>) -> Result<PathBuf, FileError> {
+    pub fn file(&self, file: RunFile<'_>) -> Result<ConfinedPath, FileError> {
         Ok(match file {
-            RunFile::Recipe => self.folder.join(Self::RECIPE),
-            RunFile::Environment => self.folder.join(Self::ENVIRONMENT),
-            RunFile::Summary => self.folder.join(Self::SUMMARY),
-            RunFile::Split => self.folder.join(Self::SPLIT),
-            RunFile::Model => self.folder.join(Self::MODEL),
-            RunFile::ModelInfo => self.folder.join(Self::MODEL_INFO),
-            RunFile::PreviousModelInfo => self.folder.join(Self::PREVIOUS_MODEL_INFO),
-            RunFile::Result => self.folder.join(Self::RESULT),
-            RunFile::Backbone => self.folder.join(Self::BACKBONE),
-            RunFile::Projection => self.folder.join(Self::PROJECTION),
-            RunFile::Margins => self.folder.join(Self::MARGINS),
-            RunFile::Thumbnails => self.folder.join(Self::THUMBNAILS),
+            RunFile::Recipe => self.root().join(Self::RECIPE),
+            RunFile::Environment => self.root().join(Self::ENVIRONMENT),
+            RunFile::Summary => self.root().join(Self::SUMMARY),
+            RunFile::Split => self.root().join(Self::SPLIT),
+            RunFile::Model => self.root().join(Self::MODEL),
+            RunFile::ModelInfo => self.root().join(Self::MODEL_INFO),
+            RunFile::PreviousModelInfo => self.root().join(Self::PREVIOUS_MODEL_INFO),
+            RunFile::Result => self.root().join(Self::RESULT),
+            RunFile::Backbone => self.root().join(Self::BACKBONE),
+            RunFile::Projection => self.root().join(Self::PROJECTION),
+            RunFile::Margins => self.root().join(Self::MARGINS),
+            RunFile::Thumbnails => self.root().join(Self::THUMBNAILS),
             RunFile::Predictions(name) if is_plain(name) => self.predictions().join(name),
             RunFile::Predictions(name) => {
                 let problem = format!("{name:?} is no name for predictions");
@@ -102,46 +109,46 @@ impl Paths {
     }
 
     /// The file of events.
-    pub fn events(&self) -> PathBuf {
-        self.folder.join(Self::EVENTS)
+    pub fn events(&self) -> ConfinedPath {
+        self.root().join(Self::EVENTS)
     }
 
     /// How fast the run was: the only file that depends on the clock.
-    pub fn timing(&self) -> PathBuf {
-        self.folder.join(Self::TIMING)
+    pub fn timing(&self) -> ConfinedPath {
+        self.root().join(Self::TIMING)
     }
 
     /// The folder of TensorBoard's files.
-    pub fn tensorboard(&self) -> PathBuf {
-        self.folder.join(Self::TENSORBOARD)
+    pub fn tensorboard(&self) -> ConfinedPath {
+        self.root().join(Self::TENSORBOARD)
     }
 
     /// The prepared dataset, where the run prepared it itself.
-    pub fn prepared(&self) -> PathBuf {
-        self.folder.join(Self::PREPARED)
+    pub fn prepared(&self) -> ConfinedPath {
+        self.root().join(Self::PREPARED)
     }
 
     /// The cache of features, where the run has its own.
-    pub fn features(&self) -> PathBuf {
-        self.folder.join(Self::FEATURES)
+    pub fn features(&self) -> ConfinedPath {
+        self.root().join(Self::FEATURES)
     }
 
     /// The folder of predictions.
-    pub fn predictions(&self) -> PathBuf {
-        self.folder.join(Self::PREDICTIONS)
+    pub fn predictions(&self) -> ConfinedPath {
+        self.root().join(Self::PREDICTIONS)
     }
 
     /// The folder of checkpoints.
-    pub fn checkpoints(&self) -> PathBuf {
-        self.folder.join(Self::CHECKPOINTS)
+    pub fn checkpoints(&self) -> ConfinedPath {
+        self.root().join(Self::CHECKPOINTS)
     }
 
-    pub(super) fn lock(&self) -> PathBuf {
-        self.folder.join(Self::LOCK)
+    pub(super) fn lock(&self) -> ConfinedPath {
+        self.root().join(Self::LOCK)
     }
 
-    pub(crate) fn marker(&self) -> PathBuf {
-        self.folder.join(Self::MARKER)
+    pub(crate) fn marker(&self) -> ConfinedPath {
+        self.root().join(Self::MARKER)
     }
 
     /// Whether a file of this name is written as a whole into the folder itself.

@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use calmix_core::transient::BackOff;
+use calmix_io::confined_path::ConfinedPath;
 use calmix_run::error::FileError;
 
 use calmix_run::run::{Disk, RealDisk};
@@ -82,11 +82,11 @@ impl FaultyDisk {
 }
 
 impl Disk for FaultyDisk {
-    fn create_folder(&self, path: &Path) -> io::Result<()> {
+    fn create_folder(&self, path: &ConfinedPath) -> io::Result<()> {
         self.call("create folder", || RealDisk.create_folder(path), || {})
     }
 
-    fn create(&self, path: &Path) -> io::Result<File> {
+    fn create(&self, path: &ConfinedPath) -> io::Result<File> {
         self.call("create", || RealDisk.create(path), || {})
     }
 
@@ -105,22 +105,22 @@ impl Disk for FaultyDisk {
         self.call("sync", || Ok(()), || {})
     }
 
-    fn sync_folder(&self, _: &Path) -> io::Result<()> {
+    fn sync_folder(&self, _: &ConfinedPath) -> io::Result<()> {
         self.call("sync folder", || Ok(()), || {})
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+    fn rename(&self, from: &ConfinedPath, to: &ConfinedPath) -> io::Result<()> {
         self.call("rename", || RealDisk.rename(from, to), || {})
     }
 
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
+    fn remove_file(&self, path: &ConfinedPath) -> io::Result<()> {
         self.call("remove file", || RealDisk.remove_file(path), || {})
     }
 
     /// Time is not what is tested: whoever would wait tries again at once.
     fn wait(&self, _: Duration, _: &FileError, _: &BackOff) {}
 
-    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+    fn remove_folder(&self, path: &ConfinedPath) -> io::Result<()> {
         // Half of it: a file is gone, the others are there.
         let half = || {
             let first = std::fs::read_dir(path).unwrap().next().unwrap().unwrap();

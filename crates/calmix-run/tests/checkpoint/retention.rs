@@ -143,7 +143,7 @@ fn several_processes_write_parts_and_one_commits() {
     let writer = checkpoints.begin(20).unwrap();
     let there = writer.parts().folder().to_owned();
     let others = [3, 1, 2].map(|rank| {
-        let parts = CheckpointFiles::new(there.clone(), Arc::new(RealDisk));
+        let parts = CheckpointFiles::new(&there, Arc::new(RealDisk));
         std::thread::spawn(move || parts.write(&format!("rank-{rank}.json"), &[rank]))
     });
     let mut files: Vec<_> = others.map(|other| other.join().unwrap().unwrap()).into();

@@ -131,6 +131,15 @@ impl Layers {
         self
     }
 
+    /// Forgets what the files so far say of a key.
+    #[must_use]
+    pub fn without(mut self, path: &str) -> Self {
+        for layer in &mut self.files {
+            layer.settings.retain(|setting| setting.path != path);
+        }
+        self
+    }
+
     /// The word that the highest layer gives a key, unchecked; none where no layer speaks of it, or not by a word.
     pub fn word(&self, path: &str) -> Option<&str> {
         let asked = [&self.recipes, &self.files, &self.environment, &self.settings, &self.options];

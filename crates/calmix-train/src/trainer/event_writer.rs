@@ -6,9 +6,9 @@
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::io;
-use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use calmix_run::confined_path::ConfinedPath;
 use calmix_run::error::FileError;
 use calmix_run::evaluate::Predictions;
 use calmix_run::events::{Event, Note, Pace};
@@ -213,7 +213,7 @@ impl<'a> EventWriter<'a> {
 }
 
 /// A new file for every process, after those that are there.
-fn tensorboard(folder: &Path, step: u64, recipe: &Recipe) -> Result<impl Sink + use<>, TrainError> {
+fn tensorboard(folder: &ConfinedPath, step: u64, recipe: &Recipe) -> Result<impl Sink + use<>, TrainError> {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     safe_open::make_folder(folder)?;
     let name = format!("events.out.tfevents.{:010}.calmix-{}", clock().as_secs(), std::process::id());

@@ -1,7 +1,7 @@
 //! The features of a frozen backbone, for a run that trains a head on them: from the cache, which is filled first with what
 //! it lacks.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -19,6 +19,7 @@ use calmix_engine::network::Architecture;
 use calmix_engine::precision::Precision;
 use calmix_engine::predictor::PredictorSettings;
 use calmix_engine::projection::Projection;
+use calmix_run::confined_path::ConfinedPath;
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::{Paths, Run, RunFile};
 use calmix_run::safe_open;
@@ -56,6 +57,26 @@ pub struct PageShard {
 impl PageShard {
     /// All of them.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
+}
+
+/// Where features are kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FeaturePlace<'a> {
+    /// In the cache that the recipe names, for runs that come later.
+    Shared,
+    /// In the cache that the recipe names, or in the folder of the run if it names none.
+    Run(&'a Paths),
+    /// In memory, for a run that is only read.
+    Memory(&'a Paths),
+}
+
+impl<'a> FeaturePlace<'a> {
+    fn paths(self) -> Option<&'a Paths> {
+        match self {
+            Self::Shared => None,
+            Self::Run(paths) | Self::Memory(paths) => Some(paths),
+        }
+    }
 }
 
 /// What makes features: the pictures, their views, and how the work is watched.
@@ -108,6 +129,8 @@ pub(super) struct FrozenFeatures {
     file: Pretrained,
     cache: FeatureCache,
     views: Vec<FeatureView>,
+    /// The run's own projection, if there is a run; it may have none yet.
+    projection: Option<ConfinedPath>,
     /// Whether there is no run that could go on without the cache.
     must_keep: bool,
     /// No longer, once something could not be written.
@@ -134,14 +157,15 @@ impl FrozenFeatures {
     /// can be neither read nor made, a run goes on without it: features are only kept to save time.
     pub(super) fn open(
         recipe: &Recipe,
-        paths: Option<&Paths>,
+        place: FeaturePlace<'_>,
         dataset: &str,
         warn: Warn,
     ) -> Result<Self, TrainError> {
         let network = &recipe.network;
+        let paths = place.paths();
         let own = paths.map(|paths| paths.file(RunFile::Backbone)).transpose()?;
         let file = match own.filter(|own| safe_open::exists(own)) {
-            Some(own) => Pretrained::read_at(network, &own)?,
+            Some(own) => Pretrained::read_own(network, &own)?,
             None => Pretrained::read(network)?.ok_or_else(|| {
                 TrainError::Unsupported("network.train = \"head\" needs network.weights".to_owned())
             })?,
@@ -175,18 +199,38 @@ impl FrozenFeatures {
             .to_string(),
             width: FrozenBackbone::width_of(&settings) as u32,
         };
-        let folder = match (recipe.network.cache.as_str(), paths) {
-            ("", Some(paths)) => paths.features(),
-            (folder, _) => PathBuf::from(folder),
+        let own = paths.filter(|_| network.cache.is_empty()).map(Paths::features);
+        let folder = own.clone().unwrap_or_else(|| ConfinedPath::root(&network.cache));
+        let mut frozen = Self {
+            settings,
+            precision,
+            file,
+            cache: FeatureCache::in_memory(&folder, &identity),
+            views: FeatureView::list(network.weak_views as u8, network.strong_views as u8),
+            projection: paths.map(|paths| paths.file(RunFile::Projection)).transpose()?,
+            must_keep: paths.is_none(),
+            is_writable: !matches!(place, FeaturePlace::Memory(_)),
+            warn,
         };
-        let must_keep = paths.is_none();
-        let views = FeatureView::list(recipe.network.weak_views as u8, recipe.network.strong_views as u8);
-        let cache = FeatureCache::in_memory(&folder, &identity);
-        let mut frozen = Self { settings, precision, file, cache, views, must_keep, is_writable: true, warn };
+        if !frozen.is_writable {
+            return Ok(frozen);
+        }
+        if let Some(own) = own {
+            safe_open::make_folder(&own)?;
+        }
+        let must_keep = frozen.must_keep;
         match FeatureCache::open(&folder, &identity) {
             // Storage that is away comes back, with hours of work on it.
             Err(error) if !must_keep && !error.is_transient() => frozen.do_without_cache(&error),
             opened => frozen.cache = opened?,
+        }
+        if let Some(foreign) = frozen.cache.foreign() {
+            (frozen.warn)(&format!(
+                "{}: features of another user, who could have put anything there; they are not used, and what this run needs \
+                 is made in {}",
+                foreign.display(),
+                frozen.folder().display()
+            ));
         }
         Ok(frozen)
     }
@@ -289,14 +333,13 @@ impl FrozenFeatures {
         self.store(&page, vectors)
     }
 
-    /// What the run learns from and is judged by, projected; the projection is the run's own where it has one. Pages that
+    /// What the run learns from and is judged by, projected; the projection is the run's own if it has one. Pages that
     /// turn out to be damaged are made again first.
     pub(super) fn load(
         &mut self,
         recipe: &Recipe,
         needed: &NeededSamples,
         labels: Vec<u32>,
-        paths: Option<&Paths>,
         work: &mut FeatureWork<'_>,
     ) -> Result<(FeatureViews, HeadInput), TrainError> {
         let damaged = self.cache.damaged();
@@ -312,7 +355,7 @@ impl FrozenFeatures {
             training = self.cache.read(&needed.training, &self.views)?;
             evaluation = self.cache.read(&needed.evaluation, &[FeatureView::Clean])?;
         }
-        let projection = self.projection(recipe, &training, paths)?;
+        let projection = self.projection(recipe, &training)?;
         let file = projection.to_file()?;
         let (width, dimensions) = (projection.width(), projection.dimensions());
         let info = HeadInfo {
@@ -341,13 +384,12 @@ impl FrozenFeatures {
         &mut self,
         recipe: &Recipe,
         (ids, vectors): &(Vec<u64>, Vec<u8>),
-        paths: Option<&Paths>,
     ) -> Result<Projection, TrainError> {
         let (width, dimensions) =
             (FrozenBackbone::width_of(&self.settings), recipe.network.dimensions as usize);
-        let own = paths.map(|paths| paths.file(RunFile::Projection)).transpose()?;
-        if let Some(own) = own.filter(|own| safe_open::exists(own)) {
-            let file = safe_open::read(&own, Projection::longest_file(width))?;
+        // Without samples to fit one to, there has to be one.
+        if let Some(own) = self.projection.as_ref().filter(|own| ids.is_empty() || safe_open::exists(own)) {
+            let file = safe_open::read(own, Projection::longest_file(width))?;
             return Ok(Projection::from_file(&file, width, dimensions)?);
         }
         // An analysis takes seconds, and runs with the same samples share it.

@@ -8,7 +8,7 @@ use calmix_engine::precision::Precision;
 use calmix_run::run::{Paths, Run};
 
 use super::error::TrainError;
-use super::frozen_features::{FeatureWork, FrozenFeatures, HeadInput, PageShard};
+use super::frozen_features::{FeaturePlace, FeatureWork, FrozenFeatures, HeadInput, PageShard};
 use super::train_data::TrainData;
 use super::{Trainer, threads};
 use crate::recipe::{Recipe, Resolved};
@@ -30,7 +30,8 @@ impl Trainer<'_> {
         set_threads(recipe.train.threads as usize);
         // There is no run: the split is drawn, and the cache is elsewhere.
         let data = TrainData::open(recipe, &Paths::new(""), None, self.local.processes)?;
-        let mut frozen = FrozenFeatures::open(recipe, None, &data.fingerprint, Arc::clone(&self.warn))?;
+        let mut frozen =
+            FrozenFeatures::open(recipe, FeaturePlace::Shared, &data.fingerprint, Arc::clone(&self.warn))?;
         frozen.make(&data.needed(), part, &mut self.feature_work(&data))
     }
 
@@ -44,10 +45,18 @@ impl Trainer<'_> {
     ) -> Result<(TrainData, Option<HeadInput>), TrainError> {
         let Some(run) = run.filter(|_| recipe.has_head()) else { return Ok((data, None)) };
         let mut work = self.feature_work(&data);
-        let (mut frozen, data, input) = in_features(recipe, data, run.paths(), &mut work)?;
+        let mut frozen = FrozenFeatures::open(
+            recipe,
+            FeaturePlace::Run(run.paths()),
+            &data.fingerprint,
+            Arc::clone(&work.warn),
+        )?;
+        let needed = data.needed();
+        frozen.make(&needed, PageShard::WHOLE, &mut work)?;
+        let (views, input) = frozen.load(recipe, &needed, data.classes_of().to_vec(), &mut work)?;
         drop(work);
         frozen.keep(run, &input)?;
-        Ok((data, Some(input)))
+        Ok((data.with_features(views), Some(input)))
     }
 
     /// The work of making features of these data, whose progress goes to the sinks.
@@ -57,18 +66,4 @@ impl Trainer<'_> {
         let tell = |progress: &_| sinks.iter_mut().for_each(|sink| drop(sink.features(progress)));
         FeatureWork::new(data, stop, warn, tell)
     }
-}
-
-/// The data of a run in the features of its frozen backbone, which are made where they are missing.
-pub(super) fn in_features(
-    recipe: &Recipe,
-    data: TrainData,
-    paths: &Paths,
-    work: &mut FeatureWork<'_>,
-) -> Result<(FrozenFeatures, TrainData, HeadInput), TrainError> {
-    let mut frozen = FrozenFeatures::open(recipe, Some(paths), &data.fingerprint, Arc::clone(&work.warn))?;
-    let needed = data.needed();
-    frozen.make(&needed, PageShard::WHOLE, work)?;
-    let (views, input) = frozen.load(recipe, &needed, data.classes_of().to_vec(), Some(paths), work)?;
-    Ok((frozen, data.with_features(views), input))
 }

@@ -1,6 +1,6 @@
 //! How a run is opened: by rank 0, new or again; then by the other ranks, with the recipe that rank 0 broadcasts.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -128,14 +128,16 @@ impl Trainer<'_> {
         let folder = run.paths().folder().to_owned();
         let folder = folder.as_path();
         let path = run.paths().file(RunFile::Recipe)?;
-        let written = inspect::recipe(folder)?;
         let before = match &found {
             Some(found) => {
                 Layers::new().text(&path, &checkpoint_files::recipe(&found.checkpoint)?).resolve()?
             }
-            None => written.clone(),
+            None => inspect::recipe(folder)?,
         };
-        let mut recipe = recipe.unwrap_or(written);
+        let mut recipe = match recipe {
+            Some(recipe) => recipe,
+            None => inspect::recipe_layers(folder)?.resolve()?,
+        };
         let train = &recipe.recipe.train;
         let was = &before.recipe.train;
         let device = train.device.or_else(|| was.device.or_else(|| Device::Cpu));
@@ -316,7 +318,7 @@ fn supported(recipe: &Resolved, processes: usize) -> Result<(), TrainError> {
 }
 
 fn json(run: &Run, file: RunFile<'_>, what: &impl Serialize) -> Result<Vec<u8>, TrainError> {
-    let path: PathBuf = run.paths().file(file)?;
+    let path = run.paths().file(file)?;
     let mut bytes =
         serde_json::to_vec(what).map_err(|error| FileError::new(path, std::io::Error::from(error)))?;
     bytes.push(b'\n');

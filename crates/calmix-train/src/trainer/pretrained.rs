@@ -1,10 +1,11 @@
 //! Where a run begins that does not begin from random weights.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use calmix_engine::engine::Engine;
 use calmix_engine::error::EngineError;
-use calmix_engine::network::{Architecture, Network};
+use calmix_engine::network::{Architecture, BottleneckStride, FirstBlock, Network};
 use calmix_engine::weights::WeightsError;
 use calmix_run::error::{FileError, FileProblem};
 use calmix_run::pretrained_config::PretrainedConfig;
@@ -28,12 +29,17 @@ impl Pretrained {
             return Ok(None);
         }
         let path = WeightsFolder::of_user().find(&section.weights).map_err(TrainError::Pretrained)?;
-        Self::read_at(section, &path).map(Some)
+        let file = WeightsFile::read(&path).map_err(TrainError::Pretrained)?;
+        Self::checked(section, file).map(Some)
     }
 
-    /// Reads a file in another place than the recipe names.
-    pub(super) fn read_at(section: &NetworkSection, path: &Path) -> Result<Self, TrainError> {
-        let file = WeightsFile::read(path).map_err(TrainError::Pretrained)?;
+    /// Reads the copy of the file in the folder of a run.
+    pub(super) fn read_own(section: &NetworkSection, path: &Path) -> Result<Self, TrainError> {
+        let file = WeightsFile::read_own(path).map_err(TrainError::Pretrained)?;
+        Self::checked(section, file)
+    }
+
+    fn checked(section: &NetworkSection, file: WeightsFile) -> Result<Self, TrainError> {
         let (wanted, hash) = (&section.weights_hash, file.blake3());
         if !wanted.is_empty() && *wanted != hash {
             let problem = format!("its blake3 is {hash}, but network.weights_hash is {wanted}: another file");
@@ -71,24 +77,36 @@ impl Pretrained {
 fn agree(configs: &[(PathBuf, PretrainedConfig)], section: &NetworkSection) -> Result<(), TrainError> {
     let bottlenecks = section.name.has_bottlenecks();
     for (path, config) in configs {
-        // By the name that it has today.
-        let name = config
-            .architecture
-            .as_deref()
-            .map(|name| name.parse::<Architecture>().map_or(name.to_owned(), |known| known.to_string()));
+        let block = config.block.as_deref().filter(|_| !bottlenecks);
+        let stride = config.stride.as_deref().filter(|_| bottlenecks);
         let pairs = [
-            ("network.name", name, section.name.to_string()),
-            ("network.block", config.block.clone().filter(|_| !bottlenecks), section.block.to_string()),
-            ("network.stride", config.stride.clone().filter(|_| bottlenecks), section.stride.to_string()),
+            (
+                "network.name",
+                config.architecture.as_deref().map(known::<Architecture>),
+                section.name.to_string(),
+            ),
+            ("network.block", block.map(known::<FirstBlock>), section.block.to_string()),
+            ("network.stride", stride.map(known::<BottleneckStride>), section.stride.to_string()),
         ];
         for (key, said, is) in pairs {
-            let Some(said) = said.filter(|said| *said != is) else { continue };
-            let problem = format!("says that {key} is {said}, but the recipe has {is}");
+            let Some(said) = said.filter(|said| said.as_ref() != Some(&is)) else { continue };
+            let told = said.as_deref().unwrap_or("something that calmix does not know");
+            let problem = format!("says that {key} is {told}, but the recipe has {is}");
             let error = FileError::new(path, FileProblem::Content(problem));
-            return Err(TrainError::Pretrained(error.hint(format!("--set {key}={said}"))));
+            let hint = said.map_or_else(
+                || "move it away if it is not about these weights".to_owned(),
+                |said| format!("--set {key}={said}"),
+            );
+            return Err(TrainError::Pretrained(error.hint(hint)));
         }
     }
     Ok(())
+}
+
+/// A word by the name that it has today; `None` if calmix does not know it. The recipe of a foreign run may name any file, so
+/// that an error must not repeat what stands there.
+fn known<T: FromStr + ToString>(word: &str) -> Option<String> {
+    word.parse::<T>().ok().map(|known| known.to_string())
 }
 
 #[cfg(test)]

@@ -25,8 +25,7 @@ use super::error::TrainError;
 use super::eval_stop::EvalStop;
 use super::evaluate::{EvalMode, EvalOutput, evaluate_model};
 use super::finish::model_info;
-use super::frozen_features::{FeatureWork, HeadInput};
-use super::make_features::in_features;
+use super::frozen_features::{FeaturePlace, FeatureWork, FrozenFeatures, HeadInput, PageShard};
 use super::memory::MemoryNeed;
 use super::step_phase::Watch;
 use super::threads;
@@ -53,7 +52,7 @@ pub fn evaluate_run(
         resolved = same_run(&resolved, changed, folder)?;
     }
     let paths = Paths::new(folder);
-    let none = || TrainError::Run(RunError::NoRun { path: paths.checkpoints() });
+    let none = || TrainError::Run(RunError::NoRun { path: paths.checkpoints().to_path_buf() });
     let FoundCheckpoint { checkpoint, .. } = newest(&paths.checkpoints())?.ok_or_else(none)?;
     decide(&mut resolved, device)?;
     let recipe = &resolved.recipe;
@@ -85,7 +84,8 @@ pub fn evaluate_run(
     alone(step, |stop| evaluate_model(&engine, recipe, &data, (step, EvalModel::Ema), mode, stop))
 }
 
-/// The data of a run in the features of its frozen backbone, as far as it has one.
+/// The data of a run in the features of its frozen backbone, if it has one. They are made in memory: what a folder says
+/// they are would be what somebody else says.
 fn in_own_features(
     recipe: &Recipe,
     data: TrainData,
@@ -96,8 +96,12 @@ fn in_own_features(
     }
     let stop = AtomicBool::new(false);
     let mut work = FeatureWork::new(&data, &stop, Arc::new(|_| {}), |_| {});
-    let (_, data, input) = in_features(recipe, data, paths, &mut work)?;
-    Ok((data, Some(input)))
+    let place = FeaturePlace::Memory(paths);
+    let mut frozen = FrozenFeatures::open(recipe, place, &data.fingerprint, Arc::clone(&work.warn))?;
+    let needed = data.needed_to_evaluate();
+    frozen.make(&needed, PageShard::WHOLE, &mut work)?;
+    let (views, input) = frozen.load(recipe, &needed, data.classes_of().to_vec(), &mut work)?;
+    Ok((data.with_features(views), Some(input)))
 }
 
 /// Decides what the recipe of a run leaves open, for this machine.

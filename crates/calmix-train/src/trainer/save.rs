@@ -41,7 +41,7 @@ impl TrainLoop<'_> {
             Ok((writer?, journal))
         });
         let folder = |begun: &Result<(Writer<'_>, Mark), TrainError>| match begun {
-            Ok((writer, _)) => Ok(writer.parts().folder().to_owned()),
+            Ok((writer, _)) => Ok(writer.parts().folder().to_path_buf()),
             Err(error) => Err(error.as_text()),
         };
         let folder = broadcast_result(processes, begun.as_ref().map(folder));
@@ -49,7 +49,7 @@ impl TrainLoop<'_> {
         let folder = folder?;
         let parts = match &begun {
             Some((writer, _)) => writer.parts().clone(),
-            None => CheckpointFiles::new(folder, Arc::clone(&self.disk)),
+            None => CheckpointFiles::new(&folder, Arc::clone(&self.disk)),
         };
         let write = || -> Result<Vec<Written>, TrainError> {
             let write = |(name, bytes): (String, Vec<u8>)| Ok(parts.write(&name, &bytes)?);

@@ -102,7 +102,7 @@ impl TrainData {
         };
         let split_hash = split.hash().map_err(|problem| DataError::new(&stored, problem))?;
         if began_with.is_some_and(|then| then.split != split_hash) {
-            return Err(TrainError::OtherSplit { path: stored });
+            return Err(TrainError::OtherSplit { path: stored.to_path_buf() });
         }
         let (validation, fitted_on): (SampleIds, _) = match own_validation(recipe, &dataset) {
             Some(own) => (own.into(), FittedOn::ValidationSplit),
@@ -163,6 +163,16 @@ impl TrainData {
         evaluation.sort_unstable();
         evaluation.dedup();
         NeededSamples { training, evaluation }
+    }
+
+    /// The samples that an evaluation takes, where nothing is learnt.
+    pub(super) fn needed_to_evaluate(&self) -> NeededSamples {
+        let validation = (0..self.validation.len()).filter_map(|index| self.validation.id(index));
+        let test = self.test.clone().unwrap_or_default();
+        let mut evaluation: Vec<u64> = self.labelled.iter().copied().chain(validation).chain(test).collect();
+        evaluation.sort_unstable();
+        evaluation.dedup();
+        NeededSamples { training: Vec::new(), evaluation }
     }
 
     /// The class of every sample of the dataset.
@@ -340,7 +350,7 @@ impl TrainData {
 /// Where the prepared dataset is, or will be.
 pub(super) fn prepared(recipe: &Recipe, paths: &Paths) -> PathBuf {
     match recipe.dataset.prepared.as_str() {
-        "" => paths.prepared(),
+        "" => paths.prepared().to_path_buf(),
         folder => PathBuf::from(folder),
     }
 }

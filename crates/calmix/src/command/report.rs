@@ -1,6 +1,6 @@
 //! `calmix report`: what runs came to, as a page that people can look at.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -10,8 +10,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use calmix::core::shown::shown;
 use calmix::io::atomic_file;
+use calmix::io::confined_path::ConfinedPath;
 use calmix::report::page;
 use calmix::report::report::RunsReport;
+use calmix::run::safe_open;
 use clap::Args;
 use serde_json::json;
 
@@ -70,6 +72,9 @@ const INTERVAL: Duration = Duration::from_secs(10);
 
 /// What every page of ours says of itself, within its first bytes.
 const MARK: &str = "<meta name=\"generator\" content=\"calmix report\">";
+
+/// What the numbers of a report begin with.
+const DATA_MARK: [&str; 2] = ["\"format\": ", "\"calmix\": \""];
 
 /// The files of a report.
 struct ReportPaths {
@@ -136,9 +141,16 @@ impl ReportPaths {
         }
         let (data, figures) = (page.with_extension("json"), page.with_extension(""));
         let exists = |path: &Path| path.symlink_metadata().is_ok();
-        if exists(page) && !is_ours(page) {
+        if exists(page) && !begins_with(page, &[MARK]) {
             let message = format!("{} exists and is no report of calmix", shown(page.display()));
             return Err(CliError::invalid(message).hint("--output FILE names another file").into());
+        }
+        if exists(&figures) {
+            safe_open::check_folder(&figures).map_err(|error| CliError::invalid(error.to_string()))?;
+        }
+        if exists(page) && exists(&data) && !begins_with(&data, &DATA_MARK) {
+            let message = format!("{} exists and is no report of calmix", shown(data.display()));
+            return Err(CliError::invalid(message).hint("--output FILE names other files").into());
         }
         // Without a page, what is beside it is not ours.
         if let Some(path) = [&data, &figures].into_iter().find(|path| exists(path) && !exists(page)) {
@@ -157,10 +169,10 @@ impl ReportPaths {
         }
         atomic_file::write(&self.page, page::html(report, refresh).as_bytes())?;
         atomic_file::write(&self.data, &report.to_json()?)?;
-        fs::create_dir_all(&self.figures)
-            .with_context(|| format!("cannot create {}", shown(self.figures.display())))?;
+        let figures = ConfinedPath::from(&self.figures);
+        safe_open::make_folder(&figures)?;
         for file in page::files(report)? {
-            atomic_file::write(&self.figures.join(&file.name), &file.bytes)?;
+            atomic_file::write(&figures.join(&file.name), &file.bytes)?;
         }
         Ok(())
     }
@@ -196,10 +208,11 @@ impl ReportPaths {
     }
 }
 
-/// Whether a file is a page that this command wrote.
-fn is_ours(page: &Path) -> bool {
+/// Whether the first bytes of a plain file have these texts in them.
+fn begins_with(path: &Path, texts: &[&str]) -> bool {
     let mut beginning = Vec::new();
-    let read = page.is_file()
-        && File::open(page).is_ok_and(|file| file.take(2_000).read_to_end(&mut beginning).is_ok());
-    read && String::from_utf8_lossy(&beginning).contains(MARK)
+    let read =
+        safe_open::open(path).is_ok_and(|(file, _)| file.take(2_000).read_to_end(&mut beginning).is_ok());
+    let beginning = String::from_utf8_lossy(&beginning);
+    read && texts.iter().all(|text| beginning.contains(text))
 }

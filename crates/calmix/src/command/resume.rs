@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use calmix::core::shown::shown;
 use calmix::run::read;
+use calmix::run::run::Paths;
 use calmix::train::inspect;
 use calmix::train::launch::LaunchInfo;
+use calmix::train::recipe::Resolved;
 use calmix::train::trainer::{Outcome, TrainError, Trainer};
 use clap::Args;
 
@@ -19,10 +21,10 @@ use crate::figures::{self, MapState};
 use crate::format::{counted, grouped, shell_quoted};
 use crate::head_table::heads;
 use crate::progress::ProgressSink;
-use crate::run_files;
+use crate::run_files::{self, cache_option};
 use crate::stop::Stop;
 use crate::supervise::{own_arguments, stop_when_orphaned, supervise};
-use crate::terminal::{clear_line, print, status, warn_at_once};
+use crate::terminal::{clear_line, print, status, warn, warn_at_once};
 
 /// Resume a stopped or killed run; bit-identical to an uninterrupted run
 ///
@@ -41,17 +43,14 @@ pub(crate) struct ResumeArgs {
 
 impl ResumeArgs {
     pub(crate) fn run(self) -> Result<Exit> {
-        let mut resolved = inspect::recipe(&self.run)?;
-        let mut overridden = None;
-        if !self.recipe.is_empty() {
-            resolved = self.recipe.apply(inspect::recipe_layers(&self.run)?)?.resolve()?;
-            overridden = Some(resolved.clone());
-        }
+        let resolved = self.recipe.apply(inspect::recipe_layers(&self.run)?)?.resolve()?;
+        let overridden = (!self.recipe.is_empty()).then(|| resolved.clone());
         let steps = resolved.recipe.train.steps;
         let launch = self.processes.launch_info()?;
         if !self.recipe.quiet && launch.is_none() {
             status(&format!("resuming {}, {} in total", shown(self.run.display()), counted(steps, "step")));
         }
+        warn_of_cache(&self.run, &resolved)?;
         if let Some(processes) = self.processes.to_start() {
             return supervise(&own_arguments(), processes, &self.run, &Stop::listen()?);
         }
@@ -80,6 +79,22 @@ impl ResumeArgs {
     }
 }
 
+/// Warns that features are made anew, because only the user says where calmix writes.
+fn warn_of_cache(run: &Path, resolved: &Resolved) -> Result<()> {
+    let written = inspect::recipe(run)?.recipe;
+    let is_other = written.has_head() && written.network.cache != resolved.recipe.network.cache;
+    if is_other && resolved.recipe.network.cache.is_empty() && read::result(run)?.is_none() {
+        let own = Paths::new(run).features();
+        let cache = cache_option(&written);
+        warn(&format!(
+            "the features are kept in {}: the recipe of a run does not decide where calmix writes; to use those that it \
+             names, add{cache}",
+            shown(own.display())
+        ));
+    }
+    Ok(())
+}
+
 /// The exit of a process that is not rank 0 and prints nothing.
 pub(super) fn silent_exit(outcome: Result<Outcome, TrainError>, stop: Stop) -> Result<Exit> {
     let stopped = stop.exit();
@@ -98,14 +113,14 @@ pub(super) fn show_outcome(
     let stopped = stop.exit();
     let (text, exit) = match outcome? {
         Outcome::Stopped { step } => {
-            let steps = inspect::recipe(run)?.recipe.train.steps;
+            let recipe = inspect::recipe(run)?.recipe;
             let saved = if step == 0 { "no step completed" } else { "state saved" };
             let text = format!(
                 "stopped after {} of {} in {}: {saved}\n{}",
                 grouped(step),
-                counted(steps, "step"),
+                counted(recipe.train.steps, "step"),
                 shown(run.display()),
-                run_files::resume(run, launch)
+                run_files::resume(run, &recipe, launch)
             );
             (text, stopped)
         }

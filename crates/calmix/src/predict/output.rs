@@ -12,6 +12,7 @@ use calmix::io::atomic_file;
 use calmix::run::safe_open;
 use serde_json::Value;
 
+use super::foreign_file::refuse_foreign;
 use super::part_folder::PartFolder;
 use super::row::{PredictedImage, RowFormat, RowKind};
 use super::row_file::RowFile;
@@ -57,6 +58,7 @@ impl<'a> RowOutput<'a> {
             output.write_text(&format.header())?;
             return Ok(output);
         };
+        refuse_foreign(path)?;
         if safe_open::exists(path) {
             let message = format!("{}: already exists", shown(path.display()));
             let hint = "add `--resume` to go on with it, or name another file with `--out`";

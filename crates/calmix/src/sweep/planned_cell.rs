@@ -1,6 +1,6 @@
 //! A run of a sweep, with everything that the user overrides.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::Result;
 use calmix::core::shown::shown;
@@ -8,13 +8,14 @@ use calmix::engine::device::Device;
 use calmix::run::read;
 use calmix::train::inspect;
 use calmix::train::recipe::engine::OrAuto;
-use calmix::train::recipe::{Layers, Resolved};
+use calmix::train::recipe::{Layers, Origin, Resolved};
 use calmix::train::sweep::SweepCell;
 use calmix::train::trainer::{Outcome, Trainer};
 
 use crate::backbone::{cache, with_weights};
 use crate::command::{RecipeArgs, existing_folder, quicker};
 use crate::error::CliError;
+use crate::format::shell_quoted;
 use crate::progress::ProgressSink;
 use crate::run_data::{FOLDER_CONTENTS, RunData, is_for_folders, label_format};
 use crate::run_dir::RunDir;
@@ -51,10 +52,14 @@ impl PlannedCell {
             places.push(format!("dataset.path={}", folder.display()));
             resolved = resolve(&places)?;
         }
-        if resolved.recipe.has_head() && resolved.recipe.network.cache.is_empty() {
-            // Its runs share them.
-            let cache = cache(Path::new(&resolved.recipe.dataset.path));
-            places.push(format!("network.cache={}", std::path::absolute(cache)?.display()));
+        if resolved.recipe.has_head() {
+            refuse_outside(&resolved)?;
+            let cache = match resolved.recipe.network.cache.as_str() {
+                // Its runs share them.
+                "" => std::path::absolute(cache(Path::new(&resolved.recipe.dataset.path)))?,
+                cache => PathBuf::from(cache),
+            };
+            places.push(format!("network.cache={}", cache.display()));
             resolved = resolve(&places)?;
         }
         Ok(Self { cell, resolved, places })
@@ -137,4 +142,24 @@ impl PlannedCell {
             format!("{}: the sweep has changed since this run began: {change}", shown(run.display()));
         Err(CliError::invalid(message).hint("take another --sweep-dir, or remove the run").into())
     }
+}
+
+/// Refuses a cache of features that the sweep file puts outside the working folder: the file may come from somebody else, and
+/// only the user says where calmix writes.
+fn refuse_outside(resolved: &Resolved) -> Result<()> {
+    let cache = Path::new(&resolved.recipe.network.cache);
+    let origin = resolved.origin("network.cache");
+    let is_below = cache.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if is_below || !matches!(origin, Origin::Text { .. }) {
+        return Ok(());
+    }
+    let cache = shown(cache.display());
+    let message = format!(
+        "{origin}: network.cache = \"{cache}\" is outside the working folder, where a sweep file names nothing"
+    );
+    let hint = format!(
+        "--set {} if you want the features there",
+        shell_quoted(Path::new(&format!("network.cache={cache}")))
+    );
+    Err(CliError::invalid(message).hint(hint).into())
 }

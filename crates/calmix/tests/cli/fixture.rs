@@ -17,6 +17,9 @@ pub(crate) enum Fixture {
     Photos,
     /// Photos, the folder `own` with splits of them, and the weights `tiny`, to train a head on.
     Weights,
+    /// The same, and the finished run `run` of a head of eight steps, with a checkpoint after four and its features in its
+    /// folder.
+    Head,
 }
 
 impl Fixture {
@@ -58,6 +61,13 @@ impl Fixture {
                 workspace.end(workspace.folder_training("photos", &["--run-dir", "first"])).with_code(0);
                 let add = ["weights", "add", "first/model.safetensors", "--name", "tiny"];
                 workspace.run(&add).with_code(0);
+            }
+            Self::Head => {
+                let place = workspace.folder().to_owned();
+                Self::Weights.fill(workspace);
+                let workspace = Workspace::at(place);
+                let more = ["--run-dir", "run", "--set", "train.steps=8", "--set", "network.cache="];
+                workspace.end(workspace.head_training(&more)).with_code(0);
             }
         }
     }
@@ -160,7 +170,7 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
 /// A copy has the bytes of a run that was trained where the copy is, and names no folder of the original.
 #[test]
 fn fixture_is_the_run_trained_in_place() {
-    for fixture in [Fixture::Garments, Fixture::Photos, Fixture::Weights] {
+    for fixture in [Fixture::Garments, Fixture::Photos, Fixture::Head] {
         let workspace = fixture.copy();
         let place = workspace.folder().to_owned();
         let origin = env!("CARGO_TARGET_TMPDIR").as_bytes();

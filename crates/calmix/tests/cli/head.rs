@@ -12,17 +12,7 @@ use crate::fixture::Fixture;
 use crate::workspace::{CommandOutput, TINY, Workspace};
 
 pub(crate) fn train(workspace: &Workspace, run: &str, more: &[&str]) -> CommandOutput {
-    let mut command =
-        workspace.command(&["train", "head-folder", "--data", "own", "--threads", "1", "--run-dir", run]);
-    let tiny =
-        TINY.iter().filter(|setting| !setting.starts_with("labels.") && !setting.starts_with("network."));
-    for setting in tiny.chain(&["train.steps=4", "network.dimensions=8", "network.weights=tiny"]) {
-        command.args(["--set", setting]);
-    }
-    workspace.end({
-        command.args(more);
-        command
-    })
+    workspace.end(workspace.head_training(&[&["--run-dir", run], more].concat()))
 }
 
 #[test]

@@ -1,20 +1,14 @@
 //! Run folders that came from somebody else. They may make a command fail; they never make it write or read outside
 //! the folder, hang, or take memory without limit.
 
-use std::fs::{self, File, FileTimes};
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::fs::{self, File};
+use std::path::Path;
 
-use crate::fixture::{Fixture, change_checkpoint, copy_folder};
+use crate::fixture::change_checkpoint;
+use crate::hostile_scene::{KINDS, Reader, Scene};
 use crate::library::Library;
-use crate::measured::{Ended, MOST, measured};
+use crate::measured::{MOST, measured};
 use crate::tier;
-use crate::workspace::Workspace;
-
-/// The last one goes on with the run; the others leave it as it is.
-const COMMANDS: [&str; 4] = ["inspect", "evaluate", "report", "resume"];
 
 /// Every name in a run's folder that a command opens, reads, writes or lists.
 const PLACES: &[&str] = &[
@@ -43,128 +37,11 @@ const PLACES: &[&str] = &[
     "checkpoints/step-000000004/state.json",
 ];
 
-/// What stands there instead.
-const KINDS: &[&str] = &["file", "folder", "endless", "pipe", "hard link"];
-
-/// An honest run, a place outside it with a sentinel, and room for hostile copies.
-struct Scene {
-    workspace: Workspace,
-}
-
-impl Scene {
-    fn new() -> Self {
-        let workspace = Fixture::Garments.copy();
-        fs::rename(workspace.path("first"), workspace.path("honest")).unwrap();
-        // As a run that was killed after its first checkpoint, with the model of its end.
-        fs::remove_dir_all(workspace.path("honest/checkpoints/step-000000008")).unwrap();
-        let outside = workspace.path("outside");
-        fs::create_dir(&outside).unwrap();
-        fs::write(outside.join("sentinel"), "precious\n").unwrap();
-        // What a run would take for its own and remove.
-        for name in [".step-000000004-test-ema.safetensors.tmp-1-0", ".recipe.toml.tmp-1-0"] {
-            fs::write(outside.join(name), "precious\n").unwrap();
-        }
-        fs::create_dir(outside.join(".step-000000001.tmp-1-0")).unwrap();
-        let scene = Self { workspace };
-        let old = FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000));
-        for path in [outside.clone(), outside.join("sentinel")] {
-            File::open(path).unwrap().set_times(old).unwrap();
-        }
-        scene
-    }
-
-    /// A copy of the honest run.
-    fn copy(&self) -> PathBuf {
-        let to = self.workspace.path("hostile");
-        let _ = fs::remove_dir_all(&to);
-        copy_folder(&self.workspace.path("honest"), &to);
-        to
-    }
-
-    /// What is outside: every name, every time, every byte.
-    fn outside(&self) -> Vec<(PathBuf, SystemTime, Vec<u8>)> {
-        let folder = self.workspace.path("outside");
-        let mut paths: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        paths.push(folder);
-        paths.sort();
-        let seen = |path: PathBuf| {
-            let time = fs::metadata(&path).unwrap().modified().unwrap();
-            let bytes = fs::read(&path).unwrap_or_default();
-            (path, time, bytes)
-        };
-        paths.into_iter().map(seen).collect()
-    }
-
-    /// Puts something hostile where a file or a folder of the run is.
-    fn put(&self, run: &Path, place: &str, kind: &str) {
-        let path = run.join(place);
-        if path.is_dir() {
-            fs::remove_dir_all(&path).unwrap();
-        } else {
-            let _ = fs::remove_file(&path);
-        }
-        let outside = self.workspace.path("outside");
-        match kind {
-            "file" => symlink(outside.join("sentinel"), path).unwrap(),
-            "folder" => symlink(outside, path).unwrap(),
-            "endless" => symlink("/dev/zero", path).unwrap(),
-            "hard link" => fs::hard_link(outside.join("sentinel"), path).unwrap(),
-            _ => assert!(Command::new("mkfifo").arg(path).status().unwrap().success()),
-        }
-    }
-}
-
-/// Runs the commands on the copy of the run: each in a process of its own, or all in one that calls the library.
-struct Reader<'a> {
-    scene: &'a Scene,
-    library: Option<Library>,
-    /// How the commands end on the honest run.
-    honest: Vec<Ended>,
-}
-
-impl<'a> Reader<'a> {
-    fn new(scene: &'a Scene, library: Option<Library>) -> Self {
-        let mut reader = Self { scene, library, honest: Vec::new() };
-        for command in COMMANDS {
-            // Peaks are sampled, and a short one may be missed.
-            let [first, second] = [0, 1].map(|_| {
-                scene.copy();
-                reader.run(command)
-            });
-            reader.honest.push(Ended { peak: first.peak.max(second.peak), ..second });
-        }
-        reader
-    }
-
-    fn run(&mut self, command: &str) -> Ended {
-        match &mut self.library {
-            None => measured(self.scene.workspace.command(&[command, "hostile"])),
-            Some(library) => library.call(command, &self.scene.workspace.path("hostile")),
-        }
-    }
-
-    /// Runs every command on a hostile folder and compares it with the honest one.
-    #[track_caller]
-    fn endures(&mut self, what: &str, damage: impl Fn(&Path)) -> Vec<String> {
-        let mut said = Vec::new();
-        damage(&self.scene.copy());
-        for (n, command) in COMMANDS.into_iter().enumerate() {
-            let before = self.scene.outside();
-            let ended = self.run(command);
-            let what = format!("{command}, {what}");
-            assert!(self.scene.outside() == before, "{what}: touched what is outside\n{}", ended.text);
-            ended.is_modest(&self.honest[n], &what);
-            said.push(ended.text);
-        }
-        said
-    }
-}
-
 /// The library is called on every place with every kind. A process is started for each kind, in another place each time, and
 /// with `CALMIX_EXHAUSTIVE=1` for every place with every kind, which takes minutes.
 #[test]
 fn links_pipes_and_devices_lead_nowhere() {
-    let scene = Scene::new();
+    let scene = Scene::of_network();
     let mut processes = Reader::new(&scene, None);
     let mut library = Reader::new(&scene, Some(Library::start()));
     for (n, place) in PLACES.iter().enumerate() {
@@ -195,7 +72,7 @@ const SHOWN: [&str; 5] = [
 /// Files that are what they should be, except for what they say.
 #[test]
 fn enormous_and_damaged_contents_are_refused() {
-    let scene = Scene::new();
+    let scene = Scene::of_network();
     let mut processes = Reader::new(&scene, None);
     let mut library = Reader::new(&scene, Some(Library::start()));
     let checkpoint = "checkpoints/step-000000004";
@@ -292,7 +169,7 @@ fn enormous_and_damaged_contents_are_refused() {
 /// The name of a file, a class or a key may hold the commands of a terminal. `endures` looks for them.
 #[test]
 fn control_characters_do_not_reach_the_terminal() {
-    let scene = Scene::new();
+    let scene = Scene::of_network();
     let mut processes = Reader::new(&scene, None);
     let escape = "\u{1b}]0;owned\u{7}\u{9b}31m\nerror: all is lost";
     let said = processes.endures("texts", |run| {

@@ -15,7 +15,7 @@ use calmix::run::read;
 use calmix::train::inspect;
 use calmix::train::trainer::{Trainer, evaluate_run};
 
-use crate::measured::{Ended, INTERVAL, LONGEST, memory};
+use crate::measured::{Ended, HANGS, INTERVAL, memory};
 
 /// What an answer begins with, among what the test harness prints.
 const ANSWER: &str = "@ ";
@@ -56,7 +56,7 @@ impl Library {
             match self.answers.recv_timeout(INTERVAL) {
                 Ok(text) => break text,
                 Err(RecvTimeoutError::Timeout) => {
-                    assert!(begun.elapsed() < LONGEST, "{command}: hangs");
+                    assert!(begun.elapsed() < HANGS, "{command}: hangs");
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     panic!("{command}: the process ended: {:?}", self.child.wait());

@@ -53,7 +53,7 @@ pub(super) fn inspect(file: &Path) -> Result<InspectOutput> {
 fn dataset(run: &Path) -> Result<Dataset> {
     let recipe = inspect::recipe(run)?.recipe;
     let table = match recipe.dataset.prepared.as_str() {
-        "" => Paths::new(run).prepared(),
+        "" => Paths::new(run).prepared().to_path_buf(),
         table => PathBuf::from(table),
     };
     Ok(Dataset::open(&table, &table)?)

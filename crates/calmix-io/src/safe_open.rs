@@ -1,31 +1,65 @@
-//! Opens what is inside a run's folder. Every reader and writer of a run goes through here.
+//! Opens what is inside a run's folder or a cache. Every reader and writer of a run goes through here.
 //!
 //! A run may come from somebody else, so a name in its folder is never followed: a link could lead to any file of the
 //! user's, a pipe would be waited for without end, a device is endless. Files have to be regular files, folders real
 //! folders, and a file is read only up to a limit that its reader states. The folder of the run itself may be reached
-//! through links: that path is the user's own.
+//! through links: that path is the user's own. Files are opened by handles from there ([`ConfinedPath`]), so that no link is
+//! followed that takes the place of a folder meanwhile.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::confined_path::ConfinedPath;
 use crate::error::{FileError, FileProblem};
-use calmix_io::sparse_file::is_hollow;
+use crate::sparse_file::is_hollow;
+
+/// What to do about something that is not what it should be.
+const PUT_A_COPY: &str =
+    "make sure that you trust its origin, and put a copy of what it should be in its place";
 
 /// Opens a regular file for reading; returns its length, too.
 ///
 /// # Errors
 /// If it is a link, a folder, a pipe or a device, has nothing but holes, or cannot be opened.
-pub fn open(path: &Path) -> Result<(File, u64), FileError> {
-    opened(path, OpenOptions::new().read(true)).map(|(file, metadata)| (file, metadata.len()))
+pub fn open(path: impl Into<ConfinedPath>) -> Result<(File, u64), FileError> {
+    opened(&path.into(), OFlags::RDONLY).map(|(file, metadata)| (file, metadata.len()))
+}
+
+/// Opens a regular file that belongs to this user or to root.
+///
+/// # Errors
+/// As [`open`], and if it belongs to another user.
+pub fn open_own(path: impl Into<ConfinedPath>) -> Result<(File, u64), FileError> {
+    let path = path.into();
+    let (file, metadata) = opened(&path, OFlags::RDONLY)?;
+    own(&path, &metadata)?;
+    Ok((file, metadata.len()))
 }
 
 /// Reads a regular file of at most `longest` bytes.
 ///
 /// # Errors
 /// As [`open`], and if it is longer.
-pub fn read(path: &Path, longest: u64) -> Result<Vec<u8>, FileError> {
-    let (file, length) = open(path)?;
+pub fn read(path: impl Into<ConfinedPath>, longest: u64) -> Result<Vec<u8>, FileError> {
+    let path = path.into();
+    read_opened(&path, open(&path)?, longest)
+}
+
+/// [`read`], of a file that belongs to this user or to root.
+///
+/// # Errors
+/// As [`read`] and [`open_own`].
+pub fn read_own(path: impl Into<ConfinedPath>, longest: u64) -> Result<Vec<u8>, FileError> {
+    let path = path.into();
+    read_opened(&path, open_own(&path)?, longest)
+}
+
+fn read_opened(path: &Path, (file, length): (File, u64), longest: u64) -> Result<Vec<u8>, FileError> {
     if length > longest {
         return Err(FileError::new(path, FileProblem::Limit(format!("{length} bytes, more than {longest}"))));
     }
@@ -41,19 +75,20 @@ pub fn read(path: &Path, longest: u64) -> Result<Vec<u8>, FileError> {
 ///
 /// # Errors
 /// As [`read`], and if it is not UTF-8.
-pub fn read_text(path: &Path, longest: u64) -> Result<String, FileError> {
-    String::from_utf8(read(path, longest)?)
-        .map_err(|error| FileError::new(path, FileProblem::Format(error.to_string())))
+pub fn read_text(path: impl Into<ConfinedPath>, longest: u64) -> Result<String, FileError> {
+    let path = path.into();
+    String::from_utf8(read(&path, longest)?)
+        .map_err(|error| FileError::new(&path, FileProblem::Format(error.to_string())))
 }
 
 /// Opens a regular file for reading and writing in place; makes it where there is none.
 ///
 /// # Errors
 /// As [`open`], and if the file has a second name, which would change with it.
-pub fn open_to_write(path: &Path) -> Result<File, FileError> {
-    let (file, metadata) =
-        opened(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))?;
-    only_name(path, &metadata)?;
+pub fn open_to_write(path: impl Into<ConfinedPath>) -> Result<File, FileError> {
+    let path = path.into();
+    let (file, metadata) = opened(&path, OFlags::RDWR | OFlags::CREATE)?;
+    only_name(&path, &metadata)?;
     Ok(file)
 }
 
@@ -61,9 +96,10 @@ pub fn open_to_write(path: &Path) -> Result<File, FileError> {
 ///
 /// # Errors
 /// As [`open_to_write`].
-pub fn append(path: &Path) -> Result<File, FileError> {
-    let (file, metadata) = opened(path, OpenOptions::new().append(true).create(true))?;
-    only_name(path, &metadata)?;
+pub fn append(path: impl Into<ConfinedPath>) -> Result<File, FileError> {
+    let path = path.into();
+    let (file, metadata) = opened(&path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?;
+    only_name(&path, &metadata)?;
     Ok(file)
 }
 
@@ -81,19 +117,30 @@ pub fn check_folder(path: &Path) -> Result<(), FileError> {
     if found.is_dir() { Ok(()) } else { Err(refused(path, &found, "folder")) }
 }
 
+/// Checks that a folder is a real one and belongs to this user or to root.
+///
+/// # Errors
+/// As [`check_folder`], and if it belongs to another user.
+pub fn check_own_folder(path: &Path) -> Result<(), FileError> {
+    check_folder(path)?;
+    let found = fs::symlink_metadata(path).map_err(|error| FileError::new(path, error))?;
+    own(path, &found)
+}
+
 /// Makes a folder, unless it is there.
 ///
 /// # Errors
 /// As [`check_folder`], and if it cannot be made.
-pub fn make_folder(path: &Path) -> Result<(), FileError> {
-    match fs::create_dir(path) {
+pub fn make_folder(path: impl Into<ConfinedPath>) -> Result<(), FileError> {
+    let path = path.into();
+    match path.create_folder() {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_folder(path),
-        Err(error) => Err(FileError::new(path, error)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_folder(&path),
+        Err(error) => Err(FileError::new(&path, error)),
     }
 }
 
-fn opened(path: &Path, options: &mut OpenOptions) -> Result<(File, Metadata), FileError> {
+fn opened(path: &ConfinedPath, flags: OFlags) -> Result<(File, Metadata), FileError> {
     let cannot = |error| FileError::new(path, error);
     // Before it is opened, since opening a device may already do something.
     match fs::symlink_metadata(path) {
@@ -101,7 +148,8 @@ fn opened(path: &Path, options: &mut OpenOptions) -> Result<(File, Metadata), Fi
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
         _ => {}
     }
-    let file = without_following(options).open(path).map_err(cannot)?;
+    // Not to wait for the other end of a pipe; no effect on a regular file.
+    let file = path.open(flags | OFlags::NONBLOCK).map_err(|error| in_its_path(path, error))?;
     // Again, of what was opened: the name may mean another file by now.
     let found = file.metadata().map_err(cannot)?;
     if !found.is_file() {
@@ -114,11 +162,13 @@ fn opened(path: &Path, options: &mut OpenOptions) -> Result<(File, Metadata), Fi
     Ok((file, found))
 }
 
-fn without_following(options: &mut OpenOptions) -> &mut OpenOptions {
-    use rustix::fs::OFlags;
-    use std::os::unix::fs::OpenOptionsExt;
-    // Not to wait for the other end of a pipe; no effect on a regular file.
-    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+/// Says in words that a folder of the path is a link.
+fn in_its_path(path: &Path, error: io::Error) -> FileError {
+    if Errno::from_io_error(&error) != Some(Errno::LOOP) {
+        return FileError::new(path, error);
+    }
+    let problem = "a symbolic link in its path, and calmix expects plain folders here".to_owned();
+    FileError::new(path, FileProblem::Content(problem)).hint(PUT_A_COPY)
 }
 
 /// Checks that a file that is written in place has no other name: a hard link is no less a link.
@@ -130,6 +180,30 @@ fn only_name(path: &Path, found: &Metadata) -> Result<(), FileError> {
     let problem = "a hard link, and what is written here would change the other file, too";
     Err(FileError::new(path, FileProblem::Content(problem.to_owned()))
         .hint("put a copy of the file in its place"))
+}
+
+/// The number of this user.
+pub fn user() -> u32 {
+    geteuid().as_raw()
+}
+
+/// Whether something belongs to another user than this one or root.
+pub fn is_foreign(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| belongs_to_another(&found))
+}
+
+fn belongs_to_another(found: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    ![user(), 0].contains(&found.uid())
+}
+
+/// Checks that nobody but this user and root can have written something.
+fn own(path: &Path, found: &Metadata) -> Result<(), FileError> {
+    if !belongs_to_another(found) {
+        return Ok(());
+    }
+    let problem = "it belongs to another user, who can put anything into it".to_owned();
+    Err(FileError::new(path, FileProblem::Content(problem)))
 }
 
 fn refused(path: &Path, found: &Metadata, wanted: &str) -> FileError {
@@ -144,8 +218,7 @@ fn refused(path: &Path, found: &Metadata, wanted: &str) -> FileError {
         "a pipe, a socket or a device"
     };
     let problem = format!("{what}, and calmix expects a plain {wanted} here");
-    let hint = "make sure that you trust its origin, and put a copy of what it should be in its place";
-    FileError::new(path, FileProblem::Content(problem)).hint(hint)
+    FileError::new(path, FileProblem::Content(problem)).hint(PUT_A_COPY)
 }
 
 #[cfg(test)]

@@ -1,0 +1,284 @@
+//! A path with the folder that it must not leave.
+//!
+//! A check of a path says nothing about what the path leads to a moment later: whoever can write into a folder can put a link
+//! where a folder was. So what is below the folder that the user named is opened by handles, name by name without following
+//! links: by one call of `openat2` on Linux, and by `openat` for each name where the kernel or a sandbox has no such call.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
+use rustix::io::Errno;
+
+/// A path with the folder that it must not leave. Links are followed up to this folder and never below it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConfinedPath {
+    root: PathBuf,
+    whole: PathBuf,
+}
+
+impl ConfinedPath {
+    /// The folder itself, which the user named.
+    pub fn root(folder: impl Into<PathBuf>) -> Self {
+        let root = folder.into();
+        Self { whole: root.clone(), root }
+    }
+
+    /// Something below it.
+    #[must_use]
+    pub fn join(&self, name: impl AsRef<Path>) -> Self {
+        Self { root: self.root.clone(), whole: self.whole.join(name) }
+    }
+
+    /// Something beside it.
+    #[must_use]
+    pub fn with_file_name(&self, name: impl AsRef<OsStr>) -> Self {
+        Self { root: self.root.clone(), whole: self.whole.with_file_name(name) }
+    }
+
+    /// The folder that it is in; the root for what is not below it.
+    #[must_use]
+    pub fn folder(&self) -> Self {
+        let below = self.whole.parent().filter(|folder| folder.starts_with(&self.root));
+        Self { root: self.root.clone(), whole: below.unwrap_or(&self.root).to_owned() }
+    }
+
+    /// Opens it as `flags` say.
+    pub(crate) fn open(&self, flags: OFlags) -> io::Result<File> {
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let names = self.names()?;
+        if names.is_empty() {
+            return Ok(rustix::fs::openat(CWD, named(&self.root), flags - OFlags::NOFOLLOW, MODE)?.into());
+        }
+        let root = open_root(&self.root)?;
+        match open_at_once(&root, &names, flags) {
+            // Older kernels have no such call, and sandboxes refuse it.
+            Err(Errno::NOSYS | Errno::PERM) => Ok(open_by_name(root, &names, flags)?.into()),
+            opened => Ok(opened?.into()),
+        }
+    }
+
+    /// Makes a folder of this name.
+    pub(crate) fn create_folder(&self) -> io::Result<()> {
+        let (folder, name) = self.in_folder()?;
+        Ok(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777))?)
+    }
+
+    /// Gives it another name, in the place of what has that name.
+    pub(crate) fn rename(&self, to: &Self) -> io::Result<()> {
+        let (folder, name) = self.in_folder()?;
+        let (new_folder, new_name) = to.in_folder()?;
+        Ok(rustix::fs::renameat(folder, name, new_folder, new_name)?)
+    }
+
+    /// Gives a file elsewhere this name, too.
+    ///
+    /// # Errors
+    /// If something has the name, or the file system has no hard links.
+    pub fn hard_link(&self, from: &Path) -> io::Result<()> {
+        let (folder, name) = self.in_folder()?;
+        Ok(rustix::fs::linkat(CWD, from, folder, name, AtFlags::empty())?)
+    }
+
+    /// Removes a file, or the name of a link.
+    pub(crate) fn remove_file(&self) -> io::Result<()> {
+        let (folder, name) = self.in_folder()?;
+        Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
+    }
+
+    /// Removes a folder and what is in it.
+    pub(crate) fn remove_folder(&self) -> io::Result<()> {
+        for name in self.entries()? {
+            let inner = self.join(name);
+            if inner.symlink_metadata()?.is_dir() {
+                inner.remove_folder()?;
+            } else {
+                inner.remove_file()?;
+            }
+        }
+        let (folder, name) = self.in_folder()?;
+        Ok(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// The names in a folder.
+    pub(crate) fn entries(&self) -> io::Result<Vec<OsString>> {
+        let folder = self.open(OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(OsStr::from_bytes(name).to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// The folder that it is in, open, and its name there.
+    fn in_folder(&self) -> io::Result<(File, &OsStr)> {
+        let name = self.names()?.pop().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        Ok((self.folder().open(AS_PLACE | OFlags::DIRECTORY)?, name))
+    }
+
+    /// The names that lead from the root to it.
+    fn names(&self) -> io::Result<Vec<&OsStr>> {
+        let outside = || io::Error::new(io::ErrorKind::InvalidInput, "a path that leaves its folder");
+        let below = self.whole.strip_prefix(&self.root).map_err(|_| outside())?;
+        let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+        if !below.components().all(plain) {
+            return Err(outside());
+        }
+        Ok(below.iter().collect())
+    }
+}
+
+/// The rights of new files, before the umask.
+const MODE: Mode = Mode::from_raw_mode(0o666);
+
+/// How a folder is opened to name something in it: without the right to list it, if the system knows that.
+#[cfg(target_os = "linux")]
+const AS_PLACE: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const AS_PLACE: OFlags = OFlags::RDONLY;
+
+fn open_root(root: &Path) -> io::Result<OwnedFd> {
+    let flags = AS_PLACE | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(CWD, named(root), flags, Mode::empty())?)
+}
+
+/// An empty path is the working folder.
+fn named(root: &Path) -> &Path {
+    if root.as_os_str().is_empty() { Path::new(".") } else { root }
+}
+
+#[cfg(target_os = "linux")]
+fn open_at_once(root: impl AsFd, names: &[&OsStr], flags: OFlags) -> Result<OwnedFd, Errno> {
+    use rustix::fs::ResolveFlags;
+    let below: PathBuf = names.iter().collect();
+    let mode = if flags.contains(OFlags::CREATE) { MODE } else { Mode::empty() };
+    rustix::fs::openat2(root, below, flags, mode, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_at_once(_: impl AsFd, _: &[&OsStr], _: OFlags) -> Result<OwnedFd, Errno> {
+    Err(Errno::NOSYS)
+}
+
+fn open_by_name(mut folder: OwnedFd, names: &[&OsStr], flags: OFlags) -> Result<OwnedFd, Errno> {
+    let Some((last, folders)) = names.split_last() else { return Err(Errno::INVAL) };
+    for name in folders {
+        let flags = AS_PLACE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        folder = rustix::fs::openat(&folder, *name, flags, Mode::empty())?;
+    }
+    rustix::fs::openat(&folder, *last, flags, MODE)
+}
+
+/// A file or folder that the user named: its own name is not followed, nor what is below it.
+impl From<&Path> for ConfinedPath {
+    fn from(path: &Path) -> Self {
+        let root = path.parent().filter(|_| path.file_name().is_some()).unwrap_or(path);
+        Self { root: root.to_owned(), whole: path.to_owned() }
+    }
+}
+
+impl From<&PathBuf> for ConfinedPath {
+    fn from(path: &PathBuf) -> Self {
+        path.as_path().into()
+    }
+}
+
+impl From<&Self> for ConfinedPath {
+    fn from(path: &Self) -> Self {
+        path.clone()
+    }
+}
+
+impl Deref for ConfinedPath {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.whole
+    }
+}
+
+impl AsRef<Path> for ConfinedPath {
+    fn as_ref(&self) -> &Path {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Both ways of opening, of what is in `folder/inner` after a link took the place of `inner`.
+    #[test]
+    fn link_in_the_place_of_a_folder_is_not_followed() {
+        let temp = tempfile::tempdir().unwrap();
+        let [outside, folder] = ["outside", "folder"].map(|name| temp.path().join(name));
+        fs::create_dir(&outside).unwrap();
+        fs::create_dir_all(folder.join("inner")).unwrap();
+        fs::write(outside.join("file"), "precious").unwrap();
+        fs::write(folder.join("inner/file"), "own").unwrap();
+        let inner = ConfinedPath::root(&folder).join("inner");
+        let file = inner.join("file");
+        let by_name = |file: &ConfinedPath, flags| {
+            open_by_name(open_root(&folder).unwrap(), &file.names().unwrap(), flags | OFlags::NOFOLLOW)
+        };
+        file.open(OFlags::RDONLY).unwrap();
+        by_name(&file, OFlags::RDONLY).unwrap();
+        fs::rename(folder.join("inner"), folder.join("before")).unwrap();
+        symlink(&outside, folder.join("inner")).unwrap();
+
+        for flags in [OFlags::RDONLY, OFlags::RDWR | OFlags::CREATE] {
+            for name in ["file", "new"] {
+                file.with_file_name(name).open(flags).unwrap_err();
+                by_name(&file.with_file_name(name), flags).unwrap_err();
+            }
+        }
+        inner.entries().unwrap_err();
+        inner.join("new").create_folder().unwrap_err();
+        file.remove_file().unwrap_err();
+        file.rename(&inner.join("new")).unwrap_err();
+        ConfinedPath::root(&folder).join("before/file").rename(&inner.join("new")).unwrap_err();
+        inner.join("new").hard_link(&folder.join("before/file")).unwrap_err();
+        inner.remove_folder().unwrap_err();
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
+        assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "precious");
+        // Nor the last name, whichever way it is opened.
+        let link = ConfinedPath::root(&folder).join("link");
+        symlink(outside.join("file"), &link).unwrap();
+        link.open(OFlags::RDONLY).unwrap_err();
+        by_name(&link, OFlags::RDONLY).unwrap_err();
+    }
+
+    #[test]
+    fn root_may_be_a_link_and_nothing_leaves_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let real = temp.path().join("real");
+        fs::create_dir(&real).unwrap();
+        symlink(&real, temp.path().join("link")).unwrap();
+        let root = ConfinedPath::root(temp.path().join("link"));
+        let file = root.join("a");
+        file.open(OFlags::RDWR | OFlags::CREATE).unwrap().write_all(b"own").unwrap();
+        assert_eq!(fs::read_to_string(real.join("a")).unwrap(), "own");
+        root.join("b").create_folder().unwrap();
+        file.rename(&root.join("b/a")).unwrap();
+        assert_eq!(root.join("b").entries().unwrap(), ["a"]);
+        root.join("b").remove_folder().unwrap();
+        assert!(root.entries().unwrap().is_empty());
+        for leaving in ["..", "../link/a", "/etc/passwd", "b/../../x"] {
+            root.join(leaving).open(OFlags::RDONLY).unwrap_err();
+            root.join(leaving).create_folder().unwrap_err();
+        }
+    }
+}
