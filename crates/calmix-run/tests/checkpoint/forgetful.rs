@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::transient::BackOff;
+use calmix_io::confined_path::ConfinedPath;
 use calmix_run::error::FileError;
 use calmix_run::run::{Disk, RealDisk};
 
@@ -163,11 +164,11 @@ fn number(path: &Path) -> u64 {
 }
 
 impl Disk for ForgetfulDisk {
-    fn create_folder(&self, path: &Path) -> io::Result<()> {
+    fn create_folder(&self, path: &ConfinedPath) -> io::Result<()> {
         self.call("create folder", |_| RealDisk.create_folder(path))
     }
 
-    fn create(&self, path: &Path) -> io::Result<File> {
+    fn create(&self, path: &ConfinedPath) -> io::Result<File> {
         self.call("create", |_| RealDisk.create(path))
     }
 
@@ -187,7 +188,7 @@ impl Disk for ForgetfulDisk {
         })
     }
 
-    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+    fn sync_folder(&self, path: &ConfinedPath) -> io::Result<()> {
         self.call("sync folder", |remembered| {
             let versions = remembered.folders.get_mut(&number(path)).unwrap();
             drop(versions.drain(..versions.len() - 1));
@@ -195,15 +196,15 @@ impl Disk for ForgetfulDisk {
         })
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+    fn rename(&self, from: &ConfinedPath, to: &ConfinedPath) -> io::Result<()> {
         self.call("rename", |_| RealDisk.rename(from, to))
     }
 
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
+    fn remove_file(&self, path: &ConfinedPath) -> io::Result<()> {
         self.call("remove file", |_| RealDisk.remove_file(path))
     }
 
-    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+    fn remove_folder(&self, path: &ConfinedPath) -> io::Result<()> {
         self.call("remove folder", |_| RealDisk.remove_folder(path))
     }
 
