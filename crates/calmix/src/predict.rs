@@ -59,7 +59,9 @@ pub(crate) fn predict_list(
     let mut tally = PredictTally::default();
     let mut next = || {
         let images: Vec<_> = list.by_ref().take(BATCHES * model.batch()).collect::<Result<_>>()?;
-        (!images.is_empty()).then(|| start(model, images, workers)).transpose()
+        // No loader for a list that a signal cut short: it takes seconds to leave.
+        let is_over = images.is_empty() || stop.load(Ordering::Relaxed);
+        (!is_over).then(|| start(model, images, workers)).transpose()
     };
     let mut current = next()?;
     while let Some(mut chunk) = current.take() {
