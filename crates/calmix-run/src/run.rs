@@ -111,7 +111,7 @@ impl Run {
         let folder = paths.folder();
         fs::create_dir_all(folder).map_err(|error| FileError::new(folder, error))?;
         refuse_content(&paths)?;
-        let lock = Lock::take(&paths.lock())?;
+        let lock = Lock::take(paths.lock())?;
         // Again, now that no other process can write.
         refuse_content(&paths)?;
         let run = Self { paths, lock: Arc::new(lock), disk };
@@ -127,7 +127,7 @@ impl Run {
         // Last, so that what has a marker is complete.
         let marker = serde_json::to_vec(&Marker { format: FORMAT }).map_err(io::Error::from);
         let marker = marker.map_err(|error| FileError::new(run.paths.marker(), error))?;
-        atomic_file::write_on(&*run.disk, &run.paths.marker(), &marker)?;
+        atomic_file::write_on(&*run.disk, run.paths.marker(), &marker)?;
         let parent = ConfinedPath::from(run.paths.folder()).folder();
         run.disk.sync_folder(&parent).map_err(|error| FileError::new(&parent, error))?;
         Ok(run)
@@ -140,7 +140,7 @@ impl Run {
     pub fn open_on(folder: impl Into<PathBuf>, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
         let paths = Paths::new(folder);
         check_marker(&paths)?;
-        let lock = Arc::new(Lock::take(&paths.lock())?);
+        let lock = Arc::new(Lock::take(paths.lock())?);
         let run = Self { paths, lock, disk };
         run.sweep()?;
         Ok(run)
@@ -235,7 +235,7 @@ fn refuse_content(paths: &Paths) -> Result<(), RunError> {
     if safe_open::exists(&paths.marker()) {
         return Err(RunError::Exists { path });
     }
-    for (name, place) in atomic_file::names(&paths.root())? {
+    for (name, place) in atomic_file::names(paths.root())? {
         let left = match name.as_str() {
             Paths::LOCK => true,
             Paths::CHECKPOINTS | Paths::PREDICTIONS => {
