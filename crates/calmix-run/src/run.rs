@@ -128,7 +128,7 @@ impl Run {
         // Last, so that what has a marker is complete.
         let marker = serde_json::to_vec(&Marker { format: FORMAT }).map_err(io::Error::from);
         let marker = marker.map_err(|error| FileError::new(run.paths.marker(), error))?;
-        atomic_file::write_on(&*run.disk, &run.paths.marker(), &marker)?;
+        atomic_file::write_on(&*run.disk, run.paths.marker(), &marker)?;
         let parent = ConfinedPath::from(run.paths.folder()).folder();
         run.disk.sync_folder(&parent).map_err(|error| FileError::new(&parent, error))?;
         Ok(run)
@@ -253,7 +253,7 @@ fn refuse_content(paths: &Paths) -> Result<(), RunError> {
     if safe_open::exists(&paths.marker()) {
         return Err(RunError::Exists { path });
     }
-    for (name, place) in atomic_file::names(&paths.root())? {
+    for (name, place) in atomic_file::names(paths.root())? {
         let left = match name.as_str() {
             Paths::LOCK => true,
             Paths::CHECKPOINTS | Paths::PREDICTIONS => {

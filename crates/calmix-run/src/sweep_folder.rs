@@ -71,7 +71,7 @@ impl SweepFolder {
         let folder = folder.into();
         fs::create_dir_all(&folder).map_err(|error| FileError::new(&folder, error))?;
         for name in ["runs", "claims", "attempts", "failed"] {
-            safe_open::make_folder(&ConfinedPath::root(&folder).join(name))?;
+            safe_open::make_folder(ConfinedPath::root(&folder).join(name))?;
         }
         Ok(Self { folder })
     }
@@ -166,7 +166,7 @@ impl SweepFolder {
     }
 
     fn newest_checkpoint(&self, cell: &str) -> Option<u64> {
-        checkpoint::steps(&Paths::new(self.run(cell)).checkpoints()).ok()?.last().copied()
+        checkpoint::steps(Paths::new(self.run(cell)).checkpoints()).ok()?.last().copied()
     }
 
     /// Records why a cell failed.

@@ -38,7 +38,7 @@ pub fn inspect(folder: &Path) -> Result<Inspected, TrainError> {
     let (recipe, environment) = (recipe(folder)?, read::environment(folder)?);
     let summary = read::summary(folder)?;
     let changes = summary.based_on.as_deref().and_then(|name| changes(name, &recipe));
-    let found = newest(&Paths::new(folder).checkpoints())?;
+    let found = newest(Paths::new(folder).checkpoints())?;
     let step = found.as_ref().map(|found| found.checkpoint.step());
     let skipped = found.map(|found| found.skipped).unwrap_or_default();
     let result = read::result(folder)?;

@@ -34,6 +34,7 @@ mod eval_stop;
 mod evaluate;
 mod event_writer;
 mod exchange;
+mod feature_place;
 mod find_checkpoint;
 mod finish;
 mod frozen_features;

@@ -165,7 +165,7 @@ impl FeatureCache {
     /// If it cannot be written.
     pub fn keep_checked(&self, name: &str, bytes: &[u8]) -> Result<(), DataError> {
         let bytes = [bytes, blake3::hash(bytes).as_bytes()].concat();
-        atomic_file::write(&self.folder.join(name), &bytes).map_err(DataError::of_file)
+        atomic_file::write(self.folder.join(name), &bytes).map_err(DataError::of_file)
     }
 
     /// Keeps a file beside the pages, whole, unless it is there with these bytes; returns where.

@@ -116,7 +116,7 @@ pub(crate) fn is_written_here(paths: &Paths) -> bool {
 #[cfg(target_os = "linux")]
 fn is_listed(paths: &Paths) -> Option<bool> {
     use std::os::unix::fs::MetadataExt;
-    let file = safe_open::open(&paths.lock()).ok()?.0;
+    let file = safe_open::open(paths.lock()).ok()?.0;
     let inode = file.metadata().ok()?.ino().to_string();
     let holder = holder(&file);
     let holder = holder.strip_prefix("process ")?.split(' ').next()?;
@@ -193,7 +193,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let paths = Paths::new(temp.path());
         assert!(!is_written_here(&paths));
-        let lock = Lock::take(&paths.lock()).unwrap();
+        let lock = Lock::take(paths.lock()).unwrap();
         assert!(is_written_here(&paths));
         drop(lock);
         assert!(!is_written_here(&paths));

@@ -55,7 +55,7 @@ impl<'a> EventWriter<'a> {
         recipe: &Recipe,
         audience: Vec<Box<dyn Sink + 'a>>,
     ) -> Result<Self, TrainError> {
-        let timing = safe_open::append(&run.paths().timing())?;
+        let timing = safe_open::append(run.paths().timing())?;
         let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(JsonLines::new(io::sink(), timing))];
         if recipe.log.tensorboard {
             sinks.push(Box::new(tensorboard(&run.paths().tensorboard(), step, recipe)?));
@@ -217,7 +217,7 @@ fn tensorboard(folder: &ConfinedPath, step: u64, recipe: &Recipe) -> Result<impl
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     safe_open::make_folder(folder)?;
     let name = format!("events.out.tfevents.{:010}.calmix-{}", clock().as_secs(), std::process::id());
-    let file = safe_open::append(&folder.join(name))?;
+    let file = safe_open::append(folder.join(name))?;
     let mut sink = TensorBoard::new(file, clock, (step > 0).then_some(step))?;
     sink.hyperparameters(&recipe.hyperparameters()?)?;
     Ok(sink)

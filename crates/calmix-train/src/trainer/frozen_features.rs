@@ -27,6 +27,7 @@ use calmix_run::sink::FeatureProgress;
 use serde_json::json;
 
 use super::error::TrainError;
+use super::feature_place::FeaturePlace;
 use super::pretrained::Pretrained;
 use super::train_data::TrainData;
 use crate::recipe::Recipe;
@@ -57,26 +58,6 @@ pub struct PageShard {
 impl PageShard {
     /// All of them.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
-}
-
-/// Where features are kept.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum FeaturePlace<'a> {
-    /// In the cache that the recipe names, for runs that come later.
-    Shared,
-    /// In the cache that the recipe names, or in the folder of the run if it names none.
-    Run(&'a Paths),
-    /// In memory, for a run that is only read.
-    Memory(&'a Paths),
-}
-
-impl<'a> FeaturePlace<'a> {
-    fn paths(self) -> Option<&'a Paths> {
-        match self {
-            Self::Shared => None,
-            Self::Run(paths) | Self::Memory(paths) => Some(paths),
-        }
-    }
 }
 
 /// What makes features: the pictures, their views, and how the work is watched.

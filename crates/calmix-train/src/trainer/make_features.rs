@@ -8,7 +8,8 @@ use calmix_engine::precision::Precision;
 use calmix_run::run::{Paths, Run};
 
 use super::error::TrainError;
-use super::frozen_features::{FeaturePlace, FeatureWork, FrozenFeatures, HeadInput, PageShard};
+use super::feature_place::FeaturePlace;
+use super::frozen_features::{FeatureWork, FrozenFeatures, HeadInput, PageShard};
 use super::train_data::TrainData;
 use super::{Trainer, threads};
 use crate::recipe::{Recipe, Resolved};

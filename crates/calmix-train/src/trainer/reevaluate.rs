@@ -24,8 +24,9 @@ use super::engine_settings::settings;
 use super::error::TrainError;
 use super::eval_stop::EvalStop;
 use super::evaluate::{EvalMode, EvalOutput, evaluate_model};
+use super::feature_place::FeaturePlace;
 use super::finish::model_info;
-use super::frozen_features::{FeaturePlace, FeatureWork, FrozenFeatures, HeadInput, PageShard};
+use super::frozen_features::{FeatureWork, FrozenFeatures, HeadInput, PageShard};
 use super::memory::MemoryNeed;
 use super::step_phase::Watch;
 use super::threads;
@@ -53,7 +54,7 @@ pub fn evaluate_run(
     }
     let paths = Paths::new(folder);
     let none = || TrainError::Run(RunError::NoRun { path: paths.checkpoints().to_path_buf() });
-    let FoundCheckpoint { checkpoint, .. } = newest(&paths.checkpoints())?.ok_or_else(none)?;
+    let FoundCheckpoint { checkpoint, .. } = newest(paths.checkpoints())?.ok_or_else(none)?;
     decide(&mut resolved, device)?;
     let recipe = &resolved.recipe;
     let data = TrainData::open(recipe, &paths, Some(&BeganWith::from(&checkpoint.manifest().identity)), 1)?;

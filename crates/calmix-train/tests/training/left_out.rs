@@ -19,7 +19,7 @@ type CheckpointFiles = Vec<(String, Vec<u8>)>;
 /// Makes the newest checkpoint again with other parts, through the same functions that made it.
 fn rewrite(folder: &Path, step: u64, change: impl FnOnce(&mut CheckpointFiles)) {
     let run = Run::open(folder).unwrap();
-    let found = newest(&run.paths().checkpoints()).unwrap().unwrap().checkpoint;
+    let found = newest(run.paths().checkpoints()).unwrap().unwrap().checkpoint;
     let manifest = found.manifest().clone();
     let mut parts: CheckpointFiles =
         manifest.files.iter().map(|file| (file.name.clone(), found.bytes(&file.name).unwrap())).collect();

@@ -172,7 +172,7 @@ impl ReportPaths {
         let figures = ConfinedPath::from(&self.figures);
         safe_open::make_folder(&figures)?;
         for file in page::files(report)? {
-            atomic_file::write(&figures.join(&file.name), &file.bytes)?;
+            atomic_file::write(figures.join(&file.name), &file.bytes)?;
         }
         Ok(())
     }

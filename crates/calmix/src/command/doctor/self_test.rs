@@ -114,7 +114,7 @@ impl<F: Fn(u64, Duration) -> bool> Sink for &mut PaceTotal<'_, F> {
 
 /// The hash of the newest checkpoint, which covers every byte of the state.
 fn hash(run: &Path) -> Result<String> {
-    let found = newest(&Paths::new(run).checkpoints())?.context("the self-test saved no checkpoint")?;
+    let found = newest(Paths::new(run).checkpoints())?.context("the self-test saved no checkpoint")?;
     Ok(found.checkpoint.hash().to_owned())
 }
 
