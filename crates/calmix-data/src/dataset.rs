@@ -55,6 +55,11 @@ impl Dataset {
         }
         check_hash(&samples, &header.tables.samples)?;
         let parts = PartTable::open(prepared, root, &header)?;
+        if !header.is_genuine() {
+            let problem = "its fingerprint is not that of its classes, subsets and samples".to_owned();
+            let path = parts.prepared().join("manifest.json");
+            return Err(DataError::new(path, DataProblem::Changed(problem)).hint(AGAIN));
+        }
         Ok(Self { header, samples, parts })
     }
 

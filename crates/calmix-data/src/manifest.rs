@@ -160,6 +160,9 @@ pub struct TableHashes {
     pub parts: String,
     /// Of `names.bin`.
     pub names: String,
+    /// Of the content and label of every sample, from which the fingerprint is made; empty in tables of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub content: String,
 }
 
 /// The pictures of a dataset that were [shrunk](crate::shrink).

@@ -1,5 +1,5 @@
 //! What a checkpoint promises, tested by breaking what it stands on.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // in the functions that the tests share
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // in the functions that the tests share
 
 #[path = "checkpoint/damage.rs"]
 mod damage;

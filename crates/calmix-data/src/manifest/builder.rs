@@ -249,6 +249,7 @@ impl ManifestBuilder {
             samples: finish(&mut self.samples)?,
             parts: finish(&mut self.parts)?,
             names: finish(&mut self.names)?,
+            content: self.content.content(),
         };
         self.header.check().map_err(|problem| DataError::new(&self.target, problem))?;
         let header = serde_json::to_vec_pretty(&self.header)

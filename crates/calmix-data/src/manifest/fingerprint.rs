@@ -22,26 +22,45 @@ impl Fingerprint {
         self.samples.update(&label.to_le_bytes());
     }
 
+    /// The part of the fingerprint that stands for the samples, in hexadecimal.
+    pub(crate) fn content(&self) -> String {
+        self.samples.finalize().to_hex().to_string()
+    }
+
     /// The fingerprint of these samples under this header, in hexadecimal.
     pub(crate) fn finish(&self, header: &Header) -> String {
+        header.fingerprint_over(&self.samples.finalize())
+    }
+}
+
+impl Header {
+    /// Whether the fingerprint is that of this header: a class of another name would have another one. Known of tables that
+    /// have the hash of their content.
+    pub(crate) fn is_genuine(&self) -> bool {
+        let content = blake3::Hash::from_hex(&self.tables.content);
+        self.tables.content.is_empty()
+            || content.is_ok_and(|content| self.fingerprint_over(&content) == self.fingerprint)
+    }
+
+    fn fingerprint_over(&self, content: &blake3::Hash) -> String {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&FORM.to_le_bytes());
-        hasher.update(&header.samples.to_le_bytes());
-        hasher.update(self.samples.finalize().as_bytes());
-        for number in encoding(header.encoding) {
+        hasher.update(&self.samples.to_le_bytes());
+        hasher.update(content.as_bytes());
+        for number in encoding(self.encoding) {
             hasher.update(&number.to_le_bytes());
         }
-        hasher.update(&(header.classes.len() as u64).to_le_bytes());
-        for class in &header.classes {
+        hasher.update(&(self.classes.len() as u64).to_le_bytes());
+        for class in &self.classes {
             text(&mut hasher, class);
         }
-        hasher.update(&(header.subsets.len() as u64).to_le_bytes());
-        for subset in &header.subsets {
+        hasher.update(&(self.subsets.len() as u64).to_le_bytes());
+        for subset in &self.subsets {
             text(&mut hasher, &subset.name);
             hasher.update(&subset.count.to_le_bytes());
         }
         // Without shrunk pictures, the fingerprint is that of versions that shrank none.
-        if let Some(shrunk) = header.shrunk {
+        if let Some(shrunk) = self.shrunk {
             text(&mut hasher, "shrunk");
             hasher.update(&shrunk.side.to_le_bytes());
         }

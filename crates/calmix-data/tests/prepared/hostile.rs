@@ -114,6 +114,10 @@ fn headers_that_contradict_themselves_are_refused() {
         ("/unknown", json!(1)),
         ("/classes", json!(["cat", "cat"])),
         ("/classes", json!(["cat", ""])),
+        // Names that could be: they are not those of the fingerprint.
+        ("/classes", json!(["cat", "cow"])),
+        ("/subsets/0/name", json!("extra")),
+        ("/tables/content", json!("0".repeat(64))),
         ("/subsets", json!([])),
         ("/subsets/0/first", json!(1)),
         ("/subsets/1/first", json!(2)),

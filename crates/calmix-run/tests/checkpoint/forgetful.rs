@@ -54,8 +54,12 @@ impl ForgetfulDisk {
         let mut remembered = Remembered::default();
         remembered.look(root);
         let Remembered { files, folders, .. } = &mut remembered;
-        files.values_mut().for_each(|versions| drop(versions.drain(..versions.len() - 1)));
-        folders.values_mut().for_each(|versions| drop(versions.drain(..versions.len() - 1)));
+        for versions in files.values_mut() {
+            drop(versions.drain(..versions.len() - 1));
+        }
+        for versions in folders.values_mut() {
+            drop(versions.drain(..versions.len() - 1));
+        }
         Self { root: root.to_owned(), fails_at, remembered: Mutex::new(remembered) }
     }
 

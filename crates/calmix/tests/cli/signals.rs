@@ -273,7 +273,7 @@ fn waiting_for_a_rank_hears_sigterm() {
     command.envs([("MASTER_ADDR", "127.0.0.1".to_owned()), ("MASTER_PORT", port.to_string())]);
     let running = Running::new(command);
     // It waits once its port is open.
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(Instant::now() < deadline, "it does not wait for the other rank");
         std::thread::sleep(Duration::from_millis(20));
@@ -306,7 +306,7 @@ fn writing_a_checkpoint_hears_sigterm() {
         let names = fs::read_dir(workspace.path("first/checkpoints")).into_iter().flatten().flatten();
         names.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(".step-"))
     };
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !is_writing() {
         assert!(Instant::now() < deadline, "no checkpoint is written");
         std::thread::sleep(Duration::from_millis(5));
