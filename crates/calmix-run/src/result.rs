@@ -62,6 +62,16 @@ pub enum KeptHead {
     Supervised,
 }
 
+impl KeptHead {
+    /// Whose metrics a run has that kept it.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::SemiSupervised => "the recipe's head",
+            Self::Supervised => "the head of the labels alone",
+        }
+    }
+}
+
 /// What is known of a head.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -35,13 +35,10 @@ fn verdict(kept: KeptHead, judged_on: EvalSet, difference: Option<&Interval>) ->
     let Some(Interval { n, estimate, low, high, level }) = difference else {
         return format!("  too few {labels} labels to compare them: the recipe's head is the model\n");
     };
-    let kept = match kept {
-        KeptHead::SemiSupervised => "the recipe's head is the model",
-        KeptHead::Supervised => "the head of the labels alone is the model",
-    };
     format!(
-        "  {kept}: NLL of the recipe's minus that of the labels alone {estimate:+.3} by {n} {labels} labels ({:.0} % \
+        "  {} is the model: NLL of the recipe's minus that of the labels alone {estimate:+.3} by {n} {labels} labels ({:.0} % \
          interval {low:+.3} to {high:+.3})\n",
+        kept.in_words(),
         100.0 * level
     )
 }

@@ -141,6 +141,8 @@ fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
         "none" => summary.base.clone(),
         pairing => format!("{} with {pairing}", summary.base),
     };
+    let head = run.head.map(|head| format!("; the numbers are of {}", head.in_words()));
+    let method = method + &head.unwrap_or_default();
     let labels = format!(
         "{} labelled, {} held out, {} unlabelled",
         grouped(summary.labelled as u64),

@@ -244,11 +244,11 @@ impl TrainData {
     /// Prepares the dataset of a recipe in the run's own folder, unless it is prepared already; returns what was
     /// found.
     pub(super) fn prepare(recipe: &Recipe, paths: &Paths) -> Result<Option<Report>, TrainError> {
+        sweep(paths.folder())?;
         let target = prepared(recipe, paths);
         if !recipe.dataset.prepared.is_empty() || safe_open::exists(&target) {
             return Ok(None);
         }
-        sweep(paths.folder())?;
         Ok(Some(prepare(&recipe.dataset.source_spec(), Path::new(&recipe.dataset.path), &target)?))
     }
 

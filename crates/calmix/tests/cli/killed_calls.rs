@@ -14,12 +14,14 @@ use crate::together::{contents, is_same};
 use crate::workspace::{CommandOutput, Workspace};
 
 /// Calls that are killed, and which of them without `CALMIX_EXHAUSTIVE=1`: one of so many, and the last one.
-const CALLS: [(&str, Option<usize>); 8] = [
+const CALLS: [(&str, Option<usize>); 10] = [
     ("rename", Some(6)),
+    ("renameat", Some(6)),
     ("fsync", Some(20)),
     ("unlink", None),
     ("unlinkat", None),
     ("mkdir", None),
+    ("mkdirat", None),
     ("ftruncate", None),
     ("linkat", None),
     ("write", None),

@@ -177,7 +177,7 @@ fn table_is_synchronised_around_its_rename() {
         "-y",
         "-qq",
         "-e",
-        "trace=fsync,rename",
+        "trace=fsync,renameat",
         "-o",
         "calls",
         env!("CARGO_BIN_EXE_calmix"),
@@ -186,7 +186,7 @@ fn table_is_synchronised_around_its_rename() {
     fs::create_dir(workspace.path("tables")).unwrap();
     workspace.end(command).with_code(0);
     let calls = fs::read_to_string(workspace.path("calls")).unwrap();
-    let (before, after) = calls.split_once("\"tables/own\")").unwrap();
+    let (before, after) = calls.split_once("/tables>, \"own\")").unwrap();
     let is_synchronised = |calls: &str, ending: &str| {
         calls.lines().any(|line| line.contains("fsync(") && line.contains(&format!("{ending}>)")))
     };

@@ -46,7 +46,7 @@ fn a_run_becomes_a_page_whose_numbers_are_those_of_others() {
     );
     let report = workspace.run(&["report", "first"]).with_code(0);
     report.prints(&[
-        "Too few labels to say: it was judged on 40 images of the test split, and 50 are needed.\n",
+        "Too few labels to say: it was judged on 40 images of the test split; 50 are needed.\n",
         "written to report.html\n  report.json all numbers\n",
         if cfg!(feature = "raster") {
             "  report/ figures as SVG, PNG and CSV\n"

@@ -40,6 +40,8 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         (None, None) => "goes on   at its first step\n".to_owned(),
     };
     let name = summary.based_on.as_ref().map(|name| format!("{}: ", shown(name)));
+    let head = result.as_ref().and_then(|result| result.heads.as_ref()).map(|heads| heads.kept);
+    let head = head.map(|head| format!("; the model is {}", head.in_words())).unwrap_or_default();
     let about = format!(
         "run {}: {state}\n\
          recipe    {}{} ({})\n\
@@ -55,7 +57,7 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         shown(&recipe.recipe.description),
         short(&recipe.hash()),
         changed(changes.as_deref()),
-        method(&recipe),
+        method(&recipe) + &head,
         recipe.recipe.network.name,
         recipe.recipe.augment.size,
         shown(&recipe.recipe.dataset.path),

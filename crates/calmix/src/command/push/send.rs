@@ -1,5 +1,6 @@
 //! What `calmix push` does until it is stopped.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -51,6 +52,7 @@ impl PushArgs {
             let new = tracked.send_metrics(&points)?;
             sent += new;
             if is_finished {
+                tracked.send_params(&model_head(&self.run)?)?;
                 tracked.finish(now())?;
             }
             if !self.follow || is_finished {
@@ -83,6 +85,12 @@ fn points(run: &Path) -> Result<(Vec<MetricPoint>, bool)> {
         points.extend(of_event.map(|(key, value)| MetricPoint { key, step, value }));
     }
     Ok((points, is_finished))
+}
+
+/// Whose metrics the last ones are, of a run with two heads.
+fn model_head(run: &Path) -> Result<BTreeMap<String, String>> {
+    let heads = read::result(run)?.and_then(|result| result.heads);
+    Ok(heads.map(|heads| ("model.head".to_owned(), heads.kept.in_words().to_owned())).into_iter().collect())
 }
 
 /// Milliseconds since 1970.
