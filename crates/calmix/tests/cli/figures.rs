@@ -21,7 +21,7 @@ fn train_on(workspace: &Workspace, folder: &str, run: &str, settings: &[&str]) -
     workspace.end(command).with_code(0)
 }
 
-/// F40: four images are no proof, whatever the error on them is.
+/// Four images are no proof, whatever the error on them is.
 #[test]
 fn four_images_are_too_few_to_judge() {
     let workspace = Workspace::new().with_photos();
@@ -35,7 +35,7 @@ fn four_images_are_too_few_to_judge() {
     assert!(width > 0.6, "{limits}");
 }
 
-/// F39: the end of a run says what is true of it, with its own numbers.
+/// The end of a run says what is true of it, with its own numbers.
 #[test]
 fn a_run_without_a_temperature_says_why() {
     let workspace = Workspace::new().with_photos().with_validation_folder();
@@ -54,7 +54,7 @@ fn a_run_without_a_temperature_says_why() {
     }
 }
 
-/// F20: fifty held-out labels, which the recipe holds out by itself, give a temperature; and labels that fitted it do not
+/// Fifty held-out labels, which the recipe holds out by itself, give a temperature; and labels that fitted it do not
 /// judge it.
 #[test]
 fn fifty_held_out_labels_give_a_temperature() {
@@ -79,7 +79,7 @@ fn fifty_held_out_labels_give_a_temperature() {
     assert_eq!(model["calibration"]["map"]["kind"], "temperature", "{model}");
 }
 
-/// F18: the user's own validation images choose and calibrate, and no training label is spent.
+/// The user's own validation images choose and calibrate, and no training label is spent.
 #[test]
 fn the_folder_val_fits_the_temperature() {
     let workspace = Workspace::new().with_photos().with_validation_folder();
