@@ -143,7 +143,7 @@ fn latest(folder: &Path) -> Result<Option<OverviewFigures>, FileError> {
         Event::Evaluation(seen) => Some(seen),
         _ => None,
     });
-    Ok(seen.max_by_key(|seen| seen.split).map(|seen| OverviewFigures {
+    Ok(seen.max_by_key(|seen| seen.split.precedence()).map(|seen| OverviewFigures {
         split: seen.split,
         samples: seen.samples,
         error: seen.figures.error,

@@ -12,8 +12,6 @@ use crate::evaluate::{Figures, Intervals};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvalSet {
-    /// The labels of a head on frozen features, each by a head that was trained without it.
-    OutOfFold,
     /// Held-out labels: they may choose a model or fit a temperature.
     Validation,
     /// Labels that choose nothing.
@@ -21,6 +19,8 @@ pub enum EvalSet {
     /// The labels that training sees. Their figures say nothing about other samples; where no labels can be held
     /// out, a temperature is fitted here.
     Labelled,
+    /// The labels of a head on frozen features, each by a head that was trained without it.
+    OutOfFold,
 }
 
 /// Which weights were measured.
@@ -121,6 +121,16 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl EvalSet {
+    /// Which of several sets a run is judged by: the one with the highest number.
+    pub fn precedence(self) -> u8 {
+        match self {
+            Self::Labelled => 0,
+            Self::OutOfFold => 1,
+            Self::Validation => 2,
+            Self::Test => 3,
+        }
+    }
+
     /// Its name in files and tags.
     pub fn name(self) -> &'static str {
         match self {

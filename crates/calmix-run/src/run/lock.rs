@@ -193,7 +193,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let paths = Paths::new(temp.path());
         assert!(!is_written_here(&paths));
-        let lock = Lock::take(paths.lock()).unwrap();
+        let lock = Lock::take(&paths.lock()).unwrap();
         assert!(is_written_here(&paths));
         drop(lock);
         assert!(!is_written_here(&paths));

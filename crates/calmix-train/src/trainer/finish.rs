@@ -253,7 +253,7 @@ impl Judgement {
             (None, _) => None,
         };
         let judged = output.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled);
-        let examples = match judged.max_by_key(|seen| seen.split).filter(|_| fitted.is_some()) {
+        let examples = match judged.max_by_key(|seen| seen.split.precedence()).filter(|_| fitted.is_some()) {
             Some(seen) => ExampleRows::of(seen)?.all().map(|row| seen.ids[row]).collect(),
             None => Vec::new(),
         };

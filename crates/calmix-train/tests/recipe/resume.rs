@@ -79,6 +79,8 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
         | "network.weak_views"
         | "network.strong_views"
         | "network.dimensions"
+        | "network.folds"
+        | "network.labels_alone"
         | "network.cache" => &["network.train=head"],
         "network.stride" => &["network.name=resnet50"],
         "method.logit_penalty.margin" => &["method.logit_penalty.weight=0.1"],

@@ -7,6 +7,7 @@ use calmix::core::shown::shown;
 use calmix::run::calibration_map::FittedOn;
 use calmix::run::checkpoint::SkippedCheckpoint;
 use calmix::run::read::{has_begun, latest_evaluations, model_info};
+use calmix::run::result::RunResult;
 use calmix::train::inspect::{self, Inspected};
 use calmix::train::recipe::{Difference, Resolved};
 use calmix::train::trainer::TrainError;
@@ -40,8 +41,6 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         (None, None) => "goes on   at its first step\n".to_owned(),
     };
     let name = summary.based_on.as_ref().map(|name| format!("{}: ", shown(name)));
-    let head = result.as_ref().and_then(|result| result.heads.as_ref()).map(|heads| heads.kept);
-    let head = head.map(|head| format!("; the model is {}", head.in_words())).unwrap_or_default();
     let about = format!(
         "run {}: {state}\n\
          recipe    {}{} ({})\n\
@@ -57,7 +56,7 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         shown(&recipe.recipe.description),
         short(&recipe.hash()),
         changed(changes.as_deref()),
-        method(&recipe) + &head,
+        method(&recipe, result.as_ref()),
         recipe.recipe.network.name,
         recipe.recipe.augment.size,
         shown(&recipe.recipe.dataset.path),
@@ -137,13 +136,15 @@ fn short_commit(commit: &str) -> String {
     }
 }
 
-/// The base, its threshold where it has one, and who is mixed with whom.
-fn method(recipe: &Resolved) -> String {
+/// The base, its threshold where it has one, who is mixed with whom, and which of two heads is the model.
+fn method(recipe: &Resolved, result: Option<&RunResult>) -> String {
     let word = |key: &str| recipe.value(key).and_then(|value| value.as_str()).unwrap_or_default();
     let base = word("method.base");
     let threshold = recipe.value(&format!("method.{base}.threshold"));
     let threshold = threshold.map(|value| format!(", threshold {value},")).unwrap_or_default();
-    format!("{base}{threshold} with {}", word("method.mixup.pairing"))
+    let head = result.and_then(|result| result.heads.as_ref()).map(|heads| heads.kept.in_words());
+    let head = head.map(|head| format!("; the model is {head}")).unwrap_or_default();
+    format!("{base}{threshold} with {}{head}", word("method.mixup.pairing"))
 }
 
 /// The keys that a run has changed of its recipe, one per line.
