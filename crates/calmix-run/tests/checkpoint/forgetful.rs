@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::transient::BackOff;
-use calmix_io::confined_path::ConfinedPath;
+use calmix_run::confined_path::ConfinedPath;
 use calmix_run::error::FileError;
 use calmix_run::run::{Disk, RealDisk};
 
