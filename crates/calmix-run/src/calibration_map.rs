@@ -5,7 +5,7 @@
 pub use calmix_core::calibration::TriedMap;
 use calmix_core::calibration::confidence_map::{ConfidenceMap, MapKind};
 use calmix_core::calibration::cross_fit::CrossFit;
-use calmix_core::calibration::temperature::Temperature;
+use calmix_core::calibration::temperature::{Temperature, TemperaturePrior};
 use calmix_core::calibration::{
     CalibrationError, CalibratorChoice, nll_from_logits, temperature_where_it_helps,
 };
@@ -40,7 +40,8 @@ pub enum FitRule {
     PenalisedNll,
     /// The simplest kind of map, unless the cross-validated NLL of another is lower by more than a standard error.
     CrossValidatedNll,
-    /// A temperature as by the penalised NLL, unless its cross-validated gain is below a standard error: then 1.
+    /// A temperature, the most probable one under a prior for heads on frozen features, unless its cross-validated gain is
+    /// below a standard error: then 1.
     ClearGain,
 }
 
@@ -54,7 +55,7 @@ impl FitRule {
     ) -> Result<ConfidenceMap, CalibrationError> {
         match self {
             Self::PenalisedNll | Self::CrossValidatedNll => ConfidenceMap::fit(kind, logits, labels),
-            Self::ClearGain => temperature_where_it_helps(logits, labels),
+            Self::ClearGain => temperature_where_it_helps(logits, labels, TemperaturePrior::HEADS),
         }
     }
 }

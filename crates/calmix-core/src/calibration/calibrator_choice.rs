@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::confidence_map::{ConfidenceMap, MapKind};
 use super::cross_fit::CrossFit;
+use super::temperature::{Temperature, TemperaturePrior};
 use super::{CalibrationError, nll_of_rows};
 use crate::matrix::Matrix;
 
@@ -58,17 +59,21 @@ impl CalibratorChoice {
     }
 }
 
-/// A temperature where labels that did not fit it are likelier by more than a standard error; else none, which is 1.
+/// The most probable temperature where labels that did not fit it are likelier with it by more than a standard error; else
+/// none, which is 1.
 ///
-/// The most likely temperature of few labels often makes others less likely.
+/// A temperature of few labels often makes others less likely.
 ///
 /// # Errors
 /// If there are fewer than two labels, labels and logits do not fit each other, or a logit is not finite.
 pub fn temperature_where_it_helps(
     logits: Matrix<'_>,
     labels: &[u32],
+    prior: TemperaturePrior,
 ) -> Result<ConfidenceMap, CalibrationError> {
-    let fit = |logits: Matrix<'_>, labels: &[u32]| ConfidenceMap::fit(MapKind::Temperature, logits, labels);
+    let fit = |logits: Matrix<'_>, labels: &[u32]| -> Result<ConfidenceMap, CalibrationError> {
+        Ok(ConfidenceMap::Temperature { temperature: Temperature::fit_with_prior(logits, labels, prior)? })
+    };
     let cross_fit = CrossFit::in_five(fit, logits, labels)?;
     let uncalibrated = nll_of_rows(logits, labels, 1.0)?;
     if is_clearly_lower(&cross_fit.nll, &uncalibrated) {

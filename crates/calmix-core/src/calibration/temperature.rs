@@ -21,6 +21,7 @@
 
 mod cautious;
 mod golden_section;
+mod prior;
 
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,7 @@ use crate::lanes;
 use crate::matrix::Matrix;
 use crate::softmax::negative_log_likelihood;
 use golden_section::golden_section;
+pub use prior::TemperaturePrior;
 
 /// The lowest temperature that a fit returns.
 ///
