@@ -139,7 +139,7 @@ fn a_second_ctrl_c_ends_it_at_once_and_says_that_nothing_was_saved() {
     let more = ["--run-dir", "first", "--set", "train.batch=2000", "--set", "train.ratio=7"];
     let mut running = Running::new(workspace.training(2, &more));
     running.until("run       first");
-    std::thread::sleep(Duration::from_millis(500));
+    std::thread::sleep(Duration::from_millis(1_500));
     running.signal("INT");
     running.until("press Ctrl-C again to exit at once without saving");
     running.signal("INT");
