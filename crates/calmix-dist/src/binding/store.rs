@@ -142,6 +142,8 @@ mod tests {
         let host = Store::host_on(free.ip(), free.port(), minute).expect("a store");
         let guest = Store::tcp("127.0.0.1", free.port(), false, minute).expect("a connection");
         host.set("key", "value").expect("a value");
+        // A store does not wait for an answer to `set`; the host's own connection keeps the order.
+        assert!(host.has(&["key".to_owned()]).expect("an answer"));
         assert!(guest.has(&["key".to_owned()]).expect("an answer"));
         // Another address of this host, as those of its network are.
         assert!(TcpStream::connect(("127.0.0.2", free.port())).is_err());
