@@ -1,7 +1,7 @@
 //! From a recipe and a dataset to a calibrated model.
 //!
 //! A run that is killed at any moment continues to the same bits: every file of its folder but the timing is in the
-//! end what it would have been. What decides that is in the checkpoints (`trainer/checkpoint_files.rs` lists it), and everything
+//! end what it would have been. What decides that is in the checkpoints (`trainer/lifecycle/checkpoint_files.rs` lists it), and everything
 //! else is a function of the recipe, the data and the step.
 //!
 //! ```no_run
@@ -25,47 +25,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod begin_run;
-mod checkpoint_files;
-mod collect_results;
-mod engine_settings;
+mod data;
 mod error;
-mod eval_stop;
-mod evaluate;
-mod event_writer;
-mod exchange;
-mod feature_place;
-mod find_checkpoint;
-mod finish;
-mod frozen_features;
-mod head;
-mod layout;
-mod local_processes;
-mod log_window;
-mod lost_batch;
-mod make_features;
-mod memory;
+mod eval;
+mod lifecycle;
 mod mistake;
-mod open_run;
-mod partners;
-mod pretrained;
-mod pseudo_sums;
-mod reevaluate;
-mod report;
-mod report_files;
-mod run_views;
-mod save;
-mod splits;
-mod step_phase;
-mod step_stats;
-mod step_traffic;
-mod stepper;
-mod sync;
-mod train_data;
-mod train_loop;
-mod trained_images;
-mod visits;
-mod wire;
+mod ranks;
+mod step;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -80,22 +46,23 @@ use calmix_run::read;
 use calmix_run::run::{Build, Disk, Paths, RealDisk, Run, WarningDisk};
 use calmix_run::sink::Sink;
 
+pub use data::feature_work::PageShard;
+pub use data::splits::{draw_split, own_validation};
+pub use data::trained_images::trained_images;
 pub use error::{StateProblem, TrainError};
-pub use evaluate::EvalOutput;
-pub use frozen_features::PageShard;
-pub use local_processes::threads;
-pub use reevaluate::evaluate_run;
-pub use splits::{draw_split, own_validation};
-pub use step_phase::StepPhase;
-pub use step_traffic::StepTraffic;
-pub use trained_images::trained_images;
+pub use eval::evaluate::EvalOutput;
+pub use eval::reevaluate::evaluate_run;
+pub use ranks::layout::threads;
+pub use ranks::step_phase::StepPhase;
+pub use step::step_traffic::StepTraffic;
 
 use crate::recipe::{Recipe, Resolved};
-use collect_results::broadcast_result;
-use find_checkpoint::find_checkpoint;
-use local_processes::LocalProcesses;
-use open_run::{RankZeroRun, RunBroadcast};
-use step_phase::Watch;
+use data::make_features::{FeatureWatch, make_features};
+use lifecycle::open_run::{RankZeroRun, RunBroadcast};
+use ranks::collect_results::broadcast_result;
+use ranks::find_checkpoint::find_checkpoint;
+use ranks::layout::LocalProcesses;
+use ranks::step_phase::Watch;
 
 /// Starts and resumes runs.
 pub struct Trainer<'a> {
@@ -248,6 +215,17 @@ impl<'a> Trainer<'a> {
     pub fn create(self, recipe: Resolved, folder: &Path, processes: usize) -> Result<(), TrainError> {
         let local = LocalProcesses { rank: 0, processes };
         Self { local, ..self }.open_new(recipe, folder, processes).map(drop)
+    }
+
+    /// Makes the features that a run with this recipe takes of its frozen backbone, or this process's part of them. The
+    /// dataset has to be prepared.
+    ///
+    /// # Errors
+    /// If the recipe has no head, or its dataset or its backbone cannot be used; [`TrainError::Abandoned`] if it has to stop,
+    /// and the cache keeps what was made.
+    pub fn make_features(mut self, recipe: &Resolved, part: PageShard) -> Result<(), TrainError> {
+        let watch = FeatureWatch { stop: self.stop, warn: &self.warn, sinks: &mut self.sinks };
+        make_features(recipe.clone(), part, self.local.processes, watch)
     }
 
     fn leads(&self) -> bool {

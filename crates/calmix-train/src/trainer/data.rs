@@ -1,0 +1,12 @@
+//! What a run learns from and is evaluated on: the dataset and its split, its batches, and where the backbone is frozen,
+//! the features in place of the images.
+
+pub(super) mod feature_work;
+pub(super) mod frozen_features;
+pub(super) mod make_features;
+pub(super) mod next_batch;
+pub(super) mod pretrained;
+pub(super) mod run_views;
+pub(super) mod splits;
+pub(super) mod train_data;
+pub(super) mod trained_images;

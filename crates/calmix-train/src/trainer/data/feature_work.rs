@@ -1,0 +1,90 @@
+//! How features are made: where they are kept, which pages of the cache a process makes, and how the work is watched.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use calmix_data::augment::Augment;
+use calmix_data::loader::{ImageSource, Warn, Workers};
+use calmix_run::run::Paths;
+use calmix_run::sink::FeatureProgress;
+
+use super::train_data::TrainData;
+
+/// Where features are kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum FeaturePlace<'a> {
+    /// In the cache that the recipe names, for runs that come later.
+    Shared,
+    /// In the cache that the recipe names, or in the folder of the run if it names none.
+    Run(&'a Paths),
+    /// In memory, for a run that is only read.
+    Memory(&'a Paths),
+}
+
+impl<'a> FeaturePlace<'a> {
+    /// The paths of the run, if there is one.
+    pub(crate) fn paths(self) -> Option<&'a Paths> {
+        match self {
+            Self::Shared => None,
+            Self::Run(paths) | Self::Memory(paths) => Some(paths),
+        }
+    }
+}
+
+/// Which pages of the cache this process makes: those whose number is `index` modulo `of`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageShard {
+    /// From 0.
+    pub index: usize,
+    /// How many processes share the work.
+    pub of: usize,
+}
+
+impl PageShard {
+    /// All of them.
+    pub const WHOLE: Self = Self { index: 0, of: 1 };
+}
+
+/// What makes features: the pictures, their views, and how the work is watched.
+pub(crate) struct FeatureWork<'a> {
+    pub(crate) pictures: Arc<dyn ImageSource>,
+    pub(crate) augment: Arc<Augment>,
+    pub(crate) workers: Workers,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) warn: Warn,
+    tell: Box<dyn FnMut(&FeatureProgress) + 'a>,
+    progress: FeatureProgress,
+    start: Instant,
+}
+
+impl<'a> FeatureWork<'a> {
+    /// The work on the pictures of a run.
+    pub(crate) fn new(
+        data: &TrainData,
+        stop: &'a AtomicBool,
+        warn: Warn,
+        tell: impl FnMut(&FeatureProgress) + 'a,
+    ) -> Self {
+        Self {
+            pictures: Arc::clone(&data.pictures),
+            augment: Arc::clone(&data.augment),
+            workers: data.workers,
+            stop,
+            warn,
+            tell: Box::new(tell),
+            progress: FeatureProgress { done: 0, total: 0, seconds: 0.0 },
+            start: Instant::now(),
+        }
+    }
+
+    pub(crate) fn begin(&mut self, total: u64) {
+        (self.progress, self.start) = (FeatureProgress { done: 0, total, seconds: 0.0 }, Instant::now());
+    }
+
+    pub(crate) fn made(&mut self, views: u64) {
+        self.progress.done += views;
+        self.progress.seconds = self.start.elapsed().as_secs_f64();
+        (self.tell)(&self.progress);
+    }
+}

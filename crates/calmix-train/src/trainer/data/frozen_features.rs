@@ -1,0 +1,342 @@
+//! The features of a frozen backbone, for a run that trains a head on them: from the cache, which is filled first with what
+//! it lacks.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use calmix_data::error::DataError;
+use calmix_data::features::{
+    self, FeatureCache, FeatureIdentity, FeatureTable, FeatureView, FeatureViews, PageNeed, ViewPixels,
+};
+use calmix_data::loader::{EvalLoader, LoadError, OnCorrupt, SampleStream, Warn};
+use calmix_engine::device::Device;
+use calmix_engine::frozen_backbone::FrozenBackbone;
+use calmix_engine::images::{Normalisation, Size};
+use calmix_engine::network::Architecture;
+use calmix_engine::precision::Precision;
+use calmix_engine::predictor::PredictorSettings;
+use calmix_engine::projection::Projection;
+use calmix_run::confined_path::ConfinedPath;
+use calmix_run::model_info::{HeadInfo, ModelInfo};
+use calmix_run::run::{Paths, Run, RunFile};
+use calmix_run::safe_open;
+use serde_json::json;
+
+use super::feature_work::{FeaturePlace, FeatureWork, PageShard};
+use super::pretrained::Pretrained;
+use super::train_data::NeededSamples;
+use crate::recipe::Recipe;
+use crate::trainer::error::TrainError;
+
+/// Samples whose pixels are made at once.
+const BATCH: u32 = 16;
+/// Samples that fit a projection at most.
+const FITTED: usize = 20_000;
+
+/// A frozen backbone and the cache of its features.
+pub(crate) struct FrozenFeatures {
+    settings: PredictorSettings,
+    precision: Precision,
+    file: Pretrained,
+    cache: FeatureCache,
+    views: Vec<FeatureView>,
+    /// The run's own projection, if there is a run; it may have none yet.
+    projection: Option<ConfinedPath>,
+    /// Whether there is no run that could go on without the cache.
+    must_keep: bool,
+    /// No longer, once something could not be written.
+    is_writable: bool,
+    warn: Warn,
+}
+
+/// What a head stands on.
+#[derive(Debug)]
+pub(crate) struct HeadInput {
+    pub(crate) projection: Projection,
+    pub(crate) info: HeadInfo,
+}
+
+impl HeadInput {
+    /// The head that a recipe asks for.
+    pub(crate) fn architecture(&self, recipe: &Recipe) -> Architecture {
+        Architecture::head(recipe.network.head, self.projection.dimensions())
+    }
+}
+
+impl FrozenFeatures {
+    /// Opens the backbone and the cache of a recipe. A run that has begun has its own copy of the backbone. If the cache
+    /// can be neither read nor made, a run goes on without it: features are only kept to save time.
+    pub(crate) fn open(
+        recipe: &Recipe,
+        place: FeaturePlace<'_>,
+        dataset: &str,
+        warn: Warn,
+    ) -> Result<Self, TrainError> {
+        let network = &recipe.network;
+        let paths = place.paths();
+        let own = paths.map(|paths| paths.file(RunFile::Backbone)).transpose()?;
+        let file = match own.filter(|own| safe_open::exists(own)) {
+            Some(own) => Pretrained::read_own(network, &own)?,
+            None => Pretrained::read(network)?.ok_or_else(|| {
+                TrainError::Unsupported("network.train = \"head\" needs network.weights".to_owned())
+            })?,
+        };
+        let size = recipe.augment.size as usize;
+        let settings = PredictorSettings {
+            architecture: network.name,
+            first_block: network.block,
+            stride: network.stride,
+            classes: 1,
+            size: Size { height: size, width: size },
+            normalisation: Normalisation { mean: recipe.dataset.mean, deviation: recipe.dataset.std },
+            norm_eps: Some(network.norm_eps).filter(|&eps| eps > 0.0),
+            device: recipe.train.device.or_else(|| Device::Cpu),
+        };
+        let precision = recipe.train.precision.or_else(|| Precision::F32);
+        let identity = FeatureIdentity {
+            format: features::FORMAT,
+            dataset: dataset.to_owned(),
+            views: json!(recipe.augment.resolve()).to_string(),
+            backbone: json!({
+                "weights": file.hash,
+                "network": network.name,
+                "block": network.block.to_string(),
+                "stride": network.stride.to_string(),
+                "norm_eps": network.norm_eps,
+                "precision": precision,
+                "mean": recipe.dataset.mean,
+                "std": recipe.dataset.std,
+            })
+            .to_string(),
+            width: FrozenBackbone::width_of(&settings) as u32,
+        };
+        let own = paths.filter(|_| network.cache.is_empty()).map(Paths::features);
+        let folder = own.clone().unwrap_or_else(|| ConfinedPath::root(&network.cache));
+        let mut frozen = Self {
+            settings,
+            precision,
+            file,
+            cache: FeatureCache::in_memory(&folder, &identity),
+            views: FeatureView::list(network.weak_views as u8, network.strong_views as u8),
+            projection: paths.map(|paths| paths.file(RunFile::Projection)).transpose()?,
+            must_keep: paths.is_none(),
+            is_writable: !matches!(place, FeaturePlace::Memory(_)),
+            warn,
+        };
+        if !frozen.is_writable {
+            return Ok(frozen);
+        }
+        if let Some(own) = own {
+            safe_open::make_folder(&own)?;
+        }
+        let must_keep = frozen.must_keep;
+        match FeatureCache::open(&folder, &identity) {
+            // Storage that is away comes back, with hours of work on it.
+            Err(error) if !must_keep && !error.is_transient() => frozen.do_without_cache(&error),
+            opened => frozen.cache = opened?,
+        }
+        if let Some(foreign) = frozen.cache.foreign() {
+            (frozen.warn)(&format!(
+                "{}: features of another user, who could have put anything there; they are not used, and what this run needs \
+                 is made in {}",
+                foreign.display(),
+                frozen.folder().display()
+            ));
+        }
+        Ok(frozen)
+    }
+
+    /// Writes nothing to the cache any more, and says so once.
+    fn do_without_cache(&mut self, error: &DataError) {
+        if std::mem::replace(&mut self.is_writable, false) {
+            (self.warn)(&format!(
+                "{error}; what the cache of features lacks is kept in memory, and the next run makes it again; \
+                 network.cache names another folder"
+            ));
+        }
+    }
+
+    /// Where the cache is.
+    pub(crate) fn folder(&self) -> &Path {
+        self.cache.folder()
+    }
+
+    /// Makes what the cache lacks of these samples, as far as it is this process's part.
+    ///
+    /// # Errors
+    /// [`TrainError::Abandoned`] if the run has to stop; the cache keeps what was made.
+    pub(crate) fn make(
+        &mut self,
+        needed: &NeededSamples,
+        part: PageShard,
+        work: &mut FeatureWork<'_>,
+    ) -> Result<(), TrainError> {
+        let mut needs = self.cache.missing(needed.training.iter().copied(), &self.views);
+        needs.extend(self.cache.missing(needed.evaluation.iter().copied(), &[FeatureView::Clean]));
+        needs.retain(|need| need.number() % part.of.max(1) as u64 == part.index as u64);
+        if needs.is_empty() {
+            return Ok(());
+        }
+        // A run whose features are all there does without it.
+        let backbone = FrozenBackbone::new(&self.settings, self.precision, self.file.bytes())?;
+        work.begin(needs.iter().map(|need| (need.ids.len() * need.views.len()) as u64).sum());
+        // One after the other, so that no pass of the backbone ends with a page.
+        let mut runs = needs.chunk_by(|page, next| page.views == next.views);
+        runs.try_for_each(|pages| self.make_pages(&backbone, pages, work))
+    }
+
+    /// Adds a page to the cache; in memory if it cannot be written.
+    fn store(&mut self, page: &PageNeed, vectors: Vec<u8>) -> Result<(), TrainError> {
+        if self.is_writable {
+            match self.cache.write(page, &vectors) {
+                Err(error) if !self.must_keep => self.do_without_cache(&error),
+                written => return Ok(written?),
+            }
+        }
+        Ok(self.cache.hold(page, vectors)?)
+    }
+
+    /// Makes pages of the same views. Each is stored when the first sample of the next one is there.
+    fn make_pages(
+        &mut self,
+        backbone: &FrozenBackbone,
+        pages: &[PageNeed],
+        work: &mut FeatureWork<'_>,
+    ) -> Result<(), TrainError> {
+        let Some(PageNeed { views, .. }) = pages.first() else { return Ok(()) };
+        let ids: Vec<u64> = pages.iter().flat_map(|page| &page.ids).copied().collect();
+        let pixels = ViewPixels {
+            source: Arc::clone(&work.pictures),
+            augment: Arc::clone(&work.augment),
+            views: views.clone(),
+        };
+        let stream = SampleStream { ids: ids.as_slice().into(), batch: BATCH };
+        let corrupt = OnCorrupt::Skip { share: 1.0 };
+        let batches = EvalLoader::new(Arc::new(pixels), stream, corrupt, work.workers)?;
+        let mut batches = batches.warning(Arc::clone(&work.warn));
+        let bytes = 2 * backbone.width() * views.len();
+        let mut page = PageNeed { ids: Vec::new(), views: views.clone() };
+        let mut vectors = Vec::new();
+        while let Some(batch) = batches.next_unless(&mut || work.stop.load(Ordering::Relaxed)) {
+            let batch = match batch {
+                Err(LoadError::Interrupted) => return Err(TrainError::Abandoned),
+                batch => batch?,
+            };
+            let mut made = Vec::with_capacity(batch.ids.len() * bytes);
+            for pixels in batch.pixels.chunks(backbone.pass_bytes()) {
+                // A batch of many views takes a minute, and a loader that is ahead of the backbone does not ask.
+                if work.stop.load(Ordering::Relaxed) {
+                    return Err(TrainError::Abandoned);
+                }
+                made.extend(backbone.features(pixels)?);
+            }
+            // Corrupt samples are left out, and tried again by the next run.
+            for (&id, sample) in batch.ids.iter().zip(made.chunks_exact(bytes)) {
+                if !page.holds(id) {
+                    self.store(&page, std::mem::take(&mut vectors))?;
+                    page.ids.clear();
+                }
+                page.ids.push(id);
+                vectors.extend_from_slice(sample);
+            }
+            work.made((batch.ids.len() * views.len()) as u64);
+        }
+        self.store(&page, vectors)
+    }
+
+    /// What the run learns from and is judged by, projected; the projection is the run's own if it has one. Pages that
+    /// turn out to be damaged are made again first.
+    pub(crate) fn load(
+        &mut self,
+        recipe: &Recipe,
+        needed: &NeededSamples,
+        labels: Vec<u32>,
+        work: &mut FeatureWork<'_>,
+    ) -> Result<(FeatureViews, HeadInput), TrainError> {
+        let damaged = self.cache.damaged();
+        let mut training = self.cache.read(&needed.training, &self.views)?;
+        let mut evaluation = self.cache.read(&needed.evaluation, &[FeatureView::Clean])?;
+        if self.cache.damaged() > damaged {
+            (work.warn)(&format!(
+                "{}: {} pages of features are damaged and are made again",
+                self.folder().display(),
+                self.cache.damaged() - damaged
+            ));
+            self.make(needed, PageShard::WHOLE, work)?;
+            training = self.cache.read(&needed.training, &self.views)?;
+            evaluation = self.cache.read(&needed.evaluation, &[FeatureView::Clean])?;
+        }
+        let projection = self.projection(recipe, &training)?;
+        let file = projection.to_file()?;
+        let (width, dimensions) = (projection.width(), projection.dimensions());
+        let info = HeadInfo {
+            precision: json!(self.precision).as_str().unwrap_or_default().to_owned(),
+            network: Architecture::head(recipe.network.head, dimensions).to_string(),
+            features: width as u32,
+            dimensions: dimensions as u32,
+            backbone: self.file.hash.clone(),
+            projection: ModelInfo::hash(&file),
+        };
+        let bytes = dimensions * size_of::<f32>();
+        let table = |(ids, vectors): (Vec<u64>, Vec<u8>), weak, strong| -> Result<_, TrainError> {
+            Ok(FeatureTable { ids, weak, strong, bytes, vectors: projection.apply(&vectors)? })
+        };
+        let (weak, strong) = (recipe.network.weak_views as u8, recipe.network.strong_views as u8);
+        let views = FeatureViews {
+            training: table(training, weak, strong)?,
+            evaluation: table(evaluation, 0, 0)?,
+            labels,
+        };
+        Ok((views, HeadInput { projection, info }))
+    }
+
+    /// The run's own projection, or one that is fitted to the clean views of what is learnt from.
+    fn projection(
+        &mut self,
+        recipe: &Recipe,
+        (ids, vectors): &(Vec<u64>, Vec<u8>),
+    ) -> Result<Projection, TrainError> {
+        let (width, dimensions) =
+            (FrozenBackbone::width_of(&self.settings), recipe.network.dimensions as usize);
+        // Without samples to fit one to, there has to be one.
+        if let Some(own) = self.projection.as_ref().filter(|own| ids.is_empty() || safe_open::exists(own)) {
+            let file = safe_open::read(own, Projection::longest_file(width))?;
+            return Ok(Projection::from_file(&file, width, dimensions)?);
+        }
+        // An analysis takes seconds, and runs with the same samples share it.
+        let samples: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+        let name = format!("{}-{dimensions}.projection", ModelInfo::hash(&samples));
+        if let Some(file) = self.cache.kept(&name, Projection::longest_file(width)) {
+            return Ok(Projection::from_file(&file, width, dimensions)?);
+        }
+        let each = 2 * width;
+        let row = each * self.views.len();
+        // Samples at even distances, where there are more than it takes.
+        let stride = ids.len().div_ceil(FITTED).max(1);
+        let clean: Vec<u8> =
+            vectors.chunks_exact(row.max(1)).step_by(stride).flat_map(|row| &row[..each]).copied().collect();
+        let projection = Projection::fit(&clean, width, dimensions)?;
+        if self.is_writable
+            && let Err(error) = self.cache.keep_checked(&name, &projection.to_file()?)
+        {
+            self.do_without_cache(&error);
+        }
+        Ok(projection)
+    }
+
+    /// Gives the run its own backbone and projection. Runs share the cache's copy of the backbone, if there can be one.
+    pub(crate) fn keep(&mut self, run: &Run, input: &HeadInput) -> Result<(), TrainError> {
+        let backbone = self.file.bytes();
+        match self.is_writable.then(|| self.cache.keep("backbone.safetensors", backbone)) {
+            Some(Ok(shared)) => run.share(RunFile::Backbone, &shared, backbone)?,
+            None => run.write(RunFile::Backbone, backbone)?,
+            Some(Err(error)) => {
+                run.write(RunFile::Backbone, backbone)?;
+                self.do_without_cache(&error);
+            }
+        }
+        run.write(RunFile::Projection, &input.projection.to_file()?)?;
+        Ok(())
+    }
+}

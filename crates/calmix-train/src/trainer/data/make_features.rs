@@ -1,0 +1,76 @@
+//! Where a run gets the features of its frozen backbone: from the cache, which is filled with what it lacks, by the run
+//! itself or by processes that do nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use calmix_data::loader::Warn;
+use calmix_engine::device::{Device, set_threads};
+use calmix_engine::precision::Precision;
+use calmix_run::run::{Paths, Run};
+use calmix_run::sink::Sink;
+
+use super::feature_work::{FeaturePlace, FeatureWork, PageShard};
+use super::frozen_features::{FrozenFeatures, HeadInput};
+use super::train_data::TrainData;
+use crate::recipe::{Recipe, Resolved};
+use crate::trainer::error::TrainError;
+use crate::trainer::ranks::layout::threads;
+
+/// Who watches the features being made, and may stop it.
+pub(crate) struct FeatureWatch<'a, 'b> {
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) warn: &'a Warn,
+    pub(crate) sinks: &'a mut [Box<dyn Sink + 'b>],
+}
+
+impl<'a> FeatureWatch<'a, '_> {
+    /// The work of making features of these data, whose progress goes to the sinks.
+    fn work(self, data: &TrainData) -> FeatureWork<'a> {
+        let sinks = self.sinks;
+        // People may stop watching.
+        let tell = |progress: &_| sinks.iter_mut().for_each(|sink| drop(sink.features(progress)));
+        FeatureWork::new(data, self.stop, Arc::clone(self.warn), tell)
+    }
+}
+
+/// Makes the features that a run with this recipe takes of its frozen backbone, or some pages of them. The dataset has to
+/// be prepared; the `processes` of this machine share its cores.
+pub(crate) fn make_features(
+    mut recipe: Resolved,
+    part: PageShard,
+    processes: usize,
+    watch: FeatureWatch<'_, '_>,
+) -> Result<(), TrainError> {
+    let train = &recipe.recipe.train;
+    let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
+    let precision = train.precision.or_else(|| Precision::best(device));
+    recipe.decide(device, precision, threads(train.threads, processes), 1)?;
+    let recipe = &recipe.recipe;
+    set_threads(recipe.train.threads as usize);
+    // There is no run: the split is drawn, and the cache is elsewhere.
+    let data = TrainData::open(recipe, &Paths::new(""), None, processes)?;
+    let warn = Arc::clone(watch.warn);
+    let mut frozen = FrozenFeatures::open(recipe, FeaturePlace::Shared, &data.fingerprint, warn)?;
+    frozen.make(&data.needed(), part, &mut watch.work(&data))
+}
+
+/// The data of a run in the features of its frozen backbone, which are made where they are missing; as it is where the
+/// whole network learns.
+pub(crate) fn in_features(
+    recipe: &Recipe,
+    data: TrainData,
+    run: Option<&Run>,
+    watch: FeatureWatch<'_, '_>,
+) -> Result<(TrainData, Option<HeadInput>), TrainError> {
+    let Some(run) = run.filter(|_| recipe.has_head()) else { return Ok((data, None)) };
+    let place = FeaturePlace::Run(run.paths());
+    let mut frozen = FrozenFeatures::open(recipe, place, &data.fingerprint, Arc::clone(watch.warn))?;
+    let mut work = watch.work(&data);
+    let needed = data.needed();
+    frozen.make(&needed, PageShard::WHOLE, &mut work)?;
+    let (views, input) = frozen.load(recipe, &needed, data.classes_of().to_vec(), &mut work)?;
+    drop(work);
+    frozen.keep(run, &input)?;
+    Ok((data.with_features(views), Some(input)))
+}

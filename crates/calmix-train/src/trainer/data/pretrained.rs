@@ -1,0 +1,134 @@
+//! Where a run begins that does not begin from random weights.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use calmix_engine::engine::Engine;
+use calmix_engine::error::EngineError;
+use calmix_engine::network::{Architecture, BottleneckStride, FirstBlock, Network};
+use calmix_engine::weights::WeightsError;
+use calmix_run::error::{FileError, FileProblem};
+use calmix_run::pretrained_config::PretrainedConfig;
+
+use crate::recipe::NetworkSection;
+use crate::trainer::error::TrainError;
+use crate::weights_file::WeightsFile;
+use crate::weights_folder::WeightsFolder;
+
+/// A file of weights that the recipe names, if it names one.
+pub(crate) struct Pretrained {
+    file: WeightsFile,
+    /// Its blake3.
+    pub(crate) hash: String,
+}
+
+impl Pretrained {
+    /// Reads the file, and refuses what is not a backbone of the recipe's network.
+    pub(crate) fn read(section: &NetworkSection) -> Result<Option<Self>, TrainError> {
+        if section.weights.is_empty() {
+            return Ok(None);
+        }
+        let path = WeightsFolder::of_user().find(&section.weights).map_err(TrainError::Pretrained)?;
+        let file = WeightsFile::read(&path).map_err(TrainError::Pretrained)?;
+        Self::checked(section, file).map(Some)
+    }
+
+    /// Reads the copy of the file in the folder of a run.
+    pub(crate) fn read_own(section: &NetworkSection, path: &Path) -> Result<Self, TrainError> {
+        let file = WeightsFile::read_own(path).map_err(TrainError::Pretrained)?;
+        Self::checked(section, file)
+    }
+
+    fn checked(section: &NetworkSection, file: WeightsFile) -> Result<Self, TrainError> {
+        let (wanted, hash) = (&section.weights_hash, file.blake3());
+        if !wanted.is_empty() && *wanted != hash {
+            let problem = format!("its blake3 is {hash}, but network.weights_hash is {wanted}: another file");
+            let problem = FileProblem::Changed(problem);
+            return Err(TrainError::Pretrained(FileError::new(&file.path, problem)));
+        }
+        let pretrained = Self { file, hash };
+        let network = Network::new(section.name, section.block, 0);
+        network.check_backbone(&pretrained.file.bytes).map_err(|error| pretrained.refused(&error))?;
+        agree(&pretrained.file.configs, section)?;
+        Ok(pretrained)
+    }
+
+    /// The whole file.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.file.bytes
+    }
+
+    /// Gives an engine the backbone.
+    pub(crate) fn start(&self, engine: &mut Engine) -> Result<(), TrainError> {
+        engine.start_from(&self.file.bytes).map_err(|error| match error {
+            EngineError::Weights(error) => self.refused(&error),
+            error => error.into(),
+        })
+    }
+
+    fn refused(&self, error: &WeightsError) -> TrainError {
+        let problem = FileProblem::Content(error.to_string());
+        let hint = "network.name has to be the network that the file is of, under timm's names";
+        TrainError::Pretrained(FileError::new(&self.file.path, problem).hint(hint))
+    }
+}
+
+/// Names and shapes do not tell everything: networks that compute otherwise may have the same.
+fn agree(configs: &[(PathBuf, PretrainedConfig)], section: &NetworkSection) -> Result<(), TrainError> {
+    let bottlenecks = section.name.has_bottlenecks();
+    for (path, config) in configs {
+        let block = config.block.as_deref().filter(|_| !bottlenecks);
+        let stride = config.stride.as_deref().filter(|_| bottlenecks);
+        let pairs = [
+            (
+                "network.name",
+                config.architecture.as_deref().map(known::<Architecture>),
+                section.name.to_string(),
+            ),
+            ("network.block", block.map(known::<FirstBlock>), section.block.to_string()),
+            ("network.stride", stride.map(known::<BottleneckStride>), section.stride.to_string()),
+        ];
+        for (key, said, is) in pairs {
+            let Some(said) = said.filter(|said| said.as_ref() != Some(&is)) else { continue };
+            let told = said.as_deref().unwrap_or("something that calmix does not know");
+            let problem = format!("says that {key} is {told}, but the recipe has {is}");
+            let error = FileError::new(path, FileProblem::Content(problem));
+            let hint = said.map_or_else(
+                || "move it away if it is not about these weights".to_owned(),
+                |said| format!("--set {key}={said}"),
+            );
+            return Err(TrainError::Pretrained(error.hint(hint)));
+        }
+    }
+    Ok(())
+}
+
+/// A word by the name that it has today; `None` if calmix does not know it. The recipe of a foreign run may name any file, so
+/// that an error must not repeat what stands there.
+fn known<T: FromStr + ToString>(word: &str) -> Option<String> {
+    word.parse::<T>().ok().map(|known| known.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::Recipe;
+
+    #[test]
+    fn a_stride_that_the_weights_contradict_is_an_error() {
+        let stride =
+            |stride: &str| PretrainedConfig { stride: Some(stride.into()), ..PretrainedConfig::default() };
+        let keras = [(PathBuf::from("config.json"), stride("1x1"))];
+        let mut section = Recipe::default().network;
+        assert!(agree(&keras, &section).is_ok(), "a wide ResNet has no such stride");
+        section.name = "resnet50".parse().unwrap();
+        let error = agree(&keras, &section).unwrap_err().to_string();
+        let sentence =
+            "config.json: says that network.stride is 1x1, but the recipe has 3x3; --set network.stride=1x1";
+        assert_eq!(error, sentence);
+        section.stride = "1x1".parse().unwrap();
+        assert!(agree(&keras, &section).is_ok());
+        let other = [(PathBuf::from("config.json"), stride("3x3"))];
+        assert!(agree(&other, &section).is_err());
+    }
+}

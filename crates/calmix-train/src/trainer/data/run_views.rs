@@ -1,0 +1,54 @@
+//! What the rows of a run's batches are: views of pictures, or features of a frozen backbone.
+
+use std::sync::Arc;
+
+use calmix_data::augment::{Augment, Scratch};
+use calmix_data::features::FeatureViews;
+use calmix_data::loader::{LoadError, PictureViews, ViewKey, Views};
+
+/// The views of a run.
+#[derive(Debug)]
+pub(crate) enum RunViews {
+    /// Pixels.
+    Pictures(Arc<PictureViews<Augment>>),
+    /// Vectors.
+    Features(FeatureViews),
+}
+
+impl Views for RunViews {
+    type Scratch = Scratch;
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Pictures(views) => views.bytes(),
+            Self::Features(views) => views.bytes(),
+        }
+    }
+
+    fn label(&self, id: u64) -> Result<Option<u32>, LoadError> {
+        match self {
+            Self::Pictures(views) => views.label(id),
+            Self::Features(views) => views.label(id),
+        }
+    }
+
+    fn training(
+        &self,
+        key: ViewKey,
+        scratch: &mut Scratch,
+        weak: &mut [u8],
+        strong: Option<&mut [u8]>,
+    ) -> Result<(), LoadError> {
+        match self {
+            Self::Pictures(views) => views.training(key, scratch, weak, strong),
+            Self::Features(views) => views.training(key, &mut (), weak, strong),
+        }
+    }
+
+    fn evaluation(&self, id: u64, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), LoadError> {
+        match self {
+            Self::Pictures(views) => views.evaluation(id, scratch, out),
+            Self::Features(views) => views.evaluation(id, &mut (), out),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Which labels teach, which judge: the split of a dataset, and its own validation images where it has some.
+
+use std::ops::Range;
+use std::path::Path;
+
+use calmix_core::rng::{Domain, Seed};
+use calmix_data::dataset::Dataset;
+use calmix_data::error::DataError;
+use calmix_data::loader::SampleIds;
+use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
+
+use crate::recipe::{Keep, Recipe};
+
+/// What a validation split may be called.
+const VALIDATION: [&str; 2] = ["validation", "val"];
+
+/// The dataset's own validation split; none where it has none, or learns from it, or is judged by it as its test split.
+pub fn own_validation(recipe: &Recipe, dataset: &Dataset) -> Option<Range<u64>> {
+    let labels = &recipe.labels;
+    let is_used = |name: &str| {
+        let learnt = labels.from.iter().chain(&labels.unlabelled_from);
+        recipe.dataset.test == name || learnt.into_iter().any(|used| used == name)
+    };
+    let own = VALIDATION.into_iter().find(|name| !is_used(name) && dataset.subset(name).is_ok())?;
+    dataset.subset(own).ok().filter(|ids| !ids.is_empty())
+}
+
+/// The samples that a run learns from without their label: all of the split's, or as many as the recipe says. Which ones
+/// does not depend on the seed, so that runs with other labels share most of them.
+pub(crate) fn unlabelled(
+    recipe: &Recipe,
+    split: &LabelSplit,
+    dataset: &Dataset,
+) -> Result<SampleIds, DataError> {
+    let all = split.unlabelled(dataset)?;
+    let count = recipe.unlabelled_samples(all.len());
+    if count >= all.len() {
+        return Ok(all.into());
+    }
+    let rank = |&id: &u64| (Seed(0).stream(Domain::UnlabelledCount, 0, id).next_u64(), id);
+    let mut ids: Vec<u64> = (0..all.len()).filter_map(|position| all.id(position)).collect();
+    ids.sort_by_cached_key(rank);
+    ids.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+    ids.sort_unstable();
+    Ok(ids.as_slice().into())
+}
+
+/// Draws the split of a run. Where the dataset has a validation split of its own, no label is held out.
+///
+/// # Errors
+/// As [`LabelSplit::draw`], and where the recipe names a list of labels, as [`LabelSplit::given`].
+pub fn draw_split(recipe: &Recipe, dataset: &Dataset) -> Result<LabelSplit, DataError> {
+    let labels = &recipe.labels;
+    let mut plan: SplitPlan = labels.plan();
+    if own_validation(recipe, dataset).is_some() || recipe.has_head() {
+        plan.validation = HoldOut::NONE;
+    }
+    if labels.keep == Keep::Given {
+        let given = LabelSplit::read(Path::new(&labels.file), dataset)?;
+        return LabelSplit::given(dataset, plan, given.labelled().to_vec());
+    }
+    LabelSplit::draw(dataset, plan)
+}

@@ -1,0 +1,395 @@
+//! The data of a run: the dataset, its split, and the batches for training and evaluation.
+
+use std::fs;
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use calmix_core::rng::Seed;
+use calmix_data::augment::{Augment, Scratch};
+use calmix_data::dataset::Dataset;
+use calmix_data::error::DataError;
+use calmix_data::features::FeatureViews;
+use calmix_data::loader::{
+    EvalLoader, ImageSource, InMemory, Loader, OnCorrupt, PictureViews, SampleIds, SampleStream, Training,
+    Views, Workers,
+};
+use calmix_data::manifest::{NO_LABEL, SampleRecord};
+use calmix_data::order::Membership;
+use calmix_data::prepare::{PREPARING, Report, prepare};
+use calmix_data::split::LabelSplit;
+use calmix_dist::ProcessGroup;
+use calmix_run::calibration_map::FittedOn;
+use calmix_run::checkpoint::Identity;
+use calmix_run::evaluate::Selection;
+use calmix_run::events;
+use calmix_run::run::{Paths, RunFile};
+use calmix_run::safe_open;
+
+use super::run_views::RunViews;
+use super::splits::{draw_split, own_validation, unlabelled};
+use crate::recipe::Recipe;
+use crate::trainer::error::TrainError;
+use crate::trainer::ranks::layout::ParallelLayout;
+
+/// What the data of a run was when it began.
+#[derive(Debug, Clone)]
+pub(crate) struct BeganWith {
+    /// The fingerprint of the dataset.
+    pub(crate) dataset: String,
+    /// The hash of the split.
+    pub(crate) split: String,
+}
+
+impl From<&Identity> for BeganWith {
+    fn from(identity: &Identity) -> Self {
+        Self { dataset: identity.dataset.clone(), split: identity.split.clone() }
+    }
+}
+
+/// The samples whose features a run takes: those it learns from and those that judge it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NeededSamples {
+    /// In all views.
+    pub(crate) training: Vec<u64>,
+    /// In the clean view alone.
+    pub(crate) evaluation: Vec<u64>,
+}
+
+/// A dataset that is open and split.
+#[derive(Clone)]
+pub(crate) struct TrainData {
+    pub(crate) pictures: Arc<dyn ImageSource>,
+    pub(crate) classes: Vec<String>,
+    pub(crate) fingerprint: String,
+    /// The shorter side to which large pictures were shrunk, if any were.
+    pub(crate) shrunk: Option<u32>,
+    pub(crate) split: LabelSplit,
+    pub(crate) split_hash: String,
+    /// The labels that are learnt from: those of the split, or less in a fold.
+    labelled: Vec<u64>,
+    unlabelled: SampleIds,
+    /// The class of every sample, for what is reported of pseudo-labels: read once, so that a step reads no file.
+    classes_of: Vec<u32>,
+    validation: SampleIds,
+    fitted_on: FittedOn,
+    test: Option<Range<u64>>,
+    pub(crate) augment: Arc<Augment>,
+    views: Arc<RunViews>,
+    pub(crate) workers: Workers,
+}
+
+impl TrainData {
+    /// Opens the dataset of a recipe. The split is the one in the run's folder; before that is written, it is drawn.
+    /// A resumed run passes what it `began_with`. The `processes` of this machine share its loader
+    /// threads and its memory.
+    pub(crate) fn open(
+        recipe: &Recipe,
+        paths: &Paths,
+        began_with: Option<&BeganWith>,
+        processes: usize,
+    ) -> Result<Self, TrainError> {
+        let table = prepared(recipe, paths);
+        if recipe.dataset.prepared.is_empty() {
+            // Its files cannot lead out of it: what opens them sees to that.
+            safe_open::check_folder(&table)?;
+        }
+        let dataset = Dataset::open(&table, Path::new(&recipe.dataset.path))?;
+        if let Some(before) =
+            began_with.map(|then| &then.dataset).filter(|&then| then != dataset.fingerprint())
+        {
+            let (path, now) = (paths.folder().to_owned(), dataset.fingerprint().to_owned());
+            return Err(TrainError::OtherDataset { path, before: before.clone(), now });
+        }
+        let stored = paths.file(RunFile::Split)?;
+        let split = if safe_open::exists(&stored) {
+            read_split(&stored, &dataset)?
+        } else {
+            draw_split(recipe, &dataset)?
+        };
+        let split_hash = split.hash().map_err(|problem| DataError::new(&stored, problem))?;
+        if began_with.is_some_and(|then| then.split != split_hash) {
+            return Err(TrainError::OtherSplit { path: stored.to_path_buf() });
+        }
+        let (validation, fitted_on): (SampleIds, _) = match own_validation(recipe, &dataset) {
+            Some(own) => (own.into(), FittedOn::ValidationSplit),
+            None => (split.validation().into(), FittedOn::HeldOut),
+        };
+        if recipe.selection == Selection::BestValidation && validation.is_empty() {
+            return Err(no_validation(&split));
+        }
+        let needs = recipe.unlabelled() > 0;
+        let unlabelled = if needs { unlabelled(recipe, &split, &dataset)? } else { SampleIds::default() };
+        let class = |record: Result<(u64, SampleRecord), DataError>| Ok(record?.1.label);
+        let all = if needs || recipe.has_head() { dataset.len() } else { 0 };
+        let classes_of = dataset.records(0..all).map(class).collect::<Result<_, DataError>>()?;
+        let test = Some(recipe.dataset.test.as_str()).filter(|name| !name.is_empty());
+        let test = test.map(|name| dataset.subset(name)).transpose().map_err(|error| {
+            let hint = error.hint.clone().unwrap_or_default();
+            error.hint(format!("{hint}; name one of them as dataset.test, or nothing"))
+        })?;
+        let classes = dataset.classes().to_vec();
+        let fingerprint = dataset.fingerprint().to_owned();
+        let shrunk = dataset.header().shrunk.map(|shrunk| shrunk.side);
+        let limit = recipe.loader.memory.saturating_mul(1 << 20) / processes.max(1) as u64;
+        let pictures: Arc<dyn ImageSource> =
+            if limit == 0 { Arc::new(dataset) } else { Arc::new(InMemory::new(dataset, limit)) };
+        let augment = Arc::new(recipe.augment.resolve());
+        let views = PictureViews::new(Arc::clone(&pictures), Arc::clone(&augment));
+        let views = Arc::new(RunViews::Pictures(views));
+        let labelled = split.labelled().to_vec();
+        let workers = recipe.loader.workers(processes);
+        Ok(Self {
+            pictures,
+            classes,
+            fingerprint,
+            shrunk,
+            split,
+            split_hash,
+            labelled,
+            unlabelled,
+            classes_of,
+            validation,
+            fitted_on,
+            test,
+            augment,
+            views,
+            workers,
+        })
+    }
+
+    /// The samples that a run on frozen features takes.
+    pub(crate) fn needed(&self) -> NeededSamples {
+        let unlabelled = (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index));
+        let mut training: Vec<u64> = self.labelled.iter().copied().chain(unlabelled).collect();
+        training.sort_unstable();
+        training.dedup();
+        let validation = (0..self.validation.len()).filter_map(|index| self.validation.id(index));
+        let judging = validation.chain(self.test.clone().unwrap_or_default());
+        let mut evaluation: Vec<u64> = judging.filter(|id| training.binary_search(id).is_err()).collect();
+        evaluation.sort_unstable();
+        evaluation.dedup();
+        NeededSamples { training, evaluation }
+    }
+
+    /// The samples that an evaluation takes, where nothing is learnt.
+    pub(crate) fn needed_to_evaluate(&self) -> NeededSamples {
+        let validation = (0..self.validation.len()).filter_map(|index| self.validation.id(index));
+        let test = self.test.clone().unwrap_or_default();
+        let mut evaluation: Vec<u64> = self.labelled.iter().copied().chain(validation).chain(test).collect();
+        evaluation.sort_unstable();
+        evaluation.dedup();
+        NeededSamples { training: Vec::new(), evaluation }
+    }
+
+    /// The class of every sample of the dataset.
+    pub(crate) fn classes_of(&self) -> &[u32] {
+        &self.classes_of
+    }
+
+    /// The labels that are learnt from.
+    pub(crate) fn labelled(&self) -> &[u64] {
+        &self.labelled
+    }
+
+    /// The clean views of some samples, one after the other.
+    pub(crate) fn clean_rows(&self, ids: &[u64]) -> Result<Vec<u8>, TrainError> {
+        let (mut rows, mut row, mut scratch) = (Vec::new(), vec![0; self.views.bytes()], Scratch::default());
+        for &id in ids {
+            self.views.evaluation(id, &mut scratch, &mut row)?;
+            rows.extend_from_slice(&row);
+        }
+        Ok(rows)
+    }
+
+    /// The same data in features.
+    pub(crate) fn with_features(self, features: FeatureViews) -> Self {
+        Self { views: Arc::new(RunViews::Features(features)), ..self }
+    }
+
+    /// The same data without some labelled samples, which are not learnt from without their label either.
+    pub(crate) fn without(&self, held_out: &[u64]) -> Self {
+        let kept = |id: &u64| held_out.binary_search(id).is_err();
+        let unlabelled =
+            (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index)).filter(kept);
+        let unlabelled: Vec<u64> = unlabelled.collect();
+        let labelled = self.labelled.iter().copied().filter(kept).collect();
+        Self { labelled, unlabelled: unlabelled.as_slice().into(), ..self.clone() }
+    }
+
+    /// The same data without unlabelled samples.
+    pub(crate) fn labelled_alone(&self) -> Self {
+        Self { unlabelled: SampleIds::default(), ..self.clone() }
+    }
+
+    /// The class of a sample, where it is known.
+    pub(crate) fn class_of(&self, id: u64) -> Option<u32> {
+        let class = usize::try_from(id).ok().and_then(|id| self.classes_of.get(id));
+        class.copied().filter(|&class| class != NO_LABEL)
+    }
+
+    /// How many samples are for validation: held out, or of the dataset's own split.
+    pub(crate) fn validation(&self) -> u64 {
+        self.validation.len()
+    }
+
+    /// What a sample is called: its file, or its number in its subset.
+    pub(crate) fn sample_name(&self, id: u64) -> Result<String, TrainError> {
+        Ok(self.pictures.name(id)?)
+    }
+
+    /// What fits a map that is fitted on the validation samples.
+    pub(crate) fn fitted_on(&self) -> FittedOn {
+        self.fitted_on
+    }
+
+    /// Bytes of a view.
+    pub(crate) fn image_bytes(&self) -> usize {
+        self.views.bytes()
+    }
+
+    /// Prepares the dataset of a recipe in the run's own folder, unless it is prepared already; returns what was
+    /// found.
+    pub(crate) fn prepare(recipe: &Recipe, paths: &Paths) -> Result<Option<Report>, TrainError> {
+        sweep(paths.folder())?;
+        let target = prepared(recipe, paths);
+        if !recipe.dataset.prepared.is_empty() || safe_open::exists(&target) {
+            return Ok(None);
+        }
+        Ok(Some(prepare(&recipe.dataset.source_spec(), Path::new(&recipe.dataset.path), &target)?))
+    }
+
+    /// How many samples are learnt from without a label.
+    pub(crate) fn unlabelled(&self) -> u64 {
+        self.unlabelled.len()
+    }
+
+    /// The class of an unlabelled sample whose pseudo-label can be judged: one that the dataset knows, of a sample that is
+    /// not learnt from with its label too. Peers have those among the unlabelled ones as well, and they are known by heart.
+    pub(crate) fn judged_class(&self, id: u64) -> Option<u32> {
+        let labelled = self.labelled.binary_search(&id).is_ok();
+        if labelled { None } else { self.class_of(id) }
+    }
+
+    /// How many unlabelled samples belong to each shard of this process; none where none are drawn.
+    pub(crate) fn shard_lengths(&self, recipe: &Recipe, layout: &ParallelLayout) -> Vec<usize> {
+        let samples = NonZeroU64::new(self.unlabelled.len());
+        let shards = layout.sharding().count();
+        let membership = samples.and_then(|n| Membership::new(Seed(recipe.train.seed), n, shards));
+        let length = |shard: usize| membership.as_ref().map_or(0, |all| all.len(shard as u64) as usize);
+        layout.local().map(length).collect()
+    }
+
+    /// The batches of these steps: the rows of them that are this process's.
+    pub(crate) fn batches(
+        &self,
+        recipe: &Recipe,
+        layout: &ParallelLayout,
+        steps: Range<u64>,
+    ) -> Result<Loader<RunViews>, TrainError> {
+        let train = &recipe.train;
+        // How many may be corrupt is counted over all processes.
+        let corrupt = match recipe.loader.corrupt() {
+            OnCorrupt::Skip { .. } => OnCorrupt::Skip { share: 1.0 },
+            OnCorrupt::Stop => OnCorrupt::Stop,
+        };
+        let training = Training {
+            sharding: layout.sharding(),
+            shards: layout.shards(),
+            labelled: SampleStream { ids: self.labelled.as_slice().into(), batch: train.batch },
+            unlabelled: SampleStream { ids: self.unlabelled.clone(), batch: recipe.unlabelled() },
+            corrupt,
+            ..Training::new(Seed(train.seed), steps)
+        };
+        Ok(Loader::new(Arc::clone(&self.views), training, self.workers)?)
+    }
+
+    /// The samples of a split as they are, batch by batch, and how many batches any process gets at most; none where
+    /// the split has none. Of several processes each gets about as many batches as any other, one process after the other.
+    pub(crate) fn samples_of(
+        &self,
+        recipe: &Recipe,
+        split: events::EvalSet,
+        processes: &ProcessGroup,
+    ) -> Result<Option<(EvalLoader<RunViews>, u64)>, TrainError> {
+        let samples: SampleIds = match split {
+            // Heads of folds predict these.
+            events::EvalSet::OutOfFold => SampleIds::default(),
+            events::EvalSet::Validation => self.validation.clone(),
+            events::EvalSet::Labelled => self.labelled.as_slice().into(),
+            events::EvalSet::Test => self.test.clone().unwrap_or_default().into(),
+        };
+        self.in_batches(recipe, &samples, processes)
+    }
+
+    /// The unlabelled samples whose pseudo-label can be judged, in the same way.
+    pub(crate) fn judged_samples(
+        &self,
+        recipe: &Recipe,
+        processes: &ProcessGroup,
+    ) -> Result<Option<(EvalLoader<RunViews>, u64)>, TrainError> {
+        let all = (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index));
+        let judged: Vec<u64> = all.filter(|&id| self.judged_class(id).is_some()).collect();
+        self.in_batches(recipe, &judged.as_slice().into(), processes)
+    }
+
+    fn in_batches(
+        &self,
+        recipe: &Recipe,
+        samples: &SampleIds,
+        processes: &ProcessGroup,
+    ) -> Result<Option<(EvalLoader<RunViews>, u64)>, TrainError> {
+        if samples.is_empty() {
+            return Ok(None);
+        }
+        let batch = u64::from(recipe.evaluate.batch.max(1));
+        let (size, rank) = (processes.size() as u64, processes.rank() as u64);
+        let cut = |n: u64| (samples.len().div_ceil(batch) * n / size * batch).min(samples.len());
+        let ids = samples.slice(cut(rank)..cut(rank + 1));
+        let stream = SampleStream { ids, batch: recipe.evaluate.batch };
+        let views = Arc::clone(&self.views);
+        let (corrupt, workers) = (recipe.loader.corrupt(), self.workers);
+        let rounds = samples.len().div_ceil(batch).div_ceil(size);
+        Ok(Some((EvalLoader::new(views, stream, corrupt, workers)?, rounds)))
+    }
+}
+
+/// Where the prepared dataset is, or will be.
+pub(crate) fn prepared(recipe: &Recipe, paths: &Paths) -> PathBuf {
+    match recipe.dataset.prepared.as_str() {
+        "" => paths.prepared().to_path_buf(),
+        folder => PathBuf::from(folder),
+    }
+}
+
+/// The split in the run's folder.
+pub(crate) fn read_split(path: &Path, dataset: &Dataset) -> Result<LabelSplit, TrainError> {
+    let bytes = safe_open::read(path, LabelSplit::LONGEST_STORED)?;
+    Ok(LabelSplit::from_bytes(&bytes, path, dataset)?)
+}
+
+/// A rule that chooses by validation, and nothing to choose by.
+fn no_validation(split: &LabelSplit) -> TrainError {
+    let labels = split.labelled().len();
+    TrainError::Unsupported(format!(
+        "selection = \"best-validation\" has nothing to choose by: the dataset has no validation split, and none of its \
+         {labels} labels is held out; add a folder val, give labels.validation a share such as 0.2, or choose selection = \
+         \"last\""
+    ))
+}
+
+/// Removes what a process that was killed while it prepared left in the run's folder.
+fn sweep(folder: &Path) -> Result<(), DataError> {
+    let cannot = |error| DataError::new(folder, error);
+    for entry in fs::read_dir(folder).map_err(cannot)? {
+        let entry = entry.map_err(cannot)?;
+        if entry.file_name().to_string_lossy().starts_with(PREPARING) {
+            fs::remove_dir_all(entry.path()).map_err(|error| DataError::new(entry.path(), error))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

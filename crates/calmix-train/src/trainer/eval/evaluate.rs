@@ -1,0 +1,278 @@
+//! Evaluates a network: its predictions on validation and test, and the figures made of them.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use calmix_core::calibration::confidence_map::MapKind;
+use calmix_core::calibration::{Binning, TopLabel, reliability_bins};
+use calmix_core::matrix::Matrix;
+use calmix_core::rng::Seed;
+use calmix_data::loader::{EvalBatch, EvalLoader, LoadError, PooledBatch};
+use calmix_engine::engine::{Engine, Weights};
+use calmix_run::calibration_map::{CalibrationMap, Fitted};
+use calmix_run::evaluate::{Predictions, Resampling, evaluate_unless};
+use calmix_run::events::{EvalModel, EvalSet, Evaluation, PseudoFigures};
+
+use crate::recipe::Recipe;
+use crate::trainer::data::run_views::RunViews;
+use crate::trainer::data::train_data::TrainData;
+use crate::trainer::error::TrainError;
+use crate::trainer::ranks::collect_results::broadcast_result;
+use crate::trainer::ranks::eval_stop::EvalStop;
+use crate::trainer::ranks::wire::{Decoder, Encoder};
+
+/// What an evaluation found.
+#[derive(Debug, Clone, Default)]
+pub struct EvalOutput {
+    /// The predictions.
+    pub predictions: Vec<Predictions>,
+    /// Their figures, on validation and test.
+    pub evaluations: Vec<Evaluation>,
+    /// A corrupt sample that was left out, and what is wrong with it; the evaluations have their numbers.
+    pub corrupt: Option<String>,
+    /// The map that calibrates its confidence, or why there is none; only at the end, with rank 0.
+    pub fitted: Option<Fitted>,
+}
+
+impl EvalOutput {
+    /// The map that calibrates the confidence, if one could be fitted.
+    pub fn map(&self) -> Option<&CalibrationMap> {
+        self.fitted.as_ref().and_then(Fitted::map)
+    }
+}
+
+/// What an evaluation computes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum EvalMode<'a> {
+    /// The figures: during training.
+    FiguresOnly,
+    /// The figures with their intervals, and a map that is fitted here: of the resulting model.
+    Final,
+    /// The figures with their intervals, and with what was fitted elsewhere; of a head also on what the heads of folds said
+    /// of the labels.
+    With { fitted: &'a Fitted, out_of_fold: Option<&'a Predictions> },
+}
+
+/// Every how many replicates several processes ask each other whether to stop.
+const REPLICATES: u32 = 16;
+
+/// Evaluates a model on validation and test. Processes share the predictions; rank 0 makes the figures.
+///
+/// # Errors
+/// [`TrainError::Abandoned`] where `stop` says so, with all processes alike. Nothing was written then.
+pub(crate) fn evaluate_model(
+    engine: &Engine,
+    recipe: &Recipe,
+    data: &TrainData,
+    (step, model): (u64, EvalModel),
+    mode: EvalMode<'_>,
+    stop: EvalStop<'_>,
+) -> Result<EvalOutput, TrainError> {
+    let processes = stop.processes;
+    let mut skipped = Vec::new();
+    let mut predict = |split| {
+        let found = predict(engine, recipe, data, split, (step, model), stop)?;
+        Ok::<_, TrainError>(found.map(|(seen, corrupt)| {
+            skipped.push((split, corrupt));
+            seen
+        }))
+    };
+    let mut predictions = Vec::new();
+    for split in [EvalSet::Validation, EvalSet::Test] {
+        predictions.extend(predict(split)?);
+    }
+    let seed = Seed(recipe.train.seed);
+    let mut output = EvalOutput::default();
+    let how = Resampling { replicates: recipe.evaluate.bootstrap as usize, ..Resampling::default() };
+    let resampling = (mode != EvalMode::FiguresOnly && how.replicates > 0).then_some((how, seed));
+    if mode == EvalMode::Final {
+        let held_out = predictions.iter().find(|seen| seen.split == EvalSet::Validation);
+        let least = MapKind::Temperature.least_labels();
+        // Rank 0 alone has the predictions.
+        let enough = held_out.is_some_and(|seen| seen.labels.len() >= least);
+        let enough =
+            broadcast_result(processes, (processes.rank() == 0).then_some(Ok::<_, TrainError>(enough)))?;
+        let labelled = if enough { None } else { predict(EvalSet::Labelled)? };
+        if processes.rank() > 0 {
+            resampling.map_or(Ok(()), |_| stop.wait_for_first())?;
+            return Ok(output);
+        }
+        let held_out = held_out.map(|seen| (seen, data.fitted_on()));
+        output.fitted = Some(Fitted::of(held_out, labelled.as_ref())?);
+        predictions.extend(labelled);
+    }
+    if let EvalMode::With { fitted, out_of_fold } = mode {
+        output.fitted = Some(fitted.clone());
+        predictions.extend(out_of_fold.cloned());
+    }
+    if processes.rank() > 0 {
+        return Ok(output);
+    }
+    let (mut replicates, over) = (0_u32, RefCell::new(None));
+    let mut is_over = || {
+        replicates = replicates.wrapping_add(1);
+        if processes.size() == 1 || replicates.is_multiple_of(REPLICATES) {
+            *over.borrow_mut() = stop.check().err();
+        }
+        over.borrow().is_some()
+    };
+    for seen in predictions.iter().filter(|seen| seen.split != EvalSet::Labelled) {
+        let evaluation = evaluate_unless(seen, output.map(), resampling, &mut is_over)?;
+        let mut evaluation = evaluation.ok_or_else(|| over.take().unwrap_or(TrainError::Abandoned))?;
+        let corrupt = skipped.iter().find(|(split, _)| *split == seen.split);
+        evaluation.skipped = corrupt.map_or(0, |(_, corrupt)| corrupt.samples);
+        output.evaluations.push(evaluation);
+    }
+    output.corrupt = skipped.into_iter().map(|(_, corrupt)| corrupt.first).find(|first| !first.is_empty());
+    resampling.map_or(Ok(()), |_| stop.done())?;
+    output.predictions = predictions;
+    Ok(output)
+}
+
+/// How true the labels are that the live network, which makes the pseudo-labels of training, gives to all unlabelled
+/// samples whose class is known. The figures are with rank 0.
+pub(crate) fn evaluate_pseudo_labels(
+    engine: &Engine,
+    recipe: &Recipe,
+    data: &TrainData,
+    stop: EvalStop<'_>,
+) -> Result<Option<PseudoFigures>, TrainError> {
+    let processes = stop.processes;
+    let Some((batches, rounds)) = data.judged_samples(recipe, processes)? else { return Ok(None) };
+    let mut batches = batches.warning(Arc::clone(stop.warn));
+    let (mut confidence, mut correct) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let Some(batch) = next_batch(&mut batches, stop)? else { continue };
+        let labels: Option<Vec<u32>> = batch.labels.iter().copied().collect();
+        let Some(labels) = labels.filter(|labels| !labels.is_empty()) else { continue };
+        let logits = engine.predict(&batch.pixels, Weights::Live)?.logits;
+        let logits = Matrix::new(&logits, labels.len(), data.classes.len())
+            .map_err(|_| TrainError::Unsupported("a prediction without a row for each image".to_owned()))?;
+        let said = TopLabel::from_logits(logits, &labels, 1.0)?;
+        confidence.extend_from_slice(said.confidence());
+        correct.extend(said.correct().iter().map(|&correct| u8::from(correct)));
+    }
+    // A process that did not wait for a batch received a request to stop.
+    stop.check()?;
+    if processes.size() > 1 {
+        let mut message = Encoder::default();
+        message.add(&confidence);
+        message.add(&correct);
+        (confidence, correct) = Default::default();
+        for message in processes.gather_bytes(0, message.bytes())? {
+            let mut message = Decoder::new(&message);
+            message.read(&mut confidence)?;
+            message.read(&mut correct)?;
+        }
+    }
+    let said = TopLabel::new(confidence, correct.iter().map(|&correct| correct == 1).collect())?;
+    Ok(PseudoFigures::of(&reliability_bins(&said, Binning::default())))
+}
+
+/// The next batch of an evaluation; none where this process has no further one, or received a request to stop, of which
+/// the others hear at the next check.
+fn next_batch(
+    batches: &mut EvalLoader<RunViews>,
+    stop: EvalStop<'_>,
+) -> Result<Option<PooledBatch<EvalBatch>>, TrainError> {
+    stop.check()?;
+    match batches.next_unless(&mut || stop.is_requested()).transpose() {
+        Err(LoadError::Interrupted) => Ok(None),
+        batch => Ok(batch?),
+    }
+}
+
+/// Corrupt samples that were left out.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOut {
+    samples: u64,
+    /// What is wrong with the first one; empty if there is none.
+    first: String,
+}
+
+/// Labelled samples, and what a model says of them.
+#[derive(Debug, Default)]
+struct PredictedRows {
+    ids: Vec<u64>,
+    labels: Vec<u32>,
+    logits: Vec<f32>,
+}
+
+/// What a model with `width` classes says of the labelled samples of these batches, and what was left out.
+fn predict_batches(
+    engine: &Engine,
+    which: Weights,
+    (batches, rounds): (&mut EvalLoader<RunViews>, u64),
+    width: usize,
+    stop: EvalStop<'_>,
+) -> Result<(PredictedRows, LeftOut), TrainError> {
+    let (mut rows, mut left_out) = (PredictedRows::default(), LeftOut::default());
+    for _ in 0..rounds {
+        let Some(batch) = next_batch(batches, stop)? else { continue };
+        left_out.samples += batch.skipped.len() as u64;
+        if let Some(skipped) = batch.skipped.first().filter(|_| left_out.first.is_empty()) {
+            left_out.first.clone_from(&skipped.problem);
+        }
+        if batch.ids.is_empty() {
+            continue;
+        }
+        let seen = engine.predict(&batch.pixels, which)?;
+        for ((&id, &label), row) in
+            batch.ids.iter().zip(&batch.labels).zip(seen.logits.chunks_exact(width.max(1)))
+        {
+            if let Some(label) = label {
+                rows.ids.push(id);
+                rows.labels.push(label);
+                rows.logits.extend_from_slice(row);
+            }
+        }
+    }
+    // A process that did not wait for a batch received a request to stop.
+    stop.check()?;
+    Ok((rows, left_out))
+}
+
+/// The predictions of a model on the labelled samples of a split, and what was left out; none where there are none.
+pub(crate) fn predict(
+    engine: &Engine,
+    recipe: &Recipe,
+    data: &TrainData,
+    split: EvalSet,
+    (step, model): (u64, EvalModel),
+    stop: EvalStop<'_>,
+) -> Result<Option<(Predictions, LeftOut)>, TrainError> {
+    let processes = stop.processes;
+    let Some((batches, rounds)) = data.samples_of(recipe, split, processes)? else { return Ok(None) };
+    let mut batches = batches.warning(Arc::clone(stop.warn));
+    let which = match model {
+        EvalModel::Ema => Weights::Ema,
+        EvalModel::Live => Weights::Live,
+    };
+    let classes = data.classes.clone();
+    let (mut rows, mut left_out) =
+        predict_batches(engine, which, (&mut batches, rounds), classes.len(), stop)?;
+    if processes.size() > 1 {
+        let mut message = Encoder::default();
+        message.add(&rows.ids);
+        message.add(&rows.labels);
+        message.add(&rows.logits);
+        message.add(&[left_out.samples]);
+        message.add(left_out.first.as_bytes());
+        (rows, left_out) = Default::default();
+        // The first process alone makes the figures.
+        for message in processes.gather_bytes(0, message.bytes())? {
+            let mut message = Decoder::new(&message);
+            message.read(&mut rows.ids)?;
+            message.read(&mut rows.labels)?;
+            message.read(&mut rows.logits)?;
+            left_out.samples += message.list::<u64>()?.iter().sum::<u64>();
+            let first = String::from_utf8_lossy(&message.list::<u8>()?).into_owned();
+            if left_out.first.is_empty() {
+                left_out.first = first;
+            }
+        }
+    }
+    let PredictedRows { ids, labels, logits } = rows;
+    let predictions = Predictions { step, split, model, classes, ids, labels, logits };
+    Ok((!predictions.ids.is_empty()).then_some((predictions, left_out)))
+}

@@ -1,0 +1,46 @@
+//! What the last evaluation of a model leaves: its calibrator and metrics, and what its held-out labels and examples are.
+
+use calmix_core::calibration::confidence_map::ConfidenceMap;
+use calmix_run::calibration_map::Fitted;
+use calmix_run::events::{EvalSet, Evaluation};
+use calmix_run::examples::ExampleRows;
+use calmix_run::held_out::{self, HeldOut};
+
+use super::evaluate::EvalOutput;
+use crate::trainer::error::TrainError;
+
+/// What is known of a model at its last evaluation.
+#[derive(Debug, Default)]
+pub(crate) struct FinalEvaluation {
+    pub(crate) fitted: Option<Fitted>,
+    pub(crate) evaluations: Vec<Evaluation>,
+    /// What it said about labels that were held out, if any were.
+    pub(crate) held_out: Option<HeldOut>,
+    /// Samples that are worth looking at, on test where there is one.
+    pub(crate) examples: Vec<u64>,
+}
+
+impl FinalEvaluation {
+    pub(crate) fn of(output: &EvalOutput) -> Result<Self, TrainError> {
+        let evaluations = output.evaluations.iter().cloned().map(Evaluation::without_lists).collect();
+        let fitted = output.fitted.clone();
+        let map = fitted.as_ref().and_then(Fitted::map);
+        let of = |split| output.predictions.iter().find(|seen| seen.split == split);
+        let fitted_on = map.and_then(|map| map.fitted_on.split()).filter(|&split| split != EvalSet::Labelled);
+        let held_out = match (fitted_on.and_then(of).zip(map), of(EvalSet::Validation)) {
+            // These labels fitted the calibrator: each is scored by a fit without it.
+            (Some((seen, map)), _) => Some(held_out::cross_fitted(seen, map)?),
+            (None, Some(seen)) if fitted.is_some() => {
+                let calibrator = map.map_or(&ConfidenceMap::IDENTITY, |map| &map.map);
+                Some(held_out::of_others(seen, calibrator)?)
+            }
+            (None, _) => None,
+        };
+        let judged = output.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled);
+        let examples = match judged.max_by_key(|seen| seen.split.precedence()).filter(|_| fitted.is_some()) {
+            Some(seen) => ExampleRows::of(seen)?.all().map(|row| seen.ids[row]).collect(),
+            None => Vec::new(),
+        };
+        Ok(Self { fitted, evaluations, held_out, examples })
+    }
+}

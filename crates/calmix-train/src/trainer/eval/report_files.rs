@@ -1,0 +1,110 @@
+//! What a run leaves for its report: how easy its samples were, and pictures of predictions worth looking at.
+
+use std::sync::Arc;
+
+use calmix_data::augment::{Augment, EvalView};
+use calmix_data::loader::{EvalLoader, LoadError, PictureViews, SampleStream};
+use calmix_run::error::{FileError, FileProblem};
+use calmix_run::examples::{SIDES, Thumbnails};
+use calmix_run::margin_histogram::SampleMargins;
+
+use crate::recipe::Recipe;
+use crate::trainer::data::train_data::TrainData;
+use crate::trainer::error::TrainError;
+use crate::trainer::ranks::collect_results::unreadable;
+use crate::trainer::ranks::eval_stop::EvalStop;
+use crate::trainer::step::stepper::Stepper;
+
+/// The margins of all samples, with rank 0; of the other ranks, of their own.
+pub(crate) fn sample_margins(stepper: &Stepper) -> Result<SampleMargins, TrainError> {
+    let mut margins = SampleMargins::default();
+    if let Some(store) = &stepper.state.labelled.margins {
+        margins.add_labelled(store);
+    }
+    for store in stepper.state.samples.shards.iter().filter_map(|shard| shard.margins.as_ref()) {
+        margins.add_unlabelled(store);
+    }
+    let processes = &stepper.layout.processes;
+    if processes.size() > 1 {
+        let own = serde_json::to_vec(&margins).map_err(unreadable)?;
+        for other in processes.gather_bytes(0, own)?.iter().skip(1) {
+            margins.merge_unlabelled(&serde_json::from_slice(other).map_err(unreadable)?);
+        }
+    }
+    Ok(margins)
+}
+
+/// Pictures of samples as evaluation sees them; rank 0 makes them while the others wait.
+///
+/// # Errors
+/// [`TrainError::Abandoned`] where `stop` says so, with all processes alike.
+pub(crate) fn thumbnails(
+    ids: &[u64],
+    recipe: &Recipe,
+    data: &TrainData,
+    stop: EvalStop<'_>,
+) -> Result<Thumbnails, TrainError> {
+    if stop.processes.rank() > 0 {
+        stop.wait_for_first()?;
+        return Ok(Thumbnails::default());
+    }
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut thumbnails = Thumbnails::default();
+    for (side, pixels) in SIDES.iter().zip(&mut thumbnails.pixels) {
+        let mut seen = Vec::new();
+        let mut batches = data.scaled(&ids, *side as u32, recipe)?.warning(Arc::clone(stop.warn));
+        loop {
+            match batches.next_unless(&mut || stop.is_requested()) {
+                Some(Err(LoadError::Interrupted)) => {
+                    stop.check()?;
+                    return Err(TrainError::Abandoned);
+                }
+                Some(batch) => {
+                    let batch = batch?;
+                    seen.extend_from_slice(&batch.ids);
+                    pixels.extend_from_slice(&batch.pixels);
+                }
+                None => break,
+            }
+        }
+        thumbnails.ids = seen;
+    }
+    for &id in &thumbnails.ids {
+        thumbnails.names.push(data.sample_name(id)?);
+    }
+    stop.done()?;
+    Ok(thumbnails)
+}
+
+/// The file of margins.
+pub(crate) fn margins_bytes(margins: &SampleMargins) -> Result<Vec<u8>, FileError> {
+    serde_json::to_vec(margins)
+        .map_err(|error| FileError::new("margins.json", FileProblem::Format(error.to_string())))
+}
+
+/// The file of thumbnails.
+pub(crate) fn thumbnail_bytes(thumbnails: &Thumbnails) -> Result<Vec<u8>, FileError> {
+    thumbnails
+        .to_bytes()
+        .map_err(|error| FileError::new("thumbnails.safetensors", FileProblem::Format(error.to_string())))
+}
+
+impl TrainData {
+    /// Samples in order, each as evaluation sees it, but `side` pixels wide.
+    fn scaled(
+        &self,
+        ids: &[u64],
+        side: u32,
+        recipe: &Recipe,
+    ) -> Result<EvalLoader<PictureViews<Augment>>, TrainError> {
+        let views = &*self.augment;
+        let resize = u64::from(views.evaluation.resize) * u64::from(side) / u64::from(views.size.max(1));
+        let evaluation = EvalView { resize: (resize as u32).max(side) };
+        let views = Arc::new(Augment { size: side, evaluation, ..views.clone() });
+        let stream = SampleStream { ids: ids.into(), batch: SIDES[0] as u32 };
+        let (corrupt, workers) = (recipe.loader.corrupt(), self.workers);
+        Ok(EvalLoader::new(PictureViews::new(Arc::clone(&self.pictures), views), stream, corrupt, workers)?)
+    }
+}

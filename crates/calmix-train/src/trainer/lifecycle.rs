@@ -1,0 +1,10 @@
+//! A run from its beginning to its end: how it is opened, its loop, its checkpoints, its events, and its result.
+
+pub(super) mod begin_run;
+pub(super) mod checkpoint_files;
+pub(super) mod event_writer;
+pub(super) mod finish;
+pub(super) mod open_run;
+pub(super) mod report;
+pub(super) mod save;
+pub(super) mod train_loop;

@@ -1,0 +1,101 @@
+//! From a run that is open to the first step of its loop: data, network, state, events.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use calmix_engine::device::{Device, set_threads};
+use calmix_run::checkpoint::{FoundCheckpoint, Identity};
+use calmix_run::events::Note;
+use calmix_run::run::Mark;
+
+use super::checkpoint_files::{self, RunProgress};
+use super::event_writer::EventWriter;
+use super::open_run::OpenedRun;
+use super::train_loop::TrainLoop;
+use crate::trainer::Trainer;
+use crate::trainer::data::make_features::{FeatureWatch, in_features};
+use crate::trainer::data::pretrained::Pretrained;
+use crate::trainer::error::TrainError;
+use crate::trainer::ranks::layout::ParallelLayout;
+use crate::trainer::ranks::sync::{RunFingerprint, StragglerDetector};
+use crate::trainer::step::checkpoint_weights::check_network;
+use crate::trainer::step::engine_settings::settings;
+use crate::trainer::step::memory::MemoryNeed;
+use crate::trainer::step::stepper::Stepper;
+
+impl<'a> Trainer<'a> {
+    /// The loop of an opened run: at its first step, or at the one after its checkpoint.
+    pub(crate) fn begin(mut self, opened: OpenedRun) -> Result<TrainLoop<'a>, TrainError> {
+        let OpenedRun { recipe: resolved, data, found, run, mut notes } = opened;
+        if run.is_some() {
+            RunFingerprint::check(Ok(self.fingerprint(&resolved, &data)), &self.processes)?;
+        }
+        let recipe = &resolved.recipe;
+        set_threads(recipe.train.threads as usize);
+        let watch = FeatureWatch { stop: self.stop, warn: &self.warn, sinks: &mut self.sinks };
+        let (data, head) = in_features(recipe, data, run.as_ref(), watch)?;
+        if head.is_some() {
+            // A step of a head is so little arithmetic that a second thread costs more than it saves.
+            set_threads(1);
+        }
+        let mut settings = settings(recipe, data.classes.len(), head.as_ref())?;
+        if self.processes.size() > 1 {
+            settings.device = settings.device.of_local_rank(self.local.rank, Device::visible_gpus());
+        }
+        let layout = ParallelLayout::new(self.processes, recipe)?;
+        let samples = data.shard_lengths(recipe, &layout).iter().sum();
+        MemoryNeed::new(&recipe.method, &settings, samples).check(self.local.processes)?;
+        if let Some(found) = &found {
+            check_network(&found.checkpoint, &settings)?;
+        }
+        let mut stepper = Stepper::new(recipe.clone(), settings, data, layout, self.watch)?;
+        if found.is_none() && head.is_none() {
+            Pretrained::read(&recipe.network)?
+                .map_or(Ok(()), |file| file.start(&mut stepper.state.engine))?;
+        }
+        let (mut step, mut mark, mut progress) = (0, Mark::start(), RunProgress::default());
+        if let Some(FoundCheckpoint { checkpoint, skipped }) = &found {
+            (step, mark) = (checkpoint.step(), checkpoint.manifest().journal.clone());
+            progress = checkpoint_files::restore(checkpoint, &stepper.layout, &mut stepper.state)?;
+            notes.extend(skipped.iter().map(|bad| Note {
+                step,
+                text: format!("the checkpoint of step {} cannot be used: {}", bad.step, bad.reason),
+                hint: format!("the run resumes from step {step}"),
+            }));
+        }
+        let identity = Identity {
+            recipe: resolved.hash(),
+            dataset: stepper.data.fingerprint.clone(),
+            split: stepper.data.split_hash.clone(),
+            groups: recipe.train.groups,
+            shards: recipe.train.shards,
+        };
+        let checkpoints = run.as_ref().map(|run| run.checkpoints(recipe.checkpoint.keep as usize));
+        let mut events = match run {
+            Some(run) => EventWriter::new(run, &mark, step, recipe, self.sinks)?,
+            None => EventWriter::silent(recipe),
+        };
+        events.begins(step);
+        for note in notes {
+            events.aside(note)?;
+        }
+        Ok(TrainLoop {
+            saved: found.map(|found| found.checkpoint.step()),
+            recipe_toml: resolved.to_toml(),
+            stepper,
+            head,
+            progress,
+            events,
+            checkpoints,
+            disk: self.disk,
+            identity,
+            step,
+            stop: self.stop,
+            stop_heard: false,
+            busy: Duration::ZERO,
+            stragglers: StragglerDetector::default(),
+            left_out: BTreeMap::new(),
+            warn: self.warn,
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! Everything that decides how a run continues, as the files of a checkpoint.
+//!
+//! | file | what |
+//! |---|---|
+//! | `live.safetensors`, `ema.safetensors`, `momentum.safetensors` | weights, their average, momentum, as the engine encodes them |
+//! | `labelled.safetensors` | margins of the labelled samples |
+//! | `samples-0.safetensors` and so on | margins and FlexMatch's labels of the unlabelled samples of each shard |
+//! | `state.json` | the method's statistics, counters, the history of evaluations |
+//! | `best.safetensors` | the best model so far, where the best one is the result |
+//! | `recipe.toml` | the recipe, so that a resumed run can name each key that changed |
+
+use calmix_core::method::MethodState;
+use calmix_data::loader::Tally;
+use calmix_engine::loss_scale::LossScale;
+use calmix_run::checkpoint::Checkpoint;
+use calmix_run::events::{Evaluation, Finished, Starvation};
+use calmix_run::read;
+use calmix_run::sample_files::{
+    SampleFileError, longest_labelled, longest_shard, read_labelled, read_shard, write_labelled, write_shard,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::trainer::error::{StateProblem, TrainError};
+use crate::trainer::ranks::find_checkpoint::samples_of;
+use crate::trainer::ranks::layout::ParallelLayout;
+use crate::trainer::step::checkpoint_weights::{read_weights, weights_files};
+use crate::trainer::step::step_stats::LogWindow;
+use crate::trainer::step::stepper::TrainState;
+
+const LABELLED: &str = "labelled.safetensors";
+const STATE: &str = "state.json";
+const BEST: &str = "best.safetensors";
+const RECIPE: &str = "recipe.toml";
+
+/// Bytes of the longest `state.json`: the statistics of a million classes, or some thousand evaluations.
+const LONGEST_STATE: u64 = 16 << 20;
+
+/// What a run knows besides its network and its samples.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RunProgress {
+    pub(crate) starvation: Starvation,
+    pub(crate) window: LogWindow,
+    pub(crate) tally: Tally,
+    pub(crate) history: Vec<Evaluation>,
+    pub(crate) best: Option<Best>,
+    pub(crate) finished: Option<Finished>,
+}
+
+/// The best model so far.
+#[derive(Debug, Clone)]
+pub(crate) struct Best {
+    pub(crate) step: u64,
+    pub(crate) weights: Vec<u8>,
+}
+
+/// `state.json`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StateFile {
+    method: MethodState,
+    loss_scale: LossScale,
+    non_finite_skips: u32,
+    starvation: Starvation,
+    window: LogWindow,
+    samples_seen: u64,
+    samples_skipped: u64,
+    history: Vec<Evaluation>,
+    best_step: Option<u64>,
+    finished: Option<Finished>,
+}
+
+/// The files of a checkpoint by name.
+pub(crate) type NamedFiles = Vec<(String, Vec<u8>)>;
+
+/// The state of the samples of this process's shards: every process saves its own. A file is made when it is asked for,
+/// since each is as large as what it holds.
+pub(crate) fn sample_files(
+    step: u64,
+    layout: &ParallelLayout,
+    state: &TrainState,
+) -> impl Iterator<Item = Result<(String, Vec<u8>), TrainError>> {
+    let bad = move |problem: StateProblem| TrainError::State { step, problem };
+    let shards = layout.local().zip(&state.samples.shards);
+    shards.map(move |(shard, samples)| {
+        Ok((samples_of(shard), write_shard(samples).map_err(|error| bad(error.into()))?))
+    })
+}
+
+/// The state that is the same on every process: rank 0 saves it.
+pub(crate) fn files(
+    step: u64,
+    train: &TrainState,
+    progress: &RunProgress,
+    recipe: &str,
+) -> Result<NamedFiles, TrainError> {
+    let bad = |problem: StateProblem| TrainError::State { step, problem };
+    let engine = train.engine.snapshot()?;
+    let state = StateFile {
+        method: train.method.clone(),
+        loss_scale: engine.loss_scale,
+        non_finite_skips: train.skips,
+        starvation: progress.starvation.clone(),
+        window: progress.window.clone(),
+        samples_seen: progress.tally.seen,
+        samples_skipped: progress.tally.skipped,
+        history: progress.history.clone(),
+        best_step: progress.best.as_ref().map(|best| best.step),
+        finished: progress.finished.clone(),
+    };
+    let state = serde_json::to_vec(&state).map_err(|error| bad(error.into()))?;
+    let labelled = write_labelled(train.labelled.margins.as_ref()).map_err(|error| bad(error.into()))?;
+    let mut files = weights_files(engine).to_vec();
+    files.extend([(LABELLED, labelled), (STATE, state), (RECIPE, recipe.as_bytes().to_vec())]);
+    files.extend(progress.best.as_ref().map(|best| (BEST, best.weights.clone())));
+    Ok(files.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect())
+}
+
+/// Goes back to a checkpoint.
+pub(crate) fn restore(
+    checkpoint: &Checkpoint,
+    layout: &ParallelLayout,
+    train: &mut TrainState,
+) -> Result<RunProgress, TrainError> {
+    let step = checkpoint.step();
+    let bad = |error: SampleFileError| TrainError::State { step, problem: error.into() };
+    let state = state(checkpoint)?;
+    let longest = train.engine.longest_weights();
+    train.engine.restore(&read_weights(checkpoint, longest, state.loss_scale)?)?;
+    let fresh = train.labelled.margins.take();
+    let labelled = checkpoint.bytes_up_to(LABELLED, longest_labelled(fresh.as_ref()))?;
+    train.labelled.margins = read_labelled(&labelled, fresh).map_err(bad)?;
+    for (shard, samples) in layout.local().zip(&mut train.samples.shards) {
+        let fresh = std::mem::take(samples);
+        let file = checkpoint.bytes_up_to(&samples_of(shard), longest_shard(&fresh))?;
+        *samples = read_shard(&file, fresh).map_err(bad)?;
+    }
+    train.method = state.method;
+    train.skips = state.non_finite_skips;
+    let best = state.best_step.map(|step| -> Result<_, TrainError> {
+        Ok(Best { step, weights: checkpoint.bytes_up_to(BEST, longest)? })
+    });
+    Ok(RunProgress {
+        starvation: state.starvation,
+        window: state.window,
+        tally: Tally { seen: state.samples_seen, skipped: state.samples_skipped },
+        history: state.history,
+        best: best.transpose()?,
+        finished: state.finished,
+    })
+}
+
+/// The end of the run, if the checkpoint is behind it.
+pub(crate) fn finished(checkpoint: &Checkpoint) -> Result<Option<Finished>, TrainError> {
+    Ok(state(checkpoint)?.finished)
+}
+
+/// The recipe of a checkpoint, as text.
+pub(crate) fn recipe(checkpoint: &Checkpoint) -> Result<String, TrainError> {
+    Ok(String::from_utf8_lossy(&checkpoint.bytes_up_to(RECIPE, read::LONGEST_RECIPE)?).into_owned())
+}
+
+fn state(checkpoint: &Checkpoint) -> Result<StateFile, TrainError> {
+    let step = checkpoint.step();
+    serde_json::from_slice(&checkpoint.bytes_up_to(STATE, LONGEST_STATE)?)
+        .map_err(|error| TrainError::State { step, problem: error.into() })
+}

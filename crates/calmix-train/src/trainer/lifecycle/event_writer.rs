@@ -1,0 +1,271 @@
+//! Writes the journal and the predictions of a run, and passes its events to the sinks.
+//!
+//! Lines and predictions queue up behind each other. While the disk takes everything, the queue is empty. Where the
+//! recipe lets a run continue with a full disk, the queue waits, up to a limit, and no checkpoint is made before the queue is written.
+
+use std::collections::VecDeque;
+use std::fmt::Display;
+use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use calmix_run::confined_path::ConfinedPath;
+use calmix_run::error::FileError;
+use calmix_run::evaluate::Predictions;
+use calmix_run::events::{Event, Note, Pace};
+use calmix_run::run::{Journal, Mark, Run, RunFile};
+use calmix_run::safe_open;
+use calmix_run::sink::{JsonLines, Sink, SinkError, TensorBoard};
+
+use crate::recipe::{OnFailure, Recipe};
+use crate::trainer::error::TrainError;
+
+pub(crate) struct EventWriter<'a> {
+    /// None with processes that leave the writing to the first one.
+    book: Option<Book>,
+    /// For people: a terminal that closes, or a pipe that nobody reads any more, is no reason to end a run.
+    audience: Vec<Box<dyn Sink + 'a>>,
+    /// Files of the run's folder that depend on the clock.
+    sinks: Vec<Box<dyn Sink + 'a>>,
+    waiting: VecDeque<Pending>,
+    most_waiting: usize,
+    on_failure: OnFailure,
+    trouble: Option<String>,
+}
+
+/// Bytes that may wait for the disk: days of events, or the predictions of an evaluation of ImageNet.
+const MOST_WAITING: usize = 512 << 20;
+
+/// Where a run is written down.
+struct Book {
+    run: Run,
+    journal: Journal,
+}
+
+enum Pending {
+    Line(String),
+    Predictions(String, Vec<u8>),
+}
+
+impl<'a> EventWriter<'a> {
+    /// Continues the journal at `mark` after `step` steps; what depends on the clock goes into files of its own.
+    pub(crate) fn new(
+        run: Run,
+        mark: &Mark,
+        step: u64,
+        recipe: &Recipe,
+        audience: Vec<Box<dyn Sink + 'a>>,
+    ) -> Result<Self, TrainError> {
+        let timing = safe_open::append(run.paths().timing())?;
+        let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(JsonLines::new(io::sink(), timing))];
+        if recipe.log.tensorboard {
+            sinks.push(Box::new(tensorboard(&run.paths().tensorboard(), step, recipe)?));
+        }
+        let journal = run.journal(mark)?;
+        let on_failure = recipe.checkpoint.on_failure;
+        let book = Some(Book { run, journal });
+        let waiting = VecDeque::new();
+        let most_waiting = MOST_WAITING;
+        Ok(Self { book, audience, sinks, waiting, most_waiting, on_failure, trouble: None })
+    }
+
+    /// Writes nothing, and has no sinks.
+    pub(crate) fn silent(recipe: &Recipe) -> Self {
+        let on_failure = recipe.checkpoint.on_failure;
+        let (audience, sinks, waiting) = (Vec::new(), Vec::new(), VecDeque::new());
+        let most_waiting = MOST_WAITING;
+        Self { book: None, audience, sinks, waiting, most_waiting, on_failure, trouble: None }
+    }
+
+    /// Writes an event into the journal and passes it to the sinks.
+    pub(crate) fn event(&mut self, event: &Event) -> Result<(), TrainError> {
+        let Some(book) = &self.book else { return Ok(()) };
+        let line = event.to_line().map_err(|error| io::Error::other(error.to_string()));
+        let line = line.map_err(|error| FileError::new(book.run.paths().events(), error))?;
+        self.waiting.push_back(Pending::Line(line));
+        self.settle()?;
+        self.each(|sink| sink.event(event))
+    }
+
+    /// Passes a note to the sinks only: it is not the same in every repetition of the run.
+    pub(crate) fn aside(&mut self, note: Note) -> Result<(), TrainError> {
+        let note = Event::Note(note);
+        self.each(|sink| sink.event(&note))
+    }
+
+    /// Passes the pace to the sinks, and repeats what still cannot be written.
+    pub(crate) fn pace(&mut self, pace: &Pace) -> Result<(), TrainError> {
+        if let Some(trouble) = self.trouble.clone() {
+            let hint =
+                "the run continues; free some space, or it can only be resumed from an older checkpoint"
+                    .to_owned();
+            self.aside(Note { step: pace.step, text: trouble, hint })?;
+        }
+        self.each(|sink| sink.pace(pace))
+    }
+
+    /// Passes on to people which step the run begins at or goes on from.
+    pub(crate) fn begins(&mut self, step: u64) {
+        self.audience.iter_mut().for_each(|sink| drop(sink.begins(step)));
+    }
+
+    /// Passes the pace of the first steps on to people.
+    pub(crate) fn first_pace(&mut self, pace: &Pace) {
+        self.audience.iter_mut().for_each(|sink| drop(sink.first_pace(pace)));
+    }
+
+    /// Writes the predictions of a network.
+    pub(crate) fn predictions(&mut self, predictions: &Predictions) -> Result<(), TrainError> {
+        if self.book.is_none() {
+            return Ok(());
+        }
+        let &Predictions { step, split, model, .. } = predictions;
+        let name = Predictions::file_name(step, split, model);
+        self.waiting.push_back(Pending::Predictions(name, predictions.to_bytes()?));
+        self.settle()
+    }
+
+    /// Removes predictions of old evaluations. What cannot be removed is a worry, and no reason to stop.
+    pub(crate) fn remove_old_predictions(&mut self, step: u64, keep: u32) -> Result<(), TrainError> {
+        let Some(book) = self.book.as_ref().filter(|_| keep > 0 && self.waiting.is_empty()) else {
+            return Ok(());
+        };
+        let Err(error) = book.run.remove_old_predictions(step, keep as usize) else { return Ok(()) };
+        let text = format!("old predictions could not be removed: {error}");
+        self.aside(Note { step, text, hint: "the run goes on; remove them by hand".to_owned() })
+    }
+
+    /// Writes a file of the run's end, for which everything before must be there.
+    pub(crate) fn last(&mut self, file: RunFile<'_>, bytes: &[u8]) -> Result<(), TrainError> {
+        self.write_waiting()?;
+        self.book.as_ref().map_or(Ok(()), |book| Ok(book.run.write(file, bytes)?))
+    }
+
+    /// Where the journal ends, once everything that came first is on the disk.
+    pub(crate) fn mark(&mut self) -> Result<Mark, FileError> {
+        self.write_waiting()?;
+        self.book.as_mut().map_or_else(|| Ok(Mark::start()), |book| book.journal.mark())
+    }
+
+    /// Handles a failed write: it ends the run, or the run continues with a warning.
+    pub(crate) fn failed(&mut self, error: impl Into<TrainError> + Display) -> Result<(), TrainError> {
+        match self.on_failure {
+            OnFailure::Stop => Err(error.into()),
+            OnFailure::GoOn => {
+                self.trouble = Some(error.to_string());
+                Ok(())
+            }
+        }
+    }
+
+    /// Notes that the queue is empty again.
+    pub(crate) fn recovered(&mut self) {
+        self.trouble = None;
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), TrainError> {
+        self.each(|sink| sink.flush())
+    }
+
+    fn settle(&mut self) -> Result<(), TrainError> {
+        match self.write_waiting() {
+            Ok(()) => Ok(()),
+            Err(error) if self.waiting_bytes() > self.most_waiting => {
+                let bytes = self.waiting_bytes();
+                Err(TrainError::Backlog { bytes, problem: error })
+            }
+            Err(error) => self.failed(error),
+        }
+    }
+
+    /// Bytes that wait for the disk.
+    fn waiting_bytes(&self) -> usize {
+        let length = |pending: &Pending| match pending {
+            Pending::Line(line) => line.len(),
+            Pending::Predictions(_, bytes) => bytes.len(),
+        };
+        self.waiting.iter().map(length).sum()
+    }
+
+    fn write_waiting(&mut self) -> Result<(), FileError> {
+        let Some(book) = &mut self.book else { return Ok(()) };
+        while let Some(first) = self.waiting.front() {
+            match first {
+                Pending::Line(line) => book.journal.append(line)?,
+                Pending::Predictions(name, bytes) => book.run.write(RunFile::Predictions(name), bytes)?,
+            }
+            self.waiting.pop_front();
+        }
+        Ok(())
+    }
+
+    fn each(&mut self, tell: impl Fn(&mut dyn Sink) -> Result<(), SinkError>) -> Result<(), TrainError> {
+        for sink in &mut self.audience {
+            let _ = tell(sink.as_mut());
+        }
+        for sink in 0..self.sinks.len() {
+            let outcome = self.sinks.get_mut(sink).map_or(Ok(()), |sink| tell(sink.as_mut()));
+            if let Err(error) = outcome.or_else(SinkError::unless_transient) {
+                self.failed(error)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A new file for every process, after those that are there.
+fn tensorboard(folder: &ConfinedPath, step: u64, recipe: &Recipe) -> Result<impl Sink + use<>, TrainError> {
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    safe_open::make_folder(folder)?;
+    let name = format!("events.out.tfevents.{:010}.calmix-{}", clock().as_secs(), std::process::id());
+    let file = safe_open::append(folder.join(name))?;
+    let mut sink = TensorBoard::new(file, clock, (step > 0).then_some(step))?;
+    sink.hyperparameters(&recipe.hyperparameters()?)?;
+    Ok(sink)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use calmix_run::run::Disk;
+
+    use super::*;
+
+    /// Takes nothing while it is full.
+    #[derive(Debug, Default)]
+    struct FullDisk(AtomicBool);
+
+    impl Disk for FullDisk {
+        fn write(&self, file: &mut std::fs::File, bytes: &[u8]) -> io::Result<()> {
+            if self.0.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            io::Write::write_all(file, bytes)
+        }
+    }
+
+    #[test]
+    fn what_waits_for_a_full_disk_has_a_limit() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder: PathBuf = temp.path().join("run");
+        let disk = Arc::new(FullDisk::default());
+        let run = Run::create_on(&folder, Arc::clone(&disk) as Arc<dyn Disk>).unwrap();
+        let mut recipe = Recipe::default();
+        recipe.checkpoint.on_failure = OnFailure::GoOn;
+        let mut writer = EventWriter::new(run, &Mark::start(), 0, &recipe, Vec::new()).unwrap();
+        writer.most_waiting = 1_000;
+        let note = |step| Event::Note(Note { step, text: "so it is".to_owned(), hint: "do this".to_owned() });
+        disk.0.store(true, Ordering::Relaxed);
+        let failed = (0..1_000).find_map(|step| Some((step, writer.event(&note(step)).err()?)));
+        let (step, error) = failed.unwrap();
+        assert!((10..20).contains(&step), "{step}");
+        assert!(error.to_string().contains("make room and resume"), "{error}");
+        disk.0.store(false, Ordering::Relaxed);
+        // Nothing was lost on the way.
+        writer.event(&note(step + 1)).unwrap();
+        let lines = std::fs::read_to_string(folder.join("events.jsonl")).unwrap();
+        assert_eq!(lines.lines().count() as u64, step + 2);
+    }
+}

@@ -1,0 +1,343 @@
+//! How a run is opened: by rank 0, new or again; then by the other ranks, with the recipe that rank 0 broadcasts.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use calmix_core::counted::counted;
+use calmix_core::transient::BackOff;
+use calmix_data::error::DataError;
+use calmix_engine::device::{Device, LIBTORCH};
+use calmix_engine::precision::Precision;
+use calmix_run::checkpoint::FoundCheckpoint;
+use calmix_run::error::FileError;
+use calmix_run::events::{Finished, Note};
+use calmix_run::read;
+use calmix_run::run::{Paths, Run, RunEnvironment, RunError, RunFile};
+use calmix_run::summary::RunSummary;
+use serde::{Deserialize, Serialize};
+
+use super::checkpoint_files;
+use crate::inspect;
+use crate::recipe::engine::BatchNorm;
+use crate::recipe::{Layers, Recipe, Resolved, differences, uneven_rows};
+use crate::trainer::Trainer;
+use crate::trainer::data::pretrained::Pretrained;
+use crate::trainer::data::train_data::{BeganWith, TrainData};
+use crate::trainer::error::TrainError;
+use crate::trainer::ranks::layout::threads;
+use crate::trainer::ranks::sync::RunFingerprint;
+
+/// The run that rank 0 has opened, or found finished.
+pub(crate) enum RankZeroRun {
+    /// A run to train.
+    Run(Box<OpenedRun>),
+    /// A run that had finished before.
+    Finished(Finished),
+}
+
+/// What every process has opened.
+pub(crate) struct OpenedRun {
+    pub(crate) recipe: Resolved,
+    pub(crate) data: TrainData,
+    pub(crate) found: Option<FoundCheckpoint>,
+    pub(crate) run: Option<Run>,
+    pub(crate) notes: Vec<Note>,
+}
+
+/// What rank 0 broadcasts to the others to open.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct RunBroadcast {
+    pub(crate) recipe: String,
+    pub(crate) finished: Option<Finished>,
+}
+
+impl RunBroadcast {
+    pub(crate) fn of(lead: &RankZeroRun) -> Self {
+        match lead {
+            RankZeroRun::Finished(finished) => {
+                Self { recipe: String::new(), finished: Some(finished.clone()) }
+            }
+            RankZeroRun::Run(opened) => Self { recipe: opened.recipe.to_toml(), finished: None },
+        }
+    }
+}
+
+impl Trainer<'_> {
+    /// Begins a run: its folder, its dataset, its split, its recipe.
+    pub(crate) fn open_new(
+        &self,
+        mut recipe: Resolved,
+        folder: &Path,
+        processes: usize,
+    ) -> Result<RankZeroRun, TrainError> {
+        recipe.ready()?;
+        let train = &recipe.recipe.train;
+        let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
+        let precision = train.precision.or_else(|| Precision::best(device));
+        let threads = threads(train.threads, self.local.processes);
+        let shards = match train.shards {
+            0 => u32::try_from(processes).unwrap_or(u32::MAX).div_ceil(train.groups),
+            shards => shards,
+        };
+        let automatic = train.shards == 0;
+        recipe.decide(device, precision, threads, shards)?;
+        supported(&recipe, processes)?;
+        Pretrained::read(&recipe.recipe.network)?;
+        let run = match Run::create_on(folder, Arc::clone(&self.disk)) {
+            Err(RunError::Exists { .. }) if !read::has_begun(folder) => {
+                Run::take_over(folder, Arc::clone(&self.disk))?
+            }
+            run => run?,
+        };
+        let mut notes = prepare(&recipe, &run)?;
+        notes.extend(automatic.then(|| shard_note(&recipe.recipe)).flatten());
+        let data = self.open_data(|| TrainData::open(&recipe.recipe, run.paths(), None, processes))?;
+        let environment = RunEnvironment::here(
+            self.build.clone(),
+            format!("libtorch {LIBTORCH}"),
+            device.to_string(),
+            data.fingerprint.clone(),
+            data.split_hash.clone(),
+        );
+        let split = data.split.to_bytes();
+        let split = split.map_err(|problem| DataError::new(run.paths().folder(), problem))?;
+        run.write(RunFile::Split, &split)?;
+        run.write(RunFile::Environment, &json(&run, RunFile::Environment, &environment)?)?;
+        let summary = summary(&recipe, &data);
+        run.write(RunFile::Summary, &json(&run, RunFile::Summary, &summary)?)?;
+        // Last: a folder with a recipe is a run that can be resumed.
+        run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
+        Ok(RankZeroRun::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found: None, notes })))
+    }
+
+    /// Takes the folder of a run that has begun.
+    pub(crate) fn lock(&self, folder: &Path) -> Result<Run, TrainError> {
+        let disk = Arc::clone(&self.disk);
+        let run = if self.takes_over { Run::take_over(folder, disk)? } else { Run::open_on(folder, disk)? };
+        if read::has_begun(folder) { Ok(run) } else { Err(TrainError::NotBegun { path: folder.to_owned() }) }
+    }
+
+    /// Opens a run that has begun, at a checkpoint that all processes can use.
+    pub(crate) fn open_again(
+        &self,
+        run: Run,
+        found: Option<FoundCheckpoint>,
+        recipe: Option<Resolved>,
+    ) -> Result<RankZeroRun, TrainError> {
+        let folder = run.paths().folder().to_owned();
+        let folder = folder.as_path();
+        let path = run.paths().file(RunFile::Recipe)?;
+        let before = match &found {
+            Some(found) => {
+                Layers::new().text(&path, &checkpoint_files::recipe(&found.checkpoint)?).resolve()?
+            }
+            None => inspect::recipe(folder)?,
+        };
+        let mut recipe = match recipe {
+            Some(recipe) => recipe,
+            None => inspect::recipe_layers(folder)?.resolve()?,
+        };
+        let train = &recipe.recipe.train;
+        let was = &before.recipe.train;
+        let device = train.device.or_else(|| was.device.or_else(|| Device::Cpu));
+        let precision = train.precision.or_else(|| was.precision.or_else(|| Precision::F32));
+        let threads = if train.threads == 0 { was.threads } else { train.threads };
+        let shards = if train.shards == 0 { was.shards } else { train.shards };
+        recipe.decide(device, precision, threads, shards)?;
+        let changes: Vec<_> =
+            differences(&before, &recipe).into_iter().filter(|change| !change.may_change).collect();
+        if !changes.is_empty() {
+            return Err(TrainError::Changed { path: folder.to_owned(), changes });
+        }
+        supported(&recipe, self.processes.size())?;
+        let finished =
+            found.as_ref().map(|found| checkpoint_files::finished(&found.checkpoint)).transpose()?.flatten();
+        if let Some(finished) = finished {
+            return Ok(RankZeroRun::Finished(finished));
+        }
+        let mut notes = prepare(&recipe, &run)?;
+        notes.extend(other_bits(&before, &recipe));
+        let began_with = if let Some(found) = &found {
+            BeganWith::from(&found.checkpoint.manifest().identity)
+        } else {
+            let RunEnvironment { dataset, split, .. } = read::environment(folder)?;
+            BeganWith { dataset, split }
+        };
+        let local = self.local.processes;
+        let data =
+            self.open_data(|| TrainData::open(&recipe.recipe, run.paths(), Some(&began_with), local))?;
+        run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
+        Ok(RankZeroRun::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found, notes })))
+    }
+
+    /// Opens what the first process has opened. What belongs to a machine may be its own.
+    pub(crate) fn follow(
+        &self,
+        text: &str,
+        found: Option<FoundCheckpoint>,
+        asked: Option<&Resolved>,
+        folder: &Path,
+    ) -> Result<OpenedRun, TrainError> {
+        let paths = Paths::new(folder);
+        let mut recipe = Layers::new().text(&paths.file(RunFile::Recipe)?, text).resolve()?;
+        let mut own = recipe.clone();
+        if let Some(asked) = asked {
+            own = asked.clone();
+            let train = &recipe.recipe.train;
+            let (device, precision) =
+                (train.device.or_else(|| Device::Cpu), train.precision.or_else(|| Precision::F32));
+            let shards = if own.recipe.train.shards == 0 { train.shards } else { own.recipe.train.shards };
+            own.decide(device, precision, train.threads, shards)?;
+            let place = &own.recipe.dataset;
+            recipe.recipe.dataset.path.clone_from(&place.path);
+            if !place.prepared.is_empty() {
+                recipe.recipe.dataset.prepared.clone_from(&place.prepared);
+            }
+            recipe.recipe.loader = own.recipe.loader.clone();
+        }
+        let local = self.local.processes;
+        let opened = self.open_data(|| TrainData::open(&recipe.recipe, &paths, None, local));
+        let own = opened.as_ref().map(|data| self.fingerprint(&own, data));
+        let own = own.map_err(TrainError::as_text);
+        let checked = RunFingerprint::check(own, &self.processes);
+        let data = opened?;
+        checked?;
+        Ok(OpenedRun { recipe, data, found, run: None, notes: Vec::new() })
+    }
+
+    /// Opens the data of a run. Waits for storage that is away for a while, unless the run has to stop.
+    fn open_data(&self, open: impl Fn() -> Result<TrainData, TrainError>) -> Result<TrainData, TrainError> {
+        let mut back_off = BackOff::default();
+        loop {
+            let error = match open() {
+                Err(TrainError::Data(error)) if error.is_transient() => error,
+                opened => return opened,
+            };
+            let wait = back_off.next().filter(|_| !self.stop.load(Ordering::Relaxed));
+            let Some(wait) = wait else { return Err(error.into()) };
+            if back_off.is_worth_telling(wait) {
+                let longest = BackOff::LONGEST.as_secs();
+                (self.warn)(&format!("{error}; waiting for the storage, up to {longest} s"));
+            }
+            thread::sleep(wait);
+        }
+    }
+
+    pub(crate) fn fingerprint(&self, recipe: &Resolved, data: &TrainData) -> RunFingerprint {
+        RunFingerprint {
+            version: format!("{}, libtorch {LIBTORCH}", env!("CARGO_PKG_VERSION")),
+            recipe: self.asked.clone().unwrap_or_else(|| recipe.hash()),
+            dataset: data.fingerprint.clone(),
+            labels: data.split_hash.clone(),
+        }
+    }
+}
+
+/// A run that is cut into shards by its number of processes is another experiment than on one process.
+fn shard_note(recipe: &Recipe) -> Option<Note> {
+    let (shards, train) = (recipe.train.shards, &recipe.train);
+    let rows = train.batch + 2 * recipe.unlabelled();
+    (shards > 1).then(|| Note {
+        step: 0,
+        text: format!(
+            "{shards} processes cut each batch into {shards} shards: batch normalisation sees {} of {rows} rows at a time, \
+             so the run learns otherwise than on one process",
+            rows / shards
+        ),
+        hint: format!("to compare runs on any number of processes, give all of them train.shards={shards}"),
+    })
+}
+
+/// What the run is, for readers that know no recipe.
+fn summary(resolved: &Resolved, data: &TrainData) -> RunSummary {
+    let recipe = &resolved.recipe;
+    RunSummary {
+        dataset: recipe.dataset.source.to_string(),
+        classes: data.classes.len(),
+        labelled: data.split.labelled().len(),
+        validation: data.validation() as usize,
+        unlabelled: data.unlabelled(),
+        base: recipe.method.base.word().to_string(),
+        pairing: recipe.method.mixup.pairing.word().to_string(),
+        network: recipe.network.name.to_string(),
+        size: recipe.augment.size,
+        steps: recipe.train.steps,
+        seed: recipe.train.seed,
+        label_seed: recipe.labels.seed,
+        recipe: resolved.hash(),
+        based_on: resolved.base().map(str::to_owned),
+    }
+}
+
+/// Files that were left out, to name in the events of a run.
+const NAMED: usize = 20;
+
+fn prepare(recipe: &Resolved, run: &Run) -> Result<Vec<Note>, TrainError> {
+    let Some(report) = TrainData::prepare(&recipe.recipe, run.paths())? else { return Ok(Vec::new()) };
+    let unreadable = report.unreadable.iter().take(NAMED).map(ToString::to_string);
+    let more = report.left_out.saturating_sub(NAMED as u64);
+    let more = (more > 0).then(|| format!("{} more were left out", counted(more, "file")));
+    let found = unreadable.chain(more).chain(report.warnings.iter().map(ToString::to_string));
+    let hint = "prepare the dataset on its own to see the whole report";
+    Ok(found.map(|text| Note { step: 0, text, hint: hint.to_owned() }).collect())
+}
+
+/// What may change on resuming, but decides in which order numbers are added up.
+fn other_bits(before: &Resolved, now: &Resolved) -> Option<Note> {
+    let (was, is) = (&before.recipe.train, &now.recipe.train);
+    let changed = (was.device, was.threads) != (is.device, is.threads);
+    changed.then(|| Note {
+        step: 0,
+        text: "the device or the number of threads is another than before".to_owned(),
+        hint: "the last bits of the result may differ from those of an uninterrupted run".to_owned(),
+    })
+}
+
+/// What the format has room for and this version cannot do.
+fn supported(recipe: &Resolved, processes: usize) -> Result<(), TrainError> {
+    let train = &recipe.recipe.train;
+    let (groups, shards) = (train.groups, train.shards);
+    if recipe.recipe.has_head() && processes > 1 {
+        let sentence = "a head is trained in one process, in seconds; many can make the features it learns from: calmix \
+                        train --features-only";
+        return Err(TrainError::Unsupported(sentence.to_owned()));
+    }
+    if !(u64::from(groups) * u64::from(shards)).is_multiple_of(processes as u64) {
+        return Err(TrainError::Uneven { processes, groups, shards });
+    }
+    if let Some(sentence) = uneven_rows(&recipe.recipe, shards) {
+        return Err(TrainError::Unsupported(format!("train.shards = {shards}: {sentence}")));
+    }
+    if shards > 1 && train.batch_norm == BatchNorm::Sync {
+        let sentence = "train.batch_norm = \"sync\" with several shards to a group is not done yet: take \"shard\", or \
+                        one shard to a group (train.shards = 1, with train.groups for a larger batch)";
+        return Err(TrainError::Unsupported(sentence.to_owned()));
+    }
+    Ok(())
+}
+
+fn json(run: &Run, file: RunFile<'_>, what: &impl Serialize) -> Result<Vec<u8>, TrainError> {
+    let path = run.paths().file(file)?;
+    let mut bytes =
+        serde_json::to_vec(what).map_err(|error| FileError::new(path, std::io::Error::from(error)))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn automatic_shards_are_told() {
+        let mut recipe = Recipe::default();
+        recipe.train.shards = 1;
+        assert!(shard_note(&recipe).is_none());
+        recipe.train.shards = 8;
+        let note = shard_note(&recipe).unwrap();
+        assert!(note.text.contains("batch normalisation sees 120 of 960 rows at a time"), "{}", note.text);
+        assert!(note.hint.ends_with("train.shards=8"), "{}", note.hint);
+    }
+}

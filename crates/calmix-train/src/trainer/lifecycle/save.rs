@@ -1,0 +1,84 @@
+//! How a checkpoint is saved: every process writes its files, the first one commits what all have written.
+
+use std::sync::Arc;
+
+use calmix_run::checkpoint::{CheckpointFiles, Writer, Written};
+use calmix_run::events::Note;
+use calmix_run::run::Mark;
+
+use super::checkpoint_files;
+use super::train_loop::TrainLoop;
+use crate::trainer::error::TrainError;
+use crate::trainer::ranks::collect_results::{all_gather_results, broadcast_result};
+use crate::trainer::ranks::step_phase::StepPhase;
+
+impl TrainLoop<'_> {
+    /// Saves a checkpoint during training; the recipe says whether a failure ends the run.
+    pub(crate) fn try_save(&mut self) -> Result<(), TrainError> {
+        match self.save() {
+            Ok(()) => {
+                self.events.recovered();
+                Ok(())
+            }
+            Err(error @ TrainError::Processes(_)) => Err(error),
+            Err(error) => self.events.failed(error),
+        }
+    }
+
+    /// Saves a checkpoint of the state as it is, if there is none of it. That of the end takes the place of the one
+    /// before the last evaluation.
+    pub(crate) fn save(&mut self) -> Result<(), TrainError> {
+        let (is_saved, is_end) = (self.saved == Some(self.step), self.progress.finished.is_some());
+        if is_saved && !is_end || self.step == 0 {
+            return Ok(());
+        }
+        let step = self.step;
+        let processes = &self.stepper.layout.processes;
+        let journal = self.events.mark();
+        let begun = self.checkpoints.as_mut().map(|checkpoints| -> Result<_, TrainError> {
+            let journal = journal?;
+            let writer = if is_saved { checkpoints.begin_in_place(step) } else { checkpoints.begin(step) };
+            Ok((writer?, journal))
+        });
+        let folder = |begun: &Result<(Writer<'_>, Mark), TrainError>| match begun {
+            Ok((writer, _)) => Ok(writer.parts().folder().to_path_buf()),
+            Err(error) => Err(error.as_text()),
+        };
+        let folder = broadcast_result(processes, begun.as_ref().map(folder));
+        let begun = begun.transpose()?;
+        let folder = folder?;
+        let parts = match &begun {
+            Some((writer, _)) => writer.parts().clone(),
+            None => CheckpointFiles::new(&folder, Arc::clone(&self.disk)),
+        };
+        let write = || -> Result<Vec<Written>, TrainError> {
+            let write = |(name, bytes): (String, Vec<u8>)| Ok(parts.write(&name, &bytes)?);
+            let samples = checkpoint_files::sample_files(step, &self.stepper.layout, &self.stepper.state);
+            let mut written =
+                samples.map(|file| file.and_then(write)).collect::<Result<Vec<_>, TrainError>>()?;
+            if self.stepper.layout.leads() {
+                let (state, recipe) = (&self.stepper.state, &self.recipe_toml);
+                let files = checkpoint_files::files(step, state, &self.progress, recipe)?;
+                for file in files {
+                    written.push(write(file)?);
+                }
+            }
+            Ok(written)
+        };
+        let own = write();
+        self.stepper.watch.enter(StepPhase::Save, step);
+        let written = all_gather_results(processes, own)?.concat();
+        let identity = self.identity.clone();
+        let committed = begun.map(|(writer, journal)| writer.commit(identity, journal, written));
+        let trouble = committed
+            .map(|committed| committed.map(|committed| committed.trouble.map(|error| error.to_string())));
+        let trouble = broadcast_result(processes, trouble)?;
+        self.saved = Some(self.step);
+        if let Some(trouble) = trouble {
+            let text = format!("an old checkpoint could not be removed: {trouble}");
+            let hint = "the new one is whole; remove the old one by hand".to_owned();
+            self.events.aside(Note { step: self.step, text, hint })?;
+        }
+        Ok(())
+    }
+}

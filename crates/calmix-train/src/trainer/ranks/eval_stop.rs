@@ -1,0 +1,77 @@
+//! How an evaluation is abandoned when a run has to stop: all processes leave it at the same place.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use calmix_data::loader::Warn;
+use calmix_dist::ProcessGroup;
+
+use super::step_phase::{StepPhase, Watch};
+use crate::trainer::error::TrainError;
+
+/// Whether this process has received a request to stop, and how it hears of the others.
+#[derive(Clone, Copy)]
+pub(crate) struct EvalStop<'a> {
+    pub(crate) requested: &'a AtomicBool,
+    pub(crate) processes: &'a ProcessGroup,
+    pub(crate) watch: &'a Watch,
+    pub(crate) warn: &'a Warn,
+    /// Steps that were done.
+    pub(crate) step: u64,
+}
+
+const STOP: u8 = 1;
+const DONE: u8 = 2;
+
+impl EvalStop<'_> {
+    /// Fails if a process received a request to stop. All processes have to call it the same number of times.
+    ///
+    /// # Errors
+    /// [`TrainError::Abandoned`] with all processes alike, or a lost process.
+    pub(crate) fn check(&self) -> Result<(), TrainError> {
+        self.watch.enter(StepPhase::Evaluate, self.step);
+        match self.gather(false)? {
+            (true, _) => Err(TrainError::Abandoned),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether this process received a request to stop: it need not wait for its next batch.
+    pub(crate) fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Relaxed)
+    }
+
+    /// For processes that have nothing to do while the first one calls [`check`](Self::check) as often as it likes:
+    /// returns when it is [done](Self::done).
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub(crate) fn wait_for_first(&self) -> Result<(), TrainError> {
+        loop {
+            match self.gather(false)? {
+                (_, true) => return Ok(()),
+                (true, _) => return Err(TrainError::Abandoned),
+                _ => {}
+            }
+        }
+    }
+
+    /// With the first process: tells those that wait for it to go on.
+    ///
+    /// # Errors
+    /// A lost process.
+    pub(crate) fn done(&self) -> Result<(), TrainError> {
+        self.gather(true).map(drop)
+    }
+
+    /// Whether any process has to stop, and whether the first one is done.
+    fn gather(&self, done: bool) -> Result<(bool, bool), TrainError> {
+        let stop = self.is_requested();
+        if self.processes.size() == 1 {
+            return Ok((stop, done));
+        }
+        let own = if stop { STOP } else { 0 } | if done { DONE } else { 0 };
+        let all = self.processes.all_gather_bytes(&[own])?;
+        let says = |bytes: &Vec<u8>, what| bytes.iter().any(|byte| byte & what != 0);
+        Ok((all.iter().any(|bytes| says(bytes, STOP)), all.first().is_some_and(|bytes| says(bytes, DONE))))
+    }
+}

@@ -1,0 +1,70 @@
+//! Which checkpoint the processes of a run resume from: the newest one that all of them can use. Each verifies the files
+//! that it has to read, and no others.
+
+use std::path::Path;
+
+use calmix_dist::ProcessGroup;
+use calmix_run::checkpoint::{
+    Checkpoint, CheckpointError, Fault, FoundCheckpoint, SkippedCheckpoint, newest, steps,
+};
+use calmix_run::error::{FileError, FileProblem};
+
+use super::collect_results::{all_gather_results, broadcast_result};
+use super::layout::local_shards;
+use crate::trainer::error::TrainError;
+
+/// Finds the newest checkpoint in a folder of checkpoints that every process can use; none if there are no checkpoints.
+pub(crate) fn find_checkpoint(
+    processes: &ProcessGroup,
+    folder: &Path,
+) -> Result<Option<FoundCheckpoint>, TrainError> {
+    let (rank, size) = (processes.rank(), processes.size());
+    if size == 1 {
+        return Ok(newest(folder)?);
+    }
+    let listed = (rank == 0).then(|| steps(folder).map(|steps| steps.into_iter().collect::<Vec<u64>>()));
+    let mut skipped = Vec::new();
+    for step in broadcast_result(processes, listed)?.into_iter().rev() {
+        let own = Checkpoint::of_files(folder, step, |name, identity| {
+            let shards = identity.groups as usize * identity.shards as usize;
+            is_read_by(name, shards, rank, size)
+        });
+        let said = match &own {
+            Ok(_) => Ok(None),
+            Err(Fault::Damaged(reason)) => Ok(Some(reason.to_string())),
+            Err(Fault::Unreadable(error)) => Err(TrainError::RemoteError {
+                process: rank,
+                problem: format!("{error}; see whether the disk is there and you may read it, and try again"),
+                mistake: false,
+            }),
+            Err(Fault::OtherFormat { path, format }) => {
+                Err(CheckpointError::OtherFormat { path: path.clone(), format: *format }.into())
+            }
+        };
+        let damage = all_gather_results(processes, said)?.into_iter().flatten().next();
+        match (own, damage) {
+            (Ok(checkpoint), None) => return Ok(Some(FoundCheckpoint { checkpoint, skipped })),
+            (Err(Fault::Damaged(reason)), _) => skipped.push(SkippedCheckpoint { step, reason }),
+            (_, damage) => {
+                let problem = FileProblem::Content(damage.unwrap_or_default());
+                skipped.push(SkippedCheckpoint { step, reason: FileError::new(folder, problem) });
+            }
+        }
+    }
+    if skipped.is_empty() {
+        return Ok(None);
+    }
+    Err(CheckpointError::NoneUsable { folder: folder.to_owned(), skipped }.into())
+}
+
+/// The file with the samples of a shard.
+pub(crate) fn samples_of(shard: usize) -> String {
+    format!("samples-{shard}.safetensors")
+}
+
+/// Whether a rank has to read a file of a checkpoint of a run with `shards` shards in all: every file, except the samples
+/// of shards that other ranks run.
+fn is_read_by(name: &str, shards: usize, rank: usize, size: usize) -> bool {
+    let own = local_shards(shards, rank, size);
+    !name.starts_with("samples-") || own.into_iter().any(|shard| samples_of(shard) == name)
+}

@@ -1,0 +1,233 @@
+//! Which process runs which shards of a step, and which share of its machine it has.
+//!
+//! A step has G groups of K shards each, whichever processes run them. W processes, where W divides G·K, run G·K/W
+//! consecutive shards each. The processes that run shards of the same group gather the outputs of the network for it and
+//! make the same plan.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::ops::Range;
+use std::thread::available_parallelism;
+
+use calmix_data::order::{Shard, Sharding};
+use calmix_dist::{DistError, Operation, ProcessGroup};
+use calmix_engine::partition::{self, Partition};
+use calmix_run::collectives::Collectives;
+
+use crate::recipe::Recipe;
+use crate::trainer::error::TrainError;
+
+/// The processes of a run, and what this one runs.
+pub(crate) struct ParallelLayout {
+    pub(crate) processes: ProcessGroup,
+    sharding: Sharding,
+    memberships: Vec<GroupMembership>,
+    /// Labelled and unlabelled rows of a shard.
+    rows: [usize; 2],
+}
+
+/// A group that this process runs shards of.
+pub(crate) struct GroupMembership {
+    pub(crate) group: usize,
+    /// The processes that run shards of the group.
+    pub(crate) processes: ProcessGroup,
+    /// The shards of the group that each of them runs, in order of rank.
+    members: Vec<Range<usize>>,
+    /// Labelled and unlabelled rows of a shard.
+    rows: [usize; 2],
+    /// Where the shards of the group that this process runs stand among all that it runs.
+    pub(crate) local: Range<usize>,
+}
+
+impl ParallelLayout {
+    /// Shares out the shards of a recipe's steps.
+    pub(crate) fn new(processes: ProcessGroup, recipe: &Recipe) -> Result<Self, TrainError> {
+        let train = &recipe.train;
+        let some = |number: u32| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+        let sharding = Sharding { groups: some(train.groups), shards: some(train.shards) };
+        if !sharding.all().count().is_multiple_of(processes.size()) {
+            return Err(TrainError::Uneven {
+                processes: processes.size(),
+                groups: train.groups,
+                shards: train.shards,
+            });
+        }
+        let rows = [train.batch, recipe.unlabelled()].map(|batch| (batch / sharding.shards) as usize);
+        let memberships = memberships(&processes, sharding, rows)?;
+        Ok(Self { processes, sharding, memberships, rows })
+    }
+
+    /// Whether this is the process that writes the run's files and reports on it.
+    pub(crate) fn leads(&self) -> bool {
+        self.processes.rank() == 0
+    }
+
+    pub(crate) fn sharding(&self) -> Sharding {
+        self.sharding
+    }
+
+    /// Groups of a step.
+    pub(crate) fn groups(&self) -> usize {
+        self.sharding.groups.get() as usize
+    }
+
+    /// Shards of a step.
+    pub(crate) fn all(&self) -> usize {
+        self.sharding.all().count()
+    }
+
+    /// The shards that this process runs, counted over the whole step.
+    pub(crate) fn local(&self) -> Range<usize> {
+        local_shards(self.all(), self.processes.rank(), self.processes.size())
+    }
+
+    /// The same shards by group and index.
+    pub(crate) fn shards(&self) -> Vec<Shard> {
+        let Range { start, end } = self.local();
+        self.sharding.all().skip(start).take(end - start).collect()
+    }
+
+    /// The groups that this process runs shards of, in order.
+    pub(crate) fn memberships(&self) -> &[GroupMembership] {
+        &self.memberships
+    }
+
+    /// How the rows of this process's batches are cut.
+    pub(crate) fn partition(&self) -> Partition {
+        let shard = |n: usize| {
+            let [labelled, unlabelled] = rows_of(self.rows, n);
+            partition::ShardRows { labelled, unlabelled }
+        };
+        let shards = self.sharding.shards.get() as usize;
+        let [labelled, unlabelled] = self.rows.map(|rows| rows * shards);
+        Partition {
+            shards: (0..self.local().len()).map(shard).collect(),
+            all: self.all(),
+            groups: self.groups(),
+            labelled,
+            unlabelled,
+        }
+    }
+
+    /// How many collectives this process took part in so far.
+    pub(crate) fn collectives(&self) -> Collectives {
+        let in_groups =
+            |operation| self.memberships.iter().map(|membership| membership.processes.calls(operation)).sum();
+        Collectives {
+            world_gathers: self.processes.calls(Operation::AllGather),
+            sums: self.processes.calls(Operation::TreeSum) / 2,
+            group_gathers: in_groups(Operation::AllGather),
+            exchanges: in_groups(Operation::AllToAll),
+        }
+    }
+}
+
+impl GroupMembership {
+    /// The shards of the group that its processes run, in order of rank.
+    pub(crate) fn members(&self) -> &[Range<usize>] {
+        &self.members
+    }
+
+    /// The shards of the group that this process runs.
+    pub(crate) fn shards(&self) -> Range<usize> {
+        self.members.get(self.processes.rank()).cloned().unwrap_or_default()
+    }
+
+    /// Labelled and unlabelled rows of a shard, within the batch of the group.
+    pub(crate) fn rows(&self, shard: usize) -> [Range<usize>; 2] {
+        rows_of(self.rows, shard)
+    }
+
+    /// Labelled and unlabelled rows of a shard that this process runs, within its batch. `local` counts the shards of this
+    /// process, not those of the group.
+    pub(crate) fn local_shard_rows(&self, local: usize) -> [Range<usize>; 2] {
+        rows_of(self.rows, local)
+    }
+
+    /// Labelled and unlabelled rows of this process that belong to the group, within its batch.
+    pub(crate) fn local_rows(&self) -> [Range<usize>; 2] {
+        self.rows.map(|rows| self.local.start * rows..self.local.end * rows)
+    }
+
+    /// Where a labelled or unlabelled row of the group's batch is in this process's batch; none where another process has
+    /// it.
+    pub(crate) fn local_row(&self, kind: usize, row: usize) -> Option<usize> {
+        let first = self.shards().start;
+        let start = |rows: [Range<usize>; 2]| rows.get(kind).map_or(0, |rows| rows.start);
+        let is_here = self.shards().contains(&self.shard_of(kind, row));
+        is_here.then(|| start(self.local_rows()) + row - start(self.rows(first)))
+    }
+
+    /// The shard of a labelled or unlabelled row of the group's batch.
+    pub(crate) fn shard_of(&self, kind: usize, row: usize) -> usize {
+        row / self.rows.get(kind).copied().unwrap_or(1).max(1)
+    }
+
+    /// The rank, among the group's processes, of the one that runs a shard.
+    pub(crate) fn owner(&self, shard: usize) -> usize {
+        self.members.iter().position(|shards| shards.contains(&shard)).unwrap_or(0)
+    }
+}
+
+/// The rows of shard `n` of a batch that has `rows` rows of each kind in a shard.
+fn rows_of(rows: [usize; 2], n: usize) -> [Range<usize>; 2] {
+    rows.map(|rows| n * rows..(n + 1) * rows)
+}
+
+/// The shards, of `all`, that a rank runs.
+pub(crate) fn local_shards(all: usize, rank: usize, size: usize) -> Range<usize> {
+    let each = all / size.max(1);
+    rank * each..(rank + 1) * each
+}
+
+/// Every process has to come here, also for groups of others.
+fn memberships(
+    processes: &ProcessGroup,
+    sharding: Sharding,
+    rows: [usize; 2],
+) -> Result<Vec<GroupMembership>, DistError> {
+    let (shards, all) = (sharding.shards.get() as usize, sharding.all().count());
+    let each = all / processes.size();
+    let local = local_shards(all, processes.rank(), processes.size());
+    let mut memberships = Vec::new();
+    for group in 0..sharding.groups.get() as usize {
+        let (first, end) = (group * shards, (group + 1) * shards);
+        let ranks = first / each..(end - 1) / each + 1;
+        let Some(subgroup) = processes.subgroup(&format!("group-{group}"), ranks.clone())? else { continue };
+        let held = |rank| {
+            let held = local_shards(all, rank, processes.size());
+            held.start.max(first) - first..held.end.min(end) - first
+        };
+        memberships.push(GroupMembership {
+            group,
+            processes: subgroup,
+            members: ranks.map(held).collect(),
+            rows,
+            local: local.start.max(first) - local.start..local.end.min(end) - local.start,
+        });
+    }
+    Ok(memberships)
+}
+
+/// This process among those of its machine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LocalProcesses {
+    /// Its local rank, which chooses its GPU.
+    pub(crate) rank: usize,
+    /// How many processes the machine has.
+    pub(crate) processes: usize,
+}
+
+impl Default for LocalProcesses {
+    /// The only one.
+    fn default() -> Self {
+        Self { rank: 0, processes: 1 }
+    }
+}
+
+/// The threads of a recipe: 0 is one for each core, shared among the processes of a machine. A run decides it once, since
+/// the last bits of a result depend on it.
+pub fn threads(asked: u32, processes: usize) -> u32 {
+    let all = || available_parallelism().map_or(1, NonZeroUsize::get);
+    let each = || (all() / processes.max(1)).max(1);
+    if asked == 0 { u32::try_from(each()).unwrap_or(1) } else { asked }
+}

@@ -1,0 +1,270 @@
+//! How the processes of a run stay in step: they check that they train the same run, pass on a request to
+//! stop, notice weights that diverge, and find the straggler that all others wait for.
+
+use std::time::Duration;
+
+use calmix_data::loader::{SkippedSample, TrainBatch};
+use calmix_dist::ProcessGroup;
+use calmix_run::events::Note;
+use serde::{Deserialize, Serialize};
+
+use super::collect_results::{all_gather_results, unreadable};
+use crate::trainer::error::TrainError;
+
+/// What every process has to have in common with the others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunFingerprint {
+    /// The version of calmix, and that of libtorch.
+    pub(crate) version: String,
+    /// The hash of what may not differ in the recipe.
+    pub(crate) recipe: String,
+    /// The fingerprint of the dataset.
+    pub(crate) dataset: String,
+    /// The hash of the split.
+    pub(crate) labels: String,
+}
+
+impl RunFingerprint {
+    /// Refuses processes that would train something else, or that cannot even open what they should train.
+    pub(crate) fn check(own: Result<Self, TrainError>, processes: &ProcessGroup) -> Result<(), TrainError> {
+        same_run(&all_gather_results(processes, own)?)
+    }
+}
+
+/// Names the first process whose fingerprint is not that of process 0.
+fn same_run(all: &[RunFingerprint]) -> Result<(), TrainError> {
+    let Some(first) = all.first() else { return Ok(()) };
+    for (process, other) in all.iter().enumerate() {
+        let pairs = [
+            ("version", &first.version, &other.version),
+            ("recipe", &first.recipe, &other.recipe),
+            ("dataset", &first.dataset, &other.dataset),
+            ("set of labels", &first.labels, &other.labels),
+        ];
+        if let Some((what, here, there)) = pairs.into_iter().find(|(_, here, there)| here != there) {
+            let (here, there) = (here.clone(), there.clone());
+            return Err(TrainError::DifferentRun { process, what, here, there });
+        }
+    }
+    Ok(())
+}
+
+/// What every process sends to the others once a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Heartbeat {
+    /// The step that it is about to make.
+    pub(crate) step: u64,
+    /// Whether it received a request to stop.
+    pub(crate) stop: bool,
+    /// Whether it has no batch for the step, so that nobody can make it.
+    pub(crate) lost: bool,
+    /// How long it worked on the step before, waiting for others not counted.
+    pub(crate) busy: Duration,
+    /// Its weights in a few bytes, every so often.
+    pub(crate) weights: u64,
+}
+
+impl Heartbeat {
+    pub(crate) const BYTES: usize = 25;
+
+    pub(crate) fn bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        let busy = u64::try_from(self.busy.as_micros()).unwrap_or(u64::MAX);
+        let flags = u64::from(self.stop) | u64::from(self.lost) << 1;
+        for (to, number) in bytes.chunks_mut(8).zip([self.step, busy, self.weights, flags]) {
+            to.iter_mut().zip(number.to_le_bytes()).for_each(|(to, byte)| *to = byte);
+        }
+        bytes
+    }
+
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let (numbers, rest) = bytes.as_chunks();
+        let [step, busy, weights] = <[[u8; 8]; 3]>::try_from(numbers).ok()?.map(u64::from_le_bytes);
+        let flag = |bit: u8| Some(rest.first()? >> bit & 1 == 1);
+        Some(Self { step, stop: flag(0)?, lost: flag(1)?, busy: Duration::from_micros(busy), weights })
+    }
+}
+
+/// Checks that all processes are at the same step with the same weights, and names those that are not.
+pub(crate) fn check_divergence(heartbeats: &[Heartbeat]) -> Result<(), TrainError> {
+    for (what, of) in
+        [("step", (|beat| beat.step) as fn(&Heartbeat) -> u64), ("weights", |beat| beat.weights)]
+    {
+        let values: Vec<u64> = heartbeats.iter().map(of).collect();
+        let usual = most_common(&values);
+        let odd: Vec<usize> =
+            (0..values.len()).filter(|&process| values.get(process).copied() != usual).collect();
+        if !odd.is_empty() {
+            let step = heartbeats.first().map_or(0, |beat| beat.step);
+            return Err(TrainError::Diverged { step, what, processes: odd, of: heartbeats.len() });
+        }
+    }
+    Ok(())
+}
+
+/// The most frequent value; of several the first.
+fn most_common(values: &[u64]) -> Option<u64> {
+    let count = |value: u64| values.iter().filter(|&&other| other == value).count();
+    let most = values.iter().map(|&value| count(value)).max()?;
+    values.iter().copied().find(|&value| count(value) == most)
+}
+
+/// Finds the process that all others wait for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StragglerDetector {
+    sums: Vec<Duration>,
+    steps: u32,
+    named: Option<usize>,
+}
+
+impl StragglerDetector {
+    /// Steps over which work is compared.
+    const WINDOW: u32 = 10;
+
+    /// Takes the working times of all processes; now and then names one that takes half as long again as the others.
+    pub(crate) fn update(&mut self, heartbeats: &[Heartbeat]) -> Option<Note> {
+        self.sums.resize(heartbeats.len(), Duration::ZERO);
+        self.sums.iter_mut().zip(heartbeats).for_each(|(sum, beat)| *sum += beat.busy);
+        self.steps += 1;
+        if self.steps < Self::WINDOW || heartbeats.len() < 2 {
+            return None;
+        }
+        let sums = std::mem::take(&mut self.sums);
+        self.steps = 0;
+        let slowest = sums.iter().enumerate().max_by_key(|&(_, sum)| *sum).map(|(process, _)| process)?;
+        let mut others: Vec<Duration> =
+            sums.iter().enumerate().filter(|&(process, _)| process != slowest).map(|(_, &sum)| sum).collect();
+        others.sort_unstable();
+        let usual = *others.get(others.len() / 2)?;
+        let took = *sums.get(slowest)?;
+        let is_slow =
+            took > usual * 3 / 2 && took.saturating_sub(usual) > Duration::from_millis(10) * Self::WINDOW;
+        let news = is_slow && self.named != Some(slowest);
+        self.named = is_slow.then_some(slowest);
+        news.then(|| Note {
+            step: heartbeats.first().map_or(0, |beat| beat.step),
+            text: format!(
+                "all wait for process {slowest}: it takes {} ms a step, the others {} ms",
+                (took / Self::WINDOW).as_millis(),
+                (usual / Self::WINDOW).as_millis()
+            ),
+            hint: "look at what else runs on its machine, and at its disk and its network".to_owned(),
+        })
+    }
+}
+
+/// What processes found in the batch of a step, before anything is planned on it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct BatchStatus {
+    /// Samples that were seen.
+    pub(crate) seen: u64,
+    /// Whether any output of the network was not finite.
+    pub(crate) not_finite: bool,
+    /// Corrupt samples that others took the place of.
+    pub(crate) skipped: Vec<(u64, String)>,
+}
+
+impl BatchStatus {
+    pub(crate) fn of(batch: &TrainBatch, is_finite: bool) -> Self {
+        Self {
+            seen: (batch.labelled.ids.len() + batch.unlabelled.ids.len()) as u64,
+            not_finite: !is_finite,
+            skipped: batch
+                .skipped
+                .iter()
+                .map(|SkippedSample { id, problem, .. }| (*id, problem.clone()))
+                .collect(),
+        }
+    }
+
+    /// What every process says of its status in each step: how many samples, whether all is finite, and whether there
+    /// are corrupt samples to report.
+    pub(crate) fn short(&self) -> [u64; 3] {
+        [self.seen, u64::from(self.not_finite), self.skipped.len() as u64]
+    }
+
+    /// Adds up the statuses of all processes. Where one has corrupt samples to report, which is rare, all exchange
+    /// the details: one collective more.
+    pub(crate) fn add_up(&self, all: &[[u64; 3]], processes: &ProcessGroup) -> Result<Self, TrainError> {
+        let mut sum = Self::default();
+        for [seen, not_finite, _] in all {
+            sum.seen += seen;
+            sum.not_finite |= *not_finite != 0;
+        }
+        if all.iter().all(|[.., skipped]| *skipped == 0) {
+            return Ok(sum);
+        }
+        let details = serde_json::to_vec(&self.skipped).map_err(unreadable)?;
+        for details in processes.all_gather_bytes(&details)? {
+            sum.skipped.extend(serde_json::from_slice::<Vec<_>>(&details).map_err(unreadable)?);
+        }
+        Ok(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beat(busy: u64) -> Heartbeat {
+        Heartbeat { step: 3, busy: Duration::from_millis(busy), weights: 7, ..Heartbeat::default() }
+    }
+
+    #[test]
+    fn heartbeats_are_read_as_they_are_sent() {
+        for (stop, lost) in [(true, false), (false, true)] {
+            let said = Heartbeat { stop, lost, ..beat(1234) };
+            assert_eq!(Heartbeat::read(&said.bytes()), Some(said));
+        }
+        assert_eq!(Heartbeat::read(&[0; 3]), None);
+    }
+
+    #[test]
+    fn who_has_other_weights_is_named() {
+        let mut beats = vec![beat(1); 4];
+        assert!(check_divergence(&beats).is_ok());
+        beats[2].weights = 8;
+        let error = check_divergence(&beats).unwrap_err().to_string();
+        assert!(error.contains("process 2") && error.contains("weights"), "{error}");
+        beats[2] = Heartbeat { step: 4, ..beat(1) };
+        assert!(check_divergence(&beats).unwrap_err().to_string().contains("step"));
+    }
+
+    #[test]
+    fn the_slow_one_is_named_within_twenty_steps_and_once() {
+        let mut detector = StragglerDetector::default();
+        let mut beats = vec![beat(100); 4];
+        let mut hear = |beats: &[Heartbeat], n: usize| -> Vec<String> {
+            (0..n).filter_map(|_| detector.update(beats)).map(|note| note.text).collect()
+        };
+        assert!(hear(&beats, 50).is_empty());
+        beats[3].busy += Duration::from_millis(300);
+        let notes = hear(&beats, 20);
+        assert_eq!(notes, ["all wait for process 3: it takes 400 ms a step, the others 100 ms"]);
+        assert!(hear(&beats, 100).is_empty());
+        beats[3] = beat(100);
+        assert!(hear(&beats, 20).is_empty());
+        beats[0].busy += Duration::from_millis(300);
+        assert_eq!(hear(&beats, 20).len(), 1);
+    }
+
+    #[test]
+    fn a_process_of_another_run_is_refused_by_what_differs() {
+        let own = RunFingerprint {
+            version: "1".into(),
+            recipe: "a".into(),
+            dataset: "b".into(),
+            labels: "c".into(),
+        };
+        assert!(same_run(&[own.clone(), own.clone()]).is_ok());
+        for (other, what) in [
+            (RunFingerprint { version: "2".into(), ..own.clone() }, "version"),
+            (RunFingerprint { recipe: "2".into(), ..own.clone() }, "recipe"),
+            (RunFingerprint { dataset: "2".into(), ..own.clone() }, "dataset"),
+            (RunFingerprint { labels: "2".into(), ..own.clone() }, "set of labels"),
+        ] {
+            let error = same_run(&[own.clone(), own.clone(), other]).unwrap_err().to_string();
+            assert!(error.contains("process 2") && error.contains(what), "{error}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! From a recipe to the settings of an engine, and to the description of its weights.
+
+use calmix_core::method::BaseLoss;
+use calmix_engine::engine::Settings;
+use calmix_engine::images::{Normalisation, Size};
+use calmix_engine::observe::StepKind;
+use calmix_engine::optimiser::Sgd;
+use calmix_engine::precision::Precision;
+use calmix_run::model_info::{self, ModelInfo};
+
+use crate::recipe::Recipe;
+use crate::recipe::engine::OrAuto::Is;
+use crate::trainer::data::frozen_features::HeadInput;
+use crate::trainer::data::train_data::TrainData;
+use crate::trainer::error::TrainError;
+
+/// The engine's settings for a recipe whose device and precision were decided: of the whole network, or of a head.
+pub(crate) fn settings(
+    recipe: &Recipe,
+    classes: usize,
+    head: Option<&HeadInput>,
+) -> Result<Settings, TrainError> {
+    let (Is(device), Is(precision)) = (recipe.train.device, recipe.train.precision) else {
+        return Err(TrainError::Unsupported("device and precision have not been chosen".to_owned()));
+    };
+    let size = recipe.augment.size as usize;
+    let optimiser = &recipe.optimiser;
+    let (architecture, precision, step) = match head {
+        Some(head) => (head.architecture(recipe), Precision::F32, head_step(recipe)),
+        None => (recipe.network.name, precision, recipe.train.step),
+    };
+    Ok(Settings {
+        architecture,
+        first_block: recipe.network.block,
+        stride: recipe.network.stride,
+        classes,
+        size: Size { height: size, width: size },
+        normalisation: Normalisation { mean: recipe.dataset.mean, deviation: recipe.dataset.std },
+        device,
+        precision,
+        optimiser: Sgd {
+            momentum: optimiser.momentum,
+            nesterov: optimiser.nesterov,
+            weight_decay: optimiser.weight_decay,
+        },
+        ema_decay: recipe.ema.decay,
+        norm_momentum: Some(recipe.network.norm_momentum).filter(|&share| share > 0.0),
+        norm_eps: Some(recipe.network.norm_eps).filter(|&eps| eps > 0.0),
+        clip: Some(optimiser.clip).filter(|&clip| clip > 0.0),
+        step,
+    })
+}
+
+/// Without batch normalisation all kinds of steps learn the same: the one with the least arithmetic will do, but for the
+/// released code, whose second pass needs a joint one.
+fn head_step(recipe: &Recipe) -> StepKind {
+    if recipe.method.base_loss == BaseLoss::Twice { StepKind::Joint } else { StepKind::Lean }
+}
+
+/// What the weights of a run are.
+pub(crate) fn model_info(recipe: &Recipe, data: &TrainData, weights: &[u8]) -> ModelInfo {
+    ModelInfo {
+        format: model_info::FORMAT,
+        blake3: ModelInfo::hash(weights),
+        network: recipe.network.name.to_string(),
+        block: recipe.network.block.to_string(),
+        stride: recipe.network.stride.to_string(),
+        classes: data.classes.clone(),
+        norm_eps: Some(recipe.network.norm_eps).filter(|&eps| eps > 0.0),
+        size: recipe.augment.size,
+        resize: recipe.augment.resolve().evaluation.resize,
+        filter: recipe.augment.filter.to_string(),
+        shrink: data.shrunk,
+        mean: recipe.dataset.mean,
+        std: recipe.dataset.std,
+        head: None,
+        calibration: None,
+        held_out: None,
+        calibration_blake3: String::new(),
+    }
+}

@@ -1,0 +1,278 @@
+//! What the processes of a run exchange between the two halves of a step.
+//!
+//! One all-gather over all processes: heartbeat, status of the batch, labelled margins of all groups, sums that the
+//! plan needs. One all-gather in each group: ids, logits, features and APM of its rows. With one group the two are one.
+//! All messages have a fixed size. A process alone sends nothing and encodes nothing: the plan borrows its rows.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use calmix_core::matrix::Matrix;
+use calmix_core::observation::{Known, Observation, RowMargins, Rows};
+use calmix_core::pseudo::{Base, BaseState, PseudoLabels, Sums};
+
+use super::visits::ShardVisits;
+use crate::trainer::error::TrainError;
+use crate::trainer::ranks::layout::{GroupMembership, ParallelLayout};
+use crate::trainer::ranks::sync::{BatchStatus, Heartbeat};
+use crate::trainer::ranks::wire::{Decoder, Encoder};
+
+/// What a process knows after the gather.
+pub(crate) struct Gathered<'a> {
+    pub(crate) heartbeats: Vec<Heartbeat>,
+    pub(crate) status: BatchStatus,
+    /// Labelled rows of all groups, in the order of groups, shards and rows.
+    pub(crate) labelled_ids: Cow<'a, [u64]>,
+    pub(crate) margins: Cow<'a, [f64]>,
+    /// Over all shards.
+    pub(crate) sums: Sums,
+    /// The groups that this process runs shards of.
+    pub(crate) groups: Vec<GroupRows<'a>>,
+}
+
+/// All rows of a group's batch.
+#[derive(Debug, Default)]
+pub(crate) struct GroupRows<'a> {
+    pub(crate) labelled: BatchRows<'a>,
+    labels: Cow<'a, [u32]>,
+    pub(crate) unlabelled: BatchRows<'a>,
+    apm: Option<Vec<f64>>,
+    /// Numbers of a row: logits, features.
+    widths: [usize; 2],
+}
+
+/// The labelled or the unlabelled rows of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct BatchRows<'a> {
+    pub(crate) ids: Cow<'a, [u64]>,
+    pub(crate) logits: Cow<'a, [f32]>,
+    features: Cow<'a, [f32]>,
+}
+
+/// Gathers what all processes know of a step.
+pub(crate) fn gather<'a>(
+    layout: &ParallelLayout,
+    seen: Observation<'a>,
+    visits: &'a ShardVisits,
+    heartbeat: Heartbeat,
+    status: &BatchStatus,
+) -> Result<Gathered<'a>, TrainError> {
+    let groups = || layout.memberships().iter();
+    if layout.processes.size() == 1 {
+        return Ok(Gathered {
+            heartbeats: vec![heartbeat],
+            status: status.clone(),
+            labelled_ids: seen.labelled.ids.into(),
+            margins: visits.margins.as_slice().into(),
+            sums: add_up(&visits.sums),
+            groups: groups().map(|group| GroupRows::lent(&seen, visits, group)).collect(),
+        });
+    }
+    let one_group = layout.groups() == 1;
+    let mut message = Encoder::default();
+    message.add(&heartbeat.bytes());
+    message.add(&status.short());
+    message.add(seen.labelled.ids);
+    message.add(&visits.margins);
+    visits.sums.iter().for_each(|sums| message.add(&sums.numbers()));
+    if one_group {
+        groups().for_each(|group| encode_rows(&mut message, &seen, visits, group));
+    }
+    let (mut heartbeats, mut statuses, mut sums) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut labelled_ids, mut margins) = (Vec::new(), Vec::new());
+    let mut rows = GroupRows::like(&seen, visits);
+    for message in layout.processes.all_gather_fixed(&message.bytes())? {
+        let mut message = Decoder::new(&message);
+        let unreadable = || TrainError::UnreadableMessage(None);
+        heartbeats.push(Heartbeat::read(&message.list::<u8>()?).ok_or_else(unreadable)?);
+        statuses.push(<[u64; 3]>::try_from(message.list()?).map_err(|_| unreadable())?);
+        message.read(&mut labelled_ids)?;
+        message.read(&mut margins)?;
+        for _ in layout.local() {
+            sums.push(Sums::read(&message.list()?));
+        }
+        if one_group {
+            for _ in layout.local() {
+                rows.decode(&mut message)?;
+            }
+        }
+    }
+    let gathered_groups = if one_group {
+        vec![rows]
+    } else {
+        groups().map(|group| gather_group(group, &seen, visits)).collect::<Result<_, _>>()?
+    };
+    Ok(Gathered {
+        heartbeats,
+        status: status.add_up(&statuses, &layout.processes)?,
+        labelled_ids: labelled_ids.into(),
+        margins: margins.into(),
+        sums: add_up(&sums),
+        groups: gathered_groups,
+    })
+}
+
+/// Gathers the rows of a group from the processes that run its shards.
+fn gather_group<'a>(
+    group: &GroupMembership,
+    seen: &Observation<'a>,
+    visits: &'a ShardVisits,
+) -> Result<GroupRows<'a>, TrainError> {
+    if group.processes.size() == 1 {
+        return Ok(GroupRows::lent(seen, visits, group));
+    }
+    let mut message = Encoder::default();
+    encode_rows(&mut message, seen, visits, group);
+    let mut rows = GroupRows::like(seen, visits);
+    for (message, shards) in gather_shards(group, message.bytes())?.iter().zip(group.members()) {
+        let mut message = Decoder::new(message);
+        for _ in shards.clone() {
+            rows.decode(&mut message)?;
+        }
+    }
+    Ok(rows)
+}
+
+/// All-gathers messages that are as long as the sender has shards: all are sent as long as the longest.
+fn gather_shards(group: &GroupMembership, mut message: Vec<u8>) -> Result<Vec<Vec<u8>>, TrainError> {
+    let most = group.members().iter().map(Range::len).max().unwrap_or(0);
+    let own = group.shards().len().max(1);
+    message.resize(message.len() / own * most, 0);
+    Ok(group.processes.all_gather_fixed(&message)?)
+}
+
+/// The rows of the shards of a group that this process runs, shard by shard.
+fn encode_rows(message: &mut Encoder, seen: &Observation<'_>, visits: &ShardVisits, group: &GroupMembership) {
+    for shard in group.local.clone() {
+        let [x, u] = group.local_shard_rows(shard);
+        encode_side(message, &seen.labelled.range(x.clone()));
+        message.add(seen.labels.get(x).unwrap_or_default());
+        encode_side(message, &seen.unlabelled.range(u));
+        let apm = visits.shards.get(shard).and_then(|visit| visit.apm.as_deref());
+        message.add(apm.unwrap_or_default());
+    }
+}
+
+fn encode_side(message: &mut Encoder, rows: &Rows<'_>) {
+    message.add(rows.ids);
+    message.add(rows.logits.data());
+    message.add(rows.features.data());
+}
+
+impl<'a> GroupRows<'a> {
+    /// The rows of a group that this process runs alone.
+    fn lent(seen: &Observation<'a>, visits: &ShardVisits, group: &GroupMembership) -> Self {
+        let [x, u] = group.local_rows();
+        let visits = visits.shards.get(group.local.clone()).unwrap_or_default();
+        let apm: Option<Vec<&[f32]>> = visits.iter().map(|visit| visit.apm.as_deref()).collect();
+        let rows = |rows: Rows<'a>| BatchRows {
+            ids: rows.ids.into(),
+            logits: rows.logits.data().into(),
+            features: rows.features.data().into(),
+        };
+        Self {
+            labelled: rows(seen.labelled.range(x.clone())),
+            labels: seen.labels.get(x).unwrap_or_default().into(),
+            unlabelled: rows(seen.unlabelled.range(u)),
+            apm: apm.map(|apm| apm.concat().into_iter().map(f64::from).collect()),
+            widths: widths(seen),
+        }
+    }
+
+    /// No rows yet, of the same kind as these.
+    fn like(seen: &Observation<'_>, visits: &ShardVisits) -> Self {
+        let averages = visits.shards.first().is_some_and(|visit| visit.apm.is_some());
+        Self { apm: averages.then(Vec::new), widths: widths(seen), ..Self::default() }
+    }
+
+    /// Adds the rows of the next shard.
+    fn decode(&mut self, message: &mut Decoder<'_>) -> Result<(), TrainError> {
+        self.labelled.decode(message)?;
+        message.read(self.labels.to_mut())?;
+        self.unlabelled.decode(message)?;
+        let apm = message.list::<f32>()?;
+        if let Some(all) = &mut self.apm {
+            all.extend(apm.into_iter().map(f64::from));
+        }
+        Ok(())
+    }
+
+    /// What a plan needs of the group.
+    pub(crate) fn known<'b>(
+        &'b self,
+        aum: Option<&'b [f64]>,
+        sums: &'b Sums,
+    ) -> Result<Known<'b>, TrainError> {
+        let margins = aum.zip(self.apm.as_deref()).map(|(aum, apm)| RowMargins { aum, apm });
+        let seen = Observation {
+            labelled: self.labelled.rows(self.widths)?,
+            labels: &self.labels,
+            unlabelled: self.unlabelled.rows(self.widths)?,
+        };
+        Ok(Known { seen, margins, sums })
+    }
+}
+
+impl BatchRows<'_> {
+    fn decode(&mut self, message: &mut Decoder<'_>) -> Result<(), TrainError> {
+        message.read(self.ids.to_mut())?;
+        message.read(self.logits.to_mut())?;
+        message.read(self.features.to_mut())
+    }
+
+    fn rows(&self, [classes, features]: [usize; 2]) -> Result<Rows<'_>, TrainError> {
+        let matrix = |numbers, width| {
+            Matrix::new(numbers, self.ids.len(), width).map_err(|_| TrainError::UnreadableMessage(None))
+        };
+        Ok(Rows {
+            ids: &self.ids,
+            logits: matrix(&self.logits, classes)?,
+            features: matrix(&self.features, features)?,
+        })
+    }
+}
+
+/// The pseudo-labels of the only group on the second pass that the released code makes: one all-gather of its logits.
+/// The statistics of the base algorithm take in the batch once more. None where a logit is not finite.
+pub(crate) fn gather_again(
+    layout: &ParallelLayout,
+    seen: &Observation<'_>,
+    base: &Base,
+    state: &mut BaseState,
+) -> Result<Option<PseudoLabels>, TrainError> {
+    let mut message = Encoder::default();
+    for shard in layout.partition().shards {
+        message.add(seen.labelled.logits.range(shard.labelled).data());
+        message.add(seen.unlabelled.logits.range(shard.unlabelled).data());
+    }
+    let (classes, mut sums, mut logits) = (seen.classes(), Vec::new(), Vec::new());
+    let mut is_finite = true;
+    for message in layout.processes.all_gather_fixed(&message.bytes())? {
+        let mut message = Decoder::new(&message);
+        for _ in layout.local() {
+            let (x, u): (Vec<f32>, Vec<f32>) = (message.list()?, message.list()?);
+            is_finite &= x.iter().chain(&u).all(|logit| logit.is_finite());
+            sums.push(Sums::of(base, matrix(&x, classes)?, matrix(&u, classes)?));
+            logits.extend(u);
+        }
+    }
+    if !is_finite {
+        return Ok(None);
+    }
+    Ok(Some(base.pseudo_label(matrix(&logits, classes)?, &add_up(&sums), state)?))
+}
+
+fn matrix(numbers: &[f32], width: usize) -> Result<Matrix<'_>, TrainError> {
+    Matrix::new(numbers, numbers.len() / width.max(1), width).map_err(|_| TrainError::UnreadableMessage(None))
+}
+
+fn widths(seen: &Observation<'_>) -> [usize; 2] {
+    [seen.labelled.logits.width(), seen.labelled.features.width()]
+}
+
+/// The sums of all shards, added in their order.
+fn add_up(shards: &[Sums]) -> Sums {
+    let mut sums = shards.first().cloned().unwrap_or_default();
+    shards.iter().skip(1).for_each(|next| sums.add(next));
+    sums
+}

@@ -1,0 +1,98 @@
+//! Whether a run fits into memory, before its first step: an estimate beside what the machine has left.
+
+use std::fs;
+
+use calmix_core::method::Method;
+use calmix_core::samples::Samples;
+use calmix_engine::engine::Settings;
+use calmix_engine::network::Network;
+
+use crate::trainer::error::TrainError;
+
+/// How often the state of samples is in memory while a checkpoint is written or read: itself, and in its file.
+const COPIES: u64 = 2;
+/// Bytes of a parameter: weight, average, momentum, gradient, and a copy of two of them in a checkpoint.
+const PARAMETER: u64 = 4 * 6;
+
+/// What a process keeps in memory besides batches and activations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MemoryNeed {
+    /// Unlabelled samples that this process keeps the state of.
+    pub(crate) samples: usize,
+    /// Classes.
+    pub(crate) classes: usize,
+    /// Bytes of their state.
+    pub(crate) state: u64,
+    /// Bytes of the network and what belongs to it.
+    pub(crate) network: u64,
+}
+
+impl MemoryNeed {
+    pub(crate) fn new(method: &Method, settings: &Settings, samples: usize) -> Self {
+        let state = Samples::bytes(method, settings.classes, samples);
+        Self { samples, classes: settings.classes, state, ..Self::of_network(settings) }
+    }
+
+    /// Of a network alone.
+    pub(crate) fn of_network(settings: &Settings) -> Self {
+        let network = Network::new(settings.architecture, settings.first_block, settings.classes);
+        let network = PARAMETER.saturating_mul(network.layout().len() as u64);
+        Self { samples: 0, classes: settings.classes, state: 0, network }
+    }
+
+    /// Refuses what cannot fit into this machine, which so many processes share.
+    pub(crate) fn check(self, processes: usize) -> Result<(), TrainError> {
+        available().map_or(Ok(()), |available| self.check_in(available / processes.max(1) as u64))
+    }
+
+    fn check_in(self, available: u64) -> Result<(), TrainError> {
+        let needed = self.state.saturating_mul(COPIES).saturating_add(self.network);
+        if needed <= available {
+            return Ok(());
+        }
+        let Self { samples, classes, state, network } = self;
+        Err(TrainError::Memory { samples, classes, state, network, needed, available })
+    }
+}
+
+/// Bytes that the system, or the container that this is in, has left; none where it does not say.
+fn available() -> Option<u64> {
+    let read = |path: &str| fs::read_to_string(path).ok();
+    let machine = read("/proc/meminfo").and_then(|text| mem_available(&text));
+    let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
+    let container = number("/sys/fs/cgroup/memory.max")
+        .map(|most| most.saturating_sub(number("/sys/fs/cgroup/memory.current").unwrap_or(0)));
+    machine.into_iter().chain(container).min()
+}
+
+fn mem_available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_fit_is_refused_with_what_to_try() {
+        // ImageNet with a thousand classes: 5 GB, twice while it is saved.
+        let imagenet = MemoryNeed { samples: 1_281_167, classes: 1_000, state: 5 << 30, network: 600 << 20 };
+        assert!(imagenet.check_in(11 << 30).is_ok());
+        let error = imagenet.check_in(10 << 30).unwrap_err().to_string();
+        assert!(error.contains("1281167 unlabelled samples in 1000 classes takes 5120 MB"), "{error}");
+        assert!(error.contains("more processes"), "{error}");
+        let endless = MemoryNeed { state: u64::MAX, ..imagenet };
+        assert!(endless.check_in(u64::MAX - 1).is_err());
+    }
+
+    #[test]
+    fn the_system_says_what_is_left() {
+        let text = "MemTotal:       32000000 kB\nMemFree:         1000000 kB\nMemAvailable:   20000000 kB\n";
+        assert_eq!(mem_available(text), Some(20_000_000 << 10));
+        assert_eq!(mem_available("MemTotal: 1 kB\n"), None);
+        if cfg!(target_os = "linux") {
+            assert!(available().is_some_and(|bytes| bytes > 1 << 20));
+        }
+    }
+}

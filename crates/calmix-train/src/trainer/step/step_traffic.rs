@@ -1,0 +1,92 @@
+//! How many bytes a process sends in a step: the formula, which a test compares with what is sent.
+
+use calmix_core::pseudo::Sums;
+use calmix_engine::network::Network;
+
+use crate::recipe::Recipe;
+use crate::trainer::ranks::sync::Heartbeat;
+
+use super::step_stats::tally_width;
+
+/// A step with a guided mixup, as one of W processes sees it that share one group (`train.groups = 1`) in as many
+/// shards.
+///
+/// With x labelled and u unlabelled rows in its shard, C classes, D features, N numbers that the base algorithm needs
+/// of each shard and P numbers to be added up (the parameters, two running statistics for each channel of a BatchNorm,
+/// the losses and the tally), it sends
+///
+/// | what | bytes |
+/// |---|---|
+/// | the gather: heartbeat 25, status 24, sums 8N, labelled ids and margins 16x, a list's length 8 each | (W−1)·(49 + 40 + 8N + 16x) |
+/// | in the same gather, its rows: ids, logits, features; labels; APM | (W−1)·(64 + (8+4C+4D)·(x+u) + 4x + 4u) |
+/// | views that others mix: three bytes a pixel | image·v |
+/// | the sum: stretches to their owners, then the sum of one's own stretch to all | 4·(P − ⌈P/W⌉) + 4·(W−1)·⌈P/W⌉ = 8·P·(W−1)/W |
+///
+/// where other processes mix v of its rows: at most one for each of their labelled rows. Nothing depends on how many
+/// samples there are, and but for the sum nothing on the size of the network. With more groups the rows are gathered
+/// among fewer processes each, in a message of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepTraffic {
+    processes: u64,
+    /// Labelled and unlabelled rows of this process.
+    rows: [u64; 2],
+    classes: u64,
+    features: u64,
+    /// Numbers that the base algorithm needs of a shard.
+    sums: u64,
+    /// Numbers that are added up.
+    numbers: u64,
+    /// Bytes of an image.
+    image: u64,
+}
+
+impl StepTraffic {
+    /// Of a recipe on so many processes.
+    pub fn new(recipe: &Recipe, classes: usize, processes: usize) -> Self {
+        let network = Network::new(recipe.network.name, recipe.network.block, classes);
+        let layout = network.layout();
+        let channels: usize = layout.statistics.iter().map(|layer| layer.channels).sum();
+        // The classifier is the only matrix: a row for each class.
+        let features = layout.parameters.iter().find_map(|parameter| match parameter.shape[..] {
+            [_, features] => Some(features),
+            _ => None,
+        });
+        let processes = processes.max(1) as u64;
+        let method = recipe.method;
+        let figures = method.loss_terms().len() + 1 + tally_width(&method, classes);
+        Self {
+            processes,
+            rows: [recipe.train.batch, recipe.unlabelled()].map(|rows| u64::from(rows) / processes),
+            classes: classes as u64,
+            features: features.unwrap_or(0) as u64,
+            sums: Sums::width(&method.base, classes) as u64,
+            numbers: (layout.len() + 2 * channels + figures) as u64,
+            image: 3 * u64::from(recipe.augment.size).pow(2),
+        }
+    }
+
+    /// Bytes of the sum over all processes.
+    pub fn of_sum(&self) -> u64 {
+        let stretch = self.numbers.div_ceil(self.processes);
+        4 * (self.numbers - stretch) + 4 * (self.processes - 1) * stretch
+    }
+
+    /// Bytes of the gather.
+    pub fn of_gather(&self) -> u64 {
+        let [x, u] = self.rows;
+        let world = Heartbeat::BYTES as u64 + 24 + 40 + 8 * self.sums + 16 * x;
+        let rows = 64 + (8 + 4 * self.classes + 4 * self.features) * (x + u) + 4 * x + 4 * u;
+        (self.processes - 1) * (world + rows)
+    }
+
+    /// Bytes of so many views that other processes mix.
+    pub fn of_views(&self, views: u64) -> u64 {
+        self.image * views
+    }
+
+    /// Bytes of a step in the mean: each labelled row is mixed once, and its partner is anywhere.
+    pub fn mean(&self) -> u64 {
+        let views = self.rows[0] * (self.processes - 1) / self.processes;
+        self.of_sum() + self.of_gather() + self.of_views(views)
+    }
+}

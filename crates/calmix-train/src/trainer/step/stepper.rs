@@ -1,0 +1,240 @@
+//! One step of training, top-down: what the network says of a batch, what all processes know of it, the plan, the update.
+//!
+//! A step knows nothing of the run around it: which files are written, when it is evaluated, who watches.
+
+use calmix_core::labelled_samples::LabelledSamples;
+use calmix_core::method::{BaseLoss, Method, MethodState};
+use calmix_core::plan::{StepPlan, plan_step};
+use calmix_core::rng::Seed;
+use calmix_core::samples::Samples;
+use calmix_core::schedule::RunStep;
+use calmix_data::loader::TrainBatch;
+use calmix_engine::batch as engine_batch;
+use calmix_engine::engine::{Engine, Settings};
+use calmix_engine::error::EngineError;
+use calmix_engine::learn::StepOutput;
+use calmix_engine::observe::Observed;
+use calmix_engine::partition::Partition;
+use calmix_engine::shard_plan::LocalPlan;
+
+use super::exchange::{Gathered, gather, gather_again};
+use super::partners::local_plan;
+use super::step_stats::{StepStats, tallies};
+use super::visits::ShardVisits;
+use crate::recipe::{NonFinite, Recipe};
+use crate::trainer::data::train_data::TrainData;
+use crate::trainer::error::TrainError;
+use crate::trainer::ranks::layout::ParallelLayout;
+use crate::trainer::ranks::step_phase::{StepPhase, Watch};
+use crate::trainer::ranks::sync::{BatchStatus, Heartbeat, check_divergence};
+
+/// What makes steps: a network, the data it learns from, and the processes that share the work.
+pub(crate) struct Stepper {
+    pub(crate) recipe: Recipe,
+    pub(crate) data: TrainData,
+    pub(crate) layout: ParallelLayout,
+    pub(crate) partition: Partition,
+    pub(crate) method: Method,
+    pub(crate) state: TrainState,
+    pub(crate) watch: Watch,
+}
+
+/// What a step changes and a checkpoint contains.
+pub(crate) struct TrainState {
+    pub(crate) engine: Engine,
+    pub(crate) method: MethodState,
+    pub(crate) labelled: LabelledSamples,
+    pub(crate) samples: Samples,
+    /// Steps that were not finite and did not count.
+    pub(crate) skips: u32,
+}
+
+/// What a step came to, and what the processes told each other in it.
+pub(crate) struct StepReport {
+    pub(crate) heartbeats: Vec<Heartbeat>,
+    pub(crate) result: StepResult,
+}
+
+/// What became of a batch.
+pub(crate) enum StepResult {
+    /// It was learnt from.
+    Learnt { rate: f64, output: StepOutput, stats: Box<StepStats>, status: BatchStatus },
+    /// It was not.
+    Undone { problem: String, status: BatchStatus },
+    /// A process has no batch for this step: it did not happen.
+    Lost,
+}
+
+/// Every how many steps processes compare their weights.
+const COMPARE_WEIGHTS: u64 = 100;
+
+impl TrainState {
+    /// The state of a run before its first step.
+    fn initial(
+        recipe: &Recipe,
+        settings: Settings,
+        data: &TrainData,
+        layout: &ParallelLayout,
+    ) -> Result<Self, TrainError> {
+        let (method, classes) = (recipe.method, data.classes.len());
+        Ok(Self {
+            engine: Engine::new(settings, Seed(recipe.train.seed))?,
+            method: method.initial_state(classes, data.unlabelled()),
+            labelled: LabelledSamples::new(&method, data.labelled()),
+            samples: Samples::try_new(&method, classes, &data.shard_lengths(recipe, layout))?,
+            skips: 0,
+        })
+    }
+}
+
+impl Stepper {
+    /// Before the first step.
+    pub(crate) fn new(
+        recipe: Recipe,
+        settings: Settings,
+        data: TrainData,
+        layout: ParallelLayout,
+        watch: Watch,
+    ) -> Result<Self, TrainError> {
+        let state = TrainState::initial(&recipe, settings, &data, &layout)?;
+        let (partition, method) = (layout.partition(), recipe.method);
+        Ok(Self { recipe, data, layout, partition, method, state, watch })
+    }
+
+    /// One step: observe, visit, gather, plan, learn, commit. `says` is what this process tells the others besides the step
+    /// and its weights.
+    pub(crate) fn step(&mut self, batch: &TrainBatch, says: Heartbeat) -> Result<StepReport, TrainError> {
+        let (step, method, classes) = (batch.step, self.method, self.data.classes.len());
+        let at = RunStep { step, steps: self.recipe.train.steps };
+        let mixing = method.mix_weight(at, &self.state.method) > 0.0;
+        self.watch.enter(StepPhase::Observe, step);
+        let observed = self.state.engine.observe(&method, &lent(batch, &self.partition), mixing)?;
+        let TrainState { method: state, samples, .. } = &mut self.state;
+        let visits = ShardVisits::make(samples, &method, state, at, batch, &observed)?;
+
+        self.watch.enter(StepPhase::Plan, step);
+        let (heartbeat, status) = (self.heartbeat(step, says)?, BatchStatus::of(batch, observed.is_finite()));
+        let known = gather(&self.layout, observed.observation()?, &visits, heartbeat, &status)?;
+        check_divergence(&known.heartbeats)?;
+        let heartbeats = known.heartbeats.clone();
+        let report = |result| Ok(StepReport { heartbeats, result });
+        if known.heartbeats.iter().any(|beat| beat.lost) {
+            self.state.samples.undo();
+            return report(StepResult::Lost);
+        }
+        let status = known.status.clone();
+        let not_finite = EngineError::NotFinite { step, what: "output of the network" };
+        if status.not_finite {
+            return report(self.undo(step, status, not_finite)?);
+        }
+        self.state.labelled.visit(&known.labelled_ids, &known.margins)?;
+        let (plans, mut state) = self.plan(&known, at)?;
+        let mut plan = local_plan(&self.layout, &plans, batch, classes)?;
+        let truth = |id| self.data.judged_class(id);
+        let tallies = tallies(&self.layout, &method, &visits, (&plans, &known.groups), classes, &truth);
+        plan.shards.iter_mut().zip(tallies).for_each(|(shard, tally)| shard.tally = tally);
+        drop(known);
+        let mut observed = observed;
+        let again = method.base_loss == BaseLoss::Twice && plans.iter().any(|plan| !plan.mixes.is_empty());
+        if again && !self.label_again(&mut observed, &mut plan, &mut state)? {
+            return report(self.undo(step, status, not_finite)?);
+        }
+
+        self.watch.enter(StepPhase::Learn, step);
+        let optimiser = &self.recipe.optimiser;
+        let rate = optimiser.schedule.at(at, optimiser.lr);
+        let output = match self.state.engine.learn(&self.layout.processes, &method, observed, &plan, rate) {
+            Err(error @ EngineError::NotFinite { .. }) => return report(self.undo(step, status, error)?),
+            output => output?,
+        };
+        let stats = Box::new(StepStats::read(&output.tally)?);
+        state.take_in(&method, step, &stats.feedback);
+        self.state.method = state;
+        self.state.labelled.commit();
+        self.state.samples.commit();
+        report(StepResult::Learnt { rate, output, stats, status })
+    }
+
+    /// The plan of each group that this process runs shards of, and the state of the method after them.
+    fn plan(&self, known: &Gathered<'_>, at: RunStep) -> Result<(Vec<StepPlan>, MethodState), TrainError> {
+        let seed = Seed(self.recipe.train.seed);
+        let (mut plans, mut after) = (Vec::new(), self.state.method.clone());
+        for (membership, rows) in self.layout.memberships().iter().zip(&known.groups) {
+            // Groups start from the same state, and end in the same one: it depends on sums over all groups alone.
+            after = self.state.method.clone();
+            let aum = self.state.labelled.aum(&rows.labelled.ids)?;
+            let known = rows.known(aum.as_deref(), &known.sums)?;
+            let seed = seed.child(membership.group as u64);
+            plans.push(plan_step(&self.method, &known, &mut after, seed, at)?);
+        }
+        Ok((plans, after))
+    }
+
+    /// The released code's second pass, with the mixtures in the batch: its pseudo-labels come from it. Returns whether
+    /// all numbers were finite.
+    fn label_again(
+        &self,
+        observed: &mut Observed,
+        plan: &mut LocalPlan,
+        state: &mut MethodState,
+    ) -> Result<bool, TrainError> {
+        self.state.engine.observe_again(&self.method, observed, plan)?;
+        let (seen, base) = (observed.observation()?, &self.method.base);
+        let Some(pseudo) = gather_again(&self.layout, &seen, base, &mut state.base)? else {
+            return Ok(false);
+        };
+        for membership in self.layout.memberships() {
+            for (shard, local) in membership.shards().zip(membership.local.clone()) {
+                let [_, rows] = membership.rows(shard);
+                if let Some(plan) = plan.shards.get_mut(local) {
+                    plan.second = Some(pseudo.of_rows(rows));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// A step that was not finite does not count; the run ends with it, where the recipe says so.
+    fn undo(&mut self, step: u64, status: BatchStatus, error: EngineError) -> Result<StepResult, TrainError> {
+        let train = &self.recipe.train;
+        self.state.labelled.undo();
+        self.state.samples.undo();
+        if train.non_finite == NonFinite::Stop {
+            return Err(error.into());
+        }
+        self.state.skips += 1;
+        let (skips, most) = (self.state.skips, train.non_finite_skips);
+        if skips > most {
+            return Err(TrainError::TooManySkips { step, problem: error.to_string(), skips });
+        }
+        Ok(StepResult::Undone {
+            problem: format!("{error}; skipped, {skips} of at most {most} steps"),
+            status,
+        })
+    }
+
+    /// What this process tells the others.
+    fn heartbeat(&self, step: u64, says: Heartbeat) -> Result<Heartbeat, TrainError> {
+        let compares = self.layout.processes.size() > 1 && step.is_multiple_of(COMPARE_WEIGHTS);
+        let weights = if compares { self.state.engine.digest()? } else { 0 };
+        Ok(Heartbeat { step, weights, ..says })
+    }
+}
+
+/// The batch as the engine borrows it.
+fn lent<'a>(batch: &'a TrainBatch, partition: &'a Partition) -> engine_batch::Batch<'a> {
+    engine_batch::Batch {
+        step: batch.step,
+        labelled: engine_batch::LabelledRows {
+            ids: &batch.labelled.ids,
+            labels: &batch.labelled.labels,
+            pixels: &batch.labelled.pixels,
+        },
+        unlabelled: engine_batch::UnlabelledRows {
+            ids: &batch.unlabelled.ids,
+            weak: &batch.unlabelled.weak,
+            strong: &batch.unlabelled.strong,
+        },
+        partition,
+    }
+}

@@ -1,0 +1,51 @@
+//! What the rows of this process add to the state of their samples, shard by shard.
+
+use calmix_core::method::{Method, MethodState};
+use calmix_core::pseudo::Sums;
+use calmix_core::samples::{Samples, ShardVisit, StateError};
+use calmix_core::schedule::RunStep;
+use calmix_data::loader::TrainBatch;
+use calmix_engine::observe::Observed;
+use calmix_engine::partition::ShardRows;
+
+use crate::trainer::error::TrainError;
+
+/// What this process knows of its rows before the gather.
+#[derive(Debug)]
+pub(crate) struct ShardVisits {
+    /// The unlabelled rows of each shard.
+    pub(crate) shards: Vec<ShardVisit>,
+    /// Sums over the rows of each shard.
+    pub(crate) sums: Vec<Sums>,
+    /// The margin of each labelled row.
+    pub(crate) margins: Vec<f64>,
+}
+
+impl ShardVisits {
+    /// Takes a batch into the state of its unlabelled samples, which live where they are drawn. Labelled samples wait for
+    /// the margins of all groups. Numbers that are not finite are not taken in: all processes undo the step then.
+    pub(crate) fn make(
+        samples: &mut Samples,
+        method: &Method,
+        state: &MethodState,
+        at: RunStep,
+        batch: &TrainBatch,
+        observed: &Observed,
+    ) -> Result<Self, TrainError> {
+        let seen = observed.observation()?;
+        let (is_finite, averages) = (observed.is_finite(), method.averages_margins(at, state));
+        let mut visits = Self { shards: Vec::new(), sums: Vec::new(), margins: seen.margins() };
+        for (n, ShardRows { labelled, unlabelled }) in observed.partition().shards.iter().enumerate() {
+            let (x, u) = (seen.labelled.range(labelled.clone()), seen.unlabelled.range(unlabelled.clone()));
+            let slots = batch.unlabelled.slots.get(unlabelled.clone());
+            let slots = slots.ok_or(StateError::Damaged { what: "a batch without slots" })?;
+            visits.sums.push(Sums::of(&method.base, x.logits, u.logits));
+            visits.shards.push(if is_finite {
+                samples.visit_unlabelled(method, n, slots, u.logits, averages)?
+            } else {
+                ShardVisit { apm: averages.then(|| vec![0.0; slots.len()]), ..ShardVisit::default() }
+            });
+        }
+        Ok(visits)
+    }
+}
