@@ -2,9 +2,11 @@
 
 pub(super) mod begin_run;
 pub(super) mod checkpoint_files;
+pub(super) mod evaluation;
 pub(super) mod event_writer;
 pub(super) mod finish;
 pub(super) mod open_run;
-pub(super) mod report;
+pub(super) mod run_log;
 pub(super) mod save;
+pub(super) mod timer;
 pub(super) mod train_loop;

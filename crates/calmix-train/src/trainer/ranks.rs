@@ -6,5 +6,6 @@ pub(super) mod eval_stop;
 pub(super) mod find_checkpoint;
 pub(super) mod layout;
 pub(super) mod step_phase;
+pub(super) mod step_signals;
 pub(super) mod sync;
 pub(super) mod wire;

@@ -1,8 +1,5 @@
 //! From a run that is open to the first step of its loop: data, network, state, events.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use calmix_engine::device::{Device, set_threads};
 use calmix_run::checkpoint::{FoundCheckpoint, Identity};
 use calmix_run::events::Note;
@@ -11,13 +8,16 @@ use calmix_run::run::Mark;
 use super::checkpoint_files::{self, RunProgress};
 use super::event_writer::EventWriter;
 use super::open_run::OpenedRun;
+use super::run_log::RunLog;
+use super::save::CheckpointSaver;
 use super::train_loop::TrainLoop;
 use crate::trainer::Trainer;
 use crate::trainer::data::make_features::{FeatureWatch, in_features};
 use crate::trainer::data::pretrained::Pretrained;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::ParallelLayout;
-use crate::trainer::ranks::sync::{RunFingerprint, StragglerDetector};
+use crate::trainer::ranks::step_signals::StepSignals;
+use crate::trainer::ranks::sync::RunFingerprint;
 use crate::trainer::step::checkpoint_weights::check_network;
 use crate::trainer::step::engine_settings::settings;
 use crate::trainer::step::memory::MemoryNeed;
@@ -79,23 +79,15 @@ impl<'a> Trainer<'a> {
         for note in notes {
             events.aside(note)?;
         }
-        Ok(TrainLoop {
-            saved: found.map(|found| found.checkpoint.step()),
-            recipe_toml: resolved.to_toml(),
-            stepper,
-            head,
-            progress,
-            events,
+        let log = RunLog::new(events, progress, recipe);
+        let saver = CheckpointSaver {
             checkpoints,
             disk: self.disk,
             identity,
-            step,
-            stop: self.stop,
-            stop_heard: false,
-            busy: Duration::ZERO,
-            stragglers: StragglerDetector::default(),
-            left_out: BTreeMap::new(),
-            warn: self.warn,
-        })
+            recipe_toml: resolved.to_toml(),
+            saved: found.map(|found| found.checkpoint.step()),
+        };
+        let signals = StepSignals::new(self.stop);
+        Ok(TrainLoop { stepper, signals, log, saver, head, warn: self.warn, step })
     }
 }

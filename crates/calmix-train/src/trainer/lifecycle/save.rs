@@ -2,39 +2,63 @@
 
 use std::sync::Arc;
 
-use calmix_run::checkpoint::{CheckpointFiles, Writer, Written};
+use calmix_run::checkpoint::{CheckpointFiles, Checkpoints, Identity, Writer, Written};
 use calmix_run::events::Note;
-use calmix_run::run::Mark;
+use calmix_run::run::{Disk, Mark};
 
 use super::checkpoint_files;
-use super::train_loop::TrainLoop;
+use super::run_log::RunLog;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::collect_results::{all_gather_results, broadcast_result};
 use crate::trainer::ranks::step_phase::StepPhase;
+use crate::trainer::step::stepper::Stepper;
 
-impl TrainLoop<'_> {
+/// Saves the checkpoints of a run.
+pub(crate) struct CheckpointSaver {
+    /// On rank 0, which commits them.
+    pub(crate) checkpoints: Option<Checkpoints>,
+    /// Where the other ranks write their files of a checkpoint.
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) identity: Identity,
+    /// The recipe as the run's folder has it.
+    pub(crate) recipe_toml: String,
+    /// The step of the newest checkpoint.
+    pub(crate) saved: Option<u64>,
+}
+
+impl CheckpointSaver {
     /// Saves a checkpoint during training; the recipe says whether a failure ends the run.
-    pub(crate) fn try_save(&mut self) -> Result<(), TrainError> {
-        match self.save() {
+    pub(crate) fn try_save(
+        &mut self,
+        step: u64,
+        stepper: &Stepper,
+        log: &mut RunLog<'_>,
+    ) -> Result<(), TrainError> {
+        match self.save(step, stepper, log) {
             Ok(()) => {
-                self.events.recovered();
+                log.events.recovered();
                 Ok(())
             }
             Err(error @ TrainError::Processes(_)) => Err(error),
-            Err(error) => self.events.failed(error),
+            Err(error) => log.events.failed(error),
         }
     }
 
-    /// Saves a checkpoint of the state as it is, if there is none of it. That of the end takes the place of the one
-    /// before the last evaluation.
-    pub(crate) fn save(&mut self) -> Result<(), TrainError> {
-        let (is_saved, is_end) = (self.saved == Some(self.step), self.progress.finished.is_some());
-        if is_saved && !is_end || self.step == 0 {
+    /// Saves a checkpoint of the state as it is after `step` steps, if there is none of it. That of the end takes the
+    /// place of the one before the last evaluation.
+    pub(crate) fn save(
+        &mut self,
+        step: u64,
+        stepper: &Stepper,
+        log: &mut RunLog<'_>,
+    ) -> Result<(), TrainError> {
+        let is_saved = self.saved == Some(step);
+        let is_end = log.progress.finished.is_some();
+        if is_saved && !is_end || step == 0 {
             return Ok(());
         }
-        let step = self.step;
-        let processes = &self.stepper.layout.processes;
-        let journal = self.events.mark();
+        let processes = &stepper.layout.processes;
+        let journal = log.events.mark();
         let begun = self.checkpoints.as_mut().map(|checkpoints| -> Result<_, TrainError> {
             let journal = journal?;
             let writer = if is_saved { checkpoints.begin_in_place(step) } else { checkpoints.begin(step) };
@@ -53,12 +77,11 @@ impl TrainLoop<'_> {
         };
         let write = || -> Result<Vec<Written>, TrainError> {
             let write = |(name, bytes): (String, Vec<u8>)| Ok(parts.write(&name, &bytes)?);
-            let samples = checkpoint_files::sample_files(step, &self.stepper.layout, &self.stepper.state);
+            let samples = checkpoint_files::sample_files(step, &stepper.layout, &stepper.state);
             let mut written =
                 samples.map(|file| file.and_then(write)).collect::<Result<Vec<_>, TrainError>>()?;
-            if self.stepper.layout.leads() {
-                let (state, recipe) = (&self.stepper.state, &self.recipe_toml);
-                let files = checkpoint_files::files(step, state, &self.progress, recipe)?;
+            if stepper.layout.leads() {
+                let files = checkpoint_files::files(step, &stepper.state, &log.progress, &self.recipe_toml)?;
                 for file in files {
                     written.push(write(file)?);
                 }
@@ -66,18 +89,18 @@ impl TrainLoop<'_> {
             Ok(written)
         };
         let own = write();
-        self.stepper.watch.enter(StepPhase::Save, step);
+        stepper.watch.enter(StepPhase::Save, step);
         let written = all_gather_results(processes, own)?.concat();
         let identity = self.identity.clone();
         let committed = begun.map(|(writer, journal)| writer.commit(identity, journal, written));
         let trouble = committed
             .map(|committed| committed.map(|committed| committed.trouble.map(|error| error.to_string())));
         let trouble = broadcast_result(processes, trouble)?;
-        self.saved = Some(self.step);
+        self.saved = Some(step);
         if let Some(trouble) = trouble {
             let text = format!("an old checkpoint could not be removed: {trouble}");
             let hint = "the new one is whole; remove the old one by hand".to_owned();
-            self.events.aside(Note { step: self.step, text, hint })?;
+            log.events.aside(Note { step, text, hint })?;
         }
         Ok(())
     }

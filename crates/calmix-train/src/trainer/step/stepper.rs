@@ -2,13 +2,15 @@
 //!
 //! A step knows nothing of the run around it: which files are written, when it is evaluated, who watches.
 
+use std::sync::atomic::AtomicBool;
+
 use calmix_core::labelled_samples::LabelledSamples;
 use calmix_core::method::{BaseLoss, Method, MethodState};
 use calmix_core::plan::{StepPlan, plan_step};
 use calmix_core::rng::Seed;
 use calmix_core::samples::Samples;
 use calmix_core::schedule::RunStep;
-use calmix_data::loader::TrainBatch;
+use calmix_data::loader::{TrainBatch, Warn};
 use calmix_engine::batch as engine_batch;
 use calmix_engine::engine::{Engine, Settings};
 use calmix_engine::error::EngineError;
@@ -24,6 +26,7 @@ use super::visits::ShardVisits;
 use crate::recipe::{NonFinite, Recipe};
 use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;
+use crate::trainer::ranks::eval_stop::EvalStop;
 use crate::trainer::ranks::layout::ParallelLayout;
 use crate::trainer::ranks::step_phase::{StepPhase, Watch};
 use crate::trainer::ranks::sync::{BatchStatus, Heartbeat, check_divergence};
@@ -211,6 +214,16 @@ impl Stepper {
             problem: format!("{error}; skipped, {skips} of at most {most} steps"),
             status,
         })
+    }
+
+    /// How an evaluation after `step` steps hears that the run has to stop.
+    pub(crate) fn eval_stop<'a>(
+        &'a self,
+        step: u64,
+        requested: &'a AtomicBool,
+        warn: &'a Warn,
+    ) -> EvalStop<'a> {
+        EvalStop { requested, processes: &self.layout.processes, watch: &self.watch, warn, step }
     }
 
     /// What this process tells the others.

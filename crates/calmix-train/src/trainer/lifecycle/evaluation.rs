@@ -1,0 +1,53 @@
+//! An evaluation of the network as it is, with what a run writes and remembers of it.
+
+use calmix_run::evaluate::{Selection, select};
+use calmix_run::events::EvalModel;
+
+use super::checkpoint_files::Best;
+use super::run_log::RunLog;
+use crate::trainer::error::TrainError;
+use crate::trainer::eval::evaluate::{EvalMode, evaluate_model};
+use crate::trainer::eval::final_evaluation::FinalEvaluation;
+use crate::trainer::ranks::eval_stop::EvalStop;
+use crate::trainer::step::stepper::Stepper;
+
+/// Evaluates the network as it is; what was fitted to its average, and its figures.
+///
+/// # Errors
+/// [`TrainError::Abandoned`] if the run has to stop; then nothing was written, and the state is as it was.
+pub(crate) fn evaluate_network(
+    stepper: &Stepper,
+    mode: EvalMode<'_>,
+    stop: EvalStop<'_>,
+    log: &mut RunLog<'_>,
+) -> Result<FinalEvaluation, TrainError> {
+    let recipe = &stepper.recipe;
+    let engine = &stepper.state.engine;
+    let step = stop.step;
+    let models =
+        if recipe.evaluate.online { &[EvalModel::Ema, EvalModel::Live][..] } else { &[EvalModel::Ema] };
+    // All of them first: nothing is written of an evaluation that is abandoned.
+    let outputs = models
+        .iter()
+        .map(|&model| Ok((model, evaluate_model(engine, recipe, &stepper.data, (step, model), mode, stop)?)));
+    let outputs = outputs.collect::<Result<Vec<_>, TrainError>>()?;
+    let mut evaluation = FinalEvaluation::default();
+    for (model, output) in outputs {
+        log.evaluation(step, &output)?;
+        if model == EvalModel::Ema {
+            evaluation = FinalEvaluation::of(&output)?;
+        }
+    }
+    let window = recipe.evaluate.window as usize;
+    let best = select(recipe.selection, window, &log.progress.history);
+    let now_best = best.is_some_and(|best| best.at_step == Some(step));
+    if keeps_best(recipe.selection) && now_best {
+        log.progress.best = Some(Best { step, weights: engine.snapshot()?.ema });
+    }
+    Ok(evaluation)
+}
+
+/// Whether the result is the best model of the run rather than the last.
+pub(crate) fn keeps_best(rule: Selection) -> bool {
+    matches!(rule, Selection::BestValidation | Selection::BestTest)
+}

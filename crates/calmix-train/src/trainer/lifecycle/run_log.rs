@@ -1,0 +1,165 @@
+//! What a run writes of its steps and evaluations, and when.
+
+use std::collections::BTreeMap;
+
+use calmix_core::loss::{LossKind, LossTerm};
+use calmix_data::loader::SkippedSample;
+use calmix_engine::learn::StepOutput;
+use calmix_run::events::{EvalSet, Event, Loss, Note, Step};
+
+use super::checkpoint_files::RunProgress;
+use super::event_writer::EventWriter;
+use crate::recipe::Recipe;
+use crate::trainer::error::TrainError;
+use crate::trainer::eval::evaluate::EvalOutput;
+use crate::trainer::step::step_stats::{LogWindow, StepStats};
+use crate::trainer::step::stepper::{StepResult, Stepper};
+
+/// The events of a run, and what it remembers to write the next ones.
+pub(crate) struct RunLog<'a> {
+    pub(crate) events: EventWriter<'a>,
+    pub(crate) progress: RunProgress,
+    /// Corrupt samples of each split that people were told of.
+    left_out: BTreeMap<EvalSet, u64>,
+    /// Of how many evaluations predictions are kept.
+    keep_predictions: u32,
+}
+
+impl<'a> RunLog<'a> {
+    /// Continues with the progress that a checkpoint has.
+    pub(crate) fn new(events: EventWriter<'a>, progress: RunProgress, recipe: &Recipe) -> Self {
+        let keep_predictions = recipe.evaluate.keep_predictions;
+        Self { events, progress, left_out: BTreeMap::new(), keep_predictions }
+    }
+
+    /// Whether a step was evaluated.
+    pub(crate) fn has_evaluated(&self, step: u64) -> bool {
+        self.progress.history.iter().any(|seen| seen.step == step)
+    }
+
+    /// Writes what became of a step; in full where it `logs`.
+    pub(crate) fn step(
+        &mut self,
+        step: u64,
+        result: StepResult,
+        logs: bool,
+        stepper: &Stepper,
+    ) -> Result<(), TrainError> {
+        let (StepResult::Learnt { status, .. } | StepResult::Undone { status, .. }) = &result else {
+            return Ok(());
+        };
+        let skip =
+            |(id, problem): &(u64, String)| SkippedSample { row: 0, id: *id, problem: problem.clone() };
+        let skipped: Vec<SkippedSample> = status.skipped.iter().map(skip).collect();
+        let first = self.progress.tally.skipped == 0;
+        // A batch has as many rows as fit into memory.
+        let corrupt = stepper.recipe.loader.corrupt();
+        self.progress.tally.add(status.seen as usize, &skipped, corrupt)?;
+        match result {
+            StepResult::Lost => {}
+            StepResult::Undone { problem, .. } => {
+                let hint = "if it happens again, lower the learning rate, clip the gradient or take f32";
+                let note = Note { step, text: problem, hint: hint.to_owned() };
+                self.events.event(&Event::Note(note))?;
+            }
+            StepResult::Learnt { rate, output, stats, .. } => {
+                self.progress.window.add(&stats, output.moved);
+                let window =
+                    if logs { std::mem::take(&mut self.progress.window) } else { LogWindow::default() };
+                let event = Step {
+                    skipped: Some(skipped.len() as u64).filter(|&count| count > 0),
+                    ..step_event(step, rate, &output, (&stats, &window), stepper)
+                };
+                let note = self.progress.starvation.see(&event);
+                if logs {
+                    self.events.event(&Event::Step(Box::new(event)))?;
+                }
+                if let Some(note) = note {
+                    self.events.event(&Event::Note(note))?;
+                }
+            }
+        }
+        if let Some(skipped) = skipped.first().filter(|_| first) {
+            let note = corrupt_note(step, skipped);
+            self.events.event(&Event::Note(note))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the predictions and the figures of an evaluation after `step` steps.
+    pub(crate) fn evaluation(&mut self, step: u64, output: &EvalOutput) -> Result<(), TrainError> {
+        for seen in &output.predictions {
+            self.events.predictions(seen)?;
+        }
+        self.note_left_out(output)?;
+        for evaluation in &output.evaluations {
+            self.events.event(&Event::Evaluation(Box::new(evaluation.clone())))?;
+            self.progress.history.push(evaluation.clone().without_lists());
+        }
+        self.events.remove_old_predictions(step, self.keep_predictions)
+    }
+
+    /// Says how many samples the figures are not of, whenever that number changes.
+    fn note_left_out(&mut self, output: &EvalOutput) -> Result<(), TrainError> {
+        for seen in &output.evaluations {
+            let told = self.left_out.insert(seen.split, seen.skipped).unwrap_or(0);
+            if seen.skipped == told {
+                continue;
+            }
+            let (split, all) = (seen.split.name(), seen.samples + seen.skipped);
+            let first = output.corrupt.as_deref().unwrap_or_default();
+            let text =
+                format!("{} of {all} {split} samples are corrupt and left out ({first})", seen.skipped);
+            let hint = "repair the dataset and prepare it again for figures of all samples".to_owned();
+            self.events.aside(Note { step: seen.step, text, hint })?;
+        }
+        Ok(())
+    }
+}
+
+/// The event of a step that was learnt from.
+fn step_event(
+    step: u64,
+    rate: f64,
+    output: &StepOutput,
+    (stats, window): (&StepStats, &LogWindow),
+    stepper: &Stepper,
+) -> Step {
+    let terms = stepper.method.loss_terms();
+    let mixes = Some(stats.mixes).filter(|&mixes| mixes > 0);
+    let mut loss = Loss { total: output.total as f32, ..Loss::default() };
+    for (LossTerm { kind, weight }, value) in terms.iter().zip(&output.losses) {
+        let value = (weight * value) as f32;
+        match kind {
+            LossKind::Labelled => loss.labelled = value,
+            LossKind::Unlabelled => {
+                loss.unlabelled = Some(value).filter(|_| stepper.partition.unlabelled > 0);
+            }
+            LossKind::Mixup(_) => loss.mix = Some(value).filter(|_| mixes.is_some()),
+            further => {
+                loss.further.insert(further.name().replace(' ', "_"), value);
+            }
+        }
+    }
+    Step {
+        learning_rate: rate,
+        gradient_norm: Some(output.gradient_norm as f32),
+        utilisation: stats.feedback.in_use.mean().filter(|_| stepper.method.base.weighs_unlabelled()),
+        impurity: window.pseudo.impurity(),
+        impurity_of: window.pseudo.impurity_of(),
+        pseudo: window.pseudo.figures(),
+        margin: stats.margin,
+        mixes,
+        overflows: Some(window.overflows).filter(|&count| count > 0),
+        ..Step::new(step, loss)
+    }
+}
+
+/// The first corrupt sample of a run; from then on they are only counted.
+fn corrupt_note(step: u64, first: &SkippedSample) -> Note {
+    Note {
+        step,
+        text: format!("sample {} is corrupt ({}), and another took its place", first.id, first.problem),
+        hint: "repair the dataset, or see how many there are with `prepare`".to_owned(),
+    }
+}

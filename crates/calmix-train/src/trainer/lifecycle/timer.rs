@@ -1,0 +1,74 @@
+//! The pace of a run: its clocks and counters, read where its events are written.
+
+use std::time::{Duration, Instant};
+
+use calmix_data::loader::Counters;
+use calmix_run::collectives::Collectives;
+use calmix_run::events::{Pace, Pacer, Reading};
+
+use crate::trainer::ranks::layout::ParallelLayout;
+
+/// Reads the clocks and counters of a run.
+pub(crate) struct Timer {
+    began: Instant,
+    pacer: Pacer,
+    exchanged: (u64, Duration, Collectives),
+    first_step: u64,
+    /// When people are to hear next how long it takes; never again once they have heard of a whole interval.
+    next_estimate: Option<Duration>,
+}
+
+/// From one estimate of the time left to the next, before the first interval is over.
+const ESTIMATES: Duration = Duration::from_secs(2);
+
+impl Timer {
+    pub(crate) fn new(layout: &ParallelLayout, first_step: u64, last_step: u64) -> Self {
+        let pacer = Pacer::new(first_step, last_step);
+        let (began, exchanged) = (Instant::now(), exchanged(layout));
+        Self { began, pacer, exchanged, first_step, next_estimate: Some(ESTIMATES) }
+    }
+
+    /// The pace since it was last asked for.
+    pub(crate) fn pace(&mut self, step: u64, layout: &ParallelLayout, counters: Counters) -> Pace {
+        self.next_estimate = None;
+        let reading = self.reading(step, layout, counters);
+        self.pacer.step(reading.elapsed);
+        self.pacer.pace(reading)
+    }
+
+    /// The pace of the first steps, now and then, until an interval is over. The first step alone says little, since
+    /// libtorch warms up in it.
+    pub(crate) fn first_pace(
+        &mut self,
+        step: u64,
+        layout: &ParallelLayout,
+        counters: Counters,
+    ) -> Option<Pace> {
+        let next = self.next_estimate?;
+        let reading = self.reading(step, layout, counters);
+        self.pacer.step(reading.elapsed);
+        if step < self.first_step + 2 || reading.elapsed < next {
+            return None;
+        }
+        self.next_estimate = Some(reading.elapsed + ESTIMATES);
+        // A copy: the first interval still begins with the first step.
+        Some(self.pacer.clone().pace(reading))
+    }
+
+    fn reading(&self, step: u64, layout: &ParallelLayout, counters: Counters) -> Reading {
+        let (now, before) = (exchanged(layout), self.exchanged);
+        let since = (now.0 - before.0, now.1.saturating_sub(before.1), now.2.since(before.2));
+        Reading {
+            step,
+            images: counters.images * layout.processes.size() as u64,
+            elapsed: self.began.elapsed(),
+            waited: counters.waited,
+            exchanged: (layout.processes.size() > 1).then_some(since),
+        }
+    }
+}
+
+/// What this process has exchanged with the others: bytes sent, time, collectives.
+fn exchanged(layout: &ParallelLayout) -> (u64, Duration, Collectives) {
+    (layout.processes.sent(), layout.processes.waited(), layout.collectives())
+}
