@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 
 use anyhow::{Context, Result, bail};
+use calmix_core::order::{Order, Visit};
 use calmix_core::rng::{Domain, Seed};
-use calmix_data::order::{Order, Visit};
 
 /// One repetition: `COUNT` positions all over the first epoch, each on its own or through a cursor.
 pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<u64>> {

@@ -62,6 +62,7 @@
 //! - the method: [`plan`], [`observation`], [`method`], [`preset`], [`pseudo`], [`margin`], [`split`], [`pair`],
 //!   [`cosine`], [`mixup`], [`loss`], [`smoothing`], [`schedule`], [`samples`] and [`labelled_samples`] for what is remembered of each sample,
 //!   and [`feedback`] for what a method takes in after a step;
+//! - how a step is cut into groups and shards: [`sharding`]; which sample comes when: [`order`];
 //! - how true a confidence is: [`calibration`]; how sure a figure is: [`stats`];
 //! - how settings are declared: [`settings`]; how names of classes are read: [`class_names`];
 //!   how a name from outside is shown: [`shown`];
@@ -82,6 +83,7 @@ pub mod matrix;
 pub mod method;
 pub mod mixup;
 pub mod observation;
+pub mod order;
 pub mod pair;
 pub mod plan;
 pub mod planner;
@@ -91,6 +93,7 @@ pub mod rng;
 pub mod samples;
 pub mod schedule;
 pub mod settings;
+pub mod sharding;
 pub mod shown;
 pub mod smoothing;
 pub mod softmax;

@@ -9,7 +9,7 @@
 //! | scan the files of a dataset once and report what is wrong with them | [`prepare`], one file per format in [`source`] |
 //! | one table of all samples, read in place | [`manifest`], [`dataset`] |
 //! | which samples keep their labels | [`split`] |
-//! | which sample comes when | [`order`] |
+//! | which sample comes when | [`calmix_core::order`] |
 //! | bytes → pixels | [`decode`], and [`mat`] for MATLAB's files, [`npy`] for NumPy's |
 //! | pixels → weak and strong views, with Pillow's bytes | [`augment`] |
 //! | batches, made ahead by worker threads | [`loader`] |
@@ -76,7 +76,6 @@ pub mod loader;
 pub mod manifest;
 pub mod mat;
 pub mod npy;
-pub mod order;
 mod outage;
 pub mod picture;
 pub mod prepare;

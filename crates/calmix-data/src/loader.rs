@@ -1,6 +1,6 @@
 //! Worker threads that prefetch batches and deliver them in step order, with the same bytes for any number of workers.
 //!
-//! A row of a batch is a pure function of the recipe, the step and the row: [`order`](crate::order) chooses the
+//! A row of a batch is a pure function of the recipe, the step and the row: [`order`](calmix_core::order) chooses the
 //! sample, [`Views`] make its views. Each worker takes a few rows at a time, and rows may finish in any order.
 //! The loader delivers a batch once all its rows are complete and the batch of the step before was delivered. At most
 //! [`Workers::prefetch`] batches are being made or are waiting. Dropping a batch returns its memory to the loader.

@@ -16,10 +16,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use calmix_core::rng::Seed;
+use calmix_core::sharding::Shard;
 use calmix_data::loader::{
     AsIs, InMemory, LoadError, Loader, PictureViews, SampleIds, SampleStream, TrainBatch, Training,
 };
-use calmix_data::order::Shard;
 use fixtures::{Drawn, Fault, SIZE, Tinted, workers};
 
 fn training(steps: std::ops::Range<u64>) -> Training {

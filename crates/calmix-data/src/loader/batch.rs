@@ -39,7 +39,7 @@ pub struct UnlabelledViews {
     pub ids: Vec<u64>,
     /// The epoch of each visit; with the id, it determines the views.
     pub epochs: Vec<u64>,
-    /// The slot of each within its shard ([`Membership`](crate::order::Membership)).
+    /// The slot of each within its shard ([`Membership`](calmix_core::order::Membership)).
     pub slots: Vec<u64>,
     /// Their weak views.
     pub weak: Vec<u8>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::corrupt::Tally;
 use crate::error::{DataError, DataProblem};
-use crate::order::Shard;
+use calmix_core::sharding::Shard;
 
 /// Why a batch cannot be made. The error names the sample that caused it, if one did.
 #[derive(Debug, thiserror::Error)]

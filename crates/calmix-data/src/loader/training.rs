@@ -14,7 +14,8 @@ use super::sample_ids::SampleIds;
 use super::transform::ViewKey;
 use super::views::Views;
 use super::worker_pool::{Job, check_size};
-use crate::order::{Cursor, Shard, Sharding};
+use calmix_core::order::Cursor;
+use calmix_core::sharding::{Shard, Sharding};
 
 /// What a training run reads. With the dataset and the transform, it determines every byte of every batch.
 #[derive(Debug, Clone, PartialEq)]

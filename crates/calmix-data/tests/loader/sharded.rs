@@ -5,11 +5,12 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 use std::sync::Arc;
 
+use calmix_core::order::{Membership, Order};
 use calmix_core::rng::{Domain, Seed};
+use calmix_core::sharding::{Shard, Sharding};
 use calmix_data::loader::{
     LoadError, Loader, OnCorrupt, PictureViews, SampleIds, SampleStream, TrainBatch, Training,
 };
-use calmix_data::order::{Membership, Order, Shard, Sharding};
 
 use crate::fixtures::{Drawn, SIZE, Tinted, workers};
 use crate::load;

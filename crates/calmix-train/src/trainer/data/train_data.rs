@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use calmix_core::order::Membership;
 use calmix_core::rng::Seed;
 use calmix_data::augment::{Augment, Scratch};
 use calmix_data::dataset::Dataset;
@@ -16,7 +17,6 @@ use calmix_data::loader::{
     Views, Workers,
 };
 use calmix_data::manifest::{NO_LABEL, SampleRecord};
-use calmix_data::order::Membership;
 use calmix_data::prepare::{PREPARING, Report, prepare};
 use calmix_data::split::LabelSplit;
 use calmix_dist::ProcessGroup;

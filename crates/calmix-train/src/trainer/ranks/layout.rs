@@ -8,7 +8,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::Range;
 use std::thread::available_parallelism;
 
-use calmix_data::order::{Shard, Sharding};
+use calmix_core::sharding::{Shard, Sharding};
 use calmix_dist::{DistError, Operation, ProcessGroup};
 use calmix_engine::partition::{self, Partition};
 use calmix_run::collectives::Collectives;

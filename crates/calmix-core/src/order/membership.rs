@@ -14,7 +14,7 @@
 
 use std::num::NonZeroU64;
 
-use calmix_core::rng::{Domain, Seed};
+use crate::rng::{Domain, Seed};
 
 use super::Order;
 use super::permutation::Permutation;
@@ -26,7 +26,7 @@ use super::permutation::Permutation;
 /// ```
 /// use std::num::NonZeroU64;
 /// use calmix_core::rng::Seed;
-/// use calmix_data::order::Membership;
+/// use calmix_core::order::Membership;
 ///
 /// let count = |n| NonZeroU64::new(n).unwrap();
 /// let membership = Membership::new(Seed(7), count(1_000_000_000), count(64)).unwrap();

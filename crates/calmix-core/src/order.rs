@@ -4,14 +4,14 @@
 //! The order is never written down: [`Order::at`] computes any place of it, so a billion samples need no array
 //! and resuming needs no state. A step takes the next rows of it ([`Feed`]).
 //!
-//! Rows belong to logical shards ([`Sharding`]), and processes only choose which shards they run, so a batch never
+//! Rows belong to logical shards ([`Sharding`](crate::sharding::Sharding)), and processes only choose which shards they run, so a batch never
 //! depends on their number. The labelled stream has one order, whose rows are cut among the shards. Of the
 //! unlabelled stream, every shard has samples of its own ([`Membership`]) and an order of its own over them.
 //!
 //! ```
 //! use std::num::NonZeroU64;
 //! use calmix_core::rng::{Domain, Seed};
-//! use calmix_data::order::Order;
+//! use calmix_core::order::Order;
 //!
 //! let len = NonZeroU64::new(1_000_000_000).unwrap();
 //! let order = Order { seed: Seed(7), domain: Domain::UnlabelledOrder, len };
@@ -23,16 +23,14 @@
 mod feed;
 mod membership;
 mod permutation;
-mod sharding;
 
 use std::num::NonZeroU64;
 
-use calmix_core::rng::{Domain, Seed};
+use crate::rng::{Domain, Seed};
 
 pub use feed::Feed;
 pub use membership::Membership;
 use permutation::Permutation;
-pub use sharding::{Shard, Sharding};
 
 /// The order of the labelled stream, or of one shard of the unlabelled stream.
 ///

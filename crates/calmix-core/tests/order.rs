@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 
+use calmix_core::order::{Feed, Order, Visit};
 use calmix_core::rng::{Domain, Seed};
-use calmix_data::order::{Feed, Order, Sharding, Visit};
+use calmix_core::sharding::Sharding;
 
 fn order(seed: u64, len: u64) -> Order {
     Order { seed: Seed(seed), domain: Domain::UnlabelledOrder, len: NonZeroU64::new(len).unwrap() }

@@ -9,7 +9,7 @@
 
 use std::num::NonZeroU64;
 
-use calmix_core::rng::Stream;
+use crate::rng::Stream;
 
 /// The longest stream that is shuffled whole.
 pub(super) const TABLE: u64 = 4096;
@@ -105,7 +105,7 @@ fn mix(mut x: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use calmix_core::rng::{Domain, Seed};
+    use crate::rng::{Domain, Seed};
 
     use super::*;
 

@@ -3,8 +3,8 @@
 
 use std::num::NonZeroU64;
 
+use calmix_core::order::{Membership, Visit};
 use calmix_core::rng::Seed;
-use calmix_data::order::{Membership, Visit};
 
 use crate::{assert_chi2, epoch, order, table_chi2};
 
