@@ -94,6 +94,7 @@ pub mod samples;
 pub mod schedule;
 pub mod settings;
 pub mod sharding;
+pub mod shell_quoted;
 pub mod shown;
 pub mod smoothing;
 pub mod softmax;

@@ -43,6 +43,7 @@ mod quota;
 mod unlabelled;
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use calmix_core::rng::Seed;
 use serde::{Deserialize, Serialize};
@@ -169,6 +170,15 @@ impl SplitPlan {
     }
 }
 
+/// How often this process has drawn a split.
+static DRAWS: AtomicU64 = AtomicU64::new(0);
+
+/// How often this process has drawn a split, for tests that limit it.
+#[doc(hidden)]
+pub fn draws() -> u64 {
+    DRAWS.load(Ordering::Relaxed)
+}
+
 impl LabelSplit {
     /// Draws the labels that `plan` asks for.
     ///
@@ -176,6 +186,7 @@ impl LabelSplit {
     /// If the plan names subsets that do not exist, asks for no labels or for a given list, or if there are no
     /// labels to draw.
     pub fn draw(dataset: &Dataset, plan: SplitPlan) -> Result<Self, DataError> {
+        DRAWS.fetch_add(1, Ordering::Relaxed);
         if plan.rule == Rule::Given {
             let problem = DataProblem::Content("nothing to draw: the labels are a given list".into());
             return Err(DataError::new(dataset.folder(), problem).hint("pass the list of ids"));

@@ -134,6 +134,11 @@ impl Architecture {
         self.0 == ArchitectureKind::ResNet50
     }
 
+    /// Whether it is one of the EfficientNet-Lites.
+    pub fn is_efficient_net_lite(self) -> bool {
+        matches!(self.0, ArchitectureKind::EfficientNetLite(_))
+    }
+
     /// What the running statistics of its BatchNormLayer take of each batch by themselves.
     pub fn norm_momentum(self) -> f64 {
         match self.0 {

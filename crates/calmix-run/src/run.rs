@@ -57,6 +57,8 @@ pub use calmix_io::disk::{Disk, RealDisk, WarningDisk};
 pub use environment::{Build, RunEnvironment};
 pub use error::RunError;
 pub use journal::{Journal, Mark};
+#[doc(hidden)]
+pub use lock::locks;
 pub(crate) use lock::{Lock, is_written_here};
 pub(crate) use paths::is_plain;
 pub use paths::{Paths, RunFile};

@@ -14,9 +14,11 @@
 
 pub mod inspect;
 pub mod recipe;
+pub mod start;
 pub mod sweep;
 pub mod trainer;
 pub mod weights_file;
 pub mod weights_folder;
 
 pub use calmix_dist::launch;
+pub use start::train_folder;

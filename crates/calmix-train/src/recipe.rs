@@ -48,6 +48,8 @@ pub use builtin::{Builtin, builtin, builtin_sweeps};
 pub use calmix_core::method::Method;
 pub use calmix_core::settings::{self as field, UnknownWord};
 pub use data::{Data, Keep, Labels, LayoutName, SourceName};
+#[doc(hidden)]
+pub use layers::resolutions;
 pub use layers::{Layers, Resolved};
 pub use loader::{CorruptPolicy, LoaderSection};
 pub use observe::{CheckpointSection, Evaluate, Log, OnFailure};

@@ -33,7 +33,7 @@ mod mistake;
 mod ranks;
 mod step;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -57,8 +57,9 @@ pub use ranks::step_phase::StepPhase;
 pub use step::step_traffic::StepTraffic;
 
 use crate::recipe::{Recipe, Resolved};
+use crate::start::PreparedRun;
 use data::make_features::{FeatureWatch, make_features};
-use lifecycle::open_run::{RankZeroRun, RunBroadcast};
+use lifecycle::open_run::{NewRun, RankZeroRun, RunBroadcast};
 use ranks::collect_results::broadcast_result;
 use ranks::find_checkpoint::find_checkpoint;
 use ranks::layout::LocalProcesses;
@@ -182,6 +183,23 @@ impl<'a> Trainer<'a> {
         self.go(claimed, Some(recipe), folder)
     }
 
+    /// Begins a run that [`prepare_run`](crate::start::prepare_run) has prepared, or continues it if it has begun.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start) and [`resume`](Self::resume).
+    pub fn start_prepared(self, prepared: PreparedRun) -> Result<Outcome, TrainError> {
+        let PreparedRun { resolved, dataset, split, mut folder, .. } = prepared;
+        let claimed = match folder.take_lock() {
+            Some(run) => {
+                let from = NewRun::Prepared { run, table: (dataset, split) };
+                self.open_new(resolved.clone(), from, self.processes.size()).map(Claimed::New)
+            }
+            None => self.lock(folder.path()).map(Claimed::Begun),
+        };
+        // `folder` lives until here, and is removed if the run has not begun.
+        self.go(Some(claimed), Some(&resolved), folder.path())
+    }
+
     /// Continues a run from its newest checkpoint, or from its beginning if it has none: with the recipe that it
     /// has, or with another one that differs only in what may change.
     ///
@@ -212,9 +230,15 @@ impl<'a> Trainer<'a> {
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub fn create(self, recipe: Resolved, folder: &Path, processes: usize) -> Result<(), TrainError> {
+    pub fn create(self, prepared: PreparedRun, processes: usize) -> Result<PathBuf, TrainError> {
+        let PreparedRun { resolved, dataset, split, mut folder, .. } = prepared;
         let local = LocalProcesses { rank: 0, processes };
-        Self { local, ..self }.open_new(recipe, folder, processes).map(drop)
+        let trainer = Self { local, ..self };
+        if let Some(run) = folder.take_lock() {
+            let from = NewRun::Prepared { run, table: (dataset, split) };
+            drop(trainer.open_new(resolved, from, processes)?);
+        }
+        Ok(folder.path().to_owned())
     }
 
     /// Makes the features that a run with this recipe takes of its frozen backbone, or this process's part of them. The
@@ -233,7 +257,7 @@ impl<'a> Trainer<'a> {
     }
 
     fn begin_new(&self, recipe: &Resolved, folder: &Path) -> Result<Claimed, TrainError> {
-        self.open_new(recipe.clone(), folder, self.processes.size()).map(Claimed::New)
+        self.open_new(recipe.clone(), NewRun::Folder(folder), self.processes.size()).map(Claimed::New)
     }
 
     /// Every rank calls it: rank 0 opens the run that it has claimed, the others open the same, and all train.

@@ -16,7 +16,6 @@ mod process_args;
 mod push;
 mod quicker;
 mod recipe_args;
-mod recipe_draft;
 mod recipes;
 mod report;
 mod resume;
@@ -29,7 +28,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 pub(crate) use data_args::existing_folder;
-pub(crate) use prepare::{default_table, recipe_for};
+pub(crate) use prepare::prepare_or_stop;
 pub(crate) use quicker::quicker;
 pub(crate) use recipe_args::RecipeArgs;
 

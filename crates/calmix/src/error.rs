@@ -16,7 +16,6 @@ use clap::error::{ContextKind, ContextValue};
 
 use crate::exit::Exit;
 use crate::format::shell_quoted;
-use crate::preparing::Interrupted;
 use crate::terminal::{status, status_with};
 
 /// An error of the command line itself, with a hint.
@@ -58,8 +57,8 @@ pub(crate) fn report(error: &Error) -> Exit {
     if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
         return Exit::Done;
     }
-    if let Some(interrupted) = error.downcast_ref::<Interrupted>() {
-        status(&interrupted.to_string());
+    if let Some(stopped @ TrainError::PreparationStopped) = error.downcast_ref() {
+        status(&stopped.to_string());
         return Exit::Interrupted;
     }
     if let Some(asked) = question(error) {
@@ -138,6 +137,7 @@ fn hint_and_exit(error: &Error) -> (Option<String>, Exit) {
     let hint = match (run, train) {
         (Some(RunError::Exists { path }), _) => Some(format!("calmix resume {}", shell_quoted(path))),
         (Some(RunError::NoRun { .. }), _) => Some("`calmix inspect runs` lists your runs".to_owned()),
+        (_, Some(TrainError::Start(start))) => Some(start.hint()),
         (_, Some(TrainError::Changed { .. } | TrainError::NotBegun { .. })) => {
             Some("calmix train --help".to_owned())
         }

@@ -1,11 +1,9 @@
-//! Numbers and paths as text.
+//! Numbers as text.
 
-use std::path::Path;
-
-use calmix::core::shown::is_command;
 use calmix::run::evaluate::Limits;
 
 pub(crate) use calmix::core::counted::{counted, grouped};
+pub(crate) use calmix::core::shell_quoted::shell_quoted;
 pub(crate) use calmix::run::sink::phrase::{
     confidence_in_words, ece_in_words, measured as percent, over_or_under, pseudo_in_words, rough_time,
     signed_gap,
@@ -26,39 +24,13 @@ pub(crate) fn bytes(number: u64) -> String {
     }
 }
 
-/// A path as a word of a shell command.
-pub(crate) fn shell_quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@\\".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text
-    } else if text.chars().any(is_command) {
-        // Bash's and zsh's quotes with escapes.
-        let byte = |byte: u8| format!("\\x{byte:02x}");
-        let quoted = text.chars().map(|c| match c {
-            '\'' | '\\' => format!("\\{c}"),
-            c if is_command(c) => c.to_string().bytes().map(byte).collect::<Vec<_>>().concat(),
-            c => c.to_string(),
-        });
-        format!("$'{}'", quoted.collect::<Vec<_>>().concat())
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_paths_are_readable() {
+    fn numbers_are_readable() {
         assert_eq!(percent(0.5, Some(Limits { low: 0.25, high: 0.75 })), "50.0 % (25.0 to 75.0)");
         assert_eq!([9_999, 10_000, 12_345_678].map(bytes), ["9,999 bytes", "10 kB", "12 MB"]);
-        let name = |text| shell_quoted(Path::new(text));
-        assert_eq!(
-            [name("runs/a-1"), name("my photos"), name("it's")],
-            ["runs/a-1", "'my photos'", r"'it'\''s'"]
-        );
-        assert_eq!(name("a\u{1b}'b\n"), r"$'a\x1b\'b\x0a'");
     }
 }

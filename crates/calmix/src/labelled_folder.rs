@@ -10,11 +10,11 @@ use calmix::data::dataset::Dataset;
 use calmix::data::loader::{LoadError, Workers};
 use calmix::model::{LabelledPredictions, ModelError};
 use calmix::train::recipe::Data;
+use calmix::train::start::detect_source;
 
+use crate::command::prepare_or_stop;
 use crate::error::CliError;
 use crate::format::counted;
-use crate::preparing::prepare_or_stop;
-use crate::source::detect;
 use crate::stop::Stop;
 use crate::terminal::{status, warn};
 
@@ -26,8 +26,8 @@ const NAMED: usize = 20;
 pub(crate) fn open(model: &Model, folder: &Path, scratch: &Path, stop: &Stop) -> Result<Dataset> {
     status(&format!("reading {} …", shown(folder.display())));
     let table = scratch.join("prepared");
-    let spec =
-        Data { source: detect(folder, false), shrink: model.shrink(), ..Data::default() }.source_spec();
+    let spec = Data { source: detect_source(folder, false), shrink: model.shrink(), ..Data::default() }
+        .source_spec();
     let report = prepare_or_stop(&spec, folder, &table, stop)?;
     if let Some(first) = report.unreadable.first() {
         let left_out = counted(report.left_out, "place");

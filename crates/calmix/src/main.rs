@@ -1,8 +1,6 @@
 //! The command line of calmix.
 #![forbid(unsafe_code)]
 
-mod backbone;
-mod beside;
 mod command;
 mod cores;
 mod error;
@@ -14,14 +12,10 @@ mod labelled_folder;
 #[cfg(feature = "mlflow")]
 mod mlflow;
 mod predict;
-mod preparing;
 mod processor;
 mod progress;
-mod run_data;
-mod run_dir;
 mod run_files;
-mod shared_table;
-mod source;
+mod start_notice;
 mod stop;
 mod summary;
 mod supervise;

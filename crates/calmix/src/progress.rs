@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use calmix::run::events::{Evaluation, Event, Pace};
 use calmix::run::sink::{FeatureProgress, Progress, Sink, SinkError};
+use calmix::train::recipe::Recipe;
 
+use crate::command::quicker;
 use crate::format::{counted, grouped, rough_time};
 use crate::terminal::{self, status, warn_at_once};
 
@@ -18,8 +20,8 @@ pub(crate) struct ProgressSink {
     bar: Progress<Stderr>,
     steps: u64,
     is_quiet: bool,
-    /// What takes minutes instead; none once it has been said.
-    quicker: Option<String>,
+    /// The recipe of the run, to suggest a quicker one; none once it has been suggested.
+    recipe: Option<Box<Recipe>>,
     /// Whether a run that begins with its first step is worth a line, too.
     is_resumed: bool,
     first_step: u64,
@@ -29,16 +31,16 @@ pub(crate) struct ProgressSink {
 }
 
 impl ProgressSink {
-    /// For a run of `steps` steps; shows only warnings if it is quiet. `quicker` says what takes minutes, should the run
-    /// take days.
-    pub(crate) fn new(steps: u64, is_quiet: bool, quicker: String) -> Self {
+    /// For a run of a recipe; shows only warnings if it is quiet.
+    pub(crate) fn new(recipe: &Recipe, is_quiet: bool) -> Self {
+        let steps = recipe.train.steps;
         let bar = Progress::new(io::stderr(), terminal::progress_style(), steps);
         let every = if io::stderr().is_terminal() { 1 } else { 10 };
         Self {
             bar,
             steps,
             is_quiet,
-            quicker: Some(quicker),
+            recipe: Some(Box::new(recipe.clone())),
             is_resumed: false,
             first_step: 0,
             features_shown: Instant::now(),
@@ -56,8 +58,9 @@ impl ProgressSink {
         // The first step takes longer than the others.
         let is_measured = pace.step >= self.first_step + 2;
         let left = pace.left_seconds.filter(|&left| left >= DAY && is_measured);
-        if let Some((left, quicker)) = left.and_then(|left| Some((left, self.quicker.take()?))) {
+        if let Some((left, recipe)) = left.and_then(|left| Some((left, self.recipe.take()?))) {
             let left = rough_time(left);
+            let quicker = quicker(&recipe);
             warn_at_once(&format!("at this pace the run takes {left} more (Ctrl-C saves it); {quicker}"));
         }
     }

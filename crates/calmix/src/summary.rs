@@ -7,12 +7,13 @@ use calmix::core::pseudo::{AlignmentTarget, Base, SoftMatch};
 use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
 use calmix::data::prepare::Findings;
-use calmix::data::split::{LabelSplit, SplitPlan};
+use calmix::data::split::LabelSplit;
 use calmix::engine::device::Device;
 use calmix::engine::network::Network;
 use calmix::engine::precision::Precision;
 use calmix::train::recipe::{Augment, Keep, Labels, NetworkSection, Recipe, Resolved};
-use calmix::train::trainer::{self, draw_split, own_validation};
+use calmix::train::start::PreparedRun;
+use calmix::train::trainer::{self, own_validation};
 
 use crate::cores;
 use crate::format::{counted, grouped};
@@ -51,18 +52,19 @@ pub(crate) fn warn_again(prepared: &Path) {
 
 /// Warns if classes have fewer labels than the recipe asks for, or far fewer than others where the method takes all classes
 /// to be equally frequent.
-pub(crate) fn warn_about_labels(recipe: &Resolved, dataset: &Dataset) -> Result<()> {
-    short_labels(&recipe.recipe.labels, dataset)?.iter().for_each(|short| warn(short));
-    uneven_labels(&recipe.recipe, dataset)?.iter().for_each(|uneven| warn(uneven));
+pub(crate) fn warn_about_labels(prepared: &PreparedRun) -> Result<()> {
+    let PreparedRun { resolved, dataset, split, .. } = prepared;
+    short_labels(&resolved.recipe.labels, split, dataset).iter().for_each(|short| warn(short));
+    uneven_labels(&resolved.recipe, split, dataset)?.iter().for_each(|uneven| warn(uneven));
     Ok(())
 }
 
 /// A sentence about labels that are far from equally many per class, where the predictions are aligned to equal classes.
-fn uneven_labels(recipe: &Recipe, dataset: &Dataset) -> Result<Option<String>> {
+fn uneven_labels(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Result<Option<String>> {
     let Base::SoftMatch(SoftMatch { target: AlignmentTarget::Uniform, .. }) = recipe.method.base else {
         return Ok(None);
     };
-    let counts = draw_split(recipe, dataset)?.counts(dataset)?.per_class;
+    let counts = split.counts(dataset)?.per_class;
     let counts = counts.into_iter().zip(dataset.classes());
     let Some((fewest, rare)) = counts.clone().min() else { return Ok(None) };
     let Some((most, frequent)) = counts.max() else { return Ok(None) };
@@ -80,23 +82,21 @@ fn uneven_labels(recipe: &Recipe, dataset: &Dataset) -> Result<Option<String>> {
 }
 
 /// A sentence about the classes that have fewer labels than asked for.
-pub(crate) fn short_labels(labels: &Labels, dataset: &Dataset) -> Result<Option<String>> {
+pub(crate) fn short_labels(labels: &Labels, split: &LabelSplit, dataset: &Dataset) -> Option<String> {
     if !matches!(labels.keep, Keep::PerClass | Keep::Total) {
-        return Ok(None);
+        return None;
     }
-    // What is learnt from without a label does not matter here.
-    let split = LabelSplit::draw(dataset, SplitPlan { unlabelled: Vec::new(), ..labels.plan() })?;
     let short = split.short();
-    let Some(wanted) = short.iter().map(|class| class.wanted).max() else { return Ok(None) };
+    let wanted = short.iter().map(|class| class.wanted).max()?;
     let examples = short.iter().take(5).map(|class| format!("`{}` {}", shown(&class.class), class.given));
     let more = if short.len() > 5 { ", …" } else { "" };
     let has = if short.len() == 1 { "has" } else { "have" };
-    Ok(Some(format!(
+    Some(format!(
         "labels.count asks for {wanted} labels of each class, and {} of {} classes {has} fewer: {}{more}",
         short.len(),
         dataset.classes().len(),
         examples.collect::<Vec<_>>().join(", "),
-    )))
+    ))
 }
 
 /// Warns about a recipe.
@@ -105,15 +105,10 @@ pub(crate) fn warn_about_recipe(recipe: &Resolved) {
 }
 
 /// Shows the summary, with the number of processes on this machine.
-pub(crate) fn show(
-    name: &str,
-    resolved: &Resolved,
-    dataset: &Dataset,
-    run: &Path,
-    processes: usize,
-) -> Result<()> {
+pub(crate) fn show(name: &str, prepared: &PreparedRun, processes: usize) -> Result<()> {
+    let PreparedRun { resolved, dataset, split, folder, .. } = prepared;
     let recipe = &resolved.recipe;
-    let counts = draw_split(recipe, dataset)?.counts(dataset)?;
+    let counts = split.counts(dataset)?;
     let validation = own_validation(recipe, dataset).map_or(counts.validation, |own| own.end - own.start);
     let test = match recipe.dataset.test.as_str() {
         "" => 0,
@@ -160,7 +155,7 @@ pub(crate) fn show(
         counted(train.steps, "step"),
         train.batch,
         recipe.unlabelled(),
-        shown(run.display()),
+        shown(folder.path().display()),
     ));
     if device == Device::Cpu {
         let threads = trainer::threads(train.threads, processes);

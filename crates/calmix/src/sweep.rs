@@ -138,7 +138,7 @@ impl SweepWorker<'_> {
             match outcome {
                 Ok(_) => {
                     pace.runs += 1;
-                    pace.steps += planned.resolved.recipe.train.steps;
+                    pace.steps += planned.recipe().train.steps;
                     pace.time += begun.elapsed();
                     status(&self.finished(name));
                 }
@@ -199,7 +199,7 @@ impl SweepWorker<'_> {
                 CellState::Failed(why) => counts.failed.push((planned.cell.name.clone(), why)),
                 CellState::Open => {
                     counts.left += 1;
-                    counts.steps_left += planned.resolved.recipe.train.steps;
+                    counts.steps_left += planned.recipe().train.steps;
                 }
             }
         }

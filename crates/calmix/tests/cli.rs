@@ -102,6 +102,8 @@ mod tier;
 mod together;
 #[path = "cli/train.rs"]
 mod train;
+#[path = "cli/train_folder.rs"]
+mod train_folder;
 #[path = "cli/version.rs"]
 mod version;
 #[path = "cli/weights.rs"]

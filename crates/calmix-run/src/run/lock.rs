@@ -13,6 +13,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use calmix_io::confined_path::ConfinedPath;
 use rustix::io::Errno;
@@ -27,6 +28,15 @@ use super::{Paths, RunError};
 
 /// Bytes of the longest text that is read from a lock.
 const LONGEST: u64 = 256;
+
+/// How often this process has locked a run.
+static LOCKS: AtomicU64 = AtomicU64::new(0);
+
+/// How often this process has locked a run, for tests that limit it.
+#[doc(hidden)]
+pub fn locks() -> u64 {
+    LOCKS.load(Ordering::Relaxed)
+}
 
 /// The right to write into a run, until it is dropped.
 #[derive(Debug)]
@@ -49,7 +59,9 @@ impl Lock {
         let cannot = |error| FileError::new(path, error);
         let mut file = open_to_write(path)?;
         match file.try_lock() {
-            Ok(()) => {}
+            Ok(()) => {
+                LOCKS.fetch_add(1, Ordering::Relaxed);
+            }
             Err(TryLockError::WouldBlock) => {
                 return Err(RunError::Locked { path: path.to_path_buf(), holder: holder(&file) });
             }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use calmix_engine::device::Device;
 use calmix_engine::precision::Precision;
@@ -22,13 +23,23 @@ use super::unused_keys::unused_keys;
 use super::value::{self, Leaves, find};
 use super::{Recipe, resume};
 
+/// How often this process has resolved a recipe.
+static RESOLUTIONS: AtomicU64 = AtomicU64::new(0);
+
+/// How often this process has resolved a recipe, for tests that limit it.
+#[doc(hidden)]
+pub fn resolutions() -> u64 {
+    RESOLUTIONS.load(Ordering::Relaxed)
+}
+
 /// The layers of a recipe. Whatever the order in which they are added, they lie over each other in this one: the
-/// defaults, the family of augmentations, recipes of ours, the preset, pretrained weights, files, the environment,
-/// settings, options.
+/// defaults, the family of augmentations, recipes of ours, the preset, pretrained weights, what the dataset decides, files, the
+/// environment, settings, options.
 #[derive(Debug, Clone, Default)]
 pub struct Layers {
     recipes: Vec<Layer>,
     pub(super) pretrained: Vec<Layer>,
+    decided: Vec<Layer>,
     files: Vec<Layer>,
     environment: Vec<Layer>,
     settings: Vec<Layer>,
@@ -89,15 +100,12 @@ impl Layers {
         self
     }
 
-    /// Adds settings that stand in no file: lines of a recipe that something else than the user decides, and what to call it.
+    /// Adds settings that something else than the user decides, below everything that the user sets. `by` is what to call it.
     #[must_use]
-    pub fn decided(mut self, by: &str, lines: &str) -> Self {
-        let place = Place::File(by.into());
-        let mut layer = Layer::text(&place, lines);
-        for setting in &mut layer.settings {
-            setting.origin = Origin::Text { place: place.clone(), line: None };
-        }
-        self.files.push(layer);
+    pub fn decided(mut self, by: &str, values: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
+        let origin = Origin::Text { place: Place::File(by.into()), line: None };
+        let values = values.into_iter().map(|(path, value)| (path.to_owned(), value));
+        self.decided.push(Layer::values(&origin, values));
         self
     }
 
@@ -124,6 +132,14 @@ impl Layers {
         self
     }
 
+    /// Adds a setting whose value is a text, whatever is in it.
+    #[must_use]
+    pub fn set_to(mut self, path: &str, text: String) -> Self {
+        let origin = Origin::Set { number: self.settings.len() + 1 };
+        self.settings.push(Layer::values(&origin, [(path.to_owned(), Value::String(text))]));
+        self
+    }
+
     /// Adds a key that an option of the command line sets, such as `--device`.
     #[must_use]
     pub fn option(mut self, option: &'static str, path: &str, value: &str) -> Self {
@@ -142,9 +158,31 @@ impl Layers {
 
     /// The word that the highest layer gives a key, unchecked; none where no layer speaks of it, or not by a word.
     pub fn word(&self, path: &str) -> Option<&str> {
-        let asked = [&self.recipes, &self.files, &self.environment, &self.settings, &self.options];
-        let settings = asked.into_iter().flatten().flat_map(|layer| &layer.settings);
-        settings.rev().find(|setting| setting.path == path)?.value.as_str()
+        self.all_settings().rev().find(|setting| setting.path == path)?.value.as_str()
+    }
+
+    /// Whether the user sets a key: in a file, the environment or the command line.
+    pub fn is_set_by_user(&self, path: &str) -> bool {
+        let layers = [&self.files, &self.environment, &self.settings, &self.options];
+        let mut settings = layers.into_iter().flatten().flat_map(|layer| &layer.settings);
+        settings.any(|setting| setting.path == path)
+    }
+
+    /// The built-in recipe that the layers are based on, if any.
+    pub fn base(&self) -> Option<&str> {
+        self.base.as_deref()
+    }
+
+    /// Whether the layers name a built-in recipe or have a file.
+    pub fn names_recipe(&self) -> bool {
+        self.base.is_some() || !self.files.is_empty()
+    }
+
+    /// The settings of all layers but those of pretrained weights, the lowest first.
+    fn all_settings(&self) -> impl DoubleEndedIterator<Item = &Setting> {
+        let layers =
+            [&self.recipes, &self.decided, &self.files, &self.environment, &self.settings, &self.options];
+        layers.into_iter().flatten().flat_map(|layer| &layer.settings)
     }
 
     /// Lays the layers over each other and checks every value.
@@ -153,6 +191,7 @@ impl Layers {
     /// Names every key that does not exist and every value that cannot be; if there are none of these, every
     /// combination that makes no sense.
     pub fn resolve(self) -> Result<Resolved, RecipeError> {
+        RESOLUTIONS.fetch_add(1, Ordering::Relaxed);
         let defaults = value::of(&Recipe::default()).map_err(|error| unexpected(&error))?;
         let mut leaves = defaults.clone();
         let (mut origins, mut comments) = (BTreeMap::new(), BTreeMap::new());
@@ -187,9 +226,9 @@ impl Layers {
     fn in_order(self) -> Vec<Layer> {
         let family = self.word("augment.family").and_then(builtin::family);
         let preset = self.word("preset").and_then(builtin::preset);
-        let above = [self.pretrained, self.files, self.environment, self.settings, self.options]
-            .into_iter()
-            .flatten();
+        let above =
+            [self.pretrained, self.decided, self.files, self.environment, self.settings, self.options];
+        let above = above.into_iter().flatten();
         family.into_iter().chain(self.recipes).chain(preset).chain(above).collect()
     }
 
@@ -215,6 +254,12 @@ impl Resolved {
     /// Where a value came from.
     pub fn origin(&self, path: &str) -> Origin {
         self.origins.get(path).cloned().unwrap_or(Origin::Default)
+    }
+
+    /// Whether the user set a value, in a file, the environment or the command line.
+    pub fn is_set_by_user(&self, path: &str) -> bool {
+        let origin = self.origin(path);
+        origin.is_asked_for() || matches!(origin, Origin::Option { .. })
     }
 
     /// Where each value came from, by its path.

@@ -19,6 +19,7 @@ use calmix_run::sample_files::SampleFileError;
 use calmix_run::sink::SinkError;
 
 use crate::recipe::{Difference, RecipeError};
+use crate::start::StartError;
 
 /// Why a run stopped, or did not start. Its checkpoints stay as they are.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,12 @@ pub enum TrainError {
     /// The recipe.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
+    /// What the user asked for cannot be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The preparation of the dataset was stopped.
+    #[error("interrupted; the partly prepared dataset was deleted")]
+    PreparationStopped,
     /// The folder of the run.
     #[error(transparent)]
     Run(#[from] RunError),

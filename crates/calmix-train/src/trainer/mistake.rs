@@ -15,6 +15,7 @@ impl TrainError {
     pub fn is_mistake(&self) -> bool {
         match self {
             Self::Recipe(_)
+            | Self::Start(_)
             | Self::NotBegun { .. }
             | Self::Changed { .. }
             | Self::OtherDataset { .. }
@@ -52,6 +53,7 @@ impl TrainError {
             | Self::TooManySkips { .. }
             | Self::Diverged { .. }
             | Self::Backlog { .. }
+            | Self::PreparationStopped
             | Self::Abandoned => false,
         }
     }
@@ -79,6 +81,7 @@ mod tests {
     use super::super::StateProblem;
     use super::*;
     use crate::recipe::Layers;
+    use crate::start::StartError;
 
     fn path() -> PathBuf {
         PathBuf::from("here")
@@ -101,6 +104,7 @@ mod tests {
         let words = "wrong".to_owned();
         let mut mistakes = vec![
             Layers::new().set("train.stpes=1").resolve().unwrap_err().into(),
+            StartError::Nothing.into(),
             RunError::Exists { path: path() }.into(),
             RunError::NotEmpty { path: path(), found: words.clone() }.into(),
             RunError::NoRun { path: path() }.into(),
@@ -193,6 +197,7 @@ mod tests {
             TrainError::Diverged { step: 1, what: "step", processes: vec![1], of: 2 },
             TrainError::Backlog { bytes: 1, problem: damage() },
             TrainError::Pretrained(file(ErrorKind::TimedOut)),
+            TrainError::PreparationStopped,
             TrainError::Abandoned,
         ]
     }

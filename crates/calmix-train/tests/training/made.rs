@@ -60,6 +60,10 @@ impl Bench {
 }
 
 pub(crate) fn recipe(data: &Path, settings: &[&str]) -> Resolved {
+    layers(data, settings).resolve().unwrap()
+}
+
+pub(crate) fn layers(data: &Path, settings: &[&str]) -> Layers {
     let small = [
         "dataset.source=mnist",
         &format!("dataset.path={}", data.display()),
@@ -81,8 +85,7 @@ pub(crate) fn recipe(data: &Path, settings: &[&str]) -> Resolved {
         "checkpoint.every=4",
         "log.every=1",
     ];
-    let layers = small.iter().chain(settings).fold(Layers::new(), |layers, setting| layers.set(setting));
-    layers.resolve().unwrap()
+    small.iter().chain(settings).fold(Layers::new(), |layers, setting| layers.set(setting))
 }
 
 pub(crate) fn resume(folder: &Path) -> Result<Outcome, TrainError> {

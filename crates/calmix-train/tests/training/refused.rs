@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calmix_run::run::RunError;
+use calmix_train::start::{Draft, RunPlace, StartContext, measure_rate, prepare_run};
 use calmix_train::trainer::{Outcome, TrainError, Trainer, evaluate_run};
 use serde_json::Value;
 
-use crate::made::{Bench, bytes, dataset, differing, resume};
+use crate::made::{Bench, bytes, dataset, differing, layers, resume};
 
 #[test]
 fn a_changed_recipe_is_refused_key_by_key() {
@@ -96,7 +98,16 @@ fn changed_split_is_refused() {
     let stopped = bench.train_until("stopped", 5, &settings);
     let created = bench.folder("created");
     let stop = AtomicBool::new(false);
-    Trainer::new(&stop).create(bench.recipe(&settings), &created, 1).unwrap();
+    // An empty file is a recipe of the user's.
+    let draft = Draft::new(layers(&bench.data(), &settings).text(Path::new("mine.toml"), "")).unwrap();
+    let context = StartContext {
+        stop: &stop,
+        warn: Arc::new(|_| {}),
+        measure_rate: &measure_rate,
+        notify: &mut |_| {},
+    };
+    let prepared = prepare_run(&draft, &RunPlace::New(created.clone()), context).unwrap();
+    Trainer::new(&stop).create(prepared, 1).unwrap();
     for folder in [stopped, created] {
         let whole = fs::read(folder.join("split.json")).unwrap();
         swap_labelled_sample(&folder);

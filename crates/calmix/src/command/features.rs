@@ -1,20 +1,20 @@
 //! `calmix train --features-only`: the features of a frozen backbone, for runs that come later.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Result;
 use calmix::data::dataset::Dataset;
 use calmix::train::recipe::Resolved;
+use calmix::train::start::{Draft, StartContext, default_table, measure_rate};
 use calmix::train::trainer::{PageShard, TrainError, Trainer};
 
-use super::prepare::default_table;
-use super::recipe_draft::RecipeDraft;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::shell_quoted;
 use crate::predict::input_shard::InputShard;
 use crate::progress::ProgressSink;
-use crate::run_data::RunData;
+use crate::start_notice::NoticePrinter;
 use crate::stop::Stop;
 use crate::terminal::{clear_line, status, warn_at_once};
 
@@ -48,22 +48,25 @@ fn refuse_choice() -> Result<Exit> {
 }
 
 /// Makes the features of a recipe, or this process's part of them.
-pub(super) fn make_features(
-    shard: Option<InputShard>,
-    draft: &mut RecipeDraft<'_>,
-    resolved: &Resolved,
-    is_quiet: bool,
-) -> Result<Exit> {
+pub(super) fn make_features(shard: Option<InputShard>, mut draft: Draft, is_quiet: bool) -> Result<Exit> {
     let stop = Stop::listen()?;
-    let dataset = prepared(resolved)?;
-    draft.take_table(&dataset);
-    let resolved = draft.take_dataset(&RunData { run: Path::new(""), is_quiet, stop: &stop }, &dataset)?;
-    if draft.chosen().is_some() && shard.is_some() {
+    let dataset = prepared(&draft.resolved)?;
+    draft.use_table(dataset.folder());
+    let mut printer = NoticePrinter::new(is_quiet);
+    let mut context = StartContext {
+        stop: stop.flag(),
+        warn: Arc::new(warn_at_once),
+        measure_rate: &measure_rate,
+        notify: &mut |notice| printer.show(&notice),
+    };
+    let completed = draft.complete(&dataset, &mut context)?;
+    let resolved = completed.resolved;
+    if completed.backbone.is_some() && shard.is_some() {
         return refuse_choice();
     }
     let part = shard.map_or(PageShard::WHOLE, InputShard::pages);
     let stop = stop.announced();
-    let progress = ProgressSink::new(0, is_quiet, String::new());
+    let progress = ProgressSink::new(&resolved.recipe, is_quiet);
     let made = Trainer::new(stop.flag()).warning(warn_at_once).sink(progress).make_features(&resolved, part);
     clear_line();
     match made {

@@ -1,13 +1,18 @@
 //! `calmix prepare`: scans a dataset and writes its table.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Error, Result};
 use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
-use calmix::data::error::DataError;
-use calmix::data::prepare::{Findings, Report};
+use calmix::data::prepare::{Findings, Report, SourceSpec};
+use calmix::data::split::{LabelSplit, SplitPlan};
 use calmix::train::recipe::{Data, Layers, SourceName};
+use calmix::train::start::{
+    default_table, detect_source, folder_recipe, is_own_format, prepare_table, recipe_for,
+};
+use calmix::train::trainer::TrainError;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
@@ -15,16 +20,13 @@ use clap::builder::TypedValueParser as _;
 use super::data_args::existing_folder;
 use super::inspect::dataset_json;
 use super::source_args::SourceArgs;
-use crate::beside::beside;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::shell_quoted;
-use crate::preparing::prepare_or_stop;
-use crate::run_data::folder_recipe;
-use crate::source::{detect, is_own};
+use crate::predict::rate::Rate;
 use crate::stop::Stop;
 use crate::summary::{short_labels, warn_about_recipe};
-use crate::terminal::{print, print_json, status, warn};
+use crate::terminal::{clear_line, print, print_json, status, warn, warn_at_once};
 
 /// Scan a dataset: count its samples, list its problems, and write a table for training
 ///
@@ -65,7 +67,7 @@ fn sources() -> impl clap::builder::TypedValueParser<Value = SourceName> {
 impl PrepareArgs {
     pub(crate) fn run(self) -> Result<Exit> {
         let folder = existing_folder(&self.folder)?;
-        let source = self.source.unwrap_or_else(|| detect(folder, self.reading.names_columns()));
+        let source = self.source.unwrap_or_else(|| detect_source(folder, self.reading.names_columns()));
         let target = self.to.clone().unwrap_or_else(|| default_table(folder));
         if target.exists() {
             let message =
@@ -85,9 +87,11 @@ impl PrepareArgs {
             // Fails, as it should, unless the folder is empty.
             let _ = parent.map(std::fs::remove_dir);
             let place = parent.or(target.parent()).filter(|place| !place.as_os_str().is_empty());
-            match error.downcast_ref::<DataError>() {
-                Some(failed) if Some(failed.path.as_path()) == place => cannot_write(&failed.path, &error),
-                _ => error,
+            match error {
+                TrainError::Data(failed) if Some(failed.path.as_path()) == place => {
+                    cannot_write(&failed.path.clone(), &failed.into())
+                }
+                error => error.into(),
             }
         })?;
         self.show(folder, source, &target, &report)?;
@@ -105,10 +109,14 @@ impl PrepareArgs {
     }
 
     fn show(&self, folder: &Path, source: SourceName, target: &Path, report: &Report) -> Result<()> {
-        let recipe = if is_own(source) { folder_recipe(None) } else { recipe_for(source) };
+        let recipe = if is_own_format(source) { folder_recipe(None) } else { recipe_for(source) };
         let labels = Layers::new().recipe(recipe).resolve()?.recipe.labels;
         // A dataset without labels is no failure here.
-        let short = short_labels(&labels, &Dataset::open(target, folder)?).ok().flatten();
+        let dataset = Dataset::open(target, folder)?;
+        // Which samples are trained on without a label does not matter here.
+        let plan = SplitPlan { unlabelled: Vec::new(), ..labels.plan() };
+        let split = LabelSplit::draw(&dataset, plan).ok();
+        let short = split.and_then(|split| short_labels(&labels, &split, &dataset));
         if self.json {
             let mut json = dataset_json(folder, report)?;
             json["source"] = source.word().into();
@@ -122,21 +130,12 @@ impl PrepareArgs {
         let (data, table) = (shell_quoted(folder), shell_quoted(target));
         let file = Findings::FILE;
         // For images of one's own, calmix chooses the recipe.
-        let named = if is_own(source) { String::new() } else { format!("{recipe} ") };
+        let named = if is_own_format(source) { String::new() } else { format!("{recipe} ") };
         print(&format!(
             "{report}{short}\n\nwritten to {table}, with this report in {file}\n\
              next: calmix train {named}--data {data} --prepared {table}"
         ))
     }
-}
-
-/// Where the table of a dataset is written if the user does not say.
-pub(crate) fn default_table(folder: &Path) -> PathBuf {
-    let name = |path: PathBuf| path.file_name().map(PathBuf::from);
-    let named = std::path::absolute(folder).ok().and_then(name);
-    // `..` has no name of its own.
-    let name = named.or_else(|| folder.canonicalize().ok().and_then(name)).unwrap_or_default();
-    beside(folder).join("prepared").join(name)
 }
 
 fn cannot_write(folder: &Path, error: &Error) -> Error {
@@ -145,16 +144,16 @@ fn cannot_write(folder: &Path, error: &Error) -> Error {
     CliError::invalid(message).hint("name a folder that you can write to with `--to`").into()
 }
 
-/// The recipe to suggest for a dataset: one for a CPU if there is one.
-pub(crate) fn recipe_for(source: SourceName) -> &'static str {
-    match source {
-        SourceName::Cifar10 => "cpu-cifar10",
-        SourceName::Cifar100 | SourceName::Cifar100Coarse => "cifar100",
-        SourceName::Mnist | SourceName::FashionMnist => "cpu-fashion-mnist",
-        SourceName::Svhn | SourceName::SvhnNoExtra => "svhn",
-        SourceName::Stl10 => "stl10",
-        SourceName::Imagenet => "imagenet",
-        SourceName::Webvision => "webvision",
-        SourceName::Folder | SourceName::LabelsCsv | SourceName::Webdataset => "cpu-folder",
-    }
+/// Prepares the files below `root` into `target`, unless a signal comes first.
+pub(crate) fn prepare_or_stop(
+    source: &SourceSpec,
+    root: &Path,
+    target: &Path,
+    stop: &Stop,
+) -> Result<Report, TrainError> {
+    let mut rate = Rate::of_silent_command();
+    let progress = |files, total| rate.show(files, total);
+    let report = prepare_table(source, root, target, stop.flag(), Arc::new(warn_at_once), progress);
+    clear_line();
+    report
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use calmix::train::recipe::{Layers, Recipe};
+use calmix::train::start::recipe_for;
 
-use super::prepare::recipe_for;
 use crate::format::shell_quoted;
 
 /// A recipe with small numbers.

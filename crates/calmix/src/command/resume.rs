@@ -14,7 +14,6 @@ use clap::Args;
 
 use super::data_args::explain_moved;
 use super::process_args::ProcessArgs;
-use super::quicker::quicker;
 use super::recipe_args::RecipeArgs;
 use crate::exit::Exit;
 use crate::figures::{self, MapState};
@@ -55,7 +54,7 @@ impl ResumeArgs {
             return supervise(&own_arguments(), processes, &self.run, &Stop::listen()?);
         }
         let stop = Stop::listen()?.announced_by_first(launch.as_ref());
-        let mut progress = ProgressSink::new(steps, self.recipe.quiet, quicker(&resolved.recipe));
+        let mut progress = ProgressSink::new(&resolved.recipe, self.recipe.quiet);
         if launch.is_none() {
             progress = progress.resumed();
         }
@@ -140,8 +139,8 @@ fn result(run: &Path) -> Result<String> {
     let result = read::result(run)?;
     let events =
         read::latest_evaluations(run, |seen| result.as_ref().is_some_and(|result| seen.step == result.step))?;
-    let has_head = inspect::recipe(run)?.recipe.has_head();
     let model = if result.is_some() { Some(read::model_info(run)?) } else { None };
+    let has_head = model.as_ref().is_some_and(|model| model.head.is_some());
     let held_out = model.as_ref().and_then(|model| model.held_out.as_ref());
     let figures = result.as_ref().map(|result| {
         let why = result.uncalibrated.as_ref();

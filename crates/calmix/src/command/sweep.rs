@@ -6,11 +6,11 @@ use anyhow::{Context, Result};
 use calmix::core::shown::shown;
 use calmix::run::sweep_folder::SweepFolder;
 use calmix::train::recipe::builtin_sweeps;
+use calmix::train::start::folder_for_output;
 use calmix::train::sweep::Sweep;
 use clap::Args;
 
 use super::recipe_args::RecipeArgs;
-use crate::beside::beside;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::{counted, grouped, shell_quoted};
@@ -83,7 +83,9 @@ impl SweepArgs {
         let Some(first) = cells.first() else { return Ok(Exit::Done) };
         let folder = match &self.sweep_dir {
             Some(folder) => folder.clone(),
-            None => beside(first.data()).join("sweeps").join(self.sweep.file_stem().unwrap_or_default()),
+            None => folder_for_output(first.data())
+                .join("sweeps")
+                .join(self.sweep.file_stem().unwrap_or_default()),
         };
         let worker = SweepWorker {
             folder: SweepFolder::create(folder)?,
@@ -139,7 +141,7 @@ fn listed(cells: &[PlannedCell]) -> String {
         let cell = &planned.cell;
         shown(format!("{}: recipe={} {}", cell.name, cell.recipe, cell.changes().join(" "))) + "\n"
     });
-    let steps = cells.iter().map(|cell| cell.resolved.recipe.train.steps).fold(0, u64::saturating_add);
+    let steps = cells.iter().map(|cell| cell.recipe().train.steps).fold(0, u64::saturating_add);
     let lines = lines.collect::<Vec<_>>().concat();
     format!(
         "{lines}\n{}, {} steps in all; every recipe is valid",

@@ -1,6 +1,7 @@
 //! A run of a sweep, with everything that the user overrides.
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Result;
 use calmix::core::shown::shown;
@@ -8,17 +9,17 @@ use calmix::engine::device::Device;
 use calmix::run::read;
 use calmix::train::inspect;
 use calmix::train::recipe::engine::OrAuto;
-use calmix::train::recipe::{Layers, Origin, Resolved};
+use calmix::train::recipe::{Layers, Origin, Recipe, Resolved};
+use calmix::train::start::{Draft, RunPlace, StartContext, is_for_folders, measure_rate, prepare_run};
 use calmix::train::sweep::SweepCell;
-use calmix::train::trainer::{Outcome, Trainer};
+use calmix::train::trainer::{Outcome, TrainError, Trainer};
+use calmix::train::weights_folder::WeightsFolder;
 
-use crate::backbone::{cache, with_weights};
-use crate::command::{RecipeArgs, existing_folder, quicker};
+use crate::command::{RecipeArgs, existing_folder};
 use crate::error::CliError;
 use crate::format::shell_quoted;
 use crate::progress::ProgressSink;
-use crate::run_data::{FOLDER_CONTENTS, RunData, is_for_folders, label_format};
-use crate::run_dir::RunDir;
+use crate::start_notice::NoticePrinter;
 use crate::stop::Stop;
 use crate::summary;
 use crate::terminal::warn_at_once;
@@ -32,42 +33,33 @@ const BY_FOLDER: [&str; 3] = ["dataset.source", "dataset.test", "labels.unlabell
 pub(crate) struct PlannedCell {
     pub(crate) cell: SweepCell,
     /// Its recipe, before its dataset is looked at.
-    pub(crate) resolved: Resolved,
-    /// Settings that name the dataset's folder, if it is one of many, and that of the features of a head.
-    places: Vec<String>,
+    pub(crate) draft: Draft,
+    /// The dataset's folder, if it is one of many.
+    dataset: Option<PathBuf>,
 }
 
 impl PlannedCell {
     /// Resolves the recipe of a run; its dataset is in `datasets` under the name of its source, if that is given.
     pub(crate) fn new(cell: SweepCell, overrides: &RecipeArgs, datasets: Option<&Path>) -> Result<Self> {
-        let resolve = |places: &[String]| -> Result<Resolved> {
-            let layers = places.iter().fold(cell.layers(), |layers, setting| layers.set(setting));
-            Ok(with_weights(overrides.apply(layers)?)?.resolve()?)
-        };
-        let mut places = Vec::new();
-        let mut resolved = resolve(&places)?;
-        if let Some(datasets) = datasets {
-            let folder: PathBuf =
-                std::path::absolute(datasets)?.join(resolved.recipe.dataset.source.to_string());
-            places.push(format!("dataset.path={}", folder.display()));
-            resolved = resolve(&places)?;
-        }
-        if resolved.recipe.has_head() {
-            refuse_outside(&resolved)?;
-            let cache = match resolved.recipe.network.cache.as_str() {
-                // Its runs share them.
-                "" => std::path::absolute(cache(Path::new(&resolved.recipe.dataset.path)))?,
-                cache => PathBuf::from(cache),
-            };
-            places.push(format!("network.cache={}", cache.display()));
-            resolved = resolve(&places)?;
-        }
-        Ok(Self { cell, resolved, places })
+        let dataset = datasets.map(|datasets| -> Result<PathBuf> {
+            let layers = overrides.apply(cell.layers())?;
+            let source = layers.resolve()?.recipe.dataset.source;
+            Ok(std::path::absolute(datasets)?.join(source.to_string()))
+        });
+        let dataset = dataset.transpose()?;
+        let draft = Draft::new(over(cell.layers(), dataset.as_deref(), overrides)?)?;
+        refuse_outside(&draft.resolved)?;
+        Ok(Self { cell, draft, dataset })
+    }
+
+    /// Its recipe, before its dataset is looked at.
+    pub(crate) fn recipe(&self) -> &Recipe {
+        &self.draft.resolved.recipe
     }
 
     /// The folder of its dataset.
     pub(crate) fn data(&self) -> &Path {
-        Path::new(&self.resolved.recipe.dataset.path)
+        Path::new(&self.recipe().dataset.path)
     }
 
     /// Checks what would fail in every attempt: the dataset's folder and the device.
@@ -78,7 +70,7 @@ impl PlannedCell {
             return Err(CliError::invalid(message).hint(hint).into());
         }
         existing_folder(self.data())?;
-        if let OrAuto::Is(device) = self.resolved.recipe.train.device {
+        if let OrAuto::Is(device) = self.recipe().train.device {
             Device::check(device)
                 .map_err(|error| CliError::invalid(error.to_string()).hint("calmix doctor"))?;
         }
@@ -87,47 +79,32 @@ impl PlannedCell {
 
     /// Trains the run in this process: from its beginning, or from where it stopped.
     pub(crate) fn train(&self, run: &Path, overrides: &RecipeArgs, stop: &Stop) -> Result<Outcome> {
-        let recipe = &self.resolved.recipe;
-        let progress = ProgressSink::new(recipe.train.steps, overrides.quiet, quicker(recipe));
+        let progress = ProgressSink::new(self.recipe(), overrides.quiet);
         // This worker has claimed the cell.
         let trainer = Trainer::new(stop.flag()).built_from(version::build()).taking_over(true);
         let trainer = trainer.warning(warn_at_once).sink(progress);
         if read::has_begun(run) {
-            let layers = self.over(inspect::recipe_layers(run)?, overrides)?;
+            let layers = inspect::recipe_layers(run)?;
+            let cache = self.draft.feature_cache();
+            let layers =
+                cache.into_iter().fold(layers, |layers, cache| layers.set_to("network.cache", cache));
+            let layers = over(layers, self.dataset.as_deref(), overrides)?;
+            let layers = layers.pretrained(&WeightsFolder::of_user()).map_err(TrainError::Pretrained)?;
             return Ok(trainer.resume(run, Some(&layers.resolve()?))?);
         }
-        let mut run_dir = RunDir::create_or_reuse(run)?;
-        let data = RunData { run, is_quiet: overrides.quiet, stop };
-        let mut resolved = self.resolved.clone();
-        let mut found = String::new();
-        if is_for_folders(Some(&self.cell.recipe)) {
-            found = label_format(self.data(), false);
-            resolved = self.with_contents(&found, overrides)?;
-        }
-        let dataset = data.open(&resolved)?;
-        if is_for_folders(Some(&self.cell.recipe)) {
-            found += &data.subset_settings(&dataset, resolved.recipe.has_head());
-            resolved = self.with_contents(&found, overrides)?;
-        }
+        let mut printer = NoticePrinter::new(overrides.quiet);
+        let context = StartContext {
+            stop: stop.flag(),
+            warn: Arc::new(warn_at_once),
+            measure_rate: &measure_rate,
+            notify: &mut |notice| printer.show(&notice),
+        };
+        let prepared = prepare_run(&self.draft, &RunPlace::NewOrBegun(run.to_owned()), context)?;
         if !overrides.quiet {
-            summary::warn_about_recipe(&resolved);
-            summary::warn_about_labels(&resolved, &dataset)?;
+            summary::warn_about_recipe(&prepared.resolved);
+            summary::warn_about_labels(&prepared)?;
         }
-        drop(dataset);
-        run_dir.unlock();
-        Ok(trainer.start(&resolved, run)?)
-    }
-
-    /// The recipe with what the folder of the dataset decides below everything else.
-    fn with_contents(&self, found: &str, overrides: &RecipeArgs) -> Result<Resolved> {
-        let contents = Layers::new().recipe(&self.cell.recipe).decided(FOLDER_CONTENTS, found);
-        Ok(self.over(self.cell.over(contents), overrides)?.resolve()?)
-    }
-
-    /// Layers with everything that the user overrides above them.
-    fn over(&self, layers: Layers, overrides: &RecipeArgs) -> Result<Layers> {
-        let layers = self.places.iter().fold(layers, |layers, setting| layers.set(setting));
-        with_weights(overrides.apply(layers)?)
+        Ok(trainer.start_prepared(prepared)?)
     }
 
     /// Refuses a run of another recipe under its name: the sweep file has changed since it began.
@@ -136,12 +113,21 @@ impl PlannedCell {
             return Ok(());
         }
         let by_folder = |key: &str| is_for_folders(Some(&self.cell.recipe)) && BY_FOLDER.contains(&key);
-        let changes = inspect::changes_of_run(run, &self.resolved)?;
+        let changes = inspect::changes_of_run(run, &self.draft.resolved)?;
         let Some(change) = changes.iter().find(|change| !by_folder(&change.path)) else { return Ok(()) };
         let message =
             format!("{}: the sweep has changed since this run began: {change}", shown(run.display()));
         Err(CliError::invalid(message).hint("take another --sweep-dir, or remove the run").into())
     }
+}
+
+/// Layers with everything that the user overrides above them.
+fn over(layers: Layers, dataset: Option<&Path>, overrides: &RecipeArgs) -> Result<Layers> {
+    let layers = match dataset {
+        Some(folder) => layers.set_to("dataset.path", folder.to_string_lossy().into_owned()),
+        None => layers,
+    };
+    overrides.apply(layers)
 }
 
 /// Refuses a cache of features that the sweep file puts outside the working folder: the file may come from somebody else, and

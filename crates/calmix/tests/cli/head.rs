@@ -126,10 +126,10 @@ fn a_folder_gets_a_head_where_weights_are_at_hand() {
     let trained = train("run");
     trained.reports(&[
         "recipe head-folder, since pretrained weights are at hand",
-        "weights tiny at 224 pixels: the largest at hand",
+        "weights tiny at 224 pixels: the best available",
     ]);
     trained.reports(&["features of ", " views at some ", "once for this folder"]);
-    trained.reports(&["images of 224 pixels: rate of the weights at hand\n"]);
+    trained.reports(&["images of 224 pixels: chosen by measured speed\n"]);
     // The second run measures nothing, and makes no features.
     let made = workspace.names("features");
     let choice = made.iter().find(|name| name.ends_with(".choice.json")).unwrap();

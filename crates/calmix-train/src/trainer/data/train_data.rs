@@ -112,6 +112,17 @@ impl TrainData {
         if began_with.is_some_and(|then| then.split != split_hash) {
             return Err(TrainError::OtherSplit { path: stored.to_path_buf() });
         }
+        Self::new(recipe, dataset, split, processes)
+    }
+
+    /// The data of a dataset that is open and split.
+    pub(crate) fn new(
+        recipe: &Recipe,
+        dataset: Dataset,
+        split: LabelSplit,
+        processes: usize,
+    ) -> Result<Self, TrainError> {
+        let split_hash = split.hash().map_err(|problem| DataError::new(dataset.folder(), problem))?;
         let (validation, fitted_on): (SampleIds, _) = match own_validation(recipe, &dataset) {
             Some(own) => (own.into(), FittedOn::ValidationSplit),
             None => (split.validation().into(), FittedOn::HeldOut),

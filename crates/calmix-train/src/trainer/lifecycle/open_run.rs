@@ -7,7 +7,9 @@ use std::thread;
 
 use calmix_core::counted::counted;
 use calmix_core::transient::BackOff;
+use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
+use calmix_data::split::LabelSplit;
 use calmix_engine::device::{Device, LIBTORCH};
 use calmix_engine::precision::Precision;
 use calmix_run::checkpoint::FoundCheckpoint;
@@ -35,6 +37,14 @@ pub(crate) enum RankZeroRun {
     Run(Box<OpenedRun>),
     /// A run that had finished before.
     Finished(Finished),
+}
+
+/// Where a new run begins.
+pub(crate) enum NewRun<'a> {
+    /// In a folder that is empty or does not exist.
+    Folder(&'a Path),
+    /// In a folder that this process has locked, with its dataset open and split.
+    Prepared { run: Run, table: (Dataset, LabelSplit) },
 }
 
 /// What every process has opened.
@@ -69,7 +79,7 @@ impl Trainer<'_> {
     pub(crate) fn open_new(
         &self,
         mut recipe: Resolved,
-        folder: &Path,
+        from: NewRun<'_>,
         processes: usize,
     ) -> Result<RankZeroRun, TrainError> {
         recipe.ready()?;
@@ -85,15 +95,16 @@ impl Trainer<'_> {
         recipe.decide(device, precision, threads, shards)?;
         supported(&recipe, processes)?;
         Pretrained::read(&recipe.recipe.network)?;
-        let run = match Run::create_on(folder, Arc::clone(&self.disk)) {
-            Err(RunError::Exists { .. }) if !read::has_begun(folder) => {
-                Run::take_over(folder, Arc::clone(&self.disk))?
-            }
-            run => run?,
+        let (run, table) = match from {
+            NewRun::Folder(folder) => (self.claim(folder)?, None),
+            NewRun::Prepared { run, table } => (run, Some(table)),
         };
         let mut notes = prepare(&recipe, &run)?;
         notes.extend(automatic.then(|| shard_note(&recipe.recipe)).flatten());
-        let data = self.open_data(|| TrainData::open(&recipe.recipe, run.paths(), None, processes))?;
+        let data = match table {
+            Some((dataset, split)) => TrainData::new(&recipe.recipe, dataset, split, processes)?,
+            None => self.open_data(|| TrainData::open(&recipe.recipe, run.paths(), None, processes))?,
+        };
         let environment = RunEnvironment::here(
             self.build.clone(),
             format!("libtorch {LIBTORCH}"),
@@ -110,6 +121,16 @@ impl Trainer<'_> {
         // Last: a folder with a recipe is a run that can be resumed.
         run.write(RunFile::Recipe, recipe.to_toml().as_bytes())?;
         Ok(RankZeroRun::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found: None, notes })))
+    }
+
+    /// Takes a folder that is empty or does not exist, or in which a run was killed before it began.
+    fn claim(&self, folder: &Path) -> Result<Run, TrainError> {
+        match Run::create_on(folder, Arc::clone(&self.disk)) {
+            Err(RunError::Exists { .. }) if !read::has_begun(folder) => {
+                Ok(Run::take_over(folder, Arc::clone(&self.disk))?)
+            }
+            run => Ok(run?),
+        }
     }
 
     /// Takes the folder of a run that has begun.

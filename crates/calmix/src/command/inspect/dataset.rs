@@ -8,12 +8,12 @@ use calmix::data::dataset::Dataset;
 use calmix::data::error::DataError;
 use calmix::data::prepare::{ClassCount, Report, SubsetReport};
 use calmix::train::recipe::Data;
+use calmix::train::start::detect_source;
 use serde_json::Value;
 
 use super::InspectOutput;
+use crate::command::prepare_or_stop;
 use crate::format::shell_quoted;
-use crate::preparing::prepare_or_stop;
-use crate::source::detect;
 use crate::stop::Stop;
 use crate::terminal::status;
 
@@ -36,7 +36,7 @@ pub(super) fn prepared(folder: &Path) -> Result<InspectOutput> {
 
 /// An unprepared dataset: scans it, and discards the table.
 pub(super) fn raw(folder: &Path) -> Result<InspectOutput> {
-    let source = detect(folder, false);
+    let source = detect_source(folder, false);
     status(&format!("reading {} as {source} …", shown(folder.display())));
     let temp = tempfile::tempdir().map_err(|error| DataError::new(std::env::temp_dir(), error))?;
     let spec = Data { source, ..Data::default() }.source_spec();

@@ -5,19 +5,19 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
-use calmix::core::shown::shown;
-use calmix::data::dataset::Dataset;
-use calmix::data::prepare::{PREPARING, SourceSpec, SourceStamp, Stale};
-use calmix::io::atomic_file::rename_folder;
-use calmix::train::recipe::{Data, SourceName};
+use crate::recipe::{Data, SourceName};
+use calmix_core::counted::grouped;
+use calmix_core::shown::shown;
+use calmix_data::dataset::Dataset;
+use calmix_data::prepare::{PREPARING, SourceSpec, SourceStamp, Stale};
+use calmix_io::atomic_file::rename_folder;
 
-use crate::error::CliError;
-use crate::format::{grouped, shell_quoted};
+use super::error::StartError;
+use crate::trainer::TrainError;
 
 /// Links the table of an earlier run, or of `calmix prepare`, into the folder of a new run; returns where it was. None is
 /// linked if there is none of exactly these files, or the file system has no hard links.
-pub(crate) fn share(spec: &SourceSpec, root: &Path, places: &[PathBuf], target: &Path) -> Option<PathBuf> {
+pub(super) fn share(spec: &SourceSpec, root: &Path, places: &[PathBuf], target: &Path) -> Option<PathBuf> {
     let candidates: Vec<PathBuf> = places.iter().flat_map(|place| tables_in(place)).collect();
     if candidates.is_empty() {
         return None;
@@ -32,11 +32,11 @@ pub(crate) fn share(spec: &SourceSpec, root: &Path, places: &[PathBuf], target: 
 }
 
 /// Refuses a table that `--prepared` names, if it does not fit the files.
-pub(crate) fn check(table: &Path, dataset: &Dataset, data: &Data, root: &Path) -> Result<()> {
+pub(super) fn check(table: &Path, dataset: &Dataset, data: &Data, root: &Path) -> Result<(), TrainError> {
     let Some(stamp) = SourceStamp::read(table)? else { return Ok(()) };
     let Some(stale) = stamp.stale(dataset, &data.source_spec(), root)? else { return Ok(()) };
     let root_shown = shown(root.display());
-    let what = match stale {
+    let problem = match stale {
         Stale::OtherFolder { prepared_from } => {
             format!("the table of another dataset: {}, not {root_shown}", shown(prepared_from))
         }
@@ -49,12 +49,7 @@ pub(crate) fn check(table: &Path, dataset: &Dataset, data: &Data, root: &Path) -
         }
         _ => format!("stale: files in {root_shown} have changed since it was prepared"),
     };
-    let message = format!("{}: {what}", shown(table.display()));
-    let hint = format!(
-        "calmix prepare {} --to NEW_FOLDER, then `--prepared NEW_FOLDER`; or leave `--prepared` out",
-        shell_quoted(root)
-    );
-    Err(CliError::invalid(message).hint(hint).into())
+    Err(StartError::StaleTable { table: table.to_owned(), folder: root.to_owned(), problem }.into())
 }
 
 /// What a recipe calls the way in which a table was prepared.

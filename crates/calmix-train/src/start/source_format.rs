@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use calmix::data::source::{has_images_in_folders, labels_csv};
-use calmix::train::recipe::SourceName;
+use crate::recipe::SourceName;
+use calmix_data::source::{has_images_in_folders, labels_csv};
 
 /// Names that only one format has; the first match wins.
 const MARKS: &[(&str, SourceName)] = &[
@@ -19,13 +19,13 @@ const MARKS: &[(&str, SourceName)] = &[
 ];
 
 /// Whether the format is for the user's own images, not that of a published dataset.
-pub(crate) fn is_own(source: SourceName) -> bool {
+pub fn is_own_format(source: SourceName) -> bool {
     matches!(source, SourceName::Folder | SourceName::LabelsCsv | SourceName::Webdataset)
 }
 
 /// The format of the files in `folder`; a folder of images if nothing else matches. Where the user names columns, there is
 /// a list of labels.
-pub(crate) fn detect(folder: &Path, names_columns: bool) -> SourceName {
+pub fn detect_source(folder: &Path, names_columns: bool) -> SourceName {
     let names: Vec<String> = fs::read_dir(folder)
         .map(|entries| {
             entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -73,7 +73,7 @@ mod tests {
                 fs::create_dir_all(file.parent().unwrap()).unwrap();
                 fs::write(file, "").unwrap();
             }
-            assert_eq!(detect(&folder, false), expected, "{files:?}");
+            assert_eq!(detect_source(&folder, false), expected, "{files:?}");
         }
     }
 }

@@ -1,0 +1,217 @@
+//! Which pretrained backbone a head for a folder of images uses, at which size of images.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use calmix_data::dataset::Dataset;
+use calmix_data::split::LabelSplit;
+use calmix_engine::device::Device;
+use calmix_engine::frozen_backbone::FrozenBackbone;
+use calmix_engine::images::{Normalisation, Size};
+use calmix_engine::network::{BottleneckStride, FirstBlock};
+use calmix_engine::precision::Precision;
+use calmix_engine::predictor::PredictorSettings;
+use calmix_io::atomic_file;
+use calmix_run::error::FileError;
+use calmix_run::model_info::ModelInfo;
+use calmix_run::safe_open;
+use serde::{Deserialize, Serialize};
+use toml::Value;
+
+use crate::recipe::Recipe;
+use crate::trainer::TrainError;
+use crate::weights_folder::{StoredWeights, WeightsFolder};
+
+/// How long the features of a folder may take.
+pub const LONGEST: Duration = Duration::from_mins(10);
+
+/// Sizes of images, the largest first. Larger ones are better, and slower by their area.
+const SIZES: [u32; 3] = [224, 160, 128];
+/// The size that rates are measured at, and that a larger backbone has to fit at to be taken.
+const MEASURED: u32 = 160;
+/// Bytes of the longest remembered choice.
+const LONGEST_CHOICE: u64 = 4_096;
+/// Images of a measurement: two passes.
+const IMAGES: usize = 32;
+
+/// Passes that are timed: the fastest counts, since other programs can only slow a pass down.
+const PASSES: usize = 3;
+
+/// A backbone, a size, and what they take.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BackboneChoice {
+    /// The name of the weights.
+    pub weights: String,
+    /// The side of its images, in pixels.
+    pub size: u32,
+    /// Views per second, as measured.
+    pub rate: f64,
+    /// Views to make, if the cache has none.
+    pub views: u64,
+}
+
+impl BackboneChoice {
+    /// As keys of a recipe.
+    pub(super) fn settings(&self) -> [(&'static str, Value); 2] {
+        let weights = Value::String(self.weights.clone());
+        [("network.weights", weights), ("augment.size", Value::Integer(self.size.into()))]
+    }
+}
+
+/// A backbone to choose, with its rate at 160 pixels.
+#[derive(Debug, Clone, Copy)]
+struct Candidate<'a> {
+    name: &'a str,
+    /// EfficientNet-Lite before ResNet-50, and among these the one with more parameters: on 300 photos a head on ResNet-50 made
+    /// 26 mistakes and one on EfficientNet-Lite2, which has a quarter of its parameters, 14.
+    rank: (bool, usize),
+    rate: f64,
+}
+
+/// How many views pass the backbone: all of what a head is trained on, and one of each test image.
+fn views(recipe: &Recipe, dataset: &Dataset, split: &LabelSplit) -> Result<u64, TrainError> {
+    let counts = split.counts(dataset)?;
+    let unlabelled = recipe.unlabelled_samples(counts.unlabelled);
+    let network = &recipe.network;
+    let each = 1 + u64::from(network.weak_views) + u64::from(network.strong_views);
+    let test = match recipe.dataset.test.as_str() {
+        "" => 0,
+        name => dataset.subset(name).map(|ids| ids.end - ids.start)?,
+    };
+    Ok((counts.labelled + unlabelled) * each + test)
+}
+
+/// The pretrained weights of the user; those that cannot be read are passed over, `calmix weights list` says why.
+pub fn weights_available() -> Vec<StoredWeights> {
+    let folder = WeightsFolder::of_user();
+    let names = folder.names().unwrap_or_default();
+    names.iter().filter_map(|name| folder.stored(name).ok()).collect()
+}
+
+/// The best backbone whose features at 160 pixels take at most ten minutes, at the largest size that does; if none does, the
+/// fastest at the smallest size. The choice is remembered beside the features, so that the same command makes it again.
+pub(super) fn choose(
+    weights: &[StoredWeights],
+    recipe: &Recipe,
+    dataset: &Dataset,
+    split: &LabelSplit,
+    measure_rate: &dyn Fn(&StoredWeights) -> Result<f64, TrainError>,
+) -> Result<Option<BackboneChoice>, TrainError> {
+    if weights.is_empty() {
+        return Ok(None);
+    }
+    let views = views(recipe, dataset, split)?;
+    let hashes: Vec<&str> = weights.iter().map(|stored| stored.blake3.as_str()).collect();
+    let key = serde_json::json!([dataset.fingerprint(), hashes, views]).to_string();
+    let remembered =
+        Path::new(&recipe.network.cache).join(format!("{}.choice.json", ModelInfo::hash(key.as_bytes())));
+    let known = |choice: &BackboneChoice| weights.iter().any(|stored| stored.name == choice.weights);
+    if let Some(choice) = remembered_choice(&remembered).filter(known) {
+        return Ok(Some(choice));
+    }
+    let mut candidates = Vec::new();
+    for stored in weights {
+        let rank = (stored.network.is_efficient_net_lite(), stored.parameters);
+        candidates.push(Candidate { name: &stored.name, rank, rate: measure_rate(stored)? });
+    }
+    let choice = best(&candidates, views);
+    if let Some(choice) = &choice
+        && let Ok(text) = serde_json::to_string_pretty(choice)
+    {
+        // Only to save the next run this measurement; whether the folder can be written is for the features to find out.
+        let _ = std::fs::create_dir_all(&recipe.network.cache);
+        let _ = atomic_file::write(&remembered, text.as_bytes());
+    }
+    Ok(choice)
+}
+
+/// What was chosen for the same images and weights before: a rate that is measured again differs, and another size would make
+/// all features anew.
+fn remembered_choice(path: &Path) -> Option<BackboneChoice> {
+    let bytes = safe_open::read(path, LONGEST_CHOICE).ok()?;
+    let choice: BackboneChoice = serde_json::from_slice(&bytes).ok()?;
+    (SIZES.contains(&choice.size) && choice.rate > 0.0).then_some(choice)
+}
+
+fn best(candidates: &[Candidate<'_>], views: u64) -> Option<BackboneChoice> {
+    let fitting = candidates.iter().filter(|candidate| fits(candidate.rate, MEASURED, views));
+    let fastest = || candidates.iter().max_by(|a, b| a.rate.total_cmp(&b.rate));
+    let taken = fitting.max_by_key(|candidate| candidate.rank).or_else(fastest)?;
+    let smallest = SIZES[SIZES.len() - 1];
+    let size = SIZES.into_iter().find(|&size| fits(taken.rate, size, views)).unwrap_or(smallest);
+    let rate = rate_at(taken.rate, size);
+    Some(BackboneChoice { weights: taken.name.to_owned(), size, rate, views })
+}
+
+/// Views per second at a size, of a rate at 160 pixels: the time grows with the area.
+fn rate_at(rate: f64, size: u32) -> f64 {
+    rate * (f64::from(MEASURED) / f64::from(size)).powi(2)
+}
+
+fn fits(rate: f64, size: u32, views: u64) -> bool {
+    views as f64 <= rate_at(rate, size) * LONGEST.as_secs_f64()
+}
+
+/// Measures the views per second of a backbone at 160 pixels, on this machine.
+///
+/// # Errors
+/// If the weights cannot be read.
+pub fn measure_rate(stored: &StoredWeights) -> Result<f64, TrainError> {
+    let side = MEASURED as usize;
+    let settings = PredictorSettings {
+        architecture: stored.network,
+        first_block: FirstBlock::default(),
+        stride: BottleneckStride::default(),
+        classes: 1,
+        size: Size { height: side, width: side },
+        normalisation: Normalisation { mean: [0.5; 3], deviation: [0.5; 3] },
+        norm_eps: None,
+        device: Device::Cpu,
+    };
+    let weights = std::fs::read(&stored.path).map_err(|error| FileError::new(&stored.path, error))?;
+    let backbone = FrozenBackbone::new(&settings, Precision::best(Device::Cpu), &weights)?;
+    let pixels = vec![127; IMAGES * settings.size.bytes()];
+    // The first pass allocates.
+    backbone.features(&pixels)?;
+    let mut fastest = f64::INFINITY;
+    for _ in 0..PASSES {
+        let start = Instant::now();
+        backbone.features(&pixels)?;
+        fastest = fastest.min(start.elapsed().as_secs_f64());
+    }
+    Ok(IMAGES as f64 / fastest.max(1e-9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: Candidate<'_> = Candidate { name: "small", rank: (true, 4), rate: 170.0 };
+    const LARGE: Candidate<'_> = Candidate { name: "large", rank: (true, 6), rate: 145.0 };
+
+    fn chosen(candidates: &[Candidate<'_>], views: u64) -> Option<(String, u32)> {
+        best(candidates, views).map(|choice| (choice.weights, choice.size))
+    }
+
+    #[test]
+    fn backbone_is_the_largest_that_fits_ten_minutes() {
+        let both = [SMALL, LARGE];
+        assert_eq!(chosen(&both, 1_000), Some(("large".into(), 224)));
+        // 600 s at 145 views per second are 87,000 views at 160 pixels, and 44,387 at 224.
+        assert_eq!(chosen(&both, 44_000), Some(("large".into(), 224)));
+        assert_eq!(chosen(&both, 60_000), Some(("large".into(), 160)));
+        assert_eq!(chosen(&both, 100_000), Some(("small".into(), 160)));
+        assert_eq!(chosen(&both, 150_000), Some(("small".into(), 128)));
+        assert_eq!(chosen(&both, 10_000_000), Some(("small".into(), 128)));
+        assert_eq!(chosen(&[], 1), None);
+    }
+
+    /// However fast the machine happens to be, a ResNet-50 does not replace an EfficientNet-Lite that fits.
+    #[test]
+    fn backbone_does_not_depend_on_the_load_between_families() {
+        let resnet = |rate| Candidate { name: "resnet", rank: (false, 24), rate };
+        for rate in [10.0, 145.0, 1_000.0] {
+            assert_eq!(chosen(&[LARGE, resnet(rate)], 1_000).map(|(name, _)| name), Some("large".to_owned()));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The recipe of a run that is about to start, as it becomes known: what the user sets lies over what the folder of the dataset
+//! and the available weights decide. It is resolved twice: before the dataset is read, and with it.
+
+use std::path::{Path, PathBuf};
+
+use calmix_data::dataset::Dataset;
+use calmix_data::split::LabelSplit;
+use calmix_engine::device::Device;
+use toml::Value;
+
+use super::backbone::{self, BackboneChoice};
+use super::default_place::folder_for_output;
+use super::error::StartError;
+use super::folder_recipe::{HEAD_RECIPE, folder_recipe, is_for_folders, recipe_for};
+use super::source_format::{detect_source, is_own_format};
+use super::{InsteadOfTest, StartContext, StartNotice};
+use crate::recipe::{Layers, Recipe, Resolved, SourceName};
+use crate::trainer::{TrainError, draw_split};
+use crate::weights_folder::{StoredWeights, WeightsFolder};
+
+/// The origin of settings that the contents of the dataset folder decide.
+const FOLDER_CONTENTS: &str = "contents of the dataset folder";
+/// The origin of settings that the measured rate of the available weights decides.
+const MEASURED_RATE: &str = "chosen by measured speed";
+
+/// The recipe before its dataset is read.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    layers: Layers,
+    /// The recipe as far as it is known: with any of the available weights if calmix is going to choose among them.
+    pub resolved: Resolved,
+    /// The built-in recipe, if calmix chose it.
+    pub chosen_recipe: Option<&'static str>,
+    /// The weights to choose from; none if the recipe needs none, or the user names some.
+    weights: Vec<StoredWeights>,
+}
+
+/// What the dataset decides.
+#[derive(Debug)]
+pub struct CompletedDraft {
+    /// The recipe.
+    pub resolved: Resolved,
+    /// The split.
+    pub split: LabelSplit,
+    /// The backbone, if calmix chose it.
+    pub backbone: Option<BackboneChoice>,
+}
+
+impl Draft {
+    /// Resolves what the user sets. If that names neither a recipe nor a file, the folder of the dataset, the device and the
+    /// available weights choose a recipe.
+    ///
+    /// # Errors
+    /// If the recipe is not valid, the dataset needs a recipe that the user has to name, or the weights cannot be read.
+    pub fn new(layers: Layers) -> Result<Self, TrainError> {
+        let chosen_recipe = if layers.names_recipe() { None } else { Some(choose_recipe(&layers)?) };
+        let mut layers = chosen_recipe.into_iter().fold(layers, Layers::recipe);
+        if let Some(source) = label_format(&layers) {
+            layers = layers.decided(FOLDER_CONTENTS, [("dataset.source", Value::String(source.to_string()))]);
+        }
+        let chooses = layers.base() == Some(HEAD_RECIPE) && !layers.is_set_by_user("network.weights");
+        let weights = if chooses { backbone::weights_available() } else { Vec::new() };
+        let any = weights.first().map(|any| ("network.weights", Value::String(any.name.clone())));
+        let resolved = resolve(layers.clone().decided(MEASURED_RATE, any))?;
+        Ok(Self { layers, resolved, chosen_recipe, weights })
+    }
+
+    /// The built-in recipe that it is based on, if any.
+    pub fn base(&self) -> Option<&str> {
+        self.layers.base()
+    }
+
+    /// Where the features of a frozen backbone are kept: where the user says, or else beside the dataset, for all its runs. None
+    /// if a whole network is trained.
+    pub fn feature_cache(&self) -> Option<String> {
+        let recipe = &self.resolved.recipe;
+        match recipe.network.cache.as_str() {
+            _ if !recipe.has_head() => None,
+            "" => {
+                let cache = folder_for_output(Path::new(&recipe.dataset.path)).join("features");
+                Some(cache.to_string_lossy().into_owned())
+            }
+            cache => Some(cache.to_owned()),
+        }
+    }
+
+    /// Names the table of the dataset, unless the user does.
+    pub fn use_table(&mut self, table: &Path) {
+        let table = Value::String(table.to_string_lossy().into_owned());
+        self.layers = self.layers.clone().decided(FOLDER_CONTENTS, [("dataset.prepared", table)]);
+    }
+
+    /// Takes what the dataset decides: its splits, its labels, and which of the available weights suit its number of images.
+    ///
+    /// # Errors
+    /// If the split cannot be drawn, or the weights cannot be read.
+    pub fn complete(
+        &self,
+        dataset: &Dataset,
+        context: &mut StartContext<'_>,
+    ) -> Result<CompletedDraft, TrainError> {
+        let mut recipe = self.resolved.recipe.clone();
+        let mut decided = Vec::new();
+        if is_for_folders(self.base()) {
+            decided.extend(self.take_splits(&mut recipe, dataset, context));
+        }
+        if let Some(cache) = self.feature_cache() {
+            recipe.network.cache.clone_from(&cache);
+            decided.push(("network.cache", Value::String(cache)));
+        }
+        let split = draw_split(&recipe, dataset)?;
+        let backbone = backbone::choose(&self.weights, &recipe, dataset, &split, context.measure_rate)?;
+        let layers = self.layers.clone().decided(FOLDER_CONTENTS, decided);
+        let measured = backbone.as_ref().map(BackboneChoice::settings);
+        let resolved = resolve(layers.decided(MEASURED_RATE, measured.into_iter().flatten()))?;
+        Ok(CompletedDraft { resolved, split, backbone })
+    }
+
+    /// Which splits of a folder of images to evaluate on and to train on without labels. The recipe gets them at once, since
+    /// the split of the labels depends on them.
+    fn take_splits(
+        &self,
+        recipe: &mut Recipe,
+        dataset: &Dataset,
+        context: &mut StartContext<'_>,
+    ) -> Vec<(&'static str, Value)> {
+        let has = |name: &str| dataset.header().subsets.iter().any(|subset| subset.name == name);
+        let mut decided = Vec::new();
+        if !has("test") && !self.resolved.is_set_by_user("dataset.test") {
+            let evaluated_on = if has("val") {
+                InsteadOfTest::ValidationSplit
+            } else if recipe.has_head() {
+                InsteadOfTest::OutOfFold
+            } else {
+                InsteadOfTest::HeldOut
+            };
+            (context.notify)(StartNotice::NoTestSplit { evaluated_on });
+            recipe.dataset.test.clear();
+            decided.push(("dataset.test", Value::String(String::new())));
+        }
+        let names: Vec<String> =
+            ["train", "unlabelled"].into_iter().filter(|name| has(name)).map(str::to_owned).collect();
+        if !self.resolved.is_set_by_user("labels.unlabelled_from") {
+            recipe.labels.unlabelled_from.clone_from(&names);
+        }
+        let names = names.into_iter().map(Value::String).collect();
+        decided.push(("labels.unlabelled_from", Value::Array(names)));
+        decided
+    }
+}
+
+/// The layers with what the weights say that they name, as a recipe.
+fn resolve(layers: Layers) -> Result<Resolved, TrainError> {
+    let layers = layers.pretrained(&WeightsFolder::of_user()).map_err(TrainError::Pretrained)?;
+    Ok(layers.resolve()?)
+}
+
+/// The built-in recipe for a folder of the user's own images.
+fn choose_recipe(layers: &Layers) -> Result<&'static str, TrainError> {
+    let Some(folder) = layers.word("dataset.path").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+    else {
+        return Err(StartError::Nothing.into());
+    };
+    if !folder.is_dir() {
+        let problem = if folder.exists() { "is not a folder" } else { "does not exist" };
+        return Err(StartError::no_folder(&folder, &problem).into());
+    }
+    let source_name = detect_source(&folder, names_columns(layers));
+    if !is_own_format(source_name) {
+        let recipe = recipe_for(source_name);
+        let here = std::env::current_dir().unwrap_or_default();
+        // As the user most likely named it: the layers have the whole path.
+        let folder = folder.strip_prefix(here).unwrap_or(&folder).to_owned();
+        return Err(StartError::NeedsRecipe { folder, source_name, recipe }.into());
+    }
+    let device = layers.word("train.device").and_then(|name| name.parse::<Device>().ok());
+    Ok(folder_recipe(device))
+}
+
+/// For a folder of images, where its labels are if not in the names of its folders.
+fn label_format(layers: &Layers) -> Option<SourceName> {
+    let folder = layers.word("dataset.path").filter(|folder| !folder.is_empty())?;
+    if !is_for_folders(layers.base()) {
+        return None;
+    }
+    let source = detect_source(Path::new(folder), names_columns(layers));
+    matches!(source, SourceName::LabelsCsv | SourceName::Webdataset).then_some(source)
+}
+
+/// Whether the user names columns, so that there is a list of labels.
+fn names_columns(layers: &Layers) -> bool {
+    layers.is_set_by_user("dataset.path_column") || layers.is_set_by_user("dataset.label_column")
+}

@@ -1,0 +1,104 @@
+//! Why a run cannot be prepared from what the user asked for.
+
+use std::path::{Path, PathBuf};
+
+use calmix_core::shell_quoted::shell_quoted;
+use calmix_core::shown::shown;
+use calmix_data::error::DataError;
+
+use super::source_format::is_own_format;
+use crate::recipe::SourceName;
+
+/// Why a run cannot be prepared. All of these are mistakes of the user's.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Neither a recipe nor a dataset.
+    #[error("no recipe, no recipe file and no dataset folder given")]
+    Nothing,
+    /// The dataset is not an existing folder.
+    #[error("{}: {problem}", shown(.folder.display()))]
+    NoFolder {
+        /// What was named.
+        folder: PathBuf,
+        /// Why it is not.
+        problem: String,
+    },
+    /// The format of a published dataset, for which the user has to name a recipe.
+    #[error("{}: the files look like {source_name}, which needs a recipe", shown(.folder.display()))]
+    NeedsRecipe {
+        /// The folder of the dataset.
+        folder: PathBuf,
+        /// What the files look like.
+        source_name: SourceName,
+        /// A recipe for it.
+        recipe: &'static str,
+    },
+    /// With one class, every prediction is right.
+    #[error("{}: there is one class, `{}`, and so nothing to tell apart", shown(.folder.display()), shown(.class))]
+    OneClass {
+        /// The folder of the dataset.
+        folder: PathBuf,
+        /// The class.
+        class: String,
+    },
+    /// The files do not have the format of the recipe.
+    #[error("{problem}{}", looks_like(*.detected))]
+    OtherFormat {
+        /// The folder of the dataset.
+        folder: PathBuf,
+        /// What the reader of the recipe's format says.
+        problem: Box<DataError>,
+        /// What the files look like.
+        detected: SourceName,
+        /// A recipe for it.
+        recipe: &'static str,
+    },
+    /// A table that the user named and that does not fit the files.
+    #[error("{}: {problem}", shown(.table.display()))]
+    StaleTable {
+        /// The table.
+        table: PathBuf,
+        /// The folder of the dataset.
+        folder: PathBuf,
+        /// Why it does not.
+        problem: String,
+    },
+}
+
+impl StartError {
+    pub(super) fn no_folder(folder: &Path, problem: &dyn std::fmt::Display) -> Self {
+        Self::NoFolder { folder: folder.to_owned(), problem: problem.to_string() }
+    }
+
+    /// What to try instead, as a command where there is one.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Nothing => {
+                "`calmix recipes` lists the recipes; `calmix train --data FOLDER` trains on a folder of images".to_owned()
+            }
+            Self::NoFolder { folder, .. } => {
+                let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+                format!("`ls {}`", shell_quoted(parent.unwrap_or(Path::new("."))))
+            }
+            Self::NeedsRecipe { folder, recipe, .. } => {
+                format!("calmix train {recipe} --data {}", shell_quoted(folder))
+            }
+            Self::OneClass { .. } => "put the images of each class into a folder of its name".to_owned(),
+            Self::OtherFormat { folder, detected, .. } if is_own_format(*detected) => {
+                format!("calmix train --data {}, for images of your own", shell_quoted(folder))
+            }
+            Self::OtherFormat { folder, recipe, .. } => {
+                format!("calmix train {recipe} --data {}", shell_quoted(folder))
+            }
+            Self::StaleTable { folder, .. } => format!(
+                "calmix prepare {} --to NEW_FOLDER, then `--prepared NEW_FOLDER`; or leave `--prepared` out",
+                shell_quoted(folder)
+            ),
+        }
+    }
+}
+
+fn looks_like(detected: SourceName) -> String {
+    if is_own_format(detected) { String::new() } else { format!("; the files look like {detected}") }
+}

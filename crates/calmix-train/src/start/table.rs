@@ -1,0 +1,83 @@
+//! The table of the dataset of a run that is about to start: named by the user, shared with another run, or made.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use calmix_data::dataset::Dataset;
+use calmix_data::prepare::Findings;
+use calmix_run::run::Paths;
+use calmix_run::safe_open;
+
+use super::default_place::default_table;
+use super::error::StartError;
+use super::folder_recipe::recipe_for;
+use super::prepare_table::prepare_table;
+use super::shared_table;
+use super::source_format::detect_source;
+use super::{StartContext, StartNotice};
+use crate::recipe::{Data, SourceName};
+use crate::trainer::TrainError;
+
+/// Opens the dataset, of at least two classes; prepares it into the run's folder unless it is prepared.
+pub(super) fn open(data: &Data, run: &Path, context: &mut StartContext<'_>) -> Result<Dataset, TrainError> {
+    let root = Path::new(&data.path);
+    let dataset = open_or_make(data, root, run, context)?;
+    // With one class, every prediction is right.
+    if let [class] = dataset.classes() {
+        return Err(StartError::OneClass { folder: root.to_owned(), class: class.clone() }.into());
+    }
+    Ok(dataset)
+}
+
+fn open_or_make(
+    data: &Data,
+    root: &Path,
+    run: &Path,
+    context: &mut StartContext<'_>,
+) -> Result<Dataset, TrainError> {
+    if !data.prepared.is_empty() {
+        let table = Path::new(&data.prepared);
+        let dataset = Dataset::open(table, root)?;
+        shared_table::check(table, &dataset, data, root)?;
+        return Ok(dataset);
+    }
+    let target = Paths::new(run).prepared().to_path_buf();
+    if target.exists() {
+        // Left by a process that was killed; its files cannot lead out of it: what opens them sees to that.
+        safe_open::check_folder(&target)?;
+        return Ok(Dataset::open(&target, root)?);
+    }
+    let places = [default_table(root), siblings(run)];
+    if let Some(table) = shared_table::share(&data.source_spec(), root, &places, &target) {
+        (context.notify)(StartNotice::SharedTable { table: &table, own: &target });
+        return Ok(Dataset::open(&target, root)?);
+    }
+    (context.notify)(StartNotice::Reading { folder: root });
+    let notify = &mut *context.notify;
+    let progress = |files, total| notify(StartNotice::Read { files, total });
+    let warn = Arc::clone(&context.warn);
+    let report = prepare_table(&data.source_spec(), root, &target, context.stop, warn, progress);
+    (context.notify)(StartNotice::ReadingEnded);
+    let report = report.map_err(|error| explain_format(root, data.source, error))?;
+    (context.notify)(StartNotice::Scanned { findings: &Findings::from(&report), table: &target });
+    Ok(Dataset::open(&target, root)?)
+}
+
+/// The folder that contains a run.
+fn siblings(run: &Path) -> PathBuf {
+    let parent = run.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Adds what the files look like, if they do not have the format of the recipe.
+fn explain_format(root: &Path, wanted: SourceName, error: TrainError) -> TrainError {
+    let detected = detect_source(root, false);
+    let recipe = recipe_for(detected);
+    match error {
+        TrainError::Data(problem) if recipe != recipe_for(wanted) => {
+            StartError::OtherFormat { folder: root.to_owned(), problem: Box::new(problem), detected, recipe }
+                .into()
+        }
+        error => error,
+    }
+}
