@@ -64,16 +64,12 @@
 //!   and [`feedback`] for what a method takes in after a step;
 //! - how a step is cut into groups and shards: [`sharding`]; which sample comes when: [`order`];
 //! - how true a confidence is: [`calibration`]; how sure a figure is: [`stats`];
-//! - how settings are declared: [`settings`]; how names of classes are read: [`class_names`];
-//!   how a name from outside is shown: [`shown`];
-//! - how settings are declared: [`settings`]; which errors of a disk pass by themselves: [`transient`];
+//! - how settings are declared: [`settings`];
 //! - what they stand on: [`rng`], [`matrix`], [`softmax`].
 #![forbid(unsafe_code)]
 
 pub mod calibration;
-pub mod class_names;
 pub mod cosine;
-pub mod counted;
 pub mod feedback;
 pub mod labelled_samples;
 mod lanes;
@@ -94,13 +90,10 @@ pub mod samples;
 pub mod schedule;
 pub mod settings;
 pub mod sharding;
-pub mod shell_quoted;
-pub mod shown;
 pub mod smoothing;
 pub mod softmax;
 pub mod split;
 pub mod stats;
-pub mod transient;
 
 /// The README's example is tested with the crate's own.
 #[cfg(doctest)]

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use calmix_core::shown::shown;
-use calmix_core::transient::{is_transient, is_wrong_path};
 use calmix_io::error::{FileError, FileProblem};
+use calmix_io::shown::shown;
+use calmix_io::transient::{is_transient, is_wrong_path};
 
 /// A file or folder that cannot be used.
 ///
@@ -53,19 +53,23 @@ pub enum DataProblem {
     },
 }
 
+impl From<FileError> for DataError {
+    fn from(error: FileError) -> Self {
+        let problem = match error.problem {
+            FileProblem::Io(error) => DataProblem::Io(error),
+            FileProblem::Limit(what) => DataProblem::Limit(what),
+            FileProblem::Changed(what) => DataProblem::Changed(what),
+            FileProblem::Content(what) => DataProblem::Content(what),
+            problem => DataProblem::Format(problem.to_string()),
+        };
+        Self { path: error.path, place: error.place, problem, hint: error.hint }
+    }
+}
+
 impl DataError {
     /// A problem with `path` as a whole.
     pub fn new(path: impl AsRef<Path>, problem: impl Into<DataProblem>) -> Self {
         Self { path: path.as_ref().to_owned(), place: None, problem: problem.into(), hint: None }
-    }
-
-    /// A problem that was found by the functions for all files.
-    pub(crate) fn of_file(error: FileError) -> Self {
-        let problem = match error.problem {
-            FileProblem::Io(error) => DataProblem::Io(error),
-            problem => DataProblem::Format(problem.to_string()),
-        };
-        Self { path: error.path, place: error.place, problem, hint: error.hint }
     }
 
     /// Says where in the file.

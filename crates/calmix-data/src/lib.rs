@@ -79,7 +79,6 @@ pub mod npy;
 mod outage;
 pub mod picture;
 pub mod prepare;
-mod safe_path;
 pub mod shrink;
 pub mod source;
 pub mod split;

@@ -21,7 +21,7 @@ mod fingerprint;
 mod pixel_layout;
 mod table_file;
 
-use calmix_core::class_names;
+use calmix_io::class_names;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use builder::SampleDigest;

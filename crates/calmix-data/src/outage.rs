@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use calmix_core::transient::BackOff;
+use calmix_io::transient::BackOff;
 
 /// Takes what people should know at once, from any thread.
 pub type Warn = Arc<dyn Fn(&str) + Send + Sync>;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use calmix_core::transient::BackOff;
+use crate::transient::BackOff;
 use rustix::fs::OFlags;
 
 use crate::confined_path::ConfinedPath;

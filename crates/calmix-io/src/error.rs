@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use calmix_core::shown::shown;
-use calmix_core::transient::{is_transient, is_wrong_path};
+use crate::shown::shown;
+use crate::transient::{is_transient, is_wrong_path};
 use rustix::io::Errno;
 
 /// A file or folder that cannot be used.

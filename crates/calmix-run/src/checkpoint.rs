@@ -50,6 +50,9 @@ use std::sync::Arc;
 
 use calmix_io::atomic_file;
 use calmix_io::confined_path::ConfinedPath;
+use calmix_io::disk::Disk;
+use calmix_io::error::FileError;
+use calmix_io::lock::Lock;
 
 pub use error::{CheckpointError, SkippedCheckpoint};
 pub use found::{Checkpoint, FoundCheckpoint, newest, steps};
@@ -58,8 +61,7 @@ pub use manifest::{FORMAT, Identity, Manifest};
 pub use read::Fault;
 pub use writer::{CheckpointFiles, Committed, Writer, Written};
 
-use crate::error::FileError;
-use crate::run::{Disk, Lock, Mark};
+use crate::run::Mark;
 
 /// The fewest usable checkpoints that a run retains.
 const FEWEST: usize = 2;

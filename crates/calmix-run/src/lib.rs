@@ -13,7 +13,6 @@
 //! | what do pretrained weights say about themselves? | [`pretrained_config`] |
 //! | which predictions are worth looking at, and how easy were the samples? | [`examples`], [`margin_histogram`] |
 //! | how is a table written for spreadsheets? | [`csv_line`] |
-//! | how is a file in a folder opened that came from somebody else? | [`safe_open`] |
 //! | whose metrics does a finished run have? | [`measured`] |
 //! | what is a run, and what is its result? | [`read`], [`summary`], [`result`], [`model_info`], [`held_out`]; of many runs, [`overview`] |
 //!
@@ -41,5 +40,3 @@ pub mod sink;
 pub mod summary;
 pub mod sweep_folder;
 mod tensors;
-
-pub use calmix_io::{confined_path, error, safe_open};

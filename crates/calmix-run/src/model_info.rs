@@ -4,7 +4,7 @@
 //! this file they can be used without the recipe, and a file that was swapped, cut or damaged is found. The same stands
 //! in the metadata of the weights, for a file that travels alone.
 
-use calmix_core::class_names;
+use calmix_io::class_names;
 use safetensors::{SafeTensorError, SafeTensors};
 use serde::{Deserialize, Serialize};
 

@@ -5,14 +5,15 @@ use std::cmp::Reverse;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use calmix_io::error::FileError;
+use calmix_io::lock::is_held_here;
+use calmix_io::safe_open;
 use serde::Serialize;
 
 use crate::checkpoint;
-use crate::error::FileError;
 use crate::events::{EvalModel, EvalSet, Event};
 use crate::read;
-use crate::run::{Paths, is_written_here};
-use crate::safe_open;
+use crate::run::Paths;
 use crate::summary::RunSummary;
 
 /// A run at a glance.
@@ -126,7 +127,7 @@ fn read_overview(folder: &Path) -> Result<RunOverview, FileError> {
             });
             (figures, RunState::Finished)
         }
-        None if is_written_here(&paths) => (latest(folder)?, RunState::Running),
+        None if is_held_here(&paths.lock()) => (latest(folder)?, RunState::Running),
         None => (latest(folder)?, RunState::Unfinished),
     };
     Ok(RunOverview { folder: folder.to_owned(), summary: Some(summary), step, figures, state })

@@ -3,9 +3,10 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use calmix_io::error::{FileError, FileProblem};
+use calmix_io::safe_open;
 use serde::de::DeserializeOwned;
 
-use crate::error::{FileError, FileProblem};
 use crate::evaluate::Predictions;
 use crate::events::{EvalSet, Evaluation, Event};
 use crate::examples::Thumbnails;
@@ -13,7 +14,6 @@ use crate::margin_histogram::SampleMargins;
 use crate::model_info::{FORMAT, ModelInfo};
 use crate::result::RunResult;
 use crate::run::{Paths, RunEnvironment, RunFile};
-use crate::safe_open;
 use crate::summary::RunSummary;
 
 /// Bytes of the longest `environment.json` and `summary.json`.

@@ -1,7 +1,7 @@
 //! What came of a run: `result.json`, beside the weights in `model.safetensors`.
 
-use calmix_core::class_names;
 use calmix_core::stats::Interval;
+use calmix_io::class_names;
 use serde::{Deserialize, Serialize};
 
 use crate::calibration_map::Uncalibrated;

@@ -40,7 +40,6 @@
 mod environment;
 mod error;
 mod journal;
-mod lock;
 mod paths;
 
 use std::collections::BTreeSet;
@@ -51,21 +50,19 @@ use std::sync::Arc;
 
 use calmix_io::atomic_file;
 use calmix_io::confined_path::ConfinedPath;
+use calmix_io::error::{FileError, FileProblem};
+use calmix_io::lock::{Lock, LockError};
+use calmix_io::safe_open;
 use serde::{Deserialize, Serialize};
 
-pub use calmix_io::disk::{Disk, RealDisk, WarningDisk};
+use calmix_io::disk::{Disk, RealDisk};
 pub use environment::{Build, RunEnvironment};
 pub use error::RunError;
 pub use journal::{Journal, Mark};
-#[doc(hidden)]
-pub use lock::locks;
-pub(crate) use lock::{Lock, is_written_here};
 pub(crate) use paths::is_plain;
 pub use paths::{Paths, RunFile};
 
 use crate::checkpoint::{Checkpoints, is_step, put_back};
-use crate::error::{FileError, FileProblem};
-use crate::safe_open;
 
 /// The format of a run's folder that this version writes and reads.
 pub const FORMAT: u32 = 2;
@@ -156,7 +153,7 @@ impl Run {
     fn open_with(
         folder: impl Into<PathBuf>,
         disk: Arc<dyn Disk>,
-        take: impl FnOnce(&ConfinedPath) -> Result<Lock, RunError>,
+        take: impl FnOnce(&ConfinedPath) -> Result<Lock, LockError>,
     ) -> Result<Self, RunError> {
         let paths = Paths::new(folder);
         check_marker(&paths)?;

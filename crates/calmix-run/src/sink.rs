@@ -14,7 +14,7 @@ mod tensorboard;
 
 use std::io;
 
-use calmix_core::transient::is_transient;
+use calmix_io::transient::is_transient;
 pub use jsonl::JsonLines;
 pub use progress::{Progress, ProgressStyle, phrase};
 pub use tensorboard::{Hyperparameter, TensorBoard, numbers};

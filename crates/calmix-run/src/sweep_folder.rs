@@ -15,13 +15,14 @@ use std::path::{Path, PathBuf};
 use calmix_io::atomic_file;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::disk::{Disk, RealDisk};
+use calmix_io::error::{FileError, FileProblem};
+use calmix_io::lock::{Lock, LockError};
+use calmix_io::safe_open;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint;
-use crate::error::{FileError, FileProblem};
 use crate::read;
-use crate::run::{Lock, Paths, RunError};
-use crate::safe_open;
+use crate::run::{Paths, RunError};
 
 /// Bytes of the longest record of a failure.
 const LONGEST: u64 = 64 << 10;
@@ -94,8 +95,8 @@ impl SweepFolder {
         // A worker that was killed on another machine must not keep the cell for ever.
         match Lock::take_over(&self.root().join("claims").join(format!("{cell}.lock"))) {
             Ok(lock) => Ok(Some(CellClaim { _lock: lock })),
-            Err(RunError::Locked { .. }) => Ok(None),
-            Err(error) => Err(error),
+            Err(LockError::Held { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 

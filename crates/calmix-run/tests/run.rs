@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use calmix_run::confined_path::ConfinedPath;
-use calmix_run::run::{Build, Disk, Mark, Paths, RealDisk, Run, RunEnvironment, RunError, RunFile};
+use calmix_io::confined_path::ConfinedPath;
+use calmix_io::disk::{Disk, RealDisk};
+use calmix_run::run::{Build, Mark, Paths, Run, RunEnvironment, RunError, RunFile};
 
 /// G4: what is there is somebody's.
 #[test]

@@ -30,7 +30,7 @@ use calmix_data::dataset::Dataset;
 use calmix_data::loader::Warn;
 use calmix_data::prepare::Findings;
 use calmix_data::split::LabelSplit;
-use calmix_run::run::WarningDisk;
+use calmix_io::disk::WarningDisk;
 
 pub use backbone::{BackboneChoice, LONGEST as LONGEST_FEATURES, measure_rate, weights_available};
 pub use default_place::{default_table, folder_for_output};

@@ -59,7 +59,7 @@ pub struct SweepCell {
 
 /// A sweep file that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {problem}", calmix_core::shown::shown(.path.display()))]
+#[error("{}: {problem}", calmix_io::shown::shown(.path.display()))]
 pub struct SweepError {
     /// The file.
     pub path: PathBuf,

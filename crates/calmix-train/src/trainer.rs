@@ -41,9 +41,10 @@ use std::time::Duration;
 use calmix_data::loader::Warn;
 use calmix_dist::{LaunchInfo, ProcessGroup};
 use calmix_engine::device::Device;
+use calmix_io::disk::{Disk, RealDisk, WarningDisk};
 use calmix_run::events::Finished;
 use calmix_run::read;
-use calmix_run::run::{Build, Disk, Paths, RealDisk, Run, WarningDisk};
+use calmix_run::run::{Build, Paths, Run};
 use calmix_run::sink::Sink;
 
 pub use data::feature_work::PageShard;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use calmix_engine::network::{Architecture, FirstBlock, Network};
-use calmix_run::error::{FileError, FileProblem};
+use calmix_io::error::{FileError, FileProblem};
+use calmix_io::safe_open;
 use calmix_run::model_info::ModelInfo;
 use calmix_run::pretrained_config::{CONFIG, LONGEST_CONFIG, PretrainedConfig};
-use calmix_run::safe_open;
 
 /// Bytes of the longest file that is read.
 const LONGEST: u64 = 2 << 30;

@@ -4,9 +4,9 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 
 use anyhow::Error;
-use calmix::core::shown::shown;
 use calmix::data::error::{DataError, DataProblem};
 use calmix::io::error::FileError;
+use calmix::io::shown::shown;
 use calmix::report::report::ReportError;
 use calmix::run::checkpoint::CheckpointError;
 use calmix::run::run::RunError;

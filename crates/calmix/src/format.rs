@@ -2,8 +2,8 @@
 
 use calmix::run::evaluate::Limits;
 
-pub(crate) use calmix::core::counted::{counted, grouped};
-pub(crate) use calmix::core::shell_quoted::shell_quoted;
+pub(crate) use calmix::io::counted::{counted, grouped};
+pub(crate) use calmix::io::shell_quoted::shell_quoted;
 pub(crate) use calmix::run::sink::phrase::{
     confidence_in_words, ece_in_words, measured as percent, over_or_under, pseudo_in_words, rough_time,
     signed_gap,

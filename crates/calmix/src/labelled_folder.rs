@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use calmix::Model;
-use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
 use calmix::data::loader::{LoadError, Workers};
+use calmix::io::shown::shown;
 use calmix::model::{LabelledPredictions, ModelError};
 use calmix::train::recipe::Data;
 use calmix::train::start::detect_source;

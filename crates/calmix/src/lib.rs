@@ -7,7 +7,7 @@
 //! | [`core`] | `calmix-core` | the method and the measures of calibration, on plain slices |
 //! | [`data`] | `calmix-data` | bytes on disk → deterministic batches |
 //! | [`engine`] | `calmix-engine` | networks and the training step, on libtorch |
-//! | [`io`] | `calmix-io` | files that appear as a whole, and their errors |
+//! | [`io`] | `calmix-io` | files that appear as a whole, their errors and locks, names from outside |
 //! | [`report`] | `calmix-report` | run folders to tables, diagrams and pages |
 //! | [`run`] | `calmix-run` | what a run leaves behind: folder, events, checkpoints, predictions, figures |
 //! | [`train`] | `calmix-train` | recipe and trainer |

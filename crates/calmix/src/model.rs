@@ -28,12 +28,12 @@ use calmix_engine::frozen_backbone::FrozenBackbone;
 use calmix_engine::images::{Normalisation, Size};
 use calmix_engine::predictor::{Predictor, PredictorSettings};
 use calmix_engine::projection::Projection;
-use calmix_run::error::{FileError, FileProblem};
+use calmix_io::error::{FileError, FileProblem};
+use calmix_io::safe_open;
 use calmix_run::held_out::SetRule;
 use calmix_run::model_info::{HeadInfo, LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
 use calmix_run::run::{Paths, RunFile};
-use calmix_run::safe_open;
 
 pub use error::ModelError;
 pub use labelled::LabelledPredictions;

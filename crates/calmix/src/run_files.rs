@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use calmix::core::shown::shown;
-use calmix::run::safe_open;
+use calmix::io::safe_open;
+use calmix::io::shown::shown;
 use calmix::train::launch::LaunchInfo;
 use calmix::train::recipe::Recipe;
 

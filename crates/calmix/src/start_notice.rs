@@ -1,6 +1,6 @@
 //! What happens while a run is prepared, on the terminal.
 
-use calmix::core::shown::shown;
+use calmix::io::shown::shown;
 use calmix::train::start::{
     BackboneChoice, CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE, InsteadOfTest, LONGEST_FEATURES, StartNotice,
 };

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix::core::pseudo::{AlignmentTarget, Base, SoftMatch};
-use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
 use calmix::data::prepare::Findings;
 use calmix::data::split::LabelSplit;
 use calmix::engine::device::Device;
 use calmix::engine::network::Network;
 use calmix::engine::precision::Precision;
+use calmix::io::shown::shown;
 use calmix::train::recipe::{Augment, Keep, Labels, NetworkSection, Recipe, Resolved};
 use calmix::train::start::PreparedRun;
 use calmix::train::trainer::{self, own_validation};

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use calmix::core::shown::shown;
+use calmix::io::shown::shown;
 use calmix::run::overview::overview;
 use calmix::run::run::RunError;
 use calmix::run::sweep_folder::{CellState, SweepFolder};

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
-use calmix::core::shown::{is_command, shown_lines};
+use calmix::io::shown::{is_command, shown_lines};
 use calmix::run::sink::ProgressStyle;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, stat};
 use serde_json::Value;

@@ -141,6 +141,7 @@ const TESTED: &[&str] =
 /// The packages that do not link libtorch: their tests take seconds.
 const WITHOUT_LIBTORCH: &[&str] = &[
     "--package=calmix-core",
+    "--package=calmix-io",
     "--package=calmix-data",
     "--package=calmix-run",
     "--package=calmix-report",

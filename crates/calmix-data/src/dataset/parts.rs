@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use calmix_io::safe_path::LONGEST;
+
 use super::read_at::ReadAt;
 use crate::error::{DataError, DataProblem};
 use crate::manifest::{DatasetPart, Header, MAX_SAMPLE, SHRUNK_FILE, check_part_path};
-use crate::safe_path::LONGEST;
 use crate::shrink::from_stored;
 
 /// How many parts are kept open: all of most sharded datasets, and few of what a process may open.

@@ -5,10 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-use calmix_core::transient::is_transient;
+use calmix_io::sparse_file::is_hollow;
+use calmix_io::transient::is_transient;
 
 use crate::error::{DataError, DataProblem};
-use calmix_io::sparse_file::is_hollow;
 
 /// How often in a row a read that brings nothing is tried again.
 const RETRIES: u32 = 3;

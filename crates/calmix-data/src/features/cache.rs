@@ -95,8 +95,8 @@ impl FeatureCache {
             let own = format!("{}-{}", identity.folder_name(), safe_open::user());
             cache.foreign = Some(std::mem::replace(&mut cache.folder, parent.join(own)));
         }
-        safe_open::make_folder(&cache.folder).map_err(DataError::of_file)?;
-        safe_open::check_own_folder(&cache.folder).map_err(DataError::of_file)?;
+        safe_open::make_folder(&cache.folder)?;
+        safe_open::check_own_folder(&cache.folder)?;
         atomic_file::sweep_abandoned(&cache.folder);
         let told = cache.folder.join(IDENTITY);
         let text = serde_json::to_vec_pretty(identity)
@@ -106,7 +106,7 @@ impl FeatureCache {
         if safe_open::read(&told, text.len() as u64).ok().as_deref() != Some(&text) {
             let _ = atomic_file::write(&told, &text);
         }
-        let names = atomic_file::names(&cache.folder).map_err(DataError::of_file)?;
+        let names = atomic_file::names(&cache.folder)?;
         for (_, path) in names.into_iter().filter(|(name, _)| name.starts_with(PAGE)) {
             if safe_open::is_foreign(&path) {
                 cache.foreign.get_or_insert_with(|| cache.folder.clone());
@@ -165,7 +165,8 @@ impl FeatureCache {
     /// If it cannot be written.
     pub fn keep_checked(&self, name: &str, bytes: &[u8]) -> Result<(), DataError> {
         let bytes = [bytes, blake3::hash(bytes).as_bytes()].concat();
-        atomic_file::write(self.folder.join(name), &bytes).map_err(DataError::of_file)
+        atomic_file::write(self.folder.join(name), &bytes)?;
+        Ok(())
     }
 
     /// Keeps a file beside the pages, whole, unless it is there with these bytes; returns where.
@@ -175,7 +176,7 @@ impl FeatureCache {
     pub fn keep(&self, name: &str, bytes: &[u8]) -> Result<ConfinedPath, DataError> {
         let path = self.folder.join(name);
         if !safe_open::open_own(&path).is_ok_and(|(file, _)| has_bytes(file, bytes).unwrap_or(false)) {
-            atomic_file::write(&path, bytes).map_err(DataError::of_file)?;
+            atomic_file::write(&path, bytes)?;
         }
         Ok(path)
     }
@@ -208,7 +209,7 @@ impl FeatureCache {
         let path = self.folder.join(index.name());
         let page = page::to_bytes(&index, vectors)
             .map_err(|error| DataError::new(&path, DataProblem::Content(error.to_string())))?;
-        atomic_file::write(&path, &page).map_err(DataError::of_file)?;
+        atomic_file::write(&path, &page)?;
         self.add(StoredPage::File(path), &index);
         Ok(())
     }

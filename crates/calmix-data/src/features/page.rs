@@ -98,7 +98,7 @@ pub(super) struct Page {
 impl Page {
     /// Opens a page and reads which vectors it has. Whether it is the page of its name is for the caller to check.
     pub(super) fn open(path: &ConfinedPath) -> Result<Self, DataError> {
-        let (file, _) = safe_open::open_own(path).map_err(DataError::of_file)?;
+        let (file, _) = safe_open::open_own(path)?;
         Self::read(file).map_err(|problem| DataError::new(path, problem))
     }
 

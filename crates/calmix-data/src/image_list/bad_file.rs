@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use calmix_core::transient::BackOff;
+use calmix_io::transient::BackOff;
 
 use super::{ImagePlace, ListedImage};
 use crate::error::{DataError, DataProblem};

@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use calmix_core::transient::BackOff;
+use calmix_io::transient::BackOff;
 
 use super::error::LoadError;
 use super::pooled_batch::{BatchPool, PooledBatch};

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use calmix_io::safe_path::why_unsafe;
+
 use super::{Encoding, Header, MAX_SAMPLE, MAX_SUBSETS, NO_LABEL, VERSION};
 use crate::error::DataProblem;
-use crate::safe_path::why_unsafe;
 
 impl Header {
     /// Whether the header agrees with itself.
@@ -115,7 +116,7 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::safe_path::LONGEST;
+    use calmix_io::safe_path::LONGEST;
 
     #[test]
     fn paths_stay_below_their_root() {

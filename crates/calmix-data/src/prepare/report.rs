@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-use calmix_core::counted::counted;
-use calmix_core::shown::shown;
+use calmix_io::counted::counted;
+use calmix_io::shown::shown;
 use serde::{Serialize, Serializer};
 
 use super::DataWarning;

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use calmix_core::shown::shown;
+use calmix_io::shown::shown;
 
 use super::duplicates::EXAMPLES;
 

@@ -95,7 +95,7 @@ pub fn prepare(root: &Path, target: &Path, variant: Variant, count: Count) -> Re
     let open = |name: &str, official: u64| {
         let opened = dir.open(name)?;
         let samples = opened.records(record, count, official)?;
-        Ok((opened, samples))
+        Ok::<_, DataError>((opened, samples))
     };
     // All lengths are checked before the first byte is read.
     let train = files.train.iter().map(|name| open(name, files.official.0)).collect::<Result<Vec<_>, _>>()?;

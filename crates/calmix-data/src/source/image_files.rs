@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use calmix_core::transient::BackOff;
+use calmix_io::transient::BackOff;
 
 use super::image_kind::is_named_like_an_image;
 use super::listing::PERMIT;

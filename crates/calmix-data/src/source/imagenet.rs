@@ -14,13 +14,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use calmix_io::safe_path;
+
 use super::image_files::ImageFiles;
 use super::listing::{contents, walk};
 use super::{Inspection, lines};
 use crate::error::{DataError, DataProblem};
 use crate::manifest::{Encoding, ManifestBuilder};
 use crate::prepare::Prepared;
-use crate::safe_path;
 
 /// How ImageNet is read.
 #[derive(Debug, Clone, Default)]

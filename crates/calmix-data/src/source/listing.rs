@@ -7,10 +7,10 @@ use std::io;
 use std::path::Path;
 use std::thread;
 
-use calmix_core::transient::BackOff;
+use calmix_io::safe_path;
+use calmix_io::transient::BackOff;
 
 use crate::error::{DataError, DataProblem};
-use crate::safe_path;
 
 /// The deepest nesting of folders.
 const DEEPEST: usize = 32;

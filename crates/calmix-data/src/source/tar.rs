@@ -12,8 +12,8 @@ mod block;
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use crate::safe_path;
 use block::{BLOCK, TarBlock};
+use calmix_io::safe_path;
 
 /// A regular member.
 #[derive(Debug, Clone, PartialEq, Eq)]

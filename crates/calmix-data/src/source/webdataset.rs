@@ -19,6 +19,8 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use calmix_io::safe_path;
+
 use super::image_files::check_image;
 use super::layout::{SPLITS, UNLABELLED, split};
 use super::listing::walk;
@@ -26,7 +28,6 @@ use super::{Check, Inspection};
 use crate::error::{DataError, DataProblem};
 use crate::manifest::{Encoding, ManifestBuilder};
 use crate::prepare::Prepared;
-use crate::safe_path;
 use sample::{Label, Sample, TarSamples};
 
 /// More classes than this are a mistake in a label.

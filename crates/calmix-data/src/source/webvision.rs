@@ -13,12 +13,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use calmix_io::safe_path;
+
 use super::image_files::ImageFiles;
 use super::{Inspection, lines};
 use crate::error::{DataError, DataProblem};
 use crate::manifest::{Encoding, ManifestBuilder};
 use crate::prepare::Prepared;
-use crate::safe_path;
 
 const TRAIN: [&str; 2] = ["train_filelist_google.txt", "train_filelist_flickr.txt"];
 const VAL: &str = "val_filelist.txt";

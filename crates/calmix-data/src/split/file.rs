@@ -103,7 +103,8 @@ impl LabelSplit {
     /// If it cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), DataError> {
         let bytes = self.to_bytes().map_err(|problem| DataError::new(path, problem))?;
-        atomic_file::write(path, &bytes).map_err(DataError::of_file)
+        atomic_file::write(path, &bytes)?;
+        Ok(())
     }
 
     /// Reads a split of `dataset`.

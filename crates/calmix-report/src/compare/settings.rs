@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use calmix_core::shown::shown;
+use calmix_io::shown::shown;
 use serde::Serialize;
 
 use super::ComparedRun;

@@ -1,7 +1,7 @@
 //! The table under a figure: rounded for people, whole for programs.
 
-use calmix_core::counted::grouped;
-use calmix_core::shown::shown;
+use calmix_io::counted::grouped;
+use calmix_io::shown::shown;
 use calmix_run::csv_line::{CsvCell, csv_line};
 
 /// A table.

@@ -1,7 +1,7 @@
 //! The page itself. The macro `html!` escapes every value that is put into it.
 
-use calmix_core::counted::{counted, grouped};
-use calmix_core::shown::shown_lines;
+use calmix_io::counted::{counted, grouped};
+use calmix_io::shown::shown_lines;
 use calmix_run::evaluate::{ENOUGH_FOR_ECE, ExactLimits, Figures, Intervals, LEVEL};
 use calmix_run::examples::SIDES;
 use calmix_run::sink::phrase::{measured, signed_gap};

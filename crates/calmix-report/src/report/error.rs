@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use calmix_core::calibration::CalibrationError;
-use calmix_core::shown::shown;
-use calmix_run::error::FileError;
+use calmix_io::error::FileError;
+use calmix_io::shown::shown;
 
 /// Why a run cannot be reported on.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! What to think of a model, in plain words.
 
 use calmix_core::calibration::fewest_labels;
-use calmix_core::counted::counted;
+use calmix_io::counted::counted;
 use calmix_run::evaluate::{ENOUGH_TO_JUDGE, ExactLimits, Figures, LEVEL};
 use calmix_run::events::{EvalSet, Evaluation, JudgedBy};
 use calmix_run::held_out::HeldOut;

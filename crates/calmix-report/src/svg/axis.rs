@@ -1,6 +1,6 @@
 //! An axis: what it measures, from where to where, and where its ticks are.
 
-use calmix_core::counted::grouped;
+use calmix_io::counted::grouped;
 
 /// An axis with its unit in the label.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,6 @@
 //! Text in markup, from wherever it comes.
 
-use calmix_core::shown::shown;
+use calmix_io::shown::shown;
 
 /// A text that means nothing to HTML and XML: no markup, no control characters, no marks that reorder text.
 pub(super) fn escaped(text: &str) -> String {

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use calmix_core::counted::counted;
-use calmix_core::shown::shown;
+use calmix_io::counted::counted;
+use calmix_io::shown::shown;
 
-use crate::error::FileError;
+use calmix_io::error::FileError;
 
 /// Why there is no checkpoint to continue from, or no new one.
 #[derive(Debug, thiserror::Error)]

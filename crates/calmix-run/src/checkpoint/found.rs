@@ -5,13 +5,13 @@ use std::path::Path;
 
 use calmix_io::atomic_file;
 use calmix_io::confined_path::ConfinedPath;
+use calmix_io::disk::Disk;
+use calmix_io::error::{FileError, FileProblem};
+use calmix_io::safe_open::check_folder;
 
 use super::manifest::{Identity, MANIFEST, Manifest};
 use super::read::{Fault, patiently, read_written, verify};
 use super::{CheckpointError, SkippedCheckpoint};
-use crate::error::{FileError, FileProblem};
-use crate::run::Disk;
-use crate::safe_open::check_folder;
 
 /// The newest checkpoint that can be used.
 #[derive(Debug)]

@@ -6,14 +6,14 @@
 
 use std::path::Path;
 
-use crate::error::{FileError, FileProblem};
 use calmix_io::confined_path::ConfinedPath;
+use calmix_io::error::{FileError, FileProblem};
+use calmix_io::safe_open::read;
 use serde::{Deserialize, Serialize};
 
 use super::read::Fault;
 use super::writer::Written;
 use crate::run::{Mark, is_plain};
-use crate::safe_open::read;
 
 /// The format of checkpoints that this version writes and reads.
 pub const FORMAT: u32 = 3;

@@ -4,11 +4,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use calmix_core::transient::BackOff;
 use calmix_io::confined_path::ConfinedPath;
+use calmix_io::transient::BackOff;
 
-use crate::error::{FileError, FileProblem};
-use crate::safe_open::{open, read};
+use calmix_io::error::{FileError, FileProblem};
+use calmix_io::safe_open::{open, read};
 
 use super::CheckpointError;
 use super::writer::Written;

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use calmix_io::atomic_file;
 use calmix_io::confined_path::ConfinedPath;
+use calmix_io::disk::Disk;
 use calmix_io::disk::patiently;
+use calmix_io::error::{FileError, FileProblem};
 use serde::{Deserialize, Serialize};
 
 use super::manifest::{Identity, MANIFEST, Manifest};
 use super::{CheckpointError, Checkpoints};
-use crate::error::{FileError, FileProblem};
-use crate::run::{Disk, Mark, is_plain};
+use crate::run::{Mark, is_plain};
 
 /// Bytes that are hashed and then written while they are still in the cache.
 const PIECE: usize = 256 << 10;

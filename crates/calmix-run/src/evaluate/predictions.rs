@@ -4,9 +4,9 @@
 //! `calmix` of its metadata the rest as JSON. NumPy, PyTorch and JAX read it without calmix.
 
 use calmix_core::calibration::CalibrationError;
-use calmix_core::class_names;
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
+use calmix_io::class_names;
 use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use calmix_core::shown::shown;
-
-use crate::error::FileError;
+use calmix_io::error::FileError;
+use calmix_io::lock::LockError;
+use calmix_io::shown::shown;
 
 /// Why a run's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +67,17 @@ pub enum RunError {
     },
 }
 
+impl From<LockError> for RunError {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Unsupported { path, source } => Self::NoLocks { path, source },
+            LockError::Foreign { path, holder } => Self::Foreign { path, holder },
+            LockError::Held { path, holder } => Self::Locked { path, holder },
+            LockError::File(error) => Self::File(error),
+        }
+    }
+}
+
 impl RunError {
     /// Whether it stays until a person names another folder. A run that another process has is free again some time.
     pub fn is_mistake(&self) -> bool {
@@ -75,5 +86,25 @@ impl RunError {
             Self::Locked { .. } | Self::Foreign { .. } => false,
             Self::File(error) => error.is_wrong_path(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_cannot_be_had_is_named_with_what_to_do() {
+        let path = PathBuf::from("run/calmix.lock");
+        let source = io::Error::from(io::ErrorKind::Unsupported);
+        let without_locks = RunError::from(LockError::Unsupported { path: path.clone(), source }).to_string();
+        assert!(
+            without_locks.starts_with("run/calmix.lock: this file system offers no locks ("),
+            "{without_locks}"
+        );
+        assert!(without_locks.contains("; put the run folder on another one"), "{without_locks}");
+        let holder = "process 1 on there".to_owned();
+        let foreign = RunError::from(LockError::Foreign { path, holder });
+        assert!(!foreign.is_mistake() && foreign.to_string().contains("--take-over"), "{foreign}");
     }
 }

@@ -14,9 +14,9 @@ use calmix_io::confined_path::ConfinedPath;
 use calmix_io::disk::{Disk, patiently};
 use serde::{Deserialize, Serialize};
 
-use super::lock::Lock;
-use crate::error::{FileError, FileProblem};
-use crate::safe_open::open_to_write;
+use calmix_io::error::{FileError, FileProblem};
+use calmix_io::lock::Lock;
+use calmix_io::safe_open::open_to_write;
 
 /// A place in the file of events, and what is before it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use calmix_io::confined_path::ConfinedPath;
 
-use crate::error::{FileError, FileProblem};
+use calmix_io::error::{FileError, FileProblem};
 
 /// A file of a run that is written as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +143,7 @@ impl Paths {
         self.root().join(Self::CHECKPOINTS)
     }
 
-    pub(super) fn lock(&self) -> ConfinedPath {
+    pub(crate) fn lock(&self) -> ConfinedPath {
         self.root().join(Self::LOCK)
     }
 

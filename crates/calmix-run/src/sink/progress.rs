@@ -13,8 +13,8 @@ pub mod phrase;
 
 use std::io::{self, Write};
 
-use calmix_core::counted::{counted, grouped};
-use calmix_core::shown::shown_lines;
+use calmix_io::counted::{counted, grouped};
+use calmix_io::shown::shown_lines;
 
 use super::{Sink, SinkError, at};
 use crate::evaluate::{ENOUGH_FOR_ECE, Figures};

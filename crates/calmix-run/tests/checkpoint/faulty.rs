@@ -5,11 +5,11 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use calmix_core::transient::BackOff;
-use calmix_run::confined_path::ConfinedPath;
-use calmix_run::error::FileError;
+use calmix_io::confined_path::ConfinedPath;
+use calmix_io::error::FileError;
+use calmix_io::transient::BackOff;
 
-use calmix_run::run::{Disk, RealDisk};
+use calmix_io::disk::{Disk, RealDisk};
 
 /// How it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,10 +13,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use calmix_core::rng::{Domain, Seed};
-use calmix_core::transient::BackOff;
-use calmix_run::confined_path::ConfinedPath;
-use calmix_run::error::FileError;
-use calmix_run::run::{Disk, RealDisk};
+use calmix_io::confined_path::ConfinedPath;
+use calmix_io::disk::{Disk, RealDisk};
+use calmix_io::error::FileError;
+use calmix_io::transient::BackOff;
 
 /// What survives of what was not synchronised.
 #[derive(Debug, Clone, Copy)]

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use calmix_io::disk::Disk;
 use calmix_run::checkpoint::{CheckpointError, Committed, newest};
-use calmix_run::run::{Disk, Mark, Run, RunError, RunFile};
+use calmix_run::run::{Mark, Run, RunError, RunFile};
 
 use crate::faulty::{Fault, FaultyDisk};
 use crate::forgetful::{ForgetfulDisk, Survives};

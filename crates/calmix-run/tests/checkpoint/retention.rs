@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use calmix_io::disk::RealDisk;
 use calmix_run::checkpoint::{CheckpointError, CheckpointFiles, Checkpoints, newest};
-use calmix_run::run::{Mark, RealDisk, Run};
+use calmix_run::run::{Mark, Run};
 
 use crate::faulty::{Fault, FaultyDisk};
 use crate::state::{check, found, identity, names, place, run_with, save};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use calmix_core::shown::shown;
+use calmix_io::shown::shown;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The layer of a recipe that pretrained weights fill: which network they are of, and which images they expect.
 
-use calmix_run::error::FileError;
+use calmix_io::error::FileError;
 use toml::Value;
 
 use super::layer::{Layer, Setting};

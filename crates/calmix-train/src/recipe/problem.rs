@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use calmix_core::shown::shown;
+use calmix_io::shown::shown;
 
 use super::origin::Origin;
 

@@ -1,6 +1,5 @@
 //! Rules over several keys: values that are valid by themselves and not together.
 
-use calmix_core::counted::counted;
 use calmix_core::method::BaseLoss;
 use calmix_core::mixup::{PairWeight, PseudoTarget};
 use calmix_core::pseudo::{Base, BaseName, SoftMatch, Statistics};
@@ -10,11 +9,12 @@ use calmix_engine::device::Device;
 use calmix_engine::network::HeadKind;
 use calmix_engine::observe::StepKind;
 use calmix_engine::precision::Precision;
+use calmix_io::counted::counted;
+use calmix_run::evaluate::Selection;
 
 use super::data::Keep;
 use super::engine::OrAuto;
 use super::{Preset, Recipe};
-use calmix_run::evaluate::Selection;
 
 /// The highest learning rate at which a hidden layer on frozen features was seen to learn well. At 1.0 it lost, at 3.0 all
 /// of its units died.

@@ -12,9 +12,9 @@ use calmix_engine::network::{BottleneckStride, FirstBlock};
 use calmix_engine::precision::Precision;
 use calmix_engine::predictor::PredictorSettings;
 use calmix_io::atomic_file;
-use calmix_run::error::FileError;
+use calmix_io::error::FileError;
+use calmix_io::safe_open;
 use calmix_run::model_info::ModelInfo;
-use calmix_run::safe_open;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 

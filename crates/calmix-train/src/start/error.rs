@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use calmix_core::shell_quoted::shell_quoted;
-use calmix_core::shown::shown;
 use calmix_data::error::DataError;
+use calmix_io::shell_quoted::shell_quoted;
+use calmix_io::shown::shown;
 
 use super::source_format::is_own_format;
 use crate::recipe::SourceName;

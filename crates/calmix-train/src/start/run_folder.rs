@@ -5,9 +5,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calmix_run::error::FileError;
+use calmix_io::disk::Disk;
+use calmix_io::error::FileError;
 use calmix_run::read;
-use calmix_run::run::{Disk, Run, RunError};
+use calmix_run::run::{Run, RunError};
 
 use super::default_place::folder_for_output;
 use super::draft::Draft;
@@ -111,7 +112,7 @@ impl Drop for RunFolder {
 
 #[cfg(test)]
 mod tests {
-    use calmix_run::run::RealDisk;
+    use calmix_io::disk::RealDisk;
 
     use super::*;
 

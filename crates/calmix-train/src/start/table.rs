@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::prepare::Findings;
+use calmix_io::safe_open;
 use calmix_run::run::Paths;
-use calmix_run::safe_open;
 
 use super::default_place::default_table;
 use super::error::StartError;

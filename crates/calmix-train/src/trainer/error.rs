@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use calmix_core::calibration::CalibrationError;
-use calmix_core::counted::counted;
 use calmix_core::plan::PlanError;
 use calmix_core::samples::StateError;
-use calmix_core::shown::shown;
 use calmix_data::error::DataError;
 use calmix_data::loader::LoadError;
 use calmix_dist::DistError;
 use calmix_engine::error::EngineError;
+use calmix_io::counted::counted;
+use calmix_io::error::FileError;
+use calmix_io::shown::shown;
 use calmix_run::checkpoint::CheckpointError;
-use calmix_run::error::FileError;
 use calmix_run::evaluate::{PredictionsError, TensorsError};
 use calmix_run::run::RunError;
 use calmix_run::sample_files::SampleFileError;

@@ -74,7 +74,7 @@ mod tests {
     use calmix_data::error::{DataError, DataProblem};
     use calmix_dist::Operation;
     use calmix_engine::device::Device;
-    use calmix_run::error::{FileError, FileProblem};
+    use calmix_io::error::{FileError, FileProblem};
     use calmix_run::run::RunError;
     use calmix_run::sink::SinkError;
 

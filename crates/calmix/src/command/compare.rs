@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use calmix::core::shown::shown;
+use calmix::io::shown::shown;
 use calmix::report::compare::{ComparedRun, Comparison};
 use calmix::run::measured::{Measured, measured};
 use calmix::run::overview::{is_run, runs_in};

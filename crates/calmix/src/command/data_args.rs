@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result};
-use calmix::core::shown::shown;
+use calmix::io::shown::shown;
 use calmix::train::recipe::Recipe;
 use calmix::train::trainer::TrainError;
 use clap::Args;

@@ -74,10 +74,7 @@ pub(super) fn make_features(shard: Option<InputShard>, mut draft: Draft, is_quie
         made => made?,
     }
     if !is_quiet {
-        status(&format!(
-            "the features are in {}",
-            calmix::core::shown::shown(&resolved.recipe.network.cache)
-        ));
+        status(&format!("the features are in {}", calmix::io::shown::shown(&resolved.recipe.network.cache)));
     }
     Ok(Exit::Done)
 }

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use calmix::Model;
-use calmix::core::shown::shown;
 use calmix::data::loader::Workers;
 use calmix::engine::device::Device;
+use calmix::io::shown::shown;
 use calmix::model::ModelOptions;
 use calmix::run::held_out::{HeldOut, SetRule};
 use calmix::train::launch::LaunchInfo;

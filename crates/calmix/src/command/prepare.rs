@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Error, Result};
-use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
 use calmix::data::prepare::{Findings, Report, SourceSpec};
 use calmix::data::split::{LabelSplit, SplitPlan};
+use calmix::io::shown::shown;
 use calmix::train::recipe::{Data, Layers, SourceName};
 use calmix::train::start::{
     default_table, detect_source, folder_recipe, is_own_format, prepare_table, recipe_for,

@@ -8,12 +8,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use calmix::core::shown::shown;
 use calmix::io::atomic_file;
 use calmix::io::confined_path::ConfinedPath;
+use calmix::io::safe_open;
+use calmix::io::shown::shown;
 use calmix::report::page;
 use calmix::report::report::RunsReport;
-use calmix::run::safe_open;
 use clap::Args;
 use serde_json::json;
 

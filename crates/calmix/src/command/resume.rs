@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use calmix::core::shown::shown;
+use calmix::io::shown::shown;
 use calmix::run::read;
 use calmix::run::run::Paths;
 use calmix::train::inspect;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use calmix::core::shown::shown;
+use calmix::io::shown::shown;
 use calmix::run::sweep_folder::SweepFolder;
 use calmix::train::recipe::builtin_sweeps;
 use calmix::train::start::folder_for_output;

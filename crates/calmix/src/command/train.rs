@@ -193,7 +193,7 @@ mod tests {
     use std::process::Command;
 
     use calmix::data::split::draws;
-    use calmix::run::run::locks;
+    use calmix::io::lock::locks;
     use calmix::train::recipe::resolutions;
     use clap::Parser as _;
 

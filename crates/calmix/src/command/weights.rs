@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use calmix::core::shown::shown;
+use calmix::io::shown::shown;
 use calmix::train::trainer::TrainError;
 use calmix::train::weights_folder::{StoredWeights, WeightsFolder};
 use clap::{Args, Subcommand};

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use calmix_core::calibration::CalibrationError;
-use calmix_core::shown::shown;
 use calmix_data::augment::AugmentError;
 use calmix_data::error::DataError;
 use calmix_data::loader::LoadError;
 use calmix_engine::error::EngineError;
-use calmix_run::error::{FileError, FileProblem};
+use calmix_io::error::{FileError, FileProblem};
+use calmix_io::shown::shown;
 
 /// Why a model cannot be loaded or used.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use calmix_core::calibration::conformal::{ClassConditional, PredictionSets};
 use calmix_core::calibration::{AnswerThreshold, CalibrationError, fewest_labels};
-use calmix_core::shown::shown;
+use calmix_io::shown::shown;
 use calmix_run::held_out::HeldOut;
 use serde::Serialize;
 

@@ -4,8 +4,8 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use anyhow::Result;
-use calmix::core::shown::shown;
-use calmix::run::safe_open;
+use calmix::io::safe_open;
+use calmix::io::shown::shown;
 use serde_json::Value;
 
 use super::output::beside;

@@ -10,8 +10,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
 
 use anyhow::{Context, Result};
-use calmix::core::shown::shown;
 use calmix::data::image_list::{ImageList, ListedImage};
+use calmix::io::shown::shown;
 
 use super::input_shard::InputShard;
 use crate::stop::POLL_INTERVAL;

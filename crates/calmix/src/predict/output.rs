@@ -7,9 +7,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use calmix::core::shown::shown;
 use calmix::io::atomic_file;
-use calmix::run::safe_open;
+use calmix::io::safe_open;
+use calmix::io::shown::shown;
 use serde_json::Value;
 
 use super::foreign_file::refuse_foreign;

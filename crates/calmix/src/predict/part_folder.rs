@@ -7,10 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use calmix::core::shown::shown;
 use calmix::io::atomic_file;
+use calmix::io::safe_open;
+use calmix::io::shown::shown;
 use calmix::run::model_info::ModelInfo;
-use calmix::run::safe_open;
 use serde::{Deserialize, Serialize};
 
 use super::output::{WrittenRows, beside};

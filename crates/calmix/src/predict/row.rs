@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use calmix::core::shown::is_command;
+use calmix::io::shown::is_command;
 use calmix::model::Prediction;
 use calmix::run::csv_line::{CsvCell, csv_line};
 use serde::Serialize;

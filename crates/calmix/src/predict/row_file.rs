@@ -5,9 +5,9 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use calmix::core::shown::shown;
-use calmix::run::error::FileError;
-use calmix::run::safe_open;
+use calmix::io::error::FileError;
+use calmix::io::safe_open;
+use calmix::io::shown::shown;
 
 use crate::error::CliError;
 use crate::terminal::warn;

@@ -4,8 +4,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use calmix::core::shown::shown;
 use calmix::engine::device::Device;
+use calmix::io::shown::shown;
 use calmix::run::read;
 use calmix::train::inspect;
 use calmix::train::recipe::engine::OrAuto;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use calmix_core::transient::BackOff;
+use calmix_io::transient::BackOff;
 
 use super::*;
 use crate::manifest::Encoding;

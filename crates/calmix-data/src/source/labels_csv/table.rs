@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use calmix_io::safe_path;
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 
 use super::LabelColumns;
 use super::columns;
 use super::line_count::LineCount;
 use crate::error::{DataError, DataProblem};
-use crate::safe_path;
 
 /// Bytes of the longest list: ten million rows.
 const LONGEST: u64 = 1 << 30;

@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-use calmix_core::counted::counted;
+use calmix_io::counted::counted;
 
 use crate::evaluate::{ENOUGH_FOR_ECE, ExactLimits, Figures, LEVEL, Limits};
 use crate::events::PseudoFigures;

@@ -17,10 +17,10 @@ use calmix_engine::network::Architecture;
 use calmix_engine::precision::Precision;
 use calmix_engine::predictor::PredictorSettings;
 use calmix_engine::projection::Projection;
-use calmix_run::confined_path::ConfinedPath;
+use calmix_io::confined_path::ConfinedPath;
+use calmix_io::safe_open;
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::{Paths, Run, RunFile};
-use calmix_run::safe_open;
 use serde_json::json;
 
 use super::feature_work::{FeaturePlace, FeatureWork, PageShard};

@@ -7,7 +7,7 @@ use calmix_engine::engine::Engine;
 use calmix_engine::error::EngineError;
 use calmix_engine::network::{Architecture, BottleneckStride, FirstBlock, Network};
 use calmix_engine::weights::WeightsError;
-use calmix_run::error::{FileError, FileProblem};
+use calmix_io::error::{FileError, FileProblem};
 use calmix_run::pretrained_config::PretrainedConfig;
 
 use crate::recipe::NetworkSection;

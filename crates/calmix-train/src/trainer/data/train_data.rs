@@ -20,12 +20,12 @@ use calmix_data::manifest::{NO_LABEL, SampleRecord};
 use calmix_data::prepare::{PREPARING, Report, prepare};
 use calmix_data::split::LabelSplit;
 use calmix_dist::ProcessGroup;
+use calmix_io::safe_open;
 use calmix_run::calibration_map::FittedOn;
 use calmix_run::checkpoint::Identity;
 use calmix_run::evaluate::Selection;
 use calmix_run::events;
 use calmix_run::run::{Paths, RunFile};
-use calmix_run::safe_open;
 
 use super::run_views::RunViews;
 use super::splits::{draw_split, own_validation, unlabelled};

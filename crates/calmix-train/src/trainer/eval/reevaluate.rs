@@ -11,14 +11,14 @@ use calmix_engine::device::{Device, set_threads};
 use calmix_engine::engine::{Engine, EngineSnapshot};
 use calmix_engine::loss_scale::LossScale;
 use calmix_engine::precision::Precision;
+use calmix_io::error::{FileError, FileProblem};
+use calmix_io::safe_open;
 use calmix_run::calibration_map::{Fitted, FittedOn};
 use calmix_run::checkpoint::{FoundCheckpoint, newest};
-use calmix_run::error::{FileError, FileProblem};
 use calmix_run::events::{EvalModel, EvalSet};
 use calmix_run::model_info::{LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
 use calmix_run::run::{Paths, RunError, RunFile};
-use calmix_run::safe_open;
 
 use super::evaluate::{EvalMode, EvalOutput, evaluate_model};
 use crate::inspect;

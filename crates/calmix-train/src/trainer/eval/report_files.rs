@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use calmix_data::augment::{Augment, EvalView};
 use calmix_data::loader::{EvalLoader, LoadError, PictureViews, SampleStream};
-use calmix_run::error::{FileError, FileProblem};
+use calmix_io::error::{FileError, FileProblem};
 use calmix_run::examples::{SIDES, Thumbnails};
 use calmix_run::margin_histogram::SampleMargins;
 

@@ -8,12 +8,12 @@ use std::fmt::Display;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use calmix_run::confined_path::ConfinedPath;
-use calmix_run::error::FileError;
+use calmix_io::confined_path::ConfinedPath;
+use calmix_io::error::FileError;
+use calmix_io::safe_open;
 use calmix_run::evaluate::Predictions;
 use calmix_run::events::{Event, Note, Pace};
 use calmix_run::run::{Journal, Mark, Run, RunFile};
-use calmix_run::safe_open;
 use calmix_run::sink::{JsonLines, Sink, SinkError, TensorBoard};
 
 use crate::recipe::{OnFailure, Recipe};
@@ -229,7 +229,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use calmix_run::run::Disk;
+    use calmix_io::disk::Disk;
 
     use super::*;
 

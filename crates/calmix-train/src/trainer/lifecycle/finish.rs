@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use calmix_data::loader::Warn;
 use calmix_engine::engine::EngineSnapshot;
+use calmix_io::error::{FileError, FileProblem};
 use calmix_run::calibration_map::{CalibrationMap, Fitted};
-use calmix_run::error::{FileError, FileProblem};
 use calmix_run::evaluate::{Selected, Selection, select};
 use calmix_run::events::{EvalModel, Event, Finished, PseudoFigures};
 use calmix_run::model_info::HeadInfo;

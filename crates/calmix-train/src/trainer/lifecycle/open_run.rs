@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use calmix_core::counted::counted;
-use calmix_core::transient::BackOff;
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::split::LabelSplit;
 use calmix_engine::device::{Device, LIBTORCH};
 use calmix_engine::precision::Precision;
+use calmix_io::counted::counted;
+use calmix_io::error::FileError;
+use calmix_io::transient::BackOff;
 use calmix_run::checkpoint::FoundCheckpoint;
-use calmix_run::error::FileError;
 use calmix_run::events::{Finished, Note};
 use calmix_run::read;
 use calmix_run::run::{Paths, Run, RunEnvironment, RunError, RunFile};

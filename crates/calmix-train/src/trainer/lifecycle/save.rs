@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use calmix_io::disk::Disk;
 use calmix_run::checkpoint::{CheckpointFiles, Checkpoints, Identity, Writer, Written};
 use calmix_run::events::Note;
-use calmix_run::run::{Disk, Mark};
+use calmix_run::run::Mark;
 
 use super::checkpoint_files;
 use super::run_log::RunLog;

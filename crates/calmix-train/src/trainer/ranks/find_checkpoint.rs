@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use calmix_dist::ProcessGroup;
+use calmix_io::error::{FileError, FileProblem};
 use calmix_run::checkpoint::{
     Checkpoint, CheckpointError, Fault, FoundCheckpoint, SkippedCheckpoint, newest, steps,
 };
-use calmix_run::error::{FileError, FileProblem};
 
 use super::collect_results::{all_gather_results, broadcast_result};
 use super::layout::local_shards;

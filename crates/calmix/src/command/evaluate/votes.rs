@@ -10,9 +10,9 @@ use anyhow::{Context, Result};
 use calmix::core::calibration::confidence_map::ConfidenceMap;
 use calmix::core::calibration::{VoteFigures, vote_figures};
 use calmix::core::matrix::Matrix;
-use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
 use calmix::data::npy::{self, NpyTable};
+use calmix::io::shown::shown;
 use calmix::run::evaluate::Predictions;
 
 use crate::error::CliError;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Error, Result};
-use calmix::core::shown::shown;
+use calmix::io::shown::shown;
 use calmix::run::checkpoint::{Checkpoint, CheckpointError};
 use serde_json::json;
 

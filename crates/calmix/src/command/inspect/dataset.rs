@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
 use calmix::data::error::DataError;
 use calmix::data::prepare::{ClassCount, Report, SubsetReport};
+use calmix::io::shown::shown;
 use calmix::train::recipe::Data;
 use calmix::train::start::detect_source;
 use serde_json::Value;

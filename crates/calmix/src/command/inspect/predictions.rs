@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use calmix::core::calibration::TopLabel;
-use calmix::core::shown::shown;
 use calmix::data::dataset::Dataset;
+use calmix::io::shown::shown;
 use calmix::run::evaluate::Predictions;
 use calmix::run::read;
 use calmix::run::run::Paths;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
-use calmix::core::shown::shown;
+use calmix::io::shown::shown;
 use calmix::train::recipe::{Layers, RecipeError, Resolved};
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use calmix::core::shown::shown;
+use calmix::io::shown::shown;
 use calmix::run::calibration_map::FittedOn;
 use calmix::run::checkpoint::SkippedCheckpoint;
 use calmix::run::read::{has_begun, latest_evaluations, model_info};

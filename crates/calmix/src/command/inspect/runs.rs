@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::Result;
-use calmix::core::shown::shown;
+use calmix::io::shown::shown;
 use calmix::run::evaluate::ENOUGH_FOR_ECE;
 use calmix::run::overview::{RunOverview, RunState, overview, runs_in};
 use serde_json::{Value, json};

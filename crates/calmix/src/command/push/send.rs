@@ -6,11 +6,12 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
-use calmix::core::shown::shown;
+use calmix::io::safe_open;
+use calmix::io::shown::shown;
 use calmix::run::events::Event;
+use calmix::run::read;
 use calmix::run::run::{Paths, RunError};
 use calmix::run::sink::numbers;
-use calmix::run::{read, safe_open};
 use calmix::train::inspect;
 use calmix::train::recipe::SEEDS;
 

@@ -48,7 +48,7 @@ pub fn is_wrong_path(error: &io::Error) -> bool {
 /// How long to wait before each further attempt: twice as long every time, up to five seconds, 90 seconds in all.
 ///
 /// ```
-/// use calmix_core::transient::BackOff;
+/// use calmix_io::transient::BackOff;
 ///
 /// let mut back_off = BackOff::default();
 /// let waits: Vec<f64> = back_off.by_ref().map(|wait| wait.as_secs_f64()).collect();

@@ -3,33 +3,33 @@
 use std::fs;
 use std::path::Path;
 
-use crate::error::{DataError, DataProblem};
+use crate::error::{FileError, FileProblem};
 
 /// Checks that `path` is a plain file below `root` after links are resolved.
 ///
 /// # Errors
 /// If it is not: a link could expose files outside the dataset, and reading a pipe could block forever.
-pub(super) fn check(root: &Path, path: &Path) -> Result<(), DataError> {
-    let real = |path: &Path| fs::canonicalize(path).map_err(|error| DataError::new(path, error));
+pub fn check(root: &Path, path: &Path) -> Result<(), FileError> {
+    let real = |path: &Path| fs::canonicalize(path).map_err(|error| FileError::new(path, error));
     let found = real(path)?;
     if !found.starts_with(real(root)?) {
-        let problem = DataProblem::Content("a link that leads out of the dataset's folder".into());
-        return Err(DataError::new(path, problem).hint("copy what it points to into the folder"));
+        let problem = FileProblem::Content("a link that leads out of the dataset's folder".into());
+        return Err(FileError::new(path, problem).hint("copy what it points to into the folder"));
     }
-    if !fs::metadata(&found).map_err(|error| DataError::new(path, error))?.is_file() {
-        return Err(DataError::new(path, DataProblem::Content("not a plain file".into())));
+    if !fs::metadata(&found).map_err(|error| FileError::new(path, error))?.is_file() {
+        return Err(FileError::new(path, FileProblem::Content("not a plain file".into())));
     }
     Ok(())
 }
 
 /// Bytes of the longest path.
-pub(crate) const LONGEST: usize = 4_096;
+pub const LONGEST: usize = 4_096;
 
 /// Why `name` is not safe as a path below a folder; none if it is safe.
 ///
 /// A safe path is relative and joins plain names by `/`. The rule is the same on every system: a drive on one system
 /// must not be a file name on another.
-pub(crate) fn why_unsafe(name: &str) -> Option<&'static str> {
+pub fn why_unsafe(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("is empty")
     } else if name.len() > LONGEST {

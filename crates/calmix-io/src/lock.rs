@@ -1,4 +1,4 @@
-//! One process at a time in a run.
+//! One process at a time in a folder: a lock file.
 //!
 //! The lock is the kernel's (`flock`, by the standard library's `File::try_lock`): it ends with the process, however that
 //! ends, so there is nothing to clean up after a kill and no age to guess. The text of the file names the process that
@@ -11,51 +11,88 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use calmix_io::confined_path::ConfinedPath;
 use rustix::io::Errno;
 use rustix::system::uname;
 
+use crate::confined_path::ConfinedPath;
 use crate::error::FileError;
 #[cfg(target_os = "linux")]
 use crate::safe_open;
 use crate::safe_open::open_to_write;
-
-use super::{Paths, RunError};
+use crate::shown::shown;
 
 /// Bytes of the longest text that is read from a lock.
 const LONGEST: u64 = 256;
 
-/// How often this process has locked a run.
+/// How often this process has taken a lock.
 static LOCKS: AtomicU64 = AtomicU64::new(0);
 
-/// How often this process has locked a run, for tests that limit it.
+/// How often this process has taken a lock, for tests that limit it.
 #[doc(hidden)]
 pub fn locks() -> u64 {
     LOCKS.load(Ordering::Relaxed)
 }
 
-/// The right to write into a run, until it is dropped.
+/// Why a lock cannot be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Its file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The file system has no locks.
+    #[error("{}: this file system offers no locks ({source})", shown(.path.display()))]
+    Unsupported {
+        /// The lock.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A process of another machine has not given it back, and may still hold it.
+    #[error("{}: {holder}, another machine, has not given this lock back", shown(.path.display()))]
+    Foreign {
+        /// The lock.
+        path: PathBuf,
+        /// Which process, on which host.
+        holder: String,
+    },
+    /// Another process holds it.
+    #[error("{}: {holder} holds this lock", shown(.path.display()))]
+    Held {
+        /// The lock.
+        path: PathBuf,
+        /// Which process, on which host.
+        holder: String,
+    },
+}
+
+/// The right to write into a folder, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub struct Lock {
     file: File,
 }
 
 impl Lock {
     /// Takes the lock in the file `path`, or returns at once with the name of its holder.
-    pub(crate) fn take(path: &ConfinedPath) -> Result<Self, RunError> {
+    ///
+    /// # Errors
+    /// If another process holds it, a process of another machine has not given it back, or the file system has no locks.
+    pub fn take(path: &ConfinedPath) -> Result<Self, LockError> {
         Self::take_as(path, &Machine::this(), false)
     }
 
     /// [`take`](Self::take), also if a process of another machine has not given the lock back.
-    pub(crate) fn take_over(path: &ConfinedPath) -> Result<Self, RunError> {
+    ///
+    /// # Errors
+    /// If another process holds it, or the file system has no locks.
+    pub fn take_over(path: &ConfinedPath) -> Result<Self, LockError> {
         Self::take_as(path, &Machine::this(), true)
     }
 
-    fn take_as(path: &ConfinedPath, machine: &Machine, takes_over: bool) -> Result<Self, RunError> {
+    fn take_as(path: &ConfinedPath, machine: &Machine, takes_over: bool) -> Result<Self, LockError> {
         let cannot = |error| FileError::new(path, error);
         let mut file = open_to_write(path)?;
         match file.try_lock() {
@@ -63,13 +100,13 @@ impl Lock {
                 LOCKS.fetch_add(1, Ordering::Relaxed);
             }
             Err(TryLockError::WouldBlock) => {
-                return Err(RunError::Locked { path: path.to_path_buf(), holder: holder(&file) });
+                return Err(LockError::Held { path: path.to_path_buf(), holder: holder(&file) });
             }
             Err(TryLockError::Error(error)) => return Err(refused(path, error)),
         }
         let text = text(&file);
         if !takes_over && machine.is_foreign(&text) {
-            return Err(RunError::Foreign { path: path.to_path_buf(), holder: first_line(&text) });
+            return Err(LockError::Foreign { path: path.to_path_buf(), holder: first_line(&text) });
         }
         file.rewind().map_err(cannot)?;
         // In place, against the rule for all other files: renaming a new file here would leave the lock behind.
@@ -112,23 +149,23 @@ impl Machine {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Without a text the run is closed, also for a machine that does not see this lock.
+        // Without a text the folder is free, also for a machine that does not see this lock.
         let _ = self.file.set_len(0);
         // Closing the file is not enough: a child between its fork and its exec has it open, too.
         let _ = self.file.unlock();
     }
 }
 
-/// Whether a process of this machine has the run, as the kernel lists its locks: asking takes none. On systems without
-/// such a list no run is known to be written.
-pub(crate) fn is_written_here(paths: &Paths) -> bool {
-    is_listed(paths).unwrap_or(false)
+/// Whether a process of this machine holds the lock, as the kernel lists its locks: asking takes none. On systems without
+/// such a list no lock is known to be held.
+pub fn is_held_here(path: &ConfinedPath) -> bool {
+    is_listed(path).unwrap_or(false)
 }
 
 #[cfg(target_os = "linux")]
-fn is_listed(paths: &Paths) -> Option<bool> {
+fn is_listed(path: &ConfinedPath) -> Option<bool> {
     use std::os::unix::fs::MetadataExt;
-    let file = safe_open::open(paths.lock()).ok()?.0;
+    let file = safe_open::open(path).ok()?.0;
     let inode = file.metadata().ok()?.ino().to_string();
     let holder = holder(&file);
     let holder = holder.strip_prefix("process ")?.split(' ').next()?;
@@ -143,20 +180,20 @@ fn is_listed(paths: &Paths) -> Option<bool> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_listed(_: &Paths) -> Option<bool> {
+fn is_listed(_: &ConfinedPath) -> Option<bool> {
     None
 }
 
 /// Why a lock that nobody holds cannot be had. There is no fallback: a file that says who writes outlives a killed
 /// process, and on a network file system two processes can both find it missing.
-fn refused(path: &Path, error: io::Error) -> RunError {
+fn refused(path: &Path, error: io::Error) -> LockError {
     if let Some(number) = Errno::from_io_error(&error)
         && [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOTSUP, Errno::NOSYS].contains(&number)
     {
-        return RunError::NoLocks { path: path.to_owned(), source: error };
+        return LockError::Unsupported { path: path.to_owned(), source: error };
     }
     if error.kind() == io::ErrorKind::Unsupported {
-        return RunError::NoLocks { path: path.to_owned(), source: error };
+        return LockError::Unsupported { path: path.to_owned(), source: error };
     }
     FileError::new(path, error).into()
 }
@@ -183,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_system_without_locks_is_named_with_what_to_do() {
+    fn a_file_system_without_locks_is_named() {
         let sentence = |number: Errno| {
             refused(Path::new("run/calmix.lock"), io::Error::from_raw_os_error(number.raw_os_error()))
                 .to_string()
@@ -194,7 +231,6 @@ mod tests {
                 sentence.starts_with("run/calmix.lock: this file system offers no locks ("),
                 "{sentence}"
             );
-            assert!(sentence.contains("; put the run folder on another one"), "{sentence}");
         }
         assert!(!sentence(Errno::IO).contains("no locks"));
     }
@@ -203,12 +239,12 @@ mod tests {
     #[test]
     fn the_kernel_tells_who_writes() {
         let temp = tempfile::tempdir().unwrap();
-        let paths = Paths::new(temp.path());
-        assert!(!is_written_here(&paths));
-        let lock = Lock::take(&paths.lock()).unwrap();
-        assert!(is_written_here(&paths));
+        let path = ConfinedPath::root(temp.path()).join("lock");
+        assert!(!is_held_here(&path));
+        let lock = Lock::take(&path).unwrap();
+        assert!(is_held_here(&path));
         drop(lock);
-        assert!(!is_written_here(&paths));
+        assert!(!is_held_here(&path));
     }
 
     /// Where each machine has locks of its own, both get the kernel's.
@@ -225,10 +261,10 @@ mod tests {
         // Killed, or still at work.
         fs::write(&path, there.text()).unwrap();
         let error = take(&here, false).unwrap_err();
-        assert!(matches!(&error, RunError::Foreign { .. }) && !error.is_mistake(), "{error:?}");
+        assert!(matches!(&error, LockError::Foreign { .. }), "{error:?}");
         let sentence = error.to_string();
         assert!(sentence.contains(&format!("process {} on there", process::id())), "{sentence}");
-        assert!(sentence.contains("--take-over") && !sentence.contains("boot"), "{sentence}");
+        assert!(!sentence.contains("boot"), "{sentence}");
         assert_eq!(fs::read_to_string(&path).unwrap(), there.text());
         drop(take(&here, true).unwrap());
         assert_eq!(fs::read_to_string(&path).unwrap(), "");
@@ -240,7 +276,7 @@ mod tests {
             drop(take(&here, false).unwrap_or_else(|error| panic!("{text}: {error}")));
         }
         fs::write(&path, there.text()).unwrap();
-        assert!(matches!(Lock::take(&path), Err(RunError::Foreign { .. })));
+        assert!(matches!(Lock::take(&path), Err(LockError::Foreign { .. })));
         drop(Lock::take_over(&path).unwrap());
     }
 
@@ -251,7 +287,7 @@ mod tests {
         let lock = Lock::take(&path).unwrap();
         // What a fork does: another handle of the same open file.
         let inherited = lock.file.try_clone().unwrap();
-        assert!(matches!(Lock::take(&path), Err(RunError::Locked { .. })));
+        assert!(matches!(Lock::take(&path), Err(LockError::Held { .. })));
         drop(lock);
         Lock::take(&path).unwrap();
         drop(inherited);

@@ -8,7 +8,7 @@ use std::fmt::{Display, Write};
 /// A name or path on one line: control characters and marks that reorder text are written out.
 ///
 /// ```
-/// use calmix_core::shown::shown;
+/// use calmix_io::shown::shown;
 ///
 /// assert_eq!(shown("Bücher/cat.png"), "Bücher/cat.png");
 /// assert_eq!(shown("cat\u{1b}[2J\n.png"), r"cat\u{1b}[2J\n.png");
