@@ -10,15 +10,16 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Result, bail, ensure};
 use calmix_core::rng::Seed;
 use calmix_data::prepare::prepare as prepare_table;
-use calmix_engine::device::{Device, set_threads};
+use calmix_engine::device::set_threads;
 use calmix_engine::engine::{Engine, Settings};
 use calmix_engine::frozen_backbone::FrozenBackbone;
-use calmix_engine::images::{Normalisation, Size};
-use calmix_engine::precision::Precision;
+use calmix_engine::precision;
 use calmix_engine::predictor::PredictorSettings;
+use calmix_recipe::device::Device;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::{Layers, Resolved};
 use calmix_run::events::{Event, Pace};
 use calmix_run::sink::{FeatureProgress, Sink, SinkError};
-use calmix_train::recipe::{Layers, Resolved};
 use calmix_train::trainer::{PageShard, Trainer};
 
 use crate::step::settings;
@@ -32,7 +33,7 @@ const LABELLED: usize = 10;
 /// Of libtorch.
 const THREADS: usize = 2;
 const NETWORK: &str = "tf_efficientnet_lite0";
-const SIZE: usize = 160;
+const SIZE: u32 = 160;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -41,17 +42,15 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<usize>>
     let &[what @ ("cache" | "backbone"), folder] = case else {
         bail!("the cases of features are `cache|backbone FOLDER`, not {case:?}");
     };
-    let settings = Settings {
-        architecture: NETWORK.parse()?,
-        size: Size { height: SIZE, width: SIZE },
-        ..settings("lean")?
-    };
+    let settings = settings("lean")?;
+    let model = ModelSpec { network: NETWORK.parse()?, size: SIZE, ..settings.model };
+    let settings = Settings { model, ..settings };
     // With its first weights: which ones does not matter for how fast it is.
     let weights = Engine::new(settings, Seed(1))?.snapshot()?.ema;
     if what == "backbone" {
         set_threads(THREADS);
         let backbone = backbone(&settings, &weights)?;
-        let images: Vec<u8> = (0..VIEWS * settings.size.bytes()).map(|n| (n * 7 % 251) as u8).collect();
+        let images: Vec<u8> = (0..VIEWS * model.image_bytes()).map(|n| (n * 7 % 251) as u8).collect();
         return Ok(Box::new(move || Ok(backbone.features(&images)?.len() / (2 * backbone.width()))));
     }
     let temp = tempfile::tempdir()?;
@@ -72,17 +71,9 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<usize>>
 }
 
 fn backbone(settings: &Settings, weights: &[u8]) -> Result<FrozenBackbone> {
-    let settings = PredictorSettings {
-        architecture: settings.architecture,
-        first_block: settings.first_block,
-        stride: settings.stride,
-        classes: settings.classes,
-        size: settings.size,
-        normalisation: Normalisation { mean: [0.5; 3], deviation: [0.5; 3] },
-        norm_eps: None,
-        device: Device::Cpu,
-    };
-    Ok(FrozenBackbone::new(&settings, Precision::best(Device::Cpu), weights)?)
+    let model = ModelSpec { mean: [0.5; 3], std: [0.5; 3], ..settings.model };
+    let settings = PredictorSettings { model, classes: settings.classes, device: Device::Cpu };
+    Ok(FrozenBackbone::new(&settings, precision::best(Device::Cpu), weights)?)
 }
 
 /// All of the images learn, and none judges.

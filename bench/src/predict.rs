@@ -13,6 +13,7 @@ use calmix::data::loader::{EvalLoader, OnCorrupt, PictureViews, SampleIds, Sampl
 use calmix::model::{Model, ModelOptions};
 use calmix_core::rng::Seed;
 use calmix_engine::engine::Engine;
+use calmix_recipe::model_spec::ModelSpec;
 use calmix_run::model_info::{FORMAT, ModelInfo};
 
 use crate::step::settings;
@@ -80,17 +81,11 @@ fn model() -> Result<Model> {
     let mut info = ModelInfo {
         format: FORMAT,
         blake3: String::new(),
-        network: settings.architecture.to_string(),
-        block: settings.first_block.to_string(),
-        stride: settings.stride.to_string(),
+        model: ModelSpec { size: SIZE, ..settings.model },
         classes: (0..settings.classes).map(|class| class.to_string()).collect(),
-        norm_eps: None,
-        size: SIZE,
         resize: SIZE,
         shrink: None,
         filter: "bilinear".to_owned(),
-        mean: settings.normalisation.mean,
-        std: settings.normalisation.deviation,
         head: None,
         calibration: None,
         held_out: None,

@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::{Context, Result, bail};
+use calmix_recipe::{Layers, Resolved};
 use calmix_run::events::{Event, Pace};
 use calmix_run::sink::{Sink, SinkError};
 use calmix_train::launch::{LaunchInfo, Launcher, StoreHost};
-use calmix_train::recipe::{Layers, Resolved};
 use calmix_train::trainer::{StepPhase, StepTraffic, Trainer};
 
 /// Steps in a repetition.

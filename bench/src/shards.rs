@@ -38,7 +38,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<f64> + use
     let labels: Vec<u32> = (0..x).map(|n| (n % CLASSES) as u32).collect();
     let mut stream = SEED.stream(Domain::Init, 0, 0);
     let mut pixels = |rows: usize| -> Vec<u8> {
-        (0..rows * engine.settings().size.bytes()).map(|_| stream.next_u32() as u8).collect()
+        (0..rows * engine.settings().model.image_bytes()).map(|_| stream.next_u32() as u8).collect()
     };
     let (labelled, weak, strong) = (pixels(x), pixels(u), pixels(u));
     let shard = |n: usize| {

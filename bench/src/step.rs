@@ -18,15 +18,15 @@ use calmix_core::schedule::{RunStep, Start};
 use calmix_data::loader::TrainBatch;
 use calmix_dist::ProcessGroup;
 use calmix_engine::batch::{self, LabelledRows, UnlabelledRows};
-use calmix_engine::device::{Device, set_threads};
+use calmix_engine::device::set_threads;
 use calmix_engine::engine::{Engine, Settings};
-use calmix_engine::images::{Normalisation, Size};
-use calmix_engine::network::{BottleneckStride, FirstBlock};
-use calmix_engine::observe::StepKind;
 use calmix_engine::optimiser::Sgd;
 use calmix_engine::partition::Partition;
-use calmix_engine::precision::Precision;
 use calmix_engine::shard_plan::LocalPlan;
+use calmix_recipe::device::Device;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::precision::Precision;
+use calmix_recipe::step_kind::StepKind;
 
 use cifar::Cifar;
 
@@ -106,19 +106,18 @@ pub(crate) fn settings(kind: &str) -> Result<Settings> {
         _ => StepKind::Lean,
     };
     Ok(Settings {
-        architecture: "wrn-28-2".parse()?,
-        first_block: FirstBlock::Google,
-        stride: BottleneckStride::Middle,
+        model: ModelSpec {
+            // Of CIFAR-10.
+            mean: [0.4914, 0.4822, 0.4465],
+            std: [0.2471, 0.2435, 0.2616],
+            ..ModelSpec::new("wrn-28-2".parse()?, 32)
+        },
         classes: CLASSES,
-        size: Size { height: 32, width: 32 },
-        // Of CIFAR-10.
-        normalisation: Normalisation { mean: [0.4914, 0.4822, 0.4465], deviation: [0.2471, 0.2435, 0.2616] },
         device: Device::Cpu,
         precision: Precision::Bf16,
         optimiser: Sgd::default(),
         ema_decay: 0.999,
         norm_momentum: None,
-        norm_eps: None,
         clip: None,
         step,
     })

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calmix_train::recipe::Layers;
+use calmix_recipe::Layers;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
-use calmix_train::sweep::Sweep;
+use calmix_recipe::sweep::Sweep;
 use libfuzzer_sys::fuzz_target;
 
 /// Cells of a sweep that are resolved: each takes a millisecond.

@@ -2,19 +2,20 @@
 
 use calmix_core::rng::Seed;
 use calmix_dist::gpu::GpuFlags;
+use calmix_recipe::device::Device;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::precision::Precision;
+use calmix_recipe::step_kind::StepKind;
 use serde::{Deserialize, Serialize};
 use tch::{Kind, Tensor};
 
-use crate::device::Device;
+use crate::device;
 use crate::error::EngineError;
-use crate::images::{Normalisation, Size};
 use crate::loss_scale::LossScale;
-use crate::network::{Architecture, BottleneckStride, FirstBlock, Layout, Network};
-use crate::observe::StepKind;
+use crate::network::{Layout, Network};
 use crate::optimiser::Sgd;
 use crate::parameters::{Flat, decayed};
 use crate::placed_network::{PlacedNetwork, Placement, PredictPass};
-use crate::precision::Precision;
 use crate::scalar::guarded;
 use crate::statistics::RunningStatistics;
 use crate::weights::{self, Part};
@@ -22,18 +23,10 @@ use crate::weights::{self, Part};
 /// Everything that makes an engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// The network.
-    pub architecture: Architecture,
-    /// What the first block of the later stages of a Wide ResNet reads.
-    pub first_block: FirstBlock,
-    /// Which convolution of a bottleneck of ResNet-50 halves the image.
-    pub stride: BottleneckStride,
+    /// The network and its images; a head reads vectors instead.
+    pub model: ModelSpec,
     /// C.
     pub classes: usize,
-    /// The size of all images; a head reads vectors instead, which have none.
-    pub size: Size,
-    /// What their channels are shifted and scaled by.
-    pub normalisation: Normalisation,
     /// Where it runs.
     pub device: Device,
     /// In how many bits.
@@ -44,8 +37,6 @@ pub struct Settings {
     pub ema_decay: f64,
     /// What BatchNorm's running statistics take of each batch, where it is not the network's own share.
     pub norm_momentum: Option<f64>,
-    /// What BatchNorm adds to the variance before the root, where it is not the network's own number.
-    pub norm_eps: Option<f64>,
     /// The norm that a gradient is cut down to.
     pub clip: Option<f64>,
     /// Which passes a step makes.
@@ -100,11 +91,10 @@ impl Engine {
     /// # Errors
     /// If the device is not there or has too little memory.
     pub fn new(settings: Settings, seed: Seed) -> Result<Self, EngineError> {
-        settings.device.check()?;
-        settings.device.gpu_flags().into_iter().for_each(GpuFlags::set);
-        let device = settings.device.torch();
-        let Settings { architecture, first_block, stride, classes, .. } = settings;
-        let network = Network::new(architecture, first_block, classes).with_stride(stride);
+        device::check(settings.device)?;
+        device::gpu_flags(settings.device).into_iter().for_each(GpuFlags::set);
+        let device = device::torch(settings.device);
+        let network = Network::of(&settings.model, settings.classes);
         let velocity = Flat::zeros(network.layout(), device)?;
         let parameters = Flat::initial(network.layout(), seed, device)?.differentiable()?;
         let model = PlacedNetwork::new(network, &Placement::from(&settings), parameters)?;

@@ -3,7 +3,7 @@
 use calmix_dist::DistError;
 use tch::TchError;
 
-use crate::device::DeviceError;
+use crate::device::MissingDevice;
 use crate::weights::WeightsError;
 
 /// Why the engine could not do what it was asked for.
@@ -15,7 +15,7 @@ pub enum EngineError {
     Libtorch(#[from] TchError),
     /// The device is not there.
     #[error(transparent)]
-    Device(#[from] DeviceError),
+    Device(#[from] MissingDevice),
     /// Weights that do not belong to the network.
     #[error(transparent)]
     Weights(#[from] WeightsError),

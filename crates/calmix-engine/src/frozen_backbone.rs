@@ -1,14 +1,15 @@
 //! A pretrained backbone that does not learn: images in, features out.
 
 use calmix_dist::gpu::GpuFlags;
+use calmix_recipe::precision::Precision;
 use tch::{Kind, TchError, Tensor};
 
+use crate::device;
 use crate::error::EngineError;
 use crate::network::layer::BatchNormMode;
 use crate::network::{Layout, Network};
 use crate::parameters::Flat;
 use crate::placed_network::{PlacedNetwork, Placement, PredictPass};
-use crate::precision::Precision;
 use crate::predictor::PredictorSettings;
 use crate::projection::bytes;
 use crate::scalar::guarded;
@@ -36,24 +37,24 @@ impl FrozenBackbone {
     /// # Errors
     /// If the file is not of this network, or the device is not there or has too little memory.
     pub fn new(settings: &PredictorSettings, precision: Precision, file: &[u8]) -> Result<Self, EngineError> {
-        let &PredictorSettings { architecture, first_block, stride, device, .. } = settings;
-        device.check()?;
-        let network = Network::new(architecture, first_block, 1).with_stride(stride);
+        let &PredictorSettings { model, device, .. } = settings;
+        device::check(device)?;
+        let network = Network::of(&model, 1);
         network.check_backbone(file)?;
-        device.gpu_flags().into_iter().for_each(GpuFlags::set);
+        device::gpu_flags(device).into_iter().for_each(GpuFlags::set);
         let width = network.layout().feature_width();
-        let parameters = Flat::zeros(network.layout(), device.torch())?;
+        let parameters = Flat::zeros(network.layout(), device::torch(device))?;
         let mut network = PlacedNetwork::new(network, &Placement::from(settings), parameters)?;
         let PlacedNetwork { network: layers, parameters, statistics, .. } = &mut network;
         weights::read(layers.layout(), Part::Backbone, file, parameters, Some(statistics))?;
-        fold(layers.layout(), parameters, statistics, settings.norm_eps)?;
+        fold(layers.layout(), parameters, statistics, model.norm_eps)?;
         let pass = PredictPass { rows: IMAGES, norm: BatchNormMode::Folded, precision };
         Ok(Self { network, width, pass })
     }
 
     /// Bytes of the longest file that can have this backbone, with room for any classifier.
     pub fn longest_file(settings: &PredictorSettings) -> u64 {
-        Network::new(settings.architecture, settings.first_block, 1).longest_weights() + CLASSIFIER
+        Network::of(&settings.model, 1).longest_weights() + CLASSIFIER
     }
 
     /// How many features an image has.
@@ -63,7 +64,7 @@ impl FrozenBackbone {
 
     /// How many features an image would have.
     pub fn width_of(settings: &PredictorSettings) -> usize {
-        Network::new(settings.architecture, settings.first_block, 1).layout().feature_width()
+        Network::of(&settings.model, 1).layout().feature_width()
     }
 
     /// Bytes of the pixels of a pass. More of them at once take no less time for each.
@@ -105,11 +106,11 @@ fn fold(
 #[cfg(test)]
 mod tests {
     use calmix_core::rng::{Domain, Seed};
+    use calmix_recipe::device::Device;
+    use calmix_recipe::model_spec::ModelSpec;
 
     use super::*;
-    use crate::device::Device;
-    use crate::images::{Normalisation, Size};
-    use crate::network::{BottleneckStride, FirstBlock, StatisticsId};
+    use crate::network::StatisticsId;
     use crate::predictor::Predictor;
 
     /// Weights whose statistics are not the initial ones.
@@ -133,16 +134,15 @@ mod tests {
     fn folded_features_are_those_of_the_network() {
         for name in ["tf_efficientnet_lite0", "resnet50", "wrn-10-1"] {
             let settings = PredictorSettings {
-                architecture: name.parse().unwrap(),
-                first_block: FirstBlock::Google,
-                stride: BottleneckStride::default(),
+                model: ModelSpec {
+                    mean: [0.5; 3],
+                    std: [0.25; 3],
+                    ..ModelSpec::new(name.parse().unwrap(), 32)
+                },
                 classes: 1,
-                size: Size { height: 32, width: 32 },
-                normalisation: Normalisation { mean: [0.5; 3], deviation: [0.25; 3] },
-                norm_eps: None,
                 device: Device::Cpu,
             };
-            let file = file(&Network::new(settings.architecture, settings.first_block, 1));
+            let file = file(&Network::of(&settings.model, 1));
             let pixels: Vec<u8> = (0..17 * 32 * 32 * 3).map(|n| (n * 7 % 251) as u8).collect();
             let wanted = Predictor::new(&settings, &file).unwrap().predict(&pixels).unwrap().features;
             let backbone = FrozenBackbone::new(&settings, Precision::F32, &file).unwrap();

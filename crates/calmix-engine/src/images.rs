@@ -1,21 +1,11 @@
 //! From the bytes of a batch to what a network reads: images, uploaded as u8 and normalised on the device, channels-last; or
 //! vectors, as they are.
 
-use serde::{Deserialize, Serialize};
+use calmix_recipe::model_spec::ModelSpec;
 use tch::{Device, Kind, TchError, Tensor};
 
 use crate::scalar::guarded;
 use crate::shard_plan::{Image, Mixture};
-
-/// What each channel is shifted and scaled by: `(value/255 − mean)/deviation`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Normalisation {
-    /// Of red, green and blue, on the scale from 0 to 1.
-    pub mean: [f64; 3],
-    /// Likewise.
-    pub deviation: [f64; 3],
-}
 
 /// What a row of a batch is.
 #[derive(Debug)]
@@ -31,18 +21,23 @@ pub(crate) enum Input {
 pub(crate) struct InputRows(Tensor);
 
 /// The size that all images of a run have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Size {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size {
     /// In pixels.
-    pub height: usize,
+    pub(crate) height: usize,
     /// In pixels.
-    pub width: usize,
+    pub(crate) width: usize,
 }
 
 impl Size {
+    /// The size of the images of a network.
+    pub(crate) fn of(model: &ModelSpec) -> Self {
+        let side = model.size as usize;
+        Self { height: side, width: side }
+    }
+
     /// Bytes an image has.
-    pub fn bytes(self) -> usize {
+    fn bytes(self) -> usize {
         self.height * self.width * 3
     }
 }
@@ -135,7 +130,7 @@ impl InputRows {
     }
 }
 
-/// A [`Normalisation`] on the device.
+/// What each channel is shifted and scaled by, on the device: `(value/255 − mean)/std`.
 #[derive(Debug)]
 pub(crate) struct Normaliser {
     scale: Tensor,
@@ -143,16 +138,13 @@ pub(crate) struct Normaliser {
 }
 
 impl Normaliser {
-    pub(crate) fn new(normalisation: &Normalisation, device: Device) -> Result<Self, TchError> {
-        let Normalisation { mean, deviation } = normalisation;
+    /// Of red, green and blue, on the scale from 0 to 1.
+    pub(crate) fn new(mean: [f64; 3], std: [f64; 3], device: Device) -> Result<Self, TchError> {
         let channel = |f: &dyn Fn(usize) -> f64| {
             let values: Vec<f32> = (0..3).map(|c| f(c) as f32).collect();
             Tensor::f_from_slice(&values)?.f_to_device(device)
         };
-        Ok(Self {
-            scale: channel(&|c| 1.0 / (255.0 * deviation[c]))?,
-            shift: channel(&|c| -mean[c] / deviation[c])?,
-        })
+        Ok(Self { scale: channel(&|c| 1.0 / (255.0 * std[c]))?, shift: channel(&|c| -mean[c] / std[c])? })
     }
 
     fn apply(&self, pixels: &Tensor) -> Result<Tensor, TchError> {
@@ -168,8 +160,8 @@ mod tests {
     const SIZE: Size = Size { height: 1, width: 2 };
 
     fn images() -> Input {
-        let normalisation = Normalisation { mean: [0.5, 0.25, 0.0], deviation: [0.5, 0.25, 1.0] };
-        Input::Image(SIZE, Normaliser::new(&normalisation, Device::Cpu).unwrap())
+        let normaliser = Normaliser::new([0.5, 0.25, 0.0], [0.5, 0.25, 1.0], Device::Cpu);
+        Input::Image(SIZE, normaliser.unwrap())
     }
 
     fn numbers(tensor: &Tensor) -> Vec<f32> {

@@ -7,13 +7,14 @@
 use calmix_core::loss::LossTerm;
 use calmix_core::method::Method;
 use calmix_dist::ProcessGroup;
+use calmix_recipe::step_kind::StepKind;
 use tch::{Kind, TchError, Tensor};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::network::Output;
 use crate::network::layer::BatchNormMode;
-use crate::observe::{FirstPass, Observed, StepKind, rows};
+use crate::observe::{FirstPass, Observed, rows};
 use crate::scalar::guarded;
 use crate::shard_plan::{LocalPlan, ShardPlan};
 use crate::terms::{BaseLogits, ShardOutput, Terms};

@@ -13,28 +13,22 @@
 //! use calmix_core::schedule::RunStep;
 //! use calmix_dist::ProcessGroup;
 //! use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
-//! use calmix_engine::device::Device;
+//! use calmix_recipe::device::Device;
 //! use calmix_engine::engine::{Engine, Settings, Weights};
-//! use calmix_engine::images::{Normalisation, Size};
-//! use calmix_engine::network::{BottleneckStride, FirstBlock};
-//! use calmix_engine::observe::StepKind;
+//! use calmix_recipe::model_spec::ModelSpec;
+//! use calmix_recipe::step_kind::StepKind;
 //! use calmix_engine::optimiser::Sgd;
 //! use calmix_engine::partition::Partition;
-//! use calmix_engine::precision::Precision;
+//! use calmix_recipe::precision::Precision;
 //!
 //! let settings = Settings {
-//!     architecture: "wrn-10-1".parse()?,
-//!     first_block: FirstBlock::Google,
-//!     stride: BottleneckStride::Middle,
+//!     model: ModelSpec { mean: [0.5; 3], std: [0.25; 3], ..ModelSpec::new("wrn-10-1".parse()?, 8) },
 //!     classes: 3,
-//!     size: Size { height: 8, width: 8 },
-//!     normalisation: Normalisation { mean: [0.5; 3], deviation: [0.25; 3] },
 //!     device: Device::Cpu,
 //!     precision: Precision::F32,
 //!     optimiser: Sgd::default(),
 //!     ema_decay: 0.999,
 //!     norm_momentum: None,
-//!     norm_eps: None,
 //!     clip: None,
 //!     step: StepKind::Lean,
 //! };
@@ -75,7 +69,7 @@ pub mod engine;
 pub mod error;
 pub mod frozen_backbone;
 mod host_rows;
-pub mod images;
+mod images;
 pub mod learn;
 pub mod loss_scale;
 pub mod network;

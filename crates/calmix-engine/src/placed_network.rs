@@ -1,16 +1,18 @@
 //! A network with its weights on a device: what passes run through.
 
+use calmix_recipe::device::Device;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::precision::Precision;
 use tch::{Kind, TchError, Tensor};
 
-use crate::device::Device;
 use crate::engine::{Outputs, Settings};
 use crate::error::EngineError;
-use crate::images::{Input, InputRows, Normalisation, Normaliser, Size};
+use crate::images::{Input, InputRows, Normaliser, Size};
 use crate::network::layer::{BatchNormMode, Pass};
 use crate::network::{Network, Output};
 use crate::parameters::{Flat, PassWeights};
-use crate::precision::Precision;
 use crate::statistics::RunningStatistics;
+use crate::{device, precision};
 
 /// How passes that predict are made.
 #[derive(Debug, Clone, Copy)]
@@ -36,18 +38,16 @@ const LIVE: usize = 4;
 /// How a network runs, and what it reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placement {
-    pub(crate) size: Size,
-    pub(crate) normalisation: Normalisation,
+    pub(crate) model: ModelSpec,
     pub(crate) device: Device,
     pub(crate) precision: Precision,
     pub(crate) norm_momentum: Option<f64>,
-    pub(crate) norm_eps: Option<f64>,
 }
 
 impl From<&Settings> for Placement {
     fn from(settings: &Settings) -> Self {
-        let &Settings { size, normalisation, device, precision, norm_momentum, norm_eps, .. } = settings;
-        Self { size, normalisation, device, precision, norm_momentum, norm_eps }
+        let &Settings { model, device, precision, norm_momentum, .. } = settings;
+        Self { model, device, precision, norm_momentum }
     }
 }
 
@@ -68,13 +68,14 @@ pub(crate) struct PlacedNetwork {
 impl PlacedNetwork {
     /// A network with weights that are on the device already.
     pub(crate) fn new(network: Network, placement: &Placement, parameters: Flat) -> Result<Self, TchError> {
-        let &Placement { precision, norm_momentum, norm_eps, .. } = placement;
-        let device = placement.device.torch();
+        let &Placement { model, precision, norm_momentum, .. } = placement;
+        let device = device::torch(placement.device);
         let statistics = RunningStatistics::initial(network.layout(), device)?;
         let input = match network.vector_width() {
             Some(width) => Input::Vector(width),
-            None => Input::Image(placement.size, Normaliser::new(&placement.normalisation, device)?),
+            None => Input::Image(Size::of(&model), Normaliser::new(model.mean, model.std, device)?),
         };
+        let norm_eps = model.norm_eps;
         Ok(Self { network, parameters, statistics, precision, norm_momentum, norm_eps, device, input })
     }
 
@@ -85,7 +86,7 @@ impl PlacedNetwork {
         statistics: &RunningStatistics,
         norm: BatchNormMode,
     ) -> Result<Output, TchError> {
-        let kind: Kind = self.precision.kind();
+        let kind: Kind = precision::kind(self.precision);
         let weights = self.parameters.weights(self.network.layout(), kind)?;
         self.network.forward(&images.f_to_kind(kind)?, &self.pass(&weights, statistics, norm))
     }
@@ -127,7 +128,7 @@ impl PlacedNetwork {
         }
         let _no_gradient = tch::no_grad_guard();
         let mut outputs = Outputs::default();
-        let kind: Kind = pass.precision.kind();
+        let kind: Kind = precision::kind(pass.precision);
         // Once for all passes: a large backbone has more weights than a pass has pixels.
         let weights = parameters.weights(self.network.layout(), kind)?;
         let evaluation = self.pass(&weights, &self.statistics, pass.norm);

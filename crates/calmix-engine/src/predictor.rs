@@ -1,44 +1,36 @@
 //! A network that only predicts: weights from a file, nothing that learning needs.
 
 use calmix_dist::gpu::GpuFlags;
+use calmix_recipe::device::Device;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::network::{Architecture, FirstBlock};
+use calmix_recipe::precision::Precision;
 
-use crate::device::Device;
+use crate::device;
 use crate::engine::Outputs;
 use crate::error::EngineError;
 use crate::frozen_backbone::FrozenBackbone;
-use crate::images::{Normalisation, Size};
-use crate::network::{Architecture, BottleneckStride, FirstBlock, Network};
+use crate::network::Network;
 use crate::parameters::Flat;
 use crate::placed_network::{PlacedNetwork, Placement, PredictPass};
-use crate::precision::Precision;
 use crate::projection::Projection;
 use crate::weights::{self, Part};
 
 /// What a file of weights does not say of its network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PredictorSettings {
-    /// The network.
-    pub architecture: Architecture,
-    /// What the first block of the later stages of a Wide ResNet reads.
-    pub first_block: FirstBlock,
-    /// Which convolution of a bottleneck of ResNet-50 halves the image.
-    pub stride: BottleneckStride,
+    /// The network and its images.
+    pub model: ModelSpec,
     /// C.
     pub classes: usize,
-    /// The size of all images.
-    pub size: Size,
-    /// What their channels are shifted and scaled by.
-    pub normalisation: Normalisation,
-    /// What BatchNorm adds to the variance before the root, where it is not the network's own number.
-    pub norm_eps: Option<f64>,
     /// Where it runs.
     pub device: Device,
 }
 
 impl From<&PredictorSettings> for Placement {
     fn from(settings: &PredictorSettings) -> Self {
-        let &PredictorSettings { size, normalisation, device, norm_eps, .. } = settings;
-        Self { size, normalisation, device, precision: Precision::F32, norm_momentum: None, norm_eps }
+        let &PredictorSettings { model, device, .. } = settings;
+        Self { model, device, precision: Precision::F32, norm_momentum: None }
     }
 }
 
@@ -56,13 +48,13 @@ impl Predictor {
     /// # Errors
     /// If they are not of this network, or the device is not there or has too little memory.
     pub fn new(settings: &PredictorSettings, file: &[u8]) -> Result<Self, EngineError> {
-        let &PredictorSettings { architecture, first_block, stride, classes, device, .. } = settings;
-        device.check()?;
-        let network = Network::new(architecture, first_block, classes).with_stride(stride);
+        let &PredictorSettings { model, classes, device } = settings;
+        device::check(device)?;
+        let network = Network::of(&model, classes);
         // Before memory is allocated for a network that somebody else named.
         weights::check(network.layout(), file)?;
-        device.gpu_flags().into_iter().for_each(GpuFlags::set);
-        let parameters = Flat::zeros(network.layout(), device.torch())?;
+        device::gpu_flags(device).into_iter().for_each(GpuFlags::set);
+        let parameters = Flat::zeros(network.layout(), device::torch(device))?;
         let mut network = PlacedNetwork::new(network, &Placement::from(settings), parameters)?;
         let PlacedNetwork { network: layers, parameters, statistics, .. } = &mut network;
         weights::read(layers.layout(), Part::Network, file, parameters, Some(statistics))?;

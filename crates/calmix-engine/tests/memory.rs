@@ -17,7 +17,7 @@ use calmix_core::pseudo::Base;
 use calmix_core::rng::Seed;
 use calmix_dist::ProcessGroup;
 use calmix_engine::engine::{Engine, Settings};
-use calmix_engine::observe::StepKind;
+use calmix_recipe::step_kind::StepKind;
 
 use methods::{calibratemix, plain, softmatch};
 use run::{Rows, Run, Views, settings};

@@ -9,10 +9,10 @@ mod run;
 use calmix_core::plan::StepPlan;
 use calmix_core::pseudo::Base;
 use calmix_engine::engine::{EngineSnapshot, Settings, Weights};
-use calmix_engine::images::Size;
 use calmix_engine::loss_scale::LossScale;
 use calmix_engine::optimiser::Sgd;
-use calmix_engine::precision::Precision;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::precision::Precision;
 use safetensors::SafeTensors;
 
 use methods::{calibratemix, plain, softmatch};
@@ -31,13 +31,13 @@ fn difference(a: &[f32], b: &[f32]) -> Vec<f32> {
 
 /// Training logits, then the logits of evaluation, then the gradient: the momentum after one step without decay.
 fn pass(network: &str, precision: Precision) -> [Vec<f32>; 3] {
+    let settings = settings(32);
     let settings = Settings {
-        architecture: network.parse().expect("a network"),
+        model: ModelSpec { network: network.parse().expect("a network"), ..settings.model },
         classes: 10,
-        size: Size { height: 32, width: 32 },
         precision,
         optimiser: Sgd { weight_decay: 0.0, ..Sgd::default() },
-        ..settings(32)
+        ..settings
     };
     let mut run = Run::new(settings, plain(Base::Supervised), Rows { labelled: 16, unlabelled: 0 });
     let told = run.step().expect("a step");

@@ -11,8 +11,8 @@ use calmix_core::plan::StepPlan;
 use calmix_core::pseudo::Base;
 use calmix_engine::engine::{Settings, Weights};
 use calmix_engine::error::EngineError;
-use calmix_engine::observe::StepKind;
 use calmix_engine::shard_plan::LocalPlan;
+use calmix_recipe::step_kind::StepKind;
 
 use methods::{calibratemix, plain, released, softmatch};
 use run::{Pass, Rows, Run, Views, learn, settings};

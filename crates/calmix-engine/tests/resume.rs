@@ -9,8 +9,8 @@ mod run;
 use calmix_core::method::{BaseLoss, Method};
 use calmix_core::planner::Planner;
 use calmix_engine::engine::{EngineSnapshot, Settings};
-use calmix_engine::observe::StepKind;
-use calmix_engine::precision::Precision;
+use calmix_recipe::precision::Precision;
+use calmix_recipe::step_kind::StepKind;
 
 use methods::{calibratemix, every, softmatch};
 use run::{Rows, Run, settings};

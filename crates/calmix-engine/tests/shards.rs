@@ -17,9 +17,9 @@ use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 use calmix_engine::device::set_threads;
 use calmix_engine::engine::{Engine, EngineSnapshot, Settings};
 use calmix_engine::error::EngineError;
-use calmix_engine::observe::StepKind;
 use calmix_engine::partition::{Partition, ShardRows};
 use calmix_engine::shard_plan::{Image, LocalPlan, ShardPlan};
+use calmix_recipe::step_kind::StepKind;
 
 use methods::{calibratemix, fixmatch, plain};
 use run::{Rows, Views, learn, settings};
@@ -113,7 +113,7 @@ fn the_mean_of_a_group_and_its_twin_is_the_group() {
                     Image::Weak(j) => (&views.weak, j),
                     Image::Partner(_) => unreachable!("nothing came from elsewhere"),
                 };
-                let size = settings.size.bytes();
+                let size = settings.model.image_bytes();
                 *image = Image::Partner(partners.len() / size);
                 partners.extend_from_slice(&pixels[at * size..(at + 1) * size]);
             }
@@ -182,7 +182,7 @@ fn a_group_in_two_shards_learns_the_mean_of_its_halves() {
             .flat_map(|(_, view)| view.data().chunks_exact(4).map(float).collect::<Vec<_>>())
             .collect::<Vec<_>>()
     };
-    let halves = [0, 1].map(|n| half(&batch, n, settings.size.bytes()));
+    let halves = [0, 1].map(|n| half(&batch, n, settings.model.image_bytes()));
     let whole = whole.snapshot().expect("a snapshot");
     for (name, of) in [
         (

@@ -163,24 +163,13 @@ fn a_good_file_is_taken_whatever_its_order() {
 #[test]
 fn an_image_has_the_same_outputs_whatever_its_neighbours() {
     let (engine, _) = engine();
-    let &Settings {
-        architecture, first_block, stride, classes, size, normalisation, norm_eps, device, ..
-    } = engine.settings();
-    let each = size.bytes();
+    let &Settings { model, classes, device, .. } = engine.settings();
+    let each = model.image_bytes();
     let rows = 150;
     let pixels: Vec<u8> = (0..rows * each).map(|i| (i * i % 251) as u8).collect();
     let whole = engine.predict(&pixels, Weights::Ema).expect("outputs");
     let file = engine.snapshot().expect("a snapshot").ema;
-    let settings = PredictorSettings {
-        architecture,
-        first_block,
-        stride,
-        classes,
-        size,
-        normalisation,
-        norm_eps,
-        device,
-    };
+    let settings = PredictorSettings { model, classes, device };
     let predictor = Predictor::new(&settings, &file).expect("the weights of this network");
     assert_eq!(predictor.predict(&pixels).expect("outputs"), whole);
     let (from, to) = (70, 90);

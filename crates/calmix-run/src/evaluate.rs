@@ -8,7 +8,7 @@
 //! | How good? | [`Figures`] |
 //! | How sure is that? | [`ExactLimits`], always; [`Intervals`], by bootstrap, at the end of a run |
 //! | What is a fitted map worth? | [`Calibrated`], on labels that did not fit it |
-//! | Which of many evaluations is the result? | [`Selection`] |
+//! | Which of many evaluations is the result? | [`select`] |
 //!
 //! ```
 //! use calmix_run::evaluate::{Predictions, evaluate};
@@ -48,7 +48,7 @@ pub use figures::{EDGES, Figures};
 pub use intervals::{Intervals, Limits, Resampling};
 pub use predictions::{Predictions, PredictionsError};
 pub use scaling::Scaling;
-pub use selection::{Selected, Selection, select};
+pub use selection::{Selected, select};
 
 use rows::PreparedRows;
 

@@ -42,7 +42,8 @@ pub use pseudo::{ImpurityOf, PseudoFigures};
 pub use starvation::Starvation;
 pub use step::{EasyHard, Loss, Margins, Step};
 
-use crate::evaluate::{Selected, Selection};
+use crate::evaluate::Selected;
+use calmix_recipe::Selection;
 
 /// Something that happened, the same in every repetition of the run.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -5,6 +5,9 @@
 //! in the metadata of the weights, for a file that travels alone.
 
 use calmix_io::class_names;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::network::Architecture;
+use calmix_recipe::precision::Precision;
 use safetensors::{SafeTensorError, SafeTensors};
 use serde::{Deserialize, Serialize};
 
@@ -28,21 +31,12 @@ pub struct ModelInfo {
     pub format: u32,
     /// The blake3 of `model.safetensors`, in hexadecimal digits; empty in the metadata of that file.
     pub blake3: String,
-    /// The network: `wrn-28-2`.
-    pub network: String,
-    /// The first block of its later stages: `google`.
-    pub block: String,
-    /// Which convolution of a bottleneck of ResNet-50 halves the image: `3x3`.
-    #[serde(default = "middle")]
-    pub stride: String,
+    /// The network and its images.
+    #[serde(flatten)]
+    pub model: ModelSpec,
     /// The names of the classes, in the order of the logits.
     #[serde(deserialize_with = "class_names::deserialize")]
     pub classes: Vec<String>,
-    /// What BatchNorm adds to the variance before the root, where it is not the network's own number.
-    #[serde(default)]
-    pub norm_eps: Option<f64>,
-    /// Pixels of a side of its images.
-    pub size: u32,
     /// Pixels of the shorter side of a picture before the middle is cut out.
     #[serde(default)]
     pub resize: u32,
@@ -52,10 +46,6 @@ pub struct ModelInfo {
     /// The shorter side to which larger pictures are shrunk before anything else, where those that it learnt from were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shrink: Option<u32>,
-    /// The mean of red, green and blue, subtracted from pixels in 0 to 1.
-    pub mean: [f64; 3],
-    /// The standard deviation of red, green and blue, which pixels are then divided by.
-    pub std: [f64; 3],
     /// The head, where the model is one on a frozen backbone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<HeadInfo>,
@@ -75,9 +65,9 @@ pub struct ModelInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadInfo {
     /// The head.
-    pub network: String,
+    pub network: Architecture,
     /// What the backbone computes in.
-    pub precision: String,
+    pub precision: Precision,
     /// Features of the backbone.
     pub features: u32,
     /// Numbers that the projection makes of them.
@@ -86,11 +76,6 @@ pub struct HeadInfo {
     pub backbone: String,
     /// BLAKE3 of `projection.safetensors`, in hexadecimal.
     pub projection: String,
-}
-
-/// Where the stride was before it could be elsewhere.
-fn middle() -> String {
-    "3x3".to_owned()
 }
 
 impl ModelInfo {
@@ -149,23 +134,9 @@ impl ModelInfo {
     /// The first thing that differs between this file and what is `found`: the weights, the run's recipe, its dataset.
     /// None if all is the same. What can be fitted again later, the map and the held-out labels, is not compared.
     pub fn difference(&self, found: &Self) -> Option<String> {
-        let Self {
-            format,
-            blake3,
-            network,
-            block,
-            stride,
-            classes,
-            norm_eps,
-            size,
-            resize,
-            filter,
-            shrink,
-            mean,
-            std,
-            head,
-            ..
-        } = self;
+        let Self { format, blake3, model, classes, resize, filter, shrink, head, .. } = self;
+        let ModelSpec { network, block, stride, norm_eps, size, mean, std } = model;
+        let there = &found.model;
         if format != &found.format {
             return Some(format!("the format is {format} here, but {} in the run", found.format));
         }
@@ -183,22 +154,22 @@ impl ModelInfo {
         let some = |number: Option<f64>| number.map_or("the network's own".to_owned(), |eps| eps.to_string());
         let whole = |side: Option<u32>| side.map_or("none".to_owned(), |side| side.to_string());
         let list = |numbers: &[f64; 3]| format!("{numbers:?}");
-        differs("network", network, &found.network)
-            .or_else(|| differs("first block", block, &found.block))
-            .or_else(|| differs("stride", stride, &found.stride))
+        differs("network", network, &there.network)
+            .or_else(|| differs("first block", block, &there.block))
+            .or_else(|| differs("stride", stride, &there.stride))
             .or_else(|| differs("number of classes", &classes.len(), &found.classes.len()))
             .or_else(|| {
                 let pair =
                     classes.iter().zip(&found.classes).enumerate().find(|(_, (here, there))| here != there);
                 pair.map(|(n, (here, there))| format!("class {n} is {here:?} here, but {there:?} in the run"))
             })
-            .or_else(|| differs("number added to a variance", &some(*norm_eps), &some(found.norm_eps)))
-            .or_else(|| differs("size of images", size, &found.size))
+            .or_else(|| differs("number added to a variance", &some(*norm_eps), &some(there.norm_eps)))
+            .or_else(|| differs("size of images", size, &there.size))
             .or_else(|| differs("size before the cut", resize, &found.resize))
             .or_else(|| differs("filter", filter, &found.filter))
             .or_else(|| differs("side of shrunk pictures", &whole(*shrink), &whole(found.shrink)))
-            .or_else(|| differs("mean of pixels", &list(mean), &list(&found.mean)))
-            .or_else(|| differs("deviation of pixels", &list(std), &list(&found.std)))
+            .or_else(|| differs("mean of pixels", &list(mean), &list(&there.mean)))
+            .or_else(|| differs("deviation of pixels", &list(std), &list(&there.std)))
             .or_else(|| {
                 (head != &found.head)
                     .then(|| "the head or what is below it is another than in the run".to_owned())
@@ -208,23 +179,23 @@ impl ModelInfo {
 
 #[cfg(test)]
 mod tests {
+    use calmix_recipe::network::{BottleneckStride, FirstBlock};
+
     use super::*;
 
     fn info() -> ModelInfo {
         ModelInfo {
             format: FORMAT,
             blake3: ModelInfo::hash(b"weights"),
-            network: "wrn-10-1".into(),
-            block: "google".into(),
-            stride: middle(),
+            model: ModelSpec {
+                mean: [0.5; 3],
+                std: [0.25; 3],
+                ..ModelSpec::new("wrn-10-1".parse().unwrap(), 32)
+            },
             classes: vec!["cat".into(), "dog".into()],
-            norm_eps: None,
-            size: 32,
             resize: 32,
             filter: "bilinear".into(),
             shrink: None,
-            mean: [0.5; 3],
-            std: [0.25; 3],
             head: None,
             calibration: None,
             held_out: None,
@@ -268,14 +239,18 @@ mod tests {
     fn every_field_is_compared_and_new_ones_are_passed_over() {
         let info = info();
         assert_eq!(info.difference(&info), None);
+        let of = |model: ModelSpec| ModelInfo { model, ..info.clone() };
         let others = [
             (ModelInfo { blake3: ModelInfo::hash(b"others"), ..info.clone() }, "the hash of the weights"),
             (
-                ModelInfo { network: "wrn-16-2".into(), ..info.clone() },
+                of(ModelSpec { network: "wrn-16-2".parse().unwrap(), ..info.model }),
                 "the network is wrn-10-1 here, but wrn-16-2",
             ),
-            (ModelInfo { block: "usb".into(), ..info.clone() }, "the first block is google here"),
-            (ModelInfo { stride: "1x1".into(), ..info.clone() }, "the stride is 3x3 here, but 1x1"),
+            (of(ModelSpec { block: FirstBlock::Torch, ..info.model }), "the first block is google here"),
+            (
+                of(ModelSpec { stride: BottleneckStride::First, ..info.model }),
+                "the stride is 3x3 here, but 1x1",
+            ),
             (
                 ModelInfo { classes: vec!["cat".into()], ..info.clone() },
                 "the number of classes is 2 here, but 1",
@@ -286,10 +261,10 @@ mod tests {
             ),
             (ModelInfo { format: 1, ..info.clone() }, "the format is 3 here, but 1 in the run"),
             (
-                ModelInfo { norm_eps: Some(0.5), ..info.clone() },
+                of(ModelSpec { norm_eps: Some(0.5), ..info.model }),
                 "the number added to a variance is the network's own here, but 0.5",
             ),
-            (ModelInfo { size: 96, ..info.clone() }, "the size of images is 32 here, but 96"),
+            (of(ModelSpec { size: 96, ..info.model }), "the size of images is 32 here, but 96"),
             (
                 ModelInfo { shrink: Some(512), ..info.clone() },
                 "the side of shrunk pictures is none here, but 512",
@@ -300,15 +275,15 @@ mod tests {
                 "the filter is bilinear here, but bicubic",
             ),
             (
-                ModelInfo { mean: [0.5, 0.5, 0.4], ..info.clone() },
+                of(ModelSpec { mean: [0.5, 0.5, 0.4], ..info.model }),
                 "the mean of pixels is [0.5, 0.5, 0.5] here",
             ),
-            (ModelInfo { std: [0.5; 3], ..info.clone() }, "the deviation of pixels"),
+            (of(ModelSpec { std: [0.5; 3], ..info.model }), "the deviation of pixels"),
             (
                 ModelInfo {
                     head: Some(HeadInfo {
-                        network: "head-linear-256".into(),
-                        precision: "bf16".into(),
+                        network: "head-linear-256".parse().unwrap(),
+                        precision: Precision::Bf16,
                         features: 1_280,
                         dimensions: 256,
                         backbone: String::new(),
@@ -324,6 +299,7 @@ mod tests {
             assert!(difference.starts_with(sentence), "{difference}");
         }
         let mut json = serde_json::to_value(&info).unwrap();
+        assert_eq!(json["network"], "wrn-10-1", "the fields of the network are among the others");
         json["of a later version"] = true.into();
         json.as_object_mut().unwrap().remove("stride");
         assert_eq!(serde_json::from_value::<ModelInfo>(json).unwrap(), info);

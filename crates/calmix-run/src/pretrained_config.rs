@@ -113,15 +113,15 @@ impl PretrainedConfig {
         let Ok(Some(info)) = ModelInfo::embedded(weights) else { return Ok(None) };
         let numbers = |numbers: [f64; 3]| Value::from(numbers.to_vec());
         let checked = Map::from_iter([
-            ("input_size".to_owned(), Value::from(vec![3, info.size, info.size])),
-            ("mean".to_owned(), numbers(info.mean)),
-            ("std".to_owned(), numbers(info.std)),
+            ("input_size".to_owned(), Value::from(vec![3, info.model.size, info.model.size])),
+            ("mean".to_owned(), numbers(info.model.mean)),
+            ("std".to_owned(), numbers(info.model.std)),
         ]);
         Ok(Some(Self {
-            architecture: Some(info.network),
-            block: Some(info.block),
-            stride: Some(info.stride),
-            norm_eps: info.norm_eps,
+            architecture: Some(info.model.network.to_string()),
+            block: Some(info.model.block.to_string()),
+            stride: Some(info.model.stride.to_string()),
+            norm_eps: info.model.norm_eps,
             size: size(&checked)?,
             mean: channels("mean", &checked)?,
             std: channels("std", &checked)?,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open;
+use calmix_recipe::LONGEST_RECIPE;
 use serde::de::DeserializeOwned;
 
 use crate::evaluate::Predictions;
@@ -20,8 +21,6 @@ use crate::summary::RunSummary;
 const LONGEST_NOTE: u64 = 64 << 10;
 /// Bytes of the longest `result.json` and `model.json`: the names of a million classes.
 const LONGEST_RESULT: u64 = 16 << 20;
-/// Bytes of the longest `recipe.toml`, some ten times what all keys take.
-pub const LONGEST_RECIPE: u64 = 128 << 10;
 /// Bytes of the longest line of `events.jsonl`.
 const LONGEST_LINE: u64 = 1 << 20;
 

@@ -2,10 +2,11 @@
 
 use calmix_core::stats::Interval;
 use calmix_io::class_names;
+use calmix_recipe::Selection;
 use serde::{Deserialize, Serialize};
 
 use crate::calibration_map::Uncalibrated;
-use crate::evaluate::{Scaling, Selection};
+use crate::evaluate::Scaling;
 use crate::events::{EvalSet, Evaluation, Finished};
 
 /// The result of a run.

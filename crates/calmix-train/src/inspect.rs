@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use calmix_recipe::{Difference, Layers, Resolved, differences};
 use calmix_run::checkpoint::{SkippedCheckpoint, newest};
 use calmix_run::read;
 use calmix_run::result::RunResult;
 use calmix_run::run::{Paths, RunEnvironment, RunError, RunFile};
 use calmix_run::summary::RunSummary;
 
-use crate::recipe::{Difference, Layers, Resolved, differences};
 use crate::trainer::TrainError;
 
 /// How far a run is.

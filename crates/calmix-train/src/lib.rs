@@ -2,20 +2,18 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | what is trained, on what, for how long? | [`recipe`] |
 //! | how does it train, and how is a run resumed? | [`trainer`] |
 //! | how far is a run? | [`inspect`] |
 //! | which pretrained weights are at hand? | [`weights_folder`], each a [`weights_file`] |
-//! | which runs are in a sweep? | [`sweep`] |
+//! | what do they say of a recipe? | [`pretrained_layer`] |
 //! | who are the processes of a run, as their launcher says? | [`launch`] |
 //!
-//! What a run leaves behind is in [`calmix_run`].
+//! What is trained, on what, for how long, is a recipe of [`calmix_recipe`]. What a run leaves behind is in [`calmix_run`].
 #![forbid(unsafe_code)]
 
 pub mod inspect;
-pub mod recipe;
+pub mod pretrained_layer;
 pub mod start;
-pub mod sweep;
 pub mod trainer;
 pub mod weights_file;
 pub mod weights_folder;

@@ -41,9 +41,9 @@ pub use prepare_table::prepare_table;
 pub use run_folder::{RunFolder, RunPlace};
 pub use source_format::{detect_source, is_own_format};
 
-use crate::recipe::{Layers, Resolved};
 use crate::trainer::{Outcome, TrainError, Trainer};
 use crate::weights_folder::StoredWeights;
+use calmix_recipe::{Layers, Resolved};
 
 /// What a run needs from its surroundings while it is prepared.
 pub struct StartContext<'a> {

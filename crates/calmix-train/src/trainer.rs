@@ -8,7 +8,7 @@
 //! use std::path::Path;
 //! use std::sync::atomic::AtomicBool;
 //!
-//! use calmix_train::recipe::Layers;
+//! use calmix_recipe::Layers;
 //! use calmix_run::sink::{ProgressStyle, Progress};
 //! use calmix_train::trainer::{Outcome, Trainer};
 //!
@@ -40,8 +40,9 @@ use std::time::Duration;
 
 use calmix_data::loader::Warn;
 use calmix_dist::{LaunchInfo, ProcessGroup};
-use calmix_engine::device::Device;
 use calmix_io::disk::{Disk, RealDisk, WarningDisk};
+
+use calmix_engine::device;
 use calmix_run::events::Finished;
 use calmix_run::read;
 use calmix_run::run::{Build, Paths, Run};
@@ -57,8 +58,8 @@ pub use ranks::layout::threads;
 pub use ranks::step_phase::StepPhase;
 pub use step::step_traffic::StepTraffic;
 
-use crate::recipe::{Recipe, Resolved};
 use crate::start::PreparedRun;
+use calmix_recipe::{Recipe, Resolved};
 use data::make_features::{FeatureWatch, make_features};
 use lifecycle::open_run::{NewRun, RankZeroRun, RunBroadcast};
 use ranks::collect_results::broadcast_result;
@@ -135,10 +136,10 @@ impl<'a> Trainer<'a> {
     /// If they do not connect within the recipe's timeout.
     pub fn join(self, launch: &LaunchInfo, recipe: &Recipe) -> Result<Self, TrainError> {
         let train = &recipe.train;
-        let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
-        let device = device.of_local_rank(launch.local_rank, Device::visible_gpus());
+        let device = train.device.or_else(device::fastest);
+        let device = device.of_local_rank(launch.local_rank, device::visible_gpus());
         let timeout = Duration::from_secs_f64(train.timeout);
-        let processes = ProcessGroup::connect(launch, device.torch(), timeout)?;
+        let processes = ProcessGroup::connect(launch, device::torch(device), timeout)?;
         let local = LocalProcesses { rank: launch.local_rank, processes: launch.local_world };
         Ok(Self { processes, local, ..self })
     }

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use calmix_engine::network::{Architecture, FirstBlock, Network};
+use calmix_engine::network::Network;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open;
+use calmix_recipe::network::{Architecture, FirstBlock};
 use calmix_run::model_info::ModelInfo;
 use calmix_run::pretrained_config::{CONFIG, LONGEST_CONFIG, PretrainedConfig};
 
@@ -98,7 +99,7 @@ impl WeightsFile {
         for (path, config) in &self.configs {
             let Some(name) = &config.architecture else { continue };
             let architecture: Architecture =
-                name.parse().map_err(|error: calmix_engine::network::UnknownArchitecture| {
+                name.parse().map_err(|error: calmix_recipe::network::UnknownArchitecture| {
                     refused(path, error.to_string())
                 })?;
             if let Err(error) = of(architecture).check_backbone(&self.bytes) {

@@ -5,10 +5,11 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use calmix_engine::network::{Architecture, FirstBlock, Network};
+use calmix_engine::network::Network;
 use calmix_io::counted::counted;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open;
+use calmix_recipe::network::{Architecture, FirstBlock};
 use calmix_run::pretrained_config::CONFIG;
 
 use crate::weights_file::{WeightsFile, is_path, read_beside};

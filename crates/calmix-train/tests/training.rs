@@ -15,6 +15,8 @@ mod made;
 mod methods;
 #[path = "training/pretrained.rs"]
 mod pretrained;
+#[path = "training/pretrained_layer.rs"]
+mod pretrained_layer;
 #[path = "training/pseudo_labels.rs"]
 mod pseudo_labels;
 #[path = "training/refused.rs"]

@@ -7,10 +7,10 @@ use anyhow::Error;
 use calmix::data::error::{DataError, DataProblem};
 use calmix::io::error::FileError;
 use calmix::io::shown::shown;
+use calmix::recipe::{Layers, RecipeError, What};
 use calmix::report::report::ReportError;
 use calmix::run::checkpoint::CheckpointError;
 use calmix::run::run::RunError;
-use calmix::train::recipe::{Layers, RecipeError, What};
 use calmix::train::trainer::TrainError;
 use clap::error::{ContextKind, ContextValue};
 

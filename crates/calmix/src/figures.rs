@@ -158,7 +158,7 @@ pub(crate) fn latest(events: &[Event], wanted: impl Fn(&Evaluation) -> bool) -> 
 pub(crate) fn by_rule(result: &RunResult) -> String {
     let line = |(rule, selected): (&_, &Selected)| {
         let Selected { on, evaluations, chosen_on_test, samples, figures, .. } = selected;
-        let rule: calmix::run::evaluate::Selection = *rule;
+        let rule: calmix::recipe::Selection = *rule;
         let mark = if *chosen_on_test { ", selected on the test split (optimistic)" } else { "" };
         let of = if *evaluations > 1 { format!(" of {evaluations} evaluations") } else { String::new() };
         format!(

@@ -9,7 +9,7 @@ use calmix::data::dataset::Dataset;
 use calmix::data::loader::{LoadError, Workers};
 use calmix::io::shown::shown;
 use calmix::model::{LabelledPredictions, ModelError};
-use calmix::train::recipe::Data;
+use calmix::recipe::Data;
 use calmix::train::start::detect_source;
 
 use crate::command::prepare_or_stop;

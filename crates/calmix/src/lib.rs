@@ -8,16 +8,17 @@
 //! | [`data`] | `calmix-data` | bytes on disk → deterministic batches |
 //! | [`engine`] | `calmix-engine` | networks and the training step, on libtorch |
 //! | [`io`] | `calmix-io` | files that appear as a whole, their errors and locks, names from outside |
+//! | [`recipe`] | `calmix-recipe` | recipes, sweeps, and the words for networks and devices |
 //! | [`report`] | `calmix-report` | run folders to tables, diagrams and pages |
 //! | [`run`] | `calmix-run` | what a run leaves behind: folder, events, checkpoints, predictions, figures |
-//! | [`train`] | `calmix-train` | recipe and trainer |
+//! | [`train`] | `calmix-train` | the trainer |
 //!
 //! ```
-//! use calmix::train::recipe::Layers;
+//! use calmix::recipe::Layers;
 //!
 //! let resolved = Layers::new().recipe("cpu-cifar10").set("train.steps=100").resolve()?;
 //! assert_eq!(resolved.recipe.train.steps, 100);
-//! # Ok::<(), calmix::train::recipe::RecipeError>(())
+//! # Ok::<(), calmix::recipe::RecipeError>(())
 //! ```
 #![forbid(unsafe_code)]
 
@@ -27,6 +28,7 @@ pub use calmix_core as core;
 pub use calmix_data as data;
 pub use calmix_engine as engine;
 pub use calmix_io as io;
+pub use calmix_recipe as recipe;
 pub use calmix_report as report;
 pub use calmix_run as run;
 pub use calmix_train as train;

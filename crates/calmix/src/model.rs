@@ -23,13 +23,15 @@ use calmix_core::calibration::confidence_map::ConfidenceMap;
 use calmix_data::augment::{Augment, EvalView, Scratch};
 use calmix_data::picture::Picture;
 use calmix_data::shrink::shrunk;
-use calmix_engine::device::{Device, set_threads};
+use calmix_engine::device;
+use calmix_engine::device::set_threads;
 use calmix_engine::frozen_backbone::FrozenBackbone;
-use calmix_engine::images::{Normalisation, Size};
 use calmix_engine::predictor::{Predictor, PredictorSettings};
 use calmix_engine::projection::Projection;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open;
+use calmix_recipe::device::Device;
+use calmix_recipe::model_spec::ModelSpec;
 use calmix_run::held_out::SetRule;
 use calmix_run::model_info::{HeadInfo, LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
@@ -133,15 +135,14 @@ impl Model {
         }
         let info = read::model_info(folder)?;
         let wrong = |problem: String| FileError::new(&path, FileProblem::Content(problem));
-        let architecture = info.network.parse().map_err(|error| wrong(format!("{error}")))?;
-        let first_block = info.block.parse().map_err(|_| wrong(format!("no block {:?}", info.block)))?;
-        let stride = info.stride.parse().map_err(|_| wrong(format!("no stride {:?}", info.stride)))?;
         let filter = info.filter.parse().map_err(|_| wrong(format!("no filter {:?}", info.filter)))?;
-        let mut transform = Augment::usb(info.size);
+        let mut transform = Augment::usb(info.model.size);
         (transform.evaluation, transform.filter) = (EvalView { resize: info.resize }, filter);
         transform.check().map_err(|error| wrong(error.to_string()))?;
-        if info.size > LARGEST {
-            return Err(wrong(format!("images of {} pixels a side, more than {LARGEST}", info.size)).into());
+        if info.model.size > LARGEST {
+            return Err(
+                wrong(format!("images of {} pixels a side, more than {LARGEST}", info.model.size)).into()
+            );
         }
         check::check(&info).map_err(|problem| {
             wrong(problem)
@@ -149,11 +150,8 @@ impl Model {
         })?;
 
         let classes = info.classes.len();
-        let of_weights = match &info.head {
-            Some(head) => head.network.parse().map_err(|error| wrong(format!("{error}")))?,
-            None => architecture,
-        };
-        let longest = Predictor::longest_weights(of_weights, first_block, classes) + LONGEST_METADATA;
+        let of_weights = info.head.as_ref().map_or(info.model.network, |head| head.network);
+        let longest = Predictor::longest_weights(of_weights, info.model.block, classes) + LONGEST_METADATA;
         let path = paths.file(RunFile::Model)?;
         let weights = safe_open::read(&path, longest)?;
         let in_weights =
@@ -165,21 +163,12 @@ impl Model {
             return Err(wrong(difference).hint(hint).into());
         }
 
-        let device = options.device.or_else(|| Device::all().first().copied()).unwrap_or(Device::Cpu);
+        let device = options.device.unwrap_or_else(device::fastest);
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         set_threads(options.threads.unwrap_or_else(cores));
-        let size = info.size as usize;
-        let settings = PredictorSettings {
-            architecture,
-            first_block,
-            stride,
-            classes,
-            size: Size { height: size, width: size },
-            normalisation: Normalisation { mean: info.mean, deviation: info.std },
-            norm_eps: info.norm_eps,
-            device,
-        };
-        let predictor = Predictor::new(&PredictorSettings { architecture: of_weights, ..settings }, &weights);
+        let settings = PredictorSettings { model: info.model, classes, device };
+        let model = ModelSpec { network: of_weights, ..info.model };
+        let predictor = Predictor::new(&PredictorSettings { model, ..settings }, &weights);
         let mut predictor = predictor.map_err(|error| ModelError::of_weights(error, &path))?;
         if let Some(head) = &info.head {
             let (backbone, projection) = below_head(&paths, head, &settings)?;
@@ -305,11 +294,7 @@ fn below_head(
     };
     let longest = FrozenBackbone::longest_file(settings);
     let backbone = read(RunFile::Backbone, longest, &head.backbone)?;
-    let info = paths.file(RunFile::ModelInfo)?;
-    let precision = serde_json::from_value(head.precision.as_str().into()).map_err(|_| {
-        FileError::new(&info, FileProblem::Content(format!("no precision {:?}", head.precision)))
-    })?;
-    let backbone = FrozenBackbone::new(settings, precision, &backbone);
+    let backbone = FrozenBackbone::new(settings, head.precision, &backbone);
     let path = paths.file(RunFile::Backbone)?;
     let backbone = backbone.map_err(|error| ModelError::of_weights(error, &path))?;
     let width = backbone.width();

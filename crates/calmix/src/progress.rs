@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use calmix::run::events::{Evaluation, Event, Pace};
 use calmix::run::sink::{FeatureProgress, Progress, Sink, SinkError};
-use calmix::train::recipe::Recipe;
+
+use calmix::recipe::Recipe;
 
 use crate::command::quicker;
 use crate::format::{counted, grouped, rough_time};

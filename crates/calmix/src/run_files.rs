@@ -4,8 +4,8 @@ use std::path::Path;
 
 use calmix::io::safe_open;
 use calmix::io::shown::shown;
+use calmix::recipe::Recipe;
 use calmix::train::launch::LaunchInfo;
-use calmix::train::recipe::Recipe;
 
 use crate::format::shell_quoted;
 use crate::supervise::is_supervised;

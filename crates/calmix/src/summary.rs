@@ -7,13 +7,16 @@ use calmix::core::pseudo::{AlignmentTarget, Base, SoftMatch};
 use calmix::data::dataset::Dataset;
 use calmix::data::prepare::Findings;
 use calmix::data::split::LabelSplit;
-use calmix::engine::device::Device;
 use calmix::engine::network::Network;
-use calmix::engine::precision::Precision;
 use calmix::io::shown::shown;
-use calmix::train::recipe::{Augment, Keep, Labels, NetworkSection, Recipe, Resolved};
+use calmix::recipe::device::Device;
+
+use calmix::recipe::{Augment, Keep, Labels, NetworkSection, Recipe, Resolved};
 use calmix::train::start::PreparedRun;
 use calmix::train::trainer::{self, own_validation};
+
+use calmix::engine::device;
+use calmix::engine::precision;
 
 use crate::cores;
 use crate::format::{counted, grouped};
@@ -117,8 +120,8 @@ pub(crate) fn show(name: &str, prepared: &PreparedRun, processes: usize) -> Resu
     let train = &recipe.train;
     let unlabelled = recipe.unlabelled_samples(counts.unlabelled);
     let classes = dataset.classes().len();
-    let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
-    let precision = train.precision.or_else(|| Precision::best(device));
+    let device = train.device.or_else(device::fastest);
+    let precision = train.precision.or_else(|| precision::best(device));
     let each = if processes > 1 { format!(" in each of {processes} processes") } else { String::new() };
     let threads = match device {
         Device::Cpu => {

@@ -17,13 +17,16 @@ use calmix_core::samples::Samples;
 use calmix_data::dataset::Dataset;
 use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
 use calmix_fuzz::{Scene, tiny};
+use calmix_recipe::Selection;
+use calmix_recipe::model_spec::ModelSpec;
 use calmix_run::calibration_map::{CalibrationMap, FittedOn};
-use calmix_run::evaluate::{Predictions, Selection, evaluate};
+use calmix_run::evaluate::{Predictions, evaluate};
 use calmix_run::events::{EvalModel, EvalSet, Event, Finished, Loss, Note, Step};
 use calmix_run::held_out::HeldOut;
 use calmix_run::model_info::ModelInfo;
 use calmix_run::result::RunResult;
 use calmix_run::sample_files::{write_labelled, write_shard};
+
 use golden::Golden;
 use made::Mat;
 
@@ -140,18 +143,16 @@ fn run_files() -> std::io::Result<()> {
     let info = ModelInfo {
         format: 3,
         blake3: hash,
-        network: "wrn-10-1".to_owned(),
-        block: "google".to_owned(),
-        stride: "3x3".to_owned(),
+        model: ModelSpec {
+            mean: [0.5; 3],
+            std: [0.25; 3],
+            ..ModelSpec::new("wrn-10-1".parse().map_err(std::io::Error::other)?, 8)
+        },
         classes,
-        norm_eps: None,
-        size: 8,
         resize: 8,
         filter: "bilinear".to_owned(),
         shrink: None,
         head: None,
-        mean: [0.5; 3],
-        std: [0.25; 3],
         calibration: Some(map),
         held_out: Some(HeldOut {
             label: vec![0],

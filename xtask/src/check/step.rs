@@ -150,9 +150,9 @@ const WITHOUT_LIBTORCH: &[&str] = &[
 
 /// What is off by default or by `--no-default-features`, but the allocator; the headers of NCCL come with PyTorch's package, for Linux alone.
 const OPTIONAL_FEATURES: &str = if cfg!(target_os = "linux") {
-    "calmix-bench/engine,calmix-data/turbo,calmix-fuzz/recipe,calmix/man,calmix/mlflow,calmix/raster,calmix/nccl"
+    "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix/mlflow,calmix/raster,calmix/nccl"
 } else {
-    "calmix-bench/engine,calmix-data/turbo,calmix-fuzz/recipe,calmix/man,calmix/mlflow,calmix/raster"
+    "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix/mlflow,calmix/raster"
 };
 
 /// What can be compiled before libtorch is installed, for the steps `clippy` and `tests`; the rest fails, and silently.

@@ -1,13 +1,14 @@
 //! EfficientNet-Lite (Tan and Le 2019, without squeeze-excite and with ReLU6) in TensorFlow's form: a convolution with
 //! a stride pads its input below and to the right first. Names are timm's `tf_efficientnet_lite*`.
 
+use calmix_recipe::network::EfficientNetLiteSize;
+use calmix_recipe::network::norm_momentum::EFFICIENTNET_LITE as MOMENTUM;
 use tch::{TchError, Tensor};
 
 use super::Output;
 use super::layer::{Conv, ConvNorm, Linear, Padding, Pass, pool, relu6};
 use super::layout::{ConvShape, LayoutBuilder};
 
-pub(super) const MOMENTUM: f64 = 0.1;
 const EPSILON: f64 = 1e-3;
 
 /// The first block that widens: 96 channels at a quarter of the pixels.
@@ -29,50 +30,26 @@ const STAGES: [(usize, usize, usize, usize); 7] = [
     (3, 1, 320, 1),
 ];
 
-/// Which of the family, by how much it is wider and deeper than the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum EfficientNetLiteSize {
-    Lite0,
-    Lite1,
-    Lite2,
+/// By how much it is wider and deeper than the first of the family, in tenths.
+fn tenths(size: EfficientNetLiteSize) -> (usize, usize) {
+    match size {
+        EfficientNetLiteSize::Lite0 => (10, 10),
+        EfficientNetLiteSize::Lite1 => (10, 11),
+        EfficientNetLiteSize::Lite2 => (11, 12),
+    }
 }
 
-impl EfficientNetLiteSize {
-    pub(super) const ALL: [Self; 3] = [Self::Lite0, Self::Lite1, Self::Lite2];
+/// Channels of a stage: the nearest multiple of eight that is not less than nine tenths.
+fn channels_of(size: EfficientNetLiteSize, channels: usize) -> usize {
+    let wanted = channels * tenths(size).0;
+    let nearest = ((wanted + 40) / 80 * 8).max(8);
+    if nearest * 100 < wanted * 9 { nearest + 8 } else { nearest }
+}
 
-    /// timm's name.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Lite0 => "tf_efficientnet_lite0",
-            Self::Lite1 => "tf_efficientnet_lite1",
-            Self::Lite2 => "tf_efficientnet_lite2",
-        }
-    }
-
-    pub(super) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|size| size.name() == name)
-    }
-
-    /// Width in tenths and depth in tenths.
-    fn tenths(self) -> (usize, usize) {
-        match self {
-            Self::Lite0 => (10, 10),
-            Self::Lite1 => (10, 11),
-            Self::Lite2 => (11, 12),
-        }
-    }
-
-    /// Channels of a stage: the nearest multiple of eight that is not less than nine tenths.
-    fn channels(self, channels: usize) -> usize {
-        let wanted = channels * self.tenths().0;
-        let nearest = ((wanted + 40) / 80 * 8).max(8);
-        if nearest * 100 < wanted * 9 { nearest + 8 } else { nearest }
-    }
-
-    /// Blocks of a stage; the first and the last are never deeper.
-    fn blocks(self, stage: usize, blocks: usize) -> usize {
-        if stage == 0 || stage == STAGES.len() - 1 { blocks } else { (blocks * self.tenths().1).div_ceil(10) }
-    }
+/// Blocks of a stage; the first and the last are never deeper.
+fn blocks_of(size: EfficientNetLiteSize, stage: usize, blocks: usize) -> usize {
+    let is_fixed = stage == 0 || stage == STAGES.len() - 1;
+    if is_fixed { blocks } else { (blocks * tenths(size).1).div_ceil(10) }
 }
 
 #[derive(Debug)]
@@ -99,8 +76,8 @@ impl EfficientNetLite {
         let mut from = STEM;
         let mut blocks = Vec::new();
         for (stage, (side, stride, channels, count)) in STAGES.into_iter().enumerate() {
-            let to = size.channels(channels);
-            for n in 0..size.blocks(stage, count) {
+            let to = channels_of(size, channels);
+            for n in 0..blocks_of(size, stage, count) {
                 let stride = if n == 0 { stride } else { 1 };
                 let expansion = if stage == 0 { 1 } else { EXPANSION };
                 let name = format!("blocks.{stage}.{n}");

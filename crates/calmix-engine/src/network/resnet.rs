@@ -1,14 +1,15 @@
 //! ResNet-50 (He et al. 2016) under torchvision's names. The stride of a bottleneck is in its 3×3 convolution, as there,
 //! or in the first 1×1, as in Keras.
 
+use calmix_recipe::network::BottleneckStride;
+use calmix_recipe::network::norm_momentum::RESNET50 as MOMENTUM;
 use tch::{TchError, Tensor};
 
+use super::Output;
 use super::layer::{ConvNorm, Linear, Pass, pool, relu};
 use super::layout::{ConvShape, LayoutBuilder};
-use super::{BottleneckStride, Output};
 
-/// PyTorch's defaults, which torchvision's weights were made with.
-pub(super) const MOMENTUM: f64 = 0.1;
+/// PyTorch's default, which torchvision's weights were made with.
 const EPSILON: f64 = 1e-5;
 
 /// 64 channels at a quarter of the pixels, and 256 at a sixteenth.

@@ -1,49 +1,24 @@
 //! Wide ResNets (Zagoruyko and Komodakis 2016), as the semi-supervised literature uses them: pre-activation
 //! blocks, leaky ReLU, BatchNormLayer with a long memory.
 
+use calmix_recipe::network::norm_momentum::WIDE_RESNET as MOMENTUM;
+use calmix_recipe::network::{FirstBlock, WideResNetShape};
 use tch::{TchError, Tensor};
 
+use super::Output;
 use super::layer::{BatchNormLayer, Conv, Linear, Pass, leaky_relu, pool};
 use super::layout::{ConvShape, LayoutBuilder};
-use super::{FirstBlock, Output};
 
-/// running = 0.999·running + 0.001·batch.
-pub(super) const MOMENTUM: f64 = 0.001;
 const EPSILON: f64 = 1e-3;
 
 /// Channels after the stem.
 const STEM: usize = 16;
 
-/// WRN-d-k: a stem, stages of n blocks of two convolutions each, a shortcut convolution a stage.
-///
-/// The depth counts the stem, the convolutions of the blocks and the shortcuts: `d = 1 + s·(2n + 1)`, so that
-/// WRN-28 has three stages of four blocks and WRN-37 four.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct WideResNetShape {
-    /// d.
-    pub(super) depth: usize,
-    /// k: the first stage has 16k channels, each next one twice as many.
-    pub(super) width: usize,
-    stages: usize,
-    blocks_a_stage: usize,
-}
-
-impl WideResNetShape {
-    /// Nothing where no such network exists.
-    pub(super) fn new(depth: usize, width: usize) -> Option<Self> {
-        let convolutions = depth.checked_sub(1)?;
-        [3, 4].into_iter().find_map(|stages| {
-            let per_stage = convolutions / stages;
-            let fits = convolutions % stages == 0 && per_stage % 2 == 1 && per_stage >= 3;
-            fits.then_some(Self { depth, width, stages, blocks_a_stage: per_stage / 2 })
-        })
-    }
-
-    /// As [`Network::channels_per_pixel`](super::Network::channels_per_pixel).
-    pub(super) fn channels_per_pixel(self) -> usize {
-        // Of four stages the first has a quarter of the pixels, the stem all of them.
-        if self.stages == 4 { STEM.max(STEM * self.width / 4) } else { STEM * self.width }
-    }
+/// As [`Network::channels_per_pixel`](super::Network::channels_per_pixel).
+pub(super) fn channels_per_pixel(shape: WideResNetShape) -> usize {
+    let widest = STEM * shape.width();
+    // Of four stages the first has a quarter of the pixels, the stem all of them.
+    if shape.stages() == 4 { STEM.max(widest / 4) } else { widest }
 }
 
 #[derive(Debug)]
@@ -84,7 +59,7 @@ impl WideResNet {
         classes: usize,
         builder: &mut LayoutBuilder,
     ) -> Self {
-        let WideResNetShape { width, stages, blocks_a_stage, .. } = shape;
+        let stages = shape.stages();
         let mut from = STEM;
         let stem = builder.conv(
             "conv1",
@@ -93,8 +68,8 @@ impl WideResNet {
         );
         let mut blocks = Vec::new();
         for stage in 0..stages {
-            let to = (STEM * width) << stage;
-            for n in 0..blocks_a_stage {
+            let to = (STEM * shape.width()) << stage;
+            for n in 0..shape.blocks_per_stage() {
                 // Three stages begin at full size, four are for larger images and halve it at once.
                 let stride = if n == 0 && (stage > 0 || stages == 4) { 2 } else { 1 };
                 let reads = match first {
@@ -156,23 +131,5 @@ impl ResidualBlock {
         let mut out = self.conv2.forward(&inner, pass)?;
         let shortcut = self.shortcut.as_ref().map(|shortcut| shortcut.forward(side, pass)).transpose()?;
         out.f_add_(shortcut.as_ref().unwrap_or(x))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn depths_are_read_as_in_the_literature() {
-        let stages = |depth| WideResNetShape::new(depth, 2).map(|shape| (shape.stages, shape.blocks_a_stage));
-        assert_eq!(stages(10), Some((3, 1)));
-        assert_eq!(stages(16), Some((3, 2)));
-        assert_eq!(stages(28), Some((3, 4)));
-        assert_eq!(stages(37), Some((4, 4)));
-        assert_eq!(stages(40), Some((3, 6)));
-        for depth in [0, 1, 4, 5, 11, 25, 27, 30, 50] {
-            assert_eq!(stages(depth), None, "{depth}");
-        }
     }
 }

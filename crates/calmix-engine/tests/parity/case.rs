@@ -153,16 +153,16 @@ impl Case {
         };
         let binary = method.mixup().is_some_and(|mixup| mixup.loss == MixLoss::BinaryCrossEntropy);
         let case = json!({
-            "architecture": settings.architecture,
-            "first_block": settings.first_block,
-            "stride": settings.stride,
+            "architecture": settings.model.network,
+            "first_block": settings.model.block,
+            "stride": settings.model.stride,
             "classes": settings.classes,
-            "mean": settings.normalisation.mean,
-            "deviation": settings.normalisation.deviation,
+            "mean": settings.model.mean,
+            "deviation": settings.model.std,
             "optimiser": settings.optimiser,
             "ema_decay": settings.ema_decay,
             "norm_momentum": settings.norm_momentum,
-            "norm_eps": settings.norm_eps,
+            "norm_eps": settings.model.norm_eps,
             "clip": settings.clip,
             "step": settings.step,
             "undecided": method.base == Base::Supervised && method.mixup().is_none(),
@@ -177,11 +177,11 @@ impl Case {
             "steps": told.iter().map(planned).collect::<Vec<_>>(),
         });
         fs::write(folder.join("case.json"), case.to_string()).expect("written");
-        let (height, width) = (settings.size.height, settings.size.width);
+        let side = settings.model.size as usize;
         let views = told.iter().enumerate().flat_map(|(n, Told { views, .. })| {
             let views = [("x", &views.x), ("weak", &views.weak), ("strong", &views.strong)];
             views.map(|(view, pixels)| {
-                let shape = vec![pixels.len() / settings.size.bytes(), height, width, 3];
+                let shape = vec![pixels.len() / settings.model.image_bytes(), side, side, 3];
                 (format!("{view}.{n}"), TensorView::new(Dtype::U8, shape, pixels).expect("whole images"))
             })
         });

@@ -2,9 +2,9 @@
 
 use calmix_core::pseudo::Base;
 use calmix_engine::engine::Settings;
-use calmix_engine::images::Size;
-use calmix_engine::network::{BottleneckStride, FirstBlock};
 use calmix_engine::optimiser::Sgd;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::network::{BottleneckStride, FirstBlock};
 
 use crate::case::Case;
 use crate::methods::plain;
@@ -15,15 +15,14 @@ use crate::tier;
 /// What one pass and its gradient may differ by, in f32, relative to each tensor.
 const TOLERANCE: f64 = 1e-4;
 
-fn case(name: &'static str, first_block: FirstBlock, side: usize, classes: usize, rows: usize) -> Case {
+fn case(name: &'static str, first_block: FirstBlock, side: u32, classes: usize, rows: usize) -> Case {
+    let settings = settings(side);
     let settings = Settings {
-        architecture: name.parse().expect("a network"),
-        first_block,
+        model: ModelSpec { network: name.parse().expect("a network"), block: first_block, ..settings.model },
         classes,
-        size: Size { height: side, width: side },
         // Without decay the momentum after one step is the gradient.
         optimiser: Sgd { weight_decay: 0.0, ..Sgd::default() },
-        ..settings(side)
+        ..settings
     };
     let rows = Rows { labelled: rows, unlabelled: 0 };
     Case { name, settings, method: plain(Base::Supervised), rows, steps: 1, at_a_time: 1 }
@@ -51,11 +50,11 @@ fn logits_and_gradients_of_every_network() {
         [("resnet50", 64, 1000), ("tf_efficientnet_lite0", 64, 10), ("tf_efficientnet_lite2", 45, 10)];
     let others = others.map(|(name, side, classes)| case(name, FirstBlock::Google, side, classes, 4));
     let mut keras = case("resnet50", FirstBlock::Google, 64, 10, 4);
-    keras.settings.stride = BottleneckStride::First;
+    keras.settings.model.stride = BottleneckStride::First;
     let cases: Vec<Case> = wide.chain(others).chain([keras]).collect();
     assert!(FAMILIES.iter().all(|name| cases.iter().any(|case| case.name == *name)));
     for case in cases.iter().filter(|case| tier::is_exhaustive() || FAMILIES.contains(&case.name)) {
         let apart = case.compare(&mut peer);
-        assert!(apart.largest() < TOLERANCE, "{} {:?}: {apart}", case.name, case.settings.first_block);
+        assert!(apart.largest() < TOLERANCE, "{} {:?}: {apart}", case.name, case.settings.model.block);
     }
 }

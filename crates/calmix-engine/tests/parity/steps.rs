@@ -7,9 +7,10 @@ use calmix_core::method::{BaseLoss, Method};
 use calmix_core::pseudo::Base;
 use calmix_engine::device::set_threads;
 use calmix_engine::engine::Settings;
-use calmix_engine::network::FirstBlock;
-use calmix_engine::observe::StepKind;
 use calmix_engine::optimiser::Sgd;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::network::FirstBlock;
+use calmix_recipe::step_kind::StepKind;
 
 use crate::case::{Apart, Case};
 use crate::methods::{calibratemix, every, fixmatch, flexmatch, freematch, plain, released, softmatch};
@@ -38,8 +39,14 @@ fn fifty_steps_of_the_optimiser() {
         ("plain momentum", Settings { optimiser: momentum, ..settings }),
         ("clipped", Settings { clip: Some(0.5), ..settings }),
         ("quick statistics", Settings { norm_momentum: Some(0.25), ..settings }),
-        ("the eps of USB's blocks", Settings { norm_eps: Some(1e-5), ..settings }),
-        ("the blocks of the ports", Settings { first_block: FirstBlock::Torch, ..settings }),
+        (
+            "the eps of USB's blocks",
+            Settings { model: ModelSpec { norm_eps: Some(1e-5), ..settings.model }, ..settings },
+        ),
+        (
+            "the blocks of the ports",
+            Settings { model: ModelSpec { block: FirstBlock::Torch, ..settings.model }, ..settings },
+        ),
     ];
     for (name, settings) in settings {
         let rows = Rows { labelled: 32, unlabelled: 0 };

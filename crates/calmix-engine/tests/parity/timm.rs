@@ -9,8 +9,8 @@ use std::{env, fs};
 
 use calmix_core::rng::{Domain, Seed};
 use calmix_engine::engine::{Engine, EngineSnapshot, Settings, Weights};
-use calmix_engine::images::{Normalisation, Size};
-use calmix_engine::network::BottleneckStride;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::network::BottleneckStride;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
@@ -36,22 +36,17 @@ struct Question {
 }
 
 impl Question {
-    fn normalisation(&self) -> Normalisation {
-        let Some(config) = self.config() else {
-            return Normalisation { mean: [0.5; 3], deviation: [0.5; 3] };
-        };
+    fn model(&self) -> ModelSpec {
+        let model = ModelSpec::new(self.name.parse().expect("a network"), self.side as u32);
+        let Some(config) = self.config() else { return model };
         let channels = |key: &str| {
             let numbers = config["pretrained_cfg"][key].as_array().expect("three numbers");
             [0, 1, 2].map(|channel| numbers[channel].as_f64().expect("a number"))
         };
-        Normalisation { mean: channels("mean"), deviation: channels("std") }
-    }
-
-    fn stride(&self) -> BottleneckStride {
-        let config = self.config().unwrap_or_default();
-        config["model_args"]["stride"]
+        let stride = config["model_args"]["stride"]
             .as_str()
-            .map_or(BottleneckStride::Middle, |word| word.parse().expect("a stride"))
+            .map_or(BottleneckStride::Middle, |word| word.parse().expect("a stride"));
+        ModelSpec { mean: channels("mean"), std: channels("std"), stride, ..model }
     }
 
     fn config(&self) -> Option<Value> {
@@ -60,15 +55,7 @@ impl Question {
     }
 
     fn engine(&self, classes: usize) -> Engine {
-        let side = self.side;
-        let settings = Settings {
-            architecture: self.name.parse().expect("a network"),
-            stride: self.stride(),
-            classes,
-            size: Size { height: side, width: side },
-            normalisation: self.normalisation(),
-            ..settings(side)
-        };
+        let settings = Settings { model: self.model(), classes, ..settings(self.side as u32) };
         Engine::new(settings, Seed(0)).expect("an engine")
     }
 
@@ -112,11 +99,10 @@ fn ask(packages: &Path, questions: &[Question]) -> (TempDir, Vec<Answer>) {
     let cases: Vec<Value> = questions
         .iter()
         .map(|question| {
-            let Normalisation { mean, deviation } = question.normalisation();
+            let ModelSpec { mean, std, stride, .. } = question.model();
             let Question { name, side, weights, photos } = question;
-            let stride = question.stride();
             json!({ "name": name, "side": side, "weights": weights, "photos": photos, "stride": stride, "mean": mean,
-                    "deviation": deviation })
+                    "deviation": std })
         })
         .collect();
     let folders: Vec<_> = (0..questions.len()).map(|n| folder.path().join(n.to_string())).collect();

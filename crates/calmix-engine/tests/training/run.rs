@@ -10,17 +10,16 @@ use calmix_core::rng::{Domain, Seed};
 use calmix_core::schedule::{LearningRate, RunStep};
 use calmix_dist::ProcessGroup;
 use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
-use calmix_engine::device::Device;
 use calmix_engine::engine::{Engine, Settings};
 use calmix_engine::error::EngineError;
-use calmix_engine::images::{Normalisation, Size};
 use calmix_engine::learn::StepOutput;
-use calmix_engine::network::{BottleneckStride, FirstBlock};
-use calmix_engine::observe::StepKind;
 use calmix_engine::optimiser::Sgd;
 use calmix_engine::partition::Partition;
-use calmix_engine::precision::Precision;
 use calmix_engine::shard_plan::LocalPlan;
+use calmix_recipe::device::Device;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::precision::Precision;
+use calmix_recipe::step_kind::StepKind;
 
 /// Samples that labelled and unlabelled batches are taken from: few, so that they come back.
 const LABELLED: u64 = 12;
@@ -37,24 +36,20 @@ pub(crate) struct Rows {
 }
 
 /// An engine of the smallest network on images of `side` pixels with four classes, on the processor.
-pub(crate) fn settings(side: usize) -> Settings {
+pub(crate) fn settings(side: u32) -> Settings {
     Settings {
-        architecture: "wrn-10-1".parse().expect("a network"),
-        first_block: FirstBlock::Google,
-        stride: BottleneckStride::Middle,
-        classes: 4,
-        size: Size { height: side, width: side },
-        // Exact in f32: whoever normalises in whatever order comes to the same bits.
-        normalisation: Normalisation {
+        model: ModelSpec {
+            // Exact in f32: whoever normalises in whatever order comes to the same bits.
             mean: [128.0 / 255.0, 112.0 / 255.0, 96.0 / 255.0],
-            deviation: [64.0 / 255.0, 32.0 / 255.0, 128.0 / 255.0],
+            std: [64.0 / 255.0, 32.0 / 255.0, 128.0 / 255.0],
+            ..ModelSpec::new("wrn-10-1".parse().expect("a network"), side)
         },
+        classes: 4,
         device: Device::Cpu,
         precision: Precision::F32,
         optimiser: Sgd::default(),
         ema_decay: 0.9,
         norm_momentum: None,
-        norm_eps: None,
         clip: None,
         step: StepKind::Joint,
     }
@@ -91,7 +86,9 @@ impl Views {
             for &id in ids {
                 let mut stream = Seed(5).stream(domain, step, id);
                 let shade = (id % classes * 128 / classes) as u32;
-                pixels.extend((0..settings.size.bytes()).map(|_| (shade + stream.next_u32() % 128) as u8));
+                pixels.extend(
+                    (0..settings.model.image_bytes()).map(|_| (shade + stream.next_u32() % 128) as u8),
+                );
             }
             pixels
         };

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use calmix_core::calibration::confidence_map::ConfidenceMap;
 use calmix_core::calibration::temperature::Temperature;
 use calmix_core::rng::{Domain, Seed};
+use calmix_recipe::Selection;
 use calmix_run::calibration_map::{CalibrationMap, FitRule, FittedOn};
-use calmix_run::evaluate::{Figures, Predictions, Resampling, Selection, evaluate, select};
+use calmix_run::evaluate::{Figures, Predictions, Resampling, evaluate, select};
 use calmix_run::events::{
     EasyHard, EvalModel, EvalSet, Event, Finished, ImpurityOf, Loss, Margins, Note, Pace, PseudoFigures, Step,
 };

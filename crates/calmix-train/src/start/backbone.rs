@@ -5,22 +5,21 @@ use std::time::{Duration, Instant};
 
 use calmix_data::dataset::Dataset;
 use calmix_data::split::LabelSplit;
-use calmix_engine::device::Device;
 use calmix_engine::frozen_backbone::FrozenBackbone;
-use calmix_engine::images::{Normalisation, Size};
-use calmix_engine::network::{BottleneckStride, FirstBlock};
-use calmix_engine::precision::Precision;
+use calmix_engine::precision;
 use calmix_engine::predictor::PredictorSettings;
 use calmix_io::atomic_file;
 use calmix_io::error::FileError;
 use calmix_io::safe_open;
+use calmix_recipe::device::Device;
+use calmix_recipe::model_spec::ModelSpec;
 use calmix_run::model_info::ModelInfo;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-use crate::recipe::Recipe;
 use crate::trainer::TrainError;
 use crate::weights_folder::{StoredWeights, WeightsFolder};
+use calmix_recipe::Recipe;
 
 /// How long the features of a folder may take.
 pub const LONGEST: Duration = Duration::from_mins(10);
@@ -157,20 +156,11 @@ fn fits(rate: f64, size: u32, views: u64) -> bool {
 /// # Errors
 /// If the weights cannot be read.
 pub fn measure_rate(stored: &StoredWeights) -> Result<f64, TrainError> {
-    let side = MEASURED as usize;
-    let settings = PredictorSettings {
-        architecture: stored.network,
-        first_block: FirstBlock::default(),
-        stride: BottleneckStride::default(),
-        classes: 1,
-        size: Size { height: side, width: side },
-        normalisation: Normalisation { mean: [0.5; 3], deviation: [0.5; 3] },
-        norm_eps: None,
-        device: Device::Cpu,
-    };
+    let model = ModelSpec::new(stored.network, MEASURED);
+    let settings = PredictorSettings { model, classes: 1, device: Device::Cpu };
     let weights = std::fs::read(&stored.path).map_err(|error| FileError::new(&stored.path, error))?;
-    let backbone = FrozenBackbone::new(&settings, Precision::best(Device::Cpu), &weights)?;
-    let pixels = vec![127; IMAGES * settings.size.bytes()];
+    let backbone = FrozenBackbone::new(&settings, precision::best(Device::Cpu), &weights)?;
+    let pixels = vec![127; IMAGES * model.image_bytes()];
     // The first pass allocates.
     backbone.features(&pixels)?;
     let mut fastest = f64::INFINITY;

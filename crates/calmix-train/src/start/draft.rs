@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use calmix_data::dataset::Dataset;
 use calmix_data::split::LabelSplit;
-use calmix_engine::device::Device;
+use calmix_recipe::device::Device;
 use toml::Value;
 
 use super::backbone::{self, BackboneChoice};
@@ -14,9 +14,10 @@ use super::error::StartError;
 use super::folder_recipe::{HEAD_RECIPE, folder_recipe, is_for_folders, recipe_for};
 use super::source_format::{detect_source, is_own_format};
 use super::{InsteadOfTest, StartContext, StartNotice};
-use crate::recipe::{Layers, Recipe, Resolved, SourceName};
+use crate::pretrained_layer::with_pretrained;
 use crate::trainer::{TrainError, draw_split};
 use crate::weights_folder::{StoredWeights, WeightsFolder};
+use calmix_recipe::{Layers, Recipe, Resolved, SourceName};
 
 /// The origin of settings that the contents of the dataset folder decide.
 const FOLDER_CONTENTS: &str = "contents of the dataset folder";
@@ -151,7 +152,7 @@ impl Draft {
 
 /// The layers with what the weights say that they name, as a recipe.
 fn resolve(layers: Layers) -> Result<Resolved, TrainError> {
-    let layers = layers.pretrained(&WeightsFolder::of_user()).map_err(TrainError::Pretrained)?;
+    let layers = with_pretrained(layers, &WeightsFolder::of_user()).map_err(TrainError::Pretrained)?;
     Ok(layers.resolve()?)
 }
 

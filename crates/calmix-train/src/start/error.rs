@@ -7,7 +7,7 @@ use calmix_io::shell_quoted::shell_quoted;
 use calmix_io::shown::shown;
 
 use super::source_format::is_own_format;
-use crate::recipe::SourceName;
+use calmix_recipe::SourceName;
 
 /// Why a run cannot be prepared. All of these are mistakes of the user's.
 #[derive(Debug, thiserror::Error)]

@@ -1,9 +1,10 @@
 //! Which built-in recipe a dataset is trained with if the user names none.
 
-use calmix_engine::device::Device;
+use calmix_engine::device;
+use calmix_recipe::device::Device;
 
-use crate::recipe::SourceName;
 use crate::weights_folder::WeightsFolder;
+use calmix_recipe::SourceName;
 
 /// The recipe for a folder of images on a GPU.
 pub const GPU_RECIPE: &str = "folder";
@@ -14,8 +15,7 @@ pub const HEAD_RECIPE: &str = "head-folder";
 
 /// The recipe for a folder of images on a device, or on the best one of this machine.
 pub fn folder_recipe(device: Option<Device>) -> &'static str {
-    let best = || Device::all().first().copied().unwrap_or(Device::Cpu);
-    match device.unwrap_or_else(best) {
+    match device.unwrap_or_else(device::fastest) {
         Device::Cuda(_) | Device::Mps => GPU_RECIPE,
         Device::Cpu => {
             let has_weights = WeightsFolder::of_user().names().is_ok_and(|names| !names.is_empty());

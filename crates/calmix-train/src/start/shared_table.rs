@@ -5,12 +5,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::recipe::{Data, SourceName};
 use calmix_data::dataset::Dataset;
 use calmix_data::prepare::{PREPARING, SourceSpec, SourceStamp, Stale};
 use calmix_io::atomic_file::rename_folder;
 use calmix_io::counted::grouped;
 use calmix_io::shown::shown;
+use calmix_recipe::{Data, SourceName};
 
 use super::error::StartError;
 use crate::trainer::TrainError;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::recipe::SourceName;
 use calmix_data::source::{has_images_in_folders, labels_csv};
+use calmix_recipe::SourceName;
 
 /// Names that only one format has; the first match wins.
 const MARKS: &[(&str, SourceName)] = &[

@@ -15,8 +15,8 @@ use super::prepare_table::prepare_table;
 use super::shared_table;
 use super::source_format::detect_source;
 use super::{StartContext, StartNotice};
-use crate::recipe::{Data, SourceName};
 use crate::trainer::TrainError;
+use calmix_recipe::{Data, SourceName};
 
 /// Opens the dataset, of at least two classes; prepares it into the run's folder unless it is prepared.
 pub(super) fn open(data: &Data, run: &Path, context: &mut StartContext<'_>) -> Result<Dataset, TrainError> {

@@ -18,8 +18,8 @@ use calmix_run::run::RunError;
 use calmix_run::sample_files::SampleFileError;
 use calmix_run::sink::SinkError;
 
-use crate::recipe::{Difference, RecipeError};
 use crate::start::StartError;
+use calmix_recipe::{Difference, RecipeError};
 
 /// Why a run stopped, or did not start. Its checkpoints stay as they are.
 #[derive(Debug, thiserror::Error)]
@@ -286,6 +286,6 @@ fn listed(changes: &[Difference]) -> String {
 }
 
 fn may_change() -> String {
-    let free = crate::recipe::may_change();
+    let free = calmix_recipe::may_change();
     format!("What may change: {}", free.join(", "))
 }

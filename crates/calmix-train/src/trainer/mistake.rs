@@ -73,15 +73,16 @@ mod tests {
     use calmix_core::plan::PlanError;
     use calmix_data::error::{DataError, DataProblem};
     use calmix_dist::Operation;
-    use calmix_engine::device::Device;
+    use calmix_engine::device;
     use calmix_io::error::{FileError, FileProblem};
+    use calmix_recipe::device::Device;
     use calmix_run::run::RunError;
     use calmix_run::sink::SinkError;
 
     use super::super::StateProblem;
     use super::*;
-    use crate::recipe::Layers;
     use crate::start::StartError;
+    use calmix_recipe::Layers;
 
     fn path() -> PathBuf {
         PathBuf::from("here")
@@ -120,7 +121,7 @@ mod tests {
             LoadError::FewerThanShards { samples: 1, shards: 2 }.into(),
             LoadError::TooLarge { rows: 1, bytes: 1 }.into(),
             StateError::Memory { samples: 1, classes: 1, bytes: 1 }.into(),
-            EngineError::Device(Device::Cuda(4095).check().unwrap_err()).into(),
+            EngineError::Device(device::check(Device::Cuda(4095)).unwrap_err()).into(),
             EngineError::Settings(words.clone()).into(),
             DistError::NoNccl.into(),
             DistError::Taken { rank: 0, size: 2, place: words.clone() }.into(),

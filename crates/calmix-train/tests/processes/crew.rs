@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use calmix_dist::LaunchInfo;
-use calmix_train::recipe::Resolved;
+use calmix_recipe::Resolved;
 use calmix_train::trainer::{Outcome, StepPhase, TrainError, Trainer};
 
 use crate::made;

@@ -264,7 +264,7 @@ fn what_a_head_cannot_do_is_refused() {
     let refused = |more: &[&str]| {
         let settings = with(&settings, more);
         let layers =
-            settings.iter().fold(calmix_train::recipe::Layers::new(), |layers, setting| layers.set(setting));
+            settings.iter().fold(calmix_recipe::Layers::new(), |layers, setting| layers.set(setting));
         layers.set("dataset.path=x").resolve().and_then(|recipe| recipe.ready()).unwrap_err().to_string()
     };
     assert!(refused(&["network.weights="]).contains("a head needs a pretrained backbone"));

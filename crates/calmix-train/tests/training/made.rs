@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use calmix_core::rng::{Domain, Seed};
+use calmix_recipe::{Layers, Resolved};
 use calmix_run::events::{Event, Pace};
 use calmix_run::sink::{Sink, SinkError};
-use calmix_train::recipe::{Layers, Resolved};
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
 /// Pixels a side.

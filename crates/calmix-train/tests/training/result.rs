@@ -1,7 +1,7 @@
 //! What a run leaves behind.
 
+use calmix_recipe::Selection;
 use calmix_run::calibration_map::{CalibrationMap, FittedOn};
-use calmix_run::evaluate::Selection;
 use calmix_run::events::{EvalModel, EvalSet, Evaluation, Event};
 use calmix_run::model_info::ModelInfo;
 use calmix_run::read;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use calmix_train::recipe::Resolved;
+use calmix_recipe::Resolved;
 use calmix_train::trainer::{Outcome, StepPhase, Trainer};
 
 use crate::made::{Bench, Notes, bytes, checkpoint, differing, resume};

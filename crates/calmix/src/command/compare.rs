@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use calmix::io::shown::shown;
+use calmix::recipe::{Resolved, SEEDS, is_papers, must_match};
 use calmix::report::compare::{ComparedRun, Comparison};
 use calmix::run::measured::{Measured, measured};
 use calmix::run::overview::{is_run, runs_in};
 use calmix::run::read;
 use calmix::train::inspect;
-use calmix::train::recipe::{Resolved, SEEDS, is_papers, must_match};
 use clap::{Args, ValueEnum};
 
 use super::data_args::existing_folder;

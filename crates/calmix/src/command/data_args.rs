@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result};
 use calmix::io::shown::shown;
-use calmix::train::recipe::Recipe;
+use calmix::recipe::Recipe;
 use calmix::train::trainer::TrainError;
 use clap::Args;
 

@@ -5,8 +5,10 @@ mod self_test;
 use std::env::consts::{ARCH, OS};
 
 use anyhow::Result;
-use calmix::engine::device::{Device, LIBTORCH};
-use calmix::engine::precision::Precision;
+use calmix::engine::device;
+use calmix::engine::device::LIBTORCH;
+use calmix::engine::precision;
+use calmix::recipe::device::Device;
 use calmix::train::trainer;
 use clap::Args;
 use serde_json::json;
@@ -51,11 +53,11 @@ Fields of --json:
 
 impl DoctorArgs {
     pub(crate) fn run(self) -> Result<Exit> {
-        let devices = Device::all();
+        let devices = device::all();
         let best = devices.first().copied().unwrap_or(Device::Cpu);
         let names: Vec<String> = devices.iter().map(Device::to_string).collect();
         let (cores, threads) = (cores::available(), trainer::threads(self.threads.unwrap_or(0), 1));
-        let precision = format!("{:?}", Precision::best(best)).to_lowercase();
+        let precision = format!("{:?}", precision::best(best)).to_lowercase();
         self.print_text(&format!(
             "calmix     {VERSION} for {TARGET}\n\
              commit     {COMMIT}\n\

@@ -6,8 +6,8 @@ mod votes;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use calmix::engine::device::Device;
 use calmix::io::shown::shown;
+use calmix::recipe::device::Device;
 use calmix::run::calibration_map::{CalibrationMap, Fitted};
 use calmix::train::inspect;
 use calmix::train::trainer::evaluate_run;

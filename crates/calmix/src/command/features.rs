@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use calmix::data::dataset::Dataset;
-use calmix::train::recipe::Resolved;
+use calmix::recipe::Resolved;
 use calmix::train::start::{Draft, StartContext, default_table, measure_rate};
 use calmix::train::trainer::{PageShard, TrainError, Trainer};
 

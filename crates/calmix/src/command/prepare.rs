@@ -8,7 +8,7 @@ use calmix::data::dataset::Dataset;
 use calmix::data::prepare::{Findings, Report, SourceSpec};
 use calmix::data::split::{LabelSplit, SplitPlan};
 use calmix::io::shown::shown;
-use calmix::train::recipe::{Data, Layers, SourceName};
+use calmix::recipe::{Data, Layers, SourceName};
 use calmix::train::start::{
     default_table, detect_source, folder_recipe, is_own_format, prepare_table, recipe_for,
 };

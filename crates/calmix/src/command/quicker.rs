@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calmix::train::recipe::{Layers, Recipe};
+use calmix::recipe::{Layers, Recipe};
 use calmix::train::start::recipe_for;
 
 use crate::format::shell_quoted;

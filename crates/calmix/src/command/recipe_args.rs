@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::Result;
-use calmix::engine::device::Device;
-use calmix::train::recipe::Layers;
+use calmix::recipe::Layers;
+use calmix::recipe::device::Device;
 use clap::Args;
 
 use super::data_args::DataArgs;

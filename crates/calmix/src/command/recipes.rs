@@ -1,7 +1,7 @@
 //! `calmix recipes`: the built-in recipes.
 
 use anyhow::Result;
-use calmix::train::recipe::{Layers, builtin, schema};
+use calmix::recipe::{Layers, builtin, schema};
 use clap::Args;
 use serde_json::json;
 

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use calmix::io::shown::shown;
+use calmix::recipe::Resolved;
 use calmix::run::read;
 use calmix::run::run::Paths;
 use calmix::train::inspect;
 use calmix::train::launch::LaunchInfo;
-use calmix::train::recipe::Resolved;
 use calmix::train::trainer::{Outcome, TrainError, Trainer};
 use clap::Args;
 

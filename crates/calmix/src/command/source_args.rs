@@ -1,6 +1,6 @@
 //! `--layout`, `--shrink`, `--path-column` and `--label-column`: how a folder of images is read.
 
-use calmix::train::recipe::LayoutName;
+use calmix::recipe::LayoutName;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 

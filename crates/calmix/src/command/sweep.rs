@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use calmix::io::shown::shown;
+use calmix::recipe::builtin_sweeps;
+use calmix::recipe::sweep::Sweep;
 use calmix::run::sweep_folder::SweepFolder;
-use calmix::train::recipe::builtin_sweeps;
 use calmix::train::start::folder_for_output;
-use calmix::train::sweep::Sweep;
 use clap::Args;
 
 use super::recipe_args::RecipeArgs;

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Error, Result};
+use calmix::engine::device;
+use calmix::recipe::OrAuto;
+use calmix::recipe::{Layers, Resolved};
 use calmix::train::launch::LaunchInfo;
-use calmix::train::recipe::engine::OrAuto;
-use calmix::train::recipe::{Layers, Resolved};
 use calmix::train::start::{Draft, PreparedRun, RunPlace, StartContext, measure_rate, prepare_run};
+
 use calmix::train::trainer::Trainer;
 use clap::Args;
 
@@ -79,7 +81,8 @@ impl TrainArgs {
         draft.resolved.ready()?;
         existing_folder(Path::new(&draft.resolved.recipe.dataset.path))?;
         if let OrAuto::Is(device) = draft.resolved.recipe.train.device {
-            device.check().map_err(|error| CliError::invalid(error.to_string()).hint("calmix doctor"))?;
+            device::check(device)
+                .map_err(|error| CliError::invalid(error.to_string()).hint("calmix doctor"))?;
         }
         let launch = self.processes.launch_info()?;
         let leads = launch.as_ref().is_none_or(|launch| launch.rank == 0);
@@ -194,7 +197,7 @@ mod tests {
 
     use calmix::data::split::draws;
     use calmix::io::lock::locks;
-    use calmix::train::recipe::resolutions;
+    use calmix::recipe::resolutions;
     use clap::Parser as _;
 
     use crate::command::Calmix;

@@ -9,13 +9,13 @@ const LARGEST: f64 = 1e6;
 
 /// Says what in `model.json` cannot be meant, by its key.
 pub(super) fn check(info: &ModelInfo) -> Result<(), String> {
-    if let Some(std) = info.std.iter().find(|&&std| !(1.0 / LARGEST..=LARGEST).contains(&std)) {
+    if let Some(std) = info.model.std.iter().find(|&&std| !(1.0 / LARGEST..=LARGEST).contains(&std)) {
         return Err(format!("std has {std}, which is not between {} and {LARGEST}", 1.0 / LARGEST));
     }
-    if let Some(mean) = info.mean.iter().find(|mean| !(-LARGEST..=LARGEST).contains(*mean)) {
+    if let Some(mean) = info.model.mean.iter().find(|mean| !(-LARGEST..=LARGEST).contains(*mean)) {
         return Err(format!("mean has {mean}, which is not between -{LARGEST} and {LARGEST}"));
     }
-    if let Some(eps) = info.norm_eps.filter(|eps| !(0.0..=LARGEST).contains(eps)) {
+    if let Some(eps) = info.model.norm_eps.filter(|eps| !(0.0..=LARGEST).contains(eps)) {
         return Err(format!("norm_eps is {eps}, which is not between 0 and {LARGEST}"));
     }
     let classes = info.classes.len();

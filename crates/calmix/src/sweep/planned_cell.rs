@@ -4,14 +4,16 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use calmix::engine::device::Device;
 use calmix::io::shown::shown;
+use calmix::recipe::OrAuto;
+
+use calmix::engine::device;
+use calmix::recipe::sweep::SweepCell;
+use calmix::recipe::{Layers, Origin, Recipe, Resolved};
 use calmix::run::read;
 use calmix::train::inspect;
-use calmix::train::recipe::engine::OrAuto;
-use calmix::train::recipe::{Layers, Origin, Recipe, Resolved};
+use calmix::train::pretrained_layer::with_pretrained;
 use calmix::train::start::{Draft, RunPlace, StartContext, is_for_folders, measure_rate, prepare_run};
-use calmix::train::sweep::SweepCell;
 use calmix::train::trainer::{Outcome, TrainError, Trainer};
 use calmix::train::weights_folder::WeightsFolder;
 
@@ -71,7 +73,7 @@ impl PlannedCell {
         }
         existing_folder(self.data())?;
         if let OrAuto::Is(device) = self.recipe().train.device {
-            Device::check(device)
+            device::check(device)
                 .map_err(|error| CliError::invalid(error.to_string()).hint("calmix doctor"))?;
         }
         Ok(())
@@ -89,7 +91,8 @@ impl PlannedCell {
             let layers =
                 cache.into_iter().fold(layers, |layers, cache| layers.set_to("network.cache", cache));
             let layers = over(layers, self.dataset.as_deref(), overrides)?;
-            let layers = layers.pretrained(&WeightsFolder::of_user()).map_err(TrainError::Pretrained)?;
+            let layers =
+                with_pretrained(layers, &WeightsFolder::of_user()).map_err(TrainError::Pretrained)?;
             return Ok(trainer.resume(run, Some(&layers.resolve()?))?);
         }
         let mut printer = NoticePrinter::new(overrides.quiet);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::Result;
+use calmix::recipe::Selection;
 use calmix::run::csv_line::{CsvCell, csv_line};
-use calmix::run::evaluate::Selection;
 use calmix::run::measured::{Measured, MeasuredHead, measured};
 use calmix::run::read;
 use calmix::run::sweep_folder::{CellState, SweepFolder};

@@ -5,6 +5,7 @@ use std::fs;
 use calmix::Model;
 use calmix::data::picture::Picture;
 use calmix::model::ModelOptions;
+use calmix::recipe::model_spec::ModelSpec;
 use calmix::run::calibration_map::CalibrationMap;
 use calmix::run::evaluate::Predictions;
 use calmix::run::held_out::HeldOut;
@@ -118,9 +119,18 @@ fn a_model_alone_says_what_the_run_said() {
     // Whatever the two files do not agree on is refused.
     for (other, sentence) in [
         (ModelInfo { blake3: ModelInfo::hash(b"others"), ..info.clone() }, "the hash of the weights is"),
-        (ModelInfo { size: 16, resize: 16, ..info.clone() }, "the size of images is 16 here, but 8"),
+        (
+            ModelInfo { model: ModelSpec { size: 16, ..info.model }, resize: 16, ..info.clone() },
+            "the size of images is 16 here, but 8",
+        ),
         (ModelInfo { format: 1, ..info.clone() }, "format 1, but this version of calmix reads format 3"),
-        (ModelInfo { network: "wrn-994-100".to_owned(), ..info.clone() }, "the network is wrn-994-100 here"),
+        (
+            ModelInfo {
+                model: ModelSpec { network: "wrn-994-100".parse().unwrap(), ..info.model },
+                ..info.clone()
+            },
+            "the network is wrn-994-100 here",
+        ),
     ] {
         fs::write(&path, serde_json::to_vec(&other).unwrap()).unwrap();
         let error = Model::load_with(&alone, &options).unwrap_err().to_string();

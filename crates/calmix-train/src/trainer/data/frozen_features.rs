@@ -10,23 +10,25 @@ use calmix_data::features::{
     self, FeatureCache, FeatureIdentity, FeatureTable, FeatureView, FeatureViews, PageNeed, ViewPixels,
 };
 use calmix_data::loader::{EvalLoader, LoadError, OnCorrupt, SampleStream, Warn};
-use calmix_engine::device::Device;
 use calmix_engine::frozen_backbone::FrozenBackbone;
-use calmix_engine::images::{Normalisation, Size};
-use calmix_engine::network::Architecture;
-use calmix_engine::precision::Precision;
+
 use calmix_engine::predictor::PredictorSettings;
 use calmix_engine::projection::Projection;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::safe_open;
+use calmix_recipe::Recipe;
+use calmix_recipe::device::Device;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::network::Architecture;
+use calmix_recipe::precision::Precision;
 use calmix_run::model_info::{HeadInfo, ModelInfo};
 use calmix_run::run::{Paths, Run, RunFile};
+
 use serde_json::json;
 
 use super::feature_work::{FeaturePlace, FeatureWork, PageShard};
 use super::pretrained::Pretrained;
 use super::train_data::NeededSamples;
-use crate::recipe::Recipe;
 use crate::trainer::error::TrainError;
 
 /// Samples whose pixels are made at once.
@@ -82,15 +84,9 @@ impl FrozenFeatures {
                 TrainError::Unsupported("network.train = \"head\" needs network.weights".to_owned())
             })?,
         };
-        let size = recipe.augment.size as usize;
         let settings = PredictorSettings {
-            architecture: network.name,
-            first_block: network.block,
-            stride: network.stride,
+            model: ModelSpec::from(recipe),
             classes: 1,
-            size: Size { height: size, width: size },
-            normalisation: Normalisation { mean: recipe.dataset.mean, deviation: recipe.dataset.std },
-            norm_eps: Some(network.norm_eps).filter(|&eps| eps > 0.0),
             device: recipe.train.device.or_else(|| Device::Cpu),
         };
         let precision = recipe.train.precision.or_else(|| Precision::F32);
@@ -271,8 +267,8 @@ impl FrozenFeatures {
         let file = projection.to_file()?;
         let (width, dimensions) = (projection.width(), projection.dimensions());
         let info = HeadInfo {
-            precision: json!(self.precision).as_str().unwrap_or_default().to_owned(),
-            network: Architecture::head(recipe.network.head, dimensions).to_string(),
+            precision: self.precision,
+            network: Architecture::head(recipe.network.head, dimensions),
             features: width as u32,
             dimensions: dimensions as u32,
             backbone: self.file.hash.clone(),

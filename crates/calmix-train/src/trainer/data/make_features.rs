@@ -5,17 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calmix_data::loader::Warn;
-use calmix_engine::device::{Device, set_threads};
-use calmix_engine::precision::Precision;
+
+use calmix_engine::device::{self, set_threads};
+
 use calmix_run::run::{Paths, Run};
 use calmix_run::sink::Sink;
 
 use super::feature_work::{FeaturePlace, FeatureWork, PageShard};
 use super::frozen_features::{FrozenFeatures, HeadInput};
 use super::train_data::TrainData;
-use crate::recipe::{Recipe, Resolved};
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::threads;
+use calmix_engine::precision;
+use calmix_recipe::{Recipe, Resolved};
 
 /// Who watches the features being made, and may stop it.
 pub(crate) struct FeatureWatch<'a, 'b> {
@@ -43,8 +45,8 @@ pub(crate) fn make_features(
     watch: FeatureWatch<'_, '_>,
 ) -> Result<(), TrainError> {
     let train = &recipe.recipe.train;
-    let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
-    let precision = train.precision.or_else(|| Precision::best(device));
+    let device = train.device.or_else(device::fastest);
+    let precision = train.precision.or_else(|| precision::best(device));
     recipe.decide(device, precision, threads(train.threads, processes), 1)?;
     let recipe = &recipe.recipe;
     set_threads(recipe.train.threads as usize);

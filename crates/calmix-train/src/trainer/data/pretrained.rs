@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::trainer::error::TrainError;
 use calmix_engine::engine::Engine;
 use calmix_engine::error::EngineError;
-use calmix_engine::network::{Architecture, BottleneckStride, FirstBlock, Network};
+use calmix_engine::network::Network;
 use calmix_engine::weights::WeightsError;
 use calmix_io::error::{FileError, FileProblem};
+use calmix_recipe::NetworkSection;
+use calmix_recipe::network::{Architecture, BottleneckStride, FirstBlock};
 use calmix_run::pretrained_config::PretrainedConfig;
 
-use crate::recipe::NetworkSection;
-use crate::trainer::error::TrainError;
 use crate::weights_file::WeightsFile;
 use crate::weights_folder::WeightsFolder;
 
@@ -112,7 +113,7 @@ fn known<T: FromStr + ToString>(word: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::Recipe;
+    use calmix_recipe::Recipe;
 
     #[test]
     fn a_stride_that_the_weights_contradict_is_an_error() {

@@ -9,7 +9,7 @@ use calmix_data::error::DataError;
 use calmix_data::loader::SampleIds;
 use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
 
-use crate::recipe::{Keep, Recipe};
+use calmix_recipe::{Keep, Recipe};
 
 /// What a validation split may be called.
 const VALIDATION: [&str; 2] = ["validation", "val"];

@@ -21,15 +21,15 @@ use calmix_data::prepare::{PREPARING, Report, prepare};
 use calmix_data::split::LabelSplit;
 use calmix_dist::ProcessGroup;
 use calmix_io::safe_open;
+use calmix_recipe::Recipe;
+use calmix_recipe::Selection;
 use calmix_run::calibration_map::FittedOn;
 use calmix_run::checkpoint::Identity;
-use calmix_run::evaluate::Selection;
 use calmix_run::events;
 use calmix_run::run::{Paths, RunFile};
 
 use super::run_views::RunViews;
 use super::splits::{draw_split, own_validation, unlabelled};
-use crate::recipe::Recipe;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::ParallelLayout;
 

@@ -9,11 +9,11 @@ use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use calmix_data::loader::{EvalBatch, EvalLoader, LoadError, PooledBatch};
 use calmix_engine::engine::{Engine, Weights};
+use calmix_recipe::Recipe;
 use calmix_run::calibration_map::{CalibrationMap, Fitted};
 use calmix_run::evaluate::{Predictions, Resampling, evaluate_unless};
 use calmix_run::events::{EvalModel, EvalSet, Evaluation, PseudoFigures};
 
-use crate::recipe::Recipe;
 use crate::trainer::data::run_views::RunViews;
 use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;

@@ -17,13 +17,13 @@ use calmix_core::rng::{Domain, Seed};
 use calmix_core::stats::{Interval, paired_t_test};
 use calmix_dist::ProcessGroup;
 use calmix_engine::engine::{Engine, Weights};
+use calmix_recipe::Recipe;
 use calmix_run::calibration_map::{CalibrationMap, Fitted, FittedOn, TrainingLabels, Uncalibrated};
 use calmix_run::evaluate::Predictions;
 use calmix_run::events::{EvalModel, EvalSet, Evaluation};
 use calmix_run::result::{HeadChoice, HeadFigures, KeptHead};
 
 use super::evaluate::{EvalMode, EvalOutput, evaluate_model, predict};
-use crate::recipe::Recipe;
 use crate::trainer::data::frozen_features::HeadInput;
 use crate::trainer::data::next_batch::next_batch;
 use crate::trainer::data::train_data::TrainData;

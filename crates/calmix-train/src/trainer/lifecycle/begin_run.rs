@@ -1,6 +1,8 @@
 //! From a run that is open to the first step of its loop: data, network, state, events.
 
-use calmix_engine::device::{Device, set_threads};
+use calmix_engine::device::set_threads;
+
+use calmix_engine::device;
 use calmix_run::checkpoint::{FoundCheckpoint, Identity};
 use calmix_run::events::Note;
 use calmix_run::run::Mark;
@@ -40,7 +42,7 @@ impl<'a> Trainer<'a> {
         }
         let mut settings = settings(recipe, data.classes.len(), head.as_ref())?;
         if self.processes.size() > 1 {
-            settings.device = settings.device.of_local_rank(self.local.rank, Device::visible_gpus());
+            settings.device = settings.device.of_local_rank(self.local.rank, device::visible_gpus());
         }
         let layout = ParallelLayout::new(self.processes, recipe)?;
         let samples = data.shard_lengths(recipe, &layout).iter().sum();

@@ -12,9 +12,9 @@
 use calmix_core::method::MethodState;
 use calmix_data::loader::Tally;
 use calmix_engine::loss_scale::LossScale;
+
 use calmix_run::checkpoint::Checkpoint;
 use calmix_run::events::{Evaluation, Finished, Starvation};
-use calmix_run::read;
 use calmix_run::sample_files::{
     SampleFileError, longest_labelled, longest_shard, read_labelled, read_shard, write_labelled, write_shard,
 };
@@ -156,7 +156,7 @@ pub(crate) fn finished(checkpoint: &Checkpoint) -> Result<Option<Finished>, Trai
 
 /// The recipe of a checkpoint, as text.
 pub(crate) fn recipe(checkpoint: &Checkpoint) -> Result<String, TrainError> {
-    Ok(String::from_utf8_lossy(&checkpoint.bytes_up_to(RECIPE, read::LONGEST_RECIPE)?).into_owned())
+    Ok(String::from_utf8_lossy(&checkpoint.bytes_up_to(RECIPE, calmix_recipe::LONGEST_RECIPE)?).into_owned())
 }
 
 fn state(checkpoint: &Checkpoint) -> Result<StateFile, TrainError> {

@@ -1,6 +1,7 @@
 //! An evaluation of the network as it is, with what a run writes and remembers of it.
 
-use calmix_run::evaluate::{Selection, select};
+use calmix_recipe::Selection;
+use calmix_run::evaluate::select;
 use calmix_run::events::EvalModel;
 
 use super::checkpoint_files::Best;

@@ -8,16 +8,17 @@ use std::fmt::Display;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::trainer::error::TrainError;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::error::FileError;
 use calmix_io::safe_open;
+use calmix_recipe::{OnFailure, Recipe};
 use calmix_run::evaluate::Predictions;
 use calmix_run::events::{Event, Note, Pace};
 use calmix_run::run::{Journal, Mark, Run, RunFile};
+use calmix_run::sink::Hyperparameter;
 use calmix_run::sink::{JsonLines, Sink, SinkError, TensorBoard};
-
-use crate::recipe::{OnFailure, Recipe};
-use crate::trainer::error::TrainError;
+use toml::Value;
 
 pub(crate) struct EventWriter<'a> {
     /// None with processes that leave the writing to the first one.
@@ -219,8 +220,19 @@ fn tensorboard(folder: &ConfinedPath, step: u64, recipe: &Recipe) -> Result<impl
     let name = format!("events.out.tfevents.{:010}.calmix-{}", clock().as_secs(), std::process::id());
     let file = safe_open::append(folder.join(name))?;
     let mut sink = TensorBoard::new(file, clock, (step > 0).then_some(step))?;
-    sink.hyperparameters(&recipe.hyperparameters()?)?;
+    let settings = recipe.hyperparameters()?.into_iter().map(|(path, value)| (path, hyperparameter(value)));
+    sink.hyperparameters(&settings.collect::<Vec<_>>())?;
     Ok(sink)
+}
+
+fn hyperparameter(value: Value) -> Hyperparameter {
+    match value {
+        Value::Integer(number) => Hyperparameter::Number(number as f64),
+        Value::Float(number) => Hyperparameter::Number(number),
+        Value::Boolean(flag) => Hyperparameter::Flag(flag),
+        Value::String(text) => Hyperparameter::Text(text),
+        other => Hyperparameter::Text(other.to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -8,11 +8,15 @@ use std::thread;
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::split::LabelSplit;
-use calmix_engine::device::{Device, LIBTORCH};
-use calmix_engine::precision::Precision;
+use calmix_engine::device;
+use calmix_engine::device::LIBTORCH;
+use calmix_engine::precision;
 use calmix_io::counted::counted;
 use calmix_io::error::FileError;
 use calmix_io::transient::BackOff;
+use calmix_recipe::device::Device;
+use calmix_recipe::precision::Precision;
+use calmix_recipe::{BatchNorm, Layers, Recipe, Resolved, differences, uneven_rows};
 use calmix_run::checkpoint::FoundCheckpoint;
 use calmix_run::events::{Finished, Note};
 use calmix_run::read;
@@ -22,8 +26,6 @@ use serde::{Deserialize, Serialize};
 
 use super::checkpoint_files;
 use crate::inspect;
-use crate::recipe::engine::BatchNorm;
-use crate::recipe::{Layers, Recipe, Resolved, differences, uneven_rows};
 use crate::trainer::Trainer;
 use crate::trainer::data::pretrained::Pretrained;
 use crate::trainer::data::train_data::{BeganWith, TrainData};
@@ -84,8 +86,8 @@ impl Trainer<'_> {
     ) -> Result<RankZeroRun, TrainError> {
         recipe.ready()?;
         let train = &recipe.recipe.train;
-        let device = train.device.or_else(|| Device::all().first().copied().unwrap_or(Device::Cpu));
-        let precision = train.precision.or_else(|| Precision::best(device));
+        let device = train.device.or_else(device::fastest);
+        let precision = train.precision.or_else(|| precision::best(device));
         let threads = threads(train.threads, self.local.processes);
         let shards = match train.shards {
             0 => u32::try_from(processes).unwrap_or(u32::MAX).div_ceil(train.groups),

@@ -9,11 +9,11 @@ use calmix_run::events::{EvalSet, Event, Loss, Note, Step};
 
 use super::checkpoint_files::RunProgress;
 use super::event_writer::EventWriter;
-use crate::recipe::Recipe;
 use crate::trainer::error::TrainError;
 use crate::trainer::eval::evaluate::EvalOutput;
 use crate::trainer::step::step_stats::{LogWindow, StepStats};
 use crate::trainer::step::stepper::{StepResult, Stepper};
+use calmix_recipe::Recipe;
 
 /// The events of a run, and what it remembers to write the next ones.
 pub(crate) struct RunLog<'a> {

@@ -11,9 +11,9 @@ use std::thread::available_parallelism;
 use calmix_core::sharding::{Shard, Sharding};
 use calmix_dist::{DistError, Operation, ProcessGroup};
 use calmix_engine::partition::{self, Partition};
+use calmix_recipe::Recipe;
 use calmix_run::collectives::Collectives;
 
-use crate::recipe::Recipe;
 use crate::trainer::error::TrainError;
 
 /// The processes of a run, and what this one runs.

@@ -32,13 +32,13 @@ pub(crate) fn read_weights(
 
 /// Refuses a checkpoint whose weights cannot be of this network, before memory is taken for one.
 pub(crate) fn check_network(checkpoint: &Checkpoint, settings: &Settings) -> Result<(), TrainError> {
-    let network = Network::new(settings.architecture, settings.first_block, settings.classes);
+    let network = Network::of(&settings.model, settings.classes);
     let least = 4 * network.layout().len() as u64;
     match checkpoint.manifest().file(EMA) {
         Some(file) if file.length < least => Err(TrainError::OtherNetwork {
             step: checkpoint.step(),
             bytes: file.length,
-            network: settings.architecture.to_string(),
+            network: settings.model.network.to_string(),
             least,
         }),
         _ => Ok(()),

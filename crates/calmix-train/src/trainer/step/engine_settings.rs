@@ -1,18 +1,17 @@
 //! From a recipe to the settings of an engine, and to the description of its weights.
 
-use calmix_core::method::BaseLoss;
-use calmix_engine::engine::Settings;
-use calmix_engine::images::{Normalisation, Size};
-use calmix_engine::observe::StepKind;
-use calmix_engine::optimiser::Sgd;
-use calmix_engine::precision::Precision;
-use calmix_run::model_info::{self, ModelInfo};
-
-use crate::recipe::Recipe;
-use crate::recipe::engine::OrAuto::Is;
 use crate::trainer::data::frozen_features::HeadInput;
 use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;
+use calmix_core::method::BaseLoss;
+use calmix_engine::engine::Settings;
+use calmix_engine::optimiser::Sgd;
+use calmix_recipe::OrAuto::Is;
+use calmix_recipe::Recipe;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::precision::Precision;
+use calmix_recipe::step_kind::StepKind;
+use calmix_run::model_info::{self, ModelInfo};
 
 /// The engine's settings for a recipe whose device and precision were decided: of the whole network, or of a head.
 pub(crate) fn settings(
@@ -23,19 +22,18 @@ pub(crate) fn settings(
     let (Is(device), Is(precision)) = (recipe.train.device, recipe.train.precision) else {
         return Err(TrainError::Unsupported("device and precision have not been chosen".to_owned()));
     };
-    let size = recipe.augment.size as usize;
     let optimiser = &recipe.optimiser;
-    let (architecture, precision, step) = match head {
-        Some(head) => (head.architecture(recipe), Precision::F32, head_step(recipe)),
-        None => (recipe.network.name, precision, recipe.train.step),
+    let whole = ModelSpec::from(recipe);
+    let (model, precision, step) = match head {
+        Some(head) => {
+            let model = ModelSpec { network: head.architecture(recipe), ..whole };
+            (model, Precision::F32, head_step(recipe))
+        }
+        None => (whole, precision, recipe.train.step),
     };
     Ok(Settings {
-        architecture,
-        first_block: recipe.network.block,
-        stride: recipe.network.stride,
+        model,
         classes,
-        size: Size { height: size, width: size },
-        normalisation: Normalisation { mean: recipe.dataset.mean, deviation: recipe.dataset.std },
         device,
         precision,
         optimiser: Sgd {
@@ -45,7 +43,6 @@ pub(crate) fn settings(
         },
         ema_decay: recipe.ema.decay,
         norm_momentum: Some(recipe.network.norm_momentum).filter(|&share| share > 0.0),
-        norm_eps: Some(recipe.network.norm_eps).filter(|&eps| eps > 0.0),
         clip: Some(optimiser.clip).filter(|&clip| clip > 0.0),
         step,
     })
@@ -62,17 +59,11 @@ pub(crate) fn model_info(recipe: &Recipe, data: &TrainData, weights: &[u8]) -> M
     ModelInfo {
         format: model_info::FORMAT,
         blake3: ModelInfo::hash(weights),
-        network: recipe.network.name.to_string(),
-        block: recipe.network.block.to_string(),
-        stride: recipe.network.stride.to_string(),
+        model: ModelSpec::from(recipe),
         classes: data.classes.clone(),
-        norm_eps: Some(recipe.network.norm_eps).filter(|&eps| eps > 0.0),
-        size: recipe.augment.size,
         resize: recipe.augment.resolve().evaluation.resize,
         filter: recipe.augment.filter.to_string(),
         shrink: data.shrunk,
-        mean: recipe.dataset.mean,
-        std: recipe.dataset.std,
         head: None,
         calibration: None,
         held_out: None,

@@ -35,7 +35,7 @@ impl MemoryNeed {
 
     /// Of a network alone.
     pub(crate) fn of_network(settings: &Settings) -> Self {
-        let network = Network::new(settings.architecture, settings.first_block, settings.classes);
+        let network = Network::of(&settings.model, settings.classes);
         let network = PARAMETER.saturating_mul(network.layout().len() as u64);
         Self { samples: 0, classes: settings.classes, state: 0, network }
     }

@@ -1,10 +1,9 @@
 //! How many bytes a process sends in a step: the formula, which a test compares with what is sent.
 
+use crate::trainer::ranks::sync::Heartbeat;
 use calmix_core::pseudo::Sums;
 use calmix_engine::network::Network;
-
-use crate::recipe::Recipe;
-use crate::trainer::ranks::sync::Heartbeat;
+use calmix_recipe::Recipe;
 
 use super::step_stats::tally_width;
 

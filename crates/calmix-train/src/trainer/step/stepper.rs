@@ -11,6 +11,7 @@ use calmix_core::rng::Seed;
 use calmix_core::samples::Samples;
 use calmix_core::schedule::RunStep;
 use calmix_data::loader::{TrainBatch, Warn};
+
 use calmix_engine::batch as engine_batch;
 use calmix_engine::engine::{Engine, Settings};
 use calmix_engine::error::EngineError;
@@ -18,12 +19,12 @@ use calmix_engine::learn::StepOutput;
 use calmix_engine::observe::Observed;
 use calmix_engine::partition::Partition;
 use calmix_engine::shard_plan::LocalPlan;
+use calmix_recipe::{NonFinite, Recipe};
 
 use super::exchange::{Gathered, gather, gather_again};
 use super::partners::local_plan;
 use super::step_stats::{StepStats, tallies};
 use super::visits::ShardVisits;
-use crate::recipe::{NonFinite, Recipe};
 use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::eval_stop::EvalStop;

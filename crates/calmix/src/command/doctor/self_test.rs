@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use calmix::data::prepare::prepare;
+use calmix::recipe::{Data, Layers, SourceName};
 use calmix::run::checkpoint::newest;
 use calmix::run::events::{Event, Pace};
 use calmix::run::run::Paths;
 use calmix::run::sink::{Sink, SinkError};
-use calmix::train::recipe::{Data, Layers, SourceName};
 use calmix::train::trainer::Trainer;
 
 /// The result of the self-test.

@@ -7,7 +7,7 @@ use calmix::data::dataset::Dataset;
 use calmix::data::error::DataError;
 use calmix::data::prepare::{ClassCount, Report, SubsetReport};
 use calmix::io::shown::shown;
-use calmix::train::recipe::Data;
+use calmix::recipe::Data;
 use calmix::train::start::detect_source;
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix::io::shown::shown;
-use calmix::train::recipe::{Layers, RecipeError, Resolved};
+use calmix::recipe::{Layers, RecipeError, Resolved};
 use serde_json::json;
 
 use super::InspectOutput;

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix::io::shown::shown;
+use calmix::recipe::{Difference, Resolved};
 use calmix::run::calibration_map::FittedOn;
 use calmix::run::checkpoint::SkippedCheckpoint;
 use calmix::run::read::{has_begun, latest_evaluations, model_info};
 use calmix::run::result::RunResult;
 use calmix::train::inspect::{self, Inspected};
-use calmix::train::recipe::{Difference, Resolved};
 use calmix::train::trainer::TrainError;
 use serde_json::json;
 

@@ -8,12 +8,12 @@ use std::time::{Duration, SystemTime};
 use anyhow::Result;
 use calmix::io::safe_open;
 use calmix::io::shown::shown;
+use calmix::recipe::SEEDS;
 use calmix::run::events::Event;
 use calmix::run::read;
 use calmix::run::run::{Paths, RunError};
 use calmix::run::sink::numbers;
 use calmix::train::inspect;
-use calmix::train::recipe::SEEDS;
 
 use super::PushArgs;
 use crate::command::compare::settings;

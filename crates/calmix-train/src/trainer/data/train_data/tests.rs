@@ -1,8 +1,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use calmix_recipe::Layers;
+
 use super::*;
-use crate::recipe::Layers;
 
 /// 100 pictures of ten classes to learn from and 20 to judge by, prepared.
 fn dataset() -> tempfile::TempDir {

@@ -1,0 +1,417 @@
+//! From layers to a recipe.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use toml::Value;
+
+use crate::builtin::{self, builtin};
+use crate::check::check;
+use crate::device::Device;
+use crate::layer::{Layer, Setting};
+use crate::origin::{Origin, Place};
+use crate::precision::Precision;
+use crate::problem::{Problem, RecipeError, Warning, What};
+use crate::rules::{RuleViolation, check_rules};
+use crate::unused_keys::unused_keys;
+use crate::value::{self, Leaves, find};
+use crate::{OrAuto, Recipe, resume};
+
+/// Bytes of the longest file of a recipe, some ten times what all keys take.
+pub const LONGEST_RECIPE: u64 = 128 << 10;
+
+/// How often this process has resolved a recipe.
+static RESOLUTIONS: AtomicU64 = AtomicU64::new(0);
+
+/// How often this process has resolved a recipe, for tests that limit it.
+#[doc(hidden)]
+pub fn resolutions() -> u64 {
+    RESOLUTIONS.load(Ordering::Relaxed)
+}
+
+/// The layers of a recipe. Whatever the order in which they are added, they lie over each other in this one: the
+/// defaults, the family of augmentations, recipes of ours, the preset, pretrained weights, what the dataset decides, files, the
+/// environment, settings, options.
+#[derive(Debug, Clone, Default)]
+pub struct Layers {
+    recipes: Vec<Layer>,
+    pretrained: Vec<Layer>,
+    decided: Vec<Layer>,
+    files: Vec<Layer>,
+    environment: Vec<Layer>,
+    settings: Vec<Layer>,
+    options: Vec<Layer>,
+    /// The name of the last recipe of ours, as it was asked for.
+    base: Option<String>,
+}
+
+/// A recipe that has been checked, and where each of its values came from.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// The recipe.
+    pub recipe: Recipe,
+    /// What is allowed, and probably not meant.
+    pub warnings: Vec<Warning>,
+    leaves: Leaves,
+    origins: BTreeMap<String, Origin>,
+    comments: BTreeMap<String, String>,
+    base: Option<String>,
+}
+
+impl Layers {
+    /// The defaults alone.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a recipe of ours.
+    #[must_use]
+    pub fn recipe(mut self, name: &str) -> Self {
+        self.extend(name, Origin::Default, &mut Vec::new());
+        self.base = Some(name.to_owned());
+        self
+    }
+
+    /// Adds a file.
+    #[must_use]
+    pub fn file(mut self, path: &Path) -> Self {
+        match read(path) {
+            Ok(text) => self.text(path, &text),
+            Err(error) => {
+                let origin = Origin::Text { place: Place::File(path.to_owned()), line: None };
+                self.files.push(Layer::unreadable(origin, format!("cannot be read: {error}")));
+                self
+            }
+        }
+    }
+
+    /// Adds the text of a file.
+    #[must_use]
+    pub fn text(mut self, path: &Path, text: &str) -> Self {
+        let layer = Layer::text(&Place::File(path.to_owned()), text);
+        if let Some((name, origin)) = layer.extends.clone() {
+            self.extend(&name, origin, &mut Vec::new());
+            self.base = Some(name);
+        }
+        self.files.push(layer);
+        self
+    }
+
+    /// Adds settings that something else than the user decides, below everything that the user sets. `by` is what to call it.
+    #[must_use]
+    pub fn decided(mut self, by: &str, values: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
+        let origin = Origin::Text { place: Place::File(by.into()), line: None };
+        let values = values.into_iter().map(|(path, value)| (path.to_owned(), value));
+        self.decided.push(Layer::values(&origin, values));
+        self
+    }
+
+    /// Adds keys and values that stand in a file of another kind.
+    #[must_use]
+    pub fn values(mut self, path: &Path, values: impl IntoIterator<Item = (String, Value)>) -> Self {
+        let origin = Origin::Text { place: Place::File(path.to_owned()), line: None };
+        self.files.push(Layer::values(&origin, values));
+        self
+    }
+
+    /// Sets what pretrained weights say of keys, each with the file that says it: above our recipes, below everything that
+    /// the user sets. The later of two values counts.
+    #[must_use]
+    pub fn pretrained<'a>(mut self, said: impl IntoIterator<Item = (&'a Path, &'a str, Value)>) -> Self {
+        let mut layer = Layer::default();
+        for (path, key, value) in said {
+            let origin = Origin::Text { place: Place::Pretrained(path.to_owned()), line: None };
+            layer.settings.push(Setting { path: key.to_owned(), value, origin, comment: None });
+        }
+        self.pretrained = vec![layer];
+        self
+    }
+
+    /// Adds the environment, such as [`std::env::vars_os`]: `CALMIX_TRAIN__STEPS` is `train.steps`, and
+    /// `CALMIX__SELECTION` is `selection`. Variables of any other form are left alone.
+    #[must_use]
+    pub fn environment(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        self.environment.push(Layer::environment(variables));
+        self
+    }
+
+    /// Adds a setting, `train.steps=2000`.
+    #[must_use]
+    pub fn set(mut self, setting: &str) -> Self {
+        self.settings.push(Layer::set(self.settings.len() + 1, setting));
+        self
+    }
+
+    /// Adds a setting whose value is a text, whatever is in it.
+    #[must_use]
+    pub fn set_to(mut self, path: &str, text: String) -> Self {
+        let origin = Origin::Set { number: self.settings.len() + 1 };
+        self.settings.push(Layer::values(&origin, [(path.to_owned(), Value::String(text))]));
+        self
+    }
+
+    /// Adds a key that an option of the command line sets, such as `--device`.
+    #[must_use]
+    pub fn option(mut self, option: &'static str, path: &str, value: &str) -> Self {
+        self.options.push(Layer::option(option, path, value));
+        self
+    }
+
+    /// Forgets what the files so far say of a key.
+    #[must_use]
+    pub fn without(mut self, path: &str) -> Self {
+        for layer in &mut self.files {
+            layer.settings.retain(|setting| setting.path != path);
+        }
+        self
+    }
+
+    /// The word that the highest layer gives a key, unchecked; none where no layer speaks of it, or not by a word.
+    pub fn word(&self, path: &str) -> Option<&str> {
+        self.all_settings().rev().find(|setting| setting.path == path)?.value.as_str()
+    }
+
+    /// Whether the user sets a key: in a file, the environment or the command line.
+    pub fn is_set_by_user(&self, path: &str) -> bool {
+        let layers = [&self.files, &self.environment, &self.settings, &self.options];
+        let mut settings = layers.into_iter().flatten().flat_map(|layer| &layer.settings);
+        settings.any(|setting| setting.path == path)
+    }
+
+    /// The built-in recipe that the layers are based on, if any.
+    pub fn base(&self) -> Option<&str> {
+        self.base.as_deref()
+    }
+
+    /// Whether the layers name a built-in recipe or have a file.
+    pub fn names_recipe(&self) -> bool {
+        self.base.is_some() || !self.files.is_empty()
+    }
+
+    /// The settings of all layers but those of pretrained weights, the lowest first.
+    fn all_settings(&self) -> impl DoubleEndedIterator<Item = &Setting> {
+        let layers =
+            [&self.recipes, &self.decided, &self.files, &self.environment, &self.settings, &self.options];
+        layers.into_iter().flatten().flat_map(|layer| &layer.settings)
+    }
+
+    /// Lays the layers over each other and checks every value.
+    ///
+    /// # Errors
+    /// Names every key that does not exist and every value that cannot be; if there are none of these, every
+    /// combination that makes no sense.
+    pub fn resolve(self) -> Result<Resolved, RecipeError> {
+        RESOLUTIONS.fetch_add(1, Ordering::Relaxed);
+        let defaults = value::of(&Recipe::default()).map_err(|error| unexpected(&error))?;
+        let mut leaves = defaults.clone();
+        let (mut origins, mut comments) = (BTreeMap::new(), BTreeMap::new());
+        let mut problems = Vec::new();
+        let base = self.base.clone();
+        for layer in self.in_order() {
+            problems.extend(layer.problems);
+            for Setting { path, value, origin, comment } in layer.settings {
+                let Some(field) = find(&path) else { continue };
+                match check(&path, field, &value) {
+                    Ok(value) => {
+                        leaves.insert(path.clone(), value);
+                        comments.remove(&path);
+                        comments.extend(comment.map(|comment| (path.clone(), comment)));
+                        origins.insert(path, origin);
+                    }
+                    Err(what) => problems.push(Problem { path, origin, what }),
+                }
+            }
+        }
+        if !problems.is_empty() {
+            return Err(RecipeError { problems });
+        }
+        let recipe = value::recipe(&leaves).map_err(|error| unexpected(&error))?;
+        let mut resolved = Resolved { recipe, warnings: Vec::new(), leaves, origins, comments, base };
+        resolved.reset_unused(&defaults)?;
+        resolved.check_rules()?;
+        Ok(resolved)
+    }
+
+    /// All layers, the lowest first.
+    fn in_order(self) -> Vec<Layer> {
+        let family = self.word("augment.family").and_then(builtin::family);
+        let preset = self.word("preset").and_then(builtin::preset);
+        let above =
+            [self.pretrained, self.decided, self.files, self.environment, self.settings, self.options];
+        let above = above.into_iter().flatten();
+        family.into_iter().chain(self.recipes).chain(preset).chain(above).collect()
+    }
+
+    /// Adds a recipe of ours, and first the one that it extends.
+    fn extend(&mut self, name: &str, origin: Origin, above: &mut Vec<String>) {
+        let known = builtin().iter().find(|recipe| recipe.name == name);
+        let Some(recipe) = known.filter(|_| !above.iter().any(|other| other == name)) else {
+            let mut layer = Layer::default();
+            layer.problem(name, origin, What::NoRecipe { hint: builtin::hint(name) });
+            self.recipes.push(layer);
+            return;
+        };
+        let layer = Layer::text(&Place::Recipe(name.to_owned()), recipe.text);
+        if let Some((lower, origin)) = layer.extends.clone() {
+            above.push(name.to_owned());
+            self.extend(&lower, origin, above);
+        }
+        self.recipes.push(layer);
+    }
+}
+
+impl Resolved {
+    /// Where a value came from.
+    pub fn origin(&self, path: &str) -> Origin {
+        self.origins.get(path).cloned().unwrap_or(Origin::Default)
+    }
+
+    /// Whether the user set a value, in a file, the environment or the command line.
+    pub fn is_set_by_user(&self, path: &str) -> bool {
+        let origin = self.origin(path);
+        origin.is_asked_for() || matches!(origin, Origin::Option { .. })
+    }
+
+    /// Where each value came from, by its path.
+    pub fn origins(&self) -> BTreeMap<String, Origin> {
+        self.leaves.keys().map(|path| (path.clone(), self.origin(path))).collect()
+    }
+
+    /// The recipe of ours that it was made from, if any.
+    pub fn base(&self) -> Option<&str> {
+        self.base.as_deref()
+    }
+
+    /// What the text that gave a value says about it, by its path.
+    pub fn comments(&self) -> &BTreeMap<String, String> {
+        &self.comments
+    }
+
+    /// The value at a path, as TOML.
+    pub fn value(&self, path: &str) -> Option<&Value> {
+        self.leaves.get(path)
+    }
+
+    /// The recipe as TOML, every value of it: what is stored with a run. Read again, it is the same recipe.
+    pub fn to_toml(&self) -> String {
+        value::document(&self.leaves, &|_| None)
+    }
+
+    /// The same as JSON, with an object for each section.
+    pub fn to_json(&self) -> serde_json::Value {
+        value::json(&self.leaves)
+    }
+
+    /// As TOML, with a comment after each value: where it came from, and what is said about it there.
+    pub fn to_toml_with_origins(&self) -> String {
+        value::document(&self.leaves, &|path| {
+            let comment = self.comments.get(path).map(|comment| format!(": {comment}"));
+            Some(format!("{}{}", self.origin(path), comment.unwrap_or_default()))
+        })
+    }
+
+    /// Names the run: 64 hexadecimal digits that are the same for recipes with the same values in every key that
+    /// must match when a run is resumed.
+    pub fn hash(&self) -> String {
+        resume::hash(self)
+    }
+
+    /// Whether a run can start: what no recipe knows has been given.
+    ///
+    /// # Errors
+    /// Names every key that is still missing.
+    pub fn ready(&self) -> Result<(), RecipeError> {
+        let Recipe { dataset, network, .. } = &self.recipe;
+        let missing = |is_missing: bool, path: &str, hint: &str| {
+            let what = What::Missing { hint: hint.to_owned() };
+            is_missing.then(|| Problem { origin: self.origin(path), path: path.to_owned(), what })
+        };
+        let problems = [
+            missing(
+                dataset.path.is_empty(),
+                "dataset.path",
+                "give the folder of the dataset, for example with `--set dataset.path=FOLDER`",
+            ),
+            missing(
+                self.recipe.has_head() && network.weights.is_empty(),
+                "network.weights",
+                "network.train is head, and a head needs a pretrained backbone: `calmix weights list` shows those at hand",
+            ),
+        ];
+        let problems: Vec<_> = problems.into_iter().flatten().collect();
+        if problems.is_empty() { Ok(()) } else { Err(RecipeError { problems }) }
+    }
+
+    /// Writes in what `auto` came to, so that the stored recipe is enough to repeat the run.
+    ///
+    /// # Errors
+    /// If the values contradict their own checks.
+    pub fn decide(
+        &mut self,
+        device: Device,
+        precision: Precision,
+        threads: u32,
+        shards: u32,
+    ) -> Result<(), RecipeError> {
+        let train = &mut self.recipe.train;
+        (train.device, train.precision) = (OrAuto::Is(device), OrAuto::Is(precision));
+        (train.threads, train.shards) = (threads, shards);
+        self.leaves = value::of(&self.recipe).map_err(|error| unexpected(&error))?;
+        Ok(())
+    }
+
+    /// Resets what has no effect, so that recipes that do the same are the same.
+    fn reset_unused(&mut self, defaults: &Leaves) -> Result<(), RecipeError> {
+        for (path, why) in unused_keys(&self.recipe, &self.leaves) {
+            let (Some(value), Some(default)) = (self.leaves.get_mut(&path), defaults.get(&path)) else {
+                continue;
+            };
+            let origin = self.origins.remove(&path).unwrap_or(Origin::Default);
+            self.comments.remove(&path);
+            if value != default && origin.is_asked_for() {
+                let why = format!("has no effect: {why}");
+                self.warnings.push(Warning { path, value: value.to_string(), origin, why });
+            }
+            value.clone_from(default);
+        }
+        self.recipe = value::recipe(&self.leaves).map_err(|error| unexpected(&error))?;
+        Ok(())
+    }
+
+    fn check_rules(&mut self) -> Result<(), RecipeError> {
+        let mut problems = Vec::new();
+        for violation in check_rules(&self.recipe) {
+            let (RuleViolation::Error(path, why) | RuleViolation::Warning(path, why)) = &violation;
+            let (path, why) = ((*path).to_owned(), why.clone());
+            let (origin, value) = (self.origin(&path), self.leaves.get(&path));
+            let value = value.map(Value::to_string).unwrap_or_default();
+            match violation {
+                RuleViolation::Error(..) => {
+                    problems.push(Problem { path, origin, what: What::Rule { value, rule: why } });
+                }
+                RuleViolation::Warning(..) => self.warnings.push(Warning { path, value, origin, why }),
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(RecipeError { problems }) }
+    }
+}
+
+/// Reads a file of the user's, which may be a link or a pipe.
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(LONGEST_RECIPE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LONGEST_RECIPE {
+        return Err(io::Error::other(format!("longer than {LONGEST_RECIPE} bytes")));
+    }
+    Ok(text)
+}
+
+/// What the checks before should have caught.
+pub(crate) fn unexpected(error: &dyn std::fmt::Display) -> RecipeError {
+    let what = What::Unreadable(format!("the recipe contradicts its own checks: {error}"));
+    RecipeError { problems: vec![Problem { path: String::new(), origin: Origin::Default, what }] }
+}

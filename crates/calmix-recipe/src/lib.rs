@@ -1,0 +1,157 @@
+//! A recipe: one typed configuration of everything that decides what a run learns.
+//!
+//! It is put together from layers, each over the one before: the defaults, a recipe of ours (`recipes/`), a file,
+//! the environment (`CALMIX_TRAIN__STEPS=2000`), and settings on the command line (`train.steps=2000`). Every
+//! value knows where it came from; a key that does not exist is refused with the nearest one that does; every
+//! value and every combination is checked before anything starts, and all problems are told at once.
+//!
+//! ```
+//! use calmix_recipe::Layers;
+//!
+//! let resolved = Layers::new().recipe("cifar10").set("labels.count=25").resolve()?;
+//! assert_eq!((resolved.recipe.train.batch, resolved.recipe.train.ratio), (64, 7));
+//! assert_eq!(resolved.origin("labels.count").to_string(), "--set 1");
+//!
+//! let typo = Layers::new().recipe("cifar10").set("train.stpes=2000").resolve().unwrap_err();
+//! assert_eq!(typo.to_string(), "--set 1: there is no key `train.stpes`; did you mean `train.steps`?");
+//! # Ok::<(), calmix_recipe::RecipeError>(())
+//! ```
+//!
+//! The resolved recipe is stored with the run as TOML: read again, it is the same recipe, and enough to repeat the
+//! run. [`differences`] tells what a resumed run would change, and whether it may. A [`sweep`] is a file that many recipes
+//! come from.
+//!
+//! The words for networks, devices and precisions are here too, without libtorch: what they come to is in `calmix-engine`.
+#![forbid(unsafe_code)]
+
+mod aliases;
+mod augment;
+mod builtin;
+mod check;
+mod data;
+pub mod device;
+mod layer;
+mod layers;
+mod loader;
+pub mod model_spec;
+mod nearest;
+pub mod network;
+mod observe;
+mod or_auto;
+mod origin;
+pub mod precision;
+mod problem;
+mod published;
+mod reference;
+mod resume;
+mod rules;
+mod schema;
+mod selection;
+pub mod step_kind;
+pub mod sweep;
+mod train;
+mod unused_keys;
+mod value;
+
+pub use augment::{Augment, Cutout, CutoutRule, Family, Frame, Geometry, RandAugment, RandAugmentRule};
+pub use builtin::{Builtin, builtin, builtin_sweeps};
+pub use calmix_core::method::Method;
+pub use calmix_core::settings::{self as field, UnknownWord};
+pub use data::{Data, Keep, Labels, LayoutName, SourceName};
+#[doc(hidden)]
+pub use layers::resolutions;
+pub use layers::{LONGEST_RECIPE, Layers, Resolved};
+pub use loader::{CorruptPolicy, LoaderSection};
+pub use observe::{CheckpointSection, Evaluate, Log, OnFailure};
+pub use or_auto::{Auto, OrAuto};
+pub use origin::Origin;
+pub use problem::{Problem, RecipeError, Warning, What};
+pub use published::{SEEDS, is_papers};
+pub use reference::reference;
+pub use resume::{Difference, differences, may_change, must_match};
+pub use rules::uneven_rows;
+pub use schema::schema;
+pub use selection::Selection;
+pub use train::{BatchNorm, Ema, NetworkSection, NonFinite, Optimiser, Train, TrainedPart};
+
+use calmix_core::pseudo::Base;
+use field::{Field, SettingType, Shape, choice, section};
+
+section! {
+    /// Everything that decides what a run learns.
+    Recipe {
+        /// What the recipe is for, in one line.
+        free description: String = String::new();
+        /// Whose reading of the paper fills in what the recipe does not say.
+        fixed preset: Preset = Preset::Paper;
+        /// Which model is the result.
+        fixed selection: Selection = Selection::Last;
+        /// The dataset.
+        part dataset: Data;
+        /// Which labels are kept.
+        part labels: Labels;
+        /// The network.
+        part network: NetworkSection;
+        /// The method.
+        part method: Method;
+        /// How long the run trains, on how much at a time, and where.
+        part train: Train;
+        /// Stochastic gradient descent.
+        part optimiser: Optimiser;
+        /// The averaged copy of the network.
+        part ema: Ema;
+        /// What is seen of a picture.
+        part augment: Augment;
+        /// Who makes the batches.
+        part loader: LoaderSection;
+        /// When and how models are judged.
+        part evaluate: Evaluate;
+        /// When the state of the run is kept.
+        part checkpoint: CheckpointSection;
+        /// What the run tells while it trains.
+        part log: Log;
+    }
+}
+
+choice! {
+    /// A reading of the paper.
+    Preset {
+        /// What the paper says; where it is silent, what its other sentences make likelier.
+        Paper = "paper",
+        /// What the code that its authors published does. It exists for SoftMatch alone.
+        ReleasedCode = "released-code",
+    }
+}
+
+impl Recipe {
+    /// Every key of a recipe.
+    pub fn fields() -> &'static [Field] {
+        match Self::shape() {
+            Shape::Section(fields) => fields,
+            Shape::Value(_) => &[],
+        }
+    }
+
+    /// Whether a head is trained on a frozen backbone.
+    pub fn has_head(&self) -> bool {
+        self.network.train == TrainedPart::Head
+    }
+
+    /// How many samples are learnt from without their label, of so many that could be.
+    pub fn unlabelled_samples(&self, all: u64) -> u64 {
+        match (self.unlabelled(), self.labels.unlabelled_count) {
+            (0, _) => 0,
+            (_, 0) => all,
+            (_, most) => all.min(most),
+        }
+    }
+
+    /// Unlabelled images of a batch: none where the method learns from labelled images only.
+    pub fn unlabelled(&self) -> u32 {
+        if self.method.base == Base::Supervised {
+            0
+        } else {
+            self.train.batch.saturating_mul(self.train.ratio)
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What was perhaps meant by a word that does not exist.
+
+use strsim::osa_distance;
+
+use crate::aliases::key_of_alias;
+use crate::field::{Field, Shape};
+
+/// Nothing of ours is half as long; what is longer is no slip of the finger, and comparing it would take its time.
+const LONGEST: usize = 100;
+
+/// The candidate nearest to `word`, if any is near enough to be a slip of the finger.
+pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > LONGEST {
+        return None;
+    }
+    let allowed = (word.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .map(|candidate| (osa_distance(word, candidate), candidate))
+        .filter(|&(distance, _)| distance <= allowed)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// The key nearest to `path`: one with another name elsewhere, one of the same name in another section, or one that
+/// is spelt almost alike.
+pub(super) fn nearest_key(path: &str, fields: &'static [Field]) -> Option<String> {
+    if path.len() > LONGEST {
+        return None;
+    }
+    let name = last(path);
+    if let Some(ours) = key_of_alias(name) {
+        return Some(ours.to_owned());
+    }
+    let keys = keys(fields, "");
+    let spelt_alike = || nearest(path, keys.iter().map(String::as_str));
+    // Of several sections with a key of that name, the one that is spelt most like the path.
+    let elsewhere = || {
+        let same = keys.iter().filter(|key| last(key) == name);
+        same.min_by_key(|key| osa_distance(path, key)).map(String::as_str)
+    };
+    let names_alike = || keys.iter().map(String::as_str).find(|key| nearest(name, [last(key)]).is_some());
+    let close = spelt_alike().filter(|key| osa_distance(path, key) <= 2);
+    close.or_else(elsewhere).or_else(spelt_alike).or_else(names_alike).map(str::to_owned)
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
+
+/// Every section and every key, by path.
+fn keys(fields: &'static [Field], prefix: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for field in fields {
+        let path = format!("{prefix}{}", field.name);
+        if let Shape::Section(inner) = (field.shape)() {
+            all.extend(keys(inner, &format!("{path}.")));
+        }
+        all.push(path);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Recipe;
+
+    #[test]
+    fn keys_that_were_perhaps_meant() {
+        for (path, expected) in [
+            ("train.stpes", Some("train.steps")),
+            (concat!("optimi", "zer"), Some("optimiser")),
+            (concat!("optimi", "zer.lr"), Some("optimiser.lr")),
+            ("train.weight_decay", Some("optimiser.weight_decay")),
+            ("lr", Some("optimiser.lr")),
+            ("steps", Some("train.steps")),
+            ("train.uratio", Some("train.ratio")),
+            ("num_labels", Some("labels.count")),
+            ("method.mixup.thresholds", Some("method.fixmatch.threshold")),
+            ("method.softmatch.threshold", Some("method.fixmatch.threshold")),
+            ("weather", None),
+        ] {
+            assert_eq!(nearest_key(path, Recipe::fields()).as_deref(), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The words for networks: which one, and in which of its published forms.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::field::{self, Form, SettingType, choice};
+
+/// More features than any backbone has.
+const WIDEST: usize = 65_536;
+
+/// A network by name: `wrn-28-2`, `wrn-37-2`; under timm's names `resnet50`, `tf_efficientnet_lite0`; a head on vectors,
+/// `head-linear-256`.
+///
+/// ```
+/// use calmix_recipe::network::Architecture;
+///
+/// let network: Architecture = "wrn-28-2".parse()?;
+/// assert_eq!(network.to_string(), "wrn-28-2");
+/// # Ok::<(), calmix_recipe::network::UnknownArchitecture>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Architecture {
+    /// A Wide ResNet.
+    WideResNet(WideResNetShape),
+    /// ResNet-50.
+    ResNet50,
+    /// An EfficientNet-Lite.
+    EfficientNetLite(EfficientNetLiteSize),
+    /// A head on the features of a frozen backbone.
+    Head(HeadShape),
+}
+
+/// WRN-d-k: a stem, stages of n blocks of two convolutions each, a shortcut convolution a stage.
+///
+/// The depth counts the stem, the convolutions of the blocks and the shortcuts: `d = 1 + s·(2n + 1)`, so that
+/// WRN-28 has three stages of four blocks and WRN-37 four.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WideResNetShape {
+    depth: usize,
+    width: usize,
+    stages: usize,
+    blocks_per_stage: usize,
+}
+
+/// Which EfficientNet-Lite, by how much it is wider and deeper than the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EfficientNetLiteSize {
+    /// The first.
+    Lite0,
+    /// Deeper.
+    Lite1,
+    /// Deeper and wider.
+    Lite2,
+}
+
+/// A head and the width of its vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HeadShape {
+    /// Its form.
+    pub kind: HeadKind,
+    /// Features of a vector.
+    pub width: usize,
+}
+
+choice! {
+    /// The form of a head on frozen features.
+    HeadKind = Linear {
+        /// One linear layer.
+        Linear = "linear",
+        /// A hidden layer of 256 with ReLU, then a linear one.
+        Hidden = "hidden",
+    }
+}
+
+choice! {
+    /// What the first block of the later stages of a Wide ResNet reads.
+    FirstBlock = Google {
+        /// The main path begins with the activated input, as in Google's code.
+        ///
+        /// The shortcut begins with the raw one.
+        Google = "google",
+        /// The main path begins with the raw input, as in every port to PyTorch.
+        ///
+        /// So does the shortcut: for weights from there.
+        Torch = "torch",
+    }
+}
+
+choice! {
+    /// Which convolution of a bottleneck of ResNet-50 halves the image.
+    BottleneckStride = Middle {
+        /// The 3×3 in the middle, as in torchvision and timm.
+        Middle = "3x3",
+        /// The first 1×1, as in the paper and in Keras: for weights from there.
+        First = "1x1",
+    }
+}
+
+/// What the running statistics of batch normalisation take of each batch, in the published form of each network.
+pub mod norm_momentum {
+    /// running = 0.999·running + 0.001·batch.
+    pub const WIDE_RESNET: f64 = 0.001;
+    /// PyTorch's default, which torchvision's weights were made with.
+    pub const RESNET50: f64 = 0.1;
+    /// timm's.
+    pub const EFFICIENTNET_LITE: f64 = 0.1;
+}
+
+/// Not the name of a network.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no network: try wrn-28-2, wrn-28-8, wrn-37-2 (four stages, for images of 96 pixels), resnet50, \
+     tf_efficientnet_lite0, tf_efficientnet_lite1, tf_efficientnet_lite2, or a small one such as wrn-10-1; the depth of a \
+     Wide ResNet is 1 + 3·(2n + 1) or 1 + 4·(2n + 1)"
+)]
+pub struct UnknownArchitecture(String);
+
+impl Architecture {
+    /// The networks whose published weights have timm's names.
+    pub fn timm() -> impl Iterator<Item = Self> {
+        let lite = EfficientNetLiteSize::ALL.map(Self::EfficientNetLite);
+        lite.into_iter().chain([Self::ResNet50])
+    }
+
+    /// Whether it has bottlenecks, whose stride can be in one of two convolutions.
+    pub fn has_bottlenecks(self) -> bool {
+        self == Self::ResNet50
+    }
+
+    /// Whether it is one of the EfficientNet-Lites.
+    pub fn is_efficient_net_lite(self) -> bool {
+        matches!(self, Self::EfficientNetLite(_))
+    }
+
+    /// What the running statistics of its batch normalisation take of each batch by themselves.
+    pub fn norm_momentum(self) -> f64 {
+        match self {
+            Self::WideResNet(_) => norm_momentum::WIDE_RESNET,
+            Self::ResNet50 => norm_momentum::RESNET50,
+            Self::EfficientNetLite(_) => norm_momentum::EFFICIENTNET_LITE,
+            // It has no batch normalisation.
+            Self::Head(_) => 0.0,
+        }
+    }
+
+    /// A head on vectors of so many features.
+    pub fn head(kind: HeadKind, width: usize) -> Self {
+        Self::Head(HeadShape { kind, width })
+    }
+
+    /// How many numbers a row of a batch has, where rows are vectors.
+    pub fn vector_width(self) -> Option<usize> {
+        match self {
+            Self::Head(shape) => Some(shape.width),
+            _ => None,
+        }
+    }
+}
+
+impl WideResNetShape {
+    /// Nothing where no such network exists.
+    pub fn new(depth: usize, width: usize) -> Option<Self> {
+        let convolutions = depth.checked_sub(1)?;
+        [3, 4].into_iter().find_map(|stages| {
+            let per_stage = convolutions / stages;
+            let fits = convolutions % stages == 0 && per_stage % 2 == 1 && per_stage >= 3;
+            fits.then_some(Self { depth, width, stages, blocks_per_stage: per_stage / 2 })
+        })
+    }
+
+    /// `wrn-28-2`.
+    fn named(name: &str) -> Option<Self> {
+        let (depth, width) = name.strip_prefix("wrn-")?.split_once('-')?;
+        let (depth, width) = (depth.parse().ok()?, width.parse().ok()?);
+        // Deeper or wider than anything published is a typing error, and would take all memory.
+        let sane = depth <= 1_000 && (1..=100).contains(&width);
+        sane.then(|| Self::new(depth, width)).flatten()
+    }
+
+    /// k: the first stage has 16k channels, each next one twice as many.
+    pub fn width(self) -> usize {
+        self.width
+    }
+
+    /// Three, or four for larger images.
+    pub fn stages(self) -> usize {
+        self.stages
+    }
+
+    /// n.
+    pub fn blocks_per_stage(self) -> usize {
+        self.blocks_per_stage
+    }
+}
+
+impl EfficientNetLiteSize {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Lite0, Self::Lite1, Self::Lite2];
+
+    /// timm's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lite0 => "tf_efficientnet_lite0",
+            Self::Lite1 => "tf_efficientnet_lite1",
+            Self::Lite2 => "tf_efficientnet_lite2",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|size| size.name() == name)
+    }
+}
+
+impl HeadShape {
+    /// `head-linear-256`.
+    fn named(name: &str) -> Option<Self> {
+        let (kind, width) = name.strip_prefix("head-")?.split_once('-')?;
+        let width = width.parse().ok().filter(|width| (1..=WIDEST).contains(width))?;
+        Some(Self { kind: kind.parse().ok()?, width })
+    }
+}
+
+impl SettingType for Architecture {
+    fn shape() -> field::Shape {
+        field::Shape::Value(field::Kind::Form(Form {
+            expected: "a network: wrn-10-1, wrn-10-2, wrn-16-2, wrn-28-2, wrn-28-8, wrn-37-2, resnet50 or \
+                       tf_efficientnet_lite0, 1 or 2",
+            pattern: "^(wrn-[0-9]+-[0-9]+|resnet-?50|tf_efficientnet_lite[012])$",
+            has: |text| text.parse::<Architecture>().is_ok(),
+        }))
+    }
+}
+
+impl fmt::Display for Architecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WideResNet(WideResNetShape { depth, width, .. }) => write!(f, "wrn-{depth}-{width}"),
+            Self::ResNet50 => f.write_str("resnet50"),
+            Self::EfficientNetLite(size) => f.write_str(size.name()),
+            Self::Head(HeadShape { kind, width }) => write!(f, "head-{kind}-{width}"),
+        }
+    }
+}
+
+impl FromStr for Architecture {
+    type Err = UnknownArchitecture;
+
+    fn from_str(name: &str) -> Result<Self, UnknownArchitecture> {
+        let known = match name {
+            // The second is what calmix called it before it took timm's names.
+            "resnet50" | "resnet-50" => Some(Self::ResNet50),
+            _ => EfficientNetLiteSize::named(name)
+                .map(Self::EfficientNetLite)
+                .or_else(|| HeadShape::named(name).map(Self::Head))
+                .or_else(|| WideResNetShape::named(name).map(Self::WideResNet)),
+        };
+        known.ok_or_else(|| UnknownArchitecture(name.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Architecture {
+    type Error = UnknownArchitecture;
+
+    fn try_from(name: String) -> Result<Self, UnknownArchitecture> {
+        name.parse()
+    }
+}
+
+impl From<Architecture> for String {
+    fn from(architecture: Architecture) -> Self {
+        architecture.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_networks() {
+        for name in ["wrn-10-1", "wrn-10-2", "wrn-16-2", "wrn-28-2", "wrn-28-8", "wrn-37-2", "resnet50"] {
+            assert_eq!(name.parse::<Architecture>().unwrap().to_string(), name);
+        }
+        let lite: Architecture = "tf_efficientnet_lite2".parse().unwrap();
+        assert_eq!(lite.to_string(), "tf_efficientnet_lite2");
+        assert_eq!("resnet-50".parse::<Architecture>().unwrap().to_string(), "resnet50");
+        for name in
+            ["", "wrn", "wrn-28", "wrn-30-2", "wrn-28-0", "wrn-28-2-1", "wrn--28-2", "WRN-28-2", "resnet51"]
+        {
+            assert!(name.parse::<Architecture>().is_err(), "{name}");
+        }
+        assert!("wrn-28-99999999".parse::<Architecture>().is_err());
+    }
+
+    #[test]
+    fn depths_are_read_as_in_the_literature() {
+        let stages =
+            |depth| WideResNetShape::new(depth, 2).map(|shape| (shape.stages, shape.blocks_per_stage));
+        assert_eq!(stages(10), Some((3, 1)));
+        assert_eq!(stages(16), Some((3, 2)));
+        assert_eq!(stages(28), Some((3, 4)));
+        assert_eq!(stages(37), Some((4, 4)));
+        assert_eq!(stages(40), Some((3, 6)));
+        for depth in [0, 1, 4, 5, 11, 25, 27, 30, 50] {
+            assert_eq!(stages(depth), None, "{depth}");
+        }
+    }
+}

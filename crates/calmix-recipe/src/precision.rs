@@ -1,0 +1,32 @@
+//! How many bits convolutions and activations have.
+
+use serde::{Deserialize, Serialize};
+
+use crate::OrAuto;
+use crate::field::{Kind, SettingType, Shape, Word};
+
+/// The precision of convolutions and activations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// 32 bits everywhere.
+    F32,
+    /// bfloat16: the range of f32, so that gradients need no scaling.
+    Bf16,
+    /// IEEE half, with a scaled loss: for GPUs without bfloat16.
+    F16,
+}
+
+impl SettingType for OrAuto<Precision> {
+    fn shape() -> Shape {
+        const _: fn(Precision) = |every| match every {
+            Precision::F32 | Precision::Bf16 | Precision::F16 => (),
+        };
+        Shape::Value(Kind::Word(&[
+            Word { word: "auto", doc: &["The fastest one that the device computes in hardware."] },
+            Word { word: "f32", doc: &["Single precision."] },
+            Word { word: "bf16", doc: &["Half precision with the range of single precision."] },
+            Word { word: "f16", doc: &["Half precision with a scaled loss: the released code."] },
+        ]))
+    }
+}

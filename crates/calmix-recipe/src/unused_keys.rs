@@ -1,0 +1,110 @@
+//! Which keys have no effect, given what others say.
+//!
+//! Most of it follows from the declaration of the keys ([`Field::when`]); only what depends on several keys at once is
+//! written here.
+
+use std::collections::BTreeMap;
+
+use calmix_core::method::BaseLoss;
+use calmix_data::split::HoldOut;
+use toml::Value;
+
+use crate::Recipe;
+use crate::data::Keep;
+use crate::field::{Field, Shape, When, leaves};
+use crate::value::Leaves;
+
+/// Every key without effect and the reason, in the order of the recipe.
+pub(super) fn unused_keys(recipe: &Recipe, values: &Leaves) -> Vec<(String, String)> {
+    let mut reasons = BTreeMap::new();
+    by_declaration(Recipe::fields(), "", None, values, &mut reasons);
+    for (path, why) in by_several_keys(recipe) {
+        reasons.entry(path.to_owned()).or_insert(why);
+    }
+    let in_order = leaves(Recipe::fields()).into_iter();
+    in_order.filter_map(|(path, _)| reasons.remove(&path).map(|why| (path, why))).collect()
+}
+
+/// A key that decides, and its value, for which others have no effect.
+#[derive(Clone)]
+struct Reason {
+    key: String,
+    value: String,
+}
+
+/// Adds the keys of a section whose conditions do not hold. `outer` is why the whole section has no effect.
+fn by_declaration(
+    fields: &'static [Field],
+    section: &str,
+    outer: Option<&Reason>,
+    values: &Leaves,
+    reasons: &mut BTreeMap<String, String>,
+) {
+    for field in fields {
+        let path = format!("{section}{}", field.name);
+        // What a rule depends on, its numbers depend on.
+        let of_rule =
+            fields.iter().filter(|other| Some(other.name) == field.rule && other.name != field.name);
+        let mut conditions = of_rule.flat_map(|rule| rule.when).chain(field.when);
+        let reason = outer.cloned().or_else(|| conditions.find_map(|when| broken(when, section, values)));
+        match ((field.shape)(), reason) {
+            (Shape::Section(inner), reason) => {
+                by_declaration(inner, &format!("{path}."), reason.as_ref(), values, reasons);
+            }
+            (Shape::Value(_), Some(Reason { key, value })) if key != path => {
+                reasons.insert(path, format!("{key} is {value}"));
+            }
+            (Shape::Value(_), _) => {}
+        }
+    }
+}
+
+fn broken(when: &When, section: &str, values: &Leaves) -> Option<Reason> {
+    let key = format!("{section}{}", when.key);
+    let value = match values.get(&key)? {
+        Value::String(word) => word.clone(),
+        value => value.to_string(),
+    };
+    (!(when.holds)(&value)).then_some(Reason { key, value })
+}
+
+/// The keys that depend on more than one other key, or on more than a word.
+fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
+    let Recipe { labels, network, train, .. } = recipe;
+    let mut unused = Vec::new();
+    if matches!(labels.keep, Keep::All | Keep::Given) && labels.validation == HoldOut::NONE {
+        unused.push(("labels.seed", format!("labels.keep is {}", labels.keep)));
+    }
+    if recipe.unlabelled() == 0 {
+        let asked = train.ratio > 0;
+        let why = if asked { "method.base is supervised" } else { "train.ratio is 0" };
+        let why = format!("{why}, so there are no unlabelled batches");
+        unused.push(("labels.unlabelled_from", why.clone()));
+        unused.push(("labels.include_labelled", why.clone()));
+        unused.push(("labels.unlabelled_count", why.clone()));
+        if asked {
+            unused.push(("train.ratio", why));
+        }
+    }
+    if recipe.has_head() {
+        let why = "network.train is head";
+        if recipe.method.base_loss == BaseLoss::Once {
+            unused.push(("train.step", format!("{why}, and a head has no batch normalisation")));
+        }
+        unused.push(("network.norm_momentum", format!("{why}, and its backbone does not learn")));
+        unused.push((
+            "labels.validation",
+            format!("{why}, and every label judges a head that was trained without it"),
+        ));
+    }
+    if !network.name.to_string().starts_with("wrn-") {
+        unused.push(("network.block", format!("network.name is {}", network.name)));
+    }
+    if network.weights.is_empty() {
+        unused.push(("network.weights_hash", "network.weights is empty".to_owned()));
+    }
+    if !network.name.has_bottlenecks() {
+        unused.push(("network.stride", format!("network.name is {}", network.name)));
+    }
+    unused
+}

@@ -1,0 +1,340 @@
+//! What is said about the likeliest mistakes, to the letter.
+
+use std::path::Path;
+
+use calmix_recipe::Layers;
+
+use super::{file, set};
+
+fn refused(text: &str) -> String {
+    file(text).unwrap_err().to_string()
+}
+
+fn refused_setting(setting: &str) -> String {
+    set(&[setting]).unwrap_err().to_string()
+}
+
+#[test]
+fn a_slip_of_the_finger() {
+    assert_eq!(
+        refused("[train]\nstpes = 2000\n"),
+        "mine.toml, line 2: there is no key `train.stpes`; did you mean `train.steps`?"
+    );
+}
+
+#[test]
+fn another_spelling() {
+    let american = concat!("optimi", "zer");
+    assert_eq!(
+        refused(&format!("\n[{american}]\nlr = 0.1\n")),
+        format!("mine.toml, line 2: there is no key `{american}`; did you mean `optimiser`?")
+    );
+}
+
+#[test]
+fn the_wrong_section() {
+    assert_eq!(
+        refused_setting("train.lr=0.1"),
+        "--set 1: there is no key `train.lr`; did you mean `optimiser.lr`?"
+    );
+}
+
+#[test]
+fn a_name_from_usb() {
+    assert_eq!(
+        refused("uratio = 7"),
+        "mine.toml, line 1: there is no key `uratio`; did you mean `train.ratio`?"
+    );
+}
+
+#[test]
+fn a_word_that_is_none() {
+    assert_eq!(
+        refused_setting("method.base=FixMatch"),
+        "--set 1: method.base = \"FixMatch\": expected one of \"supervised\", \"supervised-pseudo-mixup\", \
+         \"fixmatch\", \"flexmatch\", \"softmatch\", \"freematch\"; did you mean \"fixmatch\"?"
+    );
+}
+
+#[test]
+fn text_for_a_number() {
+    assert_eq!(
+        refused("train.steps = \"2000\""),
+        "mine.toml, line 1: train.steps = \"2000\": expected a whole number from 1 up"
+    );
+    assert_eq!(
+        refused("train.steps = 1e6"),
+        "mine.toml, line 1: train.steps = 1000000.0: expected a whole number from 1 up; did you mean 1000000?"
+    );
+}
+
+#[test]
+fn a_percentage_for_a_share() {
+    assert_eq!(
+        refused("[labels]\nkeep = \"share\"\nshare = 10\n"),
+        "mine.toml, line 3: labels.share = 10: expected a number above 0 and up to 1"
+    );
+}
+
+#[test]
+fn a_section_for_a_value_and_a_value_for_a_section() {
+    assert_eq!(refused("train = 5"), "mine.toml, line 1: `train` is a section; set one of its keys instead");
+    assert_eq!(
+        refused_setting("method=softmatch"),
+        "--set 1: `method` is a section; set one of its keys instead"
+    );
+    assert_eq!(
+        refused("[train.steps]\nlong = 1"),
+        "mine.toml, line 1: train.steps = { long = 1 }: expected a whole number from 1 up"
+    );
+}
+
+#[test]
+fn no_value_at_all() {
+    assert_eq!(
+        refused_setting("train.steps"),
+        "--set 1: `train.steps` has no value; write `train.steps=VALUE`"
+    );
+}
+
+#[test]
+fn no_such_recipe() {
+    let error = |name: &str| Layers::new().recipe(name).resolve().unwrap_err().to_string();
+    assert_eq!(error("cifar-10"), "there is no recipe `cifar-10`; did you mean `cifar10`?");
+    for name in ["fashion-mnist", "cifar10", "folder"] {
+        let expected = format!("there is no recipe `desk-{name}`; did you mean `cpu-{name}`?");
+        assert_eq!(error(&format!("desk-{name}")), expected);
+    }
+    assert_eq!(
+        refused("extends = \"mnist-fashion\""),
+        "mine.toml, line 1: there is no recipe `mnist-fashion`; there are cifar10, cifar10-released-code, \
+         cifar100, svhn, stl10, imagenet, webvision, fashion-mnist, folder, cpu-fashion-mnist, cpu-cifar10, \
+         cpu-folder, head-cifar10, head-folder"
+    );
+}
+
+#[test]
+fn not_toml() {
+    let error = refused("[train]\nsteps = \n");
+    assert!(error.starts_with("mine.toml, line 2: not TOML: "), "{error}");
+    assert_eq!(refused("extends = 5"), "mine.toml, line 1: extends = 5: expected the name of a recipe");
+    let missing = Layers::new().file(Path::new("no/such/file.toml")).resolve().unwrap_err().to_string();
+    assert!(missing.starts_with("no/such/file.toml: cannot be read: "), "{missing}");
+}
+
+#[test]
+fn a_list_of_the_wrong_length() {
+    assert_eq!(
+        refused_setting("dataset.mean=0.5,0.5"),
+        "--set 1: dataset.mean = [0.5, 0.5]: expected a list of 3 numbers from 0 to 1"
+    );
+    assert_eq!(
+        refused_setting("augment.cutout.fill=0,0,256"),
+        "--set 1: augment.cutout.fill = [0, 0, 256]: expected a list of 3 whole numbers from 0 to 255"
+    );
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let error = Layers::new()
+        .text(Path::new("mine.toml"), "[train]\nbatch = 0\nsteps = -1\n[ema]\ndecay = 1.0\n")
+        .set("train.devise=cpu")
+        .resolve()
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "mine.toml, line 5: ema.decay = 1.0: expected a number from 0 and below 1\n\
+         mine.toml, line 2: train.batch = 0: expected a whole number from 1 to 65536\n\
+         mine.toml, line 3: train.steps = -1: expected a whole number from 1 up\n\
+         --set 1: there is no key `train.devise`; did you mean `train.device`?"
+    );
+}
+
+/// What a base without an unlabelled loss cannot be asked for.
+#[test]
+fn contradictions_of_supervision() {
+    for (settings, expected) in [
+        (
+            &["method.base=supervised", "method.mixup.start.rule=utilisation"][..],
+            "--set 2: method.mixup.start.rule = \"utilisation\": supervised gives no unlabelled image a weight, so the \
+             mixup term would never begin; take \"share\"",
+        ),
+        (
+            &["method.base=supervised-pseudo-mixup", "method.mixup.pairing=none"],
+            "--set 2: method.mixup.pairing = \"none\": supervised-pseudo-mixup uses unlabelled images in mixtures \
+             alone, and there are none; take \"calibratemix\", or method.base = \"supervised\"",
+        ),
+        (
+            &["method.base=supervised-pseudo-mixup", "method.mixup.pair_weight=base"],
+            "--set 2: method.mixup.pair_weight = \"base\": supervised-pseudo-mixup gives no unlabelled image a weight, so \
+             their mixtures would count for nothing; take \"one\"",
+        ),
+        (
+            &["method.base=supervised", "method.mixup.pseudo_target=blended"],
+            "--set 2: method.mixup.pseudo_target = \"blended\": supervised gives no unlabelled image a weight to blend by, \
+             so this would be \"soft\"; take \"soft\" or \"hard\"",
+        ),
+    ] {
+        assert_eq!(set(settings).unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn a_number_or_a_word() {
+    let error = set(&["labels.validation=fifths"]).unwrap_err().to_string();
+    let wanted = "labels.validation = \"fifths\": expected a number from 0 and below 1, or \"fifth\"; did you mean \"fifth\"?";
+    assert!(error.contains(wanted), "{error}");
+}
+
+/// Values that are fine by themselves and not together.
+#[test]
+fn contradictions() {
+    for (settings, expected) in [
+        (
+            &["train.ratio=0"][..],
+            "--set 1: train.ratio = 0: fixmatch learns from unlabelled images and would get none; give it 1 or more, \
+             or take method.base = \"supervised\"",
+        ),
+        (
+            &["method.base=softmatch", "train.batch=1", "train.ratio=1", "method.mixup.pairing=none"],
+            "--set 3: train.ratio = 1: softmatch takes a variance over the unlabelled images of a batch and would \
+             get one; give it two or more",
+        ),
+        (
+            &["preset=released-code", "method.base=flexmatch"],
+            "--set 2: method.base = \"flexmatch\": preset = \"released-code\" exists for softmatch alone; take \
+             preset = \"paper\"",
+        ),
+        (
+            &["preset=released-code", "method.base=flexmatch", "method.mixup.pairing=none"],
+            "--set 2: method.base = \"flexmatch\": preset = \"released-code\" exists for softmatch alone; take \
+             preset = \"paper\"",
+        ),
+        (
+            &["preset=released-code", "train.steps=2000"],
+            "preset released-code, line 20: method.mixup.start.step = 150001: the mixup term would begin at step \
+             150001, but train.steps is 2000; begin earlier, for example with method.mixup.start.rule = \"share\" \
+             and method.mixup.start.share = 0.1",
+        ),
+        (
+            &["preset=released-code", "train.step=lean"],
+            "--set 2: train.step = \"lean\": method.base_loss = \"twice\" needs both passes; take train.step = \
+             \"joint\"",
+        ),
+        (
+            &["method.mixup.start.rule=ramp", "method.mixup.start.full=0.05"],
+            "--set 2: method.mixup.start.full = 0.05: the ramp would end before it begins at 0.09765625",
+        ),
+        (
+            &["train.batch=1"],
+            "--set 1: train.batch = 1: one labelled image has no easy and no hard half; give it two or more",
+        ),
+        (&["labels.keep=given"], "labels.file = \"\": labels.keep is given, but no file says which labels"),
+        (
+            &["labels.keep=all", "labels.include_labelled=false"],
+            "--set 2: labels.include_labelled = false: every label is kept, so no unlabelled image would be left; \
+             set it to true",
+        ),
+        (&["labels.from="], "--set 1: labels.from = []: labels have to come from somewhere; name a subset"),
+        (
+            &["labels.unlabelled_from="],
+            "--set 1: labels.unlabelled_from = []: unlabelled images have to come from somewhere; name a subset",
+        ),
+        (
+            &["selection=best-validation", "dataset.source=cifar10"],
+            "--set 1: selection = \"best-validation\": no labels are held out to choose by; give labels.validation \
+             a share, such as 0.2",
+        ),
+        (
+            &["selection=best-test", "dataset.test="],
+            "--set 1: selection = \"best-test\": dataset.test names no subset to choose by",
+        ),
+        (
+            &["optimiser.momentum=0"],
+            "optimiser.nesterov = true: without momentum there is nothing for Nesterov to look ahead with; set it \
+             to false",
+        ),
+        (
+            &["train.shards=65"],
+            "--set 1: train.shards = 65: batches of 64 labelled and 448 unlabelled images cannot be cut into 65 equal \
+             shards; choose train.batch and train.ratio so that train.shards divides both",
+        ),
+        (
+            &["train.shards=3"],
+            "--set 1: train.shards = 3: batches of 64 labelled and 448 unlabelled images cannot be cut into 3 equal \
+             shards; choose train.batch and train.ratio so that train.shards divides both",
+        ),
+        (
+            &["method.base=softmatch", "method.softmatch.statistics=aligned", "train.groups=2"],
+            "--set 3: train.groups = 2: method.softmatch.statistics = \"aligned\" takes its statistics from the aligned \
+             rows of one group; take train.groups = 1, or \"raw\"",
+        ),
+        (
+            &["train.step=joint", "method.base_loss=twice", "train.groups=2"],
+            "--set 3: train.groups = 2: method.base_loss = \"twice\" labels each batch twice, which only one group can do; \
+             take train.groups = 1",
+        ),
+        (
+            &["train.precision=f16", "train.device=cpu"],
+            "--set 1: train.precision = \"f16\": f16 is for GPUs; on a CPU take \"bf16\" or \"f32\"",
+        ),
+        (
+            &["augment.evaluation_resize=16"],
+            "augment.size = 32: evaluation.resize is 16; it must be from 32 to 16384",
+        ),
+    ] {
+        let error = set(settings).expect_err(&settings.join(" ")).to_string();
+        assert_eq!(error, expected, "{settings:?}");
+    }
+}
+
+#[test]
+fn warnings() {
+    for (settings, expected) in [
+        (
+            &["method.base=softmatch", "train.ratio=1"][..],
+            "train.ratio = 1 (--set 2) is what USB falls back to when nothing is set, and softmatch has been seen to \
+             diverge with it (USB issue 88); 7 is usual",
+        ),
+        (
+            &["train.steps=2000", "ema.decay=0.99"],
+            "network.norm_momentum = 0.0 (default) leaves the initial statistics of batch normalisation 14 % of theirs \
+             after 2,000 steps; a greater share suits so short a run",
+        ),
+        (
+            &["method.base=supervised", "method.mixup.pairing=none", "train.ratio=3"],
+            "train.ratio = 3 (--set 3) has no effect: method.base is supervised, so there are no \
+             unlabelled batches",
+        ),
+        (
+            &["selection=best-test"],
+            "selection = \"best-test\" (--set 1) chooses the model by the images it is judged with; every table will \
+             say so",
+        ),
+        (
+            &["train.steps=2000", "network.norm_momentum=0.01"],
+            "ema.decay = 0.999 (default) leaves the initial weights 14 % of the average after 2,000 steps; a lower \
+             decay suits so short a run",
+        ),
+        (
+            &["selection=median", "train.steps=10240"],
+            "evaluate.window = 20 (default) is more than the 2 evaluations of the run",
+        ),
+        (
+            &["method.fixmatch.threshold=0.7", "method.base=softmatch"],
+            "method.fixmatch.threshold = 0.7 (--set 1) has no effect: method.base is softmatch",
+        ),
+        (
+            &["method.mixup.gamma=0.3"],
+            "method.mixup.gamma = 0.3 (--set 1) has no effect: method.mixup.lambda is beta-per-group",
+        ),
+        (
+            &["method.mixup.pairing=none", "method.mixup.guidance.split=median"],
+            "method.mixup.guidance.split = \"median\" (--set 2) has no effect: method.mixup.pairing is none",
+        ),
+    ] {
+        let warnings: Vec<_> = set(settings).unwrap().warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(warnings, [expected], "{settings:?}");
+    }
+    assert!(set(&[]).unwrap().warnings.is_empty());
+}
