@@ -9,11 +9,11 @@ use calmix_core::preset::paper;
 use calmix_core::pseudo::{Base, FixMatch};
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::schedule::{RunStep, Start};
+use calmix_core::sharding::{Partition, RowsPerShard, Sharding};
 use calmix_dist::ProcessGroup;
 use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 use calmix_engine::device::set_threads;
 use calmix_engine::engine::Engine;
-use calmix_engine::partition::{Partition, ShardRows};
 use calmix_engine::shard_plan::{Image, LocalPlan, Mixture};
 
 use crate::step::settings;
@@ -41,17 +41,8 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<f64> + use
         (0..rows * engine.settings().model.image_bytes()).map(|_| stream.next_u32() as u8).collect()
     };
     let (labelled, weak, strong) = (pixels(x), pixels(u), pixels(u));
-    let shard = |n: usize| {
-        let [labelled, unlabelled] = ROWS.map(|rows| n * rows..(n + 1) * rows);
-        ShardRows { labelled, unlabelled }
-    };
-    let partition = Partition {
-        shards: (0..shards).map(shard).collect(),
-        all: shards,
-        groups: shards,
-        labelled: ROWS[0],
-        unlabelled: ROWS[1],
-    };
+    let rows = RowsPerShard { labelled: ROWS[0], unlabelled: ROWS[1] };
+    let partition = Partition::equal(Sharding::new(shards as u32, 1), rows, shards);
     let mut plan: Option<LocalPlan> = None;
     Ok(move || {
         let batch = Batch {

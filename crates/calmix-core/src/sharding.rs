@@ -1,7 +1,14 @@
-//! Which rows of a step belong to which logical shard of it.
+//! Groups and shards: how a step is cut, whichever processes run it, and which rows belong to which shard.
+//!
+//! It is the one description of them: the loader draws the rows of a shard by it, the engine learns shard by shard, and the
+//! trainer only adds which process runs which shards.
+
+mod partition;
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
+
+pub use partition::{Partition, RowsPerShard, ShardRows};
 
 /// How a step is divided into shards. A run stores it at its first launch and never changes it.
 ///
@@ -32,6 +39,12 @@ impl Default for Sharding {
 }
 
 impl Sharding {
+    /// So many groups of so many shards; zero counts as one.
+    pub fn new(groups: u32, shards: u32) -> Self {
+        let some = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+        Self { groups: some(groups), shards: some(shards) }
+    }
+
     /// All shards, in the order of their rows.
     pub fn all(self) -> impl Iterator<Item = Shard> {
         let shards = self.shards.get();
@@ -46,6 +59,12 @@ impl Sharding {
     /// The number of a shard among all, one group after the other.
     pub fn number(self, shard: Shard) -> u64 {
         u64::from(shard.group) * u64::from(self.shards.get()) + u64::from(shard.index)
+    }
+
+    /// The numbers of the shards of a group.
+    pub fn of_group(self, group: usize) -> Range<usize> {
+        let shards = self.shards.get() as usize;
+        group * shards..(group + 1) * shards
     }
 
     /// Whether the sharding has such a shard.

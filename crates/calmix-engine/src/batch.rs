@@ -1,7 +1,8 @@
 //! The batch of a step, borrowed from the loader.
 
+use calmix_core::sharding::{Partition, ShardRows};
+
 use crate::error::EngineError;
-use crate::partition::Partition;
 
 /// One step's samples. Pixels are u8, row by row, each R, G, B from the top left.
 #[derive(Debug, Clone, Copy)]
@@ -60,8 +61,28 @@ impl Batch<'_> {
         if labelled.ids.is_empty() {
             return Err(EngineError::NothingLabelled);
         }
-        self.partition.check(self)?;
+        self.check_shards()?;
         let stray = labelled.labels.iter().enumerate().find(|&(_, &label)| label as usize >= classes);
         stray.map_or(Ok(()), |(row, &label)| Err(EngineError::Label { row, label, classes }))
+    }
+
+    /// Checks that the shards follow each other and make up the batch.
+    fn check_shards(&self) -> Result<(), EngineError> {
+        let misfit = |sentence: &str| Err(EngineError::Misfit(sentence.to_owned()));
+        let Partition { sharding, shards, labelled, .. } = self.partition;
+        let mut at = (0, 0);
+        for ShardRows { labelled, unlabelled } in shards {
+            if (labelled.start, unlabelled.start) != at || labelled.is_empty() {
+                return misfit("shards of a batch that do not follow each other, or have no labelled row");
+            }
+            at = (labelled.end, unlabelled.end);
+        }
+        if at != self.rows() {
+            return misfit("shards that are not all of the batch");
+        }
+        if sharding.count().get() < shards.len() as u64 || *labelled == 0 {
+            return misfit("a step with fewer shards, groups or rows than are run here");
+        }
+        Ok(())
     }
 }

@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::network::Output;
 use crate::network::layer::BatchNormMode;
+use crate::observe::shard_images;
 use crate::observe::{FirstPass, Observed, rows};
 use crate::scalar::guarded;
 use crate::shard_plan::{LocalPlan, ShardPlan};
@@ -133,7 +134,7 @@ impl Engine {
             (FirstPass::Weak, _) => None,
             (_, Some(kept)) => Some(kept),
             (_, None) => {
-                let images = observed.normalised(self, n, 0, shard.images())?;
+                let images = observed.normalised(self, n, 0, shard_images(&shard))?;
                 Some(pass(&images, BatchNormMode::Train)?)
             }
         };
@@ -153,7 +154,7 @@ impl Engine {
             (Some(second), Some(pseudo)) => {
                 let logits = &second[n].logits;
                 passes.push(base(logits, x + u, pseudo)?);
-                mixed = (mixes > 0).then(|| rows(logits, shard.images(), mixes)).transpose()?;
+                mixed = (mixes > 0).then(|| rows(logits, shard_images(&shard), mixes)).transpose()?;
             }
             (None, None) => {}
             _ => return Err(EngineError::Misfit("a second pass without its pseudo-labels".to_owned())),
@@ -204,10 +205,12 @@ impl StepSum {
         let mut statistics = sum.f_narrow(0, parameters, numbers)?;
         let mut losses = sum.f_narrow(0, parameters + numbers, terms + 1)?;
         let tally = sum.f_narrow(0, parameters + numbers + terms + 1, tally)?;
-        let (groups, shards) = (observed.partition.groups, observed.partition.all);
+        let sharding = observed.partition.sharding;
+        let groups = sharding.groups.get();
+        let shards = sharding.count().get();
         if groups > 1 {
-            let _ = guarded(|| gradient.f_div_scalar_(groups as f64))?;
-            let _ = guarded(|| losses.f_div_scalar_(groups as f64))?;
+            let _ = guarded(|| gradient.f_div_scalar_(f64::from(groups)))?;
+            let _ = guarded(|| losses.f_div_scalar_(f64::from(groups)))?;
         }
         if shards > 1 {
             let _ = guarded(|| statistics.f_div_scalar_(shards as f64))?;

@@ -12,13 +12,13 @@
 //! use calmix_core::rng::Seed;
 //! use calmix_core::schedule::RunStep;
 //! use calmix_dist::ProcessGroup;
+//! use calmix_core::sharding::Partition;
 //! use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 //! use calmix_recipe::device::Device;
 //! use calmix_engine::engine::{Engine, Settings, Weights};
 //! use calmix_recipe::model_spec::ModelSpec;
 //! use calmix_recipe::step_kind::StepKind;
 //! use calmix_engine::optimiser::Sgd;
-//! use calmix_engine::partition::Partition;
 //! use calmix_recipe::precision::Precision;
 //!
 //! let settings = Settings {
@@ -76,7 +76,6 @@ pub mod network;
 pub mod observe;
 pub mod optimiser;
 mod parameters;
-pub mod partition;
 mod placed_network;
 pub mod precision;
 pub mod predictor;

@@ -9,6 +9,8 @@ use calmix_core::observation::{Observation, Rows};
 use calmix_core::pair::Space;
 use calmix_core::pseudo::Base;
 use calmix_recipe::step_kind::StepKind;
+
+use calmix_core::sharding::{Partition, ShardRows};
 use tch::{TchError, Tensor};
 
 use crate::batch::Batch;
@@ -18,7 +20,6 @@ use crate::host_rows::HostRows;
 use crate::images::InputRows;
 use crate::network::Output;
 use crate::network::layer::BatchNormMode;
-use crate::partition::{Partition, ShardRows};
 use crate::shard_plan::{Image, LocalPlan, Mixture};
 use crate::statistics::RunningStatistics;
 
@@ -133,7 +134,7 @@ impl Engine {
         let mut second = Vec::new();
         for (n, shard_plan) in plan.shards.iter().enumerate() {
             let shard = observed.partition.shards[n].clone();
-            let whole = observed.normalised(self, n, 0, shard.images())?;
+            let whole = observed.normalised(self, n, 0, shard_images(&shard))?;
             let images = Tensor::f_cat(&[&whole, &observed.mixed(self, &shard_plan.mixes)?], 0)?;
             let output = self.model().forward(&images, &observed.statistics[n], BatchNormMode::Train)?;
             observed.fetch(self, method, &shard, &images, &output)?;
@@ -184,8 +185,8 @@ impl Observed {
         let _no_gradient = (!keeps_graph).then(tch::no_grad_guard);
         let (count, mode) = match self.first_pass {
             FirstPass::Weak => (shard.labelled.len() + shard.unlabelled.len(), BatchNormMode::TrainFrozen),
-            FirstPass::WholeAgain => (shard.images(), BatchNormMode::TrainFrozen),
-            FirstPass::Whole(_) => (shard.images(), BatchNormMode::Train),
+            FirstPass::WholeAgain => (shard_images(&shard), BatchNormMode::TrainFrozen),
+            FirstPass::Whole(_) => (shard_images(&shard), BatchNormMode::Train),
         };
         let images = self.normalised(engine, n, 0, count)?;
         let output = engine.model().forward(&images, &self.statistics[n], mode)?;
@@ -227,7 +228,7 @@ impl Observed {
 
     /// Where the images of a shard begin; views of partners begin behind the last one.
     fn first(&self, shard: usize) -> usize {
-        self.partition.shards.get(..shard).unwrap_or_default().iter().map(ShardRows::images).sum()
+        self.partition.shards.get(..shard).unwrap_or_default().iter().map(shard_images).sum()
     }
 
     /// Takes over the views of partners, once.
@@ -278,4 +279,9 @@ fn upload(batch: &Batch<'_>, engine: &Engine) -> Result<InputRows, TchError> {
 /// Some rows of a tensor.
 pub(crate) fn rows(tensor: &Tensor, start: usize, count: usize) -> Result<Tensor, TchError> {
     tensor.f_narrow(0, start as i64, count as i64)
+}
+
+/// Images of a shard's batch: one view of each labelled row, two of each unlabelled one.
+pub(crate) fn shard_images(shard: &ShardRows) -> usize {
+    shard.labelled.len() + 2 * shard.unlabelled.len()
 }

@@ -3,9 +3,9 @@
 use calmix_core::mixup::{Mix, Row};
 use calmix_core::plan::StepPlan;
 use calmix_core::pseudo::PseudoLabels;
+use calmix_core::sharding::{Partition, ShardRows};
 
 use crate::error::EngineError;
-use crate::partition::{Partition, ShardRows};
 
 /// What the shards of a batch have to learn.
 #[derive(Debug, Clone, PartialEq, Default)]

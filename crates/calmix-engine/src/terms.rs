@@ -3,10 +3,10 @@
 use calmix_core::loss::LossKind;
 use calmix_core::mixup::MixLoss;
 use calmix_core::pseudo::PseudoLabels;
+use calmix_core::sharding::Partition;
 use calmix_core::smoothing::Smoothing;
 use tch::{Device, Kind, Reduction, TchError, Tensor};
 
-use crate::partition::Partition;
 use crate::scalar::guarded;
 use crate::shard_plan::ShardPlan;
 
@@ -121,7 +121,7 @@ impl Terms<'_> {
     }
 
     fn shards_of_group(self) -> f64 {
-        (self.partition.all / self.partition.groups.max(1)).max(1) as f64
+        f64::from(self.partition.sharding.shards.get())
     }
 
     fn indices(self, labels: &[u32]) -> Result<Tensor, TchError> {
@@ -193,6 +193,7 @@ fn binary_cross_entropy(logits: &Tensor, targets: &Tensor) -> Result<Tensor, Tch
 mod tests {
     use calmix_core::pseudo::FreeState;
     use calmix_core::rng::{Domain, Seed, Stream};
+    use calmix_core::sharding::Sharding;
     use calmix_core::softmax::argmax;
 
     use super::*;
@@ -356,7 +357,7 @@ mod tests {
             terms.term(kind, &shard).unwrap().double_value(&[])
         };
         let (one, mut four) = (Partition::whole(0, 2), Partition::whole(0, 2));
-        (four.all, four.groups) = (8, 2);
+        four.sharding = Sharding::new(2, 4);
         for kind in [LossKind::Fairness, LossKind::LogitDistance { margin: 0.5 }] {
             assert!(term(&one, kind) != 0.0);
             assert!((term(&four, kind) - term(&one, kind) / 4.0).abs() < 1e-7);

@@ -13,12 +13,14 @@ use calmix_core::planner::Planner;
 use calmix_core::pseudo::{Base, PseudoLabels};
 use calmix_core::rng::Seed;
 use calmix_core::schedule::RunStep;
+use calmix_core::sharding::{Partition, ShardRows, Sharding};
 use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 use calmix_engine::device::set_threads;
 use calmix_engine::engine::{Engine, EngineSnapshot, Settings};
 use calmix_engine::error::EngineError;
-use calmix_engine::partition::{Partition, ShardRows};
+
 use calmix_engine::shard_plan::{Image, LocalPlan, ShardPlan};
+use calmix_recipe::step_kind::StepKind;
 use calmix_recipe::step_kind::StepKind;
 
 use methods::{calibratemix, fixmatch, plain};
@@ -98,8 +100,7 @@ fn the_mean_of_a_group_and_its_twin_is_the_group() {
         let mut twins = doubled(&views);
         twins.partition = Some(Partition {
             shards: vec![shard(0..8, 0..16), shard(8..16, 16..32)],
-            all: 2,
-            groups: 2,
+            sharding: Sharding::new(2, 1),
             labelled: 8,
             unlabelled: 16,
         });
@@ -151,8 +152,7 @@ fn tallies_are_added_up() {
 fn halves() -> Partition {
     Partition {
         shards: vec![shard(0..4, 0..8), shard(4..8, 8..16)],
-        all: 2,
-        groups: 1,
+        sharding: Sharding::new(1, 2),
         labelled: 8,
         unlabelled: 16,
     }
@@ -215,7 +215,8 @@ fn shards_that_are_not_the_batch_are_refused() {
         ("no shard", vec![]),
     ] {
         let mut views = Views::at(0, ROWS, &settings);
-        views.partition = Some(Partition { all: shards.len(), shards, ..whole.clone() });
+        views.partition =
+            Some(Partition { sharding: Sharding::new(1, shards.len() as u32), shards, ..whole.clone() });
         let observed = engine(settings).observe(&plain(Base::Supervised), &views.batch(), false);
         assert!(matches!(observed, Err(EngineError::Misfit(_))), "{name}");
     }

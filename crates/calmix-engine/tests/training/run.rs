@@ -8,16 +8,18 @@ use calmix_core::planner::Planner;
 use calmix_core::pseudo::PseudoLabels;
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::schedule::{LearningRate, RunStep};
+use calmix_core::sharding::Partition;
 use calmix_dist::ProcessGroup;
 use calmix_engine::batch::{Batch, LabelledRows, UnlabelledRows};
 use calmix_engine::engine::{Engine, Settings};
 use calmix_engine::error::EngineError;
 use calmix_engine::learn::StepOutput;
 use calmix_engine::optimiser::Sgd;
-use calmix_engine::partition::Partition;
+
 use calmix_engine::shard_plan::LocalPlan;
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::precision::Precision;
 use calmix_recipe::precision::Precision;
 use calmix_recipe::step_kind::StepKind;
 

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use calmix_core::sharding::{Partition, ShardRows};
 use calmix_data::loader::{LoadError, Loader, PooledBatch, TrainBatch};
 use calmix_dist::ProcessGroup;
-use calmix_engine::partition::{Partition, ShardRows};
 
 use super::run_views::RunViews;
 use super::train_data::TrainData;

@@ -4,13 +4,14 @@
 //! consecutive shards each. The processes that run shards of the same group gather the outputs of the network for it and
 //! make the same plan.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::thread::available_parallelism;
 
-use calmix_core::sharding::{Shard, Sharding};
+use calmix_core::mixup::Row;
+use calmix_core::sharding::{Partition, RowsPerShard, Shard, ShardRows, Sharding};
 use calmix_dist::{DistError, Operation, ProcessGroup};
-use calmix_engine::partition::{self, Partition};
+
 use calmix_recipe::Recipe;
 use calmix_run::collectives::Collectives;
 
@@ -21,8 +22,7 @@ pub(crate) struct ParallelLayout {
     pub(crate) processes: ProcessGroup,
     sharding: Sharding,
     memberships: Vec<GroupMembership>,
-    /// Labelled and unlabelled rows of a shard.
-    rows: [usize; 2],
+    rows: RowsPerShard,
 }
 
 /// A group that this process runs shards of.
@@ -32,8 +32,7 @@ pub(crate) struct GroupMembership {
     pub(crate) processes: ProcessGroup,
     /// The shards of the group that each of them runs, in order of rank.
     members: Vec<Range<usize>>,
-    /// Labelled and unlabelled rows of a shard.
-    rows: [usize; 2],
+    rows: RowsPerShard,
     /// Where the shards of the group that this process runs stand among all that it runs.
     pub(crate) local: Range<usize>,
 }
@@ -42,8 +41,7 @@ impl ParallelLayout {
     /// Shares out the shards of a recipe's steps.
     pub(crate) fn new(processes: ProcessGroup, recipe: &Recipe) -> Result<Self, TrainError> {
         let train = &recipe.train;
-        let some = |number: u32| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
-        let sharding = Sharding { groups: some(train.groups), shards: some(train.shards) };
+        let sharding = Sharding::new(train.groups, train.shards);
         if !sharding.all().count().is_multiple_of(processes.size()) {
             return Err(TrainError::Uneven {
                 processes: processes.size(),
@@ -51,7 +49,10 @@ impl ParallelLayout {
                 shards: train.shards,
             });
         }
-        let rows = [train.batch, recipe.unlabelled()].map(|batch| (batch / sharding.shards) as usize);
+        let rows = RowsPerShard {
+            labelled: (train.batch / sharding.shards) as usize,
+            unlabelled: (recipe.unlabelled() / sharding.shards) as usize,
+        };
         let memberships = memberships(&processes, sharding, rows)?;
         Ok(Self { processes, sharding, memberships, rows })
     }
@@ -93,19 +94,7 @@ impl ParallelLayout {
 
     /// How the rows of this process's batches are cut.
     pub(crate) fn partition(&self) -> Partition {
-        let shard = |n: usize| {
-            let [labelled, unlabelled] = rows_of(self.rows, n);
-            partition::ShardRows { labelled, unlabelled }
-        };
-        let shards = self.sharding.shards.get() as usize;
-        let [labelled, unlabelled] = self.rows.map(|rows| rows * shards);
-        Partition {
-            shards: (0..self.local().len()).map(shard).collect(),
-            all: self.all(),
-            groups: self.groups(),
-            labelled,
-            unlabelled,
-        }
+        Partition::equal(self.sharding, self.rows, self.local().len())
     }
 
     /// How many collectives this process took part in so far.
@@ -132,45 +121,45 @@ impl GroupMembership {
         self.members.get(self.processes.rank()).cloned().unwrap_or_default()
     }
 
-    /// Labelled and unlabelled rows of a shard, within the batch of the group.
-    pub(crate) fn rows(&self, shard: usize) -> [Range<usize>; 2] {
-        rows_of(self.rows, shard)
+    /// The rows of a shard, within the batch of the group.
+    pub(crate) fn rows(&self, shard: usize) -> ShardRows {
+        self.rows.of(shard..shard + 1)
     }
 
-    /// Labelled and unlabelled rows of a shard that this process runs, within its batch. `local` counts the shards of this
-    /// process, not those of the group.
-    pub(crate) fn local_shard_rows(&self, local: usize) -> [Range<usize>; 2] {
-        rows_of(self.rows, local)
+    /// The rows of a shard that this process runs, within its batch. `local` counts the shards of this process, not those
+    /// of the group.
+    pub(crate) fn local_shard_rows(&self, local: usize) -> ShardRows {
+        self.rows.of(local..local + 1)
     }
 
-    /// Labelled and unlabelled rows of this process that belong to the group, within its batch.
-    pub(crate) fn local_rows(&self) -> [Range<usize>; 2] {
-        self.rows.map(|rows| self.local.start * rows..self.local.end * rows)
+    /// The rows of this process that belong to the group, within its batch.
+    pub(crate) fn local_rows(&self) -> ShardRows {
+        self.rows.of(self.local.clone())
     }
 
-    /// Where a labelled or unlabelled row of the group's batch is in this process's batch; none where another process has
-    /// it.
-    pub(crate) fn local_row(&self, kind: usize, row: usize) -> Option<usize> {
-        let first = self.shards().start;
-        let start = |rows: [Range<usize>; 2]| rows.get(kind).map_or(0, |rows| rows.start);
-        let is_here = self.shards().contains(&self.shard_of(kind, row));
-        is_here.then(|| start(self.local_rows()) + row - start(self.rows(first)))
+    /// Where a row of the group's batch is in this process's batch; none where another process has it.
+    pub(crate) fn local_row(&self, row: Row) -> Option<Row> {
+        let shards = self.shards();
+        if !shards.contains(&self.shard_of(row)) {
+            return None;
+        }
+        let here = self.local_rows();
+        let first = self.rows(shards.start);
+        Some(match row {
+            Row::Labelled(i) => Row::Labelled(here.labelled.start + i - first.labelled.start),
+            Row::Unlabelled(j) => Row::Unlabelled(here.unlabelled.start + j - first.unlabelled.start),
+        })
     }
 
-    /// The shard of a labelled or unlabelled row of the group's batch.
-    pub(crate) fn shard_of(&self, kind: usize, row: usize) -> usize {
-        row / self.rows.get(kind).copied().unwrap_or(1).max(1)
+    /// The shard of a row of the group's batch.
+    pub(crate) fn shard_of(&self, row: Row) -> usize {
+        self.rows.shard_of(row)
     }
 
     /// The rank, among the group's processes, of the one that runs a shard.
     pub(crate) fn owner(&self, shard: usize) -> usize {
         self.members.iter().position(|shards| shards.contains(&shard)).unwrap_or(0)
     }
-}
-
-/// The rows of shard `n` of a batch that has `rows` rows of each kind in a shard.
-fn rows_of(rows: [usize; 2], n: usize) -> [Range<usize>; 2] {
-    rows.map(|rows| n * rows..(n + 1) * rows)
 }
 
 /// The shards, of `all`, that a rank runs.
@@ -183,14 +172,14 @@ pub(crate) fn local_shards(all: usize, rank: usize, size: usize) -> Range<usize>
 fn memberships(
     processes: &ProcessGroup,
     sharding: Sharding,
-    rows: [usize; 2],
+    rows: RowsPerShard,
 ) -> Result<Vec<GroupMembership>, DistError> {
-    let (shards, all) = (sharding.shards.get() as usize, sharding.all().count());
+    let all = sharding.all().count();
     let each = all / processes.size();
     let local = local_shards(all, processes.rank(), processes.size());
     let mut memberships = Vec::new();
     for group in 0..sharding.groups.get() as usize {
-        let (first, end) = (group * shards, (group + 1) * shards);
+        let Range { start: first, end } = sharding.of_group(group);
         let ranks = first / each..(end - 1) / each + 1;
         let Some(subgroup) = processes.subgroup(&format!("group-{group}"), ranks.clone())? else { continue };
         let held = |rank| {

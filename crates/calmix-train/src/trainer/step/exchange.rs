@@ -10,6 +10,7 @@ use std::ops::Range;
 use calmix_core::matrix::Matrix;
 use calmix_core::observation::{Known, Observation, RowMargins, Rows};
 use calmix_core::pseudo::{Base, BaseState, PseudoLabels, Sums};
+use calmix_core::sharding::ShardRows;
 
 use super::visits::ShardVisits;
 use crate::trainer::error::TrainError;
@@ -144,7 +145,7 @@ fn gather_shards(group: &GroupMembership, mut message: Vec<u8>) -> Result<Vec<Ve
 /// The rows of the shards of a group that this process runs, shard by shard.
 fn encode_rows(message: &mut Encoder, seen: &Observation<'_>, visits: &ShardVisits, group: &GroupMembership) {
     for shard in group.local.clone() {
-        let [x, u] = group.local_shard_rows(shard);
+        let ShardRows { labelled: x, unlabelled: u } = group.local_shard_rows(shard);
         encode_side(message, &seen.labelled.range(x.clone()));
         message.add(seen.labels.get(x).unwrap_or_default());
         encode_side(message, &seen.unlabelled.range(u));
@@ -162,7 +163,7 @@ fn encode_side(message: &mut Encoder, rows: &Rows<'_>) {
 impl<'a> GroupRows<'a> {
     /// The rows of a group that this process runs alone.
     fn lent(seen: &Observation<'a>, visits: &ShardVisits, group: &GroupMembership) -> Self {
-        let [x, u] = group.local_rows();
+        let ShardRows { labelled: x, unlabelled: u } = group.local_rows();
         let visits = visits.shards.get(group.local.clone()).unwrap_or_default();
         let apm: Option<Vec<&[f32]>> = visits.iter().map(|visit| visit.apm.as_deref()).collect();
         let rows = |rows: Rows<'a>| BatchRows {

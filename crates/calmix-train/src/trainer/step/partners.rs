@@ -23,14 +23,11 @@ pub(crate) fn local_plan(
     for (group, plan) in layout.memberships().iter().zip(plans) {
         let fetched = local.partners.len() / image_bytes(batch).max(1);
         let partners = fetch(group, plan, batch, &mut local.partners)?;
-        let at_hand = |row| {
-            let (kind, at) = split(row);
-            match group.local_row(kind, at) {
-                Some(here) if kind == 0 => Image::Labelled(here),
-                Some(here) => Image::Weak(here),
-                // The engine refuses a partner that is not there.
-                None => Image::Partner(partners.get(&row).map_or(usize::MAX, |n| fetched + n)),
-            }
+        let at_hand = |row| match group.local_row(row) {
+            Some(Row::Labelled(here)) => Image::Labelled(here),
+            Some(Row::Unlabelled(here)) => Image::Weak(here),
+            // The engine refuses a partner that is not there.
+            None => Image::Partner(partners.get(&row).map_or(usize::MAX, |n| fetched + n)),
         };
         local.shards.extend(group.shards().map(|shard| shard_plan(group, shard, plan, classes, &at_hand)));
     }
@@ -45,10 +42,10 @@ fn shard_plan(
     classes: usize,
     at_hand: &dyn Fn(Row) -> Image,
 ) -> ShardPlan {
-    let [_, unlabelled] = group.rows(shard);
-    let mut of_shard = ShardPlan { pseudo: plan.pseudo.of_rows(unlabelled), ..ShardPlan::default() };
+    let pseudo = plan.pseudo.of_rows(group.rows(shard).unlabelled);
+    let mut of_shard = ShardPlan { pseudo, ..ShardPlan::default() };
     for (n, mix) in plan.mixes.iter().enumerate() {
-        if shard_of(group, mix.a) == shard {
+        if group.shard_of(mix.a) == shard {
             let target = plan.targets.get(n * classes..(n + 1) * classes);
             of_shard.targets.extend_from_slice(target.unwrap_or_default());
             of_shard.mixes.push(Mixture::of(mix, at_hand));
@@ -70,7 +67,7 @@ fn fetch(
     let (own, size, image) = (group.processes.rank(), group.processes.size(), image_bytes(batch));
     // Which rows of process `from` process `to` needs: every process of the group knows all of them.
     let needed = |from: usize, to: usize| -> BTreeSet<Row> {
-        let owner = |row| group.owner(shard_of(group, row));
+        let owner = |row| group.owner(group.shard_of(row));
         let needs = |mix: &&Mix| from != to && owner(mix.a) == to && owner(mix.b) == from;
         plan.mixes.iter().filter(needs).map(|mix| mix.b).collect()
     };
@@ -80,9 +77,10 @@ fn fetch(
         let rows = needed(own, to);
         send_lengths.push(rows.len() * image);
         for row in rows {
-            let (kind, at) = split(row);
-            let views = if kind == 0 { &batch.labelled.pixels } else { &batch.unlabelled.weak };
-            let view = group.local_row(kind, at).and_then(|at| views.get(at * image..(at + 1) * image));
+            let view = group.local_row(row).and_then(|here| match here {
+                Row::Labelled(i) => batch.labelled.pixels.get(i * image..(i + 1) * image),
+                Row::Unlabelled(j) => batch.unlabelled.weak.get(j * image..(j + 1) * image),
+            });
             send.extend_from_slice(view.unwrap_or_default());
         }
     }
@@ -97,19 +95,6 @@ fn fetch(
     }
     pixels.extend(group.processes.all_to_all_known(&send, &send_lengths, &receive_lengths)?);
     Ok(places)
-}
-
-fn shard_of(group: &GroupMembership, row: Row) -> usize {
-    let (kind, at) = split(row);
-    group.shard_of(kind, at)
-}
-
-/// Labelled (0) or unlabelled (1), and which row.
-fn split(row: Row) -> (usize, usize) {
-    match row {
-        Row::Labelled(i) => (0, i),
-        Row::Unlabelled(j) => (1, j),
-    }
 }
 
 /// Bytes of an image.

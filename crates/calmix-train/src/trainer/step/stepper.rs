@@ -10,6 +10,7 @@ use calmix_core::plan::{StepPlan, plan_step};
 use calmix_core::rng::Seed;
 use calmix_core::samples::Samples;
 use calmix_core::schedule::RunStep;
+use calmix_core::sharding::Partition;
 use calmix_data::loader::{TrainBatch, Warn};
 
 use calmix_engine::batch as engine_batch;
@@ -17,7 +18,6 @@ use calmix_engine::engine::{Engine, Settings};
 use calmix_engine::error::EngineError;
 use calmix_engine::learn::StepOutput;
 use calmix_engine::observe::Observed;
-use calmix_engine::partition::Partition;
 use calmix_engine::shard_plan::LocalPlan;
 use calmix_recipe::{NonFinite, Recipe};
 
@@ -189,7 +189,7 @@ impl Stepper {
         };
         for membership in self.layout.memberships() {
             for (shard, local) in membership.shards().zip(membership.local.clone()) {
-                let [_, rows] = membership.rows(shard);
+                let rows = membership.rows(shard).unlabelled;
                 if let Some(plan) = plan.shards.get_mut(local) {
                     plan.second = Some(pseudo.of_rows(rows));
                 }

@@ -4,9 +4,9 @@ use calmix_core::method::{Method, MethodState};
 use calmix_core::pseudo::Sums;
 use calmix_core::samples::{Samples, ShardVisit, StateError};
 use calmix_core::schedule::RunStep;
+use calmix_core::sharding::ShardRows;
 use calmix_data::loader::TrainBatch;
 use calmix_engine::observe::Observed;
-use calmix_engine::partition::ShardRows;
 
 use crate::trainer::error::TrainError;
 
