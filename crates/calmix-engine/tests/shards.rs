@@ -21,7 +21,6 @@ use calmix_engine::error::EngineError;
 
 use calmix_engine::shard_plan::{Image, LocalPlan, ShardPlan};
 use calmix_recipe::step_kind::StepKind;
-use calmix_recipe::step_kind::StepKind;
 
 use methods::{calibratemix, fixmatch, plain};
 use run::{Rows, Views, learn, settings};

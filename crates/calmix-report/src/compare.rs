@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use calmix_core::stats::{StatsError, Summary, holm};
 use calmix_run::evaluate::{ENOUGH_FOR_ECE, Figures};
 use calmix_run::events::EvalSet;
-use calmix_run::measured::MeasuredHead;
+use calmix_run::result::HeadName;
 use serde::Serialize;
 
 pub use difference::{ENOUGH_PAIRS, PairVerdict, SettingDifference};
@@ -56,7 +56,7 @@ pub struct ComparedRun {
     /// On how many samples.
     pub samples: u64,
     /// Which of its two heads, if it has heads.
-    pub head: Option<MeasuredHead>,
+    pub head: Option<HeadName>,
     /// Its metrics before calibration.
     pub figures: Figures,
     /// Its metrics after calibration, if any.
@@ -105,7 +105,7 @@ pub struct SettingCell {
     /// The other measures, those that all of its runs have.
     pub measures: BTreeMap<Measure, Summary>,
     /// Whose metrics these are, if the runs have two heads.
-    pub head: Option<MeasuredHead>,
+    pub head: Option<HeadName>,
     /// What the paper says, where the setting is the paper's.
     pub paper: Option<PublishedFigures>,
     /// Whether the test split chose the model of a run.

@@ -12,7 +12,7 @@ use calmix_core::matrix::Matrix;
 use calmix_report::compare::{ComparedRun, Comparison, Measure, PairVerdict};
 use calmix_run::evaluate::Figures;
 use calmix_run::events::EvalSet;
-use calmix_run::measured::MeasuredHead;
+use calmix_run::result::HeadName;
 
 /// A run of FixMatch on CIFAR-10 with 4 labels, and `more` settings.
 fn run(seed: u64, ece: f64, error: f64, more: &[(&str, &str)]) -> ComparedRun {
@@ -98,7 +98,7 @@ fn two_methods_agree_with_scipy_and_statsmodels() {
 fn heads_and_calibrated_metrics_have_rows() {
     let mut runs = Vec::new();
     for seed in 1..4 {
-        for (head, nll) in [(MeasuredHead::Recipe, 0.5), (MeasuredHead::LabelsAlone, 0.75)] {
+        for (head, nll) in [(HeadName::Recipe, 0.5), (HeadName::LabelsAlone, 0.75)] {
             let mut run = run(seed, 0.1, 0.2, &[]);
             run.head = Some(head);
             run.figures.nll = nll;
@@ -110,7 +110,7 @@ fn heads_and_calibrated_metrics_have_rows() {
     let comparison = Comparison::of(runs, None).unwrap();
     assert_eq!(comparison.rows, ["FixMatch", "FixMatch, labels alone"]);
     let cell = &comparison.cells[1];
-    assert_eq!(cell.head, Some(MeasuredHead::LabelsAlone));
+    assert_eq!(cell.head, Some(HeadName::LabelsAlone));
     assert_eq!(cell.measures[&Measure::Nll].mean, 0.75);
     assert_eq!(cell.measures[&Measure::CalibratedNll].mean, 0.5);
     // Nothing but ECE and error is tested.

@@ -4,23 +4,13 @@ use serde::Serialize;
 
 use crate::evaluate::Figures;
 use crate::events::{EvalSet, Evaluation};
-use crate::result::{KeptHead, RunResult};
-
-/// Which of the two heads of a run on frozen features.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MeasuredHead {
-    /// The one of the recipe, whether the run kept it or not.
-    Recipe,
-    /// The one that was trained on the labels alone.
-    LabelsAlone,
-}
+use crate::result::{HeadName, RunResult};
 
 /// The metrics of one model of a run, on the split that its selection rule measures on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measured {
     /// None if the run trained a whole network.
-    pub head: Option<MeasuredHead>,
+    pub head: Option<HeadName>,
     /// Whether it is the model of the run.
     pub is_kept: bool,
     /// The split that it was measured on.
@@ -31,16 +21,6 @@ pub struct Measured {
     pub figures: Figures,
     /// None without a calibrator.
     pub calibrated: Option<Figures>,
-}
-
-impl MeasuredHead {
-    /// Its name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Recipe => "recipe",
-            Self::LabelsAlone => "labels-alone",
-        }
-    }
 }
 
 /// The models of a finished run that have metrics: its network, or its two heads, that of the recipe first.
@@ -57,16 +37,12 @@ pub fn measured(result: &RunResult) -> Vec<Measured> {
             calibrated: of_split(&result.evaluations, on).and_then(calibrated),
         }];
     };
-    let both = [
-        (MeasuredHead::Recipe, KeptHead::SemiSupervised, &heads.semi_supervised),
-        (MeasuredHead::LabelsAlone, KeptHead::Supervised, &heads.supervised),
-    ];
     let mut models = Vec::new();
-    for (head, kept, of_head) in both {
-        let Some(evaluation) = of_split(&of_head.evaluations, on) else { continue };
+    for candidate in &heads.candidates {
+        let Some(evaluation) = of_split(&candidate.evaluations, on) else { continue };
         models.push(Measured {
-            head: Some(head),
-            is_kept: heads.kept == kept,
+            head: Some(candidate.name),
+            is_kept: candidate.kept,
             on,
             samples: evaluation.samples,
             figures: evaluation.figures,

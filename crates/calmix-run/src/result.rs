@@ -28,47 +28,59 @@ pub struct RunResult {
     /// How good the model is, before and after calibration, split by split.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evaluations: Vec<Evaluation>,
-    /// The two heads of a run on frozen features.
+    /// The heads of a run on frozen features, where it trained more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heads: Option<HeadChoice>,
     /// The figures by every rule.
     pub finished: Finished,
 }
 
-/// The two heads that were trained on the same frozen features and the same labels, and which of them is the model.
+/// The heads that were trained on the same frozen features and the same labels, and which of them is the model: that of the
+/// recipe, unless labels that no head saw are likelier by the other by more than a standard error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeadChoice {
-    /// The one of the recipe, unless labels that no head saw are likelier by the other by more than a standard error.
-    pub kept: KeptHead,
-    /// Which labels judged both: those out of fold, or those of the dataset's validation split.
-    pub judged_on: EvalSet,
+    /// Which labels chose: those out of fold, or those of the dataset's validation split.
+    pub chosen_on: EvalSet,
     /// The NLL of the recipe's head minus that of the other on these labels, label by label, with its interval; none where
     /// there are too few labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nll_difference: Option<Interval>,
-    /// The one of the recipe.
-    pub semi_supervised: HeadFigures,
-    /// The one that learnt from the labels alone.
-    pub supervised: HeadFigures,
+    /// Every head, that of the recipe first.
+    pub candidates: Vec<HeadCandidate>,
 }
 
-/// Which of two heads.
+/// Which of the heads of a run on frozen features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum KeptHead {
-    /// The one of the recipe.
-    SemiSupervised,
-    /// The one that learnt from the labels alone.
-    Supervised,
+pub enum HeadName {
+    /// The one of the recipe, whether the run kept it or not.
+    Recipe,
+    /// The one that was trained on the labels alone.
+    LabelsAlone,
 }
 
-impl KeptHead {
+impl HeadChoice {
+    /// The head that is the model.
+    pub fn kept(&self) -> Option<HeadName> {
+        self.candidates.iter().find(|candidate| candidate.kept).map(|candidate| candidate.name)
+    }
+}
+
+impl HeadName {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Recipe => "recipe",
+            Self::LabelsAlone => "labels-alone",
+        }
+    }
+
     /// Whose metrics a run has that kept it.
     pub fn in_words(self) -> &'static str {
         match self {
-            Self::SemiSupervised => "the recipe's head",
-            Self::Supervised => "the head of the labels alone",
+            Self::Recipe => "the recipe's head",
+            Self::LabelsAlone => "the head of the labels alone",
         }
     }
 }
@@ -76,8 +88,12 @@ impl KeptHead {
 /// What is known of a head.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HeadFigures {
-    /// The mean NLL of the labels that judged the heads, each by a head and a calibrator that did not see it.
+pub struct HeadCandidate {
+    /// Which one.
+    pub name: HeadName,
+    /// Whether it is the model.
+    pub kept: bool,
+    /// The mean NLL of the labels that chose, each by a head and a calibrator that did not see it.
     pub nll: Option<f64>,
     /// The temperature.
     pub temperature: Option<f64>,

@@ -3,35 +3,37 @@
 use calmix::core::stats::Interval;
 use calmix::run::evaluate::ENOUGH_FOR_ECE;
 use calmix::run::events::{EvalSet, Evaluation};
-use calmix::run::result::{HeadChoice, HeadFigures, KeptHead};
+use calmix::run::result::{HeadCandidate, HeadChoice, HeadName};
 
 use crate::format::percent;
 
 /// Both heads as they are calibrated, which of them is the model, and what the labels say of it.
 pub(crate) fn heads(choice: &HeadChoice) -> String {
-    let HeadChoice { kept, judged_on, nll_difference, semi_supervised, supervised } = choice;
+    let HeadChoice { chosen_on, nll_difference, candidates } = choice;
     let tested = [EvalSet::Test, EvalSet::Validation, EvalSet::OutOfFold]
         .into_iter()
-        .find(|&split| of(supervised, split).is_some());
+        .find(|&split| candidates.iter().any(|head| of(head, split).is_some()));
     let heading = tested.map_or([String::new(), String::new()], |split| {
         [format!("{} error", split.name()), "ECE, calibrated".to_owned()]
     });
-    let mut text = line("two heads, same labels", &format!("{} NLL", judged_on.name()), &heading);
-    for (what, head, figures) in [
-        ("the recipe's", KeptHead::SemiSupervised, semi_supervised),
-        ("labels alone", KeptHead::Supervised, supervised),
-    ] {
-        let name = format!("  {what}{}", if head == *kept { ", kept" } else { "" });
-        let nll = figures.nll.map_or("unknown".to_owned(), |nll| format!("{nll:.3}"));
-        let seen = tested.and_then(|split| of(figures, split));
+    let mut text = line("two heads, same labels", &format!("{} NLL", chosen_on.name()), &heading);
+    for head in candidates {
+        let what = match head.name {
+            HeadName::Recipe => "the recipe's",
+            HeadName::LabelsAlone => "labels alone",
+        };
+        let name = format!("  {what}{}", if head.kept { ", kept" } else { "" });
+        let nll = head.nll.map_or("unknown".to_owned(), |nll| format!("{nll:.3}"));
+        let seen = tested.and_then(|split| of(head, split));
         text += &line(&name, &nll, &seen.map_or([String::new(), String::new()], error_and_ece));
     }
-    text + &verdict(*kept, *judged_on, nll_difference.as_ref())
+    let kept = choice.kept().unwrap_or(HeadName::Recipe);
+    text + &verdict(kept, *chosen_on, nll_difference.as_ref())
 }
 
 /// Which head is the model, by which labels.
-fn verdict(kept: KeptHead, judged_on: EvalSet, difference: Option<&Interval>) -> String {
-    let labels = judged_on.name();
+fn verdict(kept: HeadName, chosen_on: EvalSet, difference: Option<&Interval>) -> String {
+    let labels = chosen_on.name();
     let Some(Interval { n, estimate, low, high, level }) = difference else {
         return format!("  too few {labels} labels to compare them: the recipe's head is the model\n");
     };
@@ -53,6 +55,6 @@ fn line(name: &str, nll: &str, [error, ece]: &[String; 2]) -> String {
     format!("{}\n", format!("{name:<26}  {nll:<16}  {error:<18}  {ece}").trim_end())
 }
 
-fn of(figures: &HeadFigures, split: EvalSet) -> Option<&Evaluation> {
-    figures.evaluations.iter().find(|seen| seen.split == split)
+fn of(head: &HeadCandidate, split: EvalSet) -> Option<&Evaluation> {
+    head.evaluations.iter().find(|seen| seen.split == split)
 }

@@ -20,7 +20,7 @@ use calmix_engine::shard_plan::LocalPlan;
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::precision::Precision;
-use calmix_recipe::precision::Precision;
+
 use calmix_recipe::step_kind::StepKind;
 
 /// Samples that labelled and unlabelled batches are taken from: few, so that they come back.

@@ -1,7 +1,7 @@
 //! As CSV: a line for each setting and measure, as the paper's figures are kept, in the units of the tables.
 
 use calmix_run::csv_line::{CsvCell, csv_line};
-use calmix_run::measured::MeasuredHead;
+use calmix_run::result::HeadName;
 
 use super::{Comparison, Measure, SettingCell};
 
@@ -56,7 +56,7 @@ fn line<'a>(comparison: &'a Comparison, measure: Measure, cell: &SettingCell) ->
         CsvCell::text(&column.labels),
         CsvCell::text(&column.on),
         CsvCell::text(&comparison.rows[cell.row]),
-        CsvCell::text(cell.head.map_or("", MeasuredHead::name)),
+        CsvCell::text(cell.head.map_or("", HeadName::name)),
         CsvCell::text(measure.name()),
         scaled(Some(measured.mean)),
         scaled(measured.deviation),

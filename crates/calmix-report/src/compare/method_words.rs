@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use calmix_run::measured::MeasuredHead;
+use calmix_run::result::HeadName;
 
 /// The settings of a run, as text.
 pub(super) type SettingTexts = BTreeMap<String, String>;
@@ -47,7 +47,7 @@ pub(super) fn method_words(settings: &SettingTexts) -> String {
     let smoothing = if matches!(of("method.smoothing"), "none" | "") { "" } else { " + LS" };
     let penalty =
         if matches!(of("method.logit_penalty.weight"), "0.0" | "") { "" } else { " + logit penalty" };
-    let head = if of(HEAD) == MeasuredHead::LabelsAlone.name() { ", labels alone" } else { "" };
+    let head = if of(HEAD) == HeadName::LabelsAlone.name() { ", labels alone" } else { "" };
     format!("{name}{pairing}{smoothing}{penalty}{head}")
 }
 
@@ -86,7 +86,7 @@ pub(super) fn order(settings: &SettingTexts) -> RowOrder {
         words.iter().position(|(known, _)| *known == word).unwrap_or(words.len())
     };
     let smoothing = value(settings, "method.smoothing").to_owned();
-    let is_alone = value(settings, HEAD) == MeasuredHead::LabelsAlone.name();
+    let is_alone = value(settings, HEAD) == HeadName::LabelsAlone.name();
     let pairing = place(&PAIRINGS, "method.mixup.pairing");
     (place(&BASES, "method.base"), !is_plain(settings), pairing, smoothing, is_alone)
 }

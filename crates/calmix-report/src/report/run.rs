@@ -9,7 +9,7 @@ use calmix_run::events::{EvalModel, EvalSet, Evaluation, Event};
 use calmix_run::margin_histogram::SampleMargins;
 use calmix_run::overview::is_run;
 use calmix_run::read;
-use calmix_run::result::{KeptHead, RunResult};
+use calmix_run::result::{HeadChoice, HeadName, RunResult};
 use calmix_run::summary::RunSummary;
 use serde::Serialize;
 
@@ -38,7 +38,7 @@ pub struct RunReport {
     /// Whether the test split both chose the model and measures it.
     pub chosen_on_test: bool,
     /// Which of its two heads is the model; none where it has none, or one.
-    pub head: Option<KeptHead>,
+    pub head: Option<HeadName>,
     /// What its predictions say; none where it has none.
     pub judged: Option<JudgedRun>,
     /// Error and ECE over training; none before the first evaluation.
@@ -110,7 +110,7 @@ impl RunReport {
             summary,
             verdict,
             chosen_on_test: selected.is_some_and(|selected| selected.chosen_on_test),
-            head: result.as_ref().and_then(|result| result.heads.as_ref()).map(|heads| heads.kept),
+            head: result.as_ref().and_then(|result| result.heads.as_ref()).and_then(HeadChoice::kept),
             judged,
             training: TrainingCurve::of(&events),
             pseudo_labels: pseudo_labels::curve(&events),

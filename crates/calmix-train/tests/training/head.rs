@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use calmix_run::calibration_map::{FitRule, FittedOn};
 use calmix_run::events::{EvalSet, Event, Pace};
 use calmix_run::read;
-use calmix_run::result::KeptHead;
+use calmix_run::result::HeadName;
 use calmix_run::sink::{FeatureProgress, Sink, SinkError};
 use calmix_train::trainer::{Outcome, PageShard, Trainer, evaluate_run};
 
@@ -111,22 +111,19 @@ fn the_labels_alone_are_kept_where_labels_that_no_head_saw_are_clearly_likelier_
         let folder = bench.train(name, &with(&settings, more));
         let result = read::result(&folder).unwrap().unwrap();
         let heads = result.heads.unwrap();
-        let (own, alone) = (heads.semi_supervised, heads.supervised);
-        let difference = heads.nll_difference.unwrap();
+        let [own, alone] = heads.candidates.as_slice() else { panic!("{:?}", heads.candidates) };
+        assert_eq!([own.name, alone.name], [HeadName::Recipe, HeadName::LabelsAlone]);
+        assert_ne!(own.kept, alone.kept);
+        let difference = heads.nll_difference.as_ref().unwrap();
         let apart = own.nll.unwrap() - alone.nll.unwrap();
         assert!((difference.estimate - apart).abs() < 1e-9, "{name}: {difference:?}, {apart}");
         // Student's factor of 40 labels is 2.02.
         let standard_error = (difference.high - difference.estimate) / 2.02;
         let supervised = difference.estimate > standard_error;
-        let kept = if supervised { KeptHead::Supervised } else { KeptHead::SemiSupervised };
-        assert_eq!(heads.kept, kept, "{name}: {difference:?}");
+        assert_eq!(alone.kept, supervised, "{name}: {difference:?}");
         let figures = if supervised { alone } else { own };
         assert_eq!(figures.evaluations, result.evaluations, "{name}");
-        if name == "wild" {
-            assert_eq!(heads.kept, KeptHead::Supervised);
-        } else {
-            assert_eq!(heads.kept, KeptHead::SemiSupervised, "{difference:?}");
-        }
+        assert_eq!(supervised, name == "wild", "{difference:?}");
     }
 }
 
@@ -155,7 +152,7 @@ fn folds_and_the_second_head_can_be_left_out() {
     assert!(info.calibration.is_none() && info.held_out.is_none());
     assert_eq!(result.uncalibrated.unwrap().held_out, 0);
     let heads = result.heads.unwrap();
-    assert_eq!((heads.kept, heads.nll_difference), (KeptHead::SemiSupervised, None));
+    assert_eq!((heads.kept(), heads.nll_difference), (Some(HeadName::Recipe), None));
     let folder = bench.train("one-head", &with(&settings, &["network.labels_alone=false"]));
     assert!(read::result(&folder).unwrap().unwrap().heads.is_none());
     assert_eq!(read::model_info(&folder).unwrap().held_out.unwrap().right.len(), 40);

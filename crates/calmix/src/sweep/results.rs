@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use calmix::recipe::Selection;
 use calmix::run::csv_line::{CsvCell, csv_line};
-use calmix::run::measured::{Measured, MeasuredHead, measured};
+use calmix::run::measured::{Measured, measured};
 use calmix::run::read;
+use calmix::run::result::HeadName;
 use calmix::run::sweep_folder::{CellState, SweepFolder};
 use serde::Serialize;
 use serde_json::Value;
@@ -69,8 +70,8 @@ fn result<'a>(folder: &SweepFolder, planned: &'a PlannedCell) -> Result<CellResu
     if let Some(result) = &result {
         for measured in measured(result) {
             let place = match measured.head {
-                Some(MeasuredHead::LabelsAlone) => &mut filled.labels_alone,
-                Some(MeasuredHead::Recipe) | None => &mut filled.result,
+                Some(HeadName::LabelsAlone) => &mut filled.labels_alone,
+                Some(HeadName::Recipe) | None => &mut filled.result,
             };
             *place = Some(CellMetrics { selection: result.selection, measured });
         }

@@ -307,18 +307,22 @@ fn compare_and_summary_show_both_heads() {
     let path = workspace.path("sweep/runs/head-folder/result.json");
     let mut result: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     let metric = |head: &str, calibrated: bool| {
-        let evaluations = result["heads"][head]["evaluations"].as_array().unwrap();
+        let candidates = result["heads"]["candidates"].as_array().unwrap();
+        let candidate = candidates.iter().find(|candidate| candidate["name"] == head).unwrap();
+        let evaluations = candidate["evaluations"].as_array().unwrap();
         let test = evaluations.iter().find(|seen| seen["split"] == "test").unwrap();
         let seen = if calibrated { &test["calibrated"] } else { test };
         seen["figures"]["nll"].as_f64().unwrap()
     };
     let number = |line: &[&str], name: &str| of(line, name).parse::<f64>().unwrap();
-    assert_eq!(number(own, "nll"), metric("semi_supervised", false));
-    assert_eq!(number(alone, "nll"), metric("supervised", false));
-    assert_eq!(number(own, "calibrated_nll"), metric("semi_supervised", true));
-    let expected = metric("semi_supervised", false);
+    assert_eq!(number(own, "nll"), metric("recipe", false));
+    assert_eq!(number(alone, "nll"), metric("labels-alone", false));
+    assert_eq!(number(own, "calibrated_nll"), metric("recipe", true));
+    let expected = metric("recipe", false);
 
-    result["heads"]["kept"] = "supervised".into();
+    for (n, kept) in [false, true].into_iter().enumerate() {
+        result["heads"]["candidates"][n]["kept"] = kept.into();
+    }
     fs::write(&path, result.to_string()).unwrap();
     let compared = workspace.run(&["compare", "sweep", "--json"]).with_code(0);
     let compared: Value = serde_json::from_str(&compared.stdout).unwrap();

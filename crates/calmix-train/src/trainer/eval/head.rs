@@ -21,7 +21,7 @@ use calmix_recipe::Recipe;
 use calmix_run::calibration_map::{CalibrationMap, Fitted, FittedOn, TrainingLabels, Uncalibrated};
 use calmix_run::evaluate::Predictions;
 use calmix_run::events::{EvalModel, EvalSet, Evaluation};
-use calmix_run::result::{HeadChoice, HeadFigures, KeptHead};
+use calmix_run::result::{HeadCandidate, HeadChoice, HeadName};
 
 use super::evaluate::{EvalMode, EvalOutput, evaluate_model, predict};
 use crate::trainer::data::frozen_features::HeadInput;
@@ -86,7 +86,8 @@ impl HeadTrainer<'_> {
             None => None,
         };
         let nll_difference = labels_alone.as_ref().and_then(|other| own.nll_above(other));
-        let keeps_supervised = labels_alone.as_ref().is_some_and(|other| other.is_clearly_better_than(&own));
+        let keeps_labels_alone =
+            labels_alone.as_ref().is_some_and(|other| other.is_clearly_better_than(&own));
         let mut heads = vec![own];
         heads.extend(labels_alone);
         let outputs = heads.iter().map(|head| {
@@ -98,18 +99,23 @@ impl HeadTrainer<'_> {
             evaluate_model(engine, &recipe, &data, model, mode, self.stop)
         });
         let mut outputs = outputs.collect::<Result<Vec<_>, TrainError>>()?;
-        let figures = |n: usize| -> Option<HeadFigures> {
-            let (head, output) = (heads.get(n)?, outputs.get(n)?);
+        let mut candidates = Vec::new();
+        let names = [HeadName::Recipe, HeadName::LabelsAlone];
+        for ((name, head), output) in names.into_iter().zip(&heads).zip(&outputs) {
             let evaluations = output.evaluations.iter().cloned();
-            let evaluations = evaluations.map(Evaluation::without_lists).collect();
-            Some(HeadFigures { nll: head.mean_nll(), temperature: head.temperature(), evaluations })
-        };
-        let choice = figures(0).zip(figures(1)).map(|(semi_supervised, supervised)| {
-            let kept = if keeps_supervised { KeptHead::Supervised } else { KeptHead::SemiSupervised };
-            let judged_on = heads.first().map_or(EvalSet::OutOfFold, |head| head.said.split);
-            HeadChoice { kept, judged_on, nll_difference, semi_supervised, supervised }
+            candidates.push(HeadCandidate {
+                name,
+                kept: (name == HeadName::LabelsAlone) == keeps_labels_alone,
+                nll: head.mean_nll(),
+                temperature: head.temperature(),
+                evaluations: evaluations.map(Evaluation::without_lists).collect(),
+            });
+        }
+        let choice = (candidates.len() > 1).then(|| {
+            let chosen_on = heads.first().map_or(EvalSet::OutOfFold, |head| head.said.split);
+            HeadChoice { chosen_on, nll_difference, candidates }
         });
-        let kept = usize::from(keeps_supervised);
+        let kept = usize::from(keeps_labels_alone);
         let Some(head) = heads.get(kept) else {
             return Err(TrainError::Unsupported("a run without a head".to_owned()));
         };

@@ -8,7 +8,7 @@ use calmix::recipe::{Difference, Resolved};
 use calmix::run::calibration_map::FittedOn;
 use calmix::run::checkpoint::SkippedCheckpoint;
 use calmix::run::read::{has_begun, latest_evaluations, model_info};
-use calmix::run::result::RunResult;
+use calmix::run::result::{HeadChoice, HeadName, RunResult};
 use calmix::train::inspect::{self, Inspected};
 use calmix::train::trainer::TrainError;
 use serde_json::json;
@@ -142,7 +142,8 @@ fn method(recipe: &Resolved, result: Option<&RunResult>) -> String {
     let base = word("method.base");
     let threshold = recipe.value(&format!("method.{base}.threshold"));
     let threshold = threshold.map(|value| format!(", threshold {value},")).unwrap_or_default();
-    let head = result.and_then(|result| result.heads.as_ref()).map(|heads| heads.kept.in_words());
+    let head =
+        result.and_then(|result| result.heads.as_ref()).and_then(HeadChoice::kept).map(HeadName::in_words);
     let head = head.map(|head| format!("; the model is {head}")).unwrap_or_default();
     format!("{base}{threshold} with {}{head}", word("method.mixup.pairing"))
 }

@@ -90,8 +90,8 @@ fn points(run: &Path) -> Result<(Vec<MetricPoint>, bool)> {
 
 /// Whose metrics the last ones are, of a run with two heads.
 fn model_head(run: &Path) -> Result<BTreeMap<String, String>> {
-    let heads = read::result(run)?.and_then(|result| result.heads);
-    Ok(heads.map(|heads| ("model.head".to_owned(), heads.kept.in_words().to_owned())).into_iter().collect())
+    let kept = read::result(run)?.and_then(|result| result.heads).and_then(|heads| heads.kept());
+    Ok(kept.map(|head| ("model.head".to_owned(), head.in_words().to_owned())).into_iter().collect())
 }
 
 /// Milliseconds since 1970.
