@@ -9,9 +9,10 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use calmix_run::calibration_map::CalibrationMap;
-use calmix_run::evaluate::Predictions;
-use calmix_run::held_out::{self, SetRule};
+use calmix_metrics::calibration_map::CalibrationMap;
+use calmix_metrics::held_out::{self, SetRule};
+use calmix_metrics::predictions::Predictions;
+use calmix_run::predictions_file;
 
 const COVERAGE: f64 = 0.9;
 const PRECISIONS: [f64; 2] = [0.9, 0.95];
@@ -83,5 +84,5 @@ fn predictions(run: &Path, end: &str) -> Result<Predictions, Box<dyn Error>> {
     files.retain(|file| file.file_name().to_string_lossy().ends_with(&end));
     let last = files.into_iter().map(|file| file.path()).max();
     let last = last.ok_or_else(|| format!("{}: no predictions *{end}", run.display()))?;
-    Ok(Predictions::from_bytes(&fs::read(last)?)?)
+    Ok(predictions_file::from_bytes(&fs::read(last)?)?)
 }

@@ -8,9 +8,10 @@ use std::error::Error;
 
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::softmax::argmax;
-use calmix_run::calibration_map::{CalibrationMap, FittedOn};
-use calmix_run::evaluate::Predictions;
-use calmix_run::held_out::{self, SetRule};
+use calmix_metrics::calibration_map::{CalibrationMap, FittedOn};
+use calmix_metrics::held_out::{self, SetRule};
+use calmix_metrics::predictions::Predictions;
+use calmix_run::predictions_file;
 
 const SPLITS: u64 = 50;
 const COVERAGE: f64 = 0.9;
@@ -18,7 +19,7 @@ const PRECISION: f64 = 0.9;
 
 fn main() -> Result<(), Box<dyn Error>> {
     for file in std::env::args().skip(1) {
-        let all = Predictions::from_bytes(&std::fs::read(&file)?)?;
+        let all = predictions_file::from_bytes(&std::fs::read(&file)?)?;
         let matrix = all.matrix()?;
         let right =
             matrix.iter().zip(&all.labels).filter(|(row, label)| argmax(row) as u32 == **label).count();

@@ -10,11 +10,12 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use calmix_core::calibration::temperature::Temperature;
-use calmix_core::calibration::{Binning, CalibrationError, TopLabel, ece, reliability_bins};
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::{Domain, Seed};
-use calmix_run::evaluate::Predictions;
+use calmix_metrics::calibrator::temperature::Temperature;
+use calmix_metrics::error::CalibrationError;
+use calmix_metrics::measure::{Binning, TopLabel, ece, reliability_bins};
+use calmix_run::predictions_file;
 
 const LABELS: [usize; 5] = [10, 20, 50, 100, 500];
 const DRAWS: u64 = 200;
@@ -90,7 +91,7 @@ impl LabelledRows {
         let is_test = |path: &std::path::PathBuf| path.to_string_lossy().ends_with("-test-ema.safetensors");
         let last =
             names.filter(is_test).max().ok_or_else(|| format!("{}: no test predictions", run.display()))?;
-        let said = Predictions::from_bytes(&fs::read(last)?)?;
+        let said = predictions_file::from_bytes(&fs::read(last)?)?;
         Ok(Self::new(said.classes.len(), said.logits, said.labels)?)
     }
 

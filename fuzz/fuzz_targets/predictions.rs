@@ -1,16 +1,19 @@
 #![no_main]
 
-use calmix_run::evaluate::{Predictions, evaluate};
+use calmix_metrics::evaluate::evaluate;
+use calmix_run::predictions_file;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    match Predictions::from_bytes(bytes) {
+    match predictions_file::from_bytes(bytes) {
         Ok(predictions) => {
             let rows = predictions.labels.len();
             assert_eq!(predictions.logits.len(), rows * predictions.classes.len());
             // Logits that are no numbers are an error; figures of others are made.
             let _ = evaluate(&predictions, None, None);
-            let again = Predictions::from_bytes(&predictions.to_bytes().expect("predictions can be written"));
+            let again = predictions_file::from_bytes(
+                &predictions_file::to_bytes(&predictions).expect("predictions can be written"),
+            );
             assert_eq!(again.expect("predictions can be read back").labels, predictions.labels);
         }
         Err(error) => assert!(!error.to_string().is_empty()),

@@ -10,7 +10,7 @@ const LANES: usize = 8;
 const DOT_LANES: usize = 32;
 
 /// Σ xᵢ·yᵢ in f32, over the shorter of the two.
-pub(crate) fn dot(x: &[f32], y: &[f32]) -> f32 {
+pub fn dot(x: &[f32], y: &[f32]) -> f32 {
     let mut lanes = [0.0; DOT_LANES];
     let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<DOT_LANES>(), y.as_chunks::<DOT_LANES>());
     for (x, y) in x.iter().zip(y) {
@@ -34,7 +34,7 @@ pub(crate) fn dot(x: &[f32], y: &[f32]) -> f32 {
 }
 
 /// Σ f(x) in f64.
-pub(crate) fn sum(row: &[f32], f: impl Fn(f32) -> f64) -> f64 {
+pub fn sum(row: &[f32], f: impl Fn(f32) -> f64) -> f64 {
     let mut lanes = [0.0; LANES];
     let (blocks, rest) = row.as_chunks::<LANES>();
     for block in blocks {
@@ -49,7 +49,7 @@ pub(crate) fn sum(row: &[f32], f: impl Fn(f32) -> f64) -> f64 {
 }
 
 /// Σ xᵢ·yᵢ and max xᵢ·yᵢ, for numbers from zero up.
-pub(crate) fn sum_and_max_of_products(x: &[f32], y: &[f32]) -> (f64, f32) {
+pub fn sum_and_max_of_products(x: &[f32], y: &[f32]) -> (f64, f32) {
     let (mut sums, mut tops) = ([0.0; LANES], [0.0; LANES]);
     let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
     let mut take_in = |lane: usize, product: f32| {
@@ -68,7 +68,7 @@ pub(crate) fn sum_and_max_of_products(x: &[f32], y: &[f32]) -> (f64, f32) {
 }
 
 /// The largest number, −∞ when there is none.
-pub(crate) fn max(row: &[f32]) -> f32 {
+pub fn max(row: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };
     let mut lanes = [f32::NEG_INFINITY; LANES];
     let (blocks, rest) = row.as_chunks::<LANES>();
@@ -81,7 +81,7 @@ pub(crate) fn max(row: &[f32]) -> f32 {
 }
 
 /// Whether every number is finite.
-pub(crate) fn all_finite(row: &[f32]) -> bool {
+pub fn all_finite(row: &[f32]) -> bool {
     const EXPONENT: u32 = 0x7F80_0000;
     // No early way out: a plain pass over the bits is what vector units do best.
     !row.iter().fold(false, |stray, x| stray | (x.to_bits() & EXPONENT == EXPONENT))

@@ -1,4 +1,4 @@
-//! The mathematics of CalibrateMix, of the semi-supervised methods under it, and of calibration.
+//! The mathematics of CalibrateMix and of the semi-supervised methods under it.
 //!
 //! Everything here is a pure function or plain state over slices: no I/O, no threads, no clock, no tensors. The
 //! centre is [`plan::plan_step`], Algorithm 1 of the paper: it takes the outputs of a network for a batch and returns
@@ -63,16 +63,14 @@
 //!   [`cosine`], [`mixup`], [`loss`], [`smoothing`], [`schedule`], [`samples`] and [`labelled_samples`] for what is remembered of each sample,
 //!   and [`feedback`] for what a method takes in after a step;
 //! - how a step is cut into groups and shards: [`sharding`]; which sample comes when: [`order`];
-//! - how true a confidence is: [`calibration`]; how sure a figure is: [`stats`];
 //! - how settings are declared: [`settings`];
-//! - what they stand on: [`rng`], [`matrix`], [`softmax`].
+//! - what they stand on: [`rng`], [`matrix`], [`softmax`], [`lanes`].
 #![forbid(unsafe_code)]
 
-pub mod calibration;
 pub mod cosine;
 pub mod feedback;
 pub mod labelled_samples;
-mod lanes;
+pub mod lanes;
 pub mod loss;
 pub mod margin;
 pub mod matrix;
@@ -93,9 +91,3 @@ pub mod sharding;
 pub mod smoothing;
 pub mod softmax;
 pub mod split;
-pub mod stats;
-
-/// The README's example is tested with the crate's own.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

@@ -5,10 +5,11 @@ use std::io::Read;
 use std::ops::Deref;
 use std::path::Path;
 
+use calmix_io::sparse_file::is_hollow;
+
 use crate::decode::budget::ENCODED;
 use crate::decode::{DecodeError, DecodeLimits, Lease};
 use crate::error::DataProblem;
-use calmix_io::sparse_file::is_hollow;
 
 /// The bytes of a file.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ mod memory;
 
 use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_data::decode::{DecodeLimits, decode};
+
 use golden::Golden;
 
 /// Small, so that a claim to be large shows as an error and not as minutes of decoding.

@@ -6,6 +6,7 @@ mod golden;
 use std::collections::BTreeMap;
 
 use calmix_data::decode::{DecodeError, DecodeLimits, FileKind, decode, decode_at_least, size};
+
 use golden::Golden;
 
 /// Largest and mean difference.

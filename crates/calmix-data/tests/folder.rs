@@ -12,6 +12,7 @@ use std::path::Path;
 use calmix_data::prepare::{Findings, SourceSpec};
 use calmix_data::source::folder::{self, FolderOptions};
 use calmix_data::source::{Check, FolderLayout, Inspection};
+
 use scene::{Scene, subsets};
 
 fn prepare(scene: &Scene) -> Result<calmix_data::prepare::Prepared, calmix_data::error::DataError> {

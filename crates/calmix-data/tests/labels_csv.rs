@@ -8,6 +8,7 @@ mod scene;
 use calmix_data::error::DataError;
 use calmix_data::prepare::Prepared;
 use calmix_data::source::labels_csv::{self, LabelsCsvOptions, Unlisted};
+
 use scene::{Scene, subsets};
 
 fn prepare(scene: &Scene) -> Result<Prepared, DataError> {

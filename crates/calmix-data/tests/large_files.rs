@@ -19,6 +19,7 @@ use calmix_data::error::DataError;
 use calmix_data::prepare::Prepared;
 use calmix_data::source::Inspection;
 use calmix_data::source::folder::{self, FolderOptions};
+
 use golden::Golden;
 use scene::Scene;
 

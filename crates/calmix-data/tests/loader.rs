@@ -20,6 +20,7 @@ use calmix_core::sharding::Shard;
 use calmix_data::loader::{
     AsIs, InMemory, LoadError, Loader, PictureViews, SampleIds, SampleStream, TrainBatch, Training,
 };
+
 use fixtures::{Drawn, Fault, SIZE, Tinted, workers};
 
 fn training(steps: std::ops::Range<u64>) -> Training {

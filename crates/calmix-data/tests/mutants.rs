@@ -28,6 +28,7 @@ mod tier;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use calmix_core::rng::{Domain, Seed};
+
 use kinds::Kind;
 use stage::{Outcome, Stage};
 

@@ -9,6 +9,7 @@ use calmix_data::error::DataError;
 use calmix_data::prepare::Prepared;
 use calmix_data::source::imagenet::{self, ImagenetOptions};
 use calmix_data::source::{Inspection, webvision};
+
 use scene::{Scene, subsets};
 
 const TENCH: &str = "n01440764";

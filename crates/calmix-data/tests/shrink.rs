@@ -18,6 +18,7 @@ use calmix_data::prepare::{PrepareProgress, Prepared};
 use calmix_data::shrink::shrunk;
 use calmix_data::source::Inspection;
 use calmix_data::source::folder::{self, FolderOptions};
+
 use scene::Scene;
 
 const SIDE: u32 = 32;

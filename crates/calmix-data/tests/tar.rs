@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::io::Cursor;
 
 use calmix_data::source::tar::{TarError, TarMembers};
+
 use golden::{Golden, Listing, Mutant, crc32};
 
 fn list(bytes: &[u8]) -> Result<Listing, TarError> {

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use calmix_data::error::DataError;
 use calmix_data::prepare::Prepared;
 use calmix_data::source::{labels_csv, webdataset, webvision};
+
 use scene::Scene;
 
 /// A tenth of a second is what a refusal may take; tests run unoptimised, many at a time, on slow machines.

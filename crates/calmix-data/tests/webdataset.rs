@@ -8,6 +8,7 @@ mod scene;
 use calmix_data::error::DataError;
 use calmix_data::prepare::Prepared;
 use calmix_data::source::webdataset::{self, WebdatasetOptions};
+
 use golden::{Golden, crc32};
 use scene::{Scene, subsets};
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crate::transient::BackOff;
 use rustix::fs::OFlags;
 
 use crate::confined_path::ConfinedPath;
 use crate::error::FileError;
+use crate::transient::BackOff;
 
 /// What calmix does to a disk. Reading is not here: what is read is checked, wherever it comes from. No call follows a link
 /// below the folder that its path must not leave.

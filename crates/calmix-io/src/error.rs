@@ -3,9 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use crate::shown::shown;
 use crate::transient::{is_transient, is_wrong_path};
-use rustix::io::Errno;
 
 /// A file or folder that cannot be used.
 ///

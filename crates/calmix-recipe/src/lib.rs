@@ -46,7 +46,6 @@ mod reference;
 mod resume;
 mod rules;
 mod schema;
-mod selection;
 pub mod step_kind;
 pub mod sweep;
 mod train;
@@ -57,6 +56,7 @@ pub use augment::{Augment, Cutout, CutoutRule, Family, Frame, Geometry, RandAugm
 pub use builtin::{Builtin, builtin, builtin_sweeps};
 pub use calmix_core::method::Method;
 pub use calmix_core::settings::{self as field, UnknownWord};
+pub use calmix_metrics::evaluate::Selection;
 pub use data::{Data, Keep, Labels, LayoutName, SourceName};
 #[doc(hidden)]
 pub use layers::resolutions;
@@ -71,7 +71,6 @@ pub use reference::reference;
 pub use resume::{Difference, differences, may_change, must_match};
 pub use rules::uneven_rows;
 pub use schema::schema;
-pub use selection::Selection;
 pub use train::{BatchNorm, Ema, NetworkSection, NonFinite, Optimiser, Train, TrainedPart};
 
 use calmix_core::pseudo::Base;

@@ -23,9 +23,9 @@ mod settings;
 
 use std::collections::BTreeMap;
 
-use calmix_core::stats::{StatsError, Summary, holm};
-use calmix_run::evaluate::{ENOUGH_FOR_ECE, Figures};
-use calmix_run::events::EvalSet;
+use calmix_metrics::figures::{ENOUGH_FOR_ECE, Figures};
+use calmix_metrics::predictions::EvalSet;
+use calmix_metrics::stats::{StatsError, Summary, holm};
 use calmix_run::result::HeadName;
 use serde::Serialize;
 

@@ -7,11 +7,11 @@ mod tier;
 use std::fs;
 use std::process::Command;
 
-use calmix_core::calibration::temperature::Temperature;
 use calmix_core::matrix::Matrix;
+use calmix_metrics::calibrator::temperature::Temperature;
+use calmix_metrics::figures::Figures;
+use calmix_metrics::predictions::EvalSet;
 use calmix_report::compare::{ComparedRun, Comparison, Measure, PairVerdict};
-use calmix_run::evaluate::Figures;
-use calmix_run::events::EvalSet;
 use calmix_run::result::HeadName;
 
 /// A run of FixMatch on CIFAR-10 with 4 labels, and `more` settings.

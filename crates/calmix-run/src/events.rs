@@ -25,7 +25,6 @@
 //! # Ok::<(), calmix_run::events::EventError>(())
 //! ```
 
-mod evaluation;
 mod number;
 mod pace;
 mod pseudo;
@@ -34,16 +33,13 @@ mod step;
 
 use std::collections::BTreeMap;
 
+use calmix_metrics::evaluate::{Evaluation, Selected, Selection};
 use serde::{Deserialize, Serialize};
 
-pub use evaluation::{Calibrated, EvalModel, EvalSet, Evaluation, JudgedBy};
 pub use pace::{Exchange, Pace, Pacer, Reading};
 pub use pseudo::{ImpurityOf, PseudoFigures};
 pub use starvation::Starvation;
 pub use step::{EasyHard, Loss, Margins, Step};
-
-use crate::evaluate::Selected;
-use calmix_recipe::Selection;
 
 /// Something that happened, the same in every repetition of the run.
 #[derive(Debug, Clone, PartialEq, Serialize)]

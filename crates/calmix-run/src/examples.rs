@@ -3,11 +3,13 @@
 //! The most confident mistakes show wrong labels and classes that look alike; the least confident hits what the model
 //! finds hard. Confidence is the network's own: a map that is fitted later changes no choice.
 
-use calmix_core::calibration::{CalibrationError, TopLabel};
+use calmix_metrics::error::CalibrationError;
+use calmix_metrics::measure::TopLabel;
+use calmix_metrics::predictions::Predictions;
 use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 
-use crate::evaluate::{Predictions, TensorsError};
+use crate::tensors::TensorsError;
 use crate::tensors::{self, Tensors, tensor};
 
 /// How many of each kind.
@@ -138,7 +140,7 @@ impl Thumbnails {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::{EvalModel, EvalSet};
+    use calmix_metrics::predictions::{EvalModel, EvalSet};
 
     #[test]
     fn the_surest_mistakes_and_the_least_sure_hits() {

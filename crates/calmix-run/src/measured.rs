@@ -1,9 +1,10 @@
 //! Whose metrics a finished run has: those of its network, or of the two heads on its frozen features.
 
+use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::figures::Figures;
+use calmix_metrics::predictions::EvalSet;
 use serde::Serialize;
 
-use crate::evaluate::Figures;
-use crate::events::{EvalSet, Evaluation};
 use crate::result::{HeadName, RunResult};
 
 /// The metrics of one model of a run, on the split that its selection rule measures on.

@@ -5,14 +5,14 @@
 //! in the metadata of the weights, for a file that travels alone.
 
 use calmix_io::class_names;
+use calmix_metrics::calibration_map::CalibrationMap;
+use calmix_metrics::held_out::HeldOut;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::Architecture;
 use calmix_recipe::precision::Precision;
 use safetensors::{SafeTensorError, SafeTensors};
 use serde::{Deserialize, Serialize};
 
-use crate::calibration_map::CalibrationMap;
-use crate::held_out::HeldOut;
 use crate::tensors::TensorsError;
 
 /// The format that this version writes. Later ones may add fields, which older ones pass over.

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use calmix_io::error::FileError;
 use calmix_io::lock::is_held_here;
 use calmix_io::safe_open;
+use calmix_metrics::predictions::{EvalModel, EvalSet};
 use serde::Serialize;
 
 use crate::checkpoint;
-use crate::events::{EvalModel, EvalSet, Event};
+use crate::events::Event;
 use crate::read;
 use crate::run::Paths;
 use crate::summary::RunSummary;

@@ -5,14 +5,16 @@ use std::path::Path;
 
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open;
+use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::margin_histogram::SampleMargins;
+use calmix_metrics::predictions::{EvalSet, Predictions};
 use calmix_recipe::LONGEST_RECIPE;
 use serde::de::DeserializeOwned;
 
-use crate::evaluate::Predictions;
-use crate::events::{EvalSet, Evaluation, Event};
+use crate::events::Event;
 use crate::examples::Thumbnails;
-use crate::margin_histogram::SampleMargins;
 use crate::model_info::{FORMAT, ModelInfo};
+use crate::predictions_file;
 use crate::result::RunResult;
 use crate::run::{Paths, RunEnvironment, RunFile};
 use crate::summary::RunSummary;
@@ -109,7 +111,7 @@ pub fn recipe(folder: &Path) -> Result<String, FileError> {
 /// # Errors
 /// If it cannot be read, has more, or they are no predictions.
 pub fn predictions(file: &Path, samples: u64, classes: usize) -> Result<Predictions, FileError> {
-    Predictions::from_bytes(&safe_open::read(file, Predictions::longest(samples, classes))?)
+    predictions_file::from_bytes(&safe_open::read(file, predictions_file::longest(samples, classes))?)
         .map_err(|error| FileError::new(file, FileProblem::Format(error.to_string())))
 }
 
@@ -118,7 +120,7 @@ pub fn predictions(file: &Path, samples: u64, classes: usize) -> Result<Predicti
 /// # Errors
 /// As [`predictions`]: the file may hold no more than the evaluation says, and the run has.
 pub fn predictions_of(folder: &Path, seen: &Evaluation) -> Result<Option<Predictions>, FileError> {
-    let name = Predictions::file_name(seen.step, seen.split, seen.model);
+    let name = predictions_file::file_name(seen.step, seen.split, seen.model);
     let path = Paths::new(folder).file(RunFile::Predictions(&name))?;
     if !safe_open::exists(&path) {
         return Ok(None);

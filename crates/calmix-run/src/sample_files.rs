@@ -3,7 +3,7 @@
 use calmix_core::margin::{LabelledMargins, LabelledParts, MarginParts, MarginStore};
 use calmix_core::samples::{ShardSamples, StateError};
 
-use crate::evaluate::TensorsError;
+use crate::tensors::TensorsError;
 use crate::tensors::{self, Tensors, tensor};
 
 /// Why the state of samples cannot be read.

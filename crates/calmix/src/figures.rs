@@ -1,14 +1,18 @@
 //! Tables of figures: error and calibration with their limits, before and after a map.
 
-use calmix::core::calibration::confidence_map::MapKind;
-use calmix::core::calibration::conformal::PredictionSets;
-use calmix::model::ModelOptions;
-use calmix::run::calibration_map::{CalibrationMap, FittedOn, TrainingLabels, Uncalibrated};
-use calmix::run::evaluate::{
-    ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactLimits, Figures, Intervals, LEVEL, Limits, Selected,
+use calmix::metrics::calibration_map::{CalibrationMap, FittedOn, TrainingLabels, Uncalibrated};
+use calmix::metrics::calibrator::confidence_map::MapKind;
+use calmix::metrics::conformal::PredictionSets;
+use calmix::metrics::evaluate::Selected;
+use calmix::metrics::evaluate::{Calibrated, Evaluation, JudgedBy};
+
+use calmix::metrics::figures::{
+    ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactLimits, Figures, Intervals, LEVEL, Limits,
 };
-use calmix::run::events::{Calibrated, EvalModel, EvalSet, Evaluation, Event, JudgedBy};
-use calmix::run::held_out::HeldOut;
+use calmix::metrics::held_out::HeldOut;
+use calmix::metrics::predictions::{EvalModel, EvalSet};
+use calmix::model::ModelOptions;
+use calmix::run::events::Event;
 use calmix::run::result::RunResult;
 
 use crate::format::{

@@ -1,6 +1,6 @@
 //! Numbers as text.
 
-use calmix::run::evaluate::Limits;
+use calmix::metrics::figures::Limits;
 
 pub(crate) use calmix::io::counted::{counted, grouped};
 pub(crate) use calmix::io::shell_quoted::shell_quoted;

@@ -1,8 +1,9 @@
 //! The two heads of a run on frozen features, side by side: the recipe's, and one that learnt from the labels alone.
 
-use calmix::core::stats::Interval;
-use calmix::run::evaluate::ENOUGH_FOR_ECE;
-use calmix::run::events::{EvalSet, Evaluation};
+use calmix::metrics::evaluate::Evaluation;
+use calmix::metrics::figures::ENOUGH_FOR_ECE;
+use calmix::metrics::predictions::EvalSet;
+use calmix::metrics::stats::Interval;
 use calmix::run::result::{HeadCandidate, HeadChoice, HeadName};
 
 use crate::format::percent;

@@ -4,13 +4,14 @@
 //!
 //! | module | crate | what it does |
 //! |---|---|---|
-//! | [`core`] | `calmix-core` | the method and the measures of calibration, on plain slices |
+//! | [`core`] | `calmix-core` | the method, on plain slices |
 //! | [`data`] | `calmix-data` | bytes on disk → deterministic batches |
 //! | [`engine`] | `calmix-engine` | networks and the training step, on libtorch |
 //! | [`io`] | `calmix-io` | files that appear as a whole, their errors and locks, names from outside |
+//! | [`metrics`] | `calmix-metrics` | measures of calibration, calibrators, prediction sets, abstention, intervals, tests |
 //! | [`recipe`] | `calmix-recipe` | recipes, sweeps, and the words for networks and devices |
 //! | [`report`] | `calmix-report` | run folders to tables, diagrams and pages |
-//! | [`run`] | `calmix-run` | what a run leaves behind: folder, events, checkpoints, predictions, figures |
+//! | [`run`] | `calmix-run` | what a run leaves behind: folder, events, checkpoints, predictions |
 //! | [`train`] | `calmix-train` | the trainer |
 //!
 //! ```
@@ -28,6 +29,7 @@ pub use calmix_core as core;
 pub use calmix_data as data;
 pub use calmix_engine as engine;
 pub use calmix_io as io;
+pub use calmix_metrics as metrics;
 pub use calmix_recipe as recipe;
 pub use calmix_report as report;
 pub use calmix_run as run;

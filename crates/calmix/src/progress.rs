@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal, Stderr};
 use std::time::{Duration, Instant};
 
-use calmix::run::events::{Evaluation, Event, Pace};
+use calmix::metrics::evaluate::Evaluation;
+use calmix::run::events::{Event, Pace};
 use calmix::run::sink::{FeatureProgress, Progress, Sink, SinkError};
 
 use calmix::recipe::Recipe;

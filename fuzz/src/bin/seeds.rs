@@ -17,13 +17,18 @@ use calmix_core::samples::Samples;
 use calmix_data::dataset::Dataset;
 use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
 use calmix_fuzz::{Scene, tiny};
+use calmix_metrics::calibration_map::{CalibrationMap, FittedOn};
+use calmix_metrics::evaluate::evaluate;
+use calmix_metrics::evaluate::{Selection, evaluate};
+use calmix_metrics::held_out::HeldOut;
+use calmix_metrics::predictions::Predictions;
+use calmix_metrics::predictions::{EvalModel, EvalSet};
+use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 use calmix_recipe::Selection;
 use calmix_recipe::model_spec::ModelSpec;
-use calmix_run::calibration_map::{CalibrationMap, FittedOn};
-use calmix_run::evaluate::{Predictions, evaluate};
-use calmix_run::events::{EvalModel, EvalSet, Event, Finished, Loss, Note, Step};
-use calmix_run::held_out::HeldOut;
+use calmix_run::events::{Event, Finished, Loss, Note, Step};
 use calmix_run::model_info::ModelInfo;
+use calmix_run::predictions_file;
 use calmix_run::result::RunResult;
 use calmix_run::sample_files::{write_labelled, write_shard};
 
@@ -112,7 +117,7 @@ fn run_files() -> std::io::Result<()> {
         labels: vec![0, 1, 1],
         logits: vec![2.0, 0.0, 0.0, 3.0, 1.0, 0.0],
     };
-    put("predictions", "three", &predictions.to_bytes().map_err(std::io::Error::other)?)?;
+    put("predictions", "three", &predictions_file::to_bytes(&predictions).map_err(std::io::Error::other)?)?;
     let map = CalibrationMap::fit(&predictions, FittedOn::HeldOut).map_err(std::io::Error::other)?;
     let evaluation = evaluate(&predictions, Some(&map), None).map_err(std::io::Error::other)?;
     let loss = Loss { total: 0.75, labelled: 0.5, unlabelled: Some(0.25), ..Loss::default() };

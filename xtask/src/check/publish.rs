@@ -8,8 +8,15 @@ use anyhow::{Context, Result, ensure};
 use crate::workspace;
 
 /// The libraries that stand alone. The others link libtorch.
-const CRATES: &[&str] =
-    &["calmix-core", "calmix-io", "calmix-data", "calmix-recipe", "calmix-run", "calmix-report"];
+const CRATES: &[&str] = &[
+    "calmix-core",
+    "calmix-io",
+    "calmix-metrics",
+    "calmix-data",
+    "calmix-recipe",
+    "calmix-run",
+    "calmix-report",
+];
 
 /// Packs and compiles the crates, in one go: they depend on each other, and crates.io does not have them yet.
 pub(crate) fn check() -> Result<()> {

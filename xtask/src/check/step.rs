@@ -142,6 +142,7 @@ const TESTED: &[&str] =
 const WITHOUT_LIBTORCH: &[&str] = &[
     "--package=calmix-core",
     "--package=calmix-io",
+    "--package=calmix-metrics",
     "--package=calmix-data",
     "--package=calmix-run",
     "--package=calmix-report",

@@ -4,9 +4,10 @@ use std::any::Any;
 use std::io;
 use std::time::Duration;
 
+use calmix_core::sharding::Shard;
+
 use super::corrupt::Tally;
 use crate::error::{DataError, DataProblem};
-use calmix_core::sharding::Shard;
 
 /// Why a batch cannot be made. The error names the sample that caused it, if one did.
 #[derive(Debug, thiserror::Error)]

@@ -2,12 +2,12 @@
 
 use std::num::NonZeroU64;
 
+use calmix_core::order::{Cursor, Feed, Membership, Order, Visit};
 use calmix_core::rng::{Domain, Seed};
 
 use super::error::LoadError;
 use super::sample_ids::SampleIds;
 use super::training::{SampleStream, Training};
-use calmix_core::order::{Cursor, Feed, Membership, Order, Visit};
 
 /// How many replacements of a corrupt sample are tried. At one corrupt sample in ten, all fail once in 10⁸.
 pub(super) const REPLACEMENTS: u64 = 8;

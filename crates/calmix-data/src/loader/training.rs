@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use calmix_core::order::Cursor;
 use calmix_core::rng::{Domain, Seed};
+use calmix_core::sharding::{Shard, Sharding};
 
 use super::batch::TrainBatch;
 use super::corrupt::{OnCorrupt, SkippedSample, Tally, is_corrupt};
@@ -14,8 +16,6 @@ use super::sample_ids::SampleIds;
 use super::transform::ViewKey;
 use super::views::Views;
 use super::worker_pool::{Job, check_size};
-use calmix_core::order::Cursor;
-use calmix_core::sharding::{Shard, Sharding};
 
 /// What a training run reads. With the dataset and the transform, it determines every byte of every batch.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,8 +12,9 @@ mod block;
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use block::{BLOCK, TarBlock};
 use calmix_io::safe_path;
+
+use block::{BLOCK, TarBlock};
 
 /// A regular member.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::fixtures::{Drawn, Fault, SIZE, Tinted, drawn, workers};
 use calmix_core::rng::Seed;
 use calmix_data::loader::{
     EvalBatch, EvalLoader, LoadError, Loader, OnCorrupt, PictureViews, SampleIds, SampleStream, Tally,
     TrainBatch, Training,
 };
+
+use crate::fixtures::{Drawn, Fault, SIZE, Tinted, drawn, workers};
 
 fn training(steps: std::ops::Range<u64>) -> Training {
     Training {

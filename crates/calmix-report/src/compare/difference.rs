@@ -1,7 +1,7 @@
 //! How two settings differ, seed by seed.
 
-use calmix_core::stats::{Interval, StatsError, paired_t_test};
 use calmix_io::shown::shown;
+use calmix_metrics::stats::{Interval, StatsError, paired_t_test};
 use serde::Serialize;
 
 use super::method_words::{is_plain, value};

@@ -1,7 +1,7 @@
 //! Error and calibration, class by class.
 
-use calmix_core::stats::clopper_pearson;
-use calmix_run::evaluate::LEVEL;
+use calmix_metrics::figures::LEVEL;
+use calmix_metrics::stats::clopper_pearson;
 use serde::Serialize;
 
 use super::{DataTable, FigureView, TableCell};

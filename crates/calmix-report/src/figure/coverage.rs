@@ -1,6 +1,6 @@
 //! Risk and coverage: how often answers are wrong if the model abstains where it is less sure.
 
-use calmix_core::calibration::{TopLabel, aurc, coverage_curve};
+use calmix_metrics::measure::{TopLabel, aurc, coverage_curve};
 use serde::Serialize;
 
 use super::{DataTable, FigureView, TableCell};

@@ -1,7 +1,7 @@
 //! Predictions worth looking at: the most confident mistakes, and the least confident hits.
 
-use calmix_core::calibration::CalibrationError;
-use calmix_run::evaluate::Predictions;
+use calmix_metrics::error::CalibrationError;
+use calmix_metrics::predictions::Predictions;
 use calmix_run::examples::{ExampleRows, Thumbnails};
 use serde::Serialize;
 

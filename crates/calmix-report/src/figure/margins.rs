@@ -1,6 +1,6 @@
 //! Margins at the end of a run: how easy the samples were, on each side of the median.
 
-use calmix_run::margin_histogram::{MarginHistogram, SampleMargins};
+use calmix_metrics::margin_histogram::{MarginHistogram, SampleMargins};
 
 use super::{DataTable, FigureView, TableCell};
 use crate::report::RunReport;

@@ -1,8 +1,8 @@
 //! The reliability diagram: how often predictions of a confidence are right.
 
-use calmix_core::calibration::{Binning, TopLabel, ece, reliability_bins};
-use calmix_core::stats::clopper_pearson;
-use calmix_run::evaluate::{ENOUGH_FOR_ECE, LEVEL};
+use calmix_metrics::figures::{ENOUGH_FOR_ECE, LEVEL};
+use calmix_metrics::measure::{Binning, TopLabel, ece, reliability_bins};
+use calmix_metrics::stats::clopper_pearson;
 use serde::Serialize;
 
 use super::{DataTable, FigureView, TableCell};

@@ -1,7 +1,8 @@
 //! Error and calibration error over training, of the averaged weights.
 
-use calmix_run::evaluate::ENOUGH_FOR_ECE;
-use calmix_run::events::{EvalModel, EvalSet, Event};
+use calmix_metrics::figures::ENOUGH_FOR_ECE;
+use calmix_metrics::predictions::{EvalModel, EvalSet};
+use calmix_run::events::Event;
 use serde::Serialize;
 
 use super::{DataTable, FigureView, TableCell};

@@ -2,7 +2,7 @@
 
 use calmix_io::counted::{counted, grouped};
 use calmix_io::shown::shown_lines;
-use calmix_run::evaluate::{ENOUGH_FOR_ECE, ExactLimits, Figures, Intervals, LEVEL};
+use calmix_metrics::figures::{ENOUGH_FOR_ECE, ExactLimits, Figures, Intervals, LEVEL};
 use calmix_run::examples::SIDES;
 use calmix_run::sink::phrase::{measured, signed_gap};
 use maud::{DOCTYPE, Markup, PreEscaped, html};

@@ -1,9 +1,11 @@
 //! What a model says of every image, before and after its map.
 
-use calmix_core::calibration::{CalibrationError, TopLabel};
 use calmix_core::softmax::argmax;
-use calmix_run::calibration_map::CalibrationMap;
-use calmix_run::evaluate::{MappedLogits, Predictions};
+use calmix_metrics::calibration_map::CalibrationMap;
+use calmix_metrics::error::CalibrationError;
+use calmix_metrics::evaluate::MappedLogits;
+use calmix_metrics::measure::TopLabel;
+use calmix_metrics::predictions::Predictions;
 use serde::Serialize;
 
 /// Something before calibration, and after it where there is a map.

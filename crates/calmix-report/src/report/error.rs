@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use calmix_core::calibration::CalibrationError;
 use calmix_io::error::FileError;
 use calmix_io::shown::shown;
+use calmix_metrics::error::CalibrationError;
 
 /// Why a run cannot be reported on.
 #[derive(Debug, thiserror::Error)]

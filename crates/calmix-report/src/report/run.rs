@@ -2,14 +2,19 @@
 
 use std::path::Path;
 
-use calmix_core::calibration::CalibrationError;
-use calmix_run::calibration_map::CalibrationMap;
-use calmix_run::evaluate::{Intervals, Predictions, evaluate};
-use calmix_run::events::{EvalModel, EvalSet, Evaluation, Event};
-use calmix_run::margin_histogram::SampleMargins;
+use calmix_metrics::calibration_map::CalibrationMap;
+use calmix_metrics::error::CalibrationError;
+use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::evaluate::evaluate;
+use calmix_metrics::figures::Intervals;
+use calmix_metrics::margin_histogram::SampleMargins;
+use calmix_metrics::predictions::Predictions;
+use calmix_metrics::predictions::{EvalModel, EvalSet};
+use calmix_run::events::Event;
 use calmix_run::overview::is_run;
 use calmix_run::read;
 use calmix_run::result::{HeadChoice, HeadName, RunResult};
+
 use calmix_run::summary::RunSummary;
 use serde::Serialize;
 

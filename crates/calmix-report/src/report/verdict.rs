@@ -1,10 +1,11 @@
 //! What to think of a model, in plain words.
 
-use calmix_core::calibration::fewest_labels;
 use calmix_io::counted::counted;
-use calmix_run::evaluate::{ENOUGH_TO_JUDGE, ExactLimits, Figures, LEVEL};
-use calmix_run::events::{EvalSet, Evaluation, JudgedBy};
-use calmix_run::held_out::HeldOut;
+use calmix_metrics::abstention::fewest_labels;
+use calmix_metrics::evaluate::{Evaluation, JudgedBy};
+use calmix_metrics::figures::{ENOUGH_TO_JUDGE, ExactLimits, Figures, LEVEL};
+use calmix_metrics::held_out::HeldOut;
+use calmix_metrics::predictions::EvalSet;
 use calmix_run::result::RunResult;
 use calmix_run::sink::phrase::{measured, over_or_under};
 use serde::Serialize;
@@ -111,10 +112,10 @@ fn trust(held_out: Option<&HeldOut>, finished: bool) -> (Option<f64>, String) {
 
 #[cfg(test)]
 mod tests {
-    use calmix_core::calibration::confidence_map::ConfidenceMap;
-    use calmix_run::evaluate::{Predictions, evaluate};
-    use calmix_run::events::EvalModel;
-    use calmix_run::held_out;
+    use calmix_metrics::calibrator::confidence_map::ConfidenceMap;
+    use calmix_metrics::evaluate::evaluate;
+    use calmix_metrics::held_out;
+    use calmix_metrics::predictions::{EvalModel, Predictions};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! How true pseudo-labels are, where the class of unlabelled samples is known: benchmarks.
 
-use calmix_core::calibration::{ReliabilityBin, confidence_gap, ece, mean_confidence};
+use calmix_metrics::measure::{ReliabilityBin, confidence_gap, ece, mean_confidence};
 use serde::{Deserialize, Serialize};
 
 /// How true the pseudo-labels of unlabelled samples are: of those whose class the dataset knows, without the samples
@@ -54,7 +54,7 @@ impl PseudoFigures {
 
 #[cfg(test)]
 mod tests {
-    use calmix_core::calibration::BinTotals;
+    use calmix_metrics::measure::BinTotals;
 
     use super::*;
 

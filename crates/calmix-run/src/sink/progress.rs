@@ -15,10 +15,12 @@ use std::io::{self, Write};
 
 use calmix_io::counted::{counted, grouped};
 use calmix_io::shown::shown_lines;
+use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::figures::{ENOUGH_FOR_ECE, Figures};
+use calmix_metrics::predictions::{EvalModel, EvalSet};
 
 use super::{Sink, SinkError, at};
-use crate::evaluate::{ENOUGH_FOR_ECE, Figures};
-use crate::events::{EvalModel, EvalSet, Evaluation, Event, Finished, Note, Pace, Step};
+use crate::events::{Event, Finished, Note, Pace, Step};
 use line::{Segment, Worth, fitted, whole};
 use phrase::{ece_in_words, measured, over_or_under, percent, pseudo_in_words, rough_time, signed_gap};
 

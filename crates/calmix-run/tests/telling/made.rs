@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use calmix_core::calibration::confidence_map::ConfidenceMap;
-use calmix_core::calibration::temperature::Temperature;
 use calmix_core::rng::{Domain, Seed};
+use calmix_metrics::calibration_map::{CalibrationMap, FitRule, FittedOn};
+use calmix_metrics::calibrator::confidence_map::ConfidenceMap;
+use calmix_metrics::calibrator::temperature::Temperature;
+use calmix_metrics::evaluate::{evaluate, select};
+use calmix_metrics::figures::{Figures, Resampling};
+use calmix_metrics::predictions::Predictions;
+use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_recipe::Selection;
-use calmix_run::calibration_map::{CalibrationMap, FitRule, FittedOn};
-use calmix_run::evaluate::{Figures, Predictions, Resampling, evaluate, select};
+
 use calmix_run::events::{
-    EasyHard, EvalModel, EvalSet, Event, Finished, ImpurityOf, Loss, Margins, Note, Pace, PseudoFigures, Step,
+    EasyHard, Event, Finished, ImpurityOf, Loss, Margins, Note, Pace, PseudoFigures, Step,
 };
 
 /// Logits of 60 samples and 7 classes, right more often than not.

@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::process::Command;
 
-use calmix_core::calibration::temperature::Temperature;
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use calmix_io::error::FileProblem;
-use calmix_run::calibration_map::{CalibrationMap, FittedOn};
-use calmix_run::evaluate::{Figures, Predictions, Resampling, evaluate};
-use calmix_run::events::{EvalModel, EvalSet, Evaluation, Event, JudgedBy};
+use calmix_metrics::calibration_map::{CalibrationMap, FittedOn};
+use calmix_metrics::calibrator::temperature::Temperature;
+use calmix_metrics::evaluate::{Evaluation, JudgedBy, evaluate};
+use calmix_metrics::figures::{Figures, Resampling};
+use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
+use calmix_run::events::Event;
+use calmix_run::predictions_file;
 use calmix_run::read;
 use calmix_run::summary::RunSummary;
 use serde_json::Value;
@@ -35,7 +38,7 @@ fn numpy_finds_the_same_figures() {
         let map = made::temperature(temperature, FittedOn::HeldOut);
         let seen = evaluate(&said, Some(&map), None).unwrap();
         let path = folder.path().join(step.to_string());
-        std::fs::write(&path, said.to_bytes().unwrap()).unwrap();
+        std::fs::write(&path, predictions_file::to_bytes(&said).unwrap()).unwrap();
         let scaled = seen.calibrated.unwrap();
         assert_eq!(scaled.judged_by, JudgedBy::OtherLabels);
         for (temperature, figures, bins) in
@@ -81,8 +84,9 @@ fn the_file_rebuilds_every_figure_of_the_event() {
     let mut rebuilt = 0;
     for event in &events {
         let Event::Evaluation(told) = event else { continue };
-        let bytes = made::predictions(told.step, told.split, told.model).to_bytes().unwrap();
-        let kept = Predictions::from_bytes(&bytes).unwrap();
+        let bytes =
+            predictions_file::to_bytes(&made::predictions(told.step, told.split, told.model)).unwrap();
+        let kept = predictions_file::from_bytes(&bytes).unwrap();
         let temperature = told.calibrated.as_ref().and_then(|calibrated| calibrated.temperature);
         let map = temperature.map(|temperature| made::temperature(temperature.value(), FittedOn::HeldOut));
         let how = told.intervals.map(|intervals| Resampling {
@@ -134,24 +138,24 @@ fn models_and_temperatures_are_judged_on_the_same_draws() {
 #[test]
 fn the_bytes_are_the_same_every_time() {
     let said = made::predictions(5, EvalSet::Test, EvalModel::Live);
-    let bytes = said.to_bytes().unwrap();
+    let bytes = predictions_file::to_bytes(&said).unwrap();
     for _ in 0..20 {
-        assert_eq!(said.to_bytes().unwrap(), bytes);
+        assert_eq!(predictions_file::to_bytes(&said).unwrap(), bytes);
     }
-    assert_eq!(Predictions::from_bytes(&bytes).unwrap(), said);
+    assert_eq!(predictions_file::from_bytes(&bytes).unwrap(), said);
 }
 
 #[test]
 fn a_file_cut_short_or_changed_is_refused() {
     let said = made::predictions(5, EvalSet::Test, EvalModel::Live);
-    let bytes = said.to_bytes().unwrap();
+    let bytes = predictions_file::to_bytes(&said).unwrap();
     for end in 0..bytes.len() {
-        assert!(Predictions::from_bytes(&bytes[..end]).is_err(), "{end}");
+        assert!(predictions_file::from_bytes(&bytes[..end]).is_err(), "{end}");
     }
     let replaced = |from: &[u8], to: &[u8]| {
         let at = bytes.windows(from.len()).position(|window| window == from).unwrap();
         let changed = [&bytes[..at], to, &bytes[at + from.len()..]].concat();
-        Predictions::from_bytes(&changed).unwrap_err().to_string()
+        predictions_file::from_bytes(&changed).unwrap_err().to_string()
     };
     assert_eq!(
         replaced(b"\"U32\"", b"\"I32\""),
@@ -164,7 +168,7 @@ fn a_file_cut_short_or_changed_is_refused() {
 #[test]
 fn contradictions_are_not_written() {
     let said = made::predictions(5, EvalSet::Test, EvalModel::Live);
-    let refused = |said: Predictions| said.to_bytes().unwrap_err().to_string();
+    let refused = |said: Predictions| predictions_file::to_bytes(&said).unwrap_err().to_string();
     let said_of = |change: fn(&mut Predictions)| {
         let mut said = said.clone();
         change(&mut said);
@@ -200,8 +204,9 @@ fn run_with_predictions(folder: &Path, times: usize) -> Evaluation {
     };
     std::fs::write(folder.join("summary.json"), serde_json::to_vec(&summary).unwrap()).unwrap();
     std::fs::create_dir_all(folder.join("predictions")).unwrap();
-    let name = Predictions::file_name(10, EvalSet::Validation, EvalModel::Ema);
-    std::fs::write(folder.join("predictions").join(name), said.to_bytes().unwrap()).unwrap();
+    let name = predictions_file::file_name(10, EvalSet::Validation, EvalModel::Ema);
+    std::fs::write(folder.join("predictions").join(name), predictions_file::to_bytes(&said).unwrap())
+        .unwrap();
     seen
 }
 

@@ -11,6 +11,7 @@ use calmix_engine::predictor::PredictorSettings;
 use calmix_io::atomic_file;
 use calmix_io::error::FileError;
 use calmix_io::safe_open;
+use calmix_recipe::Recipe;
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_run::model_info::ModelInfo;
@@ -19,7 +20,6 @@ use toml::Value;
 
 use crate::trainer::TrainError;
 use crate::weights_folder::{StoredWeights, WeightsFolder};
-use calmix_recipe::Recipe;
 
 /// How long the features of a folder may take.
 pub const LONGEST: Duration = Duration::from_mins(10);

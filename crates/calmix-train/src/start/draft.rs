@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use calmix_data::dataset::Dataset;
 use calmix_data::split::LabelSplit;
 use calmix_recipe::device::Device;
+use calmix_recipe::{Layers, Recipe, Resolved, SourceName};
 use toml::Value;
 
 use super::backbone::{self, BackboneChoice};
@@ -17,7 +18,6 @@ use super::{InsteadOfTest, StartContext, StartNotice};
 use crate::pretrained_layer::with_pretrained;
 use crate::trainer::{TrainError, draw_split};
 use crate::weights_folder::{StoredWeights, WeightsFolder};
-use calmix_recipe::{Layers, Recipe, Resolved, SourceName};
 
 /// The origin of settings that the contents of the dataset folder decide.
 const FOLDER_CONTENTS: &str = "contents of the dataset folder";

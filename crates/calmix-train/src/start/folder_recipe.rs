@@ -1,10 +1,10 @@
 //! Which built-in recipe a dataset is trained with if the user names none.
 
 use calmix_engine::device;
+use calmix_recipe::SourceName;
 use calmix_recipe::device::Device;
 
 use crate::weights_folder::WeightsFolder;
-use calmix_recipe::SourceName;
 
 /// The recipe for a folder of images on a GPU.
 pub const GPU_RECIPE: &str = "folder";

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use calmix_data::dataset::Dataset;
 use calmix_data::prepare::Findings;
 use calmix_io::safe_open;
+use calmix_recipe::{Data, SourceName};
 use calmix_run::run::Paths;
 
 use super::default_place::default_table;
@@ -16,7 +17,6 @@ use super::shared_table;
 use super::source_format::detect_source;
 use super::{StartContext, StartNotice};
 use crate::trainer::TrainError;
-use calmix_recipe::{Data, SourceName};
 
 /// Opens the dataset, of at least two classes; prepares it into the run's folder unless it is prepared.
 pub(super) fn open(data: &Data, run: &Path, context: &mut StartContext<'_>) -> Result<Dataset, TrainError> {

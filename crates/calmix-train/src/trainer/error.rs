@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use calmix_core::calibration::CalibrationError;
 use calmix_core::plan::PlanError;
 use calmix_core::samples::StateError;
 use calmix_data::error::DataError;
@@ -12,14 +11,15 @@ use calmix_engine::error::EngineError;
 use calmix_io::counted::counted;
 use calmix_io::error::FileError;
 use calmix_io::shown::shown;
+use calmix_metrics::error::CalibrationError;
+use calmix_recipe::{Difference, RecipeError};
 use calmix_run::checkpoint::CheckpointError;
-use calmix_run::evaluate::{PredictionsError, TensorsError};
+use calmix_run::predictions_file::{PredictionsError, TensorsError};
 use calmix_run::run::RunError;
 use calmix_run::sample_files::SampleFileError;
 use calmix_run::sink::SinkError;
 
 use crate::start::StartError;
-use calmix_recipe::{Difference, RecipeError};
 
 /// Why a run stopped, or did not start. Its checkpoints stay as they are.
 #[derive(Debug, thiserror::Error)]

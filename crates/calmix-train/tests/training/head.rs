@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use calmix_run::calibration_map::{FitRule, FittedOn};
-use calmix_run::events::{EvalSet, Event, Pace};
+use calmix_metrics::calibration_map::{FitRule, FittedOn};
+use calmix_metrics::predictions::EvalSet;
+use calmix_run::events::{Event, Pace};
 use calmix_run::read;
 use calmix_run::result::HeadName;
 use calmix_run::sink::{FeatureProgress, Sink, SinkError};

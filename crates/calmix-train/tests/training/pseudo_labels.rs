@@ -4,8 +4,8 @@ use std::path::Path;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::split::LabelSplit;
-use calmix_run::evaluate::Predictions;
 use calmix_run::events::{Event, Step};
+use calmix_run::predictions_file;
 use calmix_run::read;
 
 use crate::made::{Bench, bytes};
@@ -67,7 +67,8 @@ fn the_wrong_labels_at_the_end_are_those_of_the_network() {
     let settings = ["method.base=fixmatch", "dataset.test=train", "evaluate.online=true"];
     let folder = bench.train("run", &settings);
     let files = bytes(&folder);
-    let said = Predictions::from_bytes(&files["predictions/step-000000012-test-live.safetensors"]).unwrap();
+    let said =
+        predictions_file::from_bytes(&files["predictions/step-000000012-test-live.safetensors"]).unwrap();
     let dataset = Dataset::open(&folder.join("prepared"), &bench.data()).unwrap();
     let split = LabelSplit::read(&folder.join("split.json"), &dataset).unwrap();
     let (mut samples, mut wrong) = (0_u64, 0_u64);

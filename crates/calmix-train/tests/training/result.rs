@@ -1,8 +1,11 @@
 //! What a run leaves behind.
 
+use calmix_metrics::calibration_map::{CalibrationMap, FittedOn};
+use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_recipe::Selection;
-use calmix_run::calibration_map::{CalibrationMap, FittedOn};
-use calmix_run::events::{EvalModel, EvalSet, Evaluation, Event};
+
+use calmix_run::events::Event;
 use calmix_run::model_info::ModelInfo;
 use calmix_run::read;
 use calmix_train::inspect;

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use calmix::Model;
-use calmix::core::calibration::confidence_map::MapKind;
 use calmix::data::dataset::Dataset;
 use calmix::io::safe_open;
 use calmix::io::shown::shown;
+use calmix::metrics::calibration_map::{CalibrationMap, FittedOn, LabelsOrigin};
+use calmix::metrics::calibrator::confidence_map::MapKind;
+use calmix::metrics::held_out;
 use calmix::model::ModelOptions;
 use calmix::recipe::device::Device;
-use calmix::run::calibration_map::{CalibrationMap, FittedOn, LabelsOrigin};
-use calmix::run::held_out;
 use calmix::run::model_info::{LONGEST_METADATA, ModelInfo};
 use calmix::run::run::{Run, RunFile};
 use calmix::train::trainer::trained_images;

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use calmix::io::shown::shown;
+use calmix::metrics::calibration_map::{CalibrationMap, Fitted};
 use calmix::recipe::device::Device;
-use calmix::run::calibration_map::{CalibrationMap, Fitted};
 use calmix::train::inspect;
 use calmix::train::trainer::evaluate_run;
 use clap::Args;

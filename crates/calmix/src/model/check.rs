@@ -1,7 +1,7 @@
 //! Whether a description of a model can be meant: it may come from somebody else, with the right hashes.
 
-use calmix_core::calibration::confidence_map::ConfidenceMap;
-use calmix_core::calibration::held_out::HeldOut;
+use calmix_metrics::calibrator::confidence_map::ConfidenceMap;
+use calmix_metrics::held_out::HeldOut;
 use calmix_run::model_info::ModelInfo;
 
 /// What pixels are shifted or scaled by, in parts of 0 to 255: beyond it f32 overflows on the way through a network.

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use calmix_core::calibration::CalibrationError;
 use calmix_data::augment::AugmentError;
 use calmix_data::error::DataError;
 use calmix_data::loader::LoadError;
 use calmix_engine::error::EngineError;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::shown::shown;
+use calmix_metrics::error::CalibrationError;
 
 /// Why a model cannot be loaded or used.
 #[derive(Debug, thiserror::Error)]

@@ -9,8 +9,7 @@ use calmix_data::loader::{
     EvalLoader, ImageSource, LoadError, OnCorrupt, PictureViews, SampleStream, Workers,
 };
 use calmix_data::picture::Picture;
-use calmix_run::evaluate::Predictions;
-use calmix_run::events::{EvalModel, EvalSet};
+use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 
 use super::{Model, ModelError};
 

@@ -1,9 +1,10 @@
 //! What a model promises of its sets and answers, by the labels that were held out.
 
-use calmix_core::calibration::conformal::{ClassConditional, PredictionSets};
-use calmix_core::calibration::{AnswerThreshold, CalibrationError, fewest_labels};
 use calmix_io::shown::shown;
-use calmix_run::held_out::HeldOut;
+use calmix_metrics::abstention::{AnswerThreshold, fewest_labels};
+use calmix_metrics::conformal::{ClassConditional, PredictionSets};
+use calmix_metrics::error::CalibrationError;
+use calmix_metrics::held_out::HeldOut;
 use serde::Serialize;
 
 use super::ModelOptions;
@@ -83,7 +84,7 @@ impl Promise {
         self.kept.as_ref().map(|kept| &kept.sets)
     }
 
-    /// The classes that have too few held-out labels for [`SetRule::LacByClass`](calmix_run::held_out::SetRule): they are in
+    /// The classes that have too few held-out labels for [`SetRule::LacByClass`](calmix_metrics::held_out::SetRule): they are in
     /// every set. Empty for other rules.
     pub fn scarce_classes(&self) -> &[ScarceClass] {
         self.kept.as_ref().map_or(&[], |kept| &kept.scarce)
@@ -95,7 +96,7 @@ impl Promise {
     }
 
     /// Whether the model abstains from an image with this
-    /// [score](calmix_core::calibration::confidence_map::ConfidenceMap::answer_score); none if no labels were held out. If
+    /// [score](calmix_metrics::calibrator::confidence_map::ConfidenceMap::answer_score); none if no labels were held out. If
     /// the labels show the precision of no answers, it abstains from all.
     pub fn abstains(&self, score: f64) -> Option<bool> {
         let kept = self.kept.as_ref()?;

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use calmix::run::evaluate::Predictions;
+use calmix::run::predictions_file;
 use serde_json::Value;
 
 use crate::fixture::Fixture;
@@ -30,10 +30,10 @@ fn a_head_is_trained_used_and_needs_nothing_but_its_folder() {
     fs::remove_dir_all(workspace.path("weights")).unwrap();
     fs::remove_dir_all(workspace.path("features")).unwrap();
     let said = fs::read(workspace.path("run/predictions/step-000000004-test-ema.safetensors")).unwrap();
-    let said = Predictions::from_bytes(&said).unwrap();
+    let said = predictions_file::from_bytes(&said).unwrap();
     let info: Value = serde_json::from_slice(&fs::read(workspace.path("run/model.json")).unwrap()).unwrap();
     let temperature = info["calibration"]["map"]["temperature"].as_f64().unwrap();
-    let map = calmix::core::calibration::temperature::Temperature::new(temperature).unwrap();
+    let map = calmix::metrics::calibrator::temperature::Temperature::new(temperature).unwrap();
     let probabilities = map.probabilities(said.matrix().unwrap());
     for batch in ["64", "3"] {
         let arguments = [

@@ -4,12 +4,13 @@ use std::fs;
 
 use calmix::Model;
 use calmix::data::picture::Picture;
+use calmix::metrics::calibration_map::CalibrationMap;
+use calmix::metrics::held_out::HeldOut;
+
 use calmix::model::ModelOptions;
 use calmix::recipe::model_spec::ModelSpec;
-use calmix::run::calibration_map::CalibrationMap;
-use calmix::run::evaluate::Predictions;
-use calmix::run::held_out::HeldOut;
 use calmix::run::model_info::ModelInfo;
+use calmix::run::predictions_file;
 use serde_json::Value;
 
 use crate::fixture::Fixture;
@@ -68,7 +69,7 @@ fn a_model_alone_says_what_the_run_said() {
     let more = ["--run-dir", "run", "--set", "labels.validation=0.5", "--set", "labels.count=6"];
     workspace.end(workspace.training(8, &more)).with_code(0);
     let said = fs::read(workspace.path("run/predictions/step-000000008-test-ema.safetensors")).unwrap();
-    let said = Predictions::from_bytes(&said).unwrap();
+    let said = predictions_file::from_bytes(&said).unwrap();
     let alone = workspace.path("alone");
     fs::create_dir(&alone).unwrap();
     for name in ["model.safetensors", "model.json"] {
@@ -81,7 +82,7 @@ fn a_model_alone_says_what_the_run_said() {
     assert_eq!(info.held_out.as_ref().map(HeldOut::len), Some(30));
     let map = info.calibration.as_ref().and_then(CalibrationMap::temperature);
     let temperature = map.map_or(1.0, f64::from);
-    let temperature = calmix::core::calibration::temperature::Temperature::new(temperature).unwrap();
+    let temperature = calmix::metrics::calibrator::temperature::Temperature::new(temperature).unwrap();
     let expected = temperature.probabilities(said.matrix().unwrap());
 
     let images = test_images();

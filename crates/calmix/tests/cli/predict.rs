@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use calmix::core::calibration::temperature::Temperature;
-use calmix::run::evaluate::Predictions;
-use calmix::run::held_out::HeldOut;
+use calmix::metrics::calibrator::temperature::Temperature;
+use calmix::metrics::held_out::HeldOut;
 use calmix::run::model_info::ModelInfo;
+use calmix::run::predictions_file;
 use serde_json::Value;
 
 use crate::fixture::Fixture;
@@ -30,7 +30,7 @@ pub(crate) fn rows(text: &str) -> Vec<Value> {
 fn rows_are_those_of_the_evaluation_bit_for_bit() {
     let workspace = Fixture::Photos.copy();
     let said = fs::read(workspace.path("run/predictions/step-000000004-validation-ema.safetensors")).unwrap();
-    let said = Predictions::from_bytes(&said).unwrap();
+    let said = predictions_file::from_bytes(&said).unwrap();
     let info: Value = serde_json::from_slice(&fs::read(workspace.path("run/model.json")).unwrap()).unwrap();
     let temperature = info["scaling"]["temperature"].as_f64().unwrap_or(1.0);
     let probabilities = Temperature::new(temperature).unwrap().probabilities(said.matrix().unwrap());

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use calmix::core::calibration::confidence_map::ConfidenceMap;
 use calmix::core::matrix::Matrix;
-use calmix::run::evaluate::Predictions;
+use calmix::metrics::calibrator::confidence_map::ConfidenceMap;
 use calmix::run::model_info::ModelInfo;
+use calmix::run::predictions_file;
 use serde_json::Value;
 
 use crate::predict::rows;
@@ -45,7 +45,7 @@ fn prepare_train_evaluate_and_predict_see_the_same_pixels() {
     let said = fs::read_dir(workspace.path("run/predictions")).unwrap().map(|entry| entry.unwrap().path());
     let said =
         said.filter(|path| path.to_string_lossy().contains("step-000000002-validation")).max().unwrap();
-    let said = Predictions::from_bytes(&fs::read(said).unwrap()).unwrap();
+    let said = predictions_file::from_bytes(&fs::read(said).unwrap()).unwrap();
     let map = info.calibration.as_ref().map_or(ConfidenceMap::IDENTITY, |fitted| fitted.map.clone());
     let found = workspace.run(&[
         "predict",

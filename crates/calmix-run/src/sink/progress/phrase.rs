@@ -1,8 +1,8 @@
 //! Numbers as people read them.
 
 use calmix_io::counted::counted;
+use calmix_metrics::figures::{ENOUGH_FOR_ECE, ExactLimits, Figures, LEVEL, Limits};
 
-use crate::evaluate::{ENOUGH_FOR_ECE, ExactLimits, Figures, LEVEL, Limits};
 use crate::events::PseudoFigures;
 
 /// A share as per cent, five columns wide.

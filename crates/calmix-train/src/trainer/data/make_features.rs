@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calmix_data::loader::Warn;
-
 use calmix_engine::device::{self, set_threads};
-
+use calmix_engine::precision;
+use calmix_recipe::{Recipe, Resolved};
 use calmix_run::run::{Paths, Run};
 use calmix_run::sink::Sink;
 
@@ -16,8 +16,6 @@ use super::frozen_features::{FrozenFeatures, HeadInput};
 use super::train_data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::threads;
-use calmix_engine::precision;
-use calmix_recipe::{Recipe, Resolved};
 
 /// Who watches the features being made, and may stop it.
 pub(crate) struct FeatureWatch<'a, 'b> {

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::trainer::error::TrainError;
 use calmix_engine::engine::Engine;
 use calmix_engine::error::EngineError;
 use calmix_engine::network::Network;
@@ -13,6 +12,7 @@ use calmix_recipe::NetworkSection;
 use calmix_recipe::network::{Architecture, BottleneckStride, FirstBlock};
 use calmix_run::pretrained_config::PretrainedConfig;
 
+use crate::trainer::error::TrainError;
 use crate::weights_file::WeightsFile;
 use crate::weights_folder::WeightsFolder;
 

@@ -21,11 +21,12 @@ use calmix_data::prepare::{PREPARING, Report, prepare};
 use calmix_data::split::LabelSplit;
 use calmix_dist::ProcessGroup;
 use calmix_io::safe_open;
+use calmix_metrics::calibration_map::FittedOn;
 use calmix_recipe::Recipe;
 use calmix_recipe::Selection;
-use calmix_run::calibration_map::FittedOn;
 use calmix_run::checkpoint::Identity;
-use calmix_run::events;
+
+use calmix_metrics::predictions::EvalSet;
 use calmix_run::run::{Paths, RunFile};
 
 use super::run_views::RunViews;
@@ -321,15 +322,15 @@ impl TrainData {
     pub(crate) fn samples_of(
         &self,
         recipe: &Recipe,
-        split: events::EvalSet,
+        split: EvalSet,
         processes: &ProcessGroup,
     ) -> Result<Option<(EvalLoader<RunViews>, u64)>, TrainError> {
         let samples: SampleIds = match split {
             // Heads of folds predict these.
-            events::EvalSet::OutOfFold => SampleIds::default(),
-            events::EvalSet::Validation => self.validation.clone(),
-            events::EvalSet::Labelled => self.labelled.as_slice().into(),
-            events::EvalSet::Test => self.test.clone().unwrap_or_default().into(),
+            EvalSet::OutOfFold => SampleIds::default(),
+            EvalSet::Validation => self.validation.clone(),
+            EvalSet::Labelled => self.labelled.as_slice().into(),
+            EvalSet::Test => self.test.clone().unwrap_or_default().into(),
         };
         self.in_batches(recipe, &samples, processes)
     }

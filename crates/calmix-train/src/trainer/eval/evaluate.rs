@@ -3,16 +3,20 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use calmix_core::calibration::confidence_map::MapKind;
-use calmix_core::calibration::{Binning, TopLabel, reliability_bins};
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use calmix_data::loader::{EvalBatch, EvalLoader, LoadError, PooledBatch};
 use calmix_engine::engine::{Engine, Weights};
+use calmix_metrics::calibration_map::{CalibrationMap, Fitted};
+use calmix_metrics::calibrator::confidence_map::MapKind;
+use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::evaluate::evaluate_unless;
+use calmix_metrics::figures::Resampling;
+use calmix_metrics::measure::{Binning, TopLabel, reliability_bins};
+use calmix_metrics::predictions::Predictions;
+use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_recipe::Recipe;
-use calmix_run::calibration_map::{CalibrationMap, Fitted};
-use calmix_run::evaluate::{Predictions, Resampling, evaluate_unless};
-use calmix_run::events::{EvalModel, EvalSet, Evaluation, PseudoFigures};
+use calmix_run::events::PseudoFigures;
 
 use crate::trainer::data::run_views::RunViews;
 use crate::trainer::data::train_data::TrainData;

@@ -1,10 +1,11 @@
 //! What the last evaluation of a model leaves: its calibrator and metrics, and what its held-out labels and examples are.
 
-use calmix_core::calibration::confidence_map::ConfidenceMap;
-use calmix_run::calibration_map::Fitted;
-use calmix_run::events::{EvalSet, Evaluation};
+use calmix_metrics::calibration_map::Fitted;
+use calmix_metrics::calibrator::confidence_map::ConfidenceMap;
+use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::held_out::{self, HeldOut};
+use calmix_metrics::predictions::EvalSet;
 use calmix_run::examples::ExampleRows;
-use calmix_run::held_out::{self, HeldOut};
 
 use super::evaluate::EvalOutput;
 use crate::trainer::error::TrainError;

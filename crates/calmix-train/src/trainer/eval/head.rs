@@ -8,19 +8,21 @@
 
 use std::collections::BTreeMap;
 
-use calmix_core::calibration::confidence_map::MapKind;
-use calmix_core::calibration::temperature::Temperature;
-use calmix_core::calibration::{is_clearly_lower, nll_of_rows};
 use calmix_core::mixup::Pairing;
 use calmix_core::pseudo::Base;
 use calmix_core::rng::{Domain, Seed};
-use calmix_core::stats::{Interval, paired_t_test};
 use calmix_dist::ProcessGroup;
 use calmix_engine::engine::{Engine, Weights};
+use calmix_metrics::calibration_map::{CalibrationMap, Fitted, FittedOn, TrainingLabels, Uncalibrated};
+use calmix_metrics::calibrator::confidence_map::MapKind;
+use calmix_metrics::calibrator::is_clearly_lower;
+use calmix_metrics::calibrator::temperature::Temperature;
+use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::measure::nll_of_rows;
+use calmix_metrics::predictions::Predictions;
+use calmix_metrics::predictions::{EvalModel, EvalSet};
+use calmix_metrics::stats::{Interval, paired_t_test};
 use calmix_recipe::Recipe;
-use calmix_run::calibration_map::{CalibrationMap, Fitted, FittedOn, TrainingLabels, Uncalibrated};
-use calmix_run::evaluate::Predictions;
-use calmix_run::events::{EvalModel, EvalSet, Evaluation};
 use calmix_run::result::{HeadCandidate, HeadChoice, HeadName};
 
 use super::evaluate::{EvalMode, EvalOutput, evaluate_model, predict};

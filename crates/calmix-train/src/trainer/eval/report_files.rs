@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use calmix_data::augment::{Augment, EvalView};
+use calmix_data::loader::{EvalLoader, LoadError, PictureViews, SampleStream};
+use calmix_io::error::{FileError, FileProblem};
+use calmix_metrics::margin_histogram::SampleMargins;
+use calmix_recipe::Recipe;
+use calmix_run::examples::{SIDES, Thumbnails};
+
 use crate::trainer::data::train_data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::collect_results::unreadable;
 use crate::trainer::ranks::eval_stop::EvalStop;
 use crate::trainer::step::stepper::Stepper;
-use calmix_data::augment::{Augment, EvalView};
-use calmix_data::loader::{EvalLoader, LoadError, PictureViews, SampleStream};
-use calmix_io::error::{FileError, FileProblem};
-use calmix_recipe::Recipe;
-use calmix_run::examples::{SIDES, Thumbnails};
-use calmix_run::margin_histogram::SampleMargins;
 
 /// The margins of all samples, with rank 0; of the other ranks, of their own.
 pub(crate) fn sample_margins(stepper: &Stepper) -> Result<SampleMargins, TrainError> {

@@ -12,9 +12,10 @@
 use calmix_core::method::MethodState;
 use calmix_data::loader::Tally;
 use calmix_engine::loss_scale::LossScale;
-
+use calmix_metrics::evaluate::Evaluation;
 use calmix_run::checkpoint::Checkpoint;
-use calmix_run::events::{Evaluation, Finished, Starvation};
+use calmix_run::events::{Finished, Starvation};
+
 use calmix_run::sample_files::{
     SampleFileError, longest_labelled, longest_shard, read_labelled, read_shard, write_labelled, write_shard,
 };

@@ -1,8 +1,8 @@
 //! An evaluation of the network as it is, with what a run writes and remembers of it.
 
+use calmix_metrics::evaluate::select;
+use calmix_metrics::predictions::EvalModel;
 use calmix_recipe::Selection;
-use calmix_run::evaluate::select;
-use calmix_run::events::EvalModel;
 
 use super::checkpoint_files::Best;
 use super::run_log::RunLog;

@@ -8,17 +8,19 @@ use std::fmt::Display;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::trainer::error::TrainError;
 use calmix_io::confined_path::ConfinedPath;
 use calmix_io::error::FileError;
 use calmix_io::safe_open;
+use calmix_metrics::predictions::Predictions;
 use calmix_recipe::{OnFailure, Recipe};
-use calmix_run::evaluate::Predictions;
 use calmix_run::events::{Event, Note, Pace};
+use calmix_run::predictions_file;
 use calmix_run::run::{Journal, Mark, Run, RunFile};
 use calmix_run::sink::Hyperparameter;
 use calmix_run::sink::{JsonLines, Sink, SinkError, TensorBoard};
 use toml::Value;
+
+use crate::trainer::error::TrainError;
 
 pub(crate) struct EventWriter<'a> {
     /// None with processes that leave the writing to the first one.
@@ -120,8 +122,8 @@ impl<'a> EventWriter<'a> {
             return Ok(());
         }
         let &Predictions { step, split, model, .. } = predictions;
-        let name = Predictions::file_name(step, split, model);
-        self.waiting.push_back(Pending::Predictions(name, predictions.to_bytes()?));
+        let name = predictions_file::file_name(step, split, model);
+        self.waiting.push_back(Pending::Predictions(name, predictions_file::to_bytes(predictions)?));
         self.settle()
     }
 

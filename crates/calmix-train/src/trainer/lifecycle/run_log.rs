@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use calmix_core::loss::{LossKind, LossTerm};
 use calmix_data::loader::SkippedSample;
 use calmix_engine::learn::StepOutput;
-use calmix_run::events::{EvalSet, Event, Loss, Note, Step};
+use calmix_metrics::predictions::EvalSet;
+use calmix_recipe::Recipe;
+use calmix_run::events::{Event, Loss, Note, Step};
 
 use super::checkpoint_files::RunProgress;
 use super::event_writer::EventWriter;
@@ -13,7 +15,6 @@ use crate::trainer::error::TrainError;
 use crate::trainer::eval::evaluate::EvalOutput;
 use crate::trainer::step::step_stats::{LogWindow, StepStats};
 use crate::trainer::step::stepper::{StepResult, Stepper};
-use calmix_recipe::Recipe;
 
 /// The events of a run, and what it remembers to write the next ones.
 pub(crate) struct RunLog<'a> {

@@ -1,8 +1,5 @@
 //! From a recipe to the settings of an engine, and to the description of its weights.
 
-use crate::trainer::data::frozen_features::HeadInput;
-use crate::trainer::data::train_data::TrainData;
-use crate::trainer::error::TrainError;
 use calmix_core::method::BaseLoss;
 use calmix_engine::engine::Settings;
 use calmix_engine::optimiser::Sgd;
@@ -12,6 +9,10 @@ use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::precision::Precision;
 use calmix_recipe::step_kind::StepKind;
 use calmix_run::model_info::{self, ModelInfo};
+
+use crate::trainer::data::frozen_features::HeadInput;
+use crate::trainer::data::train_data::TrainData;
+use crate::trainer::error::TrainError;
 
 /// The engine's settings for a recipe whose device and precision were decided: of the whole network, or of a head.
 pub(crate) fn settings(

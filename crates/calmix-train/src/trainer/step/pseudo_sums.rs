@@ -1,10 +1,10 @@
 //! How true the pseudo-labels of a step are: sums over rows whose class is known, which add up over groups and steps.
 
-use calmix_core::calibration::BinTotals;
 use calmix_core::matrix::Matrix;
 use calmix_core::mixup::Row;
 use calmix_core::plan::StepPlan;
 use calmix_core::softmax::confidence;
+use calmix_metrics::measure::BinTotals;
 use calmix_run::events::{ImpurityOf, PseudoFigures};
 use serde::{Deserialize, Serialize};
 

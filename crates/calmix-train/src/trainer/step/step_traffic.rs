@@ -1,11 +1,11 @@
 //! How many bytes a process sends in a step: the formula, which a test compares with what is sent.
 
-use crate::trainer::ranks::sync::Heartbeat;
 use calmix_core::pseudo::Sums;
 use calmix_engine::network::Network;
 use calmix_recipe::Recipe;
 
 use super::step_stats::tally_width;
+use crate::trainer::ranks::sync::Heartbeat;
 
 /// A step with a guided mixup, as one of W processes sees it that share one group (`train.groups = 1`) in as many
 /// shards.

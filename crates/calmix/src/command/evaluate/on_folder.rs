@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use calmix::Model;
-use calmix::core::calibration::VoteFigures;
-use calmix::core::calibration::confidence_map::ConfidenceMap;
 use calmix::core::rng::Seed;
 use calmix::io::shown::shown;
+use calmix::metrics::calibrator::confidence_map::ConfidenceMap;
+use calmix::metrics::evaluate::evaluate;
+use calmix::metrics::figures::Resampling;
+use calmix::metrics::measure::VoteFigures;
+use calmix::metrics::predictions::Predictions;
 use calmix::model::{LabelledPredictions, ModelOptions};
 use calmix::recipe::device::Device;
-use calmix::run::evaluate::{Predictions, Resampling, evaluate};
 use calmix::run::read;
 use clap::Args;
 use serde_json::{Value, json};

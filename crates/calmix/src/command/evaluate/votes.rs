@@ -7,13 +7,13 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use calmix::core::calibration::confidence_map::ConfidenceMap;
-use calmix::core::calibration::{VoteFigures, vote_figures};
 use calmix::core::matrix::Matrix;
 use calmix::data::dataset::Dataset;
 use calmix::data::npy::{self, NpyTable};
 use calmix::io::shown::shown;
-use calmix::run::evaluate::Predictions;
+use calmix::metrics::calibrator::confidence_map::ConfidenceMap;
+use calmix::metrics::measure::{VoteFigures, vote_figures};
+use calmix::metrics::predictions::Predictions;
 
 use crate::error::CliError;
 use crate::format::counted;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use calmix::core::calibration::TopLabel;
 use calmix::data::dataset::Dataset;
 use calmix::io::shown::shown;
-use calmix::run::evaluate::Predictions;
+use calmix::metrics::measure::TopLabel;
+use calmix::metrics::predictions::Predictions;
 use calmix::run::read;
 use calmix::run::run::Paths;
 use calmix::train::inspect;

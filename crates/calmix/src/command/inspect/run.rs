@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix::io::shown::shown;
+use calmix::metrics::calibration_map::FittedOn;
 use calmix::recipe::{Difference, Resolved};
-use calmix::run::calibration_map::FittedOn;
 use calmix::run::checkpoint::SkippedCheckpoint;
 use calmix::run::read::{has_begun, latest_evaluations, model_info};
 use calmix::run::result::{HeadChoice, HeadName, RunResult};

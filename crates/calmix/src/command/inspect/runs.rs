@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix::io::shown::shown;
-use calmix::run::evaluate::ENOUGH_FOR_ECE;
+use calmix::metrics::figures::ENOUGH_FOR_ECE;
 use calmix::run::overview::{RunOverview, RunState, overview, runs_in};
 use serde_json::{Value, json};
 

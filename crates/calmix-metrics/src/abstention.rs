@@ -1,0 +1,193 @@
+//! The threshold from which on a classifier answers, so that its answers are right often enough.
+//!
+//! Tested on labels that it was not trained on, from the highest score down: as soon as the answers at a score and above
+//! are not shown to be right often enough, the score before that is the threshold. Each test is Clopper and Pearson's at the
+//! same δ. Testing in a fixed order, and no further than the first failure, keeps the whole sequence at δ: nothing is lost to
+//! the number of tests, and accuracy need not fall with the score (Angelopoulos, Bates, Candès, Jordan, Lei: "Learn then
+//! test", 2021).
+//!
+//! The order of the images must not come from the labels of the test. Given the score at which a test ends, the answers
+//! above it are right or wrong as new images above it are, independently of each other, which is all that Clopper and
+//! Pearson need. If the scores were fitted to the same labels, it would end where the labels put it: an isotonic
+//! calibrator draws the edges of its plateaus where the answers happen to go wrong, and a precision that is not there was
+//! then found in 29 of 100 draws instead of 10. Therefore:
+//!
+//! - A temperature and an isotonic calibrator keep the predicted class, so nothing fitted is needed: the score is
+//!   [`log_odds`] of the logits of the network itself. An isotonic calibrator is a non-decreasing function of this score,
+//!   but its plateaus hold images on both sides of the threshold. The decision is made on the score, never on the
+//!   calibrated confidence.
+//! - Vector scaling changes the predicted class, and whether the class of the fitted calibrator is right depends on the
+//!   labels that fitted it. Each label is then scored and found right or wrong by the calibrator of its
+//!   [cross-fit](crate::calibrator::cross_fit), which was fitted without it.
+
+use calmix_core::lanes;
+use calmix_core::softmax::argmax;
+
+use crate::checked;
+use crate::error::CalibrationError;
+use crate::stats::share_at_least;
+
+/// Into how many steps the labels are cut, by the rank of their score. Each test may end the sequence by chance, so a finer
+/// grid answers less.
+const STEPS: usize = 20;
+
+/// The first test is of so many times the labels that could show the precision if all of them were right, so that a few
+/// may be wrong; of two fifths of the labels where they are few.
+const FIRST: usize = 3;
+
+/// The score from which on a classifier answers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AnswerThreshold {
+    /// It answers at this score and above.
+    pub threshold: f64,
+    /// How many of the labels have this score or a higher one.
+    pub answered: usize,
+    /// How many of these it got right.
+    pub right: usize,
+    /// How many labels there are.
+    pub n: usize,
+}
+
+/// ln(p / (1 − p)) of the winning class under softmax: it orders rows as their confidence does, and still tells apart
+/// rows whose confidence rounds to one. At most 709; zero for an empty row.
+pub fn log_odds(logits: &[f32]) -> f64 {
+    let winner = argmax(logits);
+    let top = f64::from(lanes::max(logits));
+    let others = logits.iter().enumerate().filter(|(class, _)| *class != winner);
+    let mass: f64 = others.map(|(_, &z)| libm::exp(f64::from(z) - top)).sum();
+    if logits.is_empty() { 0.0 } else { -libm::log(mass.max(f64::MIN_POSITIVE)) }
+}
+
+/// The lowest threshold at which the share of right answers is shown to be at least `precision`, except with probability
+/// `delta`; none if the labels do not show it of any. The [module](self) says which scores are allowed.
+///
+/// ```
+/// use calmix_metrics::abstention::answer_threshold;
+///
+/// // Two hundred labels; of the half with the lower scores every second one is wrong.
+/// let scores: Vec<f64> = (0..200).map(|i| 1.0 - 0.004 * f64::from(i)).collect();
+/// let right: Vec<bool> = (0..200).map(|i| i < 100 || i % 2 == 0).collect();
+/// let found = answer_threshold(&scores, &right, 0.9, 0.1)?.unwrap();
+/// assert_eq!((found.answered, found.right), (110, 105));
+/// # Ok::<(), calmix_metrics::error::CalibrationError>(())
+/// ```
+///
+/// # Errors
+/// If there is not one score per label, a score is not finite, or `precision` or `delta` is not between 0 and 1.
+pub fn answer_threshold(
+    scores: &[f64],
+    right: &[bool],
+    precision: f64,
+    delta: f64,
+) -> Result<Option<AnswerThreshold>, CalibrationError> {
+    for (what, value) in [("precision", precision), ("delta", delta)] {
+        checked::parameter(what, value, "between 0 and 1", |value| value > 0.0 && value < 1.0)?;
+    }
+    checked::length("answers", scores.len(), right.len())?;
+    checked::finite("the score of label", scores)?;
+    let n = scores.len();
+    let mut rows: Vec<(f64, bool)> = scores.iter().copied().zip(right.iter().copied()).collect();
+    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let fewest = fewest_labels(precision, delta);
+    let first = fewest.saturating_mul(FIRST).min(2 * n / 5).max(fewest);
+    let mut found = None;
+    for rank in (1..=STEPS).map(|step| (n * step).div_ceil(STEPS)).filter(|&rank| rank >= first) {
+        // Equal scores are answered together or not at all: those of the first that is left out are left out.
+        let limit = rows.get(rank).map(|&(score, _)| score);
+        let answered = limit.map_or(n, |limit| rows.partition_point(|&(score, _)| score > limit));
+        if answered < fewest {
+            continue;
+        }
+        let right = rows[..answered].iter().filter(|(_, right)| *right).count();
+        // There are samples, and delta is a probability.
+        if share_at_least(right, answered, delta).is_ok_and(|share| share < precision) {
+            break;
+        }
+        found = Some(AnswerThreshold { threshold: rows[answered - 1].0, answered, right, n });
+    }
+    Ok(found)
+}
+
+/// How many labels, all of them right, show a precision.
+pub fn fewest_labels(precision: f64, delta: f64) -> usize {
+    // precisionⁿ ≤ delta.
+    (libm::log(delta) / libm::log(precision)).ceil().max(1.0) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calmix_core::rng::{Domain, Seed};
+
+    fn find(rows: &[(f64, bool)]) -> Option<AnswerThreshold> {
+        let (scores, right): (Vec<f64>, Vec<bool>) = rows.iter().copied().unzip();
+        answer_threshold(&scores, &right, 0.9, 0.1).unwrap()
+    }
+
+    #[test]
+    fn few_labels_show_nothing() {
+        // 0.9²¹ = 0.109, 0.9²² = 0.098.
+        assert_eq!((fewest_labels(0.9, 0.1), fewest_labels(0.99, 0.1)), (22, 230));
+        assert_eq!(find(&[(0.8, true); 21]), None);
+        let found = find(&[(0.8, true); 22]).unwrap();
+        assert_eq!((found.threshold, found.answered, found.n), (0.8, 22, 22));
+        assert_eq!(find(&[]), None);
+    }
+
+    #[test]
+    fn bad_input_is_refused() {
+        let scores = [0.8; 22];
+        let right = [true; 22];
+        assert!(answer_threshold(&scores, &right, 1.0, 0.1).is_err());
+        assert!(answer_threshold(&scores, &right, 0.9, 0.0).is_err());
+        assert!(answer_threshold(&scores, &right[1..], 0.9, 0.1).is_err());
+        assert!(answer_threshold(&[f64::NAN], &[true], 0.9, 0.1).is_err());
+    }
+
+    #[test]
+    fn equal_scores_stay_together() {
+        // Half of the labels share the highest score, the rest the lowest; the latter are wrong.
+        let rows: Vec<(f64, bool)> =
+            (0..100).map(|i| if i < 50 { (1.0, true) } else { (0.2, false) }).collect();
+        let found = find(&rows).unwrap();
+        assert_eq!((found.threshold, found.answered), (1.0, 50));
+        let all: Vec<(f64, bool)> = (0..100).map(|i| (0.5, i % 2 == 0)).collect();
+        assert_eq!(find(&all), None);
+    }
+
+    #[test]
+    fn log_odds_order_what_a_confidence_rounds() {
+        // p = 0.8: ln 4.
+        assert!((log_odds(&[4.0_f32.ln(), 0.0]) - 4.0_f64.ln()).abs() < 1e-7);
+        assert!((log_odds(&[0.0, 0.0, 0.0]) + 2.0_f64.ln()).abs() < 1e-12);
+        assert!(log_odds(&[40.0, 0.0, 0.0]) > log_odds(&[39.0, 0.0, 0.0]));
+        assert!(log_odds(&[f32::MAX, f32::MIN]).is_finite() && log_odds(&[1.0]).is_finite());
+        assert_eq!(log_odds(&[]), 0.0);
+    }
+
+    /// Accuracy equals the score, which is uniform between 0.6 and 1: at s and above it is (1 + s)/2, so 90% needs a
+    /// threshold of 0.8. The guarantee may fail in a tenth of all draws; of 1,000 draws, 130 are three deviations more.
+    #[test]
+    fn the_precision_holds_in_nine_draws_of_ten() {
+        for n in [60, 200, 1000] {
+            let mut broken = 0;
+            let mut answered = 0.0;
+            for draw in 0..1000 {
+                let mut stream = Seed(1).stream(Domain::Bootstrap, n, draw);
+                let rows: Vec<(f64, bool)> = (0..n)
+                    .map(|_| {
+                        let score = 0.6 + 0.4 * stream.uniform();
+                        (score, stream.uniform() < score)
+                    })
+                    .collect();
+                if let Some(found) = find(&rows) {
+                    broken += u32::from(found.threshold < 0.8);
+                    answered += (1.0 - found.threshold) / 0.4 / 1000.0;
+                }
+            }
+            assert!(broken <= 130, "{n} labels: {broken} of 1,000 broken");
+            // At best half can be answered.
+            assert!(n < 1000 || answered > 0.3, "{n} labels: {answered} answered");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The kind of calibrator for some held-out labels: the simplest one, unless they clearly favour another.
+
+use calmix_core::matrix::Matrix;
+use serde::{Deserialize, Serialize};
+
+use super::confidence_map::{ConfidenceMap, MapKind};
+use super::cross_fit::CrossFit;
+use super::temperature::{Temperature, TemperaturePrior};
+use crate::error::CalibrationError;
+use crate::measure::nll_of_rows;
+
+/// Numbers (labels times classes) up to which every kind is tried; beyond, a temperature alone.
+const MOST_NUMBERS: usize = 2_000_000;
+
+/// A kind of calibrator that was tried.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TriedMap {
+    /// Which kind.
+    pub kind: MapKind,
+    /// Its mean NLL on labels that did not fit it.
+    pub nll: f64,
+}
+
+/// The chosen kind, by what each kind makes of labels that did not fit it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CalibratorChoice {
+    /// The kind to fit.
+    pub kind: MapKind,
+    /// Its cross-fit on the labels.
+    pub cross_fit: CrossFit,
+    /// Every kind that there were enough labels for.
+    pub tried: Vec<TriedMap>,
+}
+
+impl CalibratorChoice {
+    /// Cross-fits every kind that there are [enough labels](MapKind::least_labels) for, from the simplest on. A kind replaces
+    /// a simpler one if its NLL is lower by more than a standard error.
+    ///
+    /// # Errors
+    /// If there are fewer than two labels, labels and logits do not fit each other, or a logit is not finite.
+    pub fn of(logits: Matrix<'_>, labels: &[u32]) -> Result<Self, CalibrationError> {
+        let cross_fit = |kind| {
+            CrossFit::in_five(|logits, labels| ConfidenceMap::fit(kind, logits, labels), logits, labels)
+        };
+        let simplest = MapKind::Temperature;
+        let mut best = Self { kind: simplest, cross_fit: cross_fit(simplest)?, tried: Vec::new() };
+        best.tried.push(TriedMap { kind: simplest, nll: best.cross_fit.mean_nll() });
+        for kind in [MapKind::Vector, MapKind::Isotonic] {
+            if labels.len() < kind.least_labels() || logits.data().len() > MOST_NUMBERS {
+                continue;
+            }
+            let other = cross_fit(kind)?;
+            best.tried.push(TriedMap { kind, nll: other.mean_nll() });
+            if is_clearly_lower(&other.nll, &best.cross_fit.nll) {
+                best.kind = kind;
+                best.cross_fit = other;
+            }
+        }
+        Ok(best)
+    }
+}
+
+/// The most probable temperature where labels that did not fit it are likelier with it by more than a standard error; else
+/// none, which is 1.
+///
+/// A temperature of few labels often makes others less likely.
+///
+/// # Errors
+/// If there are fewer than two labels, labels and logits do not fit each other, or a logit is not finite.
+pub fn temperature_where_it_helps(
+    logits: Matrix<'_>,
+    labels: &[u32],
+    prior: TemperaturePrior,
+) -> Result<ConfidenceMap, CalibrationError> {
+    let fit = |logits: Matrix<'_>, labels: &[u32]| -> Result<ConfidenceMap, CalibrationError> {
+        Ok(ConfidenceMap::Temperature { temperature: Temperature::fit_with_prior(logits, labels, prior)? })
+    };
+    let cross_fit = CrossFit::in_five(fit, logits, labels)?;
+    let uncalibrated = nll_of_rows(logits, labels, 1.0)?;
+    if is_clearly_lower(&cross_fit.nll, &uncalibrated) {
+        fit(logits, labels)
+    } else {
+        Ok(ConfidenceMap::IDENTITY)
+    }
+}
+
+/// Whether the first numbers are lower by more than a standard error of the mean difference.
+pub fn is_clearly_lower(these: &[f64], those: &[f64]) -> bool {
+    let n = these.len().min(those.len()) as f64;
+    let differences = || those.iter().zip(these).map(|(those, these)| those - these);
+    let mean = differences().sum::<f64>() / n;
+    let variance = differences().map(|d| (d - mean) * (d - mean)).sum::<f64>() / (n - 1.0).max(1.0);
+    mean > (variance / n).sqrt()
+}

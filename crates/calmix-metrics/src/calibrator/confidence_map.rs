@@ -1,0 +1,305 @@
+//! Any of the maps that calibrate a confidence: one way to fit, apply and store them.
+//!
+//! A temperature is for any number of labels. Vector scaling has two numbers for each class and an isotonic map as many
+//! as the labels ask for, so they need more ([`MapKind::least_labels`]).
+
+use calmix_core::lanes;
+use calmix_core::matrix::Matrix;
+use calmix_core::softmax::argmax;
+use serde::{Deserialize, Serialize};
+
+use super::isotonic::Isotonic;
+use super::temperature::Temperature;
+use super::vector::{DEFAULT_L2, VectorScaling};
+use crate::abstention::log_odds;
+use crate::checked;
+use crate::error::CalibrationError;
+
+/// The kinds of maps, the simplest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MapKind {
+    /// One number that divides the logits.
+    Temperature,
+    /// A scale and a bias for each class. The winning class may change.
+    Vector,
+    /// A monotone function of the confidence.
+    Isotonic,
+}
+
+/// A fitted map. It is stored beside a model and never changes its weights.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ConfidenceMap {
+    /// Divides the logits.
+    Temperature {
+        /// By this number.
+        temperature: Temperature,
+    },
+    /// Scales and shifts the logits of each class.
+    Vector(VectorScaling),
+    /// Maps the confidence in the winning class. Each row is divided by the temperature that gives this confidence, so the
+    /// order of the classes stays, and their probabilities still sum to one.
+    Isotonic(Isotonic),
+}
+
+impl MapKind {
+    /// All kinds, the simplest first.
+    pub const ALL: [Self; 3] = [Self::Temperature, Self::Vector, Self::Isotonic];
+
+    /// From how many labels on a map of this kind is worth a trial.
+    pub fn least_labels(self) -> usize {
+        match self {
+            Self::Temperature => 10,
+            Self::Vector => 100,
+            Self::Isotonic => 1_000,
+        }
+    }
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Temperature => "temperature",
+            Self::Vector => "vector scaling",
+            Self::Isotonic => "isotonic map",
+        }
+    }
+}
+
+impl ConfidenceMap {
+    /// The map that changes nothing.
+    pub const IDENTITY: Self = Self::Temperature { temperature: Temperature::IDENTITY };
+
+    /// Fits a map: a temperature by [`Temperature::fit_cautiously`], vector scaling with its default penalty, an isotonic
+    /// map of the confidence in the winning class.
+    ///
+    /// # Errors
+    /// If there are no rows, or labels and rows do not fit each other, or a logit is not finite.
+    pub fn fit(kind: MapKind, logits: Matrix, labels: &[u32]) -> Result<Self, CalibrationError> {
+        Ok(match kind {
+            MapKind::Temperature => {
+                Self::Temperature { temperature: Temperature::fit_cautiously(logits, labels)? }
+            }
+            MapKind::Vector => Self::Vector(VectorScaling::fit(logits, labels, DEFAULT_L2)?.map),
+            MapKind::Isotonic => Self::Isotonic(Isotonic::fit_top_label(logits, labels)?),
+        })
+    }
+
+    /// Which kind it is.
+    pub fn kind(&self) -> MapKind {
+        match self {
+            Self::Temperature { .. } => MapKind::Temperature,
+            Self::Vector(_) => MapKind::Vector,
+            Self::Isotonic(_) => MapKind::Isotonic,
+        }
+    }
+
+    /// Whether the winning class of a row may change.
+    pub fn may_change_labels(&self) -> bool {
+        self.kind() == MapKind::Vector
+    }
+
+    /// The score by which a model abstains from a row: of the logits as they are, unless the map changes which class wins
+    /// ([why](crate::abstention)).
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn answer_score(&self, logits: &[f32]) -> Result<f64, CalibrationError> {
+        if !self.may_change_labels() {
+            return Ok(log_odds(logits));
+        }
+        let mut mapped = vec![0.0; logits.len()];
+        self.apply_to_row(logits, &mut mapped)?;
+        Ok(log_odds(&mapped))
+    }
+
+    /// The calibrated logits of all rows: their softmax is the calibrated probability.
+    ///
+    /// # Errors
+    /// If the map is of another number of classes.
+    pub fn apply(&self, logits: Matrix) -> Result<Vec<f32>, CalibrationError> {
+        let mut mapped = vec![0.0; logits.data().len()];
+        for (row, out) in logits.iter().zip(mapped.chunks_mut(logits.width().max(1))) {
+            self.apply_to_row(row, out)?;
+        }
+        Ok(mapped)
+    }
+
+    /// The calibrated probabilities of all rows.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn probabilities(&self, logits: Matrix) -> Result<Vec<f32>, CalibrationError> {
+        match self {
+            Self::Temperature { temperature } => Ok(temperature.probabilities(logits)),
+            Self::Vector(map) => map.probabilities(logits),
+            Self::Isotonic(_) => {
+                let mapped = self.apply(logits)?;
+                let wrong = |_| CalibrationError::Classes { expected: logits.width(), got: logits.width() };
+                let mapped = Matrix::new(&mapped, logits.rows(), logits.width()).map_err(wrong)?;
+                Ok(Temperature::IDENTITY.probabilities(mapped))
+            }
+        }
+    }
+
+    /// Writes the calibrated probabilities of a row into `out`, which must be as long; returns the class that wins.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn probabilities_into(&self, row: &[f32], out: &mut [f32]) -> Result<usize, CalibrationError> {
+        if let Self::Temperature { temperature } = self {
+            checked::length("probabilities", row.len(), out.len())?;
+            temperature.probabilities_into(row, out);
+            return Ok(argmax(row));
+        }
+        let mut mapped = vec![0.0; row.len()];
+        self.apply_to_row(row, &mut mapped)?;
+        Temperature::IDENTITY.probabilities_into(&mapped, out);
+        Ok(argmax(if self.may_change_labels() { &mapped } else { row }))
+    }
+
+    /// Writes the calibrated logits of a row into `out`, which must be as long.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn apply_to_row(&self, row: &[f32], out: &mut [f32]) -> Result<(), CalibrationError> {
+        checked::length("mapped logits", row.len(), out.len())?;
+        match self {
+            Self::Temperature { temperature } => divide(row, temperature.value(), out),
+            Self::Vector(map) => map.logits_into(row, out)?,
+            Self::Isotonic(map) => divide(row, 1.0 / sharpness(row, map), out),
+        }
+        Ok(())
+    }
+}
+
+/// Below the winner, so that the greatest logits stay finite.
+fn divide(row: &[f32], by: f64, out: &mut [f32]) {
+    let top = f64::from(lanes::max(row));
+    let keeps = row.iter().all(|z| (f64::from(*z) / by).abs() < f64::from(f32::MAX));
+    for (out, &z) in out.iter_mut().zip(row) {
+        let mapped = if keeps { f64::from(z) / by } else { (f64::from(z) - top) / by };
+        *out = mapped.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32;
+    }
+}
+
+/// Steps of Newton's method: its error squares from step to step.
+const MOST_STEPS: u32 = 100;
+/// The largest β: classes that are equally likely stay so at any.
+const SHARPEST: f64 = 1e6;
+
+/// The β at which softmax(β·row) gives its winner the confidence that the map says.
+///
+/// A map says 0 or 1 where all its labels agree; half a label less than certain is as much as they can support. Less than an
+/// equal share of all classes is no confidence in a winner.
+fn sharpness(row: &[f32], map: &Isotonic) -> f64 {
+    let least = 1.0 / row.len().max(1) as f64;
+    let most = 1.0 - 0.5 / (map.n() as f64 + 1.0);
+    let wanted = map.confidence(row).max(least * (1.0 + 1e-6)).min(most);
+    let winner = argmax(row);
+    let top = f64::from(lanes::max(row));
+    let log_odds = libm::log(wanted / (1.0 - wanted));
+    let mut beta = 0.0;
+    // ln of the others' mass is convex in β and falls, so Newton's steps from zero never pass the solution.
+    for _ in 0..MOST_STEPS {
+        let mut mass = 0.0;
+        let mut slope = 0.0;
+        for (class, &z) in row.iter().enumerate() {
+            if class != winner {
+                let below = f64::from(z) - top;
+                let e = libm::exp(beta * below);
+                mass += e;
+                slope -= e * below;
+            }
+        }
+        let next = (beta + (libm::log(mass) + log_odds) * mass / slope).min(SHARPEST);
+        // Not a number where there is no other class, or none that is less likely.
+        if next.is_nan() || next - beta <= f64::EPSILON * beta {
+            break;
+        }
+        beta = next;
+    }
+    if beta > 0.0 { beta } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::TopLabel;
+    use calmix_core::rng::{Domain, Seed};
+
+    /// Logits of three classes, too sure by a factor of `heat`, with labels drawn from what they say.
+    fn drawn(n: usize, heat: f32) -> (Vec<f32>, Vec<u32>) {
+        let mut stream = Seed(5).stream(Domain::Split, 0, 0);
+        let (mut logits, mut labels) = (Vec::new(), Vec::new());
+        for _ in 0..n {
+            let row: Vec<f32> = (0..3).map(|_| 2.0 * stream.normal() as f32).collect();
+            let mut p = [0.0; 3];
+            Temperature::IDENTITY.probabilities_into(&row, &mut p);
+            let u = stream.uniform() as f32;
+            labels.push(if u < p[0] {
+                0
+            } else if u < p[0] + p[1] {
+                1
+            } else {
+                2
+            });
+            logits.extend(row.iter().map(|z| heat * z));
+        }
+        (logits, labels)
+    }
+
+    #[test]
+    fn every_kind_undoes_a_factor_and_comes_back_from_its_file() {
+        let (logits, labels) = drawn(3_000, 3.0);
+        let logits = Matrix::new(&logits, 3_000, 3).unwrap();
+        let gap = |probabilities: &[f32]| {
+            let p = Matrix::new(probabilities, 3_000, 3).unwrap();
+            let said = TopLabel::from_probabilities(p, &labels).unwrap();
+            said.confidence().iter().sum::<f64>() / 3_000.0 - said.accuracy()
+        };
+        assert!(gap(&Temperature::IDENTITY.probabilities(logits)) > 0.1);
+        for kind in MapKind::ALL {
+            let map = ConfidenceMap::fit(kind, logits, &labels).unwrap();
+            assert_eq!(map.kind(), kind);
+            let probabilities = map.probabilities(logits).unwrap();
+            // The accuracy of 3,000 rows has a standard error of 0.009.
+            assert!(gap(&probabilities).abs() < 0.02, "{kind:?}");
+            // The softmax of the mapped logits, which are f32, is the same.
+            let mapped = map.apply(logits).unwrap();
+            let again = Temperature::IDENTITY.probabilities(Matrix::new(&mapped, 3_000, 3).unwrap());
+            assert!(probabilities.iter().zip(&again).all(|(a, b)| (a - b).abs() < 2e-6), "{kind:?}");
+            let stored = serde_json::to_string(&map).unwrap();
+            assert_eq!(serde_json::from_str::<ConfidenceMap>(&stored).unwrap(), map);
+        }
+    }
+
+    #[test]
+    fn an_isotonic_map_keeps_the_winner_and_says_what_it_was_taught() {
+        let (logits, labels) = drawn(2_000, 2.0);
+        let matrix = Matrix::new(&logits, 2_000, 3).unwrap();
+        let isotonic = Isotonic::fit_top_label(matrix, &labels).unwrap();
+        let map = ConfidenceMap::Isotonic(isotonic.clone());
+        let probabilities = map.probabilities(matrix).unwrap();
+        for (row, p) in matrix.iter().zip(probabilities.chunks(3)) {
+            let winner = argmax(row);
+            assert_eq!(winner, argmax(p));
+            let wanted = isotonic.confidence(row).clamp(1.0 / 3.0, 1.0);
+            assert!((f64::from(p[winner]) - wanted).abs() < 1e-3, "{wanted} {p:?}");
+        }
+    }
+
+    #[test]
+    fn the_largest_logits_stay_finite() {
+        for row in [[f32::MAX, f32::MIN, 0.0], [f32::MIN; 3], [0.0, -0.0, f32::MIN_POSITIVE]] {
+            let (_, labels) = drawn(9, 1.0);
+            let logits = row.repeat(9);
+            for kind in MapKind::ALL {
+                let map = ConfidenceMap::fit(kind, Matrix::new(&logits, 9, 3).unwrap(), &labels).unwrap();
+                let mut out = [f32::NAN; 3];
+                map.apply_to_row(&row, &mut out).unwrap();
+                assert!(out.iter().all(|z| z.is_finite()), "{kind:?} {out:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Cross-fitting: what a map is worth on samples that did not fit it, where there is one set of labels and no second.
+//!
+//! Every sample is mapped by a fit without it: its fold is left out. The map to use is then the one fitted on all
+//! samples, as is usual after cross-validation; the figures of the cross-fitted rows say what such a map is worth.
+//!
+//! The logits must come from a network that was not trained on these labels. A set that it has learnt by heart asks for
+//! the coldest temperature in every fold, and no fold disagrees.
+
+use calmix_core::matrix::Matrix;
+use calmix_core::rng::{Domain, Seed};
+
+use super::confidence_map::{ConfidenceMap, MapKind};
+use crate::checked;
+use crate::error::CalibrationError;
+use crate::measure::nll_of_rows;
+
+/// Rows that are calibrated without themselves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CrossFit {
+    /// The map fitted without the samples of each fold.
+    pub folds: Vec<ConfidenceMap>,
+    /// The fold of each sample.
+    pub fold_of: Vec<u32>,
+    /// The logits of every sample, calibrated by the map that was fitted without it.
+    pub logits: Vec<f32>,
+    /// The NLL of every sample at these logits.
+    pub nll: Vec<f64>,
+}
+
+/// Folds of the cross-fits that a model stores or is evaluated by.
+const FOLDS: usize = 5;
+/// Their folds are a function of the number of labels alone, so that metrics can be computed again from the predictions.
+const FOLD_SEED: Seed = Seed(0);
+
+impl CrossFit {
+    /// Cross-fits with the five folds that every model of calmix is evaluated by, or as many as there are samples.
+    ///
+    /// # Errors
+    /// If there are fewer than two samples, or for the reasons of `fit`.
+    pub fn in_five(
+        fit: impl Fn(Matrix<'_>, &[u32]) -> Result<ConfidenceMap, CalibrationError>,
+        logits: Matrix,
+        labels: &[u32],
+    ) -> Result<Self, CalibrationError> {
+        Self::fit_by(fit, logits, labels, FOLDS.min(labels.len()), FOLD_SEED)
+    }
+
+    /// Splits the rows into `folds` folds, whose sizes differ by at most one, and fits without each.
+    ///
+    /// The folds are a function of the seed and the number of rows alone.
+    ///
+    /// # Errors
+    /// If a fold would be empty or the only one, or for the reasons of [`ConfidenceMap::fit`].
+    pub fn fit(
+        kind: MapKind,
+        logits: Matrix,
+        labels: &[u32],
+        folds: usize,
+        seed: Seed,
+    ) -> Result<Self, CalibrationError> {
+        Self::fit_by(|logits, labels| ConfidenceMap::fit(kind, logits, labels), logits, labels, folds, seed)
+    }
+
+    /// As [`fit`](Self::fit), with a way to fit of the caller's.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit).
+    pub fn fit_by(
+        fit: impl Fn(Matrix<'_>, &[u32]) -> Result<ConfidenceMap, CalibrationError>,
+        logits: Matrix,
+        labels: &[u32],
+        folds: usize,
+        seed: Seed,
+    ) -> Result<Self, CalibrationError> {
+        checked::logits(logits, labels)?;
+        let (n, width) = (labels.len(), logits.width());
+        if folds < 2 || folds > n {
+            return Err(CalibrationError::Folds { folds, samples: n });
+        }
+        let fold_of = deal(n, folds, seed);
+        let (mut maps, mut mapped) = (Vec::with_capacity(folds), vec![0.0; n * width]);
+        for fold in 0..folds as u32 {
+            let in_fold = |held_out: bool| {
+                let rows = logits.iter().zip(labels).enumerate();
+                rows.filter(|(row, _)| (fold_of[*row] == fold) == held_out)
+                    .map(|(row, (z, &y))| (row, z, y))
+                    .collect::<Vec<_>>()
+            };
+            let kept = in_fold(false);
+            let z: Vec<f32> = kept.iter().flat_map(|(_, z, _)| z.iter().copied()).collect();
+            let y: Vec<u32> = kept.iter().map(|(.., y)| *y).collect();
+            let map = fit(shaped(&z, y.len(), width)?, &y)?;
+            for (row, z, _) in in_fold(true) {
+                map.apply_to_row(z, &mut mapped[row * width..(row + 1) * width])?;
+            }
+            maps.push(map);
+        }
+        let nll = nll_of_rows(shaped(&mapped, n, width)?, labels, 1.0)?;
+        Ok(Self { folds: maps, fold_of, logits: mapped, nll })
+    }
+
+    /// The mean NLL of the cross-fitted rows.
+    pub fn mean_nll(&self) -> f64 {
+        self.nll.iter().sum::<f64>() / self.nll.len().max(1) as f64
+    }
+}
+
+fn shaped(data: &[f32], rows: usize, width: usize) -> Result<Matrix<'_>, CalibrationError> {
+    let wrong = |_| CalibrationError::Length { what: "logits", expected: rows * width, got: data.len() };
+    Matrix::new(data, rows, width).map_err(wrong)
+}
+
+/// Assigns shuffled samples to folds in turn.
+fn deal(n: usize, folds: usize, seed: Seed) -> Vec<u32> {
+    let mut order: Vec<usize> = (0..n).collect();
+    seed.stream(Domain::Fold, 0, 0).shuffle(&mut order);
+    let mut fold_of = vec![0; n];
+    for (place, sample) in order.into_iter().enumerate() {
+        fold_of[sample] = (place % folds) as u32;
+    }
+    fold_of
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibrator::temperature::Temperature;
+
+    /// Margins of `margin`, every `period`-th of them wrong.
+    fn table(n: usize, margin: f32, period: usize) -> (Vec<f32>, Vec<u32>) {
+        let logits = (0..n).flat_map(|_| [margin, 0.0]).collect();
+        (logits, (0..n).map(|i| u32::from(i % period == 0)).collect())
+    }
+
+    #[test]
+    fn each_row_is_mapped_by_a_fit_without_it() {
+        let (logits, labels) = table(40, 6.0, 4);
+        let matrix = Matrix::new(&logits, 40, 2).unwrap();
+        let fit = CrossFit::fit(MapKind::Temperature, matrix, &labels, 5, Seed(3)).unwrap();
+        for (fold, map) in fit.folds.iter().enumerate() {
+            let kept: Vec<usize> = (0..40).filter(|&i| fit.fold_of[i] as usize != fold).collect();
+            assert_eq!(kept.len(), 32);
+            let z: Vec<f32> = kept.iter().flat_map(|&i| logits[2 * i..2 * i + 2].to_vec()).collect();
+            let y: Vec<u32> = kept.iter().map(|&i| labels[i]).collect();
+            let expected = Temperature::fit_cautiously(Matrix::new(&z, 32, 2).unwrap(), &y).unwrap();
+            assert_eq!(*map, ConfidenceMap::Temperature { temperature: expected });
+            for row in (0..40).filter(|&i| fit.fold_of[i] as usize == fold) {
+                assert_eq!(fit.logits[2 * row], (6.0 / expected.value()) as f32);
+            }
+        }
+        let nll = |row: usize| {
+            let (own, other) = if labels[row] == 0 { (0, 1) } else { (1, 0) };
+            let margin = f64::from(fit.logits[2 * row + own]) - f64::from(fit.logits[2 * row + other]);
+            libm::log(1.0 + libm::exp(-margin))
+        };
+        assert!((0..40).all(|row| (fit.nll[row] - nll(row)).abs() < 1e-12));
+    }
+
+    #[test]
+    fn folds_need_samples() {
+        let (logits, labels) = table(3, 1.0, 2);
+        let logits = Matrix::new(&logits, 3, 2).unwrap();
+        for folds in [0, 1, 4, usize::MAX] {
+            assert!(CrossFit::fit(MapKind::Temperature, logits, &labels, folds, Seed(0)).is_err());
+        }
+        assert_eq!(CrossFit::fit(MapKind::Temperature, logits, &labels, 3, Seed(0)).unwrap().folds.len(), 3);
+    }
+}

@@ -1,0 +1,83 @@
+//! What predictions must satisfy before they are measured, and what a map must before it is fitted or used.
+
+use calmix_core::matrix::Matrix;
+
+use crate::error::CalibrationError;
+
+/// As many of `what` as there must be.
+pub(super) fn length(what: &'static str, expected: usize, got: usize) -> Result<(), CalibrationError> {
+    if expected == got { Ok(()) } else { Err(CalibrationError::Length { what, expected, got }) }
+}
+
+/// Something to fit on.
+pub(super) fn not_empty(labels: &[u32]) -> Result<(), CalibrationError> {
+    if labels.is_empty() { Err(CalibrationError::NoSamples) } else { Ok(()) }
+}
+
+/// One label per row, each of them a class.
+fn labels(matrix: Matrix<'_>, labels: &[u32]) -> Result<(), CalibrationError> {
+    length("labels", matrix.rows(), labels.len())?;
+    let classes = matrix.width();
+    match labels.iter().position(|&label| label as usize >= classes) {
+        Some(row) => Err(CalibrationError::Label { row, label: labels[row], classes }),
+        None => Ok(()),
+    }
+}
+
+/// Probabilities in [0, 1] with their labels. Rows need not sum to one exactly: f32 does not let them.
+pub(super) fn probabilities(matrix: Matrix<'_>, truth: &[u32]) -> Result<(), CalibrationError> {
+    labels(matrix, truth)?;
+    entries("probability", matrix, "in [0, 1]", |p| (0.0..=1.0).contains(&p))
+}
+
+/// Finite logits with their labels.
+pub(super) fn logits(matrix: Matrix<'_>, truth: &[u32]) -> Result<(), CalibrationError> {
+    labels(matrix, truth)?;
+    entries("logit", matrix, "finite", f32::is_finite)
+}
+
+fn entries(
+    what: &'static str,
+    matrix: Matrix<'_>,
+    allowed: &'static str,
+    valid: impl Fn(f32) -> bool,
+) -> Result<(), CalibrationError> {
+    let Some(at) = matrix.data().iter().position(|&value| !valid(value)) else {
+        return Ok(());
+    };
+    let (row, class) = (at / matrix.width(), at % matrix.width());
+    Err(CalibrationError::Entry { what, row, class, value: matrix.data()[at], allowed })
+}
+
+/// A column of finite numbers.
+pub(super) fn finite(what: &'static str, numbers: &[f64]) -> Result<(), CalibrationError> {
+    values(what, numbers, "finite", f64::is_finite)
+}
+
+/// A column of numbers that are all `valid`.
+pub(super) fn values(
+    what: &'static str,
+    numbers: &[f64],
+    allowed: &'static str,
+    valid: impl Fn(f64) -> bool,
+) -> Result<(), CalibrationError> {
+    match numbers.iter().position(|&value| !valid(value)) {
+        Some(index) => Err(CalibrationError::Value { what, index, value: numbers[index], allowed }),
+        None => Ok(()),
+    }
+}
+
+/// One number that is `valid`.
+pub(super) fn parameter(
+    what: &'static str,
+    value: f64,
+    allowed: &'static str,
+    valid: impl Fn(f64) -> bool,
+) -> Result<(), CalibrationError> {
+    if valid(value) { Ok(()) } else { Err(CalibrationError::Parameter { what, value, allowed }) }
+}
+
+/// A number that logits can be divided by.
+pub(super) fn temperature(value: f64) -> Result<(), CalibrationError> {
+    parameter("temperature", value, "positive and finite", |t| t > 0.0 && t.is_finite())
+}

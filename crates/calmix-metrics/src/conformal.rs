@@ -1,0 +1,201 @@
+//! Split conformal prediction: sets of classes that hold the true one with a promised probability.
+//!
+//! Calibrated on n samples that are exchangeable with the ones to come (and were not trained on), a set holds
+//! the true class with probability at least 1 − α, whatever the model. The promise is over calibration sets
+//! and new samples together; it is not per sample, and per class only with a threshold per class ([`ClassConditional`]).
+//!
+//! ```
+//! use calmix_core::matrix::Matrix;
+//! use calmix_metrics::conformal::{Conformal, Score};
+//!
+//! let calibration = [0.75, 0.25].repeat(9);
+//! let labels = [0, 0, 0, 0, 1, 0, 0, 0, 0];
+//! let map = Conformal::fit(Matrix::new(&calibration, 9, 2)?, &labels, Score::Lac, 0.2)?;
+//! assert_eq!(map.set(&[0.875, 0.125], 0), [0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod class_conditional;
+mod prediction_sets;
+
+use std::cmp::Ordering;
+
+use calmix_core::matrix::Matrix;
+use calmix_core::rng::{Domain, Seed};
+use calmix_core::softmax::argmax;
+use serde::{Deserialize, Serialize};
+
+use crate::checked;
+use crate::error::CalibrationError;
+
+pub use class_conditional::ClassConditional;
+pub use prediction_sets::PredictionSets;
+
+/// How strange a class is for a sample; the strangest classes are left out of its set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Score {
+    /// 1 − p of the class: the smallest sets on average, empty where the model is unsure of everything.
+    ///
+    /// Sadinle, Lei, Wasserman: "Least ambiguous set-valued classifiers with bounded error levels", 2019
+    /// (also called THR).
+    Lac,
+    /// The probability of the class and of all that are more likely: sets that grow where the model doubts.
+    ///
+    /// Romano, Sesia, Candès: "Classification with valid and adaptive coverage", `NeurIPS` 2020, without
+    /// their randomisation: never below 1 − α, often above.
+    Aps,
+    /// APS with the probability of the class itself counted by a uniform fraction: closest to 1 − α.
+    RandomisedAps {
+        /// Where the fractions come from; one per sample.
+        seed: Seed,
+    },
+}
+
+/// A calibrated rule for sets of classes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Conformal {
+    /// How strangeness is measured.
+    pub score: Score,
+    /// The allowed probability of missing the true class.
+    pub alpha: f64,
+    /// The largest score of a class in the set; none if n was too small for α, and every class is in.
+    pub threshold: Option<f64>,
+    /// Whether a set that would be empty holds the most likely class instead.
+    pub never_empty: bool,
+    /// How many samples it was calibrated on.
+    pub n: usize,
+}
+
+// Calibration and prediction draw from different times of the domain, so that the fraction of a new sample
+// is never that of a calibration row.
+const CALIBRATION: u64 = 0;
+const PREDICTION: u64 = 1;
+
+impl Conformal {
+    /// Calibrates on rows of probabilities: the threshold is the ⌈(n + 1)(1 − α)⌉-th smallest score.
+    ///
+    /// No rows are allowed: like any n < 1/α − 1 they give sets of all classes. The probabilities need not
+    /// sum to one, so any map may have been applied before.
+    ///
+    /// # Errors
+    /// If labels and rows do not fit each other, a probability is not in [0, 1], or α is not in (0, 1).
+    pub fn fit(
+        probabilities: Matrix,
+        labels: &[u32],
+        score: Score,
+        alpha: f64,
+    ) -> Result<Self, CalibrationError> {
+        checked::probabilities(probabilities, labels)?;
+        let rows = probabilities.iter().zip(labels).enumerate();
+        let scores = rows.filter_map(|(i, (row, &label))| score.of_label(row, label, i as u64));
+        Self::from_scores(scores.collect(), score, alpha)
+    }
+
+    /// The rule whose calibration samples gave these scores to their true classes: what a model stores instead of the
+    /// samples.
+    ///
+    /// # Errors
+    /// If a score is not finite, or α is not in (0, 1).
+    pub fn from_scores(mut scores: Vec<f64>, score: Score, alpha: f64) -> Result<Self, CalibrationError> {
+        checked::finite("score", &scores)?;
+        checked::parameter("level alpha", alpha, "between 0 and 1", |alpha| alpha > 0.0 && alpha < 1.0)?;
+        scores.sort_by(f64::total_cmp);
+        let n = scores.len();
+        Ok(Self { score, alpha, threshold: scores.get(rank(n, alpha) - 1).copied(), never_empty: false, n })
+    }
+
+    /// The fewest calibration samples that give a threshold: ⌈1/α⌉ − 1, nine for a coverage of 90%.
+    pub fn needed_labels(alpha: f64) -> usize {
+        // Rounded as in `rank`.
+        (((1.0 - 1e-9) / alpha).ceil() as usize).saturating_sub(1)
+    }
+
+    /// The same rule, with the most likely class in a set that would be empty.
+    ///
+    /// Coverage can only rise. Without it an empty set is possible under every score, and means that no
+    /// class is as ordinary as 1 − α of the calibration samples were.
+    #[must_use]
+    pub fn never_empty(self) -> Self {
+        Self { never_empty: true, ..self }
+    }
+
+    /// The classes in the set of one sample, the most likely first, the lower class first among equals.
+    ///
+    /// `sample` is the sample's number: randomised sets are a function of it and the seed, not of the order
+    /// in which samples are asked for.
+    pub fn set(&self, probabilities: &[f32], sample: u64) -> Vec<u32> {
+        let mut set: Vec<u32> = self
+            .score
+            .of_classes(probabilities, PREDICTION, sample)
+            .into_iter()
+            .filter(|&(_, score)| self.threshold.is_none_or(|t| score <= t))
+            .map(|(class, _)| class)
+            .collect();
+        if set.is_empty() && self.never_empty && !probabilities.is_empty() {
+            set.push(argmax(probabilities) as u32);
+        }
+        set
+    }
+}
+
+/// ⌈(n + 1)(1 − α)⌉ as n + 1 − ⌊(n + 1)α⌋.
+///
+/// A product within 1e-9 below a whole number counts as that number: 0.29 · 100 is 28.999999999999996.
+fn rank(n: usize, alpha: f64) -> usize {
+    let below = (alpha * (n + 1) as f64 + 1e-9).floor() as usize;
+    (n + 1 - below.min(n)).max(1)
+}
+
+impl Score {
+    /// The score of a sample's true class, for [`Conformal::from_scores`]; none for a class that is not there.
+    pub fn of_label(self, probabilities: &[f32], label: u32, sample: u64) -> Option<f64> {
+        let own = *probabilities.get(label as usize)?;
+        if self == Self::Lac {
+            return Some(1.0 - f64::from(own));
+        }
+        // The classes before the label in the order of `of_classes`, and in that order: the sums have the same bits.
+        let classes = probabilities.iter().enumerate();
+        let mut before: Vec<f32> = classes
+            .filter(|&(class, &p)| match p.total_cmp(&own) {
+                Ordering::Greater => true,
+                Ordering::Equal => class < label as usize,
+                Ordering::Less => false,
+            })
+            .map(|(_, &p)| p)
+            .collect();
+        before.sort_by(|a, b| b.total_cmp(a));
+        let before: f64 = before.into_iter().fold(0.0, |sum, p| sum + f64::from(p));
+        Some(before + self.fraction(CALIBRATION, sample) * f64::from(own))
+    }
+
+    /// The part of its own probability that counts for a class.
+    fn fraction(self, time: u64, sample: u64) -> f64 {
+        match self {
+            Self::RandomisedAps { seed } => seed.stream(Domain::Conformal, time, sample).uniform(),
+            Self::Lac | Self::Aps => 1.0,
+        }
+    }
+
+    /// Every class with its score, the most likely first.
+    fn of_classes(self, probabilities: &[f32], time: u64, sample: u64) -> Vec<(u32, f64)> {
+        let fraction = self.fraction(time, sample);
+        let mut order: Vec<usize> = (0..probabilities.len()).collect();
+        order.sort_by(|&a, &b| probabilities[b].total_cmp(&probabilities[a]));
+        let mut before = 0.0;
+        let mut scored = Vec::with_capacity(order.len());
+        for class in order {
+            let p = f64::from(probabilities[class]);
+            let score = match self {
+                Self::Lac => 1.0 - p,
+                Self::Aps | Self::RandomisedAps { .. } => before + fraction * p,
+            };
+            before += p;
+            scored.push((class as u32, score));
+        }
+        scored
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Class-conditional conformal prediction: a threshold per class, from the scores of that class alone.
+//!
+//! Given its class, a sample is exchangeable with the held-out samples of that class, so a set contains the true class with
+//! the requested probability for each class, and therefore under any mix of the classes (Vovk: "Conditional validity of
+//! inductive conformal predictors", 2012; Mondrian conformal prediction). A class with too few labels has no threshold and
+//! is in every set.
+
+use std::collections::BTreeMap;
+
+use super::{Conformal, PREDICTION, Score};
+use crate::error::CalibrationError;
+
+/// A rule for prediction sets with a threshold per class. Every set contains the likeliest class.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassConditional {
+    /// The rules of the classes that have labels. A map, because the classes may come from a file: a list as long as the
+    /// largest one would be as long as the file pleases.
+    rules: BTreeMap<u32, Conformal>,
+    needed: usize,
+}
+
+impl ClassConditional {
+    /// The rule whose calibration samples gave these scores to their true classes by [`Score::Lac`], or zero where the true
+    /// class was the likeliest.
+    ///
+    /// # Errors
+    /// If a score is not finite, or `alpha` is not in (0, 1).
+    pub fn from_scores(labels: &[u32], scores: &[f64], alpha: f64) -> Result<Self, CalibrationError> {
+        let mut by_class: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for (&label, &score) in labels.iter().zip(scores) {
+            by_class.entry(label).or_default().push(score);
+        }
+        // Without labels there is no class whose rule would check `alpha`.
+        Conformal::from_scores(Vec::new(), Score::Lac, alpha)?;
+        let mut rules = BTreeMap::new();
+        for (class, scores) in by_class {
+            rules.insert(class, Conformal::from_scores(scores, Score::Lac, alpha)?);
+        }
+        Ok(Self { rules, needed: Conformal::needed_labels(alpha) })
+    }
+
+    /// How many more labels a class needs for a threshold; zero if it has one.
+    pub fn missing_labels(&self, class: u32) -> usize {
+        self.needed.saturating_sub(self.rules.get(&class).map_or(0, |rule| rule.n))
+    }
+
+    /// The fewest labels from which a class has a threshold.
+    pub fn needed_labels(&self) -> usize {
+        self.needed
+    }
+
+    /// The classes in the set of one sample, the likeliest first, the lower class first among equals.
+    pub fn set(&self, probabilities: &[f32]) -> Vec<u32> {
+        let mut set = Vec::new();
+        let classes = Score::Lac.of_classes(probabilities, PREDICTION, 0);
+        for (place, (class, score)) in classes.into_iter().enumerate() {
+            let threshold = self.rules.get(&class).and_then(|rule| rule.threshold);
+            // The likeliest class had the score zero when the thresholds were found, so it is below every one of them. With
+            // one threshold for all it would be in every set that is not empty; with several it need not be.
+            if place == 0 || threshold.is_none_or(|threshold| score <= threshold) {
+                set.push(class);
+            }
+        }
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Class 0 has nine labels, class 1 eight: one too few for 90%. Class 2 has none.
+    fn rule() -> ClassConditional {
+        let labels: Vec<u32> = (0..17).map(|row| u32::from(row >= 9)).collect();
+        let scores: Vec<f64> = (0..17).map(|row| 0.05 * f64::from(row % 9)).collect();
+        ClassConditional::from_scores(&labels, &scores, 0.1).unwrap()
+    }
+
+    #[test]
+    fn class_with_too_few_labels_is_in_every_set() {
+        let rule = rule();
+        assert_eq!([0, 1, 2, u32::MAX].map(|class| rule.missing_labels(class)), [0, 1, 9, 9]);
+        assert_eq!(rule.needed_labels(), 9);
+        // The threshold of class 0 is the largest of its scores, 0.4.
+        assert_eq!(rule.set(&[0.625, 0.25, 0.125]), [0, 1, 2]);
+        assert_eq!(rule.set(&[0.25, 0.625, 0.125]), [1, 2]);
+        assert!(rule.set(&[]).is_empty());
+    }
+
+    /// The set of LAC holds the likeliest class because it is the first below the one threshold; here the threshold of
+    /// another class may be the only one that is met.
+    #[test]
+    fn likeliest_class_is_in_every_set() {
+        let labels: Vec<u32> = (0..20).map(|row| row / 10).collect();
+        let scores: Vec<f64> = labels.iter().map(|&label| if label == 0 { 0.1 } else { 0.75 }).collect();
+        let rule = ClassConditional::from_scores(&labels, &scores, 0.1).unwrap();
+        assert_eq!(rule.set(&[0.5, 0.25]), [0, 1]);
+        assert_eq!(rule.set(&[0.5, 0.2]), [0]);
+        assert_eq!(rule.set(&[0.25, 0.5]), [1]);
+    }
+
+    #[test]
+    fn invalid_alpha_and_scores_are_refused() {
+        assert!(ClassConditional::from_scores(&[], &[], 1.0).is_err());
+        assert!(ClassConditional::from_scores(&[0], &[f64::NAN], 0.1).is_err());
+        assert!(ClassConditional::from_scores(&[], &[], 0.1).unwrap().set(&[0.5, 0.5]).len() == 2);
+    }
+}

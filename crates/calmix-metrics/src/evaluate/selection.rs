@@ -1,0 +1,200 @@
+//! Which of many evaluations is the result of a run.
+
+use calmix_core::settings::choice;
+use serde::{Deserialize, Serialize};
+
+use crate::evaluate::Evaluation;
+use crate::figures::Figures;
+use crate::predictions::{EvalModel, EvalSet};
+
+choice! {
+    /// A rule that turns the history of a run into its result.
+    Selection = Last {
+        /// The averaged model of the last step.
+        Last = "last",
+        /// The median figure of the last evaluations (20 unless `evaluate.window` says otherwise), as in Google's code.
+        ///
+        /// Each figure has a median of its own; FixMatch's published results take 20 evaluations of the EMA model.
+        Median = "median",
+        /// The best one on the labels held out for validation.
+        ///
+        /// The EMA model with the least error, the first of equals.
+        BestValidation = "best-validation",
+        /// The best one on the test subset, as in USB, TorchSSL and the released code: every table then says so.
+        ///
+        /// The EMA model with the least error. The figure is optimistic: the same labels choose the model and measure it. Published tables
+        /// do so; here it has to be asked for, and is marked.
+        BestTest = "best-test",
+    }
+}
+
+/// A result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Selected {
+    /// The split whose figures these are: test where there is one, else validation, else the labels out of fold.
+    pub on: EvalSet,
+    /// After how many updates; none where the result is of several evaluations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_step: Option<u64>,
+    /// How many evaluations it was taken from.
+    pub evaluations: u64,
+    /// Whether the test split both chose the model and measured it.
+    pub chosen_on_test: bool,
+    /// On how many samples.
+    #[serde(default)]
+    pub samples: u64,
+    /// The figures.
+    pub figures: Figures,
+}
+
+impl Selection {
+    /// Its name in recipes and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Last => "last",
+            Self::Median => "median",
+            Self::BestValidation => "best-validation",
+            Self::BestTest => "best-test",
+        }
+    }
+}
+
+/// The result of a history by a rule; none where the history lacks the split that the rule asks.
+///
+/// The history may hold every evaluation of the run, in order; only those of the EMA model count, and for the median
+/// only the last `window` of them.
+pub fn select(rule: Selection, window: usize, history: &[Evaluation]) -> Option<Selected> {
+    let of = |split| {
+        history
+            .iter()
+            .filter(move |seen| seen.model == EvalModel::Ema && seen.split == split)
+            .collect::<Vec<_>>()
+    };
+    let (out_of_fold, validation, test) =
+        (of(EvalSet::OutOfFold), of(EvalSet::Validation), of(EvalSet::Test));
+    let (on, reported) = if !test.is_empty() {
+        (EvalSet::Test, &test)
+    } else if !validation.is_empty() {
+        (EvalSet::Validation, &validation)
+    } else {
+        (EvalSet::OutOfFold, &out_of_fold)
+    };
+    let one = |seen: &Evaluation, evaluations: usize| Selected {
+        on,
+        at_step: Some(seen.step),
+        evaluations: evaluations as u64,
+        chosen_on_test: rule == Selection::BestTest,
+        samples: seen.samples,
+        figures: seen.figures,
+    };
+    match rule {
+        Selection::Last => reported.last().map(|last| one(last, 1)),
+        Selection::Median => {
+            let recent = &reported[reported.len().saturating_sub(window)..];
+            let figures: Vec<_> = recent.iter().map(|seen| seen.figures.values()).collect();
+            let median = |figure: usize| median(figures.iter().map(|values| values[figure]).collect());
+            Some(Selected {
+                on,
+                at_step: None,
+                evaluations: recent.len() as u64,
+                chosen_on_test: false,
+                samples: recent.last().map_or(0, |seen| seen.samples),
+                figures: Figures::from_values(std::array::from_fn(median)),
+            })
+            .filter(|_| !recent.is_empty())
+        }
+        Selection::BestValidation => {
+            let best = least(&validation)?;
+            let there = reported.iter().find(|seen| seen.step == best.step)?;
+            Some(one(there, validation.len()))
+        }
+        Selection::BestTest => least(&test).map(|best| one(best, test.len())),
+    }
+}
+
+fn least<'a>(history: &[&'a Evaluation]) -> Option<&'a Evaluation> {
+    history.iter().copied().min_by(|a, b| a.figures.error.total_cmp(&b.figures.error))
+}
+
+/// Of an even number, the mean of the middle two.
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    let at = |i: usize| numbers.get(i).copied().unwrap_or(0.0);
+    let n = numbers.len();
+    f64::midpoint(at(n.saturating_sub(1) / 2), at(n / 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::EDGES;
+
+    fn seen(step: u64, split: EvalSet, model: EvalModel, error: f64) -> Evaluation {
+        let figures = Figures::from_values(std::array::from_fn(|i| if i == 0 { error } else { 0.5 }));
+        let (intervals, calibrated, class_accuracy, bins) = (None, None, Vec::new(), Vec::new());
+        let (samples, skipped, edges) = (9, 0, EDGES);
+        Evaluation {
+            step,
+            split,
+            model,
+            samples,
+            skipped,
+            edges,
+            figures,
+            class_accuracy,
+            bins,
+            intervals,
+            calibrated,
+        }
+    }
+
+    /// Validation is best at step 2 and test at step 3; the live model would beat both.
+    fn history() -> Vec<Evaluation> {
+        let errors = [(0.4, 0.5), (0.1, 0.3), (0.2, 0.2), (0.1, 0.4)];
+        let steps = errors.iter().zip(1..).flat_map(|(&(validation, test), step)| {
+            [
+                seen(step, EvalSet::Validation, EvalModel::Ema, validation),
+                seen(step, EvalSet::Test, EvalModel::Ema, test),
+                seen(step, EvalSet::Test, EvalModel::Live, 0.0),
+            ]
+        });
+        steps.collect()
+    }
+
+    #[test]
+    fn every_rule_reports_the_test_split() {
+        let result = |rule| {
+            let selected = select(rule, 20, &history()).unwrap();
+            assert_eq!(selected.on, EvalSet::Test);
+            assert_eq!(selected.chosen_on_test, rule == Selection::BestTest);
+            (selected.at_step, selected.evaluations, selected.figures.error)
+        };
+        assert_eq!(result(Selection::Last), (Some(4), 1, 0.4));
+        assert_eq!(result(Selection::Median), (None, 4, 0.35));
+        assert_eq!(result(Selection::BestValidation), (Some(2), 4, 0.3));
+        assert_eq!(result(Selection::BestTest), (Some(3), 4, 0.2));
+    }
+
+    #[test]
+    fn the_median_forgets_what_is_old() {
+        let long: Vec<_> = (0..100).map(|i| seen(i, EvalSet::Test, EvalModel::Ema, i as f64)).collect();
+        let selected = select(Selection::Median, 20, &long).unwrap();
+        assert_eq!((selected.evaluations, selected.figures.error), (20, 89.5));
+    }
+
+    #[test]
+    fn without_a_split_there_is_no_result() {
+        let validation: Vec<_> =
+            history().into_iter().filter(|seen| seen.split == EvalSet::Validation).collect();
+        assert_eq!(select(Selection::Last, 20, &validation).unwrap().on, EvalSet::Validation);
+        assert_eq!(select(Selection::BestTest, 20, &validation), None);
+        let out_of_fold = [seen(4, EvalSet::OutOfFold, EvalModel::Ema, 0.1)];
+        assert_eq!(select(Selection::Last, 20, &out_of_fold).unwrap().on, EvalSet::OutOfFold);
+        assert_eq!(select(Selection::BestValidation, 20, &out_of_fold), None);
+        for rule in [Selection::Last, Selection::Median, Selection::BestValidation, Selection::BestTest] {
+            assert_eq!(select(rule, 20, &[]), None);
+            assert_eq!(serde_json::to_string(&rule).unwrap(), format!("{:?}", rule.name()));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+use calmix_core::rng::Domain;
+
+use super::*;
+use crate::figures::Figures;
+
+/// Logits that are right more often than not; every third row repeats the one before, for ties.
+fn made(n: usize, classes: usize) -> (Vec<f32>, Vec<u32>) {
+    let mut stream = Seed(11).stream(Domain::Split, 0, 0);
+    let mut logits: Vec<f32> = Vec::new();
+    let mut labels = Vec::new();
+    for row in 0..n {
+        if row % 3 == 2 {
+            logits.extend_from_within(logits.len() - classes..);
+        } else {
+            logits.extend((0..classes).map(|_| 2.0 * stream.normal() as f32));
+        }
+        let row = &logits[row * classes..];
+        let guess = calmix_core::softmax::argmax(row);
+        labels.push(if stream.uniform() < 0.6 { guess } else { stream.index(classes) } as u32);
+    }
+    (logits, labels)
+}
+
+/// All figures but the smooth error.
+fn without_smooth(figures: &Figures) -> [f64; COUNT] {
+    let all = figures.values();
+    std::array::from_fn(|i| if i < 8 { all[i] } else { all[i + 1] })
+}
+
+#[test]
+fn counts_give_the_figures_of_the_rows_they_stand_for() {
+    let mut worst = 0.0_f64;
+    for (n, classes, temperature) in [(1, 2, 1.0), (40, 2, 1.0), (97, 7, 0.5), (300, 20, 3.0)] {
+        let (logits, labels) = made(n, classes);
+        let temperature = Temperature::new(temperature).unwrap();
+        let rows =
+            PreparedRows::new(Matrix::new(&logits, n, classes).unwrap(), &labels, temperature).unwrap();
+        let mut drawn = vec![0; n];
+        let mut counts = Counts::once(n);
+        for replicate in 0..20 {
+            resample(Seed(5), replicate, &mut drawn);
+            let z: Vec<f32> =
+                drawn.iter().flat_map(|&i| logits[i * classes..(i + 1) * classes].to_vec()).collect();
+            let y: Vec<u32> = drawn.iter().map(|&i| labels[i]).collect();
+            let direct = Figures::of(Matrix::new(&z, n, classes).unwrap(), &y, temperature).unwrap();
+            counts.draw(&drawn);
+            for (found, wanted) in rows.figures(&counts).into_iter().zip(without_smooth(&direct)) {
+                worst = worst.max((found - wanted).abs());
+            }
+        }
+    }
+    // Sums of at most 300 · 20 numbers of at most 20 in another order: n·ε·20 is 3e-11 at the very worst, and a
+    // random walk of roundings √n·ε·20 = 3e-13.
+    assert!(worst < 3e-13, "{worst}");
+}
+
+#[test]
+fn intervals_are_a_function_of_the_seed() {
+    let (logits, labels) = made(60, 4);
+    let of = |seed| {
+        let z = Matrix::new(&logits, 60, 4).unwrap();
+        Intervals::of(z, &labels, Temperature::IDENTITY, Resampling::default(), seed).unwrap()
+    };
+    assert_eq!(of(Seed(1)), of(Seed(1)));
+    assert_ne!(of(Seed(1)), of(Seed(2)));
+}
+
+#[test]
+fn what_cannot_be_said_is_not_said() {
+    let (logits, labels) = made(2, 3);
+    let of = |n: usize, how| {
+        let z = Matrix::new(&logits[..3 * n], n, 3).unwrap();
+        Intervals::of(z, &labels[..n], Temperature::IDENTITY, how, Seed(0)).unwrap()
+    };
+    assert!(of(2, Resampling::default()).is_some());
+    assert!(of(1, Resampling::default()).is_none());
+    assert!(of(2, Resampling { replicates: 0, ..Resampling::default() }).is_none());
+    assert!(of(2, Resampling { level: 1.0, replicates: 10 }).is_none());
+}

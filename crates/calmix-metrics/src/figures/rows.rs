@@ -1,0 +1,141 @@
+//! What rows add to the figures, prepared once and measured for any counts of the rows.
+//!
+//! The figures of a split count every row once; a replicate of the bootstrap counts each as often as it was drawn.
+//! A replicate costs O(n) and, for the class-wise error, O(n·C) additions, and never touches the logits again.
+
+use std::num::NonZeroU16;
+
+use calmix_core::matrix::Matrix;
+
+use super::EDGES;
+use crate::calibrator::temperature::Temperature;
+use crate::error::CalibrationError;
+use crate::measure::{
+    Binned, Binning, ClassWise, Counts, ReliabilityBin, RiskCoverage, TopLabel, brier_of_rows,
+    confidence_gap, ece, mean_confidence, nll_of_rows, smooth_ece,
+};
+
+/// How many figures there are for any counts.
+pub(crate) const COUNT: usize = 11;
+
+/// How many classes a prediction may name in [`Figures::top_5_error`](super::Figures::top_5_error).
+const TOP: usize = 5;
+
+const TEN: Binning = equal_width(10);
+const FIFTEEN: Binning = equal_width(15);
+
+const fn equal_width(bins: u16) -> Binning {
+    Binning::EqualWidth { bins: NonZeroU16::MIN.saturating_add(bins - 1), edges: EDGES }
+}
+
+/// What each row adds.
+pub(crate) struct PreparedRows {
+    said: TopLabel,
+    wrong: Vec<bool>,
+    missed: Vec<bool>,
+    ten: Binned,
+    fifteen: Binned,
+    equal_mass: Binned,
+    class_wise: ClassWise,
+    nll: Vec<f64>,
+    brier: Vec<f64>,
+    coverage: RiskCoverage,
+}
+
+impl PreparedRows {
+    pub(crate) fn new(
+        logits: Matrix<'_>,
+        labels: &[u32],
+        temperature: Temperature,
+    ) -> Result<Self, CalibrationError> {
+        let said = TopLabel::from_logits(logits, labels, temperature.value())?;
+        let probabilities = temperature.probabilities(logits);
+        let probabilities = in_shape(&probabilities, logits)?;
+        let missed = |(row, &label): (&[f32], &u32)| rank(row, label as usize) >= TOP;
+        let equal_mass = Binning::EqualMass { bins: const { NonZeroU16::MIN.saturating_add(14) } };
+        Ok(Self {
+            wrong: said.correct().iter().map(|right| !right).collect(),
+            missed: logits.iter().zip(labels).map(missed).collect(),
+            ten: Binned::new(&said, TEN),
+            fifteen: Binned::new(&said, FIFTEEN),
+            equal_mass: Binned::new(&said, equal_mass),
+            class_wise: ClassWise::new(probabilities, labels, FIFTEEN)?,
+            nll: nll_of_rows(logits, labels, temperature.value())?,
+            brier: brier_of_rows(probabilities, labels)?,
+            coverage: RiskCoverage::new(&said),
+            said,
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.said.len()
+    }
+
+    /// All figures but the smooth error, in the order of [`Figures`](super::Figures).
+    pub(crate) fn figures(&self, counts: &Counts) -> [f64; COUNT] {
+        let fifteen = self.fifteen.bins(counts);
+        [
+            counts.share(&self.wrong),
+            counts.share(&self.missed),
+            mean_confidence(&fifteen),
+            confidence_gap(&fifteen),
+            ece(&self.ten.bins(counts)),
+            ece(&fifteen),
+            ece(&self.equal_mass.bins(counts)),
+            self.class_wise.ece(counts),
+            counts.mean(&self.nll),
+            counts.mean(&self.brier),
+            self.coverage.aurc(counts),
+        ]
+    }
+
+    /// The fifteen bins of equal width of rows that all count once.
+    pub(crate) fn bins(&self) -> Vec<ReliabilityBin> {
+        self.fifteen.bins(&Counts::once(self.len()))
+    }
+
+    /// The share of each class's rows that is right; none for a class without rows.
+    pub(crate) fn class_accuracy(&self, labels: &[u32], classes: usize) -> Vec<Option<f64>> {
+        let mut of_class = vec![(0_u64, 0_u64); classes];
+        for (&label, &wrong) in labels.iter().zip(&self.wrong) {
+            if let Some((right, rows)) = of_class.get_mut(label as usize) {
+                *rows += 1;
+                *right += u64::from(!wrong);
+            }
+        }
+        of_class.into_iter().map(|(right, rows)| (rows > 0).then(|| right as f64 / rows as f64)).collect()
+    }
+
+    /// The smooth error of rows that all count once. It has no form for other counts: it would convolve anew for
+    /// each, which costs more than all others together.
+    pub(crate) fn smooth_ece(&self) -> f64 {
+        smooth_ece(&self.said).error
+    }
+}
+
+/// `data` in the shape of `like`.
+fn in_shape<'a>(data: &'a [f32], like: Matrix<'_>) -> Result<Matrix<'a>, CalibrationError> {
+    Matrix::new(data, like.rows(), like.width()).map_err(|shape| CalibrationError::Length {
+        what: "probabilities",
+        expected: like.data().len(),
+        got: shape.got,
+    })
+}
+
+/// How many classes are likelier than this one; of equals the first is.
+fn rank(row: &[f32], class: usize) -> usize {
+    let Some(&own) = row.get(class) else { return row.len() };
+    let before = row.iter().take(class).filter(|&&z| z >= own).count();
+    before + row.iter().skip(class + 1).filter(|&&z| z > own).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_equal_classes_the_first_is_likelier() {
+        assert_eq!(rank(&[1.0, 3.0, 3.0, 0.0], 2), 1);
+        assert_eq!(rank(&[1.0, 3.0, 3.0, 0.0], 1), 0);
+    }
+}

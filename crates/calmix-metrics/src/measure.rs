@@ -1,0 +1,59 @@
+//! How well calibrated a confidence is.
+//!
+//! A classifier is calibrated when, of the predictions it makes with confidence 0.8, eight in ten are right.
+//! [`TopLabel`] holds the confidence of each prediction and whether it was right. Every measure of the predicted
+//! class alone is computed from it:
+//!
+//! - [`reliability_bins`], and from them [`ece`], [`mean_confidence`], [`confidence_gap`] and
+//!   [`debiased_squared_error`]; [`BinTotals`] makes them of predictions that come batch by batch;
+//! - [`smooth_ece`], which needs no bins;
+//! - [`BrierDecomposition`], and the risk at every coverage ([`coverage_curve`], [`aurc`]).
+//!
+//! Measures of all classes take the matrix: [`class_wise_ece`], [`brier_score`] and [`nll_from_logits`].
+//!
+//! [`vote_figures`] compares a model with several people.
+//!
+//! Measures of resampled rows are prepared once and then computed for [`Counts`]: [`Binned`],
+//! [`ClassWise`], [`RiskCoverage`], and the scores of every row ([`brier_of_rows`], [`nll_of_rows`]). The plain
+//! functions are these with every row counted once.
+//!
+//! Measures check what they are given and fail with a [`CalibrationError`](crate::error::CalibrationError).
+//!
+//! Sums are accumulated in f64 in the order of the rows. Which bin a row falls in and how ties are treated
+//! never depend on that order, so shuffled rows give the same result up to the rounding of the sums. No
+//! measure of zero rows is undefined: it is zero.
+//!
+//! ```
+//! use calmix_metrics::measure::{Binning, TopLabel, ece, reliability_bins};
+//!
+//! let said = vec![0.05, 0.35, 0.62, 0.66, 0.667, 0.93, 0.95, 1.0];
+//! let right = vec![false, true, false, true, true, true, false, true];
+//! let predictions = TopLabel::new(said, right)?;
+//! let bins = reliability_bins(&predictions, Binning::default());
+//! assert!((ece(&bins) - 0.291_625).abs() < 1e-12);
+//! # Ok::<(), calmix_metrics::error::CalibrationError>(())
+//! ```
+
+mod bins;
+mod class_wise;
+mod counts;
+mod coverage;
+mod decomposition;
+mod proper;
+mod smooth;
+mod ties;
+mod top_label;
+mod votes;
+
+pub use bins::{
+    BinTotals, Binned, Binning, Edges, ReliabilityBin, confidence_gap, debiased_squared_error, ece,
+    mean_confidence, reliability_bins,
+};
+pub use class_wise::{ClassWise, class_wise_ece};
+pub use counts::Counts;
+pub use coverage::{CoveragePoint, RiskCoverage, aurc, coverage_curve, excess_aurc};
+pub use decomposition::BrierDecomposition;
+pub use proper::{brier_of_rows, brier_score, nll_from_logits, nll_of_rows};
+pub use smooth::{SmoothEce, smooth_ece};
+pub use top_label::TopLabel;
+pub use votes::{VoteFigures, vote_figures};

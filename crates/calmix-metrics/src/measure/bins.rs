@@ -1,0 +1,166 @@
+//! Reliability bins: predictions of similar confidence, and how often they were right.
+
+mod assignment;
+mod bin_totals;
+mod binned;
+mod binned_error;
+mod debiased;
+
+use std::num::NonZeroU16;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Counts, TopLabel};
+
+pub(super) use assignment::{Assigner, EqualWidth};
+pub use bin_totals::BinTotals;
+pub(super) use binned::BinSums;
+pub use binned::Binned;
+pub use binned_error::{confidence_gap, ece, mean_confidence};
+pub use debiased::debiased_squared_error;
+
+/// How confidences are divided into bins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Binning {
+    /// Intervals of equal width, bin `i` of `bins` from `i / bins` to `(i + 1) / bins`.
+    EqualWidth {
+        /// How many.
+        bins: NonZeroU16,
+        /// To which bin an edge belongs.
+        edges: Edges,
+    },
+    /// As many predictions in every bin as ties allow.
+    ///
+    /// With the confidences sorted, the prediction of rank `r` among `n` belongs to bin `⌊r · bins / n⌋`. Equal
+    /// confidences stay together and take the bin of the middle of their ranks, so that no order of the rows
+    /// shows. Bins that stay empty are left out.
+    EqualMass {
+        /// How many.
+        bins: NonZeroU16,
+    },
+}
+
+/// To which bin a confidence on an edge belongs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Edges {
+    /// `[a, b)`, and the last bin holds 1 as well.
+    #[default]
+    LeftClosed,
+    /// `(a, b]`, and the first bin holds 0 as well.
+    RightClosed,
+    /// `[a, b)`, and a confidence of exactly 1 in a bin of its own behind the last one, as torchmetrics counts
+    /// (its issue 3510). For comparison with numbers made there.
+    Torchmetrics,
+}
+
+/// The usual number of bins.
+pub(super) const FIFTEEN: NonZeroU16 = NonZeroU16::MIN.saturating_add(14);
+
+impl Default for Binning {
+    /// Fifteen bins of equal width, left closed.
+    fn default() -> Self {
+        Self::EqualWidth { bins: FIFTEEN, edges: Edges::LeftClosed }
+    }
+}
+
+/// Predictions of similar confidence.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ReliabilityBin {
+    /// Where the bin begins: its edge, or the least confidence in a bin of equal mass.
+    pub lower: f64,
+    /// Where it ends: its edge, or the greatest confidence in a bin of equal mass.
+    pub upper: f64,
+    /// How many predictions it holds.
+    pub count: usize,
+    /// Their mean confidence; zero when there are none.
+    pub confidence: f64,
+    /// The share of them that was right; zero when there are none.
+    pub accuracy: f64,
+}
+
+impl ReliabilityBin {
+    /// Accuracy above confidence: positive when the bin is under-confident.
+    pub fn gap(&self) -> f64 {
+        self.accuracy - self.confidence
+    }
+}
+
+/// Divides the predictions into bins, in the order of confidence.
+///
+/// Bins of equal width are all there, the empty ones too.
+pub fn reliability_bins(predictions: &TopLabel, binning: Binning) -> Vec<ReliabilityBin> {
+    Binned::new(predictions, binning).bins(&Counts::once(predictions.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bins(n: u16) -> NonZeroU16 {
+        NonZeroU16::new(n).unwrap()
+    }
+
+    fn all_right(confidence: &[f64], binning: Binning) -> Vec<ReliabilityBin> {
+        let said = TopLabel::new(confidence.to_vec(), vec![true; confidence.len()]).unwrap();
+        reliability_bins(&said, binning)
+    }
+
+    fn counts(confidence: &[f64], binning: Binning) -> Vec<usize> {
+        all_right(confidence, binning).iter().map(|bin| bin.count).collect()
+    }
+
+    #[test]
+    fn edges_belong_where_they_say() {
+        let confidence = [0.0, 0.25, 0.5, 0.75, 1.0];
+        let count = |edges| counts(&confidence, Binning::EqualWidth { bins: bins(4), edges });
+        assert_eq!(count(Edges::LeftClosed), [1, 1, 1, 2]);
+        assert_eq!(count(Edges::RightClosed), [2, 1, 1, 1]);
+        assert_eq!(count(Edges::Torchmetrics), [1, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn the_edges_are_the_nearest_numbers_to_the_fractions() {
+        for n in [3, 7, 10, 15, 20, 49, 100] {
+            let confidence: Vec<f64> = (0..n).map(|i| f64::from(i) / f64::from(n)).collect();
+            let edges = Edges::LeftClosed;
+            let binning = Binning::EqualWidth { bins: bins(n), edges };
+            assert_eq!(counts(&confidence, binning), vec![1; usize::from(n)]);
+        }
+    }
+
+    #[test]
+    fn bins_of_equal_mass_keep_ties_together() {
+        let count = |confidence: &[f64], n| counts(confidence, Binning::EqualMass { bins: bins(n) });
+        assert_eq!(count(&[0.6, 0.1, 0.5, 0.2, 0.4, 0.3], 3), [2, 2, 2]);
+        assert_eq!(count(&[0.1, 0.2, 0.3, 0.4, 0.5], 2), [3, 2]);
+        // Ranks 1 to 4 share the middle 2.5, of the first half.
+        assert_eq!(count(&[0.1, 0.2, 0.2, 0.2, 0.2, 0.3, 0.4], 2), [5, 2]);
+        assert_eq!(count(&[0.9; 5], 4), [5]);
+        assert_eq!(count(&[0.3, 0.7], 15), [1, 1]);
+        assert_eq!(count(&[], 3), [0; 0]);
+        let found = all_right(&[0.4, 0.1, 0.3, 0.2], Binning::EqualMass { bins: bins(2) });
+        assert_eq!((found[0].lower, found[0].upper), (0.1, 0.2));
+        assert_eq!((found[1].lower, found[1].upper), (0.3, 0.4));
+    }
+
+    #[test]
+    fn bins_hold_means() {
+        let said = TopLabel::new(vec![0.6, 0.7, 0.1], vec![true, false, false]).unwrap();
+        let edges = Edges::LeftClosed;
+        let found = reliability_bins(&said, Binning::EqualWidth { bins: bins(2), edges });
+        assert_eq!((found[0].count, found[0].accuracy, found[0].confidence), (1, 0.0, 0.1));
+        assert_eq!((found[1].count, found[1].accuracy), (2, 0.5));
+        assert!((found[1].gap() + 0.15).abs() < 1e-15);
+    }
+
+    #[test]
+    fn binnings_are_written_in_kebab_case() {
+        let binning = Binning::EqualWidth { bins: bins(10), edges: Edges::RightClosed };
+        let written = serde_json::to_string(&binning).unwrap();
+        assert_eq!(written, r#"{"equal-width":{"bins":10,"edges":"right-closed"}}"#);
+        assert_eq!(serde_json::from_str::<Binning>(&written).unwrap(), binning);
+        assert!(serde_json::from_str::<Binning>(r#"{"equal-mass":{"bins":0}}"#).is_err());
+    }
+}

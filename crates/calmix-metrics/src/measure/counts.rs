@@ -1,0 +1,86 @@
+//! How often each row counts.
+
+/// How often each row of a set counts: once in the set itself, as often as it was drawn in a resampled one.
+///
+/// A measure that is taken of many resampled sets prepares its rows once and is then taken for any counts of
+/// as many rows. What a set measures is what it measures with every row once.
+///
+/// ```
+/// use calmix_metrics::measure::Counts;
+///
+/// let mut counts = Counts::once(3);
+/// assert_eq!(counts.mean(&[0.5, 1.0, 3.0]), 1.5);
+/// counts.draw(&[2, 0, 2, 2]);
+/// assert_eq!(counts.total(), 4.0);
+/// assert_eq!(counts.share(&[true, true, false]), 0.25);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counts {
+    /// Whole numbers, in the type of what they are multiplied with.
+    of_row: Vec<f64>,
+    total: f64,
+}
+
+impl Counts {
+    /// Every row once.
+    pub fn once(rows: usize) -> Self {
+        Self { of_row: vec![1.0; rows], total: rows as f64 }
+    }
+
+    /// Counts each row as often as it is among the `drawn`.
+    ///
+    /// # Panics
+    /// If a row was drawn that is not there.
+    pub fn draw(&mut self, drawn: &[usize]) {
+        self.of_row.fill(0.0);
+        for &row in drawn {
+            self.of_row[row] += 1.0;
+        }
+        self.total = drawn.len() as f64;
+    }
+
+    /// How often all rows count together.
+    pub fn total(&self) -> f64 {
+        self.total
+    }
+
+    /// The mean of a number that every row has; zero where nothing counts.
+    pub fn mean(&self, of_row: &[f64]) -> f64 {
+        let sum: f64 = self.of_row.iter().zip(of_row).map(|(count, x)| count * x).sum();
+        sum / self.total.max(1.0)
+    }
+
+    /// The share of rows with a mark; zero where nothing counts.
+    pub fn share(&self, marked: &[bool]) -> f64 {
+        let rows = self.of_row.iter().zip(marked);
+        let sum = rows.fold(0.0, |sum, (count, &marked)| sum + count * f64::from(u8::from(marked)));
+        sum / self.total.max(1.0)
+    }
+
+    /// The count of every row: a whole number.
+    pub(super) fn of_row(&self) -> &[f64] {
+        &self.of_row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_were_not_drawn_do_not_count() {
+        let mut counts = Counts::once(3);
+        counts.draw(&[1, 1]);
+        assert_eq!((counts.of_row(), counts.total()), (&[0.0, 2.0, 0.0][..], 2.0));
+        assert_eq!(counts.mean(&[7.0, 3.0, 7.0]), 3.0);
+        assert_eq!(counts.share(&[true, false, true]), 0.0);
+    }
+
+    #[test]
+    fn nothing_has_mean_zero() {
+        let mut counts = Counts::once(2);
+        counts.draw(&[]);
+        assert_eq!((counts.mean(&[1.0, 1.0]), counts.share(&[true, true])), (0.0, 0.0));
+        assert_eq!((Counts::once(0).mean(&[]), Counts::once(0).share(&[])), (0.0, 0.0));
+    }
+}

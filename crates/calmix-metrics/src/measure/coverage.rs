@@ -1,0 +1,140 @@
+//! How wrong a classifier is when it answers only where it is confident.
+
+use super::{Counts, TopLabel, ties::Ties};
+
+/// The risk when the classifier abstains below one confidence.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CoveragePoint {
+    /// The classifier answers at this confidence and above.
+    pub threshold: f64,
+    /// The share of predictions that it answers.
+    pub coverage: f64,
+    /// The share of its answers that is wrong; the accuracy is one minus this.
+    pub risk: f64,
+}
+
+/// Predictions that are put in the order of confidence once, for any counts of their rows.
+///
+/// ```
+/// use calmix_metrics::measure::{Counts, RiskCoverage, TopLabel};
+///
+/// let said = TopLabel::new(vec![0.9, 0.6], vec![true, false])?;
+/// let coverage = RiskCoverage::new(&said);
+/// let mut counts = Counts::once(2);
+/// assert_eq!(coverage.aurc(&counts), 0.25);
+/// counts.draw(&[1, 1]);
+/// assert_eq!(coverage.aurc(&counts), 1.0);
+/// # Ok::<(), calmix_metrics::error::CalibrationError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct RiskCoverage {
+    ties: Ties,
+    /// One where a row is wrong, otherwise zero.
+    wrong: Vec<f64>,
+}
+
+impl RiskCoverage {
+    /// Prepares the predictions.
+    pub fn new(predictions: &TopLabel) -> Self {
+        let wrong = predictions.correct().iter().map(|&right| f64::from(u8::from(!right))).collect();
+        Self { ties: Ties::new(predictions.confidence()), wrong }
+    }
+
+    /// Area under the risk-coverage curve; see [`aurc`].
+    pub fn aurc(&self, counts: &Counts) -> f64 {
+        let (mut kept, mut wrong, mut area) = (0.0, 0.0, 0.0);
+        for (_, count, wrong_here) in self.steps(counts) {
+            for taken in 1..=count as u64 {
+                let taken = taken as f64;
+                area += (wrong + wrong_here * (taken / count)) / (kept + taken);
+            }
+            kept += count;
+            wrong += wrong_here;
+        }
+        area / counts.total().max(1.0)
+    }
+
+    /// The rows of every confidence, the highest first, with how many count and how many of these are wrong.
+    fn steps(&self, counts: &Counts) -> impl Iterator<Item = (&[usize], f64, f64)> {
+        let counts = counts.of_row();
+        self.ties.runs().rev().map(move |run| {
+            let add =
+                |(count, wrong), &row: &usize| (count + counts[row], wrong + counts[row] * self.wrong[row]);
+            let (count, wrong) = run.iter().fold((0.0, 0.0), add);
+            (run, count, wrong)
+        })
+    }
+}
+
+/// The risk at every coverage that a threshold can reach, from the highest threshold down.
+///
+/// One point per distinct confidence: equal confidences are answered or left out together.
+pub fn coverage_curve(predictions: &TopLabel) -> Vec<CoveragePoint> {
+    let n = predictions.len() as f64;
+    let (mut kept, mut wrong) = (0.0, 0.0);
+    let point = |(rows, count, wrong_here): (&[usize], f64, f64)| {
+        kept += count;
+        wrong += wrong_here;
+        let threshold = rows.last().map_or(0.0, |&row| predictions.confidence()[row]);
+        CoveragePoint { threshold, coverage: kept / n, risk: wrong / kept }
+    };
+    RiskCoverage::new(predictions).steps(&Counts::once(predictions.len())).map(point).collect()
+}
+
+/// Area under the risk-coverage curve (Geifman and El-Yaniv, 2017): the mean of the risk of the k most
+/// confident predictions over k = 1, …, n.
+///
+/// Where k falls among equal confidences, the risk is the expected one when ties are broken by chance, so the
+/// area does not depend on the order of the rows.
+pub fn aurc(predictions: &TopLabel) -> f64 {
+    RiskCoverage::new(predictions).aurc(&Counts::once(predictions.len()))
+}
+
+/// [`aurc`] above that of the best ranking of the same predictions, all right ones first (E-AURC; Geifman,
+/// Uziel and El-Yaniv, 2019).
+///
+/// The best area is summed exactly, not approximated by r + (1 − r) ln(1 − r).
+pub fn excess_aurc(predictions: &TopLabel) -> f64 {
+    let n = predictions.len();
+    let right = predictions.correct().iter().filter(|&&right| right).count();
+    let best: f64 = (right + 1..=n).map(|k| (k - right) as f64 / k as f64).sum();
+    aurc(predictions) - best / n.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(confidence: &[f64], correct: &[bool]) -> TopLabel {
+        TopLabel::new(confidence.to_vec(), correct.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn the_curve_falls_as_doubt_is_left_out() {
+        let predictions = said(&[0.9, 0.6, 0.9, 0.5], &[true, false, true, true]);
+        let curve: Vec<(f64, f64, f64)> =
+            coverage_curve(&predictions).iter().map(|p| (p.threshold, p.coverage, p.risk)).collect();
+        assert_eq!(curve, [(0.9, 0.5, 0.0), (0.6, 0.75, 1.0 / 3.0), (0.5, 1.0, 0.25)]);
+        assert!((aurc(&predictions) - (1.0 / 3.0 + 0.25) / 4.0).abs() < 1e-15);
+        // The best ranking errs only at the end: risk 1/4 at k = 4.
+        assert!((excess_aurc(&predictions) - (1.0 / 3.0) / 4.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn ties_cost_what_chance_costs() {
+        let tied = aurc(&said(&[0.9, 0.7, 0.7, 0.7], &[true, false, true, false]));
+        let mut mean = 0.0;
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let correct: Vec<bool> = order.iter().map(|&i| [false, true, false][i]).collect();
+            let untied = said(&[0.9, 0.7, 0.6, 0.5], &[true, correct[0], correct[1], correct[2]]);
+            mean += aurc(&untied) / 6.0;
+        }
+        assert!((tied - mean).abs() < 1e-15);
+    }
+
+    #[test]
+    fn nothing_has_no_curve() {
+        assert!(coverage_curve(&said(&[], &[])).is_empty());
+        assert_eq!((aurc(&said(&[], &[])), excess_aurc(&said(&[], &[]))), (0.0, 0.0));
+    }
+}

@@ -1,0 +1,154 @@
+//! The confidence of a classifier, and whether it was right.
+
+use calmix_core::{matrix::Matrix, softmax::argmax};
+
+use crate::checked;
+use crate::error::CalibrationError;
+
+/// The confidence of every prediction and whether the predicted class was the true one.
+///
+/// The prediction is the class with the largest logit or probability, the first of equals.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TopLabel {
+    confidence: Vec<f64>,
+    correct: Vec<bool>,
+}
+
+impl TopLabel {
+    /// Confidences in [0, 1] and whether each was right.
+    ///
+    /// # Errors
+    /// If the lengths differ or a confidence is not a number in [0, 1].
+    pub fn new(confidence: Vec<f64>, correct: Vec<bool>) -> Result<Self, CalibrationError> {
+        checked::length("flags of correct predictions", confidence.len(), correct.len())?;
+        checked::values("the confidence of row", &confidence, "in [0, 1]", |c| (0.0..=1.0).contains(&c))?;
+        Ok(Self { confidence, correct })
+    }
+
+    /// The winners of softmax(`logits` / `temperature`), computed in f64.
+    ///
+    /// # Errors
+    /// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature
+    /// is not positive.
+    pub fn from_logits(
+        logits: Matrix<'_>,
+        labels: &[u32],
+        temperature: f64,
+    ) -> Result<Self, CalibrationError> {
+        checked::temperature(temperature)?;
+        checked::logits(logits, labels)?;
+        Ok(Self::of_rows(logits, labels, |row, top| {
+            // At least one, from the winner itself: the confidence is in (0, 1].
+            let sum: f64 =
+                row.iter().map(|&z| libm::exp((f64::from(z) - f64::from(top)) / temperature)).sum();
+            1.0 / sum
+        }))
+    }
+
+    /// The winners of rows of probabilities.
+    ///
+    /// # Errors
+    /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
+    pub fn from_probabilities(probabilities: Matrix<'_>, labels: &[u32]) -> Result<Self, CalibrationError> {
+        checked::probabilities(probabilities, labels)?;
+        Ok(Self::of_rows(probabilities, labels, |_, top| f64::from(top)))
+    }
+
+    fn of_rows(matrix: Matrix<'_>, labels: &[u32], confidence: impl Fn(&[f32], f32) -> f64) -> Self {
+        let rows = matrix.iter().zip(labels);
+        let (confidence, correct) = rows
+            .map(|(row, &label)| {
+                let winner = argmax(row);
+                (confidence(row, row[winner]), winner == label as usize)
+            })
+            .unzip();
+        Self { confidence, correct }
+    }
+
+    /// How many predictions there are.
+    pub fn len(&self) -> usize {
+        self.confidence.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.confidence.is_empty()
+    }
+
+    /// The confidences, in [0, 1].
+    pub fn confidence(&self) -> &[f64] {
+        &self.confidence
+    }
+
+    /// Whether each prediction was right.
+    pub fn correct(&self) -> &[bool] {
+        &self.correct
+    }
+
+    /// The share of predictions that were right; zero when there are none.
+    pub fn accuracy(&self) -> f64 {
+        let right = self.correct.iter().filter(|&&right| right).count();
+        right as f64 / self.len().max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_winner_is_the_first_of_equals() {
+        let p = [0.4, 0.4, 0.2, 0.1, 0.1, 0.8];
+        let p = Matrix::new(&p, 2, 3).unwrap();
+        let said = TopLabel::from_probabilities(p, &[1, 2]).unwrap();
+        assert_eq!(said.correct(), [false, true]);
+        assert_eq!(said.confidence(), [f64::from(0.4_f32), f64::from(0.8_f32)]);
+        assert_eq!(said.accuracy(), 0.5);
+    }
+
+    #[test]
+    fn a_temperature_flattens_the_confidence_but_not_the_winner() {
+        let z = [0.0, 2.0, 1e38, -1e38];
+        let z = Matrix::new(&z, 2, 2).unwrap();
+        let said = TopLabel::from_logits(z, &[1, 1], 2.0).unwrap();
+        let logistic = 1.0 / (1.0 + libm::exp(-1.0));
+        assert!((said.confidence()[0] - logistic).abs() < 1e-15);
+        assert_eq!(said.confidence()[1], 1.0);
+        assert_eq!(said.correct(), [true, false]);
+        let cold = TopLabel::from_logits(z, &[1, 1], f64::MIN_POSITIVE).unwrap();
+        assert_eq!(cold.confidence(), [1.0, 1.0]);
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_named() {
+        let z = Matrix::new(&[0.5, 0.5, f32::NAN, 1.0], 2, 2).unwrap();
+        let message = |result: Result<TopLabel, CalibrationError>| result.unwrap_err().to_string();
+        assert_eq!(
+            message(TopLabel::from_logits(z, &[0, 1], 1.0)),
+            "the logit of class 0 in row 1 is NaN, not finite"
+        );
+        assert_eq!(
+            message(TopLabel::from_probabilities(z, &[0, 1])),
+            "the probability of class 0 in row 1 is NaN, not in [0, 1]"
+        );
+        assert_eq!(
+            message(TopLabel::from_probabilities(z, &[2, 1])),
+            "row 0 has label 2, but there are 2 classes"
+        );
+        assert_eq!(message(TopLabel::from_logits(z, &[0], 1.0)), "1 labels, but there must be 2");
+        assert_eq!(
+            message(TopLabel::from_logits(z, &[0, 1], 0.0)),
+            "the temperature is 0, not positive and finite"
+        );
+        assert_eq!(
+            message(TopLabel::new(vec![0.5, 1.5], vec![true, true])),
+            "the confidence of row 1 is 1.5, not in [0, 1]"
+        );
+        assert!(TopLabel::new(vec![f64::NAN], vec![true]).is_err());
+        assert!(TopLabel::new(vec![0.5], vec![]).is_err());
+        let no_classes = Matrix::new(&[], 1, 0).unwrap();
+        assert!(TopLabel::from_logits(no_classes, &[0], 1.0).is_err());
+        let nothing = Matrix::new(&[], 0, 0).unwrap();
+        assert!(TopLabel::from_logits(nothing, &[], 1.0).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,159 @@
+//! Mean, deviation and Student's interval of a few numbers, such as one result per seed.
+
+use serde::{Deserialize, Serialize};
+
+use super::{StatsError, check_finite, check_level, student_t};
+
+/// The summary of a few numbers.
+///
+/// ```
+/// use calmix_metrics::stats::Summary;
+///
+/// let errors = Summary::of(&[4.0, 5.0, 6.0])?;
+/// assert_eq!((errors.n, errors.mean, errors.deviation), (3, 5.0, Some(1.0)));
+/// let interval = errors.interval(0.95)?;
+/// assert!((interval.high - 7.484).abs() < 1e-3);
+/// # Ok::<(), calmix_metrics::stats::StatsError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// How many numbers.
+    pub n: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// Their sample standard deviation (divisor n − 1); none for a single number.
+    pub deviation: Option<f64>,
+}
+
+/// An estimate between two limits.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// How many samples it rests on.
+    pub n: usize,
+    /// The estimate itself.
+    pub estimate: f64,
+    /// The lower limit.
+    pub low: f64,
+    /// The upper limit.
+    pub high: f64,
+    /// The confidence level, for example 0.95.
+    pub level: f64,
+}
+
+/// The difference of two things measured in pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PairedTest {
+    /// The mean of `second − first`, with Student's interval; its `n` is the number of pairs.
+    pub difference: Interval,
+    /// Two-sided p-value of no difference.
+    pub p_value: f64,
+}
+
+impl Summary {
+    /// Sums up `numbers`. The deviation is taken around the mean in a second pass.
+    ///
+    /// # Errors
+    /// If there are none, or one is not finite or so large that the sums are not.
+    pub fn of(numbers: &[f64]) -> Result<Self, StatsError> {
+        check_finite("number", numbers)?;
+        let n = numbers.len();
+        if n == 0 {
+            return Err(StatsError::TooFew { needed: 1, got: 0 });
+        }
+        let mean = numbers.iter().sum::<f64>() / n as f64;
+        let squares: f64 = numbers.iter().map(|x| (x - mean) * (x - mean)).sum();
+        check_finite("the sum of squares of number", &[squares])?;
+        let deviation = (n > 1).then(|| (squares / (n - 1) as f64).sqrt());
+        Ok(Self { n, mean, deviation })
+    }
+
+    /// Student's confidence interval of the mean at `level`, for numbers that scatter normally.
+    ///
+    /// # Errors
+    /// If there is only one number, or `level` is not between 0 and 1.
+    pub fn interval(&self, level: f64) -> Result<Interval, StatsError> {
+        check_level("level", level)?;
+        let error = self.standard_error()?;
+        let half = error * student_t::upper_quantile(0.5 * (1.0 - level), (self.n - 1) as f64)?;
+        Ok(Interval { n: self.n, estimate: self.mean, low: self.mean - half, high: self.mean + half, level })
+    }
+
+    fn standard_error(&self) -> Result<f64, StatsError> {
+        match self.deviation {
+            Some(deviation) if self.n > 1 => Ok(deviation / (self.n as f64).sqrt()),
+            _ => Err(StatsError::TooFew { needed: 2, got: self.n }),
+        }
+    }
+}
+
+/// Student's paired t-test of `second` against `first`, such as two methods on the same seeds.
+///
+/// Differences that are all the same leave nothing to scatter: the p-value is then 1 for zeros, otherwise 0.
+///
+/// # Errors
+/// If the two are not equally many or fewer than two, a number is not finite, or `level` is not between 0
+/// and 1.
+pub fn paired_t_test(first: &[f64], second: &[f64], level: f64) -> Result<PairedTest, StatsError> {
+    if first.len() != second.len() {
+        return Err(StatsError::Unpaired { first: first.len(), second: second.len() });
+    }
+    let differences: Vec<f64> = second.iter().zip(first).map(|(b, a)| b - a).collect();
+    let summary = Summary::of(&differences)?;
+    let difference = summary.interval(level)?;
+    let error = summary.standard_error()?;
+    let p_value = if summary.mean == 0.0 {
+        1.0
+    } else if error == 0.0 {
+        0.0
+    } else {
+        2.0 * student_t::upper_tail((summary.mean / error).abs(), (summary.n - 1) as f64)?
+    };
+    Ok(PairedTest { difference, p_value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_number_has_no_deviation() {
+        let one = Summary::of(&[3.0]).unwrap();
+        assert_eq!((one.n, one.mean, one.deviation), (1, 3.0, None));
+        assert_eq!(one.interval(0.9), Err(StatsError::TooFew { needed: 2, got: 1 }));
+        assert_eq!(Summary::of(&[]), Err(StatsError::TooFew { needed: 1, got: 0 }));
+    }
+
+    #[test]
+    fn two_numbers_follow_the_cauchy_law() {
+        // One degree of freedom: the 0.975 quantile is tan(0.475π) = 12.706.
+        let interval = Summary::of(&[0.0, 2.0]).unwrap().interval(0.95).unwrap();
+        let half = (0.475 * std::f64::consts::PI).tan();
+        assert!((interval.high - 1.0 - half).abs() < 1e-12);
+        assert!((interval.low - 1.0 + half).abs() < 1e-12);
+        assert_eq!((interval.estimate, interval.n), (1.0, 2));
+    }
+
+    #[test]
+    fn levels_and_numbers_are_checked() {
+        let summary = Summary::of(&[0.0, 2.0]).unwrap();
+        for level in [0.0, 1.0, 95.0, f64::NAN] {
+            assert!(summary.interval(level).is_err());
+        }
+        assert!(Summary::of(&[f64::NAN]).is_err());
+        assert!(Summary::of(&[f64::MAX, f64::MAX]).is_err());
+    }
+
+    #[test]
+    fn a_paired_test_sees_what_pairing_shows() {
+        // Scattered levels, steady gain: differences 1, 2, 3.
+        let test = paired_t_test(&[10.0, 50.0, 90.0], &[11.0, 52.0, 93.0], 0.95).unwrap();
+        // Two degrees of freedom: P(|T| > t) = 1 − t/√(t² + 2), t = 2√3.
+        let t = 2.0 * 3.0_f64.sqrt();
+        assert!((test.p_value - (1.0 - t / (t * t + 2.0).sqrt())).abs() < 1e-14);
+        assert_eq!((test.difference.estimate, test.difference.n), (2.0, 3));
+        let same = [1.0, 2.0];
+        assert_eq!(paired_t_test(&same, &same, 0.95).unwrap().p_value, 1.0);
+        assert_eq!(paired_t_test(&same, &[2.0, 3.0], 0.95).unwrap().p_value, 0.0);
+        assert!(paired_t_test(&same, &[1.0], 0.95).is_err());
+    }
+}
