@@ -77,8 +77,8 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
     for weights in KNOWN.iter().filter(|weights| names.is_empty() || names.contains(&weights.name)) {
         let file = weights.fetch().with_context(|| format!("no weights of {}", weights.name))?;
         println!("weights: {}: {}", weights.name, file.display());
+        println!("next: calmix weights add {} --name {}", file.display(), weights.name);
     }
-    println!("weights: `calmix weights add FILE` gives one of them to calmix");
     Ok(())
 }
 

@@ -102,6 +102,14 @@ pub(crate) fn for_each_file(
     listing::walk(root, "", &mut Vec::new(), &mut |name| if matters(name) { visit(name) } else { Ok(()) })
 }
 
+/// Whether one folder below `root` holds all images, without folders of its own: a place for images rather than a class.
+pub fn has_one_image_folder(root: &Path) -> bool {
+    let folders = listing::contents(root, "").map(|contents| contents.folders).unwrap_or_default();
+    let mut with_images = folders.iter().filter(|folder| holds_image(root, folder).unwrap_or(false));
+    let Some(only) = with_images.next().filter(|_| with_images.next().is_none()) else { return false };
+    listing::contents(root, only).is_ok_and(|contents| contents.folders.is_empty())
+}
+
 /// Whether a folder below `root` holds files that are named like images.
 pub fn has_images_in_folders(root: &Path) -> bool {
     let folders = listing::contents(root, "").map(|contents| contents.folders).unwrap_or_default();

@@ -233,22 +233,43 @@ fn training(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             left > 0.01,
             "ema.decay",
             &format!(
-                "leaves the initial weights {:.0} % of the average after {}; a lower decay suits so short a run",
+                "leaves {:.0}% of the initial weights in the averaged model after {}; for so short a run, --set ema.decay={}",
                 100.0 * left,
-                counted(train.steps, "step")
+                counted(train.steps, "step"),
+                rounded_down(suiting_decay(train.steps)),
             ),
         ),
         warning(
             left_of_norms > 0.01,
             "network.norm_momentum",
             &format!(
-                "leaves the initial statistics of batch normalisation {:.0} % of theirs after {}; a greater \
-                 share suits so short a run",
+                "leaves {:.0}% of the initial statistics in batch normalisation after {}; for so short a run, --set \
+                 network.norm_momentum={}",
                 100.0 * left_of_norms,
-                counted(train.steps, "step")
+                counted(train.steps, "step"),
+                rounded_up(1.0 - suiting_decay(train.steps)),
             ),
         ),
     ]
+}
+
+/// The decay that leaves a hundredth of what was there at first.
+fn suiting_decay(steps: u64) -> f64 {
+    0.01_f64.powf(1.0 / steps.max(1) as f64)
+}
+
+/// As people write a decay: two digits that say something, so that 0.98 comes of 0.9886.
+fn rounded_down(decay: f64) -> f64 {
+    let rest = rounded_up(1.0 - decay);
+    // Without the noise of the subtraction.
+    (1e9 * (1.0 - rest)).round() / 1e9
+}
+
+/// To one digit, upwards: 0.02 of 0.0114.
+fn rounded_up(share: f64) -> f64 {
+    let unit = 10_f64.powf(share.log10().floor());
+    let digits = (share / unit).ceil();
+    (1e9 * digits * unit).round() / 1e9
 }
 
 /// Why a recipe's batches cannot be cut into so many equal shards; none where they can.

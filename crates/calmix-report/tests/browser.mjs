@@ -58,6 +58,11 @@ for (const scripts of [true, false]) {
       if (elsewhere.length) problems.push(`${view}: asks for ${elsewhere}`);
       const size = await tab.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
       if (size[0] > size[1]) problems.push(`${view}: ${size[0]} pixels wide, so it scrolls`);
+      const glance = await tab.evaluate(() => {
+        const table = document.querySelector(".glance");
+        return [table.scrollWidth, table.clientWidth];
+      });
+      if (glance[0] > glance[1]) problems.push(`${view}: the first table is cut off: ${glance[0]} of ${glance[1]} pixels`);
       for (const found of await tab.evaluate(overlaps)) problems.push(`${view}: texts overlap: ${found}`);
       if (scripts) {
         await tab.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));

@@ -126,6 +126,37 @@ fn heads_and_calibrated_metrics_have_rows() {
     assert!(comparison.to_markdown().contains("0.750 ± 0.000 (3)"), "{}", comparison.to_markdown());
 }
 
+/// Weights bring their normalisation and their hash along: their name is enough, unless it is not.
+#[test]
+fn derived_settings_are_not_in_names() {
+    let weights = |name: &'static str, mean: &'static str| {
+        [("network.weights", name), ("dataset.mean", mean), ("network.weights_hash", name)]
+    };
+    let runs = |second: [(&'static str, &'static str); 3]| {
+        [weights("lite0", "[0.5]"), second].map(|more| run(1, 0.1, 0.2, &more)).to_vec()
+    };
+    let comparison = Comparison::of(runs(weights("resnet50", "[0.4]")), None).unwrap();
+    assert_eq!(
+        comparison.rows,
+        ["FixMatch, network.weights = lite0", "FixMatch, network.weights = resnet50"]
+    );
+    // The same weights with another normalisation are told apart by it.
+    let mut three = runs(weights("resnet50", "[0.4]"));
+    three.push(run(1, 0.1, 0.2, &weights("lite0", "[0.3]")));
+    let comparison = Comparison::of(three, None).unwrap();
+    assert!(comparison.rows.iter().any(|row| row.contains("dataset.mean = [0.3]")), "{:?}", comparison.rows);
+}
+
+#[test]
+fn the_best_of_a_column_is_bold() {
+    let comparison = Comparison::of(two_methods(), None).unwrap();
+    let markdown = comparison.to_markdown();
+    assert_eq!(markdown.matches("**").count(), 4, "{markdown}");
+    assert!(markdown.contains("**6.71 ± ") && markdown.contains("**22.89 ± "), "{markdown}");
+    assert!(markdown.contains("| Compared with ") && markdown.contains("| Verdict "), "{markdown}");
+    assert_eq!(comparison.to_latex().matches("\\boldmath").count(), 2, "{}", comparison.to_latex());
+}
+
 #[test]
 fn the_order_of_runs_does_not_matter() {
     let written = |runs| {

@@ -182,7 +182,10 @@ def examples(ids, labels, sides, classes):
     confidence, right, _, predicted = sides[0]
     def chosen(hit):
         rows = np.flatnonzero(right == hit)
-        key = sorted(rows, key=lambda row: ((1 if hit else -1) * confidence[row], ids[row]))[:12]
+        sign = 1 if hit else -1
+        key = sorted(rows, key=lambda row: (sign * confidence[row], ids[row]))[:12]
+        # Chosen by the network's own confidence, ordered by the one that is shown.
+        key = sorted(key, key=lambda row: sign * sides[-1][0][row])
         entry = lambda row: {
             "id": int(ids[row]),
             "label": classes[labels[row]],

@@ -1,14 +1,14 @@
 //! What came of a run: `result.json`, beside the weights in `model.safetensors`.
 
 use calmix_io::class_names;
-use calmix_recipe::Selection;
-use serde::{Deserialize, Serialize};
-
-use crate::events::Finished;
 use calmix_metrics::calibration_map::{Scaling, Uncalibrated};
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::predictions::EvalSet;
 use calmix_metrics::stats::Interval;
+use calmix_recipe::Selection;
+use serde::{Deserialize, Serialize};
+
+use crate::events::Finished;
 
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -53,9 +53,10 @@ const DECIDED: [&str; 6] =
 fn changes(name: &str, recipe: &Resolved) -> Option<Vec<Difference>> {
     let base = Layers::new().recipe(name).resolve().ok()?;
     let default = Layers::new().resolve().ok()?;
-    // A description changes nothing.
+    // A description changes nothing, and the hash is that of the weights that network.weights names.
     let is_open = |path: &str| {
-        path == "description" || DECIDED.contains(&path) && base.value(path) == default.value(path)
+        ["description", "network.weights_hash"].contains(&path)
+            || DECIDED.contains(&path) && base.value(path) == default.value(path)
     };
     Some(differences(&base, recipe).into_iter().filter(|change| !is_open(&change.path)).collect())
 }

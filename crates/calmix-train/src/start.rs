@@ -21,6 +21,7 @@ mod run_folder;
 mod shared_table;
 mod source_format;
 mod table;
+mod table_settings;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -16,6 +16,8 @@ use clap::error::{ContextKind, ContextValue};
 
 use crate::exit::Exit;
 use crate::format::shell_quoted;
+
+use crate::run_files;
 use crate::terminal::{status, status_with};
 
 /// An error of the command line itself, with a hint.
@@ -70,13 +72,30 @@ pub(crate) fn report(error: &Error) -> Exit {
     exit
 }
 
-/// Shows an error of clap's and exits. An unknown option that is a key of the recipe, such as `--batch-size`, gets a hint.
+/// Shows an error of clap's and exits. An unknown option that other programs have, or that is a key of the recipe, such as
+/// `--batch-size`, gets a hint.
 pub(crate) fn exit_unparsed(error: &clap::Error) -> ! {
-    let Some((option, key)) = meant_key(error) else { error.exit() };
+    let Some((option, hint)) = meant(error) else { error.exit() };
     let about = if option.starts_with("--epoch") { EPOCHS } else { "" };
-    show(&format!("unknown option {option}{about}"), Some(&format!("--set {key}=VALUE")));
+    show(&format!("unknown option {option}{about}"), Some(&hint));
     std::process::exit(Exit::Invalid.code().into())
 }
+
+/// Options of other programs, and what calmix has in their place. Those of `train` alone come second.
+const ELSEWHERE: [(&[&str], &str); 4] = [
+    (&["--gpu", "--gpus", "--cuda"], "--device cuda"),
+    (&["--cpu"], "--device cpu"),
+    (&["--workers", "--num-workers", "--jobs"], "--threads N"),
+    (&["--verbose"], "calmix shows its progress unless you say --quiet"),
+];
+const OF_TRAIN: [(&[&str], &str); 3] = [
+    (
+        &["--model", "--net", "--network", "--arch", "--architecture", "--backbone"],
+        "--set network.name=NAME, or --set network.weights=NAME for pretrained weights (`calmix weights list`)",
+    ),
+    (&["--out", "--output", "--output-dir", "--save-dir", "--name"], "--run-dir FOLDER"),
+    (&["--config"], "--file FILE"),
+];
 
 /// What to set in the place of epochs.
 const EPOCHS: &str = ": calmix counts steps. A step takes train.batch labelled and\n\
@@ -136,7 +155,7 @@ fn hint_and_exit(error: &Error) -> (Option<String>, Exit) {
     };
     let hint = match (run, train) {
         (Some(RunError::Exists { path }), _) => Some(format!("calmix resume {}", shell_quoted(path))),
-        (Some(RunError::NoRun { .. }), _) => Some("`calmix inspect runs` lists your runs".to_owned()),
+        (Some(RunError::NoRun { .. }), _) => Some(run_files::find_runs().to_owned()),
         (_, Some(TrainError::Start(start))) => Some(start.hint()),
         (_, Some(TrainError::Changed { .. } | TrainError::NotBegun { .. })) => {
             Some("calmix train --help".to_owned())
@@ -173,8 +192,8 @@ fn recipe_hint(error: &RecipeError) -> Option<String> {
     }
 }
 
-/// The unknown option, and the key of a recipe that the user probably means by it.
-pub(crate) fn meant_key(error: &clap::Error) -> Option<(&str, String)> {
+/// The unknown option, and what the user probably means by it.
+pub(crate) fn meant(error: &clap::Error) -> Option<(&str, String)> {
     let (clap::error::ErrorKind::UnknownArgument, Some(ContextValue::String(option))) =
         (error.kind(), error.get(ContextKind::InvalidArg))
     else {
@@ -187,10 +206,17 @@ pub(crate) fn meant_key(error: &clap::Error) -> Option<(&str, String)> {
     {
         return None;
     }
+    let name = option.split('=').next().unwrap_or_default();
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let of_train = OF_TRAIN.iter().filter(|_| usage.contains("calmix train"));
+    let known = ELSEWHERE.iter().chain(of_train).find(|(names, _)| names.contains(&name));
+    if let Some((_, hint)) = known {
+        return Some((option, (*hint).to_owned()));
+    }
     let word = option.strip_prefix("--")?.replace('-', "_");
     let unknown = Layers::new().set(&format!("{word}=0")).resolve().err()?;
     match unknown.problems.into_iter().next()?.what {
-        What::NoKey { nearest: Some(key) } => Some((option, key)),
+        What::NoKey { nearest: Some(key) } => Some((option, format!("--set {key}=VALUE"))),
         _ => None,
     }
 }

@@ -5,7 +5,6 @@ use calmix::metrics::calibrator::confidence_map::MapKind;
 use calmix::metrics::conformal::PredictionSets;
 use calmix::metrics::evaluate::Selected;
 use calmix::metrics::evaluate::{Calibrated, Evaluation, JudgedBy};
-
 use calmix::metrics::figures::{
     ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactLimits, Figures, Intervals, LEVEL, Limits,
 };
@@ -166,7 +165,7 @@ pub(crate) fn by_rule(result: &RunResult) -> String {
         let mark = if *chosen_on_test { ", selected on the test split (optimistic)" } else { "" };
         let of = if *evaluations > 1 { format!(" of {evaluations} evaluations") } else { String::new() };
         format!(
-            "{}{of}: {} error {}, {}{}{mark}\n",
+            "  {}{of}: {} error {}, {}{}{mark}\n",
             rule.name(),
             on.name(),
             percent(figures.error, None),
@@ -178,7 +177,12 @@ pub(crate) fn by_rule(result: &RunResult) -> String {
     if result.finished.selected.len() < 2 {
         return String::new();
     }
-    result.finished.selected.iter().map(line).collect()
+    let written = format!(
+        "by rule of selection (model.safetensors is the model after {}, by `{}`):\n",
+        counted(result.step, "step"),
+        result.selection.name()
+    );
+    written + &result.finished.selected.iter().map(line).collect::<String>()
 }
 
 fn of_one(seen: &Evaluation) -> String {

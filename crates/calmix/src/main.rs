@@ -11,10 +11,14 @@ mod head_table;
 mod labelled_folder;
 #[cfg(feature = "mlflow")]
 mod mlflow;
+mod model_folder;
 mod predict;
 mod processor;
 mod progress;
+mod replaced_table;
 mod run_files;
+mod run_list;
+mod same_command;
 mod start_notice;
 mod stop;
 mod summary;
@@ -22,6 +26,7 @@ mod supervise;
 mod sweep;
 mod terminal;
 mod version;
+mod weights_hint;
 
 use std::panic;
 use std::process::ExitCode;

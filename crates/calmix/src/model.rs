@@ -111,7 +111,8 @@ pub struct Model {
 }
 
 impl Model {
-    /// Loads the model of the run in `folder`: `model.safetensors` and `model.json`, without the recipe or the dataset.
+    /// Loads the model of the run in `folder`: `model.safetensors` and `model.json`, of a head also `backbone.safetensors` and
+    /// `projection.safetensors`; without the recipe or the dataset.
     ///
     /// # Errors
     /// If the files are not there, were changed, or contradict each other.
@@ -284,6 +285,12 @@ fn below_head(
 ) -> Result<(FrozenBackbone, Projection), ModelError> {
     let read = |file: RunFile<'_>, longest: u64, hash: &str| -> Result<Vec<u8>, FileError> {
         let path = paths.file(file)?;
+        if !safe_open::exists(&path) {
+            let problem =
+                FileProblem::Content("missing: the model is a head and cannot do without it".into());
+            let hint = "copy it from the folder of the run that trained the model, with model.safetensors and model.json";
+            return Err(FileError::new(path, problem).hint(hint));
+        }
         let bytes = safe_open::read(&path, longest)?;
         if ModelInfo::hash(&bytes) == hash {
             return Ok(bytes);

@@ -14,6 +14,8 @@ use crate::supervise::is_supervised;
 const FILES: &[(&str, &str)] = &[
     ("model.safetensors", "model weights"),
     ("model.json", "hash, network, classes, image format and calibration of the weights"),
+    ("backbone.safetensors", "frozen network below the head; the model needs it"),
+    ("projection.safetensors", "features to the head's inputs; the model needs it"),
     ("model.previous.json", "model.json before `calmix calibrate`"),
     ("result.json", "classes, temperature and figures"),
     ("margins.json", "how easy the samples were"),
@@ -60,4 +62,25 @@ pub(crate) fn resume(run: &Path, recipe: &Recipe, launch: Option<&LaunchInfo>) -
 /// The next command, about a path.
 pub(crate) fn next(command: &str, path: &Path) -> String {
     format!("next: calmix {command} {}\n", shell_quoted(path))
+}
+
+/// What to do with a model: look at it, then use it.
+pub(crate) fn next_with_model(run: &Path) -> String {
+    let run = shell_quoted(run);
+    format!("next: calmix report {run}\nthen: calmix predict {run} IMAGES, a folder or files of your own\n")
+}
+
+/// The files that using the model elsewhere takes.
+pub(crate) fn model_files(run: &Path) -> String {
+    let files = ["model.safetensors", "model.json", "backbone.safetensors", "projection.safetensors"];
+    files.into_iter().filter(|name| safe_open::exists(&run.join(name))).collect::<Vec<_>>().join(", ")
+}
+
+/// Where to look for a run.
+pub(crate) fn find_runs() -> &'static str {
+    if Path::new("runs").is_dir() {
+        "`calmix inspect runs` lists your runs"
+    } else {
+        "name the folder of a run; `calmix train --data FOLDER` starts one"
+    }
 }

@@ -4,11 +4,13 @@ use calmix::io::shown::shown;
 use calmix::train::start::{
     BackboneChoice, CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE, InsteadOfTest, LONGEST_FEATURES, StartNotice,
 };
+use calmix::train::weights_folder::WeightsFolder;
 
 use crate::format::{grouped, rough_time};
 use crate::predict::rate::Rate;
 use crate::summary;
 use crate::terminal::{clear_line, status, warn};
+use crate::weights_hint;
 
 /// Shows notices; with `--quiet` only warnings about files.
 #[derive(Debug)]
@@ -60,11 +62,14 @@ fn in_words(evaluated_on: InsteadOfTest) -> &'static str {
 pub(crate) fn chosen_recipe(recipe: &str) -> String {
     match recipe {
         HEAD_RECIPE => format!(
-            "recipe {HEAD_RECIPE}, since pretrained weights are at hand: a head on frozen features; `calmix train {CPU_RECIPE}` \
-             trains a whole network from scratch"
+            "recipe {HEAD_RECIPE}, since you have pretrained weights: a head on frozen features; `calmix train {CPU_RECIPE}` trains a \
+             whole network from scratch"
         ),
+        // calmix chooses it if there are no weights.
         CPU_RECIPE => format!(
-            "recipe {CPU_RECIPE}, for a CPU; `calmix train {GPU_RECIPE}` takes a larger network on larger images, for a GPU"
+            "recipe {CPU_RECIPE}, for a CPU: {}\n{}",
+            weights_hint::none_in(&WeightsFolder::of_user()),
+            weights_hint::why_and_how()
         ),
         _ => format!("recipe {GPU_RECIPE}, for a GPU; `calmix train {CPU_RECIPE}` takes minutes on a CPU"),
     }

@@ -16,6 +16,8 @@ mod errors;
 mod evaluate_on;
 #[path = "cli/figures.rs"]
 mod figures;
+#[path = "cli/first_steps.rs"]
+mod first_steps;
 #[path = "cli/fixture.rs"]
 mod fixture;
 #[path = "cli/flipped.rs"]

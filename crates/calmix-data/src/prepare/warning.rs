@@ -82,13 +82,6 @@ pub enum DataWarning {
         /// The folders.
         folders: Vec<String>,
     },
-    /// Classes whose images are all in folders below them.
-    GroupsOfClasses {
-        /// The classes.
-        groups: Vec<String>,
-        /// The folders below them.
-        inside: Vec<String>,
-    },
 }
 
 impl Display for DataWarning {
@@ -134,13 +127,6 @@ impl Display for DataWarning {
             }
             Self::SplitTwice { subset, folders } => {
                 write!(f, "{} are read together as {subset}", names(folders))
-            }
-            Self::GroupsOfClasses { groups, inside } => {
-                write!(f, "the images of {} are in folders below them ({}), ", names(groups), names(inside))?;
-                write!(
-                    f,
-                    "and belong to the class above; if the folders below are the classes: --layout nested"
-                )
             }
         }
     }

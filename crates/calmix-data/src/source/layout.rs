@@ -86,7 +86,7 @@ impl ClassFolders {
         found.folders.sort_by_key(|folder| SPLITS.iter().position(|(name, _)| *name == folder.subset));
         if layout == FolderLayout::Auto {
             found.ask_about_one_class(root, has_splits)?;
-            found.tell_of_groups(root)?;
+            found.ask_about_groups(root, has_splits)?;
         }
         Ok(found)
     }

@@ -298,8 +298,8 @@ fn warnings() {
         ),
         (
             &["train.steps=2000", "ema.decay=0.99"],
-            "network.norm_momentum = 0.0 (default) leaves the initial statistics of batch normalisation 14 % of theirs \
-             after 2,000 steps; a greater share suits so short a run",
+            "network.norm_momentum = 0.0 (default) leaves 14% of the initial statistics in batch normalisation after 2,000 \
+             steps; for so short a run, --set network.norm_momentum=0.003",
         ),
         (
             &["method.base=supervised", "method.mixup.pairing=none", "train.ratio=3"],
@@ -313,8 +313,8 @@ fn warnings() {
         ),
         (
             &["train.steps=2000", "network.norm_momentum=0.01"],
-            "ema.decay = 0.999 (default) leaves the initial weights 14 % of the average after 2,000 steps; a lower \
-             decay suits so short a run",
+            "ema.decay = 0.999 (default) leaves 14% of the initial weights in the averaged model after 2,000 steps; for so \
+             short a run, --set ema.decay=0.997",
         ),
         (
             &["selection=median", "train.steps=10240"],

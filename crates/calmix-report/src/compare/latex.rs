@@ -1,7 +1,7 @@
 //! As LaTeX, in the paper's layout; needs booktabs and multirow.
 
 use super::Comparison;
-use super::layout::{DIFFERENCES, TableNumber, differences, notes, papers_layout};
+use super::layout::{DIFFERENCES, TableNumber, best, differences, notes, papers_layout};
 
 pub(super) fn write(comparison: &Comparison) -> String {
     let mut text = "% \\usepackage{booktabs,multirow}\n".to_owned();
@@ -42,8 +42,12 @@ fn papers(comparison: &Comparison) -> String {
     for (measure, rows) in papers_layout(comparison) {
         text += "\\midrule\n";
         let mut title = format!("\\multirow{{{}}}{{*}}{{{}}}", rows.len(), measure.name());
-        for (name, numbers) in rows {
-            let numbers = numbers.into_iter().map(number);
+        let best = best(&rows);
+        for (row, (name, numbers)) in rows.into_iter().enumerate() {
+            let numbers = numbers.into_iter().zip(&best).map(|(of, best)| match best {
+                Some(best) if *best == row => format!("{{\\boldmath {}}}", number(of)),
+                _ => number(of),
+            });
             text += &line([std::mem::take(&mut title), escaped(&name)].into_iter().chain(numbers));
         }
     }

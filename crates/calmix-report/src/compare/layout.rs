@@ -56,9 +56,33 @@ pub(super) fn papers_layout(comparison: &Comparison) -> Vec<(Measure, MeasureRow
     Measure::ALL.into_iter().filter(measured).map(of).collect()
 }
 
+/// In each column, the place of the row whose mean of ours is lower than all others.
+pub(super) fn best(rows: &MeasureRows) -> Vec<Option<usize>> {
+    let columns = rows.first().map_or(0, |(_, numbers)| numbers.len());
+    let best_of = |column: usize| {
+        let means = rows.iter().enumerate().filter_map(|(row, (_, numbers))| match numbers.get(column)? {
+            TableNumber::Ours(mean, ..) => Some((row, *mean)),
+            _ => None,
+        });
+        let (row, lowest) = means.clone().min_by(|a, b| a.1.total_cmp(&b.1))?;
+        // Neither one of one nor one of several that are the same.
+        (means.clone().count() > 1 && means.filter(|(_, mean)| *mean == lowest).count() == 1).then_some(row)
+    };
+    (0..columns).map(best_of).collect()
+}
+
 /// The head of the table of differences.
-pub(super) const DIFFERENCES: [&str; 9] =
-    ["Data", "Method", "minus", "of", "n", "points", "95 % interval", "p (Holm)", "so"];
+pub(super) const DIFFERENCES: [&str; 9] = [
+    "Data",
+    "Method",
+    "Compared with",
+    "Metric",
+    "Pairs",
+    "Difference, points",
+    "95% CI",
+    "p (Holm)",
+    "Verdict",
+];
 
 /// A row of the table of differences for each.
 pub(super) fn differences(comparison: &Comparison) -> Vec<[String; 9]> {
@@ -88,7 +112,8 @@ pub(super) fn differences(comparison: &Comparison) -> Vec<[String; 9]> {
 pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     let mut notes = vec![
         "mean ± standard deviation over seeds, in brackets the number of runs n; error and ECE (15 bins) in per cent, the \
-         debiased squared calibration error in per cent squared; before calibration unless it says calibrated"
+         debiased squared calibration error in per cent squared; before calibration unless it says calibrated; bold: the lowest \
+         mean of a column, which may be chance"
             .to_owned(),
     ];
     if comparison.cells.iter().any(|cell| cell.head.is_some()) {

@@ -154,7 +154,22 @@ fn columns(keys: &BTreeSet<ColumnKey>) -> Vec<DataColumn> {
     keys.iter().map(column).collect()
 }
 
-/// The name of each setting: its method, and every key in which settings of one method differ on the same data.
+/// Keys that pretrained weights decide unless the user does: where the weights differ, their name says it.
+const BY_WEIGHTS: [&str; 9] = [
+    "augment.size",
+    "dataset.mean",
+    "dataset.std",
+    "network.block",
+    "network.cache",
+    "network.name",
+    "network.norm_eps",
+    "network.stride",
+    "network.weights_hash",
+];
+const WEIGHTS: &str = "network.weights";
+
+/// The name of each setting: its method, and every key in which settings of one method differ on the same data. Keys that come
+/// with the weights are left out if the name of the weights tells the settings apart without them.
 fn row_names<'a>(settings: impl Iterator<Item = (&'a ColumnKey, &'a SettingTexts)> + Clone) -> Vec<String> {
     let mut values: BTreeMap<(&ColumnKey, String, &str), BTreeSet<&str>> = BTreeMap::new();
     for (column, settings) in settings.clone() {
@@ -167,12 +182,27 @@ fn row_names<'a>(settings: impl Iterator<Item = (&'a ColumnKey, &'a SettingTexts
         .filter(|(_, values)| values.len() > 1)
         .map(|((_, method, key), _)| (method, key))
         .collect();
-    settings
-        .map(|(_, settings)| {
-            let method = method_words(settings);
-            let keys = differ.iter().filter(|(other, _)| *other == method);
-            let more = keys.map(|(_, key)| format!(", {key} = {}", shown(value(settings, key))));
-            format!("{}{}", shown(&method), more.collect::<Vec<_>>().concat())
-        })
-        .collect()
+    let have_weights: BTreeSet<&String> =
+        differ.iter().filter(|(_, key)| *key == WEIGHTS).map(|(method, _)| method).collect();
+    let is_needed =
+        |(method, key): &&(String, &str)| !have_weights.contains(method) || !BY_WEIGHTS.contains(key);
+    let short: BTreeSet<(String, &str)> = differ.iter().filter(is_needed).cloned().collect();
+    let names = named(settings.clone(), &short);
+    let is_alone: BTreeSet<(&ColumnKey, &String)> =
+        settings.clone().map(|(column, _)| column).zip(&names).collect();
+    if is_alone.len() == names.len() { names } else { named(settings, &differ) }
+}
+
+/// The name of each setting, with the values of these keys of its method.
+fn named<'a>(
+    settings: impl Iterator<Item = (&'a ColumnKey, &'a SettingTexts)>,
+    keys: &BTreeSet<(String, &str)>,
+) -> Vec<String> {
+    let name = |(_, settings): (&ColumnKey, &SettingTexts)| {
+        let method = method_words(settings);
+        let keys = keys.iter().filter(|(other, _)| *other == method);
+        let more = keys.map(|(_, key)| format!(", {key} = {}", shown(value(settings, key))));
+        format!("{}{}", shown(&method), more.collect::<Vec<_>>().concat())
+    };
+    settings.map(name).collect()
 }

@@ -85,6 +85,12 @@ impl ConfusionMatrix {
     }
 }
 
+/// The first of the sorted mistakes, unless the second is as frequent.
+fn most_frequent(mistakes: &[ConfusedPair]) -> Option<&ConfusedPair> {
+    let second = mistakes.get(1).map_or(0, |cell| cell.count);
+    mistakes.first().filter(|cell| cell.count > second)
+}
+
 /// The matrix of a run, and the mistakes that are made most often.
 pub(super) fn view(run: &RunReport) -> Option<FigureView> {
     let matrix = &run.judged.as_ref()?.confusion;
@@ -105,7 +111,7 @@ pub(super) fn view(run: &RunReport) -> Option<FigureView> {
     } else {
         String::new()
     };
-    let most = mistakes.first().map_or(String::new(), |cell| {
+    let most = most_frequent(&mistakes).map_or(String::new(), |cell| {
         format!(
             " Most often, {} is taken for {}.",
             fitted(matrix.name(cell.label), 40),
@@ -178,6 +184,8 @@ mod tests {
         let cell = |label, predicted, count| ConfusedPair { label, predicted, count };
         assert_eq!(matrix.cells, [cell(0, 0, 1), cell(0, 1, 2), cell(1, 1, 1), cell(2, 0, 1), cell(2, 2, 1)]);
         assert_eq!(matrix.mistakes(), [cell(0, 1, 2), cell(2, 0, 1)]);
+        assert_eq!(most_frequent(&matrix.mistakes()), Some(&cell(0, 1, 2)));
+        assert_eq!(most_frequent(&[cell(0, 1, 2), cell(2, 0, 2)]), None, "a tie");
         let many: Vec<String> = (0..100).map(|n| n.to_string()).collect();
         let matrix = ConfusionMatrix::of(&many, &[99, 99, 5], &[98, 98, 5]);
         let drawn = matrix.drawn();

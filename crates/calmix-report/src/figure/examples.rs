@@ -37,6 +37,13 @@ pub struct ExamplePrediction {
     pub pictures: Option<[Vec<u8>; 2]>,
 }
 
+impl ExamplePrediction {
+    /// The calibrated confidence, or else the network's own.
+    fn shown_confidence(&self) -> f64 {
+        self.calibrated.unwrap_or(self.confidence)
+    }
+}
+
 impl Examples {
     /// Of these predictions, with the pictures that the run has.
     ///
@@ -62,8 +69,12 @@ impl Examples {
             }
         };
         let rows = ExampleRows::of(predictions)?;
-        let all = |rows: &[usize]| rows.iter().map(|&row| example(row)).collect();
-        Ok(Self { mistakes: all(&rows.mistakes), hits: all(&rows.hits) })
+        let all = |rows: &[usize]| rows.iter().map(|&row| example(row)).collect::<Vec<_>>();
+        let [mut mistakes, mut hits] = [all(&rows.mistakes), all(&rows.hits)];
+        // By the confidence that the page shows: calibration can change the order.
+        mistakes.sort_by(|a, b| b.shown_confidence().total_cmp(&a.shown_confidence()));
+        hits.sort_by(|a, b| a.shown_confidence().total_cmp(&b.shown_confidence()));
+        Ok(Self { mistakes, hits })
     }
 }
 

@@ -45,7 +45,7 @@ pub fn all(report: &RunsReport) -> Vec<FigureView> {
         // The names of files and links differ where there are several runs.
         let own = |name: &str| if runs.len() > 1 { format!("{name}-{}", at + 1) } else { name.to_owned() };
         let of =
-            |title: &str| if runs.len() > 1 { format!("{title}: {}", run.name) } else { title.to_owned() };
+            |title: &str| if runs.len() > 1 { format!("{}: {title}", run.name) } else { title.to_owned() };
         let label = |view: FigureView| FigureView { name: own(&view.name), title: of(&view.title), ..view };
         figures.extend(margins::view(run).map(label));
         figures.extend(confusion::view(run).map(label));

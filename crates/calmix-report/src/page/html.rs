@@ -103,7 +103,7 @@ fn overview(report: &RunsReport) -> Markup {
     html! {
         section {
             h2 { "At a glance" }
-            div.scroll tabindex="0" role="region" aria-label="At a glance" {
+            div.scroll.glance tabindex="0" role="region" aria-label="At a glance" {
                 table {
                     thead {
                         tr {

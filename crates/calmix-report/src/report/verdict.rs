@@ -3,6 +3,7 @@
 use calmix_io::counted::counted;
 use calmix_metrics::abstention::fewest_labels;
 use calmix_metrics::evaluate::{Evaluation, JudgedBy};
+use calmix_metrics::figures::ENOUGH_FOR_ECE;
 use calmix_metrics::figures::{ENOUGH_TO_JUDGE, ExactLimits, Figures, LEVEL};
 use calmix_metrics::held_out::HeldOut;
 use calmix_metrics::predictions::EvalSet;
@@ -47,13 +48,13 @@ impl Verdict {
             _ if seen.samples < ENOUGH_TO_JUDGE => {
                 format!("Too few labels to say: it was judged on {images}; {ENOUGH_TO_JUDGE} are needed.")
             }
-            Some(calibrated) => format!("Calibrated, it {}.", says(&calibrated.figures, seen.samples)),
-            None => format!("It {}.", says(&seen.figures, seen.samples)),
+            Some(calibrated) => format!("Calibrated, {}.", says("it", &calibrated.figures, seen.samples)),
+            None => format!("{}.", says("It", &seen.figures, seen.samples)),
         };
         if seen.samples >= ENOUGH_TO_JUDGE
             && let Some(calibrated) = &seen.calibrated
         {
-            notes.push(format!("Without calibration it {}.", says(&seen.figures, seen.samples)));
+            notes.push(format!("Without calibration, {}.", says("it", &seen.figures, seen.samples)));
             if calibrated.judged_by == JudgedBy::CrossFit {
                 notes.push(
                     "These labels fitted the calibration; each is judged by a fit without it.".to_owned(),
@@ -65,13 +66,22 @@ impl Verdict {
     }
 }
 
-/// "says 97 %, is right 81 % of the time: over-confident by 16 points".
-fn says(figures: &Figures, samples: u64) -> String {
+/// "it says 97 % and is right 81 % of the time: over-confident by 16 points". With enough images for an ECE that comes first:
+/// over- and under-confidence can cancel in the means.
+fn says(it: &str, figures: &Figures, samples: u64) -> String {
     let (said, right) = (measured(figures.mean_confidence, None), measured(1.0 - figures.error, None));
     let limits = ExactLimits::of(figures, samples, LEVEL).map(|limits| limits.confidence_gap);
     let chance = limits.is_some_and(|limits| limits.low <= 0.0 && limits.high >= 0.0);
     let chance = if chance { ", which may be chance" } else { "" };
-    format!("says {said} and is right {right} of the time: {}{chance}", over_or_under(figures.confidence_gap))
+    let overall = format!("{}{chance}", over_or_under(figures.confidence_gap));
+    if samples < ENOUGH_FOR_ECE {
+        return format!("{it} says {said} and is right {right} of the time: {overall}");
+    }
+    format!(
+        "{it}s confidence is off by {:.1} points on average (ECE, 15 bins); in the mean it says {said} and is right {right} of \
+         the time: {overall}",
+        100.0 * figures.ece_15
+    )
 }
 
 fn trust(held_out: Option<&HeldOut>, finished: bool) -> (Option<f64>, String) {
@@ -141,6 +151,11 @@ mod tests {
         let found = verdict(1_000, None);
         assert_eq!(
             found.headline,
+            "Its confidence is off by 17.0 points on average (ECE, 15 bins); in the mean it says 97.0 % and is right 80.0 % of the \
+             time: over-confident by 17.0 points."
+        );
+        assert_eq!(
+            verdict(995, None).headline,
             "It says 97.0 % and is right 80.0 % of the time: over-confident by 17.0 points."
         );
         assert!(found.trust.starts_with("The run has not ended, so it is not known"), "{}", found.trust);

@@ -130,7 +130,9 @@ impl<W: Write> Progress<W> {
         };
         let Note { step, text, hint } = note;
         let (text, hint) = (shown_lines(text), shown_lines(hint));
-        self.line(&format!("{start}warning at step {}: {text}{end}; {hint}", grouped(*step)))
+        // A note of step 0 is about the run as a whole, also of a run that is resumed later.
+        let at = if *step == 0 { String::new() } else { format!(" at step {}", grouped(*step)) };
+        self.line(&format!("{start}warning{at}: {text}{end}; {hint}"))
     }
 
     /// Figures with their intervals are results, and stay.

@@ -1,7 +1,7 @@
 //! What a person sees.
 
 use calmix_run::collectives::Collectives;
-use calmix_run::events::{Event, Exchange, Pace};
+use calmix_run::events::{Event, Exchange, Note, Pace};
 use calmix_run::sink::{Progress, ProgressStyle, Sink};
 
 use crate::made;
@@ -107,4 +107,14 @@ fn what_other_processes_cost_is_shown_where_there_are_any() {
         String::from_utf8(text).unwrap(),
         "step  5/10    412 img/s  wait   1 %  others   8 %  left 3 min\n"
     );
+}
+
+/// What holds of the whole run is of no step, and a run that is resumed does not hear of step 0.
+#[test]
+fn note_before_the_first_step_names_no_step() {
+    let mut text = Vec::new();
+    let mut sink = Progress::new(&mut text, ProgressStyle::Plain, 20);
+    let note = Note { step: 0, text: "few threads".to_owned(), hint: "add some".to_owned() };
+    sink.event(&Event::Note(note)).unwrap();
+    assert_eq!(String::from_utf8(text).unwrap(), "warning: few threads; add some\n");
 }

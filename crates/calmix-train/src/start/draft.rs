@@ -14,6 +14,7 @@ use super::default_place::folder_for_output;
 use super::error::StartError;
 use super::folder_recipe::{HEAD_RECIPE, folder_recipe, is_for_folders, recipe_for};
 use super::source_format::{detect_source, is_own_format};
+use super::table_settings::table_settings;
 use super::{InsteadOfTest, StartContext, StartNotice};
 use crate::pretrained_layer::with_pretrained;
 use crate::trainer::{TrainError, draw_split};
@@ -56,9 +57,7 @@ impl Draft {
     pub fn new(layers: Layers) -> Result<Self, TrainError> {
         let chosen_recipe = if layers.names_recipe() { None } else { Some(choose_recipe(&layers)?) };
         let mut layers = chosen_recipe.into_iter().fold(layers, Layers::recipe);
-        if let Some(source) = label_format(&layers) {
-            layers = layers.decided(FOLDER_CONTENTS, [("dataset.source", Value::String(source.to_string()))]);
-        }
+        layers = layers.clone().decided(FOLDER_CONTENTS, reading_of_folder(&layers));
         let chooses = layers.base() == Some(HEAD_RECIPE) && !layers.is_set_by_user("network.weights");
         let weights = if chooses { backbone::weights_available() } else { Vec::new() };
         let any = weights.first().map(|any| ("network.weights", Value::String(any.name.clone())));
@@ -166,7 +165,8 @@ fn choose_recipe(layers: &Layers) -> Result<&'static str, TrainError> {
         let problem = if folder.exists() { "is not a folder" } else { "does not exist" };
         return Err(StartError::no_folder(&folder, &problem).into());
     }
-    let source_name = detect_source(&folder, names_columns(layers));
+    let named = layers.word("dataset.source").and_then(|name| name.parse::<SourceName>().ok());
+    let source_name = named.unwrap_or_else(|| detect_source(&folder, names_columns(layers)));
     if !is_own_format(source_name) {
         let recipe = recipe_for(source_name);
         let here = std::env::current_dir().unwrap_or_default();
@@ -178,14 +178,21 @@ fn choose_recipe(layers: &Layers) -> Result<&'static str, TrainError> {
     Ok(folder_recipe(device))
 }
 
-/// For a folder of images, where its labels are if not in the names of its folders.
-fn label_format(layers: &Layers) -> Option<SourceName> {
-    let folder = layers.word("dataset.path").filter(|folder| !folder.is_empty())?;
-    if !is_for_folders(layers.base()) {
-        return None;
+/// How a folder of images is read: as the table was that the user names, or by the names of its files.
+fn reading_of_folder(layers: &Layers) -> Vec<(&'static str, Value)> {
+    let folder = layers.word("dataset.path").filter(|folder| !folder.is_empty());
+    let Some(folder) = folder.filter(|_| is_for_folders(layers.base())) else { return Vec::new() };
+    let table = layers.word("dataset.prepared").filter(|table| !table.is_empty());
+    if let Some(settings) = table.and_then(|table| table_settings(Path::new(table))) {
+        return settings;
     }
-    let source = detect_source(Path::new(folder), names_columns(layers));
-    matches!(source, SourceName::LabelsCsv | SourceName::Webdataset).then_some(source)
+    match detect_source(Path::new(folder), names_columns(layers)) {
+        source @ (SourceName::LabelsCsv | SourceName::Webdataset) => {
+            vec![("dataset.source", Value::String(source.to_string()))]
+        }
+        // The names of its folders are its labels.
+        _ => Vec::new(),
+    }
 }
 
 /// Whether the user names columns, so that there is a list of labels.

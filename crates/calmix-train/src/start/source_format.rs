@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use calmix_data::source::{has_images_in_folders, labels_csv};
+use calmix_data::source::{has_images_in_folders, has_one_image_folder, labels_csv};
 use calmix_recipe::SourceName;
 
 /// Names that only one format has; the first match wins.
@@ -40,9 +40,11 @@ pub fn detect_source(folder: &Path, names_columns: bool) -> SourceName {
         let fashion = folder.to_string_lossy().to_lowercase().contains("fashion");
         return if fashion { SourceName::FashionMnist } else { SourceName::Mnist };
     }
-    // A list without labels, or an archive, beside folders of images says nothing about the folders.
+    // A list without labels, or an archive, beside folders of images says nothing about the folders. Beside a single folder it
+    // does: its columns have other names than the usual ones, which the reader of lists asks about.
     let in_folders = has_images_in_folders(folder);
-    if names_columns || labels_csv::has_labels(folder) || (labels_csv::has_list(folder) && !in_folders) {
+    let needs_list = || !in_folders || has_one_image_folder(folder);
+    if names_columns || labels_csv::has_labels(folder) || (labels_csv::has_list(folder) && needs_list()) {
         return SourceName::LabelsCsv;
     }
     if !in_folders && names.iter().any(|name| name.to_lowercase().ends_with(".tar")) {
@@ -64,7 +66,8 @@ mod tests {
             ("a", ["shard-000.tar", "b"], SourceName::Webdataset),
             ("a", ["backup.tar", "cats/1.jpg"], SourceName::Folder),
             ("a", ["labels.csv", "1.jpg"], SourceName::LabelsCsv),
-            ("a", ["labels.csv", "cats/1.jpg"], SourceName::Folder),
+            ("a", ["labels.csv", "img/1.jpg"], SourceName::LabelsCsv),
+            ("a", ["labels.csv", "all/cats/1.jpg"], SourceName::Folder),
             ("a", ["cats", "b"], SourceName::Folder),
         ] {
             let temp = tempfile::tempdir().unwrap();

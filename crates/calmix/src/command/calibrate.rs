@@ -23,6 +23,7 @@ use super::data_args::existing_folder;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::counted;
+use crate::model_folder::with_model;
 use crate::stop::Stop;
 use crate::terminal::{print, print_json, warn};
 use crate::{figures, labelled_folder, run_files};
@@ -74,7 +75,7 @@ impl CalibrateArgs {
     pub(crate) fn run(self) -> Result<Exit> {
         let folder = std::path::absolute(existing_folder(&self.on)?)?;
         let model = Model::load_with(
-            existing_folder(&self.run)?,
+            with_model(&self.run, "calibrate", &[])?,
             &ModelOptions { device: self.device, ..ModelOptions::default() },
         )?;
         let (stop, scratch) = (Stop::listen()?, tempfile::tempdir()?);

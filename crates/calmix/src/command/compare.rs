@@ -7,15 +7,14 @@ use calmix::io::shown::shown;
 use calmix::recipe::{Resolved, SEEDS, is_papers, must_match};
 use calmix::report::compare::{ComparedRun, Comparison};
 use calmix::run::measured::{Measured, measured};
-use calmix::run::overview::{is_run, runs_in};
 use calmix::run::read;
 use calmix::train::inspect;
 use clap::{Args, ValueEnum};
 
-use super::data_args::existing_folder;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::counted;
+use crate::run_list::runs_of;
 use crate::terminal::{print, print_json, warn};
 
 /// Compare finished runs: settings side by side, with paired differences over seeds
@@ -73,20 +72,7 @@ Fields of --json, shares between 0 and 1:
 
 impl CompareArgs {
     pub(crate) fn run(self) -> Result<Exit> {
-        let mut folders = Vec::new();
-        for folder in &self.runs {
-            let mut found =
-                if is_run(existing_folder(folder)?) { vec![folder.clone()] } else { runs_in(folder)? };
-            // A sweep has its runs in a folder of its own.
-            if found.is_empty() && folder.join("runs").is_dir() {
-                found = runs_in(&folder.join("runs"))?;
-            }
-            if found.is_empty() {
-                let message = format!("{}: neither a run nor a folder of runs", shown(folder.display()));
-                return Err(CliError::invalid(message).hint("`calmix inspect runs` lists your runs").into());
-            }
-            folders.extend(found);
-        }
+        let folders = runs_of(&self.runs)?;
         if let Some(against) =
             self.against.as_deref().filter(|against| !folders.iter().any(|run| run == against))
         {

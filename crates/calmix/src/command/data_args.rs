@@ -28,6 +28,11 @@ impl DataArgs {
         self.data.as_deref().map(existing_folder).transpose()
     }
 
+    /// The dataset folder as it was named.
+    pub(crate) fn named(&self) -> Option<&Path> {
+        self.data.as_deref()
+    }
+
     /// Whether neither option is given.
     pub(crate) fn is_empty(&self) -> bool {
         self.data.is_none() && self.prepared.is_none()
@@ -68,7 +73,23 @@ pub(crate) fn existing_folder(path: &Path) -> Result<&Path> {
     let what = if path.exists() { "is not a folder" } else { "does not exist" };
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let message = format!("{}: {what}", shown(path.display()));
-    Err(CliError::invalid(message).hint(format!("`ls {}`", shell_quoted(parent))).into())
+    let hint = match similar(path, parent) {
+        Some(meant) => format!("did you mean {}?", shell_quoted(&meant)),
+        None => format!("`ls {}`", shell_quoted(parent)),
+    };
+    Err(CliError::invalid(message).hint(hint).into())
+}
+
+/// A folder whose name differs only in case, spaces and punctuation.
+fn similar(path: &Path, parent: &Path) -> Option<PathBuf> {
+    let letters = |path: &Path| -> Option<String> {
+        let name = path.file_name()?.to_string_lossy().to_lowercase();
+        Some(name.chars().filter(|c| c.is_alphanumeric()).collect())
+    };
+    let wanted = letters(path).filter(|letters| !letters.is_empty())?;
+    let folders = std::fs::read_dir(parent).ok()?.flatten().filter(|entry| entry.path().is_dir());
+    let named = folders.map(|entry| path.with_file_name(entry.file_name()));
+    named.into_iter().find(|folder| folder != path && letters(folder).as_ref() == Some(&wanted))
 }
 
 /// The absolute path, so that a run can be resumed from another folder.

@@ -8,8 +8,12 @@ use anyhow::Result;
 use calmix::engine::device;
 use calmix::engine::device::LIBTORCH;
 use calmix::engine::precision;
+use calmix::io::shown::shown;
 use calmix::recipe::device::Device;
 use calmix::train::trainer;
+
+use calmix::train::trainer::TrainError;
+use calmix::train::weights_folder::WeightsFolder;
 use clap::Args;
 use serde_json::json;
 
@@ -18,6 +22,7 @@ use crate::exit::Exit;
 use crate::format::{counted, grouped};
 use crate::terminal::{print, print_json, status};
 use crate::version::{COMMIT, TARGET, VERSION, features, features_shown};
+use crate::weights_hint;
 use self_test::SelfTest;
 
 /// Show versions, devices and threads, and run a self-test of ten seconds
@@ -48,6 +53,7 @@ Fields of --json:
   devices            available devices
   device, precision  default device and its precision
   threads, cores     CPU threads in use, CPU cores available
+  weights            names of the pretrained weights in the folder of weights
   self_test          steps, images_per_second, waiting (share of time waiting for data), same_bytes;
                      null if skipped";
 
@@ -58,6 +64,8 @@ impl DoctorArgs {
         let names: Vec<String> = devices.iter().map(Device::to_string).collect();
         let (cores, threads) = (cores::available(), trainer::threads(self.threads.unwrap_or(0), 1));
         let precision = format!("{:?}", precision::best(best)).to_lowercase();
+        let folder = WeightsFolder::of_user();
+        let weights = folder.names().map_err(TrainError::Pretrained)?;
         self.print_text(&format!(
             "calmix     {VERSION} for {TARGET}\n\
              commit     {COMMIT}\n\
@@ -65,10 +73,12 @@ impl DoctorArgs {
              libtorch   {LIBTORCH}\n\
              devices    {}; default {best}\n\
              precision  {precision} on {best}\n\
-             threads    {threads} of {}",
+             threads    {threads} of {}\n\
+             weights    {}",
             features_shown(),
             names.join(", "),
             counted(cores, "core"),
+            weights_shown(&folder, &weights),
         ))?;
         cores::warn_if_oversubscribed(threads, 1);
         let test = if self.seconds == 0 { None } else { Some(self.test(threads)?) };
@@ -85,6 +95,7 @@ impl DoctorArgs {
                 "precision": precision,
                 "threads": threads,
                 "cores": cores,
+                "weights": weights,
                 "self_test": test.as_ref().map(|test| json!({
                     "steps": test.steps,
                     "images_per_second": test.images_per_second,
@@ -121,4 +132,14 @@ impl DoctorArgs {
     fn print_text(&self, text: &str) -> Result<()> {
         if self.json { Ok(()) } else { print(text) }
     }
+}
+
+/// The pretrained weights, or what they would bring.
+fn weights_shown(folder: &WeightsFolder, names: &[String]) -> String {
+    if names.is_empty() {
+        let lines = format!("{}\n{}", weights_hint::none_in(folder), weights_hint::why_and_how());
+        return lines.replace('\n', "\n           ");
+    }
+    let names: Vec<String> = names.iter().map(shown).collect();
+    format!("{} in {}", names.join(", "), shown(folder.path().display()))
 }

@@ -3,14 +3,18 @@
 mod on_folder;
 mod votes;
 
+use std::io;
 use std::path::PathBuf;
 
+use anyhow::Error;
 use anyhow::Result;
+use calmix::data::error::DataProblem;
 use calmix::io::shown::shown;
 use calmix::metrics::calibration_map::{CalibrationMap, Fitted};
+use calmix::recipe::Recipe;
 use calmix::recipe::device::Device;
 use calmix::train::inspect;
-use calmix::train::trainer::evaluate_run;
+use calmix::train::trainer::{TrainError, evaluate_run};
 use clap::Args;
 use serde_json::json;
 
@@ -62,8 +66,8 @@ Fields of --json with --on:
   evaluation   as above
   sets         coverage and mean size of the conformal sets of 90 %; null without held-out labels
   answers      share of the images that is answered at 90 % precision, and the precision
-  votes        against --votes: samples, entropy (of people), cross_entropy, calibrated_cross_entropy,
-               correlation (Spearman's, of confidence and agreement)";
+  votes        against --votes: samples, entropy (of people), cross_entropy,
+               calibrated_cross_entropy, correlation (Spearman's, of confidence and agreement)";
 
 impl EvaluateArgs {
     pub(crate) fn run(self) -> Result<Exit> {
@@ -81,7 +85,7 @@ impl EvaluateArgs {
         status(&format!("evaluating {} …", shown(self.run.display())));
         let command = format!("calmix evaluate {}", shell_quoted(&self.run));
         let output = evaluate_run(&self.run, changed, self.device)
-            .map_err(|error| explain_moved(error, &resolved.recipe, &command))?;
+            .map_err(|error| self.explain_other(error, &resolved.recipe, &command))?;
         let evaluations: Vec<_> = output.evaluations.iter().collect();
         let Some(first) = evaluations.first() else {
             let message = "this run has neither a test subset nor labels that were held out, so there is nothing to evaluate on";
@@ -107,8 +111,25 @@ impl EvaluateArgs {
         print(&format!(
             "model after {}\n\n{table}\n{}",
             counted(first.step, "step"),
-            run_files::next("inspect", &self.run)
+            run_files::next_with_model(&self.run)
         ))?;
         Ok(Exit::Done)
+    }
+
+    /// Replaces the error of a file that is not below `--data`: then the folder is not the dataset of the run.
+    fn explain_other(&self, error: TrainError, recipe: &Recipe, command: &str) -> Error {
+        let Some(data) = self.data.named().filter(|data| data.is_dir()) else {
+            return explain_moved(error, recipe, command);
+        };
+        let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |cause| cause.source());
+        let mut problems = causes.filter_map(|cause| cause.downcast_ref::<DataProblem>());
+        let is_missing = |problem: &DataProblem| matches!(problem, DataProblem::Io(error) if error.kind() == io::ErrorKind::NotFound);
+        if !problems.any(is_missing) {
+            return explain_moved(error, recipe, command);
+        }
+        let message =
+            format!("{}: not the dataset that the run was trained on: {error}", shown(data.display()));
+        let hint = format!("{command} --on {}, for other labelled images", shell_quoted(data));
+        CliError::invalid(message).hint(hint).into()
     }
 }

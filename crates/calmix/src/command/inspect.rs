@@ -10,6 +10,8 @@ mod runs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use calmix::io::shown::shown;
+
 use clap::Args;
 use serde_json::Value;
 
@@ -17,11 +19,14 @@ pub(super) use dataset::document as dataset_json;
 
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::run_files;
+use crate::run_list::runs_of_sweep;
 use crate::terminal::{print, print_json};
 
-/// Show a run, a folder of runs, a checkpoint, a recipe or a dataset
+/// Show a run, a folder of runs, a sweep, a checkpoint, a recipe or a dataset
 ///
-/// Of a run: its method, what it changes of its recipe, seeds, labels, progress and result. Of a folder of runs: a table.
+/// Of a run: its method, what it changes of its recipe, seeds, labels, progress and result. Of a folder of runs or a sweep: a
+/// table of its runs.
 /// Of a checkpoint: its files, after verifying their checksums. Of a recipe, by name or as a file: every key with its value,
 /// the origin of the value and the comment there. Of a dataset, prepared or not: counts, classes and likely problems. Of a
 /// file in a run's predictions: every sample by its name, with its label and what the model says. Changes no files.
@@ -47,7 +52,8 @@ Fields of --json, by kind:
   checkpoint  folder, hash, manifest (as in its MANIFEST)
   recipe      name or file, hash, recipe (every key), origins (of each value), comments, warnings
   dataset     folder, source (null if prepared), fingerprint, subsets (name, labelled, unlabelled),
-              classes (name, labelled, subsets), left_out and unreadable (null if prepared), warnings
+              classes (name, labelled, subsets), left_out and unreadable (null if prepared),
+              warnings
   predictions file, step, split, model, predictions (sample, label, predicted, confidence)";
 
 /// What to print, as text and as JSON.
@@ -66,6 +72,17 @@ impl InspectArgs {
             checkpoint::inspect(what)?
         } else if has("manifest.json") && has("samples.bin") {
             dataset::prepared(what)?
+        } else if let Some(runs) = runs_of_sweep(what) {
+            match runs::inspect(&runs)? {
+                Some(table) => table,
+                None => {
+                    return Err(CliError::invalid(format!(
+                        "{}: no run of this sweep has begun",
+                        shown(what.display())
+                    ))
+                    .into());
+                }
+            }
         } else if what.is_dir() {
             match runs::inspect(what)? {
                 Some(table) if runs::are_alone_in(what)? => table,
@@ -95,7 +112,7 @@ fn named(what: &Path) -> Result<InspectOutput> {
     recipe::named(&name).map_err(|error| {
         let message = format!("{name}: no such file or folder, and {error}");
         CliError::invalid(message)
-            .hint("`calmix recipes` lists the recipes, `calmix inspect runs` your runs")
+            .hint(format!("`calmix recipes` lists the recipes; {}", run_files::find_runs()))
             .into()
     })
 }

@@ -15,16 +15,17 @@ use calmix::train::launch::LaunchInfo;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::data_args::existing_folder;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::{counted, grouped, shell_quoted};
+use crate::model_folder::with_model;
 use crate::predict::input_shard::InputShard;
 use crate::predict::list_reader::{ImageInput, is_stdin};
 use crate::predict::output::{RowOutput, WrittenRows};
 use crate::predict::rate::Rate;
 use crate::predict::row::{RowFormat, RowKind, escaped};
 use crate::predict::{PredictTally, predict_list};
+use crate::same_command::same_command;
 use crate::stop::Stop;
 use crate::terminal::{clear_line, status, warn};
 
@@ -105,6 +106,9 @@ Columns:
   abstain     true if the answer is not sure enough for --precision, by the confidence before
               calibration
   error       why the image could not be read; the other columns are empty then
+  p(CLASS)    with --probabilities, the calibrated probability of each class; in JSON and Parquet
+              the list `probabilities`, in the order of `classes` in model.json and in
+              FILE.predict.json
 
 `set` and `abstain` rest on the labels that were held out from training, and are empty if there
 were none. The precision is kept with a probability of 90%. --sets lac-by-class takes 9 held-out
@@ -143,11 +147,16 @@ impl PredictArgs {
         let made_by = self.made_by(&model, shard);
         let stop = Stop::listen()?;
         stop.end_at_second();
+        let input = ImageInput { paths: self.paths.clone(), list: self.list.clone(), shard };
+        let total = input.count(stop.flag())?;
+        // A shard of few images may have none.
+        if total == Some(0) && shard.is_none() {
+            return Err(self.nothing_found().into());
+        }
         let (mut output, written) = match &out {
             Some(out) if self.resume => RowOutput::resume(out, &made_by, &format)?,
             out => (RowOutput::create(out.as_deref(), &made_by, &format)?, WrittenRows::default()),
         };
-        let input = ImageInput { paths: self.paths.clone(), list: self.list.clone(), shard };
         let mut list = input.read(stop.flag())?;
         if let Some(before) = written.rows.checked_sub(1) {
             for image in list.by_ref().take(usize::try_from(before)?) {
@@ -163,19 +172,45 @@ impl PredictArgs {
                 return Err(CliError::invalid(message).hint(hint).into());
             }
         }
-        let total = input.count(stop.flag())?;
         let mut rate = Rate::new(total, written.rows);
         let workers = Workers { threads, ..Workers::default() };
         let tally = predict_list(&model, list, workers, &mut output, &mut rate, stop.flag())?;
         output.finish()?;
         clear_line();
         let stopped = stop.flag().load(Ordering::Relaxed);
-        conclude(tally, &written, out.as_deref(), rate.per_second());
-        Ok(match (stopped, tally) {
-            (true, _) => stop.exit(),
-            (false, PredictTally { rows, unread, .. }) if rows > 0 && rows == unread => Exit::Failed,
-            _ => Exit::Done,
+        let PredictTally { rows, unread, .. } = tally;
+        if !stopped && rows + written.rows == 0 && shard.is_none() {
+            return Err(self.nothing_found().into());
+        }
+        if stopped {
+            status(&self.stopped(rows + written.rows, total, out.as_deref()));
+        } else {
+            conclude(tally, &written, out.as_deref(), rate.per_second());
+        }
+        Ok(match stopped {
+            true => stop.exit(),
+            false if rows > 0 && rows == unread => Exit::Failed,
+            false => Exit::Done,
         })
+    }
+
+    /// Not one image is named, or below the folders that are.
+    fn nothing_found(&self) -> CliError {
+        let places = self.paths.iter().chain(&self.list).map(|path| shown(path.display()));
+        let places = places.collect::<Vec<_>>().join(", ");
+        CliError::failed(format!("{places}: no image found"))
+            .hint("name JPEG, PNG or WebP images, folders of them, or WebDataset shards (.tar)")
+    }
+
+    /// How far it came before a signal, and how to go on.
+    fn stopped(&self, rows: u64, total: Option<u64>, out: Option<&Path>) -> String {
+        let of = total.map(|total| format!(" of {}", grouped(total))).unwrap_or_default();
+        let done = format!("stopped after {}{of} images", grouped(rows));
+        let Some(out) = out else {
+            return format!("{done}; rows on standard output cannot be resumed: name a file with `--out`");
+        };
+        let resume = if self.resume { "" } else { " --resume" };
+        format!("{done}, written to {}\nnext: {}{resume}", shell_quoted(out), same_command(""))
     }
 
     fn model(&self, threads: NonZeroUsize) -> Result<Model> {
@@ -198,7 +233,7 @@ impl PredictArgs {
             sets,
             precision: self.precision,
         };
-        Ok(Model::load_with(existing_folder(&self.run)?, &options)?)
+        Ok(Model::load_with(with_model(&self.run, "predict", &self.paths)?, &options)?)
     }
 
     /// The processes of a machine share its cores.
@@ -232,6 +267,8 @@ impl PredictArgs {
             "in_every_set": model.promise().scarce_classes(),
             "precision": self.precision,
             "probabilities": self.probabilities,
+            // Their order, for rows that are lists.
+            "classes": self.probabilities.then(|| model.classes()),
             "shard": shard.map(InputShard::word),
             "paths": names,
             "list": self.list.as_deref().map(path_text),

@@ -14,8 +14,6 @@ use calmix::train::start::{
 };
 use calmix::train::trainer::TrainError;
 use clap::Args;
-use clap::builder::PossibleValuesParser;
-use clap::builder::TypedValueParser as _;
 
 use super::data_args::existing_folder;
 use super::inspect::dataset_json;
@@ -24,6 +22,9 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::shell_quoted;
 use crate::predict::rate::Rate;
+
+use crate::replaced_table::{ReplacedTable, is_table};
+
 use crate::stop::Stop;
 use crate::summary::{short_labels, warn_about_recipe};
 use crate::terminal::{clear_line, print, print_json, status, warn, warn_at_once};
@@ -43,14 +44,14 @@ pub(crate) struct PrepareArgs {
     /// Dataset folder
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-    /// Format of the dataset [default: detected from file names]
-    #[arg(long, value_name = "SOURCE", value_parser = sources())]
-    source: Option<SourceName>,
     #[command(flatten)]
     reading: SourceArgs,
     /// Folder to write the table to; it must not exist [default: prepared/FOLDER]
     #[arg(long, value_name = "FOLDER")]
     to: Option<PathBuf>,
+    /// Replace a table that `calmix prepare` wrote there before; runs that were started with `--prepared` need theirs
+    #[arg(long)]
+    force: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -59,23 +60,13 @@ pub(crate) struct PrepareArgs {
 const FIELDS: &str = "\
 Fields of --json: those of `calmix inspect` of a dataset, and prepared (the folder of the table).";
 
-fn sources() -> impl clap::builder::TypedValueParser<Value = SourceName> {
-    let words = SourceName::ALL.iter().map(|source| source.word());
-    PossibleValuesParser::new(words).try_map(|word| word.parse::<SourceName>())
-}
-
 impl PrepareArgs {
     pub(crate) fn run(self) -> Result<Exit> {
         let folder = existing_folder(&self.folder)?;
-        let source = self.source.unwrap_or_else(|| detect_source(folder, self.reading.names_columns()));
+        let source =
+            self.reading.source.unwrap_or_else(|| detect_source(folder, self.reading.names_columns()));
         let target = self.to.clone().unwrap_or_else(|| default_table(folder));
-        if target.exists() {
-            let message =
-                format!("{}: already exists, and calmix does not overwrite it", shown(target.display()));
-            return Err(CliError::invalid(message)
-                .hint("name another folder with `--to`, or delete this one")
-                .into());
-        }
+        let old = if target.exists() { Some(self.replaceable(&target)?) } else { None };
         let data = self.data(source)?;
         let stop = Stop::listen()?;
         let parent = target.parent().filter(|parent| !parent.exists());
@@ -83,7 +74,8 @@ impl PrepareArgs {
             std::fs::create_dir_all(parent).map_err(|error| cannot_write(parent, &error.into()))?;
         }
         status(&format!("reading {} as {source} …", shown(folder.display())));
-        let report = prepare_or_stop(&data.source_spec(), folder, &target, &stop).map_err(|error| {
+        let made = old.as_ref().map_or_else(|| target.clone(), ReplacedTable::new_table);
+        let report = prepare_or_stop(&data.source_spec(), folder, &made, &stop).map_err(|error| {
             // Fails, as it should, unless the folder is empty.
             let _ = parent.map(std::fs::remove_dir);
             let place = parent.or(target.parent()).filter(|place| !place.as_os_str().is_empty());
@@ -94,8 +86,26 @@ impl PrepareArgs {
                 error => error.into(),
             }
         })?;
+        if let Some(old) = old {
+            old.replace().map_err(|error| cannot_write(&target, &error))?;
+        }
         self.show(folder, source, &target, &report)?;
         Ok(Exit::Done)
+    }
+
+    /// What is at the place of the new table, if it is a table and may be replaced.
+    fn replaceable(&self, target: &Path) -> Result<ReplacedTable> {
+        let place = shown(target.display());
+        if !is_table(target) {
+            let message = format!("{place}: already exists and is not a table that `calmix prepare` wrote");
+            return Err(CliError::invalid(message).hint("name another folder with `--to`").into());
+        }
+        if !self.force {
+            let message = format!("{place}: there is a table already");
+            let hint = "`--force` replaces it; `--to NEW_FOLDER` keeps it for runs that were started with `--prepared`";
+            return Err(CliError::invalid(message).hint(hint).into());
+        }
+        ReplacedTable::new(target).map_err(|error| cannot_write(target, &error))
     }
 
     /// The dataset section of a recipe that reads the folder as asked.
@@ -131,9 +141,16 @@ impl PrepareArgs {
         let file = Findings::FILE;
         // For images of one's own, calmix chooses the recipe.
         let named = if is_own_format(source) { String::new() } else { format!("{recipe} ") };
+        let by_itself = if is_own_format(source) {
+            detect_source(folder, self.reading.names_columns())
+        } else {
+            Layers::new().recipe(recipe).resolve()?.recipe.dataset.source
+        };
+        // Without them `train` would read the folder in another way and refuse the table.
+        let options = self.reading.options(by_itself != source);
         print(&format!(
             "{report}{short}\n\nwritten to {table}, with this report in {file}\n\
-             next: calmix train {named}--data {data} --prepared {table}"
+             next: calmix train {named}--data {data}{options} --prepared {table}"
         ))
     }
 }

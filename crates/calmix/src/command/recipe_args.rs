@@ -14,7 +14,7 @@ use super::data_args::DataArgs;
 pub(crate) struct RecipeArgs {
     #[command(flatten)]
     data: DataArgs,
-    /// Set a recipe key, such as train.steps=2000; repeatable
+    /// Set a recipe key, such as checkpoint.every=100; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// Device: cpu, cuda, cuda:1, mps [default: the first GPU, or else the CPU; of a run, that of the run]
@@ -44,6 +44,11 @@ impl RecipeArgs {
             && self.device.is_none()
             && self.threads.is_none()
             && !self.tensorboard
+    }
+
+    /// The keys that `--set` sets.
+    pub(crate) fn set_keys(&self) -> impl Iterator<Item = &str> {
+        self.settings.iter().filter_map(|setting| setting.split_once('=')).map(|(key, _)| key.trim())
     }
 
     /// Overrides keys of a recipe. `--set` comes first, so that its numbers in messages are those on the command line.

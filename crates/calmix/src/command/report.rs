@@ -17,10 +17,10 @@ use calmix::report::report::RunsReport;
 use clap::Args;
 use serde_json::json;
 
-use super::data_args::existing_folder;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::shell_quoted;
+use crate::run_list::runs_of;
 use crate::stop::{POLL_INTERVAL, Stop};
 use crate::terminal::{print, print_json, status_in_place};
 
@@ -35,7 +35,7 @@ use crate::terminal::{print, print_json, status_in_place};
 #[command(after_long_help = FIELDS)]
 #[allow(clippy::struct_excessive_bools)] // one for each option
 pub(crate) struct ReportArgs {
-    /// Folders of runs
+    /// Runs, or folders of runs, such as that of a sweep
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
     /// Where to write the page
@@ -90,12 +90,10 @@ impl ReportArgs {
             let hint = "cargo install --locked --path crates/calmix --features raster";
             return Err(CliError::invalid(message).hint(hint).into());
         }
-        for run in &self.runs {
-            existing_folder(run)?;
-        }
+        let runs = runs_of(&self.runs)?;
         let paths = ReportPaths::of(&self.output)?;
         let stop = if self.watch { Some(Stop::listen()?) } else { None };
-        let mut report = RunsReport::read(&self.runs, !self.no_images)?;
+        let mut report = RunsReport::read(&runs, !self.no_images)?;
         paths.write(&report, self.watch && !report.is_final())?;
         while let Some(stop) = stop.as_ref().filter(|_| !report.is_final()) {
             status_in_place(&format!("{} is current; watching, Ctrl-C ends", shown(paths.page.display())));
@@ -104,7 +102,7 @@ impl ReportArgs {
                 paths.write(&report, false)?;
                 break;
             }
-            let now = RunsReport::read(&self.runs, !self.no_images)?;
+            let now = RunsReport::read(&runs, !self.no_images)?;
             if now != report {
                 report = now;
                 paths.write(&report, !report.is_final())?;

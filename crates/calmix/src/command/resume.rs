@@ -134,7 +134,7 @@ pub(super) fn show_outcome(
     Ok(exit)
 }
 
-/// The result of a finished run, with its files.
+/// The result of a finished run in one table; `calmix inspect` has the rest.
 fn result(run: &Path) -> Result<String> {
     let result = read::result(run)?;
     let events =
@@ -142,18 +142,25 @@ fn result(run: &Path) -> Result<String> {
     let model = if result.is_some() { Some(read::model_info(run)?) } else { None };
     let has_head = model.as_ref().is_some_and(|model| model.head.is_some());
     let held_out = model.as_ref().and_then(|model| model.held_out.as_ref());
-    let figures = result.as_ref().map(|result| {
+    let metrics = result.as_ref().map(|result| {
         let why = result.uncalibrated.as_ref();
-        let table = figures::table(&figures::of_result(result, &events), MapState::Ended(why));
+        let mut evaluations = figures::of_result(result, &events);
+        // The test split, if any.
+        evaluations.drain(..evaluations.len().saturating_sub(1));
+        let table = figures::table(&evaluations, MapState::Ended(why));
         let table = table.unwrap_or_else(|| figures::without_figures(why, has_head));
         let heads = result.heads.as_ref().map(heads).unwrap_or_default();
-        let more = heads + &figures::by_rule(result) + &figures::pseudo_labels(result);
         format!(
-            "model after {}\n\n{table}{more}{}\n",
+            "model after {}\n\n{table}{heads}{}\n",
             counted(result.step, "step"),
             figures::guarantees(held_out)
         )
     });
-    let files = format!("written to {}:\n{}", shown(run.display()), run_files::list(run));
-    Ok(figures.unwrap_or_default() + &files + &run_files::next("inspect", run))
+    let files = format!(
+        "written to {}: {}; `calmix inspect {}` shows more metrics and all files\n",
+        shown(run.display()),
+        run_files::model_files(run),
+        shell_quoted(run)
+    );
+    Ok(metrics.unwrap_or_default() + &files + &run_files::next_with_model(run))
 }

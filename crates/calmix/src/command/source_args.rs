@@ -1,12 +1,20 @@
-//! `--layout`, `--shrink`, `--path-column` and `--label-column`: how a folder of images is read.
+//! `--source`, `--layout`, `--shrink`, `--path-column` and `--label-column`: how a folder of images is read.
+
+use std::path::Path;
 
 use calmix::recipe::LayoutName;
+use calmix::recipe::SourceName;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::format::shell_quoted;
 
 /// How a folder of images is read.
 #[derive(Debug, Args)]
 pub(crate) struct SourceArgs {
+    /// Format of the dataset [default: detected from file names; of a recipe for one dataset, that dataset's]
+    #[arg(long, value_name = "SOURCE", value_parser = sources())]
+    pub(crate) source: Option<SourceName>,
     /// Which folders are classes: classes (all), splits (those in train, val, test), nested (those one level further down)
     /// [default: by their names]
     #[arg(long, value_name = "LAYOUT", value_parser = layouts(), hide_possible_values = true)]
@@ -21,6 +29,11 @@ pub(crate) struct SourceArgs {
     /// Column of labels.csv that holds the class [default: label, class, category, …]
     #[arg(long, value_name = "NAME")]
     pub(crate) label_column: Option<String>,
+}
+
+fn sources() -> impl TypedValueParser<Value = SourceName> {
+    let words = SourceName::ALL.iter().map(|source| source.word());
+    PossibleValuesParser::new(words).try_map(|word| word.parse::<SourceName>())
 }
 
 fn layouts() -> impl TypedValueParser<Value = LayoutName> {
@@ -38,13 +51,31 @@ fn side(text: &str) -> Result<u32, String> {
 impl SourceArgs {
     /// As settings of a recipe.
     pub(crate) fn settings(&self) -> Vec<String> {
-        let layout = self.layout.map(|layout| format!("dataset.layout={layout}"));
-        let columns = [("path_column", &self.path_column), ("label_column", &self.label_column)];
-        let columns = columns
-            .into_iter()
-            .filter_map(|(key, column)| column.as_ref().map(|column| format!("dataset.{key}={column}")));
-        let shrink = self.shrink.map(|side| format!("dataset.shrink={side}"));
-        layout.into_iter().chain(shrink).chain(columns).collect()
+        let keys = ["source", "layout", "shrink", "path_column", "label_column"];
+        let given = keys.into_iter().zip(self.values());
+        given.filter_map(|(key, value)| Some(format!("dataset.{key}={}", value?))).collect()
+    }
+
+    /// As options of a command, each after a space; `--source` only if it is needed.
+    pub(crate) fn options(&self, needs_source: bool) -> String {
+        let names = ["--source", "--layout", "--shrink", "--path-column", "--label-column"];
+        let given =
+            names.into_iter().zip(self.values()).filter(|(name, _)| needs_source || *name != "--source");
+        let word = |name: &str, value: &str| match (name, value) {
+            ("--shrink", "0") => "off".to_owned(),
+            _ => shell_quoted(Path::new(value)),
+        };
+        given.filter_map(|(name, value)| Some(format!(" {name} {}", word(name, &value?)))).collect()
+    }
+
+    fn values(&self) -> [Option<String>; 5] {
+        [
+            self.source.map(|source| source.to_string()),
+            self.layout.map(|layout| layout.to_string()),
+            self.shrink.map(|side| side.to_string()),
+            self.path_column.clone(),
+            self.label_column.clone(),
+        ]
     }
 
     /// Whether the options are only for lists of labels.

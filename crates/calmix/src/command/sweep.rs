@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use calmix::io::shown::shown;
 use calmix::recipe::builtin_sweeps;
+use calmix::recipe::must_match;
 use calmix::recipe::sweep::Sweep;
 use calmix::run::sweep_folder::SweepFolder;
 use calmix::train::start::folder_for_output;
@@ -13,7 +14,8 @@ use clap::Args;
 use super::recipe_args::RecipeArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::format::{counted, grouped, shell_quoted};
+use crate::format::{counted, grouped};
+use crate::same_command::same_command;
 use crate::sweep::{PlannedCell, SweepWorker};
 use crate::terminal::print;
 
@@ -71,7 +73,9 @@ impl SweepArgs {
         let mut cells = Vec::new();
         for cell in sweep.cells {
             let datasets = self.datasets.as_deref();
-            cells.push(PlannedCell::new(cell, &self.overrides, datasets)?);
+            let mut planned = PlannedCell::new(cell, &self.overrides, datasets)?;
+            record_overrides(&mut planned, &self.overrides);
+            cells.push(planned);
         }
         if self.dry_run {
             print(&listed(&cells))?;
@@ -93,7 +97,7 @@ impl SweepArgs {
             overrides: &self.overrides,
             retry: self.retry,
             wait: self.wait,
-            again: same_command(),
+            again: same_command("--retry"),
         };
         worker.run()
     }
@@ -110,11 +114,15 @@ impl SweepArgs {
     }
 }
 
-/// The command of this process, without `--retry`.
-fn same_command() -> String {
-    let arguments = std::env::args_os().skip(1).filter(|argument| argument != "--retry");
-    let words: Vec<String> = arguments.map(|argument| shell_quoted(Path::new(&argument))).collect();
-    format!("calmix {}", words.join(" "))
+/// Takes what `--set` says into the settings of a cell: lists and summaries show what its run trains with.
+fn record_overrides(planned: &mut PlannedCell, overrides: &RecipeArgs) {
+    // Not where it runs or what it logs: workers may differ in those.
+    let decides = must_match();
+    for key in overrides.set_keys().filter(|key| decides.iter().any(|decisive| decisive == key)) {
+        if let Some(value) = planned.draft.resolved.value(key) {
+            planned.cell.settings.insert(key.to_owned(), value.clone());
+        }
+    }
 }
 
 fn read_text(path: &Path) -> Result<String> {

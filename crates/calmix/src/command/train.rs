@@ -5,12 +5,17 @@ use std::sync::Arc;
 
 use anyhow::{Error, Result};
 use calmix::engine::device;
+use calmix::io::shown::shown;
 use calmix::recipe::OrAuto;
-use calmix::recipe::{Layers, Resolved};
+use calmix::recipe::{Layers, Resolved, builtin};
 use calmix::train::launch::LaunchInfo;
-use calmix::train::start::{Draft, PreparedRun, RunPlace, StartContext, measure_rate, prepare_run};
+use calmix::train::start::{
+    Draft, PreparedRun, RunPlace, StartContext, detect_source, is_own_format, measure_rate, prepare_run,
+    recipe_for,
+};
 
 use calmix::train::trainer::Trainer;
+
 use clap::Args;
 
 use super::data_args::existing_folder;
@@ -21,6 +26,7 @@ use super::resume::{show_outcome, silent_exit};
 use super::source_args::SourceArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::format::shell_quoted;
 use crate::predict::input_shard::InputShard;
 use crate::progress::ProgressSink;
 use crate::start_notice::{NoticePrinter, chosen_backbone, chosen_recipe};
@@ -31,8 +37,8 @@ use crate::{summary, version};
 
 /// Train a model from a recipe and a dataset
 ///
-/// For a folder of images, the default RECIPE is `folder` on a GPU; on a CPU `head-folder` where pretrained weights are at
-/// hand (`calmix weights`), and else `cpu-folder`, a small one.
+/// For a folder of images, the default RECIPE is `folder` on a GPU. On a CPU it is `head-folder`, a head on a pretrained
+/// backbone, if you have added one (`calmix weights`), and otherwise the small `cpu-folder`.
 /// You can override every key of a recipe: in a FILE, by an environment variable (CALMIX_TRAIN__STEPS=2000), or with
 /// --set. Later ones in this list win.
 ///
@@ -72,10 +78,17 @@ Examples:
   calmix train --data photos
   calmix train cpu-fashion-mnist --data fashion-mnist
   calmix train cifar10 --data cifar-10-batches-bin --set labels.count=25 --seed 1
-  calmix train --file mine.toml --run-dir runs/mine";
+  calmix train --file mine.toml --run-dir runs/mine
+
+Progress:
+  loss   of labels, pseudo-labels and mixtures together
+  used   share of the unlabelled images whose pseudo-labels count
+  gap    mean confidence minus accuracy, in points: positive if the model is over-confident
+  wait   share of the time that the network waits for images";
 
 impl TrainArgs {
     pub(crate) fn run(self) -> Result<Exit> {
+        self.refuse_path_as_recipe()?;
         self.overrides.data_folder()?;
         let draft = Draft::new(self.layers()?)?;
         draft.resolved.ready()?;
@@ -174,11 +187,34 @@ impl TrainArgs {
         })
     }
 
+    /// Refuses a dataset or a file in the place of the recipe.
+    fn refuse_path_as_recipe(&self) -> Result<()> {
+        let Some(name) = self.recipe.as_deref().filter(|name| !is_builtin(name)) else { return Ok(()) };
+        let path = Path::new(name);
+        let quoted = shell_quoted(path);
+        let (what, meant) = if path.is_dir() {
+            let source = detect_source(path, false);
+            let recipe =
+                if is_own_format(source) { String::new() } else { format!("{} ", recipe_for(source)) };
+            ("a folder", format!("calmix train {recipe}--data {quoted}"))
+        } else if path.is_file() {
+            ("a file", format!("calmix train --file {quoted}"))
+        } else {
+            return Ok(());
+        };
+        let message = format!("{} is {what}, not a recipe; did you mean `{meant}`?", shown(name));
+        Err(CliError::invalid(message).hint("`calmix recipes` lists the recipes").into())
+    }
+
     /// The name of the run: that of its recipe or of its file.
     fn name(&self, draft: &Draft) -> String {
         let file = || self.file.as_ref()?.file_stem()?.to_str().map(str::to_owned);
         self.recipe.clone().or_else(file).or(draft.base().map(str::to_owned)).unwrap_or("run".to_owned())
     }
+}
+
+fn is_builtin(name: &str) -> bool {
+    builtin().iter().any(|recipe| recipe.name == name)
 }
 
 /// Trains on a rank other than 0, which neither prepares the dataset nor prints.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::exit::Exit;
 use crate::format::counted;
 use crate::terminal::{print, print_json, warn};
+use crate::weights_hint;
 
 /// List pretrained weights, or add some
 ///
@@ -59,8 +60,8 @@ struct AddArgs {
 const FIELDS: &str = "\
 Fields of --json:
   folder   the folder of weights
-  weights  list of name, network, parameters (without a classifier), size (pixels of a side), licence,
-           blake3 and file; size and licence are null where the weights do not say";
+  weights  list of name, network, parameters (without a classifier), size (pixels of a side),
+           licence, blake3 and file; size and licence are null where the weights do not say";
 
 impl WeightsArgs {
     pub(crate) fn run(self) -> Result<Exit> {
@@ -85,11 +86,12 @@ impl ListArgs {
             print_json(&document(folder, &stored))?;
             return Ok(Exit::Done);
         }
-        let place = shown(folder.path().display());
         if stored.is_empty() {
-            print(&format!("no weights in {place}\n\nnext: calmix weights add FILE"))?;
+            let text = format!("{}\n{}", weights_hint::none_in(folder), weights_hint::why_and_how());
+            print(&format!("{text}\n\nnext: calmix weights add FILE"))?;
             return Ok(Exit::Done);
         }
+        let place = shown(folder.path().display());
         let lines = stored.iter().map(line).collect::<Vec<_>>().concat();
         print(&format!("{lines}\nin {place}\nnext: calmix train --data FOLDER --set network.weights=NAME"))?;
         Ok(Exit::Done)

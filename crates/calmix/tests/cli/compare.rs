@@ -22,7 +22,8 @@ fn runs_are_settings_and_seeds() {
     }
     let table = workspace.run(&["compare", "runs"]).with_code(0);
     table.prints(&[
-        "| Metric            | Method                  |  Fashion-MNIST, 2 |",
+        "| Metric            | Method                  |",
+        "  Fashion-MNIST, 2 |",
         "| Error             | FixMatch + CalibrateMix |",
         "| NLL, calibrated   | FixMatch + CalibrateMix |",
         " (2) |",

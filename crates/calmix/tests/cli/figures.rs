@@ -66,7 +66,8 @@ fn fifty_held_out_labels_give_a_temperature() {
         ));
     asked.reports(&["50 labelled, 50 unlabelled, 50 validation, 40 test"]);
     asked.prints(&["temperature fitted on 50 held-out labels"]);
-    asked.prints(&["on these images, each is judged by a fit without it"]);
+    let inspected = workspace.run(&["inspect", "asked"]).with_code(0);
+    inspected.prints(&["on these images, each is judged by a fit without it"]);
     let scaling = &json(&workspace.path("asked/result.json"))["scaling"];
     assert_eq!((&scaling["fitted_on"], &scaling["samples"]), (&"held-out".into(), &50.into()), "{scaling}");
 
@@ -85,11 +86,8 @@ fn the_folder_val_fits_the_temperature() {
     let workspace = Workspace::new().with_photos().with_validation_folder();
     let trained = train_on(&workspace, "own", "run", &["train.steps=8", "selection=best-validation"]);
     trained.reports(&["10 labelled, 10 unlabelled, 12 validation, 8 test"]);
-    trained.prints(&[
-        "validation, 12 images ",
-        "test, 8 images ",
-        "temperature fitted on 12 labels of the validation split",
-    ]);
+    trained.prints(&["test, 8 images ", "temperature fitted on 12 labels of the validation split"]);
+    workspace.run(&["inspect", "run"]).with_code(0).prints(&["validation, 12 images ", "test, 8 images "]);
     let result = json(&workspace.path("run/result.json"));
     assert_eq!(result["scaling"]["samples"], 12, "{result}");
 

@@ -58,7 +58,7 @@ fn nested_classes_are_a_question() {
     let nested = workspace.run(&["prepare", "photos", "--layout", "nested"]).with_code(0);
     nested.prints(&[
         "2 classes, labelled images each: train 4 to 8\n",
-        "next: calmix train --data photos --prepared prepared/photos\n",
+        "next: calmix train --data photos --layout nested --prepared prepared/photos\n",
     ]);
     workspace.end(workspace.folder_training("photos", &["--layout", "nested"])).with_code(0);
 
@@ -68,17 +68,20 @@ fn nested_classes_are_a_question() {
 }
 
 #[test]
-fn groups_of_classes_are_told() {
+fn groups_of_classes_are_a_question() {
     let workspace = Workspace::new();
     for (number, class) in ["animals/cat", "animals/dog", "plants/oak", "plants/elm"].into_iter().enumerate()
     {
         workspace.pictures(&format!("photos/{class}"), number as u8 * 40, 4);
     }
-    workspace.run(&["prepare", "photos"]).with_code(0).prints(&[
-        "2 classes, ",
-        "warning: the images of animals, plants are in folders below them (cat, dog, elm, oak), and belong to the class \
-         above; if the folders below are the classes: --layout nested\n",
+    workspace.run(&["prepare", "photos"]).with_code(2).reports(&[
+        "error: photos: the images of animals, plants are in folders below them: cat, dog, elm, oak\n",
+        "the folders below are the classes: --layout nested\n",
+        "animals, plants are the classes: --layout classes\n",
     ]);
+    let nested = ["prepare", "photos", "--layout", "nested", "--to", "nested"];
+    workspace.run(&nested).with_code(0).prints(&["4 classes, "]);
+    workspace.run(&["prepare", "photos", "--layout", "classes"]).with_code(0).prints(&["2 classes, "]);
 }
 
 #[test]

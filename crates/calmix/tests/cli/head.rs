@@ -128,7 +128,7 @@ fn a_folder_gets_a_head_where_weights_are_at_hand() {
         "recipe head-folder, since pretrained weights are at hand",
         "weights tiny at 224 pixels: the best available",
     ]);
-    trained.reports(&["features of ", " views at some ", "once for this folder"]);
+    trained.reports(&["features of ", " views at about ", "once for this folder"]);
     trained.reports(&["images of 224 pixels: chosen by measured speed\n"]);
     // The second run measures nothing, and makes no features.
     let made = workspace.names("features");

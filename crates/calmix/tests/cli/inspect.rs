@@ -10,7 +10,7 @@ fn every_kind_is_recognised() {
     let workspace = Fixture::Garments.copy().with_photos();
     let show = |what: &str| workspace.run(&["inspect", what]).with_code(0);
 
-    show("first").prints(&["run first: finished after 8 steps\n", "next: calmix evaluate first\n"]);
+    show("first").prints(&["run first: finished after 8 steps\n", "next: calmix report first\n"]);
     let checkpoint = show("first/checkpoints/step-000000004");
     checkpoint.prints(&[
         "checkpoint after 4 steps; checksums match\n",

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use calmix::metrics::calibrator::temperature::Temperature;
 use calmix::metrics::held_out::HeldOut;
+
 use calmix::run::model_info::ModelInfo;
 use calmix::run::predictions_file;
 use serde_json::Value;
@@ -151,8 +152,10 @@ fn every_way_to_name_images() {
     // A command that reads nothing has failed.
     predict(&workspace, &["photos/cat/broken.png"]).with_code(1);
     predict(&workspace, &["nowhere"]).with_code(2).reports(&["nowhere: does not exist"]);
-    let unfinished = workspace.run(&["predict", "more", "photos"]).with_code(1);
-    unfinished.reports(&["more: there is no model in it: a run has one once it is finished; resume the run"]);
+    workspace
+        .run(&["predict", "more", "photos"])
+        .with_code(2)
+        .reports(&["more: there is no run here, and no model"]);
     workspace.run(&["predict", "nowhere", "photos"]).with_code(2).reports(&["nowhere: does not exist"]);
     predict(&workspace, &["photos", "--coverage", "1"]).with_code(2).reports(&["--coverage is 1"]);
     predict(&workspace, &["photos", "--resume"]).with_code(2).reports(&["--out <FILE>"]);

@@ -1,7 +1,7 @@
 //! `calmix predict` that waits: for paths that do not come, beside another one that writes the same output.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ impl Waiting {
     /// Starts it with these paths on its standard input, and waits until `file` has so many lines.
     fn start(workspace: &Workspace, arguments: &[&str], paths: &str, file: &str, lines: usize) -> Self {
         let mut command = workspace.command(&[&["predict", "run", "--threads", "1"], arguments].concat());
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut waiting = Self(command.spawn().unwrap());
         waiting.0.stdin.as_mut().unwrap().write_all(paths.as_bytes()).unwrap();
         while !fs::read_to_string(workspace.path(file)).is_ok_and(|text| text.lines().count() >= lines) {
@@ -130,6 +130,20 @@ fn waiting_for_paths_hears_every_signal() {
         assert!(resumed.0.wait().unwrap().success(), "{signal}");
         assert_eq!(fs::read_to_string(workspace.path(&out)).unwrap(), whole, "{signal}");
     }
+}
+
+#[test]
+fn stopped_predict_names_the_command_that_goes_on() {
+    let workspace = Fixture::Photos.copy();
+    let arguments = ["-", "--batch", "1", "--out", "out.csv"];
+    let mut waiting = Waiting::start(&workspace, &arguments, &paths(40), "out.csv", 1 + 31);
+    waiting.signal("TERM");
+    assert_eq!(waiting.code(), Some(75));
+    let mut told = String::new();
+    waiting.0.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    let expected = "stopped after 31 images, written to out.csv\n\
+                    next: calmix predict run --threads 1 - --batch 1 --out out.csv --resume\n";
+    assert!(told.ends_with(expected), "{told}");
 }
 
 /// A pipe that no process opens for writing, and one that has its paths once.

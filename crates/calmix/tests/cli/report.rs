@@ -184,7 +184,7 @@ fn what_is_no_report_is_not_overwritten() {
     workspace
         .run(&["report", "garments", "-o", "own.html"])
         .with_code(2)
-        .reports(&["garments: this is no folder of a run"]);
+        .reports(&["garments: neither a run nor a folder of runs"]);
     workspace.run(&["report", "nowhere"]).with_code(2);
 }
 

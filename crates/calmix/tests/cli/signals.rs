@@ -86,7 +86,7 @@ fn a_run_that_is_stopped_says_how_to_go_on_and_does() {
     assert_eq!(code, Some(75), "{stdout}");
 
     let whole = workspace.run(&["resume", "first", "--quiet"]).with_code(0);
-    whole.prints(&["model after 400 steps\n", "next: calmix inspect first\n"]);
+    whole.prints(&["model after 400 steps\n", "next: calmix report first\n"]);
 }
 
 /// On a file system whose locks do not reach other machines, the text of the lock is what they go by.

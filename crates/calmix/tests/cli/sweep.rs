@@ -202,3 +202,39 @@ fn run_that_ends_its_process_does_not_starve_the_others() {
     let ended = workspace.end(worker(&workspace, "sweep", &[])).with_code(0);
     assert_eq!(trained(&ended.stderr), [good, bad]);
 }
+
+/// What `--set` overrides is what the runs train with, so it is what the list and the summaries say; a sweep is shown by its
+/// own folder.
+#[test]
+fn overridden_settings_are_recorded() {
+    let workspace = Workspace::new().with_garments();
+    sweep_file(&workspace, 1, "");
+    let set = ["--set", "train.steps=2", "--set", "optimiser.lr=0.01", "--set", "log.tensorboard=true"];
+    let listed =
+        workspace.end(worker(&workspace, "sweep", &[&set[..], &["--dry-run"]].concat())).with_code(0);
+    listed.prints(&[" optimiser.lr=0.01 ", " train.steps=2 ", "2 runs, 4 steps in all"]);
+    assert!(
+        !listed.stdout.contains("train.steps=8") && !listed.stdout.contains("tensorboard"),
+        "{}",
+        listed.stdout
+    );
+    workspace.end(worker(&workspace, "sweep", &set)).with_code(0);
+    let [json, csv] = results(&workspace, "sweep");
+    let json: Value = serde_json::from_slice(&json).unwrap();
+    let settings = &json["runs"][0]["settings"];
+    assert_eq!((&settings["train.steps"], &settings["optimiser.lr"]), (&2.into(), &0.01.into()), "{json}");
+    let csv = String::from_utf8(csv).unwrap();
+    let column = csv.lines().next().unwrap().split(',').position(|name| name == "train.steps").unwrap();
+    let row = csv.lines().nth(1).unwrap();
+    assert_eq!(row.split(',').nth(column), Some("2"), "{csv}");
+    // The same command goes on, and the sweep can be looked at as a whole.
+    workspace.end(worker(&workspace, "sweep", &set)).with_code(0);
+    workspace
+        .run(&["inspect", "sweep"])
+        .with_code(0)
+        .prints(&["2 runs in sweep/runs\n", "fixmatch+calibratemix"]);
+    workspace
+        .run(&["report", "sweep", "--no-images"])
+        .with_code(0)
+        .prints(&["cpu-fashion-mnist-none-seed-1: "]);
+}

@@ -58,7 +58,10 @@ fn prepare_train_evaluate_inspect() {
     let workspace = Workspace::new().with_garments();
     let prepared = workspace.run(&["prepare", "garments", "--source", "fashion-mnist"]).with_code(0);
     golden("prepare.txt", &prepared.stdout);
-    workspace.run(&["prepare", "garments"]).with_code(2).reports(&["try: name another folder with `--to`"]);
+    workspace
+        .run(&["prepare", "garments"])
+        .with_code(2)
+        .reports(&["try: `--force` replaces it; `--to NEW_FOLDER`"]);
 
     let trained = workspace.end(workspace.training(8, &["--prepared", "prepared/garments"])).with_code(0);
     trained.reports(&[
@@ -76,9 +79,8 @@ fn prepare_train_evaluate_inspect() {
         " points: it says ",
         " % of the time\n",
         "in brackets: 95 % limits, exact for the error, from it for the gap; by bootstrap for the rest, 20 resamples; an ECE needs 1,000 images",
-        "pseudo-labels of 80 unlabelled images at the end: ",
-        "written to runs/cpu-fashion-mnist-1:\n  model.safetensors ",
-        "next: calmix inspect runs/cpu-fashion-mnist-1\n",
+        "written to runs/cpu-fashion-mnist-1: model.safetensors, model.json; ",
+        "next: calmix report runs/cpu-fashion-mnist-1\n",
     ]);
     assert!(workspace.path("runs/cpu-fashion-mnist-1/model.safetensors").exists());
     assert!(!workspace.path("runs/cpu-fashion-mnist-1/prepared").exists());
@@ -91,8 +93,9 @@ fn prepare_train_evaluate_inspect() {
     let expected = table(&trained.stdout);
     let run = "runs/cpu-fashion-mnist-1";
     for (command, more) in [
-        ("evaluate", "next: calmix inspect runs/cpu-fashion-mnist-1\n"),
+        ("evaluate", "next: calmix report runs/cpu-fashion-mnist-1\n"),
         ("inspect", "run runs/cpu-fashion-mnist-1: finished after 8 steps\n"),
+        ("inspect", "pseudo-labels of 80 unlabelled images at the end: "),
         ("resume", "this run is already finished\n"),
     ] {
         let shown = workspace.run(&[command, run]).with_code(0);
@@ -106,7 +109,8 @@ fn prepare_train_evaluate_inspect() {
 
     // The next run has the next number, and quiet is quiet.
     let quiet = workspace.end(workspace.training(2, &["--quiet", "--tensorboard"])).with_code(0);
-    quiet.prints(&["next: calmix inspect runs/cpu-fashion-mnist-2\n", "tensorboard/ "]);
+    quiet.prints(&["next: calmix report runs/cpu-fashion-mnist-2\n"]);
+    workspace.run(&["inspect", "runs/cpu-fashion-mnist-2"]).with_code(0).prints(&["tensorboard/ "]);
     assert!(!quiet.stderr.contains("step 1/") && !quiet.stderr.contains("recipe  "), "{}", quiet.stderr);
     assert!(workspace.path("runs/cpu-fashion-mnist-2/prepared").exists());
 
@@ -120,7 +124,7 @@ fn prepare_train_evaluate_inspect() {
 #[test]
 fn a_folder_of_photos_needs_no_recipe() {
     let workspace = Workspace::new().with_photos();
-    let said = "recipe cpu-folder, for a CPU; `calmix train folder` takes a larger network on larger images, for a GPU\n";
+    let said = "recipe cpu-folder, for a CPU: no pretrained weights in [HERE]/weights\n";
     for (recipe, run) in [(&[][..], "runs/cpu-folder-1"), (&["folder"], "runs/folder-1")] {
         let mut command = workspace.command(&["train"]);
         command.args(recipe).args(["--data", "photos", "--threads", "1", "--device", "cpu"]);
@@ -144,7 +148,7 @@ fn a_folder_of_photos_needs_no_recipe() {
         ]);
         output.prints(&[
             "no figures: there is no test subset, and no label was held out; add a folder test, or labels: from 50 on",
-            &format!("written to {run}:"),
+            &format!("written to {run}: "),
         ]);
         // The recipe that calmix chose is told, and how to choose otherwise.
         assert_eq!(output.stderr.contains(said), recipe.is_empty(), "{}", output.stderr);

@@ -12,7 +12,7 @@ const CONFIG: &str = r#"{"architecture": "wrn-10-1", "pretrained_cfg": {"input_s
 #[test]
 fn weights_are_added_listed_and_begun_from() {
     let workspace = Fixture::Garments.copy();
-    workspace.run(&["weights", "list"]).with_code(0).prints(&["no weights in [HERE]/weights"]);
+    workspace.run(&["weights", "list"]).with_code(0).prints(&["no pretrained weights in [HERE]/weights"]);
     let add = ["weights", "add", "first/model.safetensors"];
     workspace.run(&add).with_code(0).prints(&[
         "wrn-10-1: wrn-10-1, ",

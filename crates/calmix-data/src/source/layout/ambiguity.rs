@@ -105,7 +105,7 @@ impl ClassFolders {
     }
 
     /// Several classes that hold nothing but folders, each with names of its own, may be groups of classes.
-    pub(super) fn tell_of_groups(&mut self, root: &Path) -> Result<(), DataError> {
+    pub(super) fn ask_about_groups(&self, root: &Path, has_splits: bool) -> Result<(), DataError> {
         let (mut groups, mut names) = (Vec::new(), BTreeSet::new());
         for folder in self.folders.iter().filter(|folder| folder.subset == TRAIN) {
             let Some(inner) = inner_folders(root, &folder.folder)?.filter(|inner| inner.len() > 1) else {
@@ -116,10 +116,18 @@ impl ClassFolders {
                 return Ok(());
             }
         }
-        if groups.len() > 1 {
-            self.warnings.push(DataWarning::GroupsOfClasses { groups, inside: names.into_iter().collect() });
+        if groups.len() < 2 {
+            return Ok(());
         }
-        Ok(())
+        let above: Vec<&String> = groups.iter().collect();
+        let inside: Vec<&String> = names.iter().collect();
+        let what = format!("the images of {} are in folders below them: {}", listed(&above), listed(&inside));
+        let as_they_are = if has_splits { "--layout splits" } else { "--layout classes" };
+        let readings = vec![
+            "the folders below are the classes: --layout nested".to_owned(),
+            format!("{} are the classes: {as_they_are}", listed(&above)),
+        ];
+        Err(DataError::new(root, DataProblem::Ambiguous { what, readings }))
     }
 }
 

@@ -23,6 +23,7 @@ use crate::exit::Exit;
 use crate::figures::{self, MapState};
 use crate::format::{counted, decimal, percent};
 use crate::labelled_folder;
+use crate::model_folder::with_model;
 use crate::stop::Stop;
 use crate::terminal::{print, print_json, warn};
 
@@ -55,7 +56,7 @@ impl OnArgs {
         let Some(folder) = self.on.as_deref() else { return Ok(None) };
         let folder = existing_folder(folder)?;
         let options = ModelOptions { device, ..ModelOptions::default() };
-        let model = Model::load_with(existing_folder(run)?, &options)?;
+        let model = Model::load_with(with_model(run, "evaluate", &[])?, &options)?;
         let (stop, scratch) = (Stop::listen()?, tempfile::tempdir()?);
         let dataset = labelled_folder::open(&model, folder, scratch.path(), &stop)?;
         let subset = self.subset.as_deref();

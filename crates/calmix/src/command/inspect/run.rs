@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix::io::shown::shown;
+use calmix::metrics::calibration_map::CalibrationMap;
 use calmix::metrics::calibration_map::FittedOn;
 use calmix::recipe::{Difference, Resolved};
 use calmix::run::checkpoint::SkippedCheckpoint;
@@ -16,6 +17,7 @@ use serde_json::json;
 use super::InspectOutput;
 use crate::figures::{self, MapState};
 use crate::format::{counted, grouped};
+use crate::head_table::heads;
 use crate::run_files;
 
 /// Shows the run in `folder`.
@@ -84,23 +86,18 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     let map =
         result.as_ref().map_or(MapState::NotYet, |result| MapState::Ended(result.uncalibrated.as_ref()));
     let figures = seen.first().zip(figures::table(&seen, map)).map(|(first, table)| {
-        let pseudo = result.as_ref().map(figures::pseudo_labels).filter(|text| !text.is_empty());
-        let pseudo = pseudo.map(|text| text + "\n").unwrap_or_default();
-        format!("model after {}\n\n{table}\n{pseudo}", counted(first.step, "step"))
+        let more = result.as_ref().map(after_table).unwrap_or_default();
+        format!("model after {}\n\n{table}\n{more}", counted(first.step, "step"))
     });
     // Nothing else of a finished run changes after its end.
     let info = result.as_ref().map(|_| model_info(folder)).transpose()?;
     let later = info.and_then(|info| info.calibration).filter(|map| map.fitted_on == FittedOn::Later);
-    let again = later.as_ref().map(|map| {
-        let folder = map.origin.as_ref().map(|origin| shown(&origin.folder));
-        format!(
-            "calibrated again with the labels of {}\n\n{}\n",
-            folder.unwrap_or_default(),
-            figures::of_map(map)
-        )
-    });
+    let again = later.as_ref().map(calibrated_again);
     let files = format!("files:\n{}", run_files::list(folder));
-    let next = run_files::next(if result.is_some() { "evaluate" } else { "resume" }, folder);
+    let next = match &result {
+        Some(_) => run_files::next_with_model(folder),
+        None => run_files::next("resume", folder),
+    };
     let damage = |bad: &SkippedCheckpoint| json!({ "step": bad.step, "reason": bad.reason.to_string() });
     let change = |change: &Difference| json!({ "key": change.path, "recipe": change.old, "run": change.new });
     let json = json!({
@@ -121,6 +118,19 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     });
     let text = [about, damaged, figures.unwrap_or_default(), again.unwrap_or_default(), files, next].concat();
     Ok(InspectOutput { text, json })
+}
+
+/// What labels that came later made of the calibration.
+fn calibrated_again(map: &CalibrationMap) -> String {
+    let folder = map.origin.as_ref().map(|origin| shown(&origin.folder)).unwrap_or_default();
+    format!("calibrated again with the labels of {folder}\n\n{}\n", figures::of_map(map))
+}
+
+/// What else is known of a result: its two heads, other rules of selection, pseudo-labels; each followed by an empty line.
+fn after_table(result: &RunResult) -> String {
+    let two_heads = result.heads.as_ref().map(heads).unwrap_or_default();
+    let parts = [two_heads, figures::by_rule(result), figures::pseudo_labels(result)];
+    parts.into_iter().filter(|part| !part.is_empty()).map(|part| part + "\n").collect()
 }
 
 /// The first letters of a hash.

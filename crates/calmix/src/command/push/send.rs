@@ -11,7 +11,9 @@ use calmix::io::shown::shown;
 use calmix::recipe::SEEDS;
 use calmix::run::events::Event;
 use calmix::run::read;
+use calmix::run::run::RunFile;
 use calmix::run::run::{Paths, RunError};
+
 use calmix::run::sink::numbers;
 use calmix::train::inspect;
 
@@ -45,7 +47,8 @@ impl PushArgs {
         }
         let name = std::path::absolute(&self.run)?;
         let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut tracked = TrackedRun::find_or_create(server, &self.experiment, &identity, &name, now())?;
+        let mut tracked =
+            TrackedRun::find_or_create(server, &self.experiment, &identity, &name, began(&self.run))?;
         tracked.send_params(&params)?;
         let mut sent = 0;
         loop {
@@ -54,7 +57,7 @@ impl PushArgs {
             sent += new;
             if is_finished {
                 tracked.send_params(&model_head(&self.run)?)?;
-                tracked.finish(now())?;
+                tracked.finish(written(&self.run, RunFile::Result))?;
             }
             if !self.follow || is_finished {
                 break;
@@ -94,8 +97,17 @@ fn model_head(run: &Path) -> Result<BTreeMap<String, String>> {
     Ok(kept.map(|head| ("model.head".to_owned(), head.in_words().to_owned())).into_iter().collect())
 }
 
-/// Milliseconds since 1970.
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+/// When the run began, in milliseconds since 1970: the split is drawn before its first step and never written again.
+fn began(run: &Path) -> i64 {
+    written(run, RunFile::Split)
+}
+
+/// When a file of a run was written, in milliseconds since 1970; now, if that cannot be told. The run itself keeps no times,
+/// so a copy should keep those of its files (`cp -a`).
+fn written(run: &Path, file: RunFile<'_>) -> i64 {
+    let path = Paths::new(run).file(file).ok();
+    let modified = path.and_then(|path| std::fs::symlink_metadata(&path).ok()?.modified().ok());
+    let time = modified.unwrap_or_else(SystemTime::now);
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

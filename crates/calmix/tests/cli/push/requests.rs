@@ -37,6 +37,17 @@ fn repeated_push_sends_no_point_twice() {
     assert_eq!(server.points(), in_lines(&workspace.path("run")));
     assert_eq!(server.status(), "FINISHED");
     let received = server.received();
+    // The times are the run's, not those of the push.
+    let written = |file: &str| {
+        let modified = std::fs::metadata(workspace.path("run").join(file)).unwrap().modified().unwrap();
+        modified.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64
+    };
+    let sent = |call: &str, field: &str| {
+        let request = received.iter().find(|request| request.line.contains(call)).unwrap();
+        request.body[field].as_u64()
+    };
+    assert_eq!(sent("runs/create", "start_time"), Some(written("split.json")));
+    assert_eq!(sent("runs/update", "end_time"), Some(written("result.json")));
     assert!(received[0].line.ends_with("?experiment_name=a%20%26%20b%2F%C3%BC HTTP/1.1"), "{received:?}");
     assert!(received.iter().all(|request| !request.headers.contains("authorization")), "{received:?}");
 }

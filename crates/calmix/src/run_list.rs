@@ -1,0 +1,35 @@
+//! The runs that folders stand for: a run, a folder of runs, or a sweep.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use calmix::io::shown::shown;
+use calmix::run::overview::{is_run, runs_in};
+
+use crate::command::existing_folder;
+use crate::error::CliError;
+use crate::run_files;
+
+/// The runs of folders, in their order; refuses a folder without any.
+pub(crate) fn runs_of(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut runs = Vec::new();
+    for folder in folders {
+        let mut found =
+            if is_run(existing_folder(folder)?) { vec![folder.clone()] } else { runs_in(folder)? };
+        if let Some(inside) = runs_of_sweep(folder).filter(|_| found.is_empty()) {
+            found = runs_in(&inside)?;
+        }
+        if found.is_empty() {
+            let message = format!("{}: neither a run nor a folder of runs", shown(folder.display()));
+            return Err(CliError::invalid(message).hint(run_files::find_runs()).into());
+        }
+        runs.extend(found);
+    }
+    Ok(runs)
+}
+
+/// The folder in which a sweep has its runs; none if this is not a sweep.
+pub(crate) fn runs_of_sweep(folder: &Path) -> Option<PathBuf> {
+    let has = |name: &str| folder.join(name).is_dir();
+    (has("runs") && has("claims")).then(|| folder.join("runs"))
+}
