@@ -1,7 +1,7 @@
 //! How well the sets and answers of heads keep their guarantees on test images: `head_guarantees RUN…`, each a finished head
 //! run with a test split.
 //!
-//! The labels out of fold calibrate, as at the end of a run, and the test images judge; means over the runs.
+//! The labels out of fold calibrate, as at the end of a run, and the test images evaluate; means over the runs.
 //! `cargo run --release --no-default-features -p calmix-bench --example head_guarantees runs/*`
 #![allow(clippy::print_stdout)]
 
@@ -9,7 +9,7 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use calmix_metrics::calibration_map::CalibrationMap;
+use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::held_out::{self, SetRule};
 use calmix_metrics::predictions::Predictions;
 use calmix_run::predictions_file;
@@ -27,10 +27,10 @@ struct Kept {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let runs: Vec<Kept> =
-        std::env::args().skip(1).map(|run| judge(Path::new(&run))).collect::<Result<_, _>>()?;
+        std::env::args().skip(1).map(|run| evaluate(Path::new(&run))).collect::<Result<_, _>>()?;
     let mean = |of: &dyn Fn(&Kept) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
     println!(
-        "{} runs: coverage {:.1} % ({:.1} to {:.1}), {:.2} classes in a set",
+        "{} runs: coverage {:.1}% ({:.1} to {:.1}), {:.2} classes in a set",
         runs.len(),
         100.0 * mean(&|run| run.coverage),
         100.0 * runs.iter().map(|run| run.coverage).fold(1.0, f64::min),
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (place, precision) in PRECISIONS.into_iter().enumerate() {
         let answering: Vec<f64> = runs.iter().filter_map(|run| run.answers[place].1).collect();
         println!(
-            "  precision {:.0} %: {:.1} % answered; {} runs answer, {:.1} % right on average, {} below the precision",
+            "  precision {:.0}%: {:.1}% answered; {} runs answer, {:.1}% right on average, {} below the precision",
             100.0 * precision,
             100.0 * mean(&|run| run.answers[place].0),
             answering.len(),
@@ -51,20 +51,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn judge(run: &Path) -> Result<Kept, Box<dyn Error>> {
+fn evaluate(run: &Path) -> Result<Kept, Box<dyn Error>> {
     let (labels, test) = (predictions(run, "-out-of-fold-ema")?, predictions(run, "-test-ema")?);
-    let fitted = CalibrationMap::fit_out_of_fold(&labels)?;
+    let fitted = FittedCalibrator::fit_out_of_fold(&labels)?;
     let held_out = held_out::cross_fitted(&labels, &fitted)?;
     let sets = held_out.sets(SetRule::Lac, COVERAGE)?;
     let thresholds = [held_out.answer_threshold(PRECISIONS[0])?, held_out.answer_threshold(PRECISIONS[1])?];
     let (mut covered, mut size, mut answered) = (0.0, 0.0, [(0.0, 0.0); 2]);
     let mut probabilities = vec![0.0; test.classes.len()];
     for ((logits, &label), &id) in test.matrix()?.iter().zip(&test.labels).zip(&test.ids) {
-        let top = fitted.map.probabilities_into(logits, &mut probabilities)?;
+        let top = fitted.calibrator.probabilities_into(logits, &mut probabilities)?;
         let set = sets.set(&probabilities, id);
         covered += f64::from(u8::from(set.contains(&label)));
         size += set.len() as f64;
-        let score = fitted.map.answer_score(logits)?;
+        let score = fitted.calibrator.answer_score(logits)?;
         for (threshold, (all, right)) in thresholds.iter().zip(&mut answered) {
             if threshold.is_some_and(|found| score >= found.threshold) {
                 *all += 1.0;

@@ -2,7 +2,7 @@
 //! `cargo run --release --no-default-features -p calmix-bench --example temperature_table -- RUN…`
 //!
 //! For each run and each number of labels, 200 random draws from its test predictions fit a temperature, and all other test
-//! predictions judge it: the mean ECE (15 bins) after, and the share of draws that made it worse by more than a point. Beside
+//! predictions evaluate it: the mean ECE (15 bins) after, and the share of draws that made it worse by more than a point. Beside
 //! it the likeliest temperature, for comparison.
 #![allow(clippy::print_stdout)]
 
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for n in LABELS {
             for fit in [Temperature::fit_cautiously, Temperature::fit] {
                 let Outcome { ece, worse } = outcome(&said, &raw, n, fit)?;
-                line.push(format!(" {:.1} ({:.1} %) |", 100.0 * ece, 100.0 * worse));
+                line.push(format!(" {:.1} ({:.1}%) |", 100.0 * ece, 100.0 * worse));
             }
         }
         let line = line.concat();
@@ -78,9 +78,9 @@ fn outcome(
 
 /// The ECE of all predictions but those that are left out.
 fn ece_of(said: &TopLabel, left_out: &[bool]) -> Result<f64, CalibrationError> {
-    let judge = |row: &usize| !left_out[*row];
-    let confidence = (0..said.len()).filter(judge).map(|row| said.confidence()[row]).collect();
-    let correct = (0..said.len()).filter(judge).map(|row| said.correct()[row]).collect();
+    let evaluate = |row: &usize| !left_out[*row];
+    let confidence = (0..said.len()).filter(evaluate).map(|row| said.confidence()[row]).collect();
+    let correct = (0..said.len()).filter(evaluate).map(|row| said.correct()[row]).collect();
     Ok(ece(&reliability_bins(&TopLabel::new(confidence, correct)?, Binning::default())))
 }
 

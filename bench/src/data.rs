@@ -1,4 +1,4 @@
-//! A weak and a strong view of each picture: `decoded|jpeg SIZE COUNT FOLDER`.
+//! A weak and a strong view of each image: `decoded|jpeg SIZE COUNT FOLDER`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,9 @@ use anyhow::{Context, Result, bail, ensure};
 use calmix_core::rng::Seed;
 use calmix_data::augment::{Augment, Scratch};
 use calmix_data::decode::{DecodeLimits, decode};
-use calmix_data::picture::Picture;
+use calmix_data::image::Image;
 
-/// One repetition: both views of every picture, into a batch each, in another epoch every time. As in the loader
+/// One repetition: both views of every image, into a batch each, in another epoch every time. As in the loader
 /// the memory of a batch is used again; what is returned are its last bytes.
 pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<[Option<u8>; 2]>> {
     let &[form @ ("decoded" | "jpeg"), size, count, folder] = case else {
@@ -19,11 +19,8 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<[Option<u8
     let count: usize = count.parse().with_context(|| format!("`{count}` is not a count"))?;
     let augment = if size == 224 { Augment::imagenet() } else { Augment::usb(size) };
     let files = chosen(Path::new(folder), count)?;
-    let decoded = if form == "decoded" {
-        files.iter().map(load).collect::<Result<Vec<Picture>>>()?
-    } else {
-        Vec::new()
-    };
+    let decoded =
+        if form == "decoded" { files.iter().map(load).collect::<Result<Vec<Image>>>()? } else { Vec::new() };
 
     let (mut scratch, mut epoch) = (Scratch::default(), 0);
     let batch = vec![0; files.len() * augment.bytes()];
@@ -33,26 +30,26 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<[Option<u8
         let [weak, strong] = views.each_mut().map(|batch| batch.chunks_exact_mut(augment.bytes()));
         for ((id, file), (weak, strong)) in (0..).zip(&files).zip(weak.zip(strong)) {
             let loaded;
-            let picture = if let Some(picture) = decoded.get(id) {
-                picture
+            let image = if let Some(image) = decoded.get(id) {
+                image
             } else {
                 loaded = load(file)?;
                 &loaded
             };
-            augment.weak(picture, Seed(1), epoch, id as u64, &mut scratch, weak)?;
-            augment.strong(picture, Seed(1), epoch, id as u64, &mut scratch, strong)?;
+            augment.weak(image, Seed(1), epoch, id as u64, &mut scratch, weak)?;
+            augment.strong(image, Seed(1), epoch, id as u64, &mut scratch, strong)?;
         }
         Ok(views.each_ref().map(|batch| batch.last().copied()))
     })
 }
 
-fn load(file: impl AsRef<Path>) -> Result<Picture> {
+fn load(file: impl AsRef<Path>) -> Result<Image> {
     let file = file.as_ref();
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     decode(&bytes, &DecodeLimits::default()).with_context(|| file.display().to_string())
 }
 
-/// So many of the pictures, spread over all; again from the first where there are fewer.
+/// So many of the images, spread over all; again from the first where there are fewer.
 fn chosen(folder: &Path, count: usize) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -67,7 +64,7 @@ fn chosen(folder: &Path, count: usize) -> Result<Vec<PathBuf>> {
             }
         }
     }
-    ensure!(!found.is_empty(), "there are no pictures in {}", folder.display());
+    ensure!(!found.is_empty(), "there are no images in {}", folder.display());
     found.sort();
     let step = (found.len() / count.max(1)).max(1);
     Ok((0..count).map(|n| found[n * step % found.len()].clone()).collect())

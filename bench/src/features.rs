@@ -2,7 +2,7 @@
 //!
 //! - `cache` is what `calmix train --features-only` does: five views of each image, made by the loader's workers, through
 //!   the backbone, into a new cache.
-//! - `backbone` is the backbone alone on as many images of the same size that are at hand: what `cache` could reach at best.
+//! - `backbone` is the backbone alone on as many images of the same size that are available: what `cache` could reach at best.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -76,7 +76,7 @@ fn backbone(settings: &Settings, weights: &[u8]) -> Result<FrozenBackbone> {
     Ok(FrozenBackbone::new(&settings, precision::best(Device::Cpu), weights)?)
 }
 
-/// All of the images learn, and none judges.
+/// All of the images learn, and none evaluates.
 fn recipe(root: &Path, table: &Path, weights: &Path, cache: &Path) -> Result<Resolved> {
     let path = |path: &Path| serde_json::json!(path).to_string();
     let layers = Layers::new()

@@ -42,7 +42,7 @@ fn main() -> Result<()> {
         ["shards", case @ ..] => worker::serve(shards::prepare(case)?),
         #[cfg(feature = "engine")]
         ["processes", case @ ..] => {
-            worker::serve_telling(processes::prepare(case)?, processes::Figures::tell)
+            worker::serve_telling(processes::prepare(case)?, processes::Metrics::tell)
         }
         #[cfg(feature = "engine")]
         ["processes-follow", case @ ..] => processes::follow(case),

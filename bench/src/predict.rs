@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use calmix::data::image_list::{ImageList, ListedImages};
-use calmix::data::loader::{EvalLoader, OnCorrupt, PictureViews, SampleIds, SampleStream, Workers};
+use calmix::data::loader::{EvalLoader, ImageViews, OnCorrupt, SampleIds, SampleStream, Workers};
 use calmix::model::{Model, ModelOptions};
 use calmix_core::rng::Seed;
 use calmix_engine::engine::Engine;
@@ -61,13 +61,13 @@ fn loader(
     model: &Model,
     paths: &[PathBuf],
     side: u32,
-) -> Result<EvalLoader<PictureViews<calmix::data::augment::Augment>>> {
+) -> Result<EvalLoader<ImageViews<calmix::data::augment::Augment>>> {
     let images: Vec<_> = ImageList::of_paths(paths.to_vec()).collect();
     let stream = SampleStream { ids: SampleIds::from(0..images.len() as u64), batch: BATCH as u32 };
     let workers = Workers { threads: THREADS.try_into().context("no threads")?, ..Workers::default() };
     let source = Arc::new(ListedImages::new(images, side, 0));
     Ok(EvalLoader::new(
-        PictureViews::new(source, Arc::clone(model.transform())),
+        ImageViews::new(source, Arc::clone(model.transform())),
         stream,
         OnCorrupt::Stop,
         workers,

@@ -28,14 +28,14 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// What a repetition came to beside its time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Figures {
+pub(crate) struct Metrics {
     pace: Pace,
     expected: u64,
     /// Seconds that the cores worked for the first process, where the system tells.
     worked: Option<f64>,
 }
 
-impl Figures {
+impl Metrics {
     /// Of a step: how long the cores worked for the first process, which is about the same on a busy machine as on a
     /// quiet one; and of several, what it sent, what the formula says, and the share of time that took.
     pub(crate) fn tell(&self) -> String {
@@ -53,7 +53,7 @@ impl Figures {
 }
 
 /// One repetition: some steps of a run that goes on from one to the next.
-pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Figures> + use<>> {
+pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Metrics> + use<>> {
     let &[processes, threads, folder] = case else {
         bail!("the cases of processes are `PROCESSES THREADS FOLDER`, not {case:?}");
     };
@@ -86,7 +86,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Figures> +
         go.send(()).ok().context("the run ended")?;
         let pace: Option<Pace> = is_done.recv().context("the run ended")?;
         let worked = worked().zip(before).map(|(now, before)| now - before);
-        Ok(Figures { pace: pace.context("the run said nothing")?, expected, worked })
+        Ok(Metrics { pace: pace.context("the run said nothing")?, expected, worked })
     })
 }
 

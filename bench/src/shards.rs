@@ -1,6 +1,6 @@
-//! The engine alone on one process that runs one shard or several: `KIND SHARDS`, WRN-28-2, 16 + 112 rows a shard.
+//! The engine alone on one process that runs one shard or several: `KIND SHARDS`, WRN-28-2, 16 + 112 rows per shard.
 //!
-//! A repetition learns from eight shards: in eight steps of one, or in one step of eight. So times compare as they are,
+//! A repetition is trained on eight shards: in eight steps of one, or in one step of eight. So times compare as they are,
 //! and memory shows whether the graphs of several shards live at the same time.
 
 use anyhow::{Context, Result, bail};

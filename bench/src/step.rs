@@ -1,7 +1,7 @@
 //! Training steps of SoftMatch with CalibrateMix on CIFAR-10: `whole|bare concat|joint|lean FOLDER`.
 //!
 //! - `whole` is what training pays: batches from the loader, with USB's views, and the plan of every step.
-//! - `bare` is the same engine on one batch that is at hand and one plan that is made: the passes, the optimiser and
+//! - `bare` is the same engine on one batch that is available and one plan that is made: the passes, the optimiser and
 //!   the average, without loader and plan. Of what a tensor in place would not need, it still copies the batch to
 //!   libtorch and normalises it, and fetches the observation: together less than a hundredth of a step.
 

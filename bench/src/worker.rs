@@ -12,10 +12,10 @@ pub(crate) fn serve<T>(repetition: impl FnMut() -> Result<T>) -> Result<()> {
     serve_telling(repetition, |_| String::new())
 }
 
-/// The same, with figures of each repetition beside its time: `name=number` with spaces between them.
+/// The same, with metrics of each repetition beside its time: `name=number` with spaces between them.
 pub(crate) fn serve_telling<T>(
     mut repetition: impl FnMut() -> Result<T>,
-    figures: impl Fn(&T) -> String,
+    metrics: impl Fn(&T) -> String,
 ) -> Result<()> {
     say("ready")?;
     for line in stdin().lock().lines() {
@@ -24,7 +24,7 @@ pub(crate) fn serve_telling<T>(
                 let start = Instant::now();
                 let result = black_box(repetition());
                 let seconds = start.elapsed().as_secs_f64();
-                say(&format!("{seconds:.9} {}", figures(&result?)))?;
+                say(&format!("{seconds:.9} {}", metrics(&result?)))?;
             }
             "quit" => break,
             other => bail!("`{other}` is neither `run` nor `quit`"),

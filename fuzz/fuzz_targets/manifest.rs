@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
         if let Ok(dataset) = Dataset::open(&scene.target(), &scene.root()) {
             for id in (0..8).chain([u64::MAX / 24, u64::MAX]) {
-                let _ = dataset.picture(id);
+                let _ = dataset.image(id);
             }
             let _ = dataset.part(0);
             let _ = dataset.verify();

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| calmix_fuzz::picture(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| calmix_fuzz::image(bytes));

@@ -76,10 +76,10 @@ impl Default for Scene {
 }
 
 /// Decodes, and checks that the header and the pixels tell the same size.
-pub fn picture(bytes: &[u8]) {
+pub fn image(bytes: &[u8]) {
     let header = size(bytes, &LIMITS);
     match decode(bytes, &LIMITS) {
-        Ok(picture) => assert_eq!(header, Ok((picture.width(), picture.height()))),
+        Ok(image) => assert_eq!(header, Ok((image.width(), image.height()))),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }

@@ -1,4 +1,4 @@
-//! CIFAR-10 with four labels a class, as the loader delivers it.
+//! CIFAR-10 with four labels per class, as the loader delivers it.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use calmix_core::rng::Seed;
 use calmix_data::augment::Augment;
 use calmix_data::dataset::Dataset;
-use calmix_data::loader::{ImageSource, InMemory, Loader, PictureViews, SampleStream, Training, Workers};
+use calmix_data::loader::{ImageSource, ImageViews, InMemory, Loader, SampleStream, Training, Workers};
 use calmix_data::prepare::{SourceSpec, prepare};
 use calmix_data::split::{LabelSplit, SplitPlan};
 use tempfile::TempDir;
@@ -21,7 +21,7 @@ const KEPT_BYTES: u64 = 256 << 20;
 
 /// The dataset and who keeps a label.
 pub(super) struct Cifar {
-    pictures: Arc<dyn ImageSource>,
+    images: Arc<dyn ImageSource>,
     views: Arc<Augment>,
     /// Rows of a step.
     labelled: SampleStream,
@@ -47,14 +47,14 @@ impl Cifar {
             unlabelled: SampleStream { ids: split.unlabelled(&dataset)?.into(), batch: rows[1] },
             samples: dataset.len(),
             labelled_ids: split.labelled().to_vec(),
-            pictures: Arc::new(InMemory::new(dataset, KEPT_BYTES)),
+            images: Arc::new(InMemory::new(dataset, KEPT_BYTES)),
             views: Arc::new(Augment::usb(32)),
             _prepared: prepared,
         })
     }
 
     /// Starts on the batches of these steps.
-    pub(super) fn loader(&self, seed: Seed, steps: Range<u64>) -> Result<Loader<PictureViews<Augment>>> {
+    pub(super) fn loader(&self, seed: Seed, steps: Range<u64>) -> Result<Loader<ImageViews<Augment>>> {
         let training = Training {
             labelled: self.labelled.clone(),
             unlabelled: self.unlabelled.clone(),
@@ -62,7 +62,7 @@ impl Cifar {
         };
         let workers = Workers { threads: WORKERS, ..Workers::default() };
         Ok(Loader::new(
-            PictureViews::new(Arc::clone(&self.pictures), Arc::clone(&self.views)),
+            ImageViews::new(Arc::clone(&self.images), Arc::clone(&self.views)),
             training,
             workers,
         )?)

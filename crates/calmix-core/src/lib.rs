@@ -2,7 +2,7 @@
 //!
 //! Everything here is a pure function or plain state over slices: no I/O, no threads, no clock, no tensors. The
 //! centre is [`plan::plan_step`], Algorithm 1 of the paper: it takes the outputs of a network for a batch and returns
-//! what to learn from them. [`planner::Planner`] holds the state that goes with it.
+//! what to train on them. [`planner::Planner`] holds the state that goes with it.
 //!
 //! ```
 //! use calmix_core::matrix::Matrix;

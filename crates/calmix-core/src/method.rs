@@ -13,7 +13,7 @@ use crate::smoothing::Smoothing;
 use crate::split::RunningQuantile;
 
 section! {
-    /// The method: everything that decides what a step learns from its batch.
+    /// The method: everything that decides what a step is trained on its batch.
     ///
     /// Every question that the paper leaves open is a key here or below.
     Method {
@@ -81,7 +81,7 @@ impl Method {
         Self { mixup: Mixup { pairing: Pairing::None, ..self.mixup }, ..self }
     }
 
-    /// The mixup term, where there is one.
+    /// The mixup term, if any.
     pub fn mixup(&self) -> Option<&Mixup> {
         (self.mixup.pairing != Pairing::None).then_some(&self.mixup)
     }

@@ -82,7 +82,7 @@ pub enum ObservationError {
         /// Width of the unlabelled features.
         unlabelled: usize,
     },
-    /// A label that is no class.
+    /// A label that is not a class.
     Label {
         /// The row.
         row: usize,
@@ -114,7 +114,7 @@ impl fmt::Display for ObservationError {
                 write!(f, "the labelled batch has {labelled} classes, the unlabelled one {unlabelled}")
             }
             Self::Widths { labelled, unlabelled } => {
-                write!(f, "labelled features have {labelled} numbers a row, unlabelled ones {unlabelled}")
+                write!(f, "labelled features have {labelled} numbers per row, unlabelled ones {unlabelled}")
             }
             Self::Label { row, label, classes } => {
                 write!(f, "row {row} has label {label}, but there are {classes} classes")
@@ -160,7 +160,7 @@ impl<'a> Rows<'a> {
 }
 
 impl Known<'_> {
-    /// Checks the observation, and that there is a margin for every row where there are any.
+    /// Checks the observation, and that there is a margin for every row if any.
     ///
     /// # Errors
     /// Names the first row or column that does not fit.

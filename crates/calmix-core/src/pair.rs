@@ -9,9 +9,9 @@ use crate::settings::{choice, rule};
 rule! {
     /// How many of the least similar candidates take part in the draw: the paper's k.
     Dissimilar {
-        /// As a share of the pool: the paper's "5 %".
+        /// As a share of the pool: the paper's "5%".
         ///
-        /// At least one: the ablation's "5 %, 10 %, 15 % dissimilar samples" (12 of 224 at 5 %).
+        /// At least one: the ablation's "5%, 10%, 15% dissimilar samples" (12 of 224 at 5%).
         Fraction(fraction: f64) = "fraction",
         /// As a number: the released code's 15.
         Count(count: u32) = "count",

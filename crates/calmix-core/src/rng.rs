@@ -73,7 +73,7 @@ pub enum Domain {
     Anchor = 14,
     /// Which of the cached views of a sample a visit takes, where a backbone is frozen.
     FeatureView = 15,
-    /// Which samples are learnt from without a label, where not all are.
+    /// Which samples are trained on without a label, where not all are.
     UnlabelledCount = 16,
 }
 

@@ -194,7 +194,7 @@ pub enum StateError {
         /// Bytes that the state of these would take.
         bytes: u64,
     },
-    /// Plain data that is no valid state.
+    /// Plain data that is not a valid state.
     Damaged {
         /// What is wrong with it.
         what: &'static str,

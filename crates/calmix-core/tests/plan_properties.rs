@@ -334,7 +334,7 @@ fn what_contradicts_itself_is_refused() {
     let narrow = Batch { width: 1, fx: vec![0.0; 4], fu: vec![0.0; 6], ..batch.clone() };
     let seen = Observation { labelled: narrow.observation().labelled, ..batch.observation() };
     let refused = seen.check().unwrap_err().to_string();
-    assert_eq!(refused, "labelled features have 1 numbers a row, unlabelled ones 2");
+    assert_eq!(refused, "labelled features have 1 numbers per row, unlabelled ones 2");
     batch.u_ids[5] = SAMPLES as u64;
     assert!(matches!(refusal(&batch), PlanError::State(StateError::UnknownSample { sample: 40 })));
 }

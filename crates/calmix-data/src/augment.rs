@@ -1,20 +1,20 @@
 //! The weak and the strong view of a sample, and the one for evaluation.
 //!
-//! A view is a pure function of the picture, the seed, the epoch and the sample's id: which worker makes it,
+//! A view is a pure function of the image, the seed, the epoch and the sample's id: which worker makes it,
 //! and when, changes nothing. Everything random is drawn first, as plain data ([`Frame`], [`Op`] with its
 //! magnitude, [`Hole`]), and then carried out; each pixel operation gives the bytes that Pillow gives.
 //!
 //! ```
 //! use calmix_core::rng::Seed;
 //! use calmix_data::augment::{Augment, Scratch};
-//! use calmix_data::picture::Picture;
+//! use calmix_data::image::Image;
 //!
 //! let augment = Augment::usb(32);
-//! let picture = Picture::filled(32, 32, [200, 100, 50]);
+//! let image = Image::filled(32, 32, [200, 100, 50]);
 //! let mut scratch = Scratch::default();
 //! let mut weak = vec![0; augment.bytes()];
-//! augment.weak(&picture, Seed(7), 0, 42, &mut scratch, &mut weak)?;
-//! assert_eq!(weak, picture.pixels());
+//! augment.weak(&image, Seed(7), 0, 42, &mut scratch, &mut weak)?;
+//! assert_eq!(weak, image.pixels());
 //! # Ok::<(), calmix_data::augment::AugmentError>(())
 //! ```
 
@@ -42,7 +42,7 @@ pub use rand_augment::RandAugment;
 pub use resize::Filter;
 pub(crate) use resize::resized;
 
-use crate::picture::Picture;
+use crate::image::Image;
 
 /// How the views of a dataset are made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub struct Augment {
     pub strong: Strong,
     /// The view for evaluation.
     pub evaluation: EvalView,
-    /// How pictures are resized.
+    /// How images are resized.
     pub filter: Filter,
 }
 
@@ -84,8 +84,8 @@ pub struct EvalView {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AugmentError {
-    /// A picture without pixels.
-    #[error("the picture is empty ({width} × {height} pixels)")]
+    /// A image without pixels.
+    #[error("the image is empty ({width} × {height} pixels)")]
     Empty {
         /// Its width.
         width: u32,
@@ -147,10 +147,10 @@ impl Augment {
     ///
     /// # Errors
     ///
-    /// The picture is empty, or `out` is not [`bytes`](Self::bytes) long.
+    /// The image is empty, or `out` is not [`bytes`](Self::bytes) long.
     pub fn weak(
         &self,
-        picture: &Picture,
+        image: &Image,
         seed: Seed,
         epoch: u64,
         id: u64,
@@ -158,17 +158,17 @@ impl Augment {
         out: &mut [u8],
     ) -> Result<(), AugmentError> {
         let mut stream = seed.stream(Domain::Weak, epoch, id);
-        self.framed(picture, |sides| self.weak.draw(self.size, sides, &mut stream), scratch, out).map(drop)
+        self.framed(image, |sides| self.weak.draw(self.size, sides, &mut stream), scratch, out).map(drop)
     }
 
     /// Makes the strong view of sample `id` in `epoch` and writes it into `out`, row by row.
     ///
     /// # Errors
     ///
-    /// The picture is empty, or `out` is not [`bytes`](Self::bytes) long.
+    /// The image is empty, or `out` is not [`bytes`](Self::bytes) long.
     pub fn strong(
         &self,
-        picture: &Picture,
+        image: &Image,
         seed: Seed,
         epoch: u64,
         id: u64,
@@ -178,7 +178,7 @@ impl Augment {
         let mut stream = seed.stream(Domain::Strong, epoch, id);
         let Strong { geometry, rand_augment, cutout } = &self.strong;
         let draw = |sides| geometry.draw(self.size, sides, &mut stream);
-        let mut canvas = self.framed(picture, draw, scratch, out)?;
+        let mut canvas = self.framed(image, draw, scratch, out)?;
         let sides = canvas.sides();
         for (op, magnitude) in rand_augment.draw(sides, &mut stream) {
             op.apply(magnitude, &mut canvas, scratch);
@@ -193,31 +193,29 @@ impl Augment {
     ///
     /// # Errors
     ///
-    /// The picture is empty, or `out` is not [`bytes`](Self::bytes) long.
+    /// The image is empty, or `out` is not [`bytes`](Self::bytes) long.
     pub fn evaluation(
         &self,
-        picture: &Picture,
+        image: &Image,
         scratch: &mut Scratch,
         out: &mut [u8],
     ) -> Result<(), AugmentError> {
         let draw = |sides| geometry::middle(self.size, self.evaluation.resize, sides);
-        self.framed(picture, draw, scratch, out).map(drop)
+        self.framed(image, draw, scratch, out).map(drop)
     }
 
     fn framed<'a>(
         &self,
-        picture: &Picture,
+        image: &Image,
         draw: impl FnOnce([u32; 2]) -> Frame,
         scratch: &mut Scratch,
         out: &'a mut [u8],
     ) -> Result<Canvas<'a>, AugmentError> {
-        let [width, height] = [picture.width(), picture.height()];
+        let [width, height] = [image.width(), image.height()];
         let (size, expected, found) = (self.size, self.bytes(), out.len());
         let mut canvas =
             Canvas::new(size, size, out).ok_or(AugmentError::Length { size, expected, found })?;
-        if width == 0
-            || height == 0
-            || !draw([width, height]).show(picture, self.filter, &mut canvas, scratch)
+        if width == 0 || height == 0 || !draw([width, height]).show(image, self.filter, &mut canvas, scratch)
         {
             return Err(AugmentError::Empty { width, height });
         }

@@ -1,9 +1,9 @@
-//! A prepared dataset, open: sample id → record, bytes, picture, from any number of threads.
+//! A prepared dataset, open: sample id → record, bytes, image, from any number of threads.
 //!
 //! Nothing is held in memory but the header and a few open files; everything else is read where it stands when
 //! it is asked for, so a billion samples cost what a thousand cost. What stands on the disk is checked whenever
 //! it is read: bytes that are not the ones that were prepared are an error that names the part and the sample,
-//! never a picture.
+//! never a image.
 
 mod parts;
 mod read_at;
@@ -21,8 +21,8 @@ pub use records::Records;
 
 use crate::decode::DecodeLimits;
 use crate::error::{DataError, DataProblem};
+use crate::image::Image;
 use crate::manifest::{DatasetPart, Encoding, Header, MAX_SAMPLE, NO_LABEL, SampleRecord, check_version};
-use crate::picture::Picture;
 use crate::shrink::{self, decode_shrunk, shrunk};
 
 /// Bytes of the longest `manifest.json`: a million classes.
@@ -173,49 +173,47 @@ impl Dataset {
         self.bytes_of(id, self.record(id)?, bytes)
     }
 
-    /// A sample as a picture.
+    /// A sample as a image.
     ///
     /// # Errors
-    /// As [`bytes`](Self::bytes), and if they are no picture.
-    pub fn picture(&self, id: u64) -> Result<Picture, DataError> {
+    /// As [`bytes`](Self::bytes), and if they are no image.
+    pub fn image(&self, id: u64) -> Result<Image, DataError> {
         let mut bytes = Vec::new();
         self.bytes(id, &mut bytes)?;
         self.decode(id, &bytes)
     }
 
-    /// The picture that `bytes`, the bytes of sample `id`, are.
+    /// The image that `bytes`, the bytes of sample `id`, are.
     ///
     /// # Errors
-    /// If they are no picture.
-    pub fn decode(&self, id: u64, bytes: &[u8]) -> Result<Picture, DataError> {
+    /// If they are no image.
+    pub fn decode(&self, id: u64, bytes: &[u8]) -> Result<Image, DataError> {
         self.decode_shrunk(id, bytes, 0)
     }
 
-    /// A sample as a picture, by the [rule](shrink) for large ones; `side` 0 for pictures as they are stored.
+    /// A sample as a image, by the [rule](shrink) for large ones; `side` 0 for images as they are stored.
     ///
     /// # Errors
-    /// As [`picture`](Self::picture).
-    pub fn shrunk_picture(&self, id: u64, side: u32) -> Result<Picture, DataError> {
+    /// As [`image`](Self::image).
+    pub fn shrunk_image(&self, id: u64, side: u32) -> Result<Image, DataError> {
         let mut bytes = Vec::new();
         self.bytes(id, &mut bytes)?;
         self.decode_shrunk(id, &bytes, side)
     }
 
-    fn decode_shrunk(&self, id: u64, bytes: &[u8], side: u32) -> Result<Picture, DataError> {
-        let picture = match self.header.encoding {
-            Encoding::Raw { width, height, layout } => {
-                layout.picture(width, height, bytes).ok_or_else(|| {
-                    DataProblem::Format(format!("{} bytes for {width}×{height} pixels", bytes.len()))
-                })
-            }
+    fn decode_shrunk(&self, id: u64, bytes: &[u8], side: u32) -> Result<Image, DataError> {
+        let image = match self.header.encoding {
+            Encoding::Raw { width, height, layout } => layout.image(width, height, bytes).ok_or_else(|| {
+                DataProblem::Format(format!("{} bytes for {width}×{height} pixels", bytes.len()))
+            }),
             Encoding::File => {
                 let stored = self.header.shrunk.and_then(|_| shrink::from_stored(bytes));
                 let decode = || decode_shrunk(bytes, &DecodeLimits::default(), side);
-                stored.map_or_else(|| decode().map_err(DataProblem::from), |(picture, _)| Ok(picture))
+                stored.map_or_else(|| decode().map_err(DataProblem::from), |(image, _)| Ok(image))
             }
         };
-        let picture = picture.map(|picture| shrunk(picture, side));
-        picture.map_err(|problem| match self.location(id) {
+        let image = image.map(|image| shrunk(image, side));
+        image.map_err(|problem| match self.location(id) {
             Ok((path, location)) => DataError::new(path, problem).at(location),
             Err(error) => error,
         })

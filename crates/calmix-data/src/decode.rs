@@ -1,6 +1,6 @@
 //! Encoded images to pixels: JPEG, PNG and WebP, detected by their first bytes, never by their names.
 //!
-//! Every picture comes out as RGB, eight bits a channel, upright. The rules are those of Pillow's
+//! Every image comes out as RGB, eight bits a channel, upright. The rules are those of Pillow's
 //! `ImageOps.exif_transpose(image).convert("RGB")`:
 //!
 //! - grey becomes three equal channels; a palette is looked up; 1, 2 and 4 bits are stretched to 0–255;
@@ -23,7 +23,7 @@
 //! | orientation in XMP or in a PNG's text | ignored | applied |
 //!
 //! Sizes are checked from the header, before a pixel is decoded or a buffer for one allocated: sides, pixels, and the
-//! pixels of a large image against its bytes. Large pictures of all threads share one budget, and so do large files.
+//! pixels of a large image against its bytes. Large images of all threads share one budget, and so do large files.
 
 pub(crate) mod budget;
 mod file_kind;
@@ -35,7 +35,7 @@ mod turbo;
 mod webp;
 
 use crate::error::DataProblem;
-use crate::picture::Picture;
+use crate::image::Image;
 
 pub(crate) use budget::Lease;
 pub use file_kind::{FileKind, kind};
@@ -63,7 +63,7 @@ impl Default for DecodeLimits {
 /// of one colour, made to exhaust memory, has millions.
 const PIXELS_PER_BYTE: u64 = 1_024;
 
-/// Why bytes are no picture.
+/// Why bytes are no image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -90,7 +90,7 @@ pub enum DecodeError {
         limits: DecodeLimits,
     },
     /// Far more pixels than a file of its length has to say something about.
-    #[error("{width}×{height} pixels in {bytes} bytes, which is no photo")]
+    #[error("{width}×{height} pixels in {bytes} bytes, which is not a photo")]
     Bomb {
         /// Pixels in a row.
         width: u32,
@@ -100,9 +100,9 @@ pub enum DecodeError {
         bytes: u64,
     },
     /// A file of more bytes than the limits.
-    #[error("{0} bytes, more than a picture may have")]
+    #[error("{0} bytes, more than a image may have")]
     Bytes(u64),
-    /// The file ends before the picture does.
+    /// The file ends before the image does.
     #[error("the {0} is cut short")]
     Short(&'static str),
     /// Bytes that contradict their format.
@@ -152,7 +152,7 @@ struct Head {
 /// What the header of an image says, for one who does not decode it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ImageExtent {
-    /// Pixels in a row of the upright picture.
+    /// Pixels in a row of the upright image.
     pub(crate) width: u32,
     /// Its rows.
     pub(crate) height: u32,
@@ -172,7 +172,7 @@ pub(crate) struct ImageExtent {
 /// assert_eq!(error, DecodeError::Kind(FileKind::Gif));
 /// assert_eq!(error.to_string(), "this is a GIF; calmix reads JPEG, PNG and WebP");
 /// ```
-pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Picture, DecodeError> {
+pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Image, DecodeError> {
     decode_at_least(bytes, limits, u32::MAX)
 }
 
@@ -183,18 +183,18 @@ pub fn decode(bytes: &[u8], limits: &DecodeLimits) -> Result<Picture, DecodeErro
 ///
 /// # Errors
 /// As [`decode`].
-pub fn decode_at_least(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result<Picture, DecodeError> {
+pub fn decode_at_least(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result<Image, DecodeError> {
     let (kind, head) = head(bytes, limits)?;
     let lease = budget::PIXELS.lease(u64::from(head.width) * u64::from(head.height));
-    let picture = match kind {
+    let image = match kind {
         FileKind::Jpeg => jpeg::pixels(bytes, head, side)?,
         FileKind::Png => png::pixels(bytes, head)?,
         _ => webp::pixels(bytes, head)?,
     };
-    Ok(head.orientation.upright(picture).with_lease(lease))
+    Ok(head.orientation.upright(image).with_lease(lease))
 }
 
-/// Width and height of the upright picture, from the header, without decoding; a JPEG or PNG is also checked for
+/// Width and height of the upright image, from the header, without decoding; a JPEG or PNG is also checked for
 /// its end.
 ///
 /// # Errors
@@ -235,14 +235,14 @@ fn head(bytes: &[u8], limits: &DecodeLimits) -> Result<(FileKind, Head), DecodeE
     }
     // Bytes behind the image say nothing about its pixels.
     let bytes = head.end as u64;
-    if pixels > budget::SMALL_PICTURE && pixels > bytes.saturating_mul(PIXELS_PER_BYTE) {
+    if pixels > budget::SMALL_IMAGE && pixels > bytes.saturating_mul(PIXELS_PER_BYTE) {
         return Err(DecodeError::Bomb { width, height, bytes });
     }
     Ok((kind, head))
 }
 
-/// A picture from the `pixels` of an external decoder, whose number is checked.
-fn picture(kind: &'static str, width: u32, height: u32, pixels: Vec<u8>) -> Result<Picture, DecodeError> {
-    Picture::new(width, height, pixels)
+/// A image from the `pixels` of an external decoder, whose number is checked.
+fn image(kind: &'static str, width: u32, height: u32, pixels: Vec<u8>) -> Result<Image, DecodeError> {
+    Image::new(width, height, pixels)
         .ok_or_else(|| DecodeError::Damaged(kind, "its pixels are not as many as its header says".into()))
 }

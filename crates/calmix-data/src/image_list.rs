@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use crate::decode::{DecodeLimits, decode_at_least};
 use crate::encoded_file::EncodedFile;
 use crate::error::{DataError, DataProblem};
+use crate::image::Image;
 use crate::loader::ImageSource;
-use crate::picture::Picture;
 use crate::shrink::decode_shrunk;
 use bad_file::FailingFiles;
 use pending::PendingImages;
@@ -93,12 +93,12 @@ impl ListedImage {
         Self { path, relative, place: ImagePlace::Nowhere(problem) }
     }
 
-    /// Its bytes as a picture, decoded to a fraction of its size if its shorter side is then still at least `side`
+    /// Its bytes as a image, decoded to a fraction of its size if its shorter side is then still at least `side`
     /// ([`decode_at_least`]), and shrunk by the [rule](crate::shrink) for large ones (`shrink`, 0 for none).
     ///
     /// # Errors
-    /// If it cannot be read, or is no picture.
-    pub fn picture(&self, limits: &DecodeLimits, side: u32, shrink: u32) -> Result<Picture, DataError> {
+    /// If it cannot be read, or is not an image.
+    pub fn image(&self, limits: &DecodeLimits, side: u32, shrink: u32) -> Result<Image, DataError> {
         let bytes = match &self.place {
             ImagePlace::File(path) => EncodedFile::read(path, limits),
             ImagePlace::Member { shard, offset, length } => pending::read(shard, *offset, *length, limits),
@@ -121,9 +121,9 @@ impl ListedImage {
 pub struct ListedImages {
     /// The images; an id is an index into them.
     pub images: Vec<ListedImage>,
-    /// Pictures may be decoded to a fraction of their size that is at least this; [`u32::MAX`] for whole ones.
+    /// Images may be decoded to a fraction of their size that is at least this; [`u32::MAX`] for whole ones.
     side: u32,
-    /// The shorter side to which larger pictures are shrunk, as those that the model learnt from were; 0 for none.
+    /// The shorter side to which larger images are shrunk, as those that the model trained on were; 0 for none.
     shrink: u32,
     failing: FailingFiles,
 }
@@ -139,12 +139,12 @@ impl ListedImages {
 impl ImageSource for ListedImages {
     /// An image that is missing, changed or not allowed is one bad image here, not the end: there was nothing prepared that
     /// it contradicts. So is one in a bad sector, after the storage was waited for: a loader that asks again gets that answer.
-    fn picture(&self, id: u64) -> Result<Picture, DataError> {
+    fn image(&self, id: u64) -> Result<Image, DataError> {
         let none = || DataError::new("", DataProblem::Content(format!("there is no image {id}")));
         let image = usize::try_from(id).ok().and_then(|id| self.images.get(id)).ok_or_else(none)?;
-        let picture = image.picture(&DecodeLimits::default(), self.side, self.shrink);
-        picture.map_err(|error| match error {
-            error if error.is_transient() => self.failing.judged(id, error, &self.images),
+        let image = image.image(&DecodeLimits::default(), self.side, self.shrink);
+        image.map_err(|error| match error {
+            error if error.is_transient() => self.failing.evaluated(id, error, &self.images),
             error => DataError { problem: DataProblem::Format(error.problem.to_string()), ..error },
         })
     }

@@ -13,7 +13,7 @@
 //! | bytes → pixels | [`decode`], and [`mat`] for MATLAB's files, [`npy`] for NumPy's |
 //! | pixels → weak and strong views, with Pillow's bytes | [`augment`] |
 //! | batches, made ahead by worker threads | [`loader`] |
-//! | large pictures, shrunk once | [`shrink`] |
+//! | large images, shrunk once | [`shrink`] |
 //! | features of a frozen backbone, kept for runs that come later | [`features`] |
 //! | images to predict, without a table | [`image_list`] |
 //!
@@ -27,7 +27,7 @@
 //! use calmix_core::rng::Seed;
 //! use calmix_data::augment::Augment;
 //! use calmix_data::dataset::Dataset;
-//! use calmix_data::loader::{Loader, PictureViews, SampleStream, Training, Workers};
+//! use calmix_data::loader::{Loader, ImageViews, SampleStream, Training, Workers};
 //! use calmix_data::prepare::{SourceSpec, prepare};
 //! use calmix_data::source::idx::Classes;
 //! use calmix_data::split::{LabelSplit, Rule, SplitPlan};
@@ -57,7 +57,7 @@
 //!     ..Training::new(Seed(0), 0..3)
 //! };
 //! let transform = Arc::new(Augment::usb(4));
-//! for batch in Loader::new(PictureViews::new(Arc::new(dataset), transform), training, Workers::default())? {
+//! for batch in Loader::new(ImageViews::new(Arc::new(dataset), transform), training, Workers::default())? {
 //!     assert_eq!(batch?.unlabelled.strong.len(), 56 * 4 * 4 * 3);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -71,13 +71,13 @@ mod encoded_file;
 pub mod error;
 mod expansion;
 pub mod features;
+pub mod image;
 pub mod image_list;
 pub mod loader;
 pub mod manifest;
 pub mod mat;
 pub mod npy;
 mod outage;
-pub mod picture;
 pub mod prepare;
 pub mod shrink;
 pub mod source;

@@ -9,16 +9,16 @@
 //! use std::sync::Arc;
 //! use calmix_core::rng::Seed;
 //! use calmix_data::error::DataError;
-//! use calmix_data::loader::{AsIs, ImageSource, Loader, PictureViews, SampleIds, SampleStream, Training, Workers};
-//! use calmix_data::picture::Picture;
+//! use calmix_data::loader::{AsIs, ImageSource, Loader, ImageViews, SampleIds, SampleStream, Training, Workers};
+//! use calmix_data::image::Image;
 //!
 //! struct Grey;
 //! impl ImageSource for Grey {
-//!     fn picture(&self, id: u64) -> Result<Picture, DataError> {
-//!         Ok(Picture::filled(2, 2, [id as u8; 3]))
+//!     fn image(&self, id: u64) -> Result<Image, DataError> {
+//!         Ok(Image::filled(2, 2, [id as u8; 3]))
 //!     }
 //!     fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
-//!         Ok(Some(id as u32 % 10))
+//!         Ok(Some(id as u32% 10))
 //!     }
 //! }
 //!
@@ -27,7 +27,7 @@
 //!     unlabelled: SampleStream { ids: SampleIds::from(0..200), batch: 28 },
 //!     ..Training::new(Seed(1), 0..3)
 //! };
-//! let views = PictureViews::new(Arc::new(Grey), Arc::new(AsIs { width: 2, height: 2 }));
+//! let views = ImageViews::new(Arc::new(Grey), Arc::new(AsIs { width: 2, height: 2 }));
 //! let loader = Loader::new(views, training, Workers::default())?;
 //! for (step, batch) in loader.enumerate() {
 //!     let batch = batch?;
@@ -41,10 +41,10 @@ mod batch;
 mod corrupt;
 mod error;
 mod eval_loader;
-mod lane;
 mod memory;
 mod pooled_batch;
 mod sample_ids;
+mod sharded_stream;
 mod training;
 mod transform;
 mod views;
@@ -63,22 +63,22 @@ pub use pooled_batch::PooledBatch;
 pub use sample_ids::SampleIds;
 pub use training::{SampleStream, Training, labelled_views};
 pub use transform::{AsIs, Transform, ViewKey};
-pub use views::{PictureViews, Views};
+pub use views::{ImageViews, Views};
 
 use crate::dataset::Dataset;
 use crate::error::DataError;
+use crate::image::Image;
 pub use crate::outage::Warn;
-use crate::picture::Picture;
 use training::TrainingJob;
 use worker_pool::WorkerPool;
 
 /// A source of decoded images: a prepared [`Dataset`], or [memory](InMemory).
 pub trait ImageSource: Send + Sync {
-    /// Decodes a sample; the same id always gives the same picture.
+    /// Decodes a sample; the same id always gives the same image.
     ///
     /// # Errors
     /// If the sample cannot be read or decoded.
-    fn picture(&self, id: u64) -> Result<Picture, DataError>;
+    fn image(&self, id: u64) -> Result<Image, DataError>;
 
     /// A sample's class, if it has one.
     ///
@@ -96,8 +96,8 @@ pub trait ImageSource: Send + Sync {
 }
 
 impl ImageSource for Dataset {
-    fn picture(&self, id: u64) -> Result<Picture, DataError> {
-        Self::picture(self, id)
+    fn image(&self, id: u64) -> Result<Image, DataError> {
+        Self::image(self, id)
     }
 
     fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
@@ -147,7 +147,7 @@ pub struct Counters {
 
 /// The batches of a training run, step by step.
 ///
-/// The iterator ends after the last step, or after the first error. Storage that is away for a while is no error: workers
+/// The iterator ends after the last step, or after the first error. Storage that is away for a while is not an error: workers
 /// wait for it. Dropping the loader stops the workers: each finishes the sample it is working on, and the drop waits for
 /// that; a worker that hangs is left behind.
 #[derive(Debug)]
@@ -177,7 +177,7 @@ impl<V: Views + 'static> Loader<V> {
         self
     }
 
-    /// The next batch, as by [`next`](Iterator::next), unless `stop`, which is asked ten times a second, says so before:
+    /// The next batch, as by [`next`](Iterator::next), unless `stop`, which is asked ten times per second, says so before:
     /// then [`LoadError::Interrupted`], and the loader is at its end.
     pub fn next_unless(
         &mut self,

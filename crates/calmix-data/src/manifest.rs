@@ -12,7 +12,7 @@
 //! | `manifest.json` | the [`Header`]: format version, classes by name, subsets, how samples are stored, fingerprint, hashes of the tables |
 //! | `samples.bin` | one [`SampleRecord`] of 24 bytes per sample, little-endian |
 //! | `parts.bin`, `names.bin` | the files that hold samples: a record of 24 bytes each, and their names |
-//! | `shrunk.bin` | the pixels of pictures that were shrunk, if any were ([`shrink`](crate::shrink)) |
+//! | `shrunk.bin` | the pixels of images that were shrunk, if any were ([`shrink`](crate::shrink)) |
 //! | other files | parts that had to be unpacked for random access (from zlib or gzip) |
 
 mod builder;
@@ -39,7 +39,7 @@ pub const VERSION: u32 = 2;
 /// Bytes of the largest sample: any photo fits, a file made to exhaust memory does not.
 pub const MAX_SAMPLE: u32 = 256 << 20;
 
-/// The file of the prepared folder that holds the pictures that were shrunk, one after the other.
+/// The file of the prepared folder that holds the images that were shrunk, one after the other.
 pub const SHRUNK_FILE: &str = "shrunk.bin";
 
 /// The greatest number of subsets.
@@ -94,7 +94,7 @@ impl SampleRecord {
     }
 }
 
-/// How the bytes of a sample are a picture.
+/// How the bytes of a sample are a image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Encoding {
@@ -115,7 +115,7 @@ pub enum Encoding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PixelLayout {
-    /// One byte a pixel, row by row (idx).
+    /// One byte per pixel, row by row (idx).
     Grey,
     /// A red, a green and a blue plane, each row by row (CIFAR).
     Planes,
@@ -140,9 +140,9 @@ pub struct Header {
     pub parts: u32,
     /// How samples are stored.
     pub encoding: Encoding,
-    /// The pictures that were shrunk; none if none was.
+    /// The images that were shrunk; none if none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shrunk: Option<ShrunkPictures>,
+    pub shrunk: Option<ShrunkImages>,
     /// BLAKE3 over classes, subsets and the content and label of every sample, in hexadecimal.
     pub fingerprint: String,
     /// What the tables are, byte by byte. The fingerprint says what the dataset is, and it takes all files to see whether
@@ -165,10 +165,10 @@ pub struct TableHashes {
     pub content: String,
 }
 
-/// The pictures of a dataset that were [shrunk](crate::shrink).
+/// The images of a dataset that were [shrunk](crate::shrink).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ShrunkPictures {
+pub struct ShrunkImages {
     /// Pixels of their shorter side.
     pub side: u32,
     /// How many there are.
@@ -205,7 +205,7 @@ pub struct DatasetPart {
     pub path: String,
     /// Whether it lies in the prepared folder.
     pub unpacked: bool,
-    /// Whether its picture was shrunk: then its samples are in the prepared folder, in [`SHRUNK_FILE`].
+    /// Whether its image was shrunk: then its samples are in the prepared folder, in [`SHRUNK_FILE`].
     pub shrunk: bool,
     /// Its length in bytes when it was prepared.
     pub length: u64,

@@ -44,11 +44,11 @@ pub fn parse(bytes: &[u8]) -> Result<NpyTable, DataProblem> {
         return Err(DataProblem::Limit(format!("a header of {length} bytes")));
     }
     let (header, data) = rest.split_at_checked(length).ok_or_else(|| wrong("it ends in its header"))?;
-    let header = str::from_utf8(header).map_err(|_| wrong("its header is no text"))?;
+    let header = str::from_utf8(header).map_err(|_| wrong("its header is not a text"))?;
     if value_of(header, "fortran_order") != Some("False") {
         return Err(wrong("its numbers do not stand row after row: save `np.ascontiguousarray` of it"));
     }
-    let (rows, columns) = shape(header).ok_or_else(|| wrong("this is no table of rows and columns"))?;
+    let (rows, columns) = shape(header).ok_or_else(|| wrong("this is not a table of rows and columns"))?;
     let kind = value_of(header, "descr").unwrap_or_default().trim_matches(['\'', '"']);
     let (width, number): (usize, ReadNumber) = match kind {
         "|u1" => (1, |bytes| Some(u8::from_le_bytes(bytes.try_into().ok()?).into())),

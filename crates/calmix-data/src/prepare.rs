@@ -69,7 +69,7 @@ pub enum SourceSpec {
     Folder {
         /// Which folders are splits and which are classes.
         layout: FolderLayout,
-        /// The shorter side to which larger pictures are [shrunk](crate::shrink); 0 for none.
+        /// The shorter side to which larger images are [shrunk](crate::shrink); 0 for none.
         #[serde(default)]
         shrink: u32,
     },
@@ -125,7 +125,7 @@ impl SourceSpec {
     }
 }
 
-/// Whether a table whose pictures were shrunk to `other` is one that `side` asks for. The usual side asks for none in
+/// Whether a table whose images were shrunk to `other` is one that `side` asks for. The usual side asks for none in
 /// particular.
 fn shrinks_alike(side: u32, other: u32) -> bool {
     side == DEFAULT_SIDE || side == other

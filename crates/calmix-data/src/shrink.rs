@@ -1,36 +1,36 @@
-//! Large pictures, shrunk once: a photo of twelve megapixels takes a tenth of a second to decode, and a run would decode it at
+//! Large images, shrunk once: a photo of twelve megapixels takes a tenth of a second to decode, and a run would decode it at
 //! every visit.
 //!
-//! The rule is one number: a picture whose shorter side is above it is resized to that shorter side, with Pillow's bilinear
-//! filter, which widens as the picture shrinks; every other picture stays as it is. [`prepare`](crate::prepare) applies it and
-//! stores the pixels in the prepared folder; whoever shows other pictures to the model applies the same rule, so the same
+//! The rule is one number: a image whose shorter side is above it is resized to that shorter side, with Pillow's bilinear
+//! filter, which widens as the image shrinks; every other image stays as it is. [`prepare`](crate::prepare) applies it and
+//! stores the pixels in the prepared folder; whoever shows other images to the model applies the same rule, so the same
 //! file always gives the same pixels.
 
 use crate::augment::{Filter, resized};
 use crate::decode::{DecodeError, DecodeLimits, decode_at_least};
-use crate::picture::Picture;
+use crate::image::Image;
 
-/// The shorter side of shrunk pictures, unless the user says otherwise: more than twice the 224 pixels that the largest usual
-/// networks see, so that a random crop of a picture still has them.
+/// The shorter side of shrunk images, unless the user says otherwise: more than twice the 224 pixels that the largest usual
+/// networks see, so that a random crop of a image still has them.
 pub const DEFAULT_SIDE: u32 = 512;
 
-/// How the bytes of a shrunk picture begin. No image format does.
+/// How the bytes of a shrunk image begin. No image format does.
 const MAGIC: [u8; 8] = *b"\x00CMXRGB8";
-/// Bytes before the pixels: the above, width, height, and the CRC-32C of the file that the picture comes from.
+/// Bytes before the pixels: the above, width, height, and the CRC-32C of the file that the image comes from.
 const HEAD: usize = 20;
 
-/// A picture by the rule; `side` 0 leaves every picture as it is.
-pub fn shrunk(picture: Picture, side: u32) -> Picture {
-    let (width, height) = (picture.width(), picture.height());
+/// A image by the rule; `side` 0 leaves every image as it is.
+pub fn shrunk(image: Image, side: u32) -> Image {
+    let (width, height) = (image.width(), image.height());
     let shorter = width.min(height);
     if side == 0 || shorter <= side {
-        return picture;
+        return image;
     }
     let scaled = |length: u32| {
         let length = (u64::from(length) * u64::from(side) + u64::from(shorter / 2)) / u64::from(shorter);
         length as u32
     };
-    resized(&picture, scaled(width), scaled(height), Filter::Bilinear)
+    resized(&image, scaled(width), scaled(height), Filter::Bilinear)
 }
 
 /// Decodes an encoded image by the rule. A JPEG is decoded to a fraction of its size where that is enough
@@ -38,51 +38,51 @@ pub fn shrunk(picture: Picture, side: u32) -> Picture {
 ///
 /// # Errors
 /// As [`decode`](crate::decode::decode).
-pub fn decode_shrunk(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result<Picture, DecodeError> {
+pub fn decode_shrunk(bytes: &[u8], limits: &DecodeLimits, side: u32) -> Result<Image, DecodeError> {
     let at_least = if side == 0 { u32::MAX } else { side };
     Ok(shrunk(decode_at_least(bytes, limits, at_least)?, side))
 }
 
-/// A shrunk picture as it is stored, with the checksum of the `original` file: pixels as they are, so that no decoder has to
+/// A shrunk image as it is stored, with the checksum of the `original` file: pixels as they are, so that no decoder has to
 /// work and no version of one matters.
-pub(crate) fn stored(picture: &Picture, original: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEAD + picture.pixels().len());
+pub(crate) fn stored(image: &Image, original: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEAD + image.pixels().len());
     bytes.extend(MAGIC);
-    bytes.extend(picture.width().to_le_bytes());
-    bytes.extend(picture.height().to_le_bytes());
+    bytes.extend(image.width().to_le_bytes());
+    bytes.extend(image.height().to_le_bytes());
     bytes.extend(crc32c::crc32c(original).to_le_bytes());
-    bytes.extend(picture.pixels());
+    bytes.extend(image.pixels());
     bytes
 }
 
-/// The picture that is stored as `bytes`, and the checksum of its file; none if they are something else.
-pub(crate) fn from_stored(bytes: &[u8]) -> Option<(Picture, u32)> {
+/// The image that is stored as `bytes`, and the checksum of its file; none if they are something else.
+pub(crate) fn from_stored(bytes: &[u8]) -> Option<(Image, u32)> {
     let (head, pixels) = bytes.split_first_chunk::<HEAD>()?;
     let [_, _, _, _, _, _, _, _, w0, w1, w2, w3, h0, h1, h2, h3, c0, c1, c2, c3] = *head;
     let (width, height) = (u32::from_le_bytes([w0, w1, w2, w3]), u32::from_le_bytes([h0, h1, h2, h3]));
-    let picture = Picture::new(width, height, pixels.to_vec())?;
+    let image = Image::new(width, height, pixels.to_vec())?;
     let is_ours = head.starts_with(&MAGIC) && !pixels.is_empty();
-    is_ours.then_some((picture, u32::from_le_bytes([c0, c1, c2, c3])))
+    is_ours.then_some((image, u32::from_le_bytes([c0, c1, c2, c3])))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn striped(width: u32, height: u32) -> Picture {
+    fn striped(width: u32, height: u32) -> Image {
         let pixels = (0..width * height * 3).map(|n| (n % 251) as u8).collect();
-        Picture::new(width, height, pixels).unwrap()
+        Image::new(width, height, pixels).unwrap()
     }
 
     #[test]
     fn the_shorter_side_decides() {
-        let sides = |picture: Picture| (picture.width(), picture.height());
+        let sides = |image: Image| (image.width(), image.height());
         assert_eq!(sides(shrunk(striped(100, 75), 50)), (67, 50));
         assert_eq!(sides(shrunk(striped(30, 300), 20)), (20, 200));
         assert_eq!(sides(shrunk(striped(51, 51), 50)), (50, 50));
         // Not above the rule, or no rule: the same bytes.
-        for (picture, side) in [(striped(50, 70), 50), (striped(9, 9), 50), (striped(100, 75), 0)] {
-            assert_eq!(shrunk(picture.clone(), side), picture);
+        for (image, side) in [(striped(50, 70), 50), (striped(9, 9), 50), (striped(100, 75), 0)] {
+            assert_eq!(shrunk(image.clone(), side), image);
         }
         // Once is enough.
         let once = shrunk(striped(100, 75), 50);
@@ -91,9 +91,9 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_read_back_and_nothing_else() {
-        let picture = striped(7, 5);
-        let bytes = stored(&picture, b"file");
-        assert_eq!(from_stored(&bytes), Some((picture, crc32c::crc32c(b"file"))));
+        let image = striped(7, 5);
+        let bytes = stored(&image, b"file");
+        assert_eq!(from_stored(&bytes), Some((image, crc32c::crc32c(b"file"))));
         for end in 0..bytes.len() {
             assert_eq!(from_stored(&bytes[..end]), None, "cut at {end}");
         }

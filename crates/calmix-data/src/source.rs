@@ -65,7 +65,7 @@ pub struct Inspection {
     pub limits: DecodeLimits,
     /// How thoroughly; by default [`Check::Full`] up to [`FULL_UP_TO`] images and [`Check::Header`] beyond.
     pub check: Option<Check>,
-    /// The shorter side to which larger pictures are [shrunk](crate::shrink); 0 for none.
+    /// The shorter side to which larger images are [shrunk](crate::shrink); 0 for none.
     pub shrink: u32,
     /// Threads that read them; 0 for one per core. Results do not depend on it.
     pub threads: usize,

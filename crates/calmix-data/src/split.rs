@@ -1,4 +1,4 @@
-//! Which samples keep their labels, which of them are held out, and which are learnt from without a label.
+//! Which samples keep their labels, which of them are held out, and which are trained on without a label.
 //!
 //! A split is drawn from a seed, class by class; a class draws by its name, so neither the order of classes nor
 //! the other classes change what it draws. It is a small file that can be published: the ids it names, and the
@@ -10,7 +10,7 @@
 //! use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
 //! use calmix_data::split::{LabelSplit, Rule, SplitPlan};
 //!
-//! // Ten grey pictures of one pixel, in two classes.
+//! // Ten grey images of one pixel, in two classes.
 //! let root = tempfile::tempdir()?;
 //! let pixels: Vec<u8> = (0..10).collect();
 //! std::fs::write(root.path().join("pixels"), &pixels)?;
@@ -92,7 +92,7 @@ pub struct SplitPlan {
     pub rule: Rule,
     /// The subsets that labels come from.
     pub labelled: Vec<String>,
-    /// The subsets whose samples are learnt from without their label.
+    /// The subsets whose samples are trained on without their label.
     pub unlabelled: Vec<String>,
     /// Whether samples that keep their label are in the unlabelled set, too. Those held out never are.
     pub include_labelled: bool,
@@ -126,11 +126,11 @@ pub struct Short {
 /// The numbers of samples of a split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitCounts {
-    /// Samples to learn from with their label.
+    /// Samples to train on with their label.
     pub labelled: u64,
     /// Samples held out with their label.
     pub validation: u64,
-    /// Samples to learn from without a label.
+    /// Samples to train on without a label.
     pub unlabelled: u64,
     /// How many of `unlabelled` are also in `labelled`: none unless the plan includes them.
     pub in_both: u64,
@@ -139,7 +139,7 @@ pub struct SplitCounts {
 }
 
 impl SplitPlan {
-    /// Four labels a class of one subset, the rest of it unlabelled, nothing held out.
+    /// Four labels per class of one subset, the rest of it unlabelled, nothing held out.
     pub fn new(seed: Seed, subset: &str) -> Self {
         Self {
             seed,
@@ -227,7 +227,7 @@ impl LabelSplit {
         &self.short
     }
 
-    /// The samples to learn from without their label.
+    /// The samples to train on without their label.
     ///
     /// # Errors
     /// If `dataset` lacks the plan's subsets: it is another one.

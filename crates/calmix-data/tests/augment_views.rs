@@ -8,7 +8,7 @@ use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_data::augment::{
     Augment, AugmentError, Cutout, Filter, First, Geometry, Op, RandAugment, Scratch, Strong,
 };
-use calmix_data::picture::Picture;
+use calmix_data::image::Image;
 
 const DRAWS: u64 = 28_000;
 
@@ -23,10 +23,10 @@ fn chi_square<'a>(counts: impl Iterator<Item = &'a u64> + Clone) -> f64 {
 }
 
 /// Noise that depends on the size alone.
-fn noise(width: u32, height: u32) -> Picture {
+fn noise(width: u32, height: u32) -> Image {
     let mut stream = Seed(1).stream(Domain::Weak, u64::from(width), u64::from(height));
     let pixels = (0..width * height * 3).map(|_| stream.next_u32() as u8).collect();
-    Picture::new(width, height, pixels).unwrap()
+    Image::new(width, height, pixels).unwrap()
 }
 
 #[test]
@@ -142,13 +142,13 @@ fn resized_crops_have_the_area_and_the_ratio_asked_for() {
     let (area, ratio) = (area / DRAWS as f64, ratio / DRAWS as f64);
     assert!((area - 0.43289).abs() < 4.0 * 0.0013, "{area}");
     assert!((ratio - 1.04492).abs() < 4.0 * 0.0010, "{ratio}");
-    // A strip has no rectangle of these ratios that is 8 % of it: the middle is taken.
+    // A strip has no rectangle of these ratios that is 8% of it: the middle is taken.
     let rect = geometry.draw(224, [1000, 10], &mut stream(0)).from;
     assert_eq!((rect.left, rect.top, rect.width, rect.height), (493, 0, 13, 10));
 }
 
 #[test]
-fn cutouts_stay_on_the_picture_and_reach_everywhere() {
+fn cutouts_stay_on_the_image_and_reach_everywhere() {
     for cutout in [Augment::usb(32).strong.cutout, Augment::google(32, true).strong.cutout] {
         let mut covered = vec![0_u64; 32 * 32];
         let mut largest = 0;
@@ -171,14 +171,14 @@ fn cutouts_stay_on_the_picture_and_reach_everywhere() {
 #[test]
 fn a_view_depends_on_seed_epoch_sample_and_kind_and_on_nothing_else() {
     let augment = Augment::usb(32);
-    let picture = noise(32, 32);
+    let image = noise(32, 32);
     let view = |strong, seed, epoch, id, scratch: &mut Scratch| {
         let mut out = vec![0xAA; augment.bytes()];
         let make = if strong { Augment::strong } else { Augment::weak };
-        make(&augment, &picture, Seed(seed), epoch, id, scratch, &mut out).unwrap();
+        make(&augment, &image, Seed(seed), epoch, id, scratch, &mut out).unwrap();
         out
     };
-    // Scratch that other pictures and sizes have used.
+    // Scratch that other images and sizes have used.
     let mut used = Scratch::default();
     Augment::imagenet()
         .strong(&noise(40, 70), Seed(0), 0, 0, &mut used, &mut vec![0; 224 * 224 * 3])
@@ -216,11 +216,11 @@ fn degenerate_sizes_never_panic() {
     ] {
         let mut out = vec![0; augment.bytes()];
         for (width, height) in sizes {
-            let picture = noise(width, height);
-            augment.evaluation(&picture, &mut scratch, &mut out).unwrap();
+            let image = noise(width, height);
+            augment.evaluation(&image, &mut scratch, &mut out).unwrap();
             for id in 0..40 {
-                augment.weak(&picture, Seed(1), 0, id, &mut scratch, &mut out).unwrap();
-                augment.strong(&picture, Seed(1), 0, id, &mut scratch, &mut out).unwrap();
+                augment.weak(&image, Seed(1), 0, id, &mut scratch, &mut out).unwrap();
+                augment.strong(&image, Seed(1), 0, id, &mut scratch, &mut out).unwrap();
             }
         }
     }
@@ -232,8 +232,8 @@ fn magnitudes_beyond_all_ranges_never_panic() {
     for op in Op::ALL {
         for magnitude in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e300, -1e300, 1e9, -1e9, 1e-300] {
             for (width, height) in [(1, 1), (5, 4)] {
-                let mut picture = noise(width, height);
-                let mut canvas = calmix_data::augment::Canvas::over(&mut picture).unwrap();
+                let mut image = noise(width, height);
+                let mut canvas = calmix_data::augment::Canvas::over(&mut image).unwrap();
                 op.apply(magnitude, &mut canvas, &mut scratch);
             }
         }
@@ -243,15 +243,15 @@ fn magnitudes_beyond_all_ranges_never_panic() {
 #[test]
 fn evaluation_shows_the_middle() {
     let mut scratch = Scratch::default();
-    let (small, picture) = (Augment::usb(32), noise(32, 32));
+    let (small, image) = (Augment::usb(32), noise(32, 32));
     let mut out = vec![0; small.bytes()];
-    small.evaluation(&picture, &mut scratch, &mut out).unwrap();
-    assert_eq!(out, picture.pixels());
+    small.evaluation(&image, &mut scratch, &mut out).unwrap();
+    assert_eq!(out, image.pixels());
     // A square of 256 needs no resize: 224 from the middle are what remains of it.
-    let (large, picture) = (Augment::imagenet(), noise(256, 256));
+    let (large, image) = (Augment::imagenet(), noise(256, 256));
     let mut out = vec![0; large.bytes()];
-    large.evaluation(&picture, &mut scratch, &mut out).unwrap();
-    let row = |y: usize| &picture.pixels()[(y * 256 + 16) * 3..][..224 * 3];
+    large.evaluation(&image, &mut scratch, &mut out).unwrap();
+    let row = |y: usize| &image.pixels()[(y * 256 + 16) * 3..][..224 * 3];
     assert_eq!(out, (16..240).flat_map(row).copied().collect::<Vec<_>>());
 }
 
@@ -259,7 +259,7 @@ fn evaluation_shows_the_middle() {
 fn what_cannot_be_made_is_an_error() {
     let mut scratch = Scratch::default();
     let augment = Augment::usb(4);
-    let empty = Picture::filled(0, 3, [0; 3]);
+    let empty = Image::filled(0, 3, [0; 3]);
     let error = augment.weak(&empty, Seed(1), 0, 0, &mut scratch, &mut [0; 48]).unwrap_err();
     assert_eq!(error, AugmentError::Empty { width: 0, height: 3 });
     let error = augment.strong(&noise(4, 4), Seed(1), 0, 0, &mut scratch, &mut [0; 47]).unwrap_err();

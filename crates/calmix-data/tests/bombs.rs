@@ -112,8 +112,8 @@ fn what_is_packed_beside_the_pixels_is_never_unpacked() {
     let before = memory::peak();
     for bomb in [(b"zTXt", &text), (b"iCCP", &profile), (b"iTXt", &international)] {
         let bytes = png_with(1, 1, &[(bomb.0, bomb.1), (b"IDAT", &pixel)]);
-        let (picture, time) = timed(|| decode(&bytes, &DecodeLimits::default()));
-        assert_eq!(picture.unwrap().pixels(), [1, 2, 3]);
+        let (image, time) = timed(|| decode(&bytes, &DecodeLimits::default()));
+        assert_eq!(image.unwrap().pixels(), [1, 2, 3]);
         assert!(time < Duration::from_millis(100), "{time:?}");
     }
     if let Some((before, after)) = before.zip(memory::peak()) {

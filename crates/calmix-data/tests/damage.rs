@@ -1,4 +1,4 @@
-//! Ten thousand damaged images: an error or a picture, never a panic, never much memory.
+//! Ten thousand damaged images: an error or a image, never a panic, never much memory.
 
 #[path = "golden/photos.rs"]
 mod golden;
@@ -16,19 +16,19 @@ const LIMITS: DecodeLimits = DecodeLimits { side: 4_096, pixels: 1 << 20, bytes:
 #[test]
 fn damaged_images_never_panic() {
     let golden = Golden::load();
-    let (mut pictures, mut errors) = (0, 0);
+    let (mut images, mut errors) = (0, 0);
     for number in 0..10_000 {
         let mut stream = Seed(11).stream(Domain::Split, 0, number);
-        let case = &golden.pictures[stream.index(golden.pictures.len())];
+        let case = &golden.images[stream.index(golden.images.len())];
         let mut bytes = golden.bytes(case.file).to_vec();
         damage(&mut bytes, &mut stream);
         match decode(&bytes, &LIMITS) {
-            Ok(_) => pictures += 1,
+            Ok(_) => images += 1,
             Err(_) => errors += 1,
         }
     }
     // Damage inside compressed pixels often cannot be detected; damage elsewhere must be.
-    assert!(errors > 2_000 && pictures > 500, "{errors} errors, {pictures} pictures");
+    assert!(errors > 2_000 && images > 500, "{errors} errors, {images} images");
     if let Some(peak) = memory::peak() {
         assert!(peak < 96 << 20, "{peak} bytes at most, of which the golden files are a few");
     }

@@ -33,13 +33,13 @@ fn pixels_are_pillows() {
     let bounds: BTreeMap<&str, (u8, f64)> = measured.into_iter().collect();
     let golden = Golden::load();
     let mut failures = Vec::new();
-    for case in &golden.pictures {
+    for case in &golden.images {
         let bytes = golden.bytes(case.file);
-        let picture =
+        let image =
             decode(bytes, &DecodeLimits::default()).unwrap_or_else(|error| panic!("{}: {error}", case.name));
-        assert_eq!((picture.width(), picture.height()), (case.width, case.height), "{}", case.name);
+        assert_eq!((image.width(), image.height()), (case.width, case.height), "{}", case.name);
         assert_eq!(size(bytes, &DecodeLimits::default()), Ok((case.width, case.height)), "{}", case.name);
-        let (largest, mean) = difference(picture.pixels(), golden.bytes(case.pixels));
+        let (largest, mean) = difference(image.pixels(), golden.bytes(case.pixels));
         let turbo = cfg!(feature = "turbo");
         let (most, most_mean) = if turbo { (0, 0.0) } else { bounds[case.kind.as_str()] };
         if largest > most || mean > most_mean {
@@ -47,17 +47,17 @@ fn pixels_are_pillows() {
         }
     }
     assert!(failures.is_empty(), "{failures:#?}");
-    assert_eq!(golden.pictures.iter().filter(|case| case.name.contains("orientation")).count(), 18);
+    assert_eq!(golden.images.iter().filter(|case| case.name.contains("orientation")).count(), 18);
 }
 
 #[test]
 fn smaller_decoding_keeps_the_side_asked_for() {
     let golden = Golden::load();
-    let jpeg = golden.picture("jpeg-444-64x48-q50-progressive");
+    let jpeg = golden.image("jpeg-444-64x48-q50-progressive");
     for (side, expected) in [(48, 48), (24, 24), (25, 48), (12, 12), (6, 6), (1, 6), (u32::MAX, 48)] {
-        let picture = decode_at_least(jpeg, &DecodeLimits::default(), side).unwrap();
+        let image = decode_at_least(jpeg, &DecodeLimits::default(), side).unwrap();
         let expected = if cfg!(feature = "turbo") { expected } else { 48 };
-        assert_eq!((picture.width(), picture.height()), (expected * 64 / 48, expected), "{side}");
+        assert_eq!((image.width(), image.height()), (expected * 64 / 48, expected), "{side}");
     }
 }
 
@@ -67,7 +67,7 @@ fn every_cut_is_refused() {
     for name in
         ["jpeg-420-40x24-q95-baseline", "jpeg-444-64x48-q50-progressive", "png-rgb", "png-rgb-interlaced"]
     {
-        let Some(case) = golden.pictures.iter().find(|case| case.name == name) else { panic!("no {name}") };
+        let Some(case) = golden.images.iter().find(|case| case.name == name) else { panic!("no {name}") };
         let bytes = golden.bytes(case.file);
         for length in 0..bytes.len() {
             assert!(decode(&bytes[..length], &DecodeLimits::default()).is_err(), "{name} cut to {length}");
@@ -107,7 +107,7 @@ fn other_formats_are_named_with_a_way_out() {
 #[test]
 fn limits_hold_at_their_edges() {
     let golden = Golden::load();
-    let bytes = golden.picture("png-rgb");
+    let bytes = golden.image("png-rgb");
     let limits = DecodeLimits { side: 23, pixels: 23 * 17, bytes: bytes.len() as u64 };
     assert!(decode(bytes, &limits).is_ok());
     assert!(matches!(decode(bytes, &DecodeLimits { side: 22, ..limits }), Err(DecodeError::Size { .. })));
@@ -118,7 +118,7 @@ fn limits_hold_at_their_edges() {
     assert!(matches!(decode(bytes, &DecodeLimits { bytes: 10, ..limits }), Err(DecodeError::Bytes(_))));
 }
 
-/// A file of a few bytes that claims millions of pixels is no photo.
+/// A file of a few bytes that claims millions of pixels is not a photo.
 #[test]
 fn a_large_image_has_to_have_some_bytes() {
     let flat = |side: u32| {

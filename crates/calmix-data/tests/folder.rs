@@ -22,10 +22,10 @@ fn prepare(scene: &Scene) -> Result<calmix_data::prepare::Prepared, calmix_data:
 #[test]
 fn a_folder_a_class_in_order_of_bytes() {
     let scene = Scene::new();
-    scene.picture("dog/b.png").picture("dog/a.png").picture("dog/deep/er/c.png").picture("Cat/1.png");
-    scene.picture("äffchen/1.png").picture("unlabeled/z.png").picture("unlabeled/more/y.png");
+    scene.image("dog/b.png").image("dog/a.png").image("dog/deep/er/c.png").image("Cat/1.png");
+    scene.image("äffchen/1.png").image("unlabeled/z.png").image("unlabeled/more/y.png");
     scene.file("dog/.DS_Store", b"x").file("dog/Thumbs.db", b"x").file("dog/notes.txt", b"two dogs");
-    scene.picture(".hidden/a.png").picture("__MACOSX/dog/a.png");
+    scene.image(".hidden/a.png").image("__MACOSX/dog/a.png");
     let prepared = prepare(&scene).unwrap();
     assert_eq!(prepared.header.classes, ["Cat", "dog", "äffchen"]);
     assert_eq!(subsets(&prepared), ["train 0 5", "unlabelled 5 2"]);
@@ -45,7 +45,7 @@ fn a_folder_a_class_in_order_of_bytes() {
 #[test]
 fn report_lists_a_thousand_files_and_counts_the_rest() {
     let scene = Scene::new();
-    scene.picture("a/1.png").picture("b/1.png");
+    scene.image("a/1.png").image("b/1.png");
     for n in 0..1_200 {
         scene.file(&format!("a/{n:04}.gif"), b"GIF89a");
     }
@@ -67,12 +67,8 @@ fn report_lists_a_thousand_files_and_counts_the_rest() {
 #[test]
 fn splits_share_their_classes() {
     let scene = Scene::new();
-    scene
-        .picture("validation/b/1.png")
-        .picture("train/b/1.png")
-        .picture("train/a/1.png")
-        .picture("test/c/1.png");
-    scene.picture("train/unlabelled/1.png").picture("unlabeled/2.png");
+    scene.image("validation/b/1.png").image("train/b/1.png").image("train/a/1.png").image("test/c/1.png");
+    scene.image("train/unlabelled/1.png").image("unlabeled/2.png");
     let prepared = prepare(&scene).unwrap();
     assert_eq!(prepared.header.classes, ["a", "b", "c"]);
     assert_eq!(subsets(&prepared), ["train 0 2", "val 2 1", "test 3 1", "unlabelled 4 2"]);
@@ -83,10 +79,10 @@ fn splits_share_their_classes() {
 #[test]
 fn a_class_may_be_called_train() {
     let scene = Scene::new();
-    scene.picture("train/1.png").picture("bus/1.png");
+    scene.image("train/1.png").image("bus/1.png");
     assert_eq!(prepare(&scene).unwrap().header.classes, ["bus", "train"]);
     let scene = Scene::new();
-    scene.picture("train/ice/1.png").picture("bus/1.png");
+    scene.image("train/ice/1.png").image("bus/1.png");
     assert_eq!(
         scene.refusal(prepare(&scene)).split_once(": ").unwrap().1,
         "`train`, which has folders of its own, is beside bus; `train` is a split, and the folders beside it are left \
@@ -105,17 +101,17 @@ fn a_class_may_be_called_train() {
 #[test]
 fn what_cannot_be_read_is_noted_and_left_out() {
     let golden = golden::Golden::load();
-    let jpeg = golden.picture("jpeg-orientation-1");
-    let mut flipped = golden.picture("png-rgb").to_vec();
+    let jpeg = golden.image("jpeg-orientation-1");
+    let mut flipped = golden.image("png-rgb").to_vec();
     let middle = flipped.len() / 2;
     flipped[middle] ^= 0xff;
     let scene = Scene::new();
     scene
-        .picture("a/good.png")
+        .image("a/good.png")
         .file("a/cut.jpg", &jpeg[..jpeg.len() - 9])
         .file("a/phone.bin", b"\0\0\0\x18ftypheic");
     scene.file("a/page.jpg", b"<!DOCTYPE html>").file("a/empty.png", b"").file("a/flipped.png", &flipped);
-    scene.picture("stray.png");
+    scene.image("stray.png");
     let prepared = prepare(&scene).unwrap();
     assert_eq!(prepared.header.samples, 1);
     let notes: Vec<_> = prepared.unreadable.iter().map(|error| scene.sentence(error)).collect();
@@ -153,7 +149,7 @@ fn nothing_readable_is_an_error() {
     assert!(
         scene.refusal(prepare(&scene)).ends_with("put the images of each class into a folder of its name")
     );
-    scene.picture("1.png").file("labels.csv", b"file,label\n1.png,cat\n");
+    scene.image("1.png").file("labels.csv", b"file,label\n1.png,cat\n");
     assert!(scene.refusal(prepare(&scene)).ends_with("--source labels-csv"));
 }
 
@@ -162,7 +158,7 @@ fn nothing_readable_is_an_error() {
 fn links_do_not_lead_out() {
     use std::os::unix::fs::symlink;
     let scene = Scene::new();
-    scene.picture("a/1.png");
+    scene.image("a/1.png");
     symlink("1.png", scene.root().join("a/2.png")).unwrap();
     assert_eq!(prepare(&scene).unwrap().header.samples, 2);
     std::fs::remove_dir_all(scene.target()).unwrap();

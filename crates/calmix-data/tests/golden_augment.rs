@@ -4,7 +4,7 @@
 
 use calmix_core::rng::{Domain, Seed, Stream};
 use calmix_data::augment::{Canvas, Cutout, Filter, Frame, Op, Rect, Scratch};
-use calmix_data::picture::Picture;
+use calmix_data::image::Image;
 use serde::Deserialize;
 
 const GOLDEN: &str = include_str!("golden/augment.jsonl");
@@ -28,7 +28,7 @@ fn every_operation_gives_the_bytes_of_pillow() {
         assert!(crc32.len() >= 500, "only {} cases of {operation}", crc32.len());
         for (case, expected) in (0..).zip(crc32) {
             let mut stream = Seed(3).stream(Domain::Weak, time, case);
-            let before = picture(&mut stream, SIZES[case as usize % 10], case / 10 % 5);
+            let before = image(&mut stream, SIZES[case as usize % 10], case / 10 % 5);
             let after = run(&operation, case, before, &mut stream, &mut scratch);
             let mut crc = flate2::Crc::new();
             crc.update(after.pixels());
@@ -41,7 +41,7 @@ fn every_operation_gives_the_bytes_of_pillow() {
 }
 
 /// Noise, dim noise, a noisy slope, one colour, four levels.
-fn picture(stream: &mut Stream, [width, height]: [u32; 2], kind: u64) -> Picture {
+fn image(stream: &mut Stream, [width, height]: [u32; 2], kind: u64) -> Image {
     let count = (width * height * 3) as usize;
     let words = std::iter::repeat_with(|| stream.next_u32().to_le_bytes());
     let noise: Vec<u8> = words.take(count.div_ceil(4)).flatten().take(count).collect();
@@ -57,10 +57,10 @@ fn picture(stream: &mut Stream, [width, height]: [u32; 2], kind: u64) -> Picture
         _ => value & 0xC0 | 0x15,
     };
     let pixels = noise.iter().enumerate().map(value).collect();
-    Picture::new(width, height, pixels).unwrap()
+    Image::new(width, height, pixels).unwrap()
 }
 
-fn run(operation: &str, case: u64, before: Picture, s: &mut Stream, scratch: &mut Scratch) -> Picture {
+fn run(operation: &str, case: u64, before: Image, s: &mut Stream, scratch: &mut Scratch) -> Image {
     let whole = Rect::whole(before.width(), before.height());
     match operation {
         "cutout-random" => cut(Cutout::Random { share: 0.5, fill: [125, 123, 114] }, before, s),
@@ -113,21 +113,21 @@ fn magnitude(op: Op, case: u64, s: &mut Stream) -> f64 {
     }
 }
 
-fn cut(cutout: Cutout, mut picture: Picture, s: &mut Stream) -> Picture {
-    let mut canvas = Canvas::over(&mut picture).unwrap();
+fn cut(cutout: Cutout, mut image: Image, s: &mut Stream) -> Image {
+    let mut canvas = Canvas::over(&mut image).unwrap();
     let (hole, colour) = cutout.draw(canvas.sides(), s).unwrap();
     hole.fill(&mut canvas, colour);
-    picture
+    image
 }
 
 fn show(
     frame: Frame,
     [width, height]: [u32; 2],
     filter: Filter,
-    from: &Picture,
+    from: &Image,
     scratch: &mut Scratch,
-) -> Picture {
-    let mut shown = Picture::filled(width, height, [0; 3]);
+) -> Image {
+    let mut shown = Image::filled(width, height, [0; 3]);
     assert!(frame.show(from, filter, &mut Canvas::over(&mut shown).unwrap(), scratch));
     shown
 }

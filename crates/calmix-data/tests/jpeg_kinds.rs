@@ -82,9 +82,9 @@ fn every_kind_is_decoded_as_by_pillow_or_refused() {
         let outcome = outcomes.entry(kind).or_default();
         outcome.files += 1;
         match decode(&bytes, &DecodeLimits::default()) {
-            Ok(picture) => {
-                assert_eq!((picture.width(), picture.height()), (*width, *height), "{name}");
-                let differences = picture.pixels().iter().zip(&expected).map(|(a, b)| a.abs_diff(*b));
+            Ok(image) => {
+                assert_eq!((image.width(), image.height()), (*width, *height), "{name}");
+                let differences = image.pixels().iter().zip(&expected).map(|(a, b)| a.abs_diff(*b));
                 let mean = differences.clone().map(f64::from).sum::<f64>() / expected.len() as f64;
                 outcome.largest = outcome.largest.max(differences.max().unwrap());
                 outcome.mean = outcome.mean.max(mean);

@@ -25,7 +25,7 @@ fn lists_of_both_names_and_any_line_ends() {
     let mut fingerprints = Vec::new();
     for (name, list) in lists {
         let scene = Scene::new();
-        scene.picture("a.png").picture("sub/b.png").picture("c.png").file(name, list.as_bytes());
+        scene.image("a.png").image("sub/b.png").image("c.png").file(name, list.as_bytes());
         let prepared = prepare(&scene).unwrap();
         assert_eq!(prepared.header.classes, ["cat", "dog"]);
         assert_eq!(subsets(&prepared), ["train 0 2", "unlabelled 2 1"]);
@@ -41,7 +41,7 @@ fn lists_of_both_names_and_any_line_ends() {
 fn rows_in_another_order_are_another_dataset() {
     let fingerprint = |list: &str| {
         let scene = Scene::new();
-        scene.picture("a.png").picture("b.png").file("labels.csv", list.as_bytes());
+        scene.image("a.png").image("b.png").file("labels.csv", list.as_bytes());
         prepare(&scene).unwrap().header.fingerprint
     };
     let first = fingerprint("file,label\na.png,x\nb.png,y\n");
@@ -52,8 +52,8 @@ fn rows_in_another_order_are_another_dataset() {
 #[test]
 fn a_list_in_each_split() {
     let scene = Scene::new();
-    scene.picture("train/a.png").file("train/metadata.csv", b"file_name,label\na.png,cat\n");
-    scene.picture("test/a.png").file("test/metadata.csv", b"file_name,label\na.png,dog\n");
+    scene.image("train/a.png").file("train/metadata.csv", b"file_name,label\na.png,cat\n");
+    scene.image("test/a.png").file("test/metadata.csv", b"file_name,label\na.png,dog\n");
     let prepared = prepare(&scene).unwrap();
     assert_eq!(subsets(&prepared), ["train 0 1", "test 1 1"]);
     assert_eq!(scene.samples()[1], ("test/a.png".to_owned(), Some(1)));
@@ -62,11 +62,7 @@ fn a_list_in_each_split() {
 #[test]
 fn images_without_a_row_are_noted_or_taken() {
     let scene = Scene::new();
-    scene
-        .picture("a.png")
-        .picture("b.png")
-        .picture("sub/c.png")
-        .file("labels.csv", b"file,label\na.png,cat\n");
+    scene.image("a.png").image("b.png").image("sub/c.png").file("labels.csv", b"file,label\na.png,cat\n");
     let prepared = prepare(&scene).unwrap();
     assert_eq!(subsets(&prepared), ["train 0 1"]);
     let note = scene.sentence(&prepared.unreadable[0]);
@@ -153,7 +149,7 @@ fn each_mistake_names_its_line_and_the_next_step() {
     ];
     for (list, expected) in cases {
         let scene = Scene::new();
-        scene.picture("a.png").picture("b.png").picture("sub/c.png").file("labels.csv", list);
+        scene.image("a.png").image("b.png").image("sub/c.png").file("labels.csv", list);
         assert_eq!(scene.refusal(prepare(&scene)), format!("labels.csv, {expected}").replace("\\t", "/t"));
     }
     let whole: [(&[u8], &str); 3] = [
@@ -166,7 +162,7 @@ fn each_mistake_names_its_line_and_the_next_step() {
     ];
     for (list, expected) in whole {
         let scene = Scene::new();
-        scene.picture("a.png").file("labels.csv", list);
+        scene.image("a.png").file("labels.csv", list);
         assert_eq!(scene.refusal(prepare(&scene)), expected);
     }
 }

@@ -38,7 +38,7 @@ fn files_longer_than_their_images() {
     let plain = Scene::new();
     let long = Scene::new();
     for (n, kind) in kinds.iter().cycle().take(32).enumerate() {
-        let image = golden.picture(kind);
+        let image = golden.image(kind);
         plain.file(&format!("a/{n}"), image);
         // Not holes, and no chunk of any format.
         long.file(&format!("a/{n}"), &[image, &vec![0xab; 12 << 20]].concat());
@@ -56,15 +56,15 @@ fn files_longer_than_their_images() {
     for id in 0..dataset.len() {
         let file = dataset.sample_name(id).unwrap();
         let number: usize = file.strip_prefix("a/").unwrap().parse().unwrap();
-        let image = golden.picture(kinds[number % kinds.len()]);
+        let image = golden.image(kinds[number % kinds.len()]);
         assert_eq!(dataset.record(id).unwrap().length as usize, image.len(), "{file}");
-        dataset.picture(id).unwrap();
+        dataset.image(id).unwrap();
     }
     dataset.verify().unwrap();
 
     // A file of holes behind an image costs its maker nothing.
     let hollow = Scene::new();
-    hollow.file("a/1.png", golden.picture("png-rgb")).file("a/2.png", golden.picture("png-rgb"));
+    hollow.file("a/1.png", golden.image("png-rgb")).file("a/2.png", golden.image("png-rgb"));
     let file = File::options().write(true).open(hollow.root().join("a/2.png")).unwrap();
     file.set_len(20 * MIB).unwrap();
     let prepared = prepare(&hollow).unwrap();

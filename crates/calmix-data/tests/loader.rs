@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use calmix_core::rng::Seed;
 use calmix_core::sharding::Shard;
 use calmix_data::loader::{
-    AsIs, InMemory, LoadError, Loader, PictureViews, SampleIds, SampleStream, TrainBatch, Training,
+    AsIs, ImageViews, InMemory, LoadError, Loader, SampleIds, SampleStream, TrainBatch, Training,
 };
 
 use fixtures::{Drawn, Fault, SIZE, Tinted, workers};
@@ -33,7 +33,7 @@ fn training(steps: std::ops::Range<u64>) -> Training {
 
 fn load(source: Drawn, training: Training, threads: usize) -> Vec<TrainBatch> {
     let loader =
-        Loader::new(PictureViews::new(Arc::new(source), Arc::new(Tinted)), training, workers(threads, 3))
+        Loader::new(ImageViews::new(Arc::new(source), Arc::new(Tinted)), training, workers(threads, 3))
             .unwrap();
     loader.map(|batch| batch.unwrap().into_inner()).collect()
 }
@@ -107,7 +107,7 @@ fn rows_show_what_their_ids_and_epochs_say() {
 fn both_views_are_decoded_once() {
     let source = Arc::new(Drawn::default());
     let loader = Loader::new(
-        PictureViews::new(Arc::clone(&source) as _, Arc::new(Tinted)),
+        ImageViews::new(Arc::clone(&source) as _, Arc::new(Tinted)),
         training(0..10),
         workers(2, 2),
     )
@@ -117,12 +117,12 @@ fn both_views_are_decoded_once() {
 }
 
 #[test]
-fn pictures_in_memory_are_the_same_pictures() {
+fn images_in_memory_are_the_same_images() {
     let direct = load(Drawn::default(), training(0..30), 2);
     // Room for about half of them.
     let memory = Arc::new(InMemory::new(Drawn::default(), 100 * (SIZE as u64 + 64)));
     let loader = Loader::new(
-        PictureViews::new(Arc::clone(&memory) as _, Arc::new(Tinted)),
+        ImageViews::new(Arc::clone(&memory) as _, Arc::new(Tinted)),
         training(0..30),
         workers(4, 2),
     )
@@ -135,7 +135,7 @@ fn pictures_in_memory_are_the_same_pictures() {
 fn a_slow_consumer_costs_no_memory() {
     let source = Arc::new(Drawn::default());
     let mut loader = Loader::new(
-        PictureViews::new(Arc::clone(&source) as _, Arc::new(Tinted)),
+        ImageViews::new(Arc::clone(&source) as _, Arc::new(Tinted)),
         training(0..1000),
         workers(4, 3),
     )
@@ -163,7 +163,7 @@ fn a_slow_consumer_costs_no_memory() {
 #[test]
 fn a_consumer_that_keeps_batches_never_blocks() {
     let loader = Loader::new(
-        PictureViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)),
+        ImageViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)),
         training(0..20),
         workers(2, 2),
     )
@@ -181,7 +181,7 @@ fn a_panic_becomes_an_error_that_names_the_sample() {
     for threads in [1, 4] {
         let source = Drawn { fault: Some((200, Fault::Panic)), ..Drawn::default() };
         let mut loader = Loader::new(
-            PictureViews::new(Arc::new(source), Arc::new(Tinted)),
+            ImageViews::new(Arc::new(source), Arc::new(Tinted)),
             training(0..30),
             workers(threads, 3),
         )
@@ -205,7 +205,7 @@ fn a_source_that_hangs_is_named_and_left_behind() {
     let source = Drawn { fault: Some((200, Fault::Hang)), ..Drawn::default() };
     let workers = calmix_data::loader::Workers { patience: Duration::from_millis(1_500), ..workers(2, 2) };
     let mut loader =
-        Loader::new(PictureViews::new(Arc::new(source), Arc::new(Tinted)), training(0..30), workers).unwrap();
+        Loader::new(ImageViews::new(Arc::new(source), Arc::new(Tinted)), training(0..30), workers).unwrap();
     let error = loader.find_map(Result::err).unwrap();
     assert!(matches!(&error, LoadError::Stalled { ids, .. } if ids == &[200]), "{error}");
     drop(loader);
@@ -217,7 +217,7 @@ fn dropping_midway_ends_the_workers_promptly() {
     for taken in [0, 1, 7] {
         let source = Arc::new(Drawn { sleeps: Some(1), ..Drawn::default() });
         let mut loader = Loader::new(
-            PictureViews::new(Arc::clone(&source) as _, Arc::new(Tinted)),
+            ImageViews::new(Arc::clone(&source) as _, Arc::new(Tinted)),
             training(0..1000),
             workers(8, 4),
         )
@@ -235,16 +235,16 @@ fn dropping_midway_ends_the_workers_promptly() {
 #[test]
 fn mistakes_are_found_before_the_first_step() {
     let start = |training| {
-        Loader::new(PictureViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)), training, workers(1, 1))
+        Loader::new(ImageViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)), training, workers(1, 1))
     };
     let empty = SampleStream { ids: SampleIds::default(), batch: 4 };
     let error = start(Training { labelled: empty, ..training(0..1) }).unwrap_err();
-    assert_eq!(error.to_string(), "the labelled stream has no samples to take 4 rows a step from");
+    assert_eq!(error.to_string(), "the labelled stream has no samples to take 4 rows per step from");
     let shards = vec![Shard { group: 0, index: 1 }];
     assert!(matches!(start(Training { shards, ..training(0..1) }).unwrap_err(), LoadError::NoSuchShard(_)));
     let transform = Arc::new(AsIs { width: u32::MAX, height: u32::MAX / 4 });
     let vast =
-        Loader::new(PictureViews::new(Arc::new(Drawn::default()), transform), training(0..1), workers(1, 1));
+        Loader::new(ImageViews::new(Arc::new(Drawn::default()), transform), training(0..1), workers(1, 1));
     assert!(matches!(vast.unwrap_err(), LoadError::TooLarge { .. }));
 }
 
@@ -252,7 +252,7 @@ fn mistakes_are_found_before_the_first_step() {
 fn a_labelled_sample_needs_a_label() {
     let source = Drawn { fault: Some((77, Fault::NoLabel)), ..Drawn::default() };
     let mut loader =
-        Loader::new(PictureViews::new(Arc::new(source), Arc::new(Tinted)), training(0..30), workers(2, 2))
+        Loader::new(ImageViews::new(Arc::new(source), Arc::new(Tinted)), training(0..30), workers(2, 2))
             .unwrap();
     assert!(matches!(loader.find_map(Result::err), Some(LoadError::NoLabel { id: 77 })));
 }
@@ -261,7 +261,7 @@ fn a_labelled_sample_needs_a_label() {
 fn counters_tell_what_was_done() {
     let source = Drawn { sleeps: Some(1), ..Drawn::default() };
     let mut loader =
-        Loader::new(PictureViews::new(Arc::new(source), Arc::new(Tinted)), training(0..8), workers(2, 2))
+        Loader::new(ImageViews::new(Arc::new(source), Arc::new(Tinted)), training(0..8), workers(2, 2))
             .unwrap();
     assert_eq!(loader.by_ref().map(Result::unwrap).count(), 8);
     let counters = loader.counters();
@@ -288,7 +288,7 @@ fn eight_workers_under_stress_make_the_same_batches() {
     for round in 0..4 {
         let source = Drawn { sleeps: (round % 2 == 0).then_some(round), ..Drawn::default() };
         let loader =
-            Loader::new(PictureViews::new(Arc::new(source), Arc::new(Tinted)), stress(), workers(8, 3))
+            Loader::new(ImageViews::new(Arc::new(source), Arc::new(Tinted)), stress(), workers(8, 3))
                 .unwrap();
         for (batch, expected) in loader.zip(&expected) {
             assert_eq!(*batch.unwrap(), *expected);

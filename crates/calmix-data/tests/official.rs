@@ -21,14 +21,14 @@ fn imagenet(scene: &Scene) -> Result<Prepared, DataError> {
 
 fn with_train(base: &str) -> Scene {
     let scene = Scene::new();
-    scene.picture(&format!("{base}train/{CRANE}/a.JPEG")).picture(&format!("{base}train/{TENCH}/b.JPEG"));
+    scene.image(&format!("{base}train/{CRANE}/a.JPEG")).image(&format!("{base}train/{TENCH}/b.JPEG"));
     scene
 }
 
 #[test]
 fn imagenet_in_folders() {
     let scene = with_train("");
-    scene.picture(&format!("val/{CRANE}/c.JPEG"));
+    scene.image(&format!("val/{CRANE}/c.JPEG"));
     let prepared = imagenet(&scene).unwrap();
     assert_eq!(prepared.header.classes, [TENCH, CRANE]);
     assert_eq!(subsets(&prepared), ["train 0 2", "val 2 1"]);
@@ -48,7 +48,7 @@ fn imagenet_with_a_flat_val() {
     ];
     for (name, truth) in truths {
         let scene = with_train(base);
-        scene.picture(&format!("{base}val/v1.JPEG")).picture(&format!("{base}val/v2.JPEG"));
+        scene.image(&format!("{base}val/v1.JPEG")).image(&format!("{base}val/v2.JPEG"));
         scene.file(name, truth.as_bytes());
         scene.file(
             "LOC_synset_mapping.txt",
@@ -72,7 +72,7 @@ fn imagenet_mistakes() {
             .ends_with("no folder train in it; name the folder that holds train and val")
     );
     let scene = with_train("");
-    scene.picture("val/v1.JPEG");
+    scene.image("val/v1.JPEG");
     assert!(
         scene
             .refusal(imagenet(&scene))
@@ -95,7 +95,7 @@ fn imagenet_mistakes() {
     scene.file(&format!("train/{TENCH}.tar"), b"");
     assert!(scene.refusal(imagenet(&scene)).ends_with("unpack it into a folder of its name"));
     let scene = with_train("");
-    scene.picture("train/cats/a.JPEG");
+    scene.image("train/cats/a.JPEG");
     assert!(
         scene.refusal(imagenet(&scene)).starts_with("train/cats: a folder that is not named like n01440764")
     );
@@ -109,7 +109,7 @@ fn with_lists(google: &str) -> Scene {
     let scene = Scene::new();
     scene.file("info/synsets.txt", format!("{CRANE} crane\r\n{TENCH} tench, Tinca tinca\r\n").as_bytes());
     scene.file("info/train_filelist_google.txt", google.as_bytes());
-    scene.picture("google/q0001/a b.jpg").picture("flickr/q0001/c.jpg");
+    scene.image("google/q0001/a b.jpg").image("flickr/q0001/c.jpg");
     scene
 }
 
@@ -117,7 +117,7 @@ fn with_lists(google: &str) -> Scene {
 fn webvision_by_its_lists() {
     let scene = with_lists("google/q0001/a b.jpg 1\n");
     scene.file("info/train_filelist_flickr.txt", b"flickr/q0001/c.jpg 0");
-    scene.file("info/val_filelist.txt", b"val000001.jpg 1\n").picture("val_images_256/val000001.jpg");
+    scene.file("info/val_filelist.txt", b"val000001.jpg 1\n").image("val_images_256/val000001.jpg");
     let prepared = webvision(&scene).unwrap();
     assert_eq!(prepared.header.classes, [CRANE, TENCH]);
     assert_eq!(subsets(&prepared), ["train 0 2", "val 2 1"]);

@@ -1,4 +1,4 @@
-//! Large pictures are shrunk once: the same pixels whoever reads them, the same table whoever makes it.
+//! Large images are shrunk once: the same pixels whoever reads them, the same table whoever makes it.
 // Clippy spares functions marked as tests, not those that make their inputs.
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::decode::{DecodeLimits, decode};
-use calmix_data::manifest::{SHRUNK_FILE, ShrunkPictures};
+use calmix_data::manifest::{SHRUNK_FILE, ShrunkImages};
 use calmix_data::prepare::{PrepareProgress, Prepared};
 use calmix_data::shrink::shrunk;
 use calmix_data::source::Inspection;
@@ -34,7 +34,7 @@ fn png(width: u32, height: u32, seed: u32) -> Vec<u8> {
     bytes
 }
 
-/// Ten large and two small pictures.
+/// Ten large and two small images.
 fn photos() -> Scene {
     let scene = Scene::new();
     for n in 0..10 {
@@ -58,27 +58,23 @@ fn prepare(scene: &Scene, target: &Path, shrink: u32, threads: usize) -> Prepare
 fn training_sees_the_pixels_of_the_rule_under_the_names_of_the_files() {
     let scene = photos();
     let prepared = prepare(&scene, &scene.target(), SIDE, 0);
-    assert_eq!(prepared.header.shrunk, Some(ShrunkPictures { side: SIDE, count: 10 }));
+    assert_eq!(prepared.header.shrunk, Some(ShrunkImages { side: SIDE, count: 10 }));
     let dataset = Dataset::open(&scene.target(), &scene.root()).unwrap();
     dataset.verify().unwrap();
     for id in 0..dataset.len() {
         let name = dataset.sample_name(id).unwrap();
         let file = fs::read(scene.root().join(&name)).unwrap();
         let whole = decode(&file, &DecodeLimits::default()).unwrap();
-        let picture = dataset.picture(id).unwrap();
-        assert_eq!(
-            picture.width().min(picture.height()),
-            whole.width().min(whole.height()).min(SIDE),
-            "{name}"
-        );
-        assert!(picture == shrunk(whole, SIDE), "{name}");
+        let image = dataset.image(id).unwrap();
+        assert_eq!(image.width().min(image.height()), whole.width().min(whole.height()).min(SIDE), "{name}");
+        assert!(image == shrunk(whole, SIDE), "{name}");
     }
 
     // Without the rule the same files are another dataset, and none of it has a place of its own.
     let full = prepare(&scene, &scene.root().with_extension("full"), 0, 0);
     assert_eq!(full.header.shrunk, None);
     assert_ne!(full.header.fingerprint, prepared.header.fingerprint);
-    // Under a rule that no picture breaks, they are that dataset too.
+    // Under a rule that no image breaks, they are that dataset too.
     let loose = prepare(&scene, &scene.root().with_extension("loose"), 4_000, 0);
     assert_eq!(loose.header, full.header);
 }
@@ -112,10 +108,7 @@ fn damage_and_other_files_are_noticed() {
     *other.last_mut().unwrap() ^= 1;
     fs::write(&path, other).unwrap();
     let error = open().verify().unwrap_err().to_string();
-    assert!(
-        error.contains("cat/3.png") && error.contains("not the file whose picture was shrunk"),
-        "{error}"
-    );
+    assert!(error.contains("cat/3.png") && error.contains("not the file whose image was shrunk"), "{error}");
     fs::write(&path, file).unwrap();
     open().verify().unwrap();
 
@@ -124,12 +117,12 @@ fn damage_and_other_files_are_noticed() {
     let mut changed = bytes.clone();
     changed[1_000] ^= 1;
     fs::write(&stored, changed).unwrap();
-    let error = open().picture(0).unwrap_err().to_string();
+    let error = open().image(0).unwrap_err().to_string();
     assert!(error.contains(SHRUNK_FILE) && error.contains("checksum"), "{error}");
     fs::write(&stored, &bytes[..bytes.len() / 2]).unwrap();
-    assert!(open().picture(9).unwrap_err().to_string().contains(SHRUNK_FILE));
+    assert!(open().image(9).unwrap_err().to_string().contains(SHRUNK_FILE));
     fs::remove_file(&stored).unwrap();
-    assert!(open().picture(9).unwrap_err().to_string().contains(SHRUNK_FILE));
+    assert!(open().image(9).unwrap_err().to_string().contains(SHRUNK_FILE));
 }
 
 /// What phones and cameras write, by its bytes or its name: left out, with the way to convert it.

@@ -134,7 +134,7 @@ fn lists_and_shards_that_are_links_out() {
     let scene = Scene::new();
     std::fs::write(scene.outside().join("secret"), "file,label\na.png,secret\n").unwrap();
     symlink("../secret", scene.root().join("labels.csv")).unwrap();
-    scene.picture("a.png");
+    scene.image("a.png");
     assert_eq!(scene.refusal(list(&scene)), format!("labels.csv: {out}"));
     symlink("../secret", scene.root().join("0.tar")).unwrap();
     assert_eq!(scene.refusal(shards(&scene)), format!("0.tar: {out}"));

@@ -77,7 +77,7 @@ fn names_in_json_need_classes() {
     scene.file("0.tar", &tar(&[("0.png", &image), ("0.json", br#"{"label": "dog", "cls": 7}"#)]));
     assert_eq!(
         scene.refusal(prepare(&scene)),
-        "0.tar, 0: the label \"dog\" is no number; write the number of the class into the .cls member"
+        "0.tar, 0: the label \"dog\" is not a number; write the number of the class into the .cls member"
     );
     let classes = Some(vec!["cat".to_owned(), "dog".to_owned()]);
     let options = WebdatasetOptions { classes, ..WebdatasetOptions::default() };
@@ -93,7 +93,7 @@ fn each_mistake_names_its_sample() {
     let cases: [(Members<'_>, &str); 12] = [
         (
             &[("0.png", image)],
-            ", 0: an image without a class; add a .cls member, or learn from such images with dataset.unlabelled=true",
+            ", 0: an image without a class; add a .cls member, or train on such images with dataset.unlabelled=true",
         ),
         (
             &[("0.png", image), ("0.cls", b"0"), ("1.cls", b"0")],
@@ -111,11 +111,11 @@ fn each_mistake_names_its_sample() {
         ),
         (
             &[("0.png", image), ("0.cls", b"-1")],
-            ", 0.cls: its class is no number from 0 on; write the shard again",
+            ", 0.cls: its class is not a number from 0 on; write the shard again",
         ),
         (
             &[("0.png", image), ("0.json", br#"{"label": 1.5}"#)],
-            ", 0.json: its class 1.5 is no number from 0 on; write the shard again",
+            ", 0.json: its class 1.5 is not a number from 0 on; write the shard again",
         ),
         (
             &[("0.png", image), ("0.json", b"{")],
@@ -165,7 +165,7 @@ fn an_image_that_cannot_be_read_is_noted_with_its_key() {
 #[test]
 fn a_label_far_beyond_the_others_is_refused_with_its_place() {
     let golden = Golden::load();
-    let image = golden.pictures.iter().find(|case| case.name.starts_with("png")).unwrap();
+    let image = golden.images.iter().find(|case| case.name.starts_with("png")).unwrap();
     let image = golden.bytes(image.file);
     let prepared = |label: &[u8]| {
         let scene = Scene::new();

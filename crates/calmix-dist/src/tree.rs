@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(sum(0, vec![]), None);
         assert_eq!(sum(2, vec![(0..1, 1.0)]), None);
         assert_eq!(sum(2, vec![(0..2, 1.0), (2..3, 1.0)]), None);
-        assert_eq!(sum(3, vec![(0..1, 1.0), (1..3, 1.0)]), None, "1..3 is no subtree");
+        assert_eq!(sum(3, vec![(0..1, 1.0), (1..3, 1.0)]), None, "1..3 is not a subtree");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::path::Path;
 use libtorch::{Libtorch, NEEDED, version};
 
 /// A folder with one file, and what the build script makes of it.
-fn verdict(name: &str, text: &str) -> Result<String, String> {
+fn assessment(name: &str, text: &str) -> Result<String, String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join(name);
     fs::create_dir_all(file.parent().expect("below the folder")).expect("folders");
@@ -33,11 +33,11 @@ fn every_kind_of_libtorch_says_its_version() {
         ("include/torch/csrc/api/include/torch/version.h", header),
     ];
     for (name, text) in kinds {
-        assert_eq!(verdict(name, text).as_deref(), Ok(name));
+        assert_eq!(assessment(name, text).as_deref(), Ok(name));
         for other in
             [text.replace("13", "12"), text.replace("2.13.0", "2.13.0a0").replace("PATCH 0", "PATCH 1")]
         {
-            let said = verdict(name, &other).expect_err("another version");
+            let said = assessment(name, &other).expect_err("another version");
             assert!(
                 said.starts_with("libtorch 2.1") && said.contains("(by LIBTORCH); calmix needs"),
                 "{said}"
@@ -51,7 +51,7 @@ fn what_says_nothing_is_no_libtorch() {
     for (name, text) in
         [("version.py", "version = 1"), ("version.h", "2.13.0"), ("include/torch/version.h", "")]
     {
-        let said = verdict(name, text).expect_err("no version");
+        let said = assessment(name, text).expect_err("no version");
         assert!(
             said.starts_with("there is no libtorch in /") && said.contains("cargo xtask setup"),
             "{said}"

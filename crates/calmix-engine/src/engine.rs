@@ -56,9 +56,9 @@ pub enum Weights {
 /// Logits and features of some images, row by row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outputs {
-    /// C numbers a row.
+    /// C numbers per row.
     pub logits: Vec<f32>,
-    /// D numbers a row.
+    /// D numbers per row.
     pub features: Vec<f32>,
 }
 

@@ -34,10 +34,10 @@ pub enum EngineError {
         /// How many there are.
         got: usize,
     },
-    /// There is always something labelled to learn from.
+    /// There is always something labelled to train on.
     #[error("the labelled batch is empty")]
     NothingLabelled,
-    /// A label that is no class.
+    /// A label that is not a class.
     #[error("row {row} of the labelled batch has label {label}, but there are {classes} classes")]
     Label {
         /// The row.
@@ -56,7 +56,7 @@ pub enum EngineError {
     /// A loss or a gradient is not finite. Nothing was updated: parameters, statistics and averages are those of
     /// the step before.
     #[error(
-        "step {step}: the {what} is not finite, so nothing was learnt from it; try a lower learning rate, gradient clipping, or f32"
+        "step {step}: the {what} is not finite, so nothing was trained on it; try a lower learning rate, gradient clipping, or f32"
     )]
     NotFinite {
         /// The step.

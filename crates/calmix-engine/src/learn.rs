@@ -218,12 +218,12 @@ impl StepSum {
         Ok(Self { gradient, statistics, losses, tally })
     }
 
-    /// The figures, in one transfer from the device.
+    /// The metrics, in one transfer from the device.
     fn output(&self, terms: usize) -> Result<StepOutput, EngineError> {
         let norm = norm(&self.gradient)?.f_view([1])?;
-        let figures: Vec<f32> = Tensor::f_cat(&[&self.losses, &norm, &self.tally], 0)?.try_into()?;
-        let missing = || EngineError::Misfit("a figure is missing".to_owned());
-        let (losses, rest) = figures.split_at_checked(terms).ok_or_else(missing)?;
+        let metrics: Vec<f32> = Tensor::f_cat(&[&self.losses, &norm, &self.tally], 0)?.try_into()?;
+        let missing = || EngineError::Misfit("a metric is missing".to_owned());
+        let (losses, rest) = metrics.split_at_checked(terms).ok_or_else(missing)?;
         let (&[total, gradient_norm], tally) = rest.split_first_chunk().ok_or_else(missing)?;
         Ok(StepOutput {
             losses: losses.iter().map(|&loss| f64::from(loss)).collect(),

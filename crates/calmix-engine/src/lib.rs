@@ -37,8 +37,8 @@
 //! let method = preset::paper(Base::FixMatch(FixMatch::default()));
 //! let (ids, more) = ([0, 1, 2], [3, 4, 5, 6]);
 //! let mut planner = Planner::new(method, 3, &ids, 4, Seed(1));
-//! let pictures = |n: usize| vec![127; n * 8 * 8 * 3];
-//! let (x, weak, strong) = (pictures(3), pictures(4), pictures(4));
+//! let images = |n: usize| vec![127; n * 8 * 8 * 3];
+//! let (x, weak, strong) = (images(3), images(4), images(4));
 //! let batch = Batch {
 //!     step: 0,
 //!     labelled: LabelledRows { ids: &ids, labels: &[0, 1, 2], pixels: &x },
@@ -58,7 +58,7 @@
 //!
 //! On a processor a step is a pure function of the engine, the batch and the number of threads. A
 //! [`EngineSnapshot`](engine::EngineSnapshot) restores it bit for bit. On a GPU libtorch may sum in any order in some
-//! convolutions; nothing is promised there yet.
+//! convolutions; nothing is guaranteed there yet.
 #![forbid(unsafe_code)]
 // libtorch counts in i64; nothing that fits into memory is too large for it.
 #![allow(clippy::cast_possible_wrap)]

@@ -30,9 +30,9 @@ use wide_resnet::WideResNet;
 /// What a network says about a batch: one row an image, in f32.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// C numbers a row.
+    /// C numbers per row.
     pub(crate) logits: Tensor,
-    /// What the classifier reads: pooled, D numbers a row.
+    /// What the classifier reads: pooled, D numbers per row.
     pub(crate) features: Tensor,
 }
 

@@ -85,12 +85,12 @@ impl Projection {
         weights::longest(&layout(width, width))
     }
 
-    /// How many features a row has before it.
+    /// How many features per row has before it.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// How many numbers a row has after it.
+    /// How many numbers per row has after it.
     pub fn dimensions(&self) -> usize {
         self.layout
             .parameters

@@ -31,7 +31,7 @@ pub struct ShardPlan {
     pub tally: Vec<f32>,
 }
 
-/// `λ·a + (1 − λ)·b` of two images that are at hand.
+/// `λ·a + (1 − λ)·b` of two images that are available.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mixture {
     /// The first.
@@ -44,7 +44,7 @@ pub struct Mixture {
     pub weight: f32,
 }
 
-/// An image that is at hand.
+/// An image that is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Image {
     /// A labelled row of the batch.

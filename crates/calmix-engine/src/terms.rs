@@ -17,7 +17,7 @@ pub(crate) struct ShardOutput<'a> {
     pub(crate) plan: &'a ShardPlan,
     /// Logits of the base pass, and of the second one where the released code makes it.
     pub(crate) passes: Vec<BaseLogits<'a>>,
-    /// Logits of the mixtures, where there are any.
+    /// Logits of the mixtures, if any.
     pub(crate) mixed: Option<Tensor>,
 }
 

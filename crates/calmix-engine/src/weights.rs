@@ -57,7 +57,7 @@ pub enum WeightsError {
         /// The network's, at least.
         needed: usize,
     },
-    /// A weight that is no number.
+    /// A weight that is not a number.
     #[error("`{name}` has a number at {place} that is not finite")]
     NotFinite {
         /// The tensor.

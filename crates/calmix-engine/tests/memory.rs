@@ -66,7 +66,7 @@ fn kept_for_the_gradient() {
     assert!(kept > 0.75 * needed, "{kept} bytes kept, {needed} needed: this measure is broken");
 }
 
-/// The process is no larger after the last step than after two hundred.
+/// The process is not a larger after the last step than after two hundred.
 fn nothing_stays_behind(step: StepKind, steps: usize) {
     let settings = Settings { step, ..settings(4) };
     let mut run = Run::new(settings, calibratemix(softmatch()), Rows { labelled: 2, unlabelled: 2 });
@@ -77,6 +77,6 @@ fn nothing_stays_behind(step: StepKind, steps: usize) {
         run.steps(100);
     }
     let late = measure::now().unwrap_or(0);
-    // What the allocator keeps comes and goes by a megabyte. 4,000 bytes a step show after a thousand steps, 2,000 do not always.
+    // What the allocator keeps comes and goes by a megabyte. 4,000 bytes per step show after a thousand steps, 2,000 do not always.
     assert!(late < early + (512 << 10), "{step:?}: from {early} to {late} bytes");
 }

@@ -35,7 +35,7 @@ fn refused<T>(run: &mut Run, ask: impl FnOnce(&mut Run) -> Result<T, EngineError
     error.to_string()
 }
 
-const ADVICE: &str = "so nothing was learnt from it; try a lower learning rate, gradient clipping, or f32";
+const ADVICE: &str = "so nothing was trained on it; try a lower learning rate, gradient clipping, or f32";
 
 #[test]
 fn what_is_not_finite_is_told_with_its_step_and_changes_nothing() {
@@ -75,7 +75,7 @@ fn a_learning_rate_that_is_too_high_is_found_at_the_next_step() {
     }
 }
 
-/// A plan that learns from the labelled rows alone.
+/// A plan that is trained on the labelled rows alone.
 fn nothing() -> LocalPlan {
     let mut plan = StepPlan::default();
     (plan.pseudo.labels, plan.pseudo.weights) = (vec![0; ROWS.unlabelled], vec![0.0; ROWS.unlabelled]);

@@ -99,7 +99,7 @@ fn only_the_tensors_of_the_network() {
             "{wrong} it misses 2 tensors such as `fc.bias`, it has the unknown 2 tensors such as `module.fc.bias`"
         )
     );
-    // Momentum has no statistics, so weights are not momentum and momentum is no weights.
+    // Momentum has no statistics, so weights are not momentum and momentum is not a weights.
     let said = refused(|snapshot| snapshot.momentum.clone_from(&snapshot.live));
     assert!(said.starts_with(&format!("{wrong} it has the unknown 21 tensors such as")), "{said}");
     let said = refused(|snapshot| snapshot.ema.clone_from(&snapshot.momentum));

@@ -111,7 +111,7 @@ pub struct WarningDisk(pub Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Disk for WarningDisk {
     fn wait(&self, wait: Duration, error: &FileError, back_off: &BackOff) {
-        if back_off.is_worth_telling(wait) {
+        if back_off.is_worth_a_warning(wait) {
             let longest = BackOff::LONGEST.as_secs();
             (self.0)(&format!("{error}; waiting for the storage, up to {longest} s"));
         }

@@ -70,7 +70,7 @@ impl BackOff {
     const EACH: Duration = Duration::from_secs(5);
 
     /// Whether `wait`, the last one, is the one after which a person should hear of it.
-    pub fn is_worth_telling(&self, wait: Duration) -> bool {
+    pub fn is_worth_a_warning(&self, wait: Duration) -> bool {
         (self.waited.saturating_sub(wait)..self.waited).contains(&Self::WORTH_TELLING)
     }
 
@@ -132,7 +132,7 @@ mod tests {
         assert!(waits.iter().all(|wait| *wait <= BackOff::EACH));
         let mut back_off = BackOff::default();
         let told =
-            waits.iter().filter(|_| back_off.next().is_some_and(|wait| back_off.is_worth_telling(wait)));
+            waits.iter().filter(|_| back_off.next().is_some_and(|wait| back_off.is_worth_a_warning(wait)));
         assert_eq!(told.count(), 1);
     }
 }

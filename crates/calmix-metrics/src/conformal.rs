@@ -1,7 +1,7 @@
-//! Split conformal prediction: sets of classes that hold the true one with a promised probability.
+//! Split conformal prediction: sets of classes that hold the true one with a guaranteed probability.
 //!
 //! Calibrated on n samples that are exchangeable with the ones to come (and were not trained on), a set holds
-//! the true class with probability at least 1 − α, whatever the model. The promise is over calibration sets
+//! the true class with probability at least 1 − α, whatever the model. The guarantee is over calibration sets
 //! and new samples together; it is not per sample, and per class only with a threshold per class ([`ClassConditional`]).
 //!
 //! ```

@@ -1,12 +1,12 @@
-//! How good a network is, and how true its confidence: every figure from logits and labels.
+//! How good a network is, and how true its confidence: every metric from logits and labels.
 //!
 //! [`evaluate()`] turns [`Predictions`] into an [`Evaluation`]: a pure function, so every number of a run can be rebuilt from
 //! the files of its predictions.
 //!
 //! | question | here |
 //! |---|---|
-//! | How good? | [`Figures`] |
-//! | How sure is that? | [`ExactLimits`](crate::figures::ExactLimits), always; [`Intervals`], by bootstrap, at the end of a run |
+//! | How good? | [`Metrics`] |
+//! | How sure is that? | [`ExactIntervals`](crate::metrics::ExactIntervals), always; [`Intervals`], by bootstrap, at the end of a run |
 //! | What is a fitted map worth? | [`Calibrated`], on labels that did not fit it |
 //! | Which of many evaluations is the result? | [`Selection`] |
 //!
@@ -24,7 +24,7 @@
 //!     logits: vec![2.0, 0.0, 0.0, 3.0, 1.0, 0.0],
 //! };
 //! let evaluation = evaluate(&predictions, None, None)?;
-//! assert_eq!(evaluation.figures.error, 1.0 / 3.0);
+//! assert_eq!(evaluation.metrics.error, 1.0 / 3.0);
 //! # Ok::<(), calmix_metrics::error::CalibrationError>(())
 //! ```
 
@@ -35,25 +35,25 @@ use std::borrow::Cow;
 
 use calmix_core::rng::Seed;
 
-use crate::calibration_map::CalibrationMap;
 use crate::calibrator::temperature::Temperature;
 use crate::error::CalibrationError;
-use crate::figures::{EDGES, Figures, Intervals, PreparedRows, Resampling};
+use crate::fitted_calibrator::FittedCalibrator;
+use crate::metrics::{EDGES, Intervals, Metrics, PreparedRows, Resampling};
 use crate::predictions::Predictions;
 
-pub use evaluation::{Calibrated, Evaluation, JudgedBy};
+pub use evaluation::{Calibrated, EvaluatedBy, Evaluation};
 pub use selection::{Selected, Selection, select};
 
-/// Measures predictions: the figures, at the end of a run their intervals, and both again with a fitted map.
+/// Measures predictions: the metrics, at the end of a run their intervals, and both again with a fitted map.
 ///
 /// Replicates are a function of the seed, the step and the split: all models and maps are measured on the same resampled
-/// rows, so their differences are not those of the draws. Labels that fitted the map are judged by cross-fitting.
+/// rows, so their differences are not those of the draws. Labels that fitted the map are evaluated by cross-fitting.
 ///
 /// # Errors
 /// If labels and logits do not fit each other, or a logit is not finite.
 pub fn evaluate(
     predictions: &Predictions,
-    calibration: Option<&CalibrationMap>,
+    calibration: Option<&FittedCalibrator>,
     resampling: Option<(Resampling, Seed)>,
 ) -> Result<Evaluation, CalibrationError> {
     let all = evaluate_unless(predictions, calibration, resampling, &mut || false);
@@ -66,7 +66,7 @@ pub fn evaluate(
 /// As [`evaluate()`].
 pub fn evaluate_unless(
     predictions: &Predictions,
-    calibration: Option<&CalibrationMap>,
+    calibration: Option<&FittedCalibrator>,
     resampling: Option<(Resampling, Seed)>,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Option<Evaluation>, CalibrationError> {
@@ -75,26 +75,26 @@ pub fn evaluate_unless(
         let mut resample = |(how, seed)| Intervals::of_rows(rows, how, predictions.seed(seed), stop);
         let intervals = resampling.map(&mut resample).transpose();
         let (bins, by_class) = (rows.bins(), rows.class_accuracy(labels, logits.width()));
-        intervals.ok().map(|intervals| (Figures::of_rows(rows), intervals.flatten(), bins, by_class))
+        intervals.ok().map(|intervals| (Metrics::of_rows(rows), intervals.flatten(), bins, by_class))
     };
     let raw = PreparedRows::new(logits, labels, Temperature::IDENTITY)?;
-    let Some((figures, intervals, bins, class_accuracy)) = measure(&raw) else {
+    let Some((metrics, intervals, bins, class_accuracy)) = measure(&raw) else {
         return Ok(None);
     };
     let mut calibrated = None;
     if let Some(map) = calibration {
-        let MappedLogits { logits, temperature, judged_by } = MappedLogits::of(predictions, map)?;
+        let MappedLogits { logits, temperature, evaluated_by } = MappedLogits::of(predictions, map)?;
         let rows = PreparedRows::new(predictions.shaped(&logits)?, labels, temperature)?;
-        let Some((figures, intervals, bins, by_class)) = measure(&rows) else { return Ok(None) };
+        let Some((metrics, intervals, bins, by_class)) = measure(&rows) else { return Ok(None) };
         // Only vector scaling changes which class wins.
-        let class_accuracy = if map.map.may_change_labels() { by_class } else { Vec::new() };
+        let class_accuracy = if map.calibrator.may_change_labels() { by_class } else { Vec::new() };
         calibrated = Some(Calibrated {
-            kind: map.map.kind(),
+            kind: map.calibrator.kind(),
             temperature: map.temperature(),
             fitted_on: map.fitted_on,
             fitted_samples: map.samples,
-            judged_by,
-            figures,
+            evaluated_by,
+            metrics,
             class_accuracy,
             bins,
             intervals,
@@ -107,7 +107,7 @@ pub fn evaluate_unless(
         samples: labels.len() as u64,
         skipped: 0,
         edges: EDGES,
-        figures,
+        metrics,
         class_accuracy,
         bins,
         intervals,
@@ -122,8 +122,8 @@ pub struct MappedLogits<'a> {
     pub logits: Cow<'a, [f32]>,
     /// The softmax of these logits at this temperature is the calibrated probability.
     pub temperature: Temperature,
-    /// Which labels judge the map here.
-    pub judged_by: JudgedBy,
+    /// Which labels evaluate the map here.
+    pub evaluated_by: EvaluatedBy,
 }
 
 impl<'a> MappedLogits<'a> {
@@ -131,7 +131,7 @@ impl<'a> MappedLogits<'a> {
     ///
     /// # Errors
     /// If labels and logits do not fit each other, a logit is not finite, or the map is of another number of classes.
-    pub fn of(predictions: &'a Predictions, map: &CalibrationMap) -> Result<Self, CalibrationError> {
+    pub fn of(predictions: &'a Predictions, map: &FittedCalibrator) -> Result<Self, CalibrationError> {
         let (logits, labels) = (predictions.matrix()?, predictions.labels.as_slice());
         let fitted = map.fitted_on.split() == Some(predictions.split) && labels.len() > 1;
         let (logits, temperature) = if fitted {
@@ -139,9 +139,9 @@ impl<'a> MappedLogits<'a> {
         } else if let Some(temperature) = map.temperature() {
             (Cow::Borrowed(predictions.logits.as_slice()), temperature)
         } else {
-            (Cow::Owned(map.map.apply(logits)?), Temperature::IDENTITY)
+            (Cow::Owned(map.calibrator.apply(logits)?), Temperature::IDENTITY)
         };
-        let judged_by = if fitted { JudgedBy::CrossFit } else { JudgedBy::OtherLabels };
-        Ok(Self { logits, temperature, judged_by })
+        let evaluated_by = if fitted { EvaluatedBy::CrossFit } else { EvaluatedBy::OtherLabels };
+        Ok(Self { logits, temperature, evaluated_by })
     }
 }

@@ -15,7 +15,7 @@ use calmix_core::softmax::argmax;
 use serde::{Deserialize, Serialize};
 
 use crate::abstention::{AnswerThreshold, answer_threshold, log_odds};
-use crate::calibrator::confidence_map::ConfidenceMap;
+use crate::calibrator::any_calibrator::Calibrator;
 use crate::calibrator::cross_fit::CrossFit;
 use crate::calibrator::temperature::Temperature;
 use crate::checked;
@@ -31,7 +31,7 @@ pub use of_predictions::{cross_fitted, of_others};
 pub struct HeldOut {
     /// The true class.
     pub label: Vec<u32>,
-    /// The score by which the model abstains ([`ConfidenceMap::answer_score`]).
+    /// The score by which the model abstains ([`Calibrator::answer_score`]).
     pub answer: Vec<f64>,
     /// Whether the predicted class was the true one.
     pub right: Vec<bool>,
@@ -72,7 +72,7 @@ impl HeldOut {
     pub fn of_others(
         logits: Matrix<'_>,
         labels: &[u32],
-        calibrator: &ConfidenceMap,
+        calibrator: &Calibrator,
     ) -> Result<Self, CalibrationError> {
         checked::logits(logits, labels)?;
         let calibrated = calibrator.apply(logits)?;
@@ -94,7 +94,7 @@ impl HeldOut {
     ) -> Result<Self, CalibrationError> {
         checked::logits(logits, labels)?;
         checked::length("cross-fitted logits", logits.data().len(), cross_fit.logits.len())?;
-        let changes_labels = cross_fit.folds.iter().any(ConfidenceMap::may_change_labels);
+        let changes_labels = cross_fit.folds.iter().any(Calibrator::may_change_labels);
         Ok(Self::scored(logits, &cross_fit.logits, labels, changes_labels))
     }
 
@@ -184,7 +184,7 @@ impl HeldOut {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrator::confidence_map::MapKind;
+    use crate::calibrator::any_calibrator::CalibratorKind;
     use calmix_core::rng::Domain;
 
     /// Each label has the score that the calibrator of its fold gives it, not that of the calibrator of all labels.
@@ -193,7 +193,8 @@ mod tests {
         let logits: Vec<f32> = (0..40).flat_map(|i| [2.0 + 0.05 * i as f32, 0.0]).collect();
         let labels: Vec<u32> = (0..40).map(|i| u32::from(i % 4 == 0)).collect();
         let matrix = Matrix::new(&logits, 40, 2).unwrap();
-        let fit = |logits: Matrix<'_>, labels: &[u32]| ConfidenceMap::fit(MapKind::Vector, logits, labels);
+        let fit =
+            |logits: Matrix<'_>, labels: &[u32]| Calibrator::fit(CalibratorKind::Vector, logits, labels);
         let cross_fit = CrossFit::in_five(fit, matrix, &labels).unwrap();
         let held_out = HeldOut::cross_fitted(matrix, &labels, &cross_fit).unwrap();
         let mut p = [0.0; 2];
@@ -221,8 +222,9 @@ mod tests {
             let logits: Vec<f32> = (0..n).flat_map(|_| [3.0 * stream.uniform() as f32, 0.0]).collect();
             let labels: Vec<u32> = (0..n).map(|_| u32::from(stream.uniform() >= 0.899)).collect();
             let matrix = Matrix::new(&logits, n, 2).unwrap();
-            let fit =
-                |logits: Matrix<'_>, labels: &[u32]| ConfidenceMap::fit(MapKind::Isotonic, logits, labels);
+            let fit = |logits: Matrix<'_>, labels: &[u32]| {
+                Calibrator::fit(CalibratorKind::Isotonic, logits, labels)
+            };
             let cross_fit = CrossFit::in_five(fit, matrix, &labels).unwrap();
             let held_out = HeldOut::cross_fitted(matrix, &labels, &cross_fit).unwrap();
             found += u32::from(held_out.answer_threshold(0.9).unwrap().is_some());

@@ -9,24 +9,24 @@
 //! | which classes does a prediction set hold? | [`conformal`] |
 //! | from which confidence on does a model answer? | [`abstention`] |
 //! | what does a model keep of its held-out labels for both? | [`held_out`] |
-//! | how sure is a figure, and is a difference more than chance? | [`stats`] |
-//! | how good are predictions, in all figures at once? | [`figures`] of [`predictions`]; with a fitted map, and which of many is the result, [`mod@evaluate`] |
-//! | which labels fitted the map of a model, and why is there none? | [`calibration_map`] |
+//! | how sure is a metric, and is a difference more than chance? | [`stats`] |
+//! | how good are predictions, in all metrics at once? | [`metrics`] of [`predictions`]; with a fitted map, and which of many is the result, [`mod@evaluate`] |
+//! | which labels fitted the map of a model, and why is there none? | [`fitted_calibrator`] |
 //! | how easy were the samples of a run? | [`margin_histogram`] |
 //! | what is wrong with what was given? | [`error`] |
 #![forbid(unsafe_code)]
 
 pub mod abstention;
-pub mod calibration_map;
 pub mod calibrator;
 mod checked;
 pub mod conformal;
 pub mod error;
 pub mod evaluate;
-pub mod figures;
+pub mod fitted_calibrator;
 pub mod held_out;
 pub mod margin_histogram;
 pub mod measure;
+pub mod metrics;
 pub mod predictions;
 pub mod stats;
 

@@ -11,7 +11,7 @@
 //!
 //! Measures of all classes take the matrix: [`class_wise_ece`], [`brier_score`] and [`nll_from_logits`].
 //!
-//! [`vote_figures`] compares a model with several people.
+//! [`vote_metrics`] compares a model with several people.
 //!
 //! Measures of resampled rows are prepared once and then computed for [`Counts`]: [`Binned`],
 //! [`ClassWise`], [`RiskCoverage`], and the scores of every row ([`brier_of_rows`], [`nll_of_rows`]). The plain
@@ -56,4 +56,4 @@ pub use decomposition::BrierDecomposition;
 pub use proper::{brier_of_rows, brier_score, nll_from_logits, nll_of_rows};
 pub use smooth::{SmoothEce, smooth_ece};
 pub use top_label::TopLabel;
-pub use votes::{VoteFigures, vote_figures};
+pub use votes::{VoteMetrics, vote_metrics};

@@ -33,7 +33,7 @@ pub enum EvalSet {
     Validation,
     /// Labels that choose nothing.
     Test,
-    /// The labels that training sees. Their figures say nothing about other samples; where no labels can be held
+    /// The labels that training sees. Their metrics say nothing about other samples; where no labels can be held
     /// out, a temperature is fitted here.
     Labelled,
     /// The labels of a head on frozen features, each by a head that was trained without it.
@@ -79,7 +79,7 @@ impl Predictions {
 }
 
 impl EvalSet {
-    /// Which of several sets a run is judged by: the one with the highest number.
+    /// Which of several sets a run is evaluated by: the one with the highest number.
     pub fn precedence(self) -> u8 {
         match self {
             Self::Labelled => 0,

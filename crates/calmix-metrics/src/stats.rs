@@ -15,7 +15,7 @@ use std::{error, fmt};
 pub use bootstrap::{Bootstrap, PairedBootstrap, bootstrap, paired_bootstrap, percentile_interval, resample};
 pub use clopper_pearson::{clopper_pearson, share_at_least};
 pub use holm::holm;
-pub use summary::{Interval, PairedTest, Summary, paired_t_test};
+pub use summary::{Estimate, PairedTest, Summary, paired_t_test};
 
 /// Why a statistic could not be computed.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +39,7 @@ pub enum StatsError {
     Value {
         /// What the number is.
         what: &'static str,
-        /// Its position; zero where there is one only.
+        /// Its position; zero if any only.
         index: usize,
         /// The number.
         value: f64,

@@ -156,7 +156,7 @@ fn student_quantiles_and_intervals_are_scipys() {
         assert!(error <= 1e-11, "case {case}: {quantile} {} at {tail} of {degrees}", line[0]);
         let interval = Summary::of(&numbers).unwrap().interval(level).unwrap();
         for (found, expected) in [(interval.low, line[1]), (interval.high, line[2])] {
-            // The limits are sums of numbers up to ten and of up to ten deviations of at most seven.
+            // The interval are sums of numbers up to ten and of up to ten deviations of at most seven.
             assert!((found - expected).abs() <= 1e-12, "case {case}: {found} {expected}");
         }
         assert_eq!(interval.n, numbers.len());

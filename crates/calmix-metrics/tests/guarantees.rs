@@ -17,11 +17,11 @@ mod class_coverage;
 mod population;
 
 use calmix_core::rng::{Domain, Seed};
-use calmix_metrics::calibrator::confidence_map::{ConfidenceMap, MapKind};
+use calmix_metrics::calibrator::any_calibrator::{Calibrator, CalibratorKind};
 use calmix_metrics::error::CalibrationError;
 use calmix_metrics::held_out::{HeldOut, SetRule};
 
-use calibrator::{Calibrator, fit};
+use calibrator::{ChosenCalibrator, fit};
 use class_coverage::ClassCoverage;
 use population::{IMAGES, Population};
 
@@ -43,7 +43,7 @@ const FEWEST_DRAWS: usize = 100;
 /// What came of the draws of one cell.
 #[derive(Debug)]
 struct Cell {
-    calibrator: Calibrator,
+    calibrator: ChosenCalibrator,
     n: usize,
     classes: usize,
     draws: usize,
@@ -74,16 +74,16 @@ fn new_images() -> usize {
 
 /// Whether the usual run has this cell. With 50 classes it leaves out what takes longest and no model has: the choice, which
 /// is vector scaling there and costs as much as all kinds together, and vector scaling of fewer labels than it is fitted on.
-fn is_usual(calibrator: Calibrator, n: usize, classes: usize) -> bool {
+fn is_usual(calibrator: ChosenCalibrator, n: usize, classes: usize) -> bool {
     let is_slow = match calibrator {
-        Calibrator::Chosen => true,
-        Calibrator::Vector => n < MapKind::Vector.least_labels(),
-        Calibrator::None | Calibrator::Temperature | Calibrator::Isotonic => false,
+        ChosenCalibrator::Chosen => true,
+        ChosenCalibrator::Vector => n < CalibratorKind::Vector.least_labels(),
+        ChosenCalibrator::None | ChosenCalibrator::Temperature | ChosenCalibrator::Isotonic => false,
     };
     classes < 50 || !is_slow
 }
 
-fn draws(calibrator: Calibrator, n: usize, classes: usize) -> usize {
+fn draws(calibrator: ChosenCalibrator, n: usize, classes: usize) -> usize {
     if is_exhaustive() {
         return DRAWS;
     }
@@ -91,7 +91,11 @@ fn draws(calibrator: Calibrator, n: usize, classes: usize) -> usize {
     (labels / n).min(DRAWS)
 }
 
-fn simulate(worlds: &[Population; 2], calibrator: Calibrator, n: usize) -> Result<Cell, CalibrationError> {
+fn simulate(
+    worlds: &[Population; 2],
+    calibrator: ChosenCalibrator,
+    n: usize,
+) -> Result<Cell, CalibrationError> {
     let [distorted, flat] = worlds;
     let classes = distorted.classes;
     let draws = draws(calibrator, n, classes);
@@ -158,7 +162,7 @@ fn simulate(worlds: &[Population; 2], calibrator: Calibrator, n: usize) -> Resul
 /// The true share of right answers among those that the model gives, and the share of images that it answers.
 fn precision(
     world: &Population,
-    map: &ConfidenceMap,
+    map: &Calibrator,
     threshold: f64,
 ) -> Result<Option<(f64, f64)>, CalibrationError> {
     if !map.may_change_labels() {
@@ -208,7 +212,7 @@ impl Cell {
 /// All cells of a number of classes.
 fn cells(classes: usize) -> Vec<Cell> {
     let worlds = [Population::distorted(classes), Population::flat(classes, ACCURACY)];
-    let all = Calibrator::ALL.into_iter().flat_map(|calibrator| LABELS.map(|n| (calibrator, n)));
+    let all = ChosenCalibrator::ALL.into_iter().flat_map(|calibrator| LABELS.map(|n| (calibrator, n)));
     let all = all.filter(|&(calibrator, n)| is_exhaustive() || is_usual(calibrator, n, classes));
     all.map(|(calibrator, n)| simulate(&worlds, calibrator, n).expect("sound draws")).collect()
 }

@@ -2,7 +2,7 @@
 
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
-use calmix_metrics::calibrator::confidence_map::MapKind;
+use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix_metrics::calibrator::cross_fit::CrossFit;
 use calmix_metrics::calibrator::isotonic::Isotonic;
 use calmix_metrics::calibrator::temperature::{COLDEST, HOTTEST, Temperature};
@@ -92,7 +92,7 @@ proptest! {
         (data, width, labels) in table(), folds in 0_usize..8, seed in any::<u64>(), kind in 0_usize..3
     ) {
         let logits = Matrix::new(&data, labels.len(), width).unwrap();
-        let fit = CrossFit::fit(MapKind::ALL[kind], logits, &labels, folds, Seed(seed));
+        let fit = CrossFit::fit(CalibratorKind::ALL[kind], logits, &labels, folds, Seed(seed));
         prop_assert_eq!(fit.is_ok(), folds >= 2 && folds <= labels.len());
         if let Ok(fit) = fit {
             prop_assert!(fit.logits.iter().all(|z| z.is_finite()) && fit.mean_nll().is_finite());

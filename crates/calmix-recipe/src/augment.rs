@@ -1,11 +1,11 @@
-//! What is seen of a picture.
+//! What is seen of a image.
 
 use calmix_data::augment::{self as data_augment, EvalView, Filter, First, Strong};
 
 use crate::field::limit::{SHARE, SOME, SOME_SHARE, above, from};
 use crate::field::{choice, section};
 
-/// The largest side of a view or of a picture before it is cut.
+/// The largest side of a view or of a image before it is cut.
 const LARGEST: f64 = 16_384.0;
 
 section! {
@@ -15,7 +15,7 @@ section! {
         fixed family: Family = Family::Usb;
         /// Pixels a side of every view.
         fixed size: u32 = 32, SOME.to(LARGEST);
-        /// How pictures are resized.
+        /// How images are resized.
         fixed filter: Filter = Filter::Bilinear;
         /// Pixels of the shorter side before the middle is cut out for evaluation; 0 for `size`.
         fixed evaluation_resize: u32 = 0, from(0.0).to(LARGEST);
@@ -59,7 +59,7 @@ section! {
         /// Pixels a side before a crop.
         #[when(frame is Frame::Crop)]
         fixed resize: u32 = 256, SOME.to(LARGEST);
-        /// Least and greatest share of the picture's area in a resized crop.
+        /// Least and greatest share of the image's area in a resized crop.
         #[when(frame is Frame::ResizedCrop)]
         fixed area: [f64; 2] = [0.08, 1.0], SOME_SHARE;
         /// Least and greatest ratio of width to height in a resized crop.
@@ -71,9 +71,9 @@ section! {
 choice! {
     /// How the frame of a view is drawn.
     Frame {
-        /// The picture is padded by its reflection and a window is cut out anywhere.
+        /// The image is padded by its reflection and a window is cut out anywhere.
         Shift = "shift",
-        /// The picture is squeezed to a square of `resize` pixels and a window is cut out anywhere.
+        /// The image is squeezed to a square of `resize` pixels and a window is cut out anywhere.
         Crop = "crop",
         /// A rectangle of random `area` and `ratio` is resized to the view.
         ResizedCrop = "resized-crop",

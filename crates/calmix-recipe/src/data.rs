@@ -1,4 +1,4 @@
-//! What is learnt from: the dataset, and which of its labels are kept.
+//! What is trained on: the dataset, and which of its labels are kept.
 
 use calmix_core::rng::Seed;
 use calmix_data::prepare::{Cifar100Labels, SourceSpec};
@@ -28,15 +28,15 @@ section! {
         /// The column of a list of labels that holds the class; empty for one with a usual name.
         #[when(source is SourceName::LabelsCsv)]
         fixed label_column: String = String::new();
-        /// Whether images without a label are learnt from: in `labels-csv` those that no row names (otherwise left
+        /// Whether images without a label are trained on: in `labels-csv` those that no row names (otherwise left
         /// out), in `webdataset` those without a class (otherwise an error).
         #[when(source is SourceName::LabelsCsv | SourceName::Webdataset)]
         fixed unlabelled: bool = true;
-        /// The shorter side in pixels to which larger pictures are shrunk when the dataset is prepared; 0 keeps their size.
+        /// The shorter side in pixels to which larger images are shrunk when the dataset is prepared; 0 keeps their size.
         /// With 512, a table that was prepared with another number fits, too.
         #[when(source is SourceName::Folder | SourceName::LabelsCsv)]
         fixed shrink: u32 = DEFAULT_SIDE, from(0.0).to(16_384.0);
-        /// The subset that models are judged by; empty if there is none.
+        /// The subset that models are evaluated by; empty if there is none.
         fixed test: String = "test".into();
         /// The mean of red, green and blue, which is subtracted from pixels in 0 to 1.
         fixed mean: [f64; 3] = [0.485, 0.456, 0.406], SHARE;
@@ -109,9 +109,9 @@ section! {
         fixed seed: u64 = 0;
         /// The subsets that labels come from.
         fixed from: Vec<String> = vec!["train".into()];
-        /// The subsets whose samples are learnt from without their label.
+        /// The subsets whose samples are trained on without their label.
         fixed unlabelled_from: Vec<String> = vec!["train".into()];
-        /// How many samples are learnt from without their label; 0 for all there are. Which ones does not depend on the
+        /// How many samples are trained on without their label; 0 for all there are. Which ones does not depend on the
         /// seed.
         fixed unlabelled_count: u64 = 0;
         /// Whether samples that keep their label are among the unlabelled ones, too.

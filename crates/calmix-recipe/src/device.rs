@@ -29,7 +29,7 @@ pub enum Device {
 
 /// Not the name of a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no device: try cpu, cuda, cuda:1 or mps")]
+#[error("`{0}` is not a device: try cpu, cuda, cuda:1 or mps")]
 pub struct UnknownDevice(String);
 
 impl Device {

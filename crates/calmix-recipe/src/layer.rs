@@ -106,7 +106,7 @@ impl Layer {
     }
 
     /// The settings of the environment: `CALMIX_TRAIN__STEPS` is `train.steps`, `CALMIX__PRESET` is `preset`.
-    /// Other variables that begin alike are not ours to judge.
+    /// Other variables that begin alike are not ours to evaluate.
     pub(super) fn environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut ours: Vec<_> = variables
             .into_iter()

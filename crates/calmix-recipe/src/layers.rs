@@ -339,7 +339,7 @@ impl Resolved {
             missing(
                 self.recipe.has_head() && network.weights.is_empty(),
                 "network.weights",
-                "network.train is head, and a head needs a pretrained backbone: `calmix weights list` shows those at hand",
+                "network.train is head, and a head needs a pretrained backbone: `calmix weights list` shows those available",
             ),
         ];
         let problems: Vec<_> = problems.into_iter().flatten().collect();

@@ -99,11 +99,11 @@ section! {
         part optimiser: Optimiser;
         /// The averaged copy of the network.
         part ema: Ema;
-        /// What is seen of a picture.
+        /// What is seen of a image.
         part augment: Augment;
         /// Who makes the batches.
         part loader: LoaderSection;
-        /// When and how models are judged.
+        /// When and how models are evaluated.
         part evaluate: Evaluate;
         /// When the state of the run is kept.
         part checkpoint: CheckpointSection;
@@ -136,7 +136,7 @@ impl Recipe {
         self.network.train == TrainedPart::Head
     }
 
-    /// How many samples are learnt from without their label, of so many that could be.
+    /// How many samples are trained on without their label, of so many that could be.
     pub fn unlabelled_samples(&self, all: u64) -> u64 {
         match (self.unlabelled(), self.labels.unlabelled_count) {
             (0, _) => 0,
@@ -145,7 +145,7 @@ impl Recipe {
         }
     }
 
-    /// Unlabelled images of a batch: none where the method learns from labelled images only.
+    /// Unlabelled images of a batch: none where the method is trained on labelled images only.
     pub fn unlabelled(&self) -> u32 {
         if self.method.base == Base::Supervised {
             0

@@ -17,7 +17,7 @@ section! {
         free prefetch: u32 = 2, SOME.to(1024.0);
         /// Seconds without any progress after which the run gives up; reads that fail are repeated for 90.
         free patience: u32 = 120, SOME.to(86_400.0);
-        /// Megabytes of decoded pictures to keep in memory, shared among the processes of a machine; 0 for none.
+        /// Megabytes of decoded images to keep in memory, shared among the processes of a machine; 0 for none.
         free memory: u64 = 1024;
         /// What becomes of a corrupt sample.
         free on_corrupt: CorruptPolicy = CorruptPolicy::Skip;

@@ -28,7 +28,7 @@ pub struct ModelSpec {
 }
 
 impl ModelSpec {
-    /// A network in its published form on images of `size` pixels a side, their channels from -1 to 1.
+    /// A network in its published form on images of `size` pixels per side, their channels from -1 to 1.
     pub fn new(network: Architecture, size: u32) -> Self {
         Self {
             network,

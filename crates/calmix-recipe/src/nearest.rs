@@ -5,7 +5,7 @@ use strsim::osa_distance;
 use crate::aliases::key_of_alias;
 use crate::field::{Field, Shape};
 
-/// Nothing of ours is half as long; what is longer is no slip of the finger, and comparing it would take its time.
+/// Nothing of ours is half as long; what is longer is not a slip of the finger, and comparing it would take its time.
 const LONGEST: usize = 100;
 
 /// The candidate nearest to `word`, if any is near enough to be a slip of the finger.

@@ -151,7 +151,7 @@ impl Architecture {
         Self::Head(HeadShape { kind, width })
     }
 
-    /// How many numbers a row of a batch has, where rows are vectors.
+    /// How many numbers per row of a batch has, where rows are vectors.
     pub fn vector_width(self) -> Option<usize> {
         match self {
             Self::Head(shape) => Some(shape.width),

@@ -4,7 +4,7 @@ use crate::field::limit::{SOME, from};
 use crate::field::{choice, section};
 
 section! {
-    /// When and how models are judged.
+    /// When and how models are evaluated.
     Evaluate {
         /// Steps from one evaluation to the next; there is always one after the last step.
         fixed every: u64 = 5120, SOME;
@@ -16,7 +16,7 @@ section! {
         free bootstrap: u32 = 1000, from(0.0).to(1_000_000.0);
         /// How many of the last evaluations keep their predictions; those of the result always stay. 0 for all.
         free keep_predictions: u32 = 20, from(0.0);
-        /// Whether the network itself is judged as well as its average.
+        /// Whether the network itself is evaluated as well as its average.
         fixed online: bool = false;
         /// Whether the network labels all unlabelled samples once more at the end, where their classes are known, to count the
         /// wrong ones.

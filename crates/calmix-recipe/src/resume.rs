@@ -22,8 +22,8 @@ pub struct Difference {
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { path, old, new, may_change } = self;
-        let verdict = if *may_change { "" } else { ", which would be another run" };
-        write!(f, "{path}: {old} → {new}{verdict}")
+        let assessment = if *may_change { "" } else { ", which would be another run" };
+        write!(f, "{path}: {old} → {new}{assessment}")
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) enum RuleViolation {
 
 /// Every rule that the recipe breaks.
 pub(super) fn check_rules(recipe: &Recipe) -> Vec<RuleViolation> {
-    let ours = [base, labels, mixup, training, judging, head];
+    let ours = [base, labels, mixup, training, evaluating, head];
     let mut violations: Vec<RuleViolation> =
         ours.into_iter().flat_map(|rules| rules(recipe)).flatten().collect();
     // The message of calmix-data counts only where no rule here refuses the recipe.
@@ -60,7 +60,7 @@ fn base(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             base != BaseName::Supervised && train.ratio == 0,
             "train.ratio",
             &format!(
-                "{base} learns from unlabelled images and would get none; give it 1 or more, or take method.base = \"supervised\""
+                "{base} is trained on unlabelled images and would get none; give it 1 or more, or take method.base = \"supervised\""
             ),
         ),
         error(
@@ -160,7 +160,7 @@ fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             !method.base.weighs_unlabelled() && matches!(mixup.start.rule, StartRule::Utilisation { .. }),
             "method.mixup.start.rule",
             &format!(
-                "{} gives no unlabelled image a weight, so the mixup term would never begin; take \"share\"",
+                "{} gives no unlabelled image per weight, so the mixup term would never begin; take \"share\"",
                 method.base.word()
             ),
         ),
@@ -168,7 +168,7 @@ fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             !method.base.weighs_unlabelled() && mixup.pair_weight == PairWeight::Base,
             "method.mixup.pair_weight",
             &format!(
-                "{} gives no unlabelled image a weight, so their mixtures would count for nothing; take \"one\"",
+                "{} gives no unlabelled image per weight, so their mixtures would count for nothing; take \"one\"",
                 method.base.word()
             ),
         ),
@@ -176,7 +176,7 @@ fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             !method.base.weighs_unlabelled() && mixup.pseudo_target == PseudoTarget::Blended,
             "method.mixup.pseudo_target",
             &format!(
-                "{} gives no unlabelled image a weight to blend by, so this would be \"soft\"; take \"soft\" or \"hard\"",
+                "{} gives no unlabelled image per weight to blend by, so this would be \"soft\"; take \"soft\" or \"hard\"",
                 method.base.word()
             ),
         ),
@@ -221,7 +221,7 @@ fn training(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
         error(
             recipe.has_head() && network.folds == 1,
             "network.folds",
-            "one fold leaves no label to learn from; take at least 2, or 0 for none",
+            "one fold leaves no label to train on; take at least 2, or 0 for none",
         ),
         uneven_rows(recipe, train.shards).map(|why| RuleViolation::Error("train.shards", why)),
         error(
@@ -297,7 +297,7 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
     product
 }
 
-fn judging(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
+fn evaluating(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
     let Recipe { selection, evaluate, labels, dataset, train, .. } = recipe;
     let evaluations = train.steps.div_ceil(evaluate.every);
     vec![
@@ -316,7 +316,7 @@ fn judging(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
         warning(
             *selection == Selection::BestTest,
             "selection",
-            "chooses the model by the images it is judged with; every table will say so",
+            "chooses the model by the images it is evaluated with; every table will say so",
         ),
         warning(
             *selection == Selection::Median && evaluations < u64::from(evaluate.window),

@@ -45,7 +45,7 @@ fn of(kind: Kind, limit: Limit) -> Value {
         Kind::Form(form) => json!({ "type": "string", "pattern": form.pattern }),
         Kind::Whole(most) => {
             let least = limit.least.max(0.0) as i64;
-            // The end of 64 bits is no limit that an editor has to know.
+            // The end of 64 bits is not a limit that an editor has to know.
             let most = (most < i64::MAX).then(|| (most as f64).min(limit.most) as i64);
             let mut schema = json!({ "type": "integer", "minimum": least });
             if let Some(most) = most {

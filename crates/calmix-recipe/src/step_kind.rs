@@ -7,7 +7,7 @@ choice! {
     /// counted in images that go forward; backward costs twice as much as forward.
     StepKind = Concat {
         /// A plan from a pass without gradient, then one pass over labelled, mixed, weak and strong rows: "The final
-        /// model input includes labeled, unlabeled, and mixup-augmented data". 17 % more arithmetic than joint, whose
+        /// model input includes labeled, unlabeled, and mixup-augmented data". 17% more arithmetic than joint, whose
         /// step it is while nothing is mixed.
         ///
         /// `[x; u_weak]` without a gradient and without a trace in the running statistics, then `[x; mixed; u_weak;

@@ -200,7 +200,7 @@ mod tests {
             let settings: BTreeSet<Vec<String>> = settings.collect();
             (sweep.name, settings.len(), cells.len())
         });
-        // Tables 1 to 4 have 136, 240, 32 and 28 figures: an ECE and an error of each setting.
+        // Tables 1 to 4 have 136, 240, 32 and 28 metrics: an ECE and an error of each setting.
         let expected = [
             ("table-1", 68, 204),
             ("table-2", 120, 360),

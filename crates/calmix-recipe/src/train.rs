@@ -42,7 +42,7 @@ section! {
         /// of its own, its labels are asked and no more heads are trained.
         #[when(train is TrainedPart::Head)]
         fixed folds: u32 = 10, from(0.0).to(1_000.0);
-        /// Whether a second head, which learns from the labels alone, is trained and judged in the same way, and is the model
+        /// Whether a second head, which is trained on the labels alone, is trained and evaluated in the same way, and is the model
         /// where the labels favour it.
         #[when(train is TrainedPart::Head)]
         fixed labels_alone: bool = true;
@@ -72,7 +72,7 @@ choice! {
     TrainedPart {
         /// All of it.
         All = "all",
-        /// The backbone is frozen: a few views of each image pass it once, and a head learns from these features. What is
+        /// The backbone is frozen: a few views of each image pass it once, and a head is trained on these features. What is
         /// mixed are features (manifold mixup).
         Head = "head",
     }

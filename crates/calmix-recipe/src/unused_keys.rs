@@ -94,7 +94,7 @@ fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
         unused.push(("network.norm_momentum", format!("{why}, and its backbone does not learn")));
         unused.push((
             "labels.validation",
-            format!("{why}, and every label judges a head that was trained without it"),
+            format!("{why}, and every label evaluates a head that was trained without it"),
         ));
     }
     if !network.name.to_string().starts_with("wrn-") {

@@ -23,14 +23,14 @@ mod settings;
 
 use std::collections::BTreeMap;
 
-use calmix_metrics::figures::{ENOUGH_FOR_ECE, Figures};
+use calmix_metrics::metrics::{ENOUGH_FOR_ECE, Metrics};
 use calmix_metrics::predictions::EvalSet;
 use calmix_metrics::stats::{StatsError, Summary, holm};
 use calmix_run::result::HeadName;
 use serde::Serialize;
 
-pub use difference::{ENOUGH_PAIRS, PairVerdict, SettingDifference};
-pub use paper::{PAPER, PublishedFigures};
+pub use difference::{ENOUGH_PAIRS, PairOutcome, SettingDifference};
+pub use paper::{PAPER, PublishedMetrics};
 pub use settings::DataColumn;
 
 /// The level of every interval.
@@ -58,9 +58,9 @@ pub struct ComparedRun {
     /// Which of its two heads, if it has heads.
     pub head: Option<HeadName>,
     /// Its metrics before calibration.
-    pub figures: Figures,
+    pub metrics: Metrics,
     /// Its metrics after calibration, if any.
-    pub calibrated: Option<Figures>,
+    pub calibrated: Option<Metrics>,
 }
 
 /// What is compared: less is better.
@@ -87,7 +87,7 @@ pub enum Measure {
     CalibratedDebiased,
 }
 
-/// A setting: runs that differ in nothing but their seeds. Figures are shares, not per cent.
+/// A setting: runs that differ in nothing but their seeds. Metrics are shares, not per cent.
 #[derive(Debug, Clone, Serialize)]
 pub struct SettingCell {
     /// The place of its data in [`Comparison::columns`].
@@ -107,7 +107,7 @@ pub struct SettingCell {
     /// Whose metrics these are, if the runs have two heads.
     pub head: Option<HeadName>,
     /// What the paper says, where the setting is the paper's.
-    pub paper: Option<PublishedFigures>,
+    pub paper: Option<PublishedMetrics>,
     /// Whether the test split chose the model of a run.
     pub chosen_on_test: bool,
 }
@@ -180,23 +180,23 @@ impl Measure {
         let enough = run.samples >= ENOUGH_FOR_ECE;
         let calibrated = run.calibrated;
         match self {
-            Self::Ece => enough.then_some(run.figures.ece_15),
-            Self::Error => Some(run.figures.error),
-            Self::Nll => Some(run.figures.nll),
-            Self::Brier => Some(run.figures.brier),
-            Self::Debiased => run.figures.debiased_squared_error.filter(|_| enough),
-            Self::CalibratedEce => calibrated.filter(|_| enough).map(|figures| figures.ece_15),
-            Self::CalibratedNll => calibrated.map(|figures| figures.nll),
-            Self::CalibratedBrier => calibrated.map(|figures| figures.brier),
+            Self::Ece => enough.then_some(run.metrics.ece_15),
+            Self::Error => Some(run.metrics.error),
+            Self::Nll => Some(run.metrics.nll),
+            Self::Brier => Some(run.metrics.brier),
+            Self::Debiased => run.metrics.debiased_squared_error.filter(|_| enough),
+            Self::CalibratedEce => calibrated.filter(|_| enough).map(|metrics| metrics.ece_15),
+            Self::CalibratedNll => calibrated.map(|metrics| metrics.nll),
+            Self::CalibratedBrier => calibrated.map(|metrics| metrics.brier),
             Self::CalibratedDebiased => {
-                calibrated.filter(|_| enough).and_then(|figures| figures.debiased_squared_error)
+                calibrated.filter(|_| enough).and_then(|metrics| metrics.debiased_squared_error)
             }
         }
     }
 }
 
 impl SettingCell {
-    /// The figure of a measure.
+    /// The plot of a measure.
     pub fn measured(&self, measure: Measure) -> Option<Summary> {
         match measure {
             Measure::Ece => self.ece,
@@ -221,14 +221,14 @@ impl Comparison {
     /// algorithm of the same name on the same data, or else with the first setting there.
     ///
     /// # Errors
-    /// If a figure is not finite.
+    /// If a plot is not finite.
     pub fn of(runs: Vec<ComparedRun>, against: Option<&str>) -> Result<Self, StatsError> {
         let settings::Grouped { columns, rows, settings, mut notes } = settings::group(runs);
         let mut cells = Vec::new();
         for setting in &settings {
             let summary = |of: &dyn Fn(&ComparedRun) -> Option<f64>| {
-                let figures: Option<Vec<f64>> = setting.runs.iter().map(of).collect();
-                figures.map(|figures| Summary::of(&figures)).transpose()
+                let metrics: Option<Vec<f64>> = setting.runs.iter().map(of).collect();
+                metrics.map(|metrics| Summary::of(&metrics)).transpose()
             };
             let first = &setting.runs[0];
             let mut measures = BTreeMap::new();
@@ -240,8 +240,8 @@ impl Comparison {
                 row: setting.row,
                 seeds: setting.runs.iter().map(|run| run.seeds).collect(),
                 ece: summary(&|run| Measure::Ece.of(run))?,
-                ece_10: summary(&|run| (run.samples >= ENOUGH_FOR_ECE).then_some(run.figures.ece_10))?,
-                error: Summary::of(&setting.runs.iter().map(|run| run.figures.error).collect::<Vec<_>>())?,
+                ece_10: summary(&|run| (run.samples >= ENOUGH_FOR_ECE).then_some(run.metrics.ece_10))?,
+                error: Summary::of(&setting.runs.iter().map(|run| run.metrics.error).collect::<Vec<_>>())?,
                 measures,
                 head: first.head,
                 paper: first.is_papers.then(|| paper::find(&first.settings)).flatten(),
@@ -252,7 +252,7 @@ impl Comparison {
         let tested: Vec<f64> = differences.iter().filter_map(|difference| difference.p_value).collect();
         let mut adjusted = holm(&tested)?.into_iter();
         for difference in differences.iter_mut().filter(|difference| difference.p_value.is_some()) {
-            difference.judge(adjusted.next());
+            difference.evaluate(adjusted.next());
         }
         Ok(Self { columns, rows, cells, differences, tests: tested.len(), notes })
     }

@@ -3,8 +3,8 @@
 //! | question | module |
 //! |---|---|
 //! | what is known of runs, as plain data? | [`report`] |
-//! | what does each figure show, and of which numbers? | [`figure`] |
-//! | how is a figure drawn? | [`svg`] |
+//! | what does each plot show, and of which numbers? | [`plot`] |
+//! | how is a plot drawn? | [`svg`] |
 //! | how does it become one file that a browser shows? | [`page`] |
 //! | which setting is better by more than chance? | [`compare`] |
 //!
@@ -12,7 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
-pub mod figure;
 pub mod page;
+pub mod plot;
 pub mod report;
 pub mod svg;

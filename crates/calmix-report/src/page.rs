@@ -8,7 +8,7 @@ mod html;
 
 pub use html::html;
 
-use crate::figure::{self, FigureView};
+use crate::plot::{self, PlotView};
 use crate::report::RunsReport;
 use crate::svg::Drawing;
 
@@ -25,23 +25,23 @@ pub struct ReportFile {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PageError {
-    /// A picture.
+    /// A image.
     #[cfg(feature = "raster")]
     #[error(transparent)]
     Raster(#[from] crate::svg::RasterError),
 }
 
-/// Whether [`files`] draws every figure as PNG too, which takes the feature `raster`.
+/// Whether [`files`] draws every plot as PNG too, which takes the feature `raster`.
 pub const DRAWS_PNG: bool = cfg!(feature = "raster");
 
-/// Every figure as SVG, CSV and, where [`DRAWS_PNG`] says so, PNG.
+/// Every plot as SVG, CSV and, where [`DRAWS_PNG`] says so, PNG.
 ///
 /// # Errors
-/// If a figure cannot be drawn as a picture.
+/// If a plot cannot be drawn as a image.
 pub fn files(report: &RunsReport) -> Result<Vec<ReportFile>, PageError> {
     let mut files = Vec::new();
-    for figure in figure::all(report) {
-        let FigureView { name, panels, table, .. } = figure;
+    for plot in plot::all(report) {
+        let PlotView { name, panels, table, .. } = plot;
         files.push(ReportFile { name: format!("{name}.csv"), bytes: table.csv().into_bytes() });
         if panels.is_empty() {
             continue;

@@ -1,19 +1,19 @@
 //! What is known of runs, read from their folders and measured again: plain data, from which every page, table and
-//! figure is made.
+//! plot is made.
 
 mod answers;
+mod assessment;
 mod error;
 mod run;
-mod verdict;
 
 use std::path::Path;
 
 use serde::Serialize;
 
 pub use answers::{Answers, BeforeAfter};
+pub use assessment::{Assessment, PRECISION};
 pub use error::ReportError;
-pub use run::{JudgedRun, RunReport};
-pub use verdict::{PRECISION, Verdict};
+pub use run::{EvaluatedRun, RunReport};
 
 /// The format of `report.json`. Later ones may add fields.
 pub const FORMAT: u32 = 1;
@@ -33,7 +33,7 @@ impl RunsReport {
     /// Reads runs; with their thumbnails if `images`.
     ///
     /// # Errors
-    /// If a folder is no run, has not begun, or cannot be read.
+    /// If a folder is not a run, has not begun, or cannot be read.
     pub fn read(folders: &[impl AsRef<Path>], images: bool) -> Result<Self, ReportError> {
         let mut runs = Vec::new();
         for folder in folders {

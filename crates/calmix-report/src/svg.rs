@@ -1,4 +1,4 @@
-//! Drawings as SVG: a few shapes in a frame with axes, light and dark, for pages, files and pictures.
+//! Drawings as SVG: a few shapes in a frame with axes, light and dark, for pages, files and images.
 //!
 //! Colours are classes, never attributes: the stylesheet has them twice, for light and for dark. There are no CSS
 //! variables, which resvg does not know.

@@ -9,9 +9,9 @@ use std::process::Command;
 
 use calmix_core::matrix::Matrix;
 use calmix_metrics::calibrator::temperature::Temperature;
-use calmix_metrics::figures::Figures;
+use calmix_metrics::metrics::Metrics;
 use calmix_metrics::predictions::EvalSet;
-use calmix_report::compare::{ComparedRun, Comparison, Measure, PairVerdict};
+use calmix_report::compare::{ComparedRun, Comparison, Measure, PairOutcome};
 use calmix_run::result::HeadName;
 
 /// A run of FixMatch on CIFAR-10 with 4 labels, and `more` settings.
@@ -25,7 +25,7 @@ fn run(seed: u64, ece: f64, error: f64, more: &[(&str, &str)]) -> ComparedRun {
         ("method.smoothing", "none"),
         ("network.weights", ""),
     ];
-    let nothing = Figures::of(Matrix::new(&[], 0, 3).unwrap(), &[], Temperature::IDENTITY).unwrap();
+    let nothing = Metrics::of(Matrix::new(&[], 0, 3).unwrap(), &[], Temperature::IDENTITY).unwrap();
     ComparedRun {
         name: format!("{more:?}-{seed}"),
         settings: settings.iter().chain(more).map(|(key, value)| ((*key).into(), (*value).into())).collect(),
@@ -36,7 +36,7 @@ fn run(seed: u64, ece: f64, error: f64, more: &[(&str, &str)]) -> ComparedRun {
         on: EvalSet::Test,
         samples: 10_000,
         head: None,
-        figures: Figures { error, ece_15: ece, ece_10: ece - 0.001, ..nothing },
+        metrics: Metrics { error, ece_15: ece, ece_10: ece - 0.001, ..nothing },
         calibrated: None,
     }
 }
@@ -47,8 +47,8 @@ const MIXED: &[(&str, &str)] = &[("method.mixup.pairing", "calibratemix")];
 fn two_methods() -> Vec<ComparedRun> {
     let plain = [(0.0833, 0.2310), (0.1012, 0.2275), (0.0921, 0.2402), (0.0874, 0.2333)];
     let mixed = [(0.0612, 0.2251), (0.0733, 0.2290), (0.0698, 0.2315), (0.0641, 0.2298)];
-    let runs = |figures: [(f64, f64); 4], more: &'static [(&str, &str)]| {
-        figures.into_iter().zip(1..).map(move |((ece, error), seed)| run(seed, ece, error, more))
+    let runs = |metrics: [(f64, f64); 4], more: &'static [(&str, &str)]| {
+        metrics.into_iter().zip(1..).map(move |((ece, error), seed)| run(seed, ece, error, more))
     };
     // In no order at all.
     let mut runs: Vec<_> = runs(mixed, MIXED).chain(runs(plain, &[])).collect();
@@ -89,8 +89,12 @@ fn two_methods_agree_with_scipy_and_statsmodels() {
             assert!((number - expected).abs() < 1e-14, "{number} {expected}");
         }
     }
-    let verdicts: Vec<_> = comparison.differences.iter().map(|seen| (seen.measure, seen.verdict)).collect();
-    assert_eq!(verdicts, [(Measure::Ece, PairVerdict::Lower), (Measure::Error, PairVerdict::NotToldApart)]);
+    let assessments: Vec<_> =
+        comparison.differences.iter().map(|seen| (seen.measure, seen.outcome)).collect();
+    assert_eq!(
+        assessments,
+        [(Measure::Ece, PairOutcome::Lower), (Measure::Error, PairOutcome::NotToldApart)]
+    );
 }
 
 /// A head of the labels alone is a method of its own, in the same runs; metrics that all runs have are in the tables.
@@ -101,9 +105,9 @@ fn heads_and_calibrated_metrics_have_rows() {
         for (head, nll) in [(HeadName::Recipe, 0.5), (HeadName::LabelsAlone, 0.75)] {
             let mut run = run(seed, 0.1, 0.2, &[]);
             run.head = Some(head);
-            run.figures.nll = nll;
-            run.figures.debiased_squared_error = Some(0.0004);
-            run.calibrated = Some(Figures { nll: nll - 0.25, ..run.figures });
+            run.metrics.nll = nll;
+            run.metrics.debiased_squared_error = Some(0.0004);
+            run.calibrated = Some(Metrics { nll: nll - 0.25, ..run.metrics });
             runs.push(run);
         }
     }
@@ -153,7 +157,7 @@ fn the_best_of_a_column_is_bold() {
     let markdown = comparison.to_markdown();
     assert_eq!(markdown.matches("**").count(), 4, "{markdown}");
     assert!(markdown.contains("**6.71 ± ") && markdown.contains("**22.89 ± "), "{markdown}");
-    assert!(markdown.contains("| Compared with ") && markdown.contains("| Verdict "), "{markdown}");
+    assert!(markdown.contains("| Compared with ") && markdown.contains("| Assessment "), "{markdown}");
     assert_eq!(comparison.to_latex().matches("\\boldmath").count(), 2, "{}", comparison.to_latex());
 }
 
@@ -182,12 +186,12 @@ fn too_few_runs_say_nothing() {
     let comparison = Comparison::of(runs(1..3), None).unwrap();
     assert_eq!(comparison.tests, 0);
     for seen in &comparison.differences {
-        assert_eq!((seen.pairs, seen.interval, seen.verdict), (2, None, PairVerdict::TooFew));
+        assert_eq!((seen.pairs, seen.interval, seen.outcome), (2, None, PairOutcome::TooFew));
     }
     assert!(comparison.to_markdown().contains("| too few runs to say |"), "{}", comparison.to_markdown());
     // Errors that are all the same scatter by nothing: no p-value of zero.
     let comparison = Comparison::of(runs(1..4), None).unwrap();
-    assert_eq!(comparison.differences[1].verdict, PairVerdict::NoScatter);
+    assert_eq!(comparison.differences[1].outcome, PairOutcome::NoScatter);
     assert_eq!((comparison.tests, comparison.differences[1].p_value), (1, None));
 }
 
@@ -245,7 +249,7 @@ fn settings_have_the_papers_places_and_names() {
 }
 
 #[test]
-fn the_papers_figures_are_beside_ours_where_the_setting_is_its_own() {
+fn the_papers_metrics_are_beside_ours_where_the_setting_is_its_own() {
     let mut runs = two_methods();
     for run in &mut runs {
         run.is_papers = true;

@@ -273,8 +273,8 @@ def check(report, run):
     labels, classes = said["labels"].astype(np.int64), about["classes"]
     calibration = json.loads((run / "model.json").read_text()).get("calibration")
     temperatures = [1.0]
-    if calibration and calibration["map"]["kind"] == "temperature" and split == "test":
-        temperatures.append(calibration["map"]["temperature"])
+    if calibration and calibration["calibrator"]["kind"] == "temperature" and split == "test":
+        temperatures.append(calibration["calibrator"]["temperature"])
     sides, asked = [], False
     for name, temperature in zip(("before", "after"), temperatures):
         p = softmax(said["logits"], temperature)

@@ -1,7 +1,7 @@
 //! What happened in a run, as plain data.
 //!
 //! There are two kinds of facts. An [`Event`] is a function of the recipe, the data and the seed: losses,
-//! figures, warnings. A [`Pace`] depends on the clock and on the machine: images per second, time left. Events go
+//! metrics, warnings. A [`Pace`] depends on the clock and on the machine: images per second, time left. Events go
 //! into `events.jsonl`, the pace into `timing.jsonl`; so a run that was killed and resumed leaves the same
 //! `events.jsonl`, byte for byte, as one that ran through.
 //!
@@ -37,7 +37,7 @@ use calmix_metrics::evaluate::{Evaluation, Selected, Selection};
 use serde::{Deserialize, Serialize};
 
 pub use pace::{Exchange, Pace, Pacer, Reading};
-pub use pseudo::{ImpurityOf, PseudoFigures};
+pub use pseudo::{ImpurityOf, PseudoLabelMetrics};
 pub use starvation::Starvation;
 pub use step::{EasyHard, Loss, Margins, Step};
 
@@ -76,7 +76,7 @@ pub struct Finished {
     /// How true the labels are that the trained network, not its average, gives to all unlabelled samples at the end:
     /// the images as they are, BatchNorm by its running statistics. None where no class is known, or it was not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pseudo: Option<PseudoFigures>,
+    pub pseudo: Option<PseudoLabelMetrics>,
 }
 
 /// Why a line is not an event.

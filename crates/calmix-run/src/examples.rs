@@ -1,4 +1,4 @@
-//! Predictions worth looking at, and their pictures: `thumbnails.safetensors`.
+//! Predictions worth looking at, and their images: `thumbnails.safetensors`.
 //!
 //! The most confident mistakes show wrong labels and classes that look alike; the least confident hits what the model
 //! finds hard. Confidence is the network's own: a map that is fitted later changes no choice.
@@ -15,7 +15,7 @@ use crate::tensors::{self, Tensors, tensor};
 /// How many of each kind.
 pub const EXAMPLES: usize = 12;
 
-/// Pixels of a side of a small and of a large picture.
+/// Pixels of a side of a small and of a large image.
 pub const SIDES: [usize; 2] = [48, 96];
 
 /// Rows of predictions worth looking at.
@@ -53,18 +53,18 @@ impl ExampleRows {
     }
 }
 
-/// Pictures of samples, small and large: RGB, row by row.
+/// Images of samples, small and large: RGB, row by row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Thumbnails {
     /// The samples.
     pub ids: Vec<u64>,
     /// The names of their files.
     pub names: Vec<String>,
-    /// The pictures, one after the other, of the first and of the second of [`SIDES`].
+    /// The images, one after the other, of the first and of the second of [`SIDES`].
     pub pixels: [Vec<u8>; 2],
 }
 
-/// Why pictures cannot be read.
+/// Why images cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ThumbnailsError {
@@ -126,14 +126,14 @@ impl Thumbnails {
         Ok(Self { ids: tensors.numbers("ids", &[n])?, names, pixels })
     }
 
-    /// The pictures of a sample, the small and the large one, with the name of its file.
+    /// The images of a sample, the small and the large one, with the name of its file.
     pub fn of(&self, id: u64) -> Option<(&str, [&[u8]; 2])> {
         let at = self.ids.iter().position(|&own| own == id)?;
-        let picture = |which: usize| {
+        let image = |which: usize| {
             let length = 3 * SIDES[which] * SIDES[which];
             self.pixels[which].get(at * length..(at + 1) * length)
         };
-        Some((self.names.get(at)?, [picture(0)?, picture(1)?]))
+        Some((self.names.get(at)?, [image(0)?, image(1)?]))
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_come_back_and_fit_the_limit() {
+    fn images_come_back_and_fit_the_limit() {
         let n = 2 * EXAMPLES;
         let pixels = SIDES.map(|side| (0..n * 3 * side * side).map(|i| (i % 251) as u8).collect());
         let names = vec!["é".repeat(2048); n];

@@ -1,7 +1,7 @@
 //! Whose metrics a finished run has: those of its network, or of the two heads on its frozen features.
 
 use calmix_metrics::evaluate::Evaluation;
-use calmix_metrics::figures::Figures;
+use calmix_metrics::metrics::Metrics;
 use calmix_metrics::predictions::EvalSet;
 use serde::Serialize;
 
@@ -19,9 +19,9 @@ pub struct Measured {
     /// On how many samples.
     pub samples: u64,
     /// Before calibration.
-    pub figures: Figures,
+    pub metrics: Metrics,
     /// None without a calibrator.
-    pub calibrated: Option<Figures>,
+    pub calibrated: Option<Metrics>,
 }
 
 /// The models of a finished run that have metrics: its network, or its two heads, that of the recipe first.
@@ -34,7 +34,7 @@ pub fn measured(result: &RunResult) -> Vec<Measured> {
             is_kept: true,
             on,
             samples: selected.samples,
-            figures: selected.figures,
+            metrics: selected.metrics,
             calibrated: of_split(&result.evaluations, on).and_then(calibrated),
         }];
     };
@@ -46,7 +46,7 @@ pub fn measured(result: &RunResult) -> Vec<Measured> {
             is_kept: candidate.kept,
             on,
             samples: evaluation.samples,
-            figures: evaluation.figures,
+            metrics: evaluation.metrics,
             calibrated: calibrated(evaluation),
         });
     }
@@ -57,6 +57,6 @@ fn of_split(evaluations: &[Evaluation], split: EvalSet) -> Option<&Evaluation> {
     evaluations.iter().find(|evaluation| evaluation.split == split)
 }
 
-fn calibrated(evaluation: &Evaluation) -> Option<Figures> {
-    evaluation.calibrated.as_ref().map(|calibrated| calibrated.figures)
+fn calibrated(evaluation: &Evaluation) -> Option<Metrics> {
+    evaluation.calibrated.as_ref().map(|calibrated| calibrated.metrics)
 }

@@ -5,7 +5,7 @@
 //! in the metadata of the weights, for a file that travels alone.
 
 use calmix_io::class_names;
-use calmix_metrics::calibration_map::CalibrationMap;
+use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::held_out::HeldOut;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::Architecture;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::tensors::TensorsError;
 
 /// The format that this version writes. Later ones may add fields, which older ones pass over.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// The key of the metadata.
 const KEY: &str = "calmix";
@@ -37,13 +37,13 @@ pub struct ModelInfo {
     /// The names of the classes, in the order of the logits.
     #[serde(deserialize_with = "class_names::deserialize")]
     pub classes: Vec<String>,
-    /// Pixels of the shorter side of a picture before the middle is cut out.
+    /// Pixels of the shorter side of a image before the middle is cut out.
     #[serde(default)]
     pub resize: u32,
-    /// How pictures are resized: `bilinear`.
+    /// How images are resized: `bilinear`.
     #[serde(default)]
     pub filter: String,
-    /// The shorter side to which larger pictures are shrunk before anything else, where those that it learnt from were.
+    /// The shorter side to which larger images are shrunk before anything else, where those that it trained on were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shrink: Option<u32>,
     /// The head, where the model is one on a frozen backbone.
@@ -51,7 +51,7 @@ pub struct ModelInfo {
     pub head: Option<HeadInfo>,
     /// The map that calibrates its confidence, and the labels that fitted it; none where there were too few.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calibration: Option<CalibrationMap>,
+    pub calibration: Option<FittedCalibrator>,
     /// The scores of held-out labels, if any: without them nothing is guaranteed.
     #[serde(default)]
     pub held_out: Option<HeldOut>,
@@ -167,7 +167,7 @@ impl ModelInfo {
             .or_else(|| differs("size of images", size, &there.size))
             .or_else(|| differs("size before the cut", resize, &found.resize))
             .or_else(|| differs("filter", filter, &found.filter))
-            .or_else(|| differs("side of shrunk pictures", &whole(*shrink), &whole(found.shrink)))
+            .or_else(|| differs("side of shrunk images", &whole(*shrink), &whole(found.shrink)))
             .or_else(|| differs("mean of pixels", &list(mean), &list(&there.mean)))
             .or_else(|| differs("deviation of pixels", &list(std), &list(&there.std)))
             .or_else(|| {
@@ -267,7 +267,7 @@ mod tests {
             (of(ModelSpec { size: 96, ..info.model }), "the size of images is 32 here, but 96"),
             (
                 ModelInfo { shrink: Some(512), ..info.clone() },
-                "the side of shrunk pictures is none here, but 512",
+                "the side of shrunk images is none here, but 512",
             ),
             (ModelInfo { resize: 36, ..info.clone() }, "the size before the cut is 32 here, but 36"),
             (

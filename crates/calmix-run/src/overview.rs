@@ -26,16 +26,16 @@ pub struct RunOverview {
     pub summary: Option<RunSummary>,
     /// The step of its newest checkpoint, by its name.
     pub step: Option<u64>,
-    /// The figures of its result, or of its latest evaluation.
-    pub figures: Option<OverviewFigures>,
+    /// The metrics of its result, or of its latest evaluation.
+    pub metrics: Option<OverviewMetrics>,
     /// How far it is.
     pub state: RunState,
 }
 
-/// The figures of a run at a glance, of the EMA model.
+/// The metrics of a run at a glance, of the EMA model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct OverviewFigures {
-    /// The split: test where there is one.
+pub struct OverviewMetrics {
+    /// The split: test if any.
     pub split: EvalSet,
     /// How many samples.
     pub samples: u64,
@@ -101,7 +101,7 @@ pub fn overview(folder: &Path) -> RunOverview {
         folder: folder.to_owned(),
         summary: None,
         step: None,
-        figures: None,
+        metrics: None,
         state: RunState::NotBegun,
     };
     if !read::has_begun(folder) {
@@ -117,39 +117,40 @@ fn read_overview(folder: &Path) -> Result<RunOverview, FileError> {
     let saved = paths.checkpoints();
     let step = if saved.exists() { checkpoint::steps(&saved)?.last().copied() } else { None };
     let result = read::result(folder)?;
-    let (figures, state) = match result {
+    let (metrics, state) = match result {
         Some(result) => {
             let selected = result.finished.selected.get(&result.selection);
-            let figures = selected.map(|selected| OverviewFigures {
+            let metrics = selected.map(|selected| OverviewMetrics {
                 split: selected.on,
                 samples: selected.samples,
-                error: selected.figures.error,
-                ece_15: selected.figures.ece_15,
+                error: selected.metrics.error,
+                ece_15: selected.metrics.ece_15,
             });
-            (figures, RunState::Finished)
+            (metrics, RunState::Finished)
         }
         None if is_held_here(&paths.lock()) => (latest(folder)?, RunState::Running),
         None => (latest(folder)?, RunState::Unfinished),
     };
-    Ok(RunOverview { folder: folder.to_owned(), summary: Some(summary), step, figures, state })
+    Ok(RunOverview { folder: folder.to_owned(), summary: Some(summary), step, metrics, state })
 }
 
-/// The figures of the latest evaluation, on test where there is one.
-fn latest(folder: &Path) -> Result<Option<OverviewFigures>, FileError> {
+/// The metrics of the latest evaluation, on test if any.
+fn latest(folder: &Path) -> Result<Option<OverviewMetrics>, FileError> {
     if !safe_open::exists(&Paths::new(folder).events()) {
         return Ok(None);
     }
-    let judged = |split| split != EvalSet::Labelled;
-    let events = read::latest_evaluations(folder, |seen| seen.model == EvalModel::Ema && judged(seen.split))?;
+    let evaluated = |split| split != EvalSet::Labelled;
+    let events =
+        read::latest_evaluations(folder, |seen| seen.model == EvalModel::Ema && evaluated(seen.split))?;
     let seen = events.iter().filter_map(|event| match event {
         Event::Evaluation(seen) => Some(seen),
         _ => None,
     });
-    Ok(seen.max_by_key(|seen| seen.split.precedence()).map(|seen| OverviewFigures {
+    Ok(seen.max_by_key(|seen| seen.split.precedence()).map(|seen| OverviewMetrics {
         split: seen.split,
         samples: seen.samples,
-        error: seen.figures.error,
-        ece_15: seen.figures.ece_15,
+        error: seen.metrics.error,
+        ece_15: seen.metrics.ece_15,
     }))
 }
 

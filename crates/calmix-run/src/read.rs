@@ -85,7 +85,7 @@ pub fn margins(folder: &Path) -> Result<Option<SampleMargins>, FileError> {
     if safe_open::exists(&path) { Ok(Some(json(&path, LONGEST_NOTE)?)) } else { Ok(None) }
 }
 
-/// Pictures of predictions worth looking at; none before the end of a run.
+/// Images of predictions worth looking at; none before the end of a run.
 ///
 /// # Errors
 /// If they cannot be read.
@@ -139,7 +139,7 @@ pub fn predictions_of(folder: &Path, seen: &Evaluation) -> Result<Option<Predict
 /// file.
 ///
 /// # Errors
-/// If the file cannot be read, or a whole line of it is no event; the place is named.
+/// If the file cannot be read, or a whole line of it is not an event; the place is named.
 pub fn events(folder: &Path) -> Result<Vec<Event>, FileError> {
     let mut events = Vec::new();
     each_event(folder, |event| events.push(event))?;

@@ -1,10 +1,10 @@
 //! What came of a run: `result.json`, beside the weights in `model.safetensors`.
 
 use calmix_io::class_names;
-use calmix_metrics::calibration_map::{Scaling, Uncalibrated};
 use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::fitted_calibrator::{Scaling, Uncalibrated};
 use calmix_metrics::predictions::EvalSet;
-use calmix_metrics::stats::Interval;
+use calmix_metrics::stats::Estimate;
 use calmix_recipe::Selection;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ pub struct RunResult {
     /// The heads of a run on frozen features, where it trained more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heads: Option<HeadChoice>,
-    /// The figures by every rule.
+    /// The metrics by every rule.
     pub finished: Finished,
 }
 
@@ -46,7 +46,7 @@ pub struct HeadChoice {
     /// The NLL of the recipe's head minus that of the other on these labels, label by label, with its interval; none where
     /// there are too few labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nll_difference: Option<Interval>,
+    pub nll_difference: Option<Estimate>,
     /// Every head, that of the recipe first.
     pub candidates: Vec<HeadCandidate>,
 }
@@ -98,6 +98,6 @@ pub struct HeadCandidate {
     pub nll: Option<f64>,
     /// The temperature.
     pub temperature: Option<f64>,
-    /// Its figures, split by split.
+    /// Its metrics, split by split.
     pub evaluations: Vec<Evaluation>,
 }

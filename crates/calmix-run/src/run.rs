@@ -10,7 +10,7 @@
 //! | `timing.jsonl`, `tensorboard/` | how fast it was, and everything for TensorBoard: what depends on the clock |
 //! | `predictions/` | what the network said at each evaluation |
 //! | `checkpoints/` | where to continue from ([`crate::checkpoint`]) |
-//! | `model.safetensors`, `model.json`, `result.json` | the resulting model, what it is, its temperature and its figures, at the end |
+//! | `model.safetensors`, `model.json`, `result.json` | the resulting model, what it is, its temperature and its metrics, at the end |
 //! | `backbone.safetensors`, `projection.safetensors` | what is below the model, where it is a head on a frozen backbone |
 //! | `prepared/` | the prepared dataset, unless it was prepared elsewhere |
 //! | `calmix.lock` | who is writing here |
@@ -65,7 +65,7 @@ pub use paths::{Paths, RunFile};
 use crate::checkpoint::{Checkpoints, is_step, put_back};
 
 /// The format of a run's folder that this version writes and reads.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// Bytes of the longest `run.json`.
 const LONGEST: u64 = 4_096;

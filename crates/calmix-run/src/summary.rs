@@ -10,11 +10,11 @@ pub struct RunSummary {
     pub dataset: String,
     /// How many classes it has.
     pub classes: usize,
-    /// How many labelled samples are learnt from.
+    /// How many labelled samples are trained on.
     pub labelled: usize,
     /// How many labelled samples are held out.
     pub validation: usize,
-    /// How many unlabelled samples are learnt from.
+    /// How many unlabelled samples are trained on.
     pub unlabelled: u64,
     /// The base algorithm: `fixmatch`.
     pub base: String,

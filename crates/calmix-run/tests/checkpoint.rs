@@ -1,4 +1,4 @@
-//! What a checkpoint promises, tested by breaking what it stands on.
+//! What a checkpoint guarantees, tested by breaking what it stands on.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // in the functions that the tests share
 
 #[path = "checkpoint/damage.rs"]

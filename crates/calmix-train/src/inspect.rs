@@ -49,7 +49,7 @@ pub fn inspect(folder: &Path) -> Result<Inspected, TrainError> {
 const DECIDED: [&str; 6] =
     ["dataset.path", "dataset.prepared", "train.device", "train.precision", "train.threads", "train.shards"];
 
-/// What a run's recipe has changed of a built-in one. What the built-in one leaves open is no change.
+/// What a run's recipe has changed of a built-in one. What the built-in one leaves open is not a change.
 fn changes(name: &str, recipe: &Resolved) -> Option<Vec<Difference>> {
     let base = Layers::new().recipe(name).resolve().ok()?;
     let default = Layers::new().resolve().ok()?;

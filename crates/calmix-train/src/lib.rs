@@ -4,7 +4,7 @@
 //! |---|---|
 //! | how does it train, and how is a run resumed? | [`trainer`] |
 //! | how far is a run? | [`inspect`] |
-//! | which pretrained weights are at hand? | [`weights_folder`], each a [`weights_file`] |
+//! | which pretrained weights are available? | [`weights_folder`], each a [`weights_file`] |
 //! | what do they say of a recipe? | [`pretrained_layer`] |
 //! | who are the processes of a run, as their launcher says? | [`launch`] |
 //!

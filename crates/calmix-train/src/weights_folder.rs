@@ -17,7 +17,7 @@ use crate::weights_file::{WeightsFile, is_path, read_beside};
 /// The file of weights in the folder of its name.
 const WEIGHTS: &str = "model.safetensors";
 
-/// The licence beside it, where there is one.
+/// The licence beside it, if any.
 const LICENCE: &str = "LICENSE";
 const LONGEST_LICENCE: u64 = 1 << 20;
 

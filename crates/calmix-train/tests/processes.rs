@@ -143,7 +143,7 @@ fn freematch_has_the_same_bits_on_one_two_and_four_processes() {
     same_bits(3);
 }
 
-/// Six shards on 1, 2, 3 and 6 processes: some of them run shards of two groups, and the tree is no power of two.
+/// Six shards on 1, 2, 3 and 6 processes: some of them run shards of two groups, and the tree is not a power of two.
 #[test]
 fn awkward_numbers_have_the_same_bits_too() {
     let bench = made::Bench::new();

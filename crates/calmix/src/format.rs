@@ -1,6 +1,6 @@
 //! Numbers as text.
 
-use calmix::metrics::figures::Limits;
+use calmix::metrics::metrics::Interval;
 
 pub(crate) use calmix::io::counted::{counted, grouped};
 pub(crate) use calmix::io::shell_quoted::shell_quoted;
@@ -9,10 +9,10 @@ pub(crate) use calmix::run::sink::phrase::{
     signed_gap,
 };
 
-/// A number with its limits.
-pub(crate) fn decimal(figure: f64, limits: Option<Limits>) -> String {
-    let limits = limits.map(|Limits { low, high }| format!(" ({low:.3} to {high:.3})"));
-    format!("{figure:.3}{}", limits.unwrap_or_default())
+/// A number with its interval.
+pub(crate) fn decimal(metric: f64, interval: Option<Interval>) -> String {
+    let interval = interval.map(|Interval { low, high }| format!(" ({low:.3} to {high:.3})"));
+    format!("{metric:.3}{}", interval.unwrap_or_default())
 }
 
 /// Bytes in the largest unit that leaves a whole number.
@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn numbers_are_readable() {
-        assert_eq!(percent(0.5, Some(Limits { low: 0.25, high: 0.75 })), "50.0 % (25.0 to 75.0)");
+        assert_eq!(percent(0.5, Some(Interval { low: 0.25, high: 0.75 })), "50.0% (25.0 to 75.0)");
         assert_eq!([9_999, 10_000, 12_345_678].map(bytes), ["9,999 bytes", "10 kB", "12 MB"]);
     }
 }

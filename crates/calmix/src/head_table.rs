@@ -1,9 +1,9 @@
-//! The two heads of a run on frozen features, side by side: the recipe's, and one that learnt from the labels alone.
+//! The two heads of a run on frozen features, side by side: the recipe's, and one that trained on the labels alone.
 
 use calmix::metrics::evaluate::Evaluation;
-use calmix::metrics::figures::ENOUGH_FOR_ECE;
+use calmix::metrics::metrics::ENOUGH_FOR_ECE;
 use calmix::metrics::predictions::EvalSet;
-use calmix::metrics::stats::Interval;
+use calmix::metrics::stats::Estimate;
 use calmix::run::result::{HeadCandidate, HeadChoice, HeadName};
 
 use crate::format::percent;
@@ -29,13 +29,13 @@ pub(crate) fn heads(choice: &HeadChoice) -> String {
         text += &line(&name, &nll, &seen.map_or([String::new(), String::new()], error_and_ece));
     }
     let kept = choice.kept().unwrap_or(HeadName::Recipe);
-    text + &verdict(kept, *chosen_on, nll_difference.as_ref())
+    text + &assessment(kept, *chosen_on, nll_difference.as_ref())
 }
 
 /// Which head is the model, by which labels.
-fn verdict(kept: HeadName, chosen_on: EvalSet, difference: Option<&Interval>) -> String {
+fn assessment(kept: HeadName, chosen_on: EvalSet, difference: Option<&Estimate>) -> String {
     let labels = chosen_on.name();
-    let Some(Interval { n, estimate, low, high, level }) = difference else {
+    let Some(Estimate { n, estimate, low, high, level }) = difference else {
         return format!("  too few {labels} labels to compare them: the recipe's head is the model\n");
     };
     format!(
@@ -47,9 +47,9 @@ fn verdict(kept: HeadName, chosen_on: EvalSet, difference: Option<&Interval>) ->
 }
 
 fn error_and_ece(seen: &Evaluation) -> [String; 2] {
-    let at = seen.calibrated.as_ref().map_or(&seen.figures, |at| &at.figures);
+    let at = seen.calibrated.as_ref().map_or(&seen.metrics, |at| &at.metrics);
     let ece = if seen.samples >= ENOUGH_FOR_ECE { percent(at.ece_15, None) } else { "too few images".into() };
-    [percent(seen.figures.error, None), ece]
+    [percent(seen.metrics.error, None), ece]
 }
 
 fn line(name: &str, nll: &str, [error, ece]: &[String; 2]) -> String {

@@ -22,7 +22,7 @@ use crate::terminal::{status, warn};
 const NAMED: usize = 20;
 
 /// Reads a folder of images with labels, of any kind that `calmix prepare` knows, into a table in `scratch`, with the model's
-/// rule for large pictures: its table then has the bytes that a table of the model's training images has.
+/// rule for large images: its table then has the bytes that a table of the model's training images has.
 pub(crate) fn open(model: &Model, folder: &Path, scratch: &Path, stop: &Stop) -> Result<Dataset> {
     status(&format!("reading {} …", shown(folder.display())));
     let table = scratch.join("prepared");

@@ -5,10 +5,10 @@ mod command;
 mod cores;
 mod error;
 mod exit;
-mod figures;
 mod format;
 mod head_table;
 mod labelled_folder;
+mod metrics;
 #[cfg(feature = "mlflow")]
 mod mlflow;
 mod model_folder;

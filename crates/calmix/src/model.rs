@@ -7,20 +7,20 @@
 //! let model = Model::load("runs/a")?;
 //! let image = decode(&std::fs::read("photo.jpg")?, &DecodeLimits::default())?;
 //! let prediction = &model.predict(&[image])?[0];
-//! println!("{}: {:.1} %", model.classes()[prediction.label], 100.0 * prediction.confidence);
+//! println!("{}: {:.1}%", model.classes()[prediction.label], 100.0 * prediction.confidence);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod check;
 mod error;
+mod guarantee;
 mod labelled;
-mod promise;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calmix_data::augment::{Augment, EvalView, Scratch};
-use calmix_data::picture::Picture;
+use calmix_data::image::Image;
 use calmix_data::shrink::shrunk;
 use calmix_engine::device;
 use calmix_engine::device::set_threads;
@@ -29,7 +29,7 @@ use calmix_engine::predictor::{Predictor, PredictorSettings};
 use calmix_engine::projection::Projection;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open;
-use calmix_metrics::calibrator::confidence_map::ConfidenceMap;
+use calmix_metrics::calibrator::any_calibrator::Calibrator;
 use calmix_metrics::held_out::SetRule;
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
@@ -38,8 +38,8 @@ use calmix_run::read;
 use calmix_run::run::{Paths, RunFile};
 
 pub use error::ModelError;
+pub use guarantee::{Guarantee, ScarceClass};
 pub use labelled::LabelledPredictions;
-pub use promise::{Promise, ScarceClass};
 
 /// The largest side of images that a model may ask for.
 const LARGEST: u32 = 2_048;
@@ -89,7 +89,7 @@ pub struct Prediction {
     pub margin: f32,
     /// The calibrated probabilities of all classes.
     pub probabilities: Vec<f32>,
-    /// Classes that hold the right one with the promised probability, the likeliest first; none where no labels were held
+    /// Classes that hold the right one with the guaranteed probability, the likeliest first; none where no labels were held
     /// out.
     pub set: Option<Vec<u32>>,
     /// Whether the answer may be wrong too often for the requested precision, by the order of the model's own confidence
@@ -103,8 +103,8 @@ pub struct Model {
     info: ModelInfo,
     predictor: Predictor,
     transform: Arc<Augment>,
-    map: ConfidenceMap,
-    promise: Promise,
+    map: Calibrator,
+    guarantee: Guarantee,
     batch: usize,
     /// The file of its weights, for errors.
     weights: PathBuf,
@@ -142,7 +142,7 @@ impl Model {
         transform.check().map_err(|error| wrong(error.to_string()))?;
         if info.model.size > LARGEST {
             return Err(
-                wrong(format!("images of {} pixels a side, more than {LARGEST}", info.model.size)).into()
+                wrong(format!("images of {} pixels per side, more than {LARGEST}", info.model.size)).into()
             );
         }
         check::check(&info).map_err(|problem| {
@@ -176,13 +176,13 @@ impl Model {
             let on = predictor.on(backbone, projection);
             predictor = on.map_err(|error| wrong(error.to_string()))?;
         }
-        let map = info.calibration.as_ref().map_or(ConfidenceMap::IDENTITY, |fitted| fitted.map.clone());
-        Promise::check(options)?;
-        let promise = Promise::new(info.held_out.as_ref(), &info.classes, options);
-        let promise = promise.map_err(|error| wrong(format!("held_out: {error}")))?;
+        let map = info.calibration.as_ref().map_or(Calibrator::IDENTITY, |fitted| fitted.calibrator.clone());
+        Guarantee::check(options)?;
+        let guarantee = Guarantee::new(info.held_out.as_ref(), &info.classes, options);
+        let guarantee = guarantee.map_err(|error| wrong(format!("held_out: {error}")))?;
         let transform = Arc::new(transform);
         let batch = (BATCH_BYTES / transform.bytes().max(1)).min(options.batch).max(1);
-        Ok(Self { info, predictor, transform, map, promise, batch, weights: path.to_path_buf() })
+        Ok(Self { info, predictor, transform, map, guarantee, batch, weights: path.to_path_buf() })
     }
 
     /// The names of the classes, in the order of the probabilities.
@@ -195,17 +195,17 @@ impl Model {
         &self.info
     }
 
-    /// What is promised of sets and answers.
-    pub fn promise(&self) -> &Promise {
-        &self.promise
+    /// What is guaranteed of sets and answers.
+    pub fn guarantee(&self) -> &Guarantee {
+        &self.guarantee
     }
 
-    /// How the view of a picture is made that the network sees.
+    /// How the view of a image is made that the network sees.
     pub fn transform(&self) -> &Arc<Augment> {
         &self.transform
     }
 
-    /// The shorter side to which [larger pictures are shrunk](calmix_data::shrink) before their view is made; 0 for none.
+    /// The shorter side to which [larger images are shrunk](calmix_data::shrink) before their view is made; 0 for none.
     pub fn shrink(&self) -> u32 {
         self.info.shrink.unwrap_or(0)
     }
@@ -220,11 +220,11 @@ impl Model {
         self.predictor.pass_bytes()
     }
 
-    /// What the model says about pictures of any size.
+    /// What the model says about images of any size.
     ///
     /// # Errors
-    /// If a picture has no pixels, or libtorch fails.
-    pub fn predict(&self, images: &[Picture]) -> Result<Vec<Prediction>, ModelError> {
+    /// If a image has no pixels, or libtorch fails.
+    pub fn predict(&self, images: &[Image]) -> Result<Vec<Prediction>, ModelError> {
         let (each, mut scratch) = (self.transform.bytes(), Scratch::default());
         let mut predictions = Vec::with_capacity(images.len());
         for images in images.chunks(self.batch) {
@@ -271,8 +271,8 @@ impl Model {
         let confidence = probabilities.get(label).copied().unwrap_or_default();
         let others = probabilities.iter().enumerate().filter(|(class, _)| *class != label);
         let second = others.map(|(_, &p)| p).fold(0.0, f32::max);
-        let set = self.promise.sets().map(|rule| rule.set(&probabilities, image_number(logits)));
-        let abstain = self.promise.abstains(self.map.answer_score(logits)?);
+        let set = self.guarantee.sets().map(|rule| rule.set(&probabilities, image_number(logits)));
+        let abstain = self.guarantee.abstains(self.map.answer_score(logits)?);
         Ok(Prediction { label, confidence, margin: confidence - second, probabilities, set, abstain })
     }
 }

@@ -16,9 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use calmix::data::augment::Augment;
 use calmix::data::image_list::{ListedImage, ListedImages};
-use calmix::data::loader::{
-    EvalBatch, EvalLoader, LoadError, OnCorrupt, PictureViews, SampleStream, Workers,
-};
+use calmix::data::loader::{EvalBatch, EvalLoader, ImageViews, LoadError, OnCorrupt, SampleStream, Workers};
 use calmix::model::Prediction;
 use calmix::{Model, data::loader::SampleIds};
 
@@ -44,7 +42,7 @@ pub(crate) struct PredictTally {
 /// Some images of the list, and the loader that reads them.
 struct Chunk {
     source: Arc<ListedImages>,
-    loader: EvalLoader<PictureViews<Augment>>,
+    loader: EvalLoader<ImageViews<Augment>>,
 }
 
 /// Predicts images and writes a row for each, until `stop`: then the rows of all batches before this one are written.
@@ -109,7 +107,7 @@ fn start(model: &Model, images: Vec<ListedImage>, workers: Workers) -> Result<Ch
     let corrupt = OnCorrupt::Skip { share: 1.0 };
     let transform = Arc::clone(model.transform());
     let loader = EvalLoader::new(
-        PictureViews::new(Arc::<ListedImages>::clone(&source), transform),
+        ImageViews::new(Arc::<ListedImages>::clone(&source), transform),
         stream,
         corrupt,
         workers,

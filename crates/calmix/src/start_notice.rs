@@ -51,10 +51,10 @@ impl NoticePrinter {
 fn in_words(evaluated_on: InsteadOfTest) -> &'static str {
     match evaluated_on {
         InsteadOfTest::ValidationSplit => {
-            "val judges the model and fits its calibrator, each label without itself"
+            "val evaluates the model and fits its calibrator, each label without itself"
         }
-        InsteadOfTest::OutOfFold => "every label judges a head that is trained without it (network.folds)",
-        InsteadOfTest::HeldOut => "the labels that are held out judge the model (labels.validation)",
+        InsteadOfTest::OutOfFold => "every label evaluates a head that is trained without it (network.folds)",
+        InsteadOfTest::HeldOut => "the labels that are held out evaluate the model (labels.validation)",
     }
 }
 

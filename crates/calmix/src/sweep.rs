@@ -186,8 +186,8 @@ impl SweepWorker<'_> {
     }
 
     fn finished(&self, name: &str) -> String {
-        let figures = overview(&self.folder.run(name)).figures;
-        let error = figures.map(|figures| format!(", error {}", percent(figures.error, None)));
+        let metrics = overview(&self.folder.run(name)).metrics;
+        let error = metrics.map(|metrics| format!(", error {}", percent(metrics.error, None)));
         format!("finished {name}{}", error.unwrap_or_default())
     }
 

@@ -52,7 +52,7 @@ fn escaped_json(text: &str) -> String {
     escaped
 }
 
-/// Shows what the command is doing. A closed standard error is no failure.
+/// Shows what the command is doing. A closed standard error is not a failure.
 pub(crate) fn status(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", shown_lines(text.trim_end()));
 }

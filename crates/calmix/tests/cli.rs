@@ -14,8 +14,6 @@ mod compare;
 mod errors;
 #[path = "cli/evaluate_on.rs"]
 mod evaluate_on;
-#[path = "cli/figures.rs"]
-mod figures;
 #[path = "cli/first_steps.rs"]
 mod first_steps;
 #[path = "cli/fixture.rs"]
@@ -64,6 +62,8 @@ mod library;
 #[cfg(target_os = "linux")]
 #[path = "cli/measured.rs"]
 mod measured;
+#[path = "cli/metrics.rs"]
+mod metrics;
 #[path = "cli/model.rs"]
 mod model;
 #[path = "cli/moved_dataset.rs"]

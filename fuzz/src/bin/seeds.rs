@@ -17,9 +17,9 @@ use calmix_core::samples::Samples;
 use calmix_data::dataset::Dataset;
 use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
 use calmix_fuzz::{Scene, tiny};
-use calmix_metrics::calibration_map::{CalibrationMap, FittedOn};
 use calmix_metrics::evaluate::evaluate;
 use calmix_metrics::evaluate::{Selection, evaluate};
+use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn};
 use calmix_metrics::held_out::HeldOut;
 use calmix_metrics::predictions::Predictions;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
@@ -37,7 +37,7 @@ use made::Mat;
 
 fn main() -> std::io::Result<()> {
     let golden = Golden::load();
-    for case in &golden.pictures {
+    for case in &golden.images {
         let kind = case.name.split('-').next().unwrap_or_default();
         put(kind, &case.name, golden.bytes(case.file))?;
     }
@@ -118,7 +118,7 @@ fn run_files() -> std::io::Result<()> {
         logits: vec![2.0, 0.0, 0.0, 3.0, 1.0, 0.0],
     };
     put("predictions", "three", &predictions_file::to_bytes(&predictions).map_err(std::io::Error::other)?)?;
-    let map = CalibrationMap::fit(&predictions, FittedOn::HeldOut).map_err(std::io::Error::other)?;
+    let map = FittedCalibrator::fit(&predictions, FittedOn::HeldOut).map_err(std::io::Error::other)?;
     let evaluation = evaluate(&predictions, Some(&map), None).map_err(std::io::Error::other)?;
     let loss = Loss { total: 0.75, labelled: 0.5, unlabelled: Some(0.25), ..Loss::default() };
     let note = Note { step: 3, text: "so it is".to_owned(), hint: "do this".to_owned() };

@@ -121,7 +121,7 @@ const fn plan(name: &'static str, arguments: &'static [&'static str]) -> Case {
 
 const DATA: Bench = Bench {
     name: "data",
-    what: "a weak and a strong view (USB) of a picture, against torchvision and Pillow, one thread each",
+    what: "a weak and a strong view (USB) of a image, against torchvision and Pillow, one thread each",
     cases: &[
         pairs("32×32, decoded", &["decoded", "32", "512"], 512.0, made(&["32", "32", "png"]), None),
         pairs("64×64, JPEG", &["jpeg", "64", "256"], 256.0, TINY, None),
@@ -131,7 +131,7 @@ const DATA: Bench = Bench {
     ],
 };
 
-/// Pictures of 64×64 pixels; those of ten classes are enough.
+/// Images of 64×64 pixels; those of ten classes are enough.
 const TINY: Files = Files { dataset: "tiny-imagenet-10", ..made(&["64", "64", "jpg"]) };
 const PHOTOS: Files = made(&["500", "375", "jpg"]);
 const TURBO: Extra = Extra { feature: "turbo", programs: &["cmake", "nasm"] };

@@ -29,7 +29,7 @@ pub(crate) fn dataset(files: &Files) -> Option<PathBuf> {
 fn make(made: &Made) -> Result<PathBuf> {
     let python = venv::python(made.script.packages)?;
     let script = workspace::root().join(made.script.script);
-    let installed = Installed::named(&format!("bench/pictures-{}", made.arguments.join("-")))?;
+    let installed = Installed::named(&format!("bench/images-{}", made.arguments.join("-")))?;
     installed.ensure(|folder| {
         let mut command = Command::new(&python);
         command.arg("-B").arg(&script).arg(folder).args(made.arguments);

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_one_line_with_the_promised_keys() {
+    fn json_is_one_line_with_the_guaranteed_keys() {
         let line = measurement(RATE, Some(1.0)).json();
         assert!(!line.contains('\n'));
         let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");

@@ -27,7 +27,7 @@ struct Side {
     seconds: f64,
     peak: Option<u64>,
     /// Medians of what else it said.
-    figures: BTreeMap<String, f64>,
+    metrics: BTreeMap<String, f64>,
 }
 
 /// What was found where something was wanted.
@@ -54,9 +54,9 @@ impl Comparison {
             let seconds = median(turns.seconds.clone());
             let seconds =
                 seconds.with_context(|| format!("{}: nothing was measured of {name}", case.name))?;
-            let figure = |(name, all): (&String, &Vec<f64>)| Some((name.clone(), median(all.clone())?));
-            let figures = turns.figures.iter().filter_map(figure).collect();
-            Ok(Side { name, seconds, peak: turns.peak, figures })
+            let metric = |(name, all): (&String, &Vec<f64>)| Some((name.clone(), median(all.clone())?));
+            let metrics = turns.metrics.iter().filter_map(metric).collect();
+            Ok(Side { name, seconds, peak: turns.peak, metrics })
         };
         let sides = names.iter().zip(turns).map(side).collect::<Result<Vec<_>>>()?;
         let place = |name| {
@@ -90,7 +90,7 @@ impl Comparison {
         let sides = self.sides.iter().map(|side| {
             json!({
                 "side": side.name, "value": self.unit.value(side.seconds), "peak_mib": side.peak.map(mebibytes),
-                "figures": side.figures,
+                "metrics": side.metrics,
             })
         });
         let ratios = self.found.iter().map(|found| {
@@ -151,13 +151,13 @@ impl Found {
 impl fmt::Display for Comparison {
     /// A table of the sides and one of the ratios.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: BTreeSet<&String> = self.sides.iter().flat_map(|side| side.figures.keys()).collect();
+        let names: BTreeSet<&String> = self.sides.iter().flat_map(|side| side.metrics.keys()).collect();
         let sides = self.sides.iter().map(|side| {
             let peak = side.peak.map_or_else(absent, |bytes| format!("{:.0}", mebibytes(bytes)));
-            let figures =
-                names.iter().map(|&name| side.figures.get(name).map_or_else(absent, |&n| four_digits(n)));
+            let metrics =
+                names.iter().map(|&name| side.metrics.get(name).map_or_else(absent, |&n| four_digits(n)));
             let cells = [side.name.to_owned(), four_digits(self.unit.value(side.seconds)), peak];
-            cells.into_iter().chain(figures).collect()
+            cells.into_iter().chain(metrics).collect()
         });
         let heading = [self.case, self.unit.name(), "peak MiB"].into_iter();
         let heading = heading.chain(names.iter().map(|name| name.as_str())).map(str::to_owned).collect();
@@ -215,7 +215,7 @@ mod tests {
             Turns {
                 seconds: vec![0.5, 0.4, 0.8],
                 peak,
-                figures: BTreeMap::from([("sent".to_owned(), vec![1.0, 5.0, 3.0])]),
+                metrics: BTreeMap::from([("sent".to_owned(), vec![1.0, 5.0, 3.0])]),
             },
         ];
         Comparison::new("b", &CASE, &["joint", "lean"], &turns, WANTED).expect("both sides")
@@ -237,7 +237,7 @@ lean / joint, memory    0.75             -  at most 0.5, missed";
     }
 
     #[test]
-    fn json_is_one_line_with_the_promised_keys() {
+    fn json_is_one_line_with_the_guaranteed_keys() {
         let line = compared(Some(1 << 20)).json();
         assert!(!line.contains('\n'));
         let value: Value = serde_json::from_str(&line).expect("JSON");
@@ -247,7 +247,7 @@ lean / joint, memory    0.75             -  at most 0.5, missed";
         );
         assert_eq!(
             value["sides"][1],
-            json!({"side": "lean", "value": 250.0, "peak_mib": 1.0, "figures": {"sent": 3.0}})
+            json!({"side": "lean", "value": 250.0, "peak_mib": 1.0, "metrics": {"sent": 3.0}})
         );
         let expected = json!({
             "side": "lean", "against": "joint", "of": "memory", "ratio": 0.25, "rounds": null, "wanted": 0.5,

@@ -12,7 +12,7 @@ pub(crate) struct Turns {
     /// Of each repetition.
     pub(crate) seconds: Vec<f64>,
     /// What else it says of its repetitions, by name.
-    pub(crate) figures: BTreeMap<String, Vec<f64>>,
+    pub(crate) metrics: BTreeMap<String, Vec<f64>>,
     /// The most memory it had beyond what it had before its first repetition, where the system tells.
     pub(crate) peak: Option<u64>,
 }
@@ -27,10 +27,10 @@ pub(crate) fn take(sides: &mut [Worker], repeat: usize) -> Result<Vec<Turns>> {
     for round in 0..repeat {
         for turn in 0..sides.len() {
             let side = (round + turn) % sides.len();
-            let Repetition { seconds, figures } = sides[side].repetition()?;
+            let Repetition { seconds, metrics } = sides[side].repetition()?;
             turns[side].seconds.push(seconds);
-            for (name, figure) in figures {
-                turns[side].figures.entry(name).or_default().push(figure);
+            for (name, metric) in metrics {
+                turns[side].metrics.entry(name).or_default().push(metric);
             }
         }
     }

@@ -7,7 +7,7 @@
 //! | we write | the worker does | the worker writes |
 //! |---|---|---|
 //! | | prepares the case | `ready` |
-//! | `run` | one repetition | the seconds it took, as a decimal number; then figures of it, as `name=number` |
+//! | `run` | one repetition | the seconds it took, as a decimal number; then metrics of it, as `name=number` |
 //! | `quit`, or end of input | ends with success | |
 //!
 //! The worker takes the time itself, so the pipe is not measured. What it writes to standard error is shown
@@ -38,7 +38,7 @@ pub(crate) struct Worker {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Repetition {
     pub(crate) seconds: f64,
-    pub(crate) figures: Vec<(String, f64)>,
+    pub(crate) metrics: Vec<(String, f64)>,
 }
 
 impl Repetition {
@@ -46,11 +46,11 @@ impl Repetition {
         let mut words = answer.split_whitespace();
         let seconds =
             words.next()?.parse().ok().filter(|seconds: &f64| *seconds > 0.0 && seconds.is_finite())?;
-        let figure = |word: &str| {
+        let metric = |word: &str| {
             let (name, number) = word.split_once('=')?;
             Some((name.to_owned(), number.parse().ok()?))
         };
-        Some(Self { seconds, figures: words.map(figure).collect::<Option<_>>()? })
+        Some(Self { seconds, metrics: words.map(metric).collect::<Option<_>>()? })
     }
 }
 
@@ -160,9 +160,9 @@ mod tests {
     }
 
     #[test]
-    fn figures_come_with_the_time() {
+    fn metrics_come_with_the_time() {
         let said = Repetition::read("0.5 sent=3 share=0.25").expect("understood");
-        assert_eq!((said.seconds, said.figures), (0.5, vec![("sent".into(), 3.0), ("share".into(), 0.25)]));
+        assert_eq!((said.seconds, said.metrics), (0.5, vec![("sent".into(), 3.0), ("share".into(), 0.25)]));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::samples::StateError;
 
 /// The average pseudo-margins of samples `0..N` for all classes, with one visit count per sample.
 ///
-/// The arithmetic of a visit is f64 and the stored value f32. 4·(C + 1) bytes a sample: exact, and meant for
+/// The arithmetic of a visit is f64 and the stored value f32. 4·(C + 1) bytes per sample: exact, and meant for
 /// up to a few million samples.
 ///
 /// ```

@@ -57,7 +57,7 @@ impl Membership {
         Some(Self { seed, samples, shards, permutation })
     }
 
-    /// How many samples a shard has: one at least, and at most one more than any other shard. None for a shard that
+    /// How many samples per shard has: one at least, and at most one more than any other shard. None for a shard that
     /// does not exist.
     pub fn len(&self, shard: u64) -> u64 {
         if shard >= self.shards.get() {

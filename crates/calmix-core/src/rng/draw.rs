@@ -1,6 +1,6 @@
 //! What can be drawn from a stream.
 //!
-//! By hand: rand and rand_distr do not promise the same values in their next version, and here the values are a format.
+//! By hand: rand and rand_distr do not guarantee the same values in their next version, and here the values are a format.
 
 use super::Stream;
 

@@ -40,7 +40,7 @@ fn round_15(x: f64) -> f64 {
     libm::round(x * 1e15) / 1e15
 }
 
-/// Pillow's path in 16.16 fixed point, which it takes for canvases below 32768 pixels a side.
+/// Pillow's path in 16.16 fixed point, which it takes for canvases below 32768 pixels per side.
 fn transform(canvas: &mut Canvas, affine: &Affine, scratch: &mut Scratch) {
     let Canvas { width, height, ref mut pixels } = *canvas;
     refill(&mut scratch.before, pixels);
@@ -98,7 +98,7 @@ fn fixed([step, next_row, first]: [f64; 3]) -> [i64; 3] {
     [fix(step), fix(next_row), fix(first + step * 0.5 + next_row * 0.5)]
 }
 
-/// Moves the picture by `by` pixels to the left.
+/// Moves the image by `by` pixels to the left.
 pub(super) fn translate_x(canvas: &mut Canvas, by: f64, scratch: &mut Scratch) {
     let by = whole_shift(by, canvas.width);
     let before = &mut scratch.before;
@@ -108,7 +108,7 @@ pub(super) fn translate_x(canvas: &mut Canvas, by: f64, scratch: &mut Scratch) {
     }
 }
 
-/// Moves the picture by `by` pixels up.
+/// Moves the image by `by` pixels up.
 pub(super) fn translate_y(canvas: &mut Canvas, by: f64, scratch: &mut Scratch) {
     let by = whole_shift(by, canvas.height);
     refill(&mut scratch.before, canvas.pixels);

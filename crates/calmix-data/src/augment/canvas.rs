@@ -1,7 +1,7 @@
-//! A picture that is being changed, and the memory that changing it needs.
+//! A image that is being changed, and the memory that changing it needs.
 
 use super::resize::Taps;
-use crate::picture::Picture;
+use crate::image::Image;
 
 /// A pixel: red, green, blue.
 pub(super) type Rgb = [u8; 3];
@@ -23,9 +23,9 @@ impl<'a> Canvas<'a> {
         (fits && height > 0).then_some(Self { width, height, pixels })
     }
 
-    /// A canvas over a picture; none if the picture is empty.
-    pub fn over(picture: &'a mut Picture) -> Option<Self> {
-        Self::new(picture.width(), picture.height(), picture.pixels_mut())
+    /// A canvas over a image; none if the image is empty.
+    pub fn over(image: &'a mut Image) -> Option<Self> {
+        Self::new(image.width(), image.height(), image.pixels_mut())
     }
 
     /// Width and height.
@@ -38,7 +38,7 @@ impl<'a> Canvas<'a> {
     }
 }
 
-/// Buffers that are used again from one picture to the next, so that a worker stops allocating.
+/// Buffers that are used again from one image to the next, so that a worker stops allocating.
 ///
 /// What they hold between two calls never matters.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ pub struct Scratch {
     pub(super) columns: Vec<usize>,
     /// Where each row of a window comes from.
     pub(super) rows: Vec<usize>,
-    /// A resized picture.
+    /// A resized image.
     pub(super) resized: Vec<u8>,
     /// The memory of a resize.
     pub(super) resize: ResizeScratch,

@@ -1,4 +1,4 @@
-//! Cutout: a square of one colour somewhere on the picture (DeVries and Taylor, 2017).
+//! Cutout: a square of one colour somewhere on the image (DeVries and Taylor, 2017).
 
 use calmix_core::rng::Stream;
 use serde::{Deserialize, Serialize};

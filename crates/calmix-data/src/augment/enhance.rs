@@ -1,6 +1,6 @@
-//! Operations that blend a picture with a degenerate of itself, as Pillow's `ImageEnhance`.
+//! Operations that blend a image with a degenerate of itself, as Pillow's `ImageEnhance`.
 //!
-//! Factor 0 gives the degenerate, 1 the picture; beyond, the blend is extrapolated and clipped.
+//! Factor 0 gives the degenerate, 1 the image; beyond, the blend is extrapolated and clipped.
 
 use super::canvas::{Canvas, Rgb, Scratch, refill};
 use super::table::map_all;
@@ -21,7 +21,7 @@ fn truncate(x: f32) -> u8 {
     (floor + WHOLE).to_bits() as u8
 }
 
-/// Blends channel by channel; `to` holds the picture and receives the result.
+/// Blends channel by channel; `to` holds the image and receives the result.
 fn blend_all(from: &[u8], to: &mut [u8], factor: f32) {
     for (from, to) in from.iter().zip(to) {
         *to = blend(*from, *to, factor);
@@ -54,7 +54,7 @@ pub(super) fn colour(canvas: &mut Canvas, factor: f64, scratch: &mut Scratch) {
     blend_all(grey.as_flattened(), canvas.pixels.as_flattened_mut(), factor as f32);
 }
 
-/// Towards the picture smoothed by the kernel (1 1 1, 1 5 1, 1 1 1)/13, which leaves the border as it is.
+/// Towards the image smoothed by the kernel (1 1 1, 1 5 1, 1 1 1)/13, which leaves the border as it is.
 pub(super) fn sharpness(canvas: &mut Canvas, factor: f64, scratch: &mut Scratch) {
     let Canvas { width, height, ref mut pixels } = *canvas;
     if width < 3 || height < 3 {

@@ -1,12 +1,12 @@
-//! Which part of a picture a view shows: the geometry of every view, drawn first and then carried out.
+//! Which part of a image per view shows: the geometry of every view, drawn first and then carried out.
 
 use std::ops::Range;
 
 use super::canvas::{Canvas, Rgb, Scratch};
 use super::resize::{Filter, View, resize};
-use crate::picture::Picture;
+use crate::image::Image;
 
-/// A rectangle of a picture, in pixels.
+/// A rectangle of a image, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rect {
     /// Its first column.
@@ -20,7 +20,7 @@ pub struct Rect {
 }
 
 impl Rect {
-    /// The whole of a picture of this size.
+    /// The whole of a image of this size.
     pub fn whole(width: u32, height: u32) -> Self {
         Self { left: 0, top: 0, width, height }
     }
@@ -28,15 +28,15 @@ impl Rect {
 
 /// What is cut out, to what size it is brought, and which window of that is shown.
 ///
-/// A window that leaves the resized picture sees its reflection, in which the border pixel is not repeated
+/// A window that leaves the resized image sees its reflection, in which the border pixel is not repeated
 /// (`numpy.pad` with `reflect`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// The part of the picture that is used; nothing outside it is seen.
+    /// The part of the image that is used; nothing outside it is seen.
     pub from: Rect,
     /// The width and height to which it is resized.
     pub resized: [u32; 2],
-    /// The first column of the window in the resized picture; negative is left of it.
+    /// The first column of the window in the resized image; negative is left of it.
     pub left: i64,
     /// The first row of the window.
     pub top: i64,
@@ -45,16 +45,10 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Shows the frame of `picture` on the canvas; false if there is nothing to show, because the frame lies
-    /// outside the picture or is empty.
-    pub fn show(
-        &self,
-        picture: &Picture,
-        filter: Filter,
-        canvas: &mut Canvas,
-        scratch: &mut Scratch,
-    ) -> bool {
-        let Some(mut view) = cut(picture, self.from) else { return false };
+    /// Shows the frame of `image` on the canvas; false if there is nothing to show, because the frame lies
+    /// outside the image or is empty.
+    pub fn show(&self, image: &Image, filter: Filter, canvas: &mut Canvas, scratch: &mut Scratch) -> bool {
+        let Some(mut view) = cut(image, self.from) else { return false };
         let target = self.resized.map(|side| side as usize);
         if target.contains(&0) {
             return false;
@@ -63,7 +57,7 @@ impl Frame {
         reflected(self.left, canvas.width, self.resized[0], columns);
         reflected(self.top, canvas.height, self.resized[1], rows);
         if target != [view.width, view.height] {
-            // Only what the window sees is computed: never more than the window, however long the picture.
+            // Only what the window sees is computed: never more than the window, however long the image.
             let [wide, high] = [rebase(columns), rebase(rows)];
             let (width, height) = (wide.len(), high.len());
             resize(view, target, [wide, high], filter, resizing, resized);
@@ -99,20 +93,20 @@ fn gather(from: &[Rgb], columns: &[usize], row: &mut [Rgb]) {
     }
 }
 
-/// The rectangle of a picture, if it has pixels and all of them are in the picture.
-fn cut(picture: &Picture, rect: Rect) -> Option<View<'_>> {
+/// The rectangle of a image, if it has pixels and all of them are in the image.
+fn cut(image: &Image, rect: Rect) -> Option<View<'_>> {
     let inside =
         |first: u32, len: u32, side: u32| len > 0 && first.checked_add(len).is_some_and(|end| end <= side);
-    if !inside(rect.left, rect.width, picture.width()) || !inside(rect.top, rect.height, picture.height()) {
+    if !inside(rect.left, rect.width, image.width()) || !inside(rect.top, rect.height, image.height()) {
         return None;
     }
-    let stride = 3 * picture.width() as usize;
+    let stride = 3 * image.width() as usize;
     let start = rect.top as usize * stride + 3 * rect.left as usize;
-    let bytes = picture.pixels().get(start..)?;
+    let bytes = image.pixels().get(start..)?;
     Some(View { bytes, stride, width: rect.width as usize, height: rect.height as usize })
 }
 
-/// The coordinates that a window of `len` pixels from `first` on sees in a picture of `side` pixels.
+/// The coordinates that a window of `len` pixels from `first` on sees in a image of `side` pixels.
 fn reflected(first: i64, len: usize, side: u32, coordinates: &mut Vec<usize>) {
     coordinates.clear();
     coordinates.extend((0..).take(len).map(|x| reflect(first.saturating_add(x), side)));
@@ -151,13 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_outside_the_picture_shows_nothing() {
-        let picture = Picture::filled(4, 4, [9; 3]);
+    fn a_frame_outside_the_image_shows_nothing() {
+        let image = Image::filled(4, 4, [9; 3]);
         let mut bytes = [7; 12];
         let frame = |from, resized| Frame { from, resized, left: 0, top: 0, mirrored: false };
         let mut show = |frame: Frame| {
             let mut canvas = Canvas::new(2, 2, &mut bytes).unwrap();
-            frame.show(&picture, Filter::Bilinear, &mut canvas, &mut Scratch::default())
+            frame.show(&image, Filter::Bilinear, &mut canvas, &mut Scratch::default())
         };
         let rect = |left, top, width, height| Rect { left, top, width, height };
         assert!(show(frame(Rect::whole(4, 4), [2, 2])));

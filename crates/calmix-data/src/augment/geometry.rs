@@ -11,7 +11,7 @@ use super::{AugmentError, MAX_SIZE};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Geometry {
-    /// The shorter side is brought to the size of the view; the picture is padded by its reflection and a
+    /// The shorter side is brought to the size of the view; the image is padded by its reflection and a
     /// window is cut out anywhere. Small images: a shift by up to `pad` pixels.
     Shift {
         /// Pixels of padding on each side.
@@ -21,7 +21,7 @@ pub enum Geometry {
         /// Whether the crop or the mirror comes first.
         first: First,
     },
-    /// The whole picture is squeezed to a square of `resize` pixels and a window is cut out anywhere.
+    /// The whole image is squeezed to a square of `resize` pixels and a window is cut out anywhere.
     Crop {
         /// Pixels a side before the crop; not less than the size of the view.
         resize: u32,
@@ -30,7 +30,7 @@ pub enum Geometry {
     },
     /// A rectangle of random area and shape is resized to the view (Szegedy et al., 2015).
     ResizedCrop {
-        /// Least and greatest share of the picture's area.
+        /// Least and greatest share of the image's area.
         area: [f64; 2],
         /// Least and greatest ratio of width to height.
         ratio: [f64; 2],
@@ -53,7 +53,7 @@ choice! {
 const ATTEMPTS: usize = 10;
 
 impl Geometry {
-    /// Draws the frame of a square view of `size` pixels for a picture of this width and height.
+    /// Draws the frame of a square view of `size` pixels for a image of this width and height.
     ///
     /// The order of the draws is part of the format: rectangle or (top, left), then the mirror.
     pub fn draw(&self, size: u32, [width, height]: [u32; 2], stream: &mut Stream) -> Frame {
@@ -122,7 +122,7 @@ fn shorter_side_to(size: u32, [width, height]: [u32; 2]) -> [u32; 2] {
     if width <= height { [size, longer] } else { [longer, size] }
 }
 
-/// Where a window begins (left, top) in a picture that is padded by `pad`.
+/// Where a window begins (left, top) in a image that is padded by `pad`.
 fn window(size: u32, sides: [u32; 2], pad: u32, stream: &mut Stream) -> [i64; 2] {
     let [width, height] = sides.map(|side| {
         let places = u64::from(side) + 2 * u64::from(pad) + 1;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::canvas::{Canvas, Scratch};
 use super::{affine, enhance, table};
 
-/// An operation on a picture; its magnitude comes with it.
+/// An operation on a image; its magnitude comes with it.
 ///
 /// Each gives the bytes that Pillow gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -13,11 +13,11 @@ use super::{affine, enhance, table};
 pub enum Op {
     /// Stretch each channel to the full range. No magnitude.
     Autocontrast,
-    /// Blend with black; the magnitude is the picture's weight.
+    /// Blend with black; the magnitude is the image's weight.
     Brightness,
-    /// Blend with the grey picture; the magnitude is the picture's weight.
+    /// Blend with the grey image; the magnitude is the image's weight.
     Colour,
-    /// Blend with the mean grey; the magnitude is the picture's weight.
+    /// Blend with the mean grey; the magnitude is the image's weight.
     Contrast,
     /// Flatten each channel's histogram. No magnitude.
     Equalise,
@@ -27,7 +27,7 @@ pub enum Op {
     Posterise,
     /// Turn counterclockwise by so many degrees.
     Rotate,
-    /// Blend with the smoothed picture; the magnitude is the picture's weight.
+    /// Blend with the smoothed image; the magnitude is the image's weight.
     Sharpness,
     /// Move each row left by this factor of its distance from the top.
     ShearX,

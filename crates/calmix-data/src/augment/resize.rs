@@ -1,6 +1,6 @@
 //! Resizing as Pillow does it for eight bits: two passes, weights in fixed point, a byte between the passes.
 //!
-//! When a picture shrinks, the filter widens with it, so that every pixel counts.
+//! When a image shrinks, the filter widens with it, so that every pixel counts.
 //!
 //! By hand: the bytes have to be Pillow's, and fast_image_resize rounds its weights as pillow-simd does. How fast it is
 //! beside that crate has not been measured.
@@ -10,7 +10,7 @@ use std::ops::Range;
 use calmix_core::settings::choice;
 
 use super::canvas::{ResizeScratch, Rgb};
-use crate::picture::Picture;
+use crate::image::Image;
 
 choice! {
     /// How pixels are weighted.
@@ -116,7 +116,7 @@ fn to_byte(sum: i32) -> u8 {
     (sum >> FRACTION).clamp(0, 255) as u8
 }
 
-/// A rectangle of RGB pixels inside a larger picture: its first row begins with `bytes`.
+/// A rectangle of RGB pixels inside a larger image: its first row begins with `bytes`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) bytes: &'a [u8],
@@ -168,14 +168,14 @@ pub(super) fn resize(
     }
 }
 
-/// A whole picture in another size.
-pub(crate) fn resized(picture: &Picture, width: u32, height: u32, filter: Filter) -> Picture {
-    let (from, to) = ([picture.width(), picture.height()], [width, height].map(|side| side as usize));
+/// A whole image in another size.
+pub(crate) fn resized(image: &Image, width: u32, height: u32, filter: Filter) -> Image {
+    let (from, to) = ([image.width(), image.height()], [width, height].map(|side| side as usize));
     let [w, h] = from.map(|side| side as usize);
     let (mut scratch, mut pixels) = (ResizeScratch::default(), Vec::new());
-    let source = View::over(picture.pixels(), w, h);
+    let source = View::over(image.pixels(), w, h);
     resize(source, to, [0..to[0], 0..to[1]], filter, &mut scratch, &mut pixels);
-    Picture::new(width, height, pixels).unwrap_or_else(|| picture.clone())
+    Image::new(width, height, pixels).unwrap_or_else(|| image.clone())
 }
 
 /// Which pass is first shows in the last bit, because the bytes between the passes are rounded. From version

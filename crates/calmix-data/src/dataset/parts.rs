@@ -98,7 +98,7 @@ impl PartTable {
         Ok(opened)
     }
 
-    /// The file of all shrunk pictures, which stays open.
+    /// The file of all shrunk images, which stays open.
     fn opened_shrunk(&self) -> Result<Arc<OpenPart>, DataError> {
         if let Some(opened) = self.shrunk.get() {
             return Ok(Arc::clone(opened));
@@ -108,7 +108,7 @@ impl PartTable {
         Ok(Arc::clone(self.shrunk.get_or_init(|| Arc::new(OpenPart { file, index: u32::MAX }))))
     }
 
-    /// Whether the file of a shrunk picture is the one that the picture, stored as `bytes`, was made from.
+    /// Whether the file of a shrunk image is the one that the image, stored as `bytes`, was made from.
     pub(super) fn is_original(&self, part: &DatasetPart, bytes: &[u8]) -> Result<bool, DataError> {
         let file = ReadAt::open(&self.source, &part.path)?;
         let Some((_, checksum)) = from_stored(bytes) else { return Ok(false) };

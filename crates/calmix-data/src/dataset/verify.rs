@@ -18,7 +18,7 @@ impl Dataset {
             fingerprint.sample(&blake3::hash(&bytes), record.label);
             let part = self.part(record.part)?;
             if part.shrunk && !self.parts.is_original(&part, &bytes)? {
-                let problem = DataProblem::Changed("not the file whose picture was shrunk".into());
+                let problem = DataProblem::Changed("not the file whose image was shrunk".into());
                 return Err(DataError::new(part.path, problem).hint(AGAIN));
             }
         }

@@ -1,20 +1,20 @@
 //! How much of what is large is in memory at a time, in all threads together.
 //!
-//! A picture may have 64 Mi pixels, its file 256 MiB, and there is a thread for each core: without a common limit a dataset
-//! of a few large pictures takes 192 MiB a thread for its pixels, and more for its files. What is small, as datasets are,
+//! A image may have 64 Mi pixels, its file 256 MiB, and there is a thread for each core: without a common limit a dataset
+//! of a few large images takes 192 MiB a thread for its pixels, and more for its files. What is small, as datasets are,
 //! never waits.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Pixels of the largest picture that does not count: 12 MB.
-pub(super) const SMALL_PICTURE: u64 = 4 << 20;
+/// Pixels of the largest image that does not count: 12 MB.
+pub(super) const SMALL_IMAGE: u64 = 4 << 20;
 /// How long one waits for a share. Longer than any is held; after it the work is done all the same, since a loader that
 /// stands still is worse.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Pixels of large pictures: together one picture of the largest size.
-pub(crate) static PIXELS: Budget = Budget::new(SMALL_PICTURE, 64 << 20);
+/// Pixels of large images: together one image of the largest size.
+pub(crate) static PIXELS: Budget = Budget::new(SMALL_IMAGE, 64 << 20);
 /// Bytes of large files: together one file of the largest size. Taken before [`PIXELS`], so that no two wait for each other.
 pub(crate) static ENCODED: Budget = Budget::new(4 << 20, 256 << 20);
 
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_pictures_wait_for_each_other_and_small_ones_do_not() {
+    fn large_images_wait_for_each_other_and_small_ones_do_not() {
         static OWN: Budget = Budget::new(4, 64);
         let (now, most) = (AtomicU64::new(0), AtomicU64::new(0));
         let half = 32;

@@ -5,8 +5,8 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
-use super::{DecodeError, Head, Orientation, picture};
-use crate::picture::Picture;
+use super::{DecodeError, Head, Orientation, image};
+use crate::image::Image;
 
 const KIND: &str = "JPEG";
 
@@ -146,11 +146,11 @@ fn read_frame(marker: u8, segment: &[u8]) -> Result<Frame, DecodeError> {
 }
 
 /// Decodes to RGB; with the feature `turbo` smaller, if the shorter side then still has `side` pixels.
-pub(super) fn pixels(bytes: &[u8], head: Head, side: u32) -> Result<Picture, DecodeError> {
+pub(super) fn pixels(bytes: &[u8], head: Head, side: u32) -> Result<Image, DecodeError> {
     #[cfg(feature = "turbo")]
     {
-        if let Some(picture) = super::turbo::pixels(bytes, head, side) {
-            return Ok(picture);
+        if let Some(image) = super::turbo::pixels(bytes, head, side) {
+            return Ok(image);
         }
         walk(bytes)?.check()?;
     }
@@ -160,7 +160,7 @@ pub(super) fn pixels(bytes: &[u8], head: Head, side: u32) -> Result<Picture, Dec
 }
 
 /// By zune-jpeg; `vector` allows its vector instructions, which do not change a bit of the result.
-fn plain(bytes: &[u8], head: Head, vector: bool) -> Result<Picture, DecodeError> {
+fn plain(bytes: &[u8], head: Head, vector: bool) -> Result<Image, DecodeError> {
     let options = DecoderOptions::default()
         .set_strict_mode(false)
         .set_use_unsafe(vector)
@@ -175,7 +175,7 @@ fn plain(bytes: &[u8], head: Head, vector: bool) -> Result<Picture, DecodeError>
     }
     let mut pixels = vec![0; head.width as usize * head.height as usize * 3];
     decoder.decode_into(&mut pixels).map_err(|error| damaged(&error.to_string()))?;
-    picture(KIND, head.width, head.height, pixels)
+    image(KIND, head.width, head.height, pixels)
 }
 
 fn damaged(what: &str) -> DecodeError {
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn vector_instructions_change_nothing() {
         let golden = golden::Golden::load();
-        for case in golden.pictures.iter().filter(|case| case.name.starts_with("jpeg")) {
+        for case in golden.images.iter().filter(|case| case.name.starts_with("jpeg")) {
             let bytes = golden.bytes(case.file);
             let head = head(bytes).unwrap();
             assert_eq!(

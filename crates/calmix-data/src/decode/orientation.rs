@@ -2,7 +2,7 @@
 //!
 //! By hand: one tag takes forty lines, and a crate for all of EXIF would parse far more of a hostile file.
 
-use crate::picture::Picture;
+use crate::image::Image;
 
 /// One of the eight ways, by its EXIF number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,7 @@ impl Orientation {
     pub(super) const UPRIGHT: Self = Self(1);
 
     /// From an EXIF block, with or without its `Exif\0\0`. Anything unreadable is upright, as in Pillow: a
-    /// damaged note about a picture does not damage the picture.
+    /// damaged note about a image does not damage the image.
     pub(super) fn from_exif(exif: &[u8]) -> Self {
         find(exif.strip_prefix(b"Exif\0\0").unwrap_or(exif)).map_or(Self::UPRIGHT, Self)
     }
@@ -23,13 +23,13 @@ impl Orientation {
         self.0 >= 5
     }
 
-    /// Turns the picture upright.
-    pub(super) fn upright(self, picture: Picture) -> Picture {
+    /// Turns the image upright.
+    pub(super) fn upright(self, image: Image) -> Image {
         if self.0 == 1 {
-            return picture;
+            return image;
         }
-        let (width, height) = (picture.width() as usize, picture.height() as usize);
-        let source = picture.pixels();
+        let (width, height) = (image.width() as usize, image.height() as usize);
+        let source = image.pixels();
         let (columns, rows) = if self.swaps() { (height, width) } else { (width, height) };
         let mut pixels = Vec::with_capacity(source.len());
         for y in 0..rows {
@@ -47,7 +47,7 @@ impl Orientation {
                 pixels.extend_from_slice(&source[at..at + 3]);
             }
         }
-        Picture::new(columns as u32, rows as u32, pixels).unwrap_or(picture)
+        Image::new(columns as u32, rows as u32, pixels).unwrap_or(image)
     }
 }
 

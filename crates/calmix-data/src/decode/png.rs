@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use png::{ColorType, Decoder, Limits, Transformations};
 
-use super::{DecodeError, Head, Orientation, picture};
-use crate::picture::Picture;
+use super::{DecodeError, Head, Orientation, image};
+use crate::image::Image;
 
 const KIND: &str = "PNG";
 
@@ -26,7 +26,7 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
         match (name, size) {
             (b"IHDR", None) => size = Some(read_size(data)?),
             (b"IHDR", Some(_)) => return Err(damaged("two headers")),
-            (_, None) => return Err(damaged("its first chunk is no header")),
+            (_, None) => return Err(damaged("its first chunk is not a header")),
             (b"eXIf", _) if orientation.is_none() => orientation = Some(Orientation::from_exif(data)),
             (b"IEND", Some((width, height))) => {
                 let orientation = orientation.unwrap_or(Orientation::UPRIGHT);
@@ -45,7 +45,7 @@ fn read_size(header: &[u8]) -> Result<(u32, u32), DecodeError> {
 }
 
 /// Decodes to RGB.
-pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Picture, DecodeError> {
+pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Image, DecodeError> {
     let count = head.width as usize * head.height as usize;
     // Room for rows of 16-bit RGBA, palette and EXIF; the pixels themselves are ours.
     let limits = Limits { bytes: (16 << 20) + head.width as usize * 16 };
@@ -71,7 +71,7 @@ pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Picture, DecodeError> {
         }
         ColorType::Indexed => return Err(damaged("a palette that was not looked up")),
     };
-    picture(KIND, head.width, head.height, pixels)
+    image(KIND, head.width, head.height, pixels)
 }
 
 fn damaged(what: &str) -> DecodeError {

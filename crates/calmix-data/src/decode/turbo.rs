@@ -1,13 +1,13 @@
 //! JPEG by libjpeg-turbo, which can decode to a half, a quarter or an eighth of the size for a fraction of the
-//! work: the smaller picture comes straight from the lower frequencies.
+//! work: the smaller image comes straight from the lower frequencies.
 
 use turbojpeg::{Colorspace, Decompressor, Image, PixelFormat, ScalingFactor};
 
 use super::Head;
-use crate::picture::Picture;
+use crate::image::Image;
 
 /// Decodes to RGB; `None` if libjpeg-turbo reports a warning or an error. The plain decoder then reads the file.
-pub(super) fn pixels(bytes: &[u8], head: Head, side: u32) -> Option<Picture> {
+pub(super) fn pixels(bytes: &[u8], head: Head, side: u32) -> Option<Image> {
     let mut decoder = Decompressor::new().ok()?;
     let header = decoder.read_header(bytes).ok()?;
     if (header.width, header.height) != (head.width as usize, head.height as usize) {
@@ -27,7 +27,7 @@ pub(super) fn pixels(bytes: &[u8], head: Head, side: u32) -> Option<Picture> {
     if four {
         pixels = pixels.as_chunks::<4>().0.iter().flat_map(|&inks| rgb(inks)).collect();
     }
-    Picture::new(width as u32, height as u32, pixels)
+    Image::new(width as u32, height as u32, pixels)
 }
 
 /// Adobe stores 255 − ink, so a channel is the product of what its ink and black leave of the light.

@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use image_webp::WebPDecoder;
 
-use super::{DecodeError, Head, Orientation, picture};
-use crate::picture::Picture;
+use super::{DecodeError, Head, Orientation, image};
+use crate::image::Image;
 
 const KIND: &str = "WebP";
 
@@ -35,7 +35,7 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
             b"ANIM" | b"ANMF" => {
                 return Err(DecodeError::Variant("calmix does not read animated WebP".into()));
             }
-            b"VP8 " | b"VP8L" if pixels.is_some() => return Err(damaged("two pictures in one file")),
+            b"VP8 " | b"VP8L" if pixels.is_some() => return Err(damaged("two images in one file")),
             b"VP8 " => pixels = Some(lossy_size(data)?),
             b"VP8L" => pixels = Some(lossless_size(data)?),
             b"EXIF" => orientation = Orientation::from_exif(data),
@@ -79,7 +79,7 @@ fn lossless_size(data: &[u8]) -> Result<(u32, u32), DecodeError> {
 }
 
 /// Decodes to RGB.
-pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Picture, DecodeError> {
+pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Image, DecodeError> {
     let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(|error| damaged(&error.to_string()))?;
     if decoder.dimensions() != (head.width, head.height) || decoder.is_animated() {
         return Err(damaged("two sizes in one file"));
@@ -92,7 +92,7 @@ pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Picture, DecodeError> {
     } else {
         stored
     };
-    picture(KIND, head.width, head.height, pixels)
+    image(KIND, head.width, head.height, pixels)
 }
 
 fn damaged(what: &str) -> DecodeError {

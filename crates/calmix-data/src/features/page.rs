@@ -9,7 +9,7 @@
 //! | `vectors` | f16, samples × views × width | the features |
 //!
 //! Its metadata have the BLAKE3 of the bytes of `vectors` under `blake3`. The name of the file is a hash of everything else, so
-//! that which vectors a page has can be checked without reading them.
+//! that which vectors per page has can be checked without reading them.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -36,7 +36,7 @@ const LONGEST_HEADER: u64 = 4_096;
 /// Where in the metadata the hash of the vectors is.
 const HASH: &str = "blake3";
 
-/// Which vectors a page has.
+/// Which vectors per page has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PageIndex {
     /// Numbers of a vector.

@@ -11,9 +11,9 @@ use crate::loader::{ImageSource, LoadError, Transform, ViewKey, Views};
 /// What the cached views of all runs depend on: they share them.
 const SEED: Seed = Seed(0);
 
-/// Views of pictures, several in a row, by the loader for evaluation.
+/// Views of images, several in a row, by the loader for evaluation.
 pub struct ViewPixels {
-    /// The pictures.
+    /// The images.
     pub source: Arc<dyn ImageSource>,
     /// What makes views of them.
     pub augment: Arc<Augment>,
@@ -49,15 +49,15 @@ impl Views for ViewPixels {
     }
 
     fn evaluation(&self, id: u64, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), LoadError> {
-        let picture = self.source.picture(id);
-        let picture = picture.map_err(|error| LoadError::Sample { id, error: Box::new(error) })?;
+        let image = self.source.image(id);
+        let image = image.map_err(|error| LoadError::Sample { id, error: Box::new(error) })?;
         let augment = &*self.augment;
         for (view, out) in self.views.iter().zip(out.chunks_exact_mut(augment.bytes().max(1))) {
             let key = |n: u8| ViewKey { seed: SEED, epoch: u64::from(n), id };
             let made = match *view {
-                FeatureView::Clean => Transform::evaluation(augment, &picture, scratch, out),
-                FeatureView::Weak(n) => Transform::weak(augment, &picture, key(n), scratch, out),
-                FeatureView::Strong(n) => Transform::strong(augment, &picture, key(n), scratch, out),
+                FeatureView::Clean => Transform::evaluation(augment, &image, scratch, out),
+                FeatureView::Weak(n) => Transform::weak(augment, &image, key(n), scratch, out),
+                FeatureView::Strong(n) => Transform::strong(augment, &image, key(n), scratch, out),
             };
             made.map_err(|problem| LoadError::View { id, problem })?;
         }

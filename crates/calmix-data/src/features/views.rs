@@ -33,9 +33,9 @@ impl FeatureTable {
 /// The views of a run whose backbone is frozen.
 #[derive(Debug)]
 pub struct FeatureViews {
-    /// Samples that are learnt from.
+    /// Samples that are trained on.
     pub training: FeatureTable,
-    /// Samples that judge, in their clean view.
+    /// Samples that evaluate, in their clean view.
     pub evaluation: FeatureTable,
     /// The class of every sample of the dataset.
     pub labels: Vec<u32>,
@@ -81,10 +81,10 @@ impl Views for FeatureViews {
     }
 }
 
-/// A sample without features is one whose picture could not be used.
+/// A sample without features is one whose image could not be used.
 fn absent(id: u64) -> LoadError {
     LoadError::View {
         id,
-        problem: DataProblem::Format("it has no features: its picture could not be used".into()),
+        problem: DataProblem::Format("it has no features: its image could not be used".into()),
     }
 }

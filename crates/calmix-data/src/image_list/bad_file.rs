@@ -32,7 +32,7 @@ impl Default for FailingFiles {
 impl FailingFiles {
     /// The error of an image that cannot be read now: transient, so that it is tried again, or lasting if the storage was
     /// waited for and gives other files.
-    pub(super) fn judged(&self, id: u64, error: DataError, images: &[ListedImage]) -> DataError {
+    pub(super) fn evaluated(&self, id: u64, error: DataError, images: &[ListedImage]) -> DataError {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = since.entry(id).or_insert_with(Instant::now).elapsed();
         drop(since);
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::augment::Augment;
     use crate::image_list::{ImageList, ListedImages};
-    use crate::loader::{EvalLoader, LoadError, OnCorrupt, PictureViews, SampleIds, SampleStream, Workers};
+    use crate::loader::{EvalLoader, ImageViews, LoadError, OnCorrupt, SampleIds, SampleStream, Workers};
 
     /// A file that opens, and whose first byte is an error of the device: no page is mapped at address 0.
     const BAD: &str = "/proc/self/mem";
@@ -115,7 +115,7 @@ mod tests {
         let ids = SampleIds::from(0..images.len() as u64);
         let mut source = ListedImages::new(images, u32::MAX, 0);
         source.failing.patience = patience;
-        let views = PictureViews::new(Arc::new(source), Arc::new(Augment::usb(4)));
+        let views = ImageViews::new(Arc::new(source), Arc::new(Augment::usb(4)));
         let workers =
             Workers { threads: NonZeroUsize::MIN, patience: Duration::from_secs(3), ..Workers::default() };
         let stream = SampleStream { ids, batch: 8 };
@@ -154,9 +154,12 @@ mod tests {
         let error = || DataError::new(BAD, std::io::Error::from_raw_os_error(5));
         let failing = FailingFiles { patience: Duration::ZERO, ..FailingFiles::default() };
         let alone: Vec<_> = ImageList::of_paths(vec![BAD.into()]).collect();
-        assert!(!failing.judged(0, error(), &alone).is_transient(), "its folder has files that can be read");
+        assert!(
+            !failing.evaluated(0, error(), &alone).is_transient(),
+            "its folder has files that can be read"
+        );
         let gone = ImagePlace::File("/nowhere/1.png".into());
         let away = [ListedImage { path: "1.png".into(), relative: "1.png".into(), place: gone }];
-        assert!(failing.judged(0, error(), &away).is_transient());
+        assert!(failing.evaluated(0, error(), &away).is_transient());
     }
 }

@@ -8,7 +8,7 @@ use crate::error::DataProblem;
 /// What to do about a corrupt sample: one that was no image when the dataset was prepared.
 ///
 /// A file that cannot be read at all, or that has changed since, is not a corrupt sample and always stops the loader: a run
-/// that skipped it could not be repeated, and learnt from other data than it says.
+/// that skipped it could not be repeated, and trained on other data than it says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OnCorrupt {
     /// Another sample takes its place, and it is counted.

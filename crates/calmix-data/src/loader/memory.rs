@@ -1,4 +1,4 @@
-//! A cache of decoded pictures.
+//! A cache of decoded images.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,28 +6,28 @@ use std::sync::{PoisonError, RwLock};
 
 use super::ImageSource;
 use crate::error::DataError;
-use crate::picture::Picture;
+use crate::image::Image;
 
-/// Keeps decoded pictures in memory, up to a limit; what does not fit is decoded every time.
+/// Keeps decoded images in memory, up to a limit; what does not fit is decoded every time.
 ///
-/// For small images: CIFAR-10 takes 184 MB. Which pictures are cached depends on the timing of the workers; the
-/// pictures themselves do not.
+/// For small images: CIFAR-10 takes 184 MB. Which images are cached depends on the timing of the workers; the
+/// images themselves do not.
 #[derive(Debug)]
 pub struct InMemory<P> {
     source: P,
     limit: u64,
     used: AtomicU64,
-    kept: [RwLock<BTreeMap<u64, Picture>>; LOCKS],
+    kept: [RwLock<BTreeMap<u64, Image>>; LOCKS],
 }
 
 /// One lock per group of ids, so that workers seldom wait for each other.
 const LOCKS: usize = 64;
 
-/// Bytes that the map and the picture take beside the pixels, approximately.
+/// Bytes that the map and the image take beside the pixels, approximately.
 const OVERHEAD: u64 = 64;
 
 impl<P: ImageSource> InMemory<P> {
-    /// Caches up to `limit` bytes of the pictures of `source`.
+    /// Caches up to `limit` bytes of the images of `source`.
     pub fn new(source: P, limit: u64) -> Self {
         Self { source, limit, used: AtomicU64::new(0), kept: std::array::from_fn(|_| RwLock::default()) }
     }
@@ -37,33 +37,33 @@ impl<P: ImageSource> InMemory<P> {
         self.used.load(Ordering::Relaxed)
     }
 
-    fn store(&self, id: u64, picture: &Picture) {
-        let bytes = picture.pixels().len() as u64 + OVERHEAD;
+    fn store(&self, id: u64, image: &Image) {
+        let bytes = image.pixels().len() as u64 + OVERHEAD;
         let fits = |used: u64| used.checked_add(bytes).filter(|&used| used <= self.limit);
         if self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
             return;
         }
         let mut map = self.map(id).write().unwrap_or_else(PoisonError::into_inner);
-        if map.insert(id, picture.clone()).is_some() {
-            // Another worker cached the same picture meanwhile.
+        if map.insert(id, image.clone()).is_some() {
+            // Another worker cached the same image meanwhile.
             self.used.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
 
-    fn map(&self, id: u64) -> &RwLock<BTreeMap<u64, Picture>> {
+    fn map(&self, id: u64) -> &RwLock<BTreeMap<u64, Image>> {
         &self.kept[(id % LOCKS as u64) as usize]
     }
 }
 
 impl<P: ImageSource> ImageSource for InMemory<P> {
-    fn picture(&self, id: u64) -> Result<Picture, DataError> {
+    fn image(&self, id: u64) -> Result<Image, DataError> {
         let kept = self.map(id).read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
-        if let Some(picture) = kept {
-            return Ok(picture);
+        if let Some(image) = kept {
+            return Ok(image);
         }
-        let picture = self.source.picture(id)?;
-        self.store(id, &picture);
-        Ok(picture)
+        let image = self.source.image(id)?;
+        self.store(id, &image);
+        Ok(image)
     }
 
     fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
@@ -83,9 +83,9 @@ mod tests {
     struct Counting(AtomicU64);
 
     impl ImageSource for Counting {
-        fn picture(&self, id: u64) -> Result<Picture, DataError> {
+        fn image(&self, id: u64) -> Result<Image, DataError> {
             self.0.fetch_add(1, Ordering::Relaxed);
-            Ok(Picture::filled(4, 4, [id as u8; 3]))
+            Ok(Image::filled(4, 4, [id as u8; 3]))
         }
 
         fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
@@ -98,7 +98,7 @@ mod tests {
         let memory = InMemory::new(Counting::default(), 3 * (48 + OVERHEAD) + 1);
         for _ in 0..2 {
             for id in 0..5 {
-                assert_eq!(memory.picture(id).unwrap(), Picture::filled(4, 4, [id as u8; 3]));
+                assert_eq!(memory.image(id).unwrap(), Image::filled(4, 4, [id as u8; 3]));
                 assert_eq!(memory.label(id).unwrap(), Some(id as u32));
             }
         }

@@ -11,8 +11,8 @@ use calmix_core::sharding::{Shard, Sharding};
 use super::batch::TrainBatch;
 use super::corrupt::{OnCorrupt, SkippedSample, Tally, is_corrupt};
 use super::error::LoadError;
-use super::lane::{Lane, REPLACEMENTS, RowCandidate};
 use super::sample_ids::SampleIds;
+use super::sharded_stream::{REPLACEMENTS, RowCandidate, ShardedStream};
 use super::transform::ViewKey;
 use super::views::Views;
 use super::worker_pool::{Job, check_size};
@@ -75,8 +75,8 @@ pub fn labelled_views(seed: Seed) -> Seed {
 pub(super) struct TrainingJob<V> {
     views: Arc<V>,
     steps: Range<u64>,
-    labelled: Lane,
-    unlabelled: Lane,
+    labelled: ShardedStream,
+    unlabelled: ShardedStream,
     corrupt: OnCorrupt,
 }
 
@@ -100,9 +100,10 @@ impl<V: Views> TrainingJob<V> {
             return Err(LoadError::NoSuchShard(shard));
         }
         let seed = training.seed;
-        let lane = |samples, domain, view_seed| Lane::new(&training, samples, domain, view_seed);
-        let labelled = lane(&training.labelled, Domain::LabelledOrder, labelled_views(seed))?;
-        let unlabelled = lane(&training.unlabelled, Domain::UnlabelledOrder, seed)?;
+        let sharded_stream =
+            |samples, domain, view_seed| ShardedStream::new(&training, samples, domain, view_seed);
+        let labelled = sharded_stream(&training.labelled, Domain::LabelledOrder, labelled_views(seed))?;
+        let unlabelled = sharded_stream(&training.unlabelled, Domain::UnlabelledOrder, seed)?;
         check_size((labelled.rows() + unlabelled.rows()) as u64, views.bytes().saturating_mul(2))?;
         let (steps, corrupt) = (training.steps, training.corrupt);
         Ok(Self { views, steps, labelled, unlabelled, corrupt })
@@ -111,18 +112,18 @@ impl<V: Views> TrainingJob<V> {
     /// Makes the views of a sample; returns its class if it is labelled.
     fn make_views(
         &self,
-        lane: &Lane,
+        sharded_stream: &ShardedStream,
         &RowCandidate { id, epoch, .. }: &RowCandidate,
         scratch: &mut V::Scratch,
         pixels: &mut [u8],
     ) -> Result<u32, LoadError> {
         let mut label = 0;
-        if lane.is_labelled {
+        if sharded_stream.is_labelled {
             label = self.views.label(id)?.ok_or(LoadError::NoLabel { id })?;
         }
-        let key = ViewKey { seed: lane.view_seed, epoch, id };
+        let key = ViewKey { seed: sharded_stream.view_seed, epoch, id };
         let (weak, strong) = pixels.split_at_mut(self.views.bytes());
-        self.views.training(key, scratch, weak, (!lane.is_labelled).then_some(strong))?;
+        self.views.training(key, scratch, weak, (!sharded_stream.is_labelled).then_some(strong))?;
         Ok(label)
     }
 }
@@ -176,14 +177,14 @@ impl<V: Views + 'static> Job for TrainingJob<V> {
         current: &AtomicU64,
         pixels: &mut [u8],
     ) -> Result<MadeRow, LoadError> {
-        let (lane, row, cursors) = match row.checked_sub(self.labelled.rows()) {
+        let (sharded_stream, row, cursors) = match row.checked_sub(self.labelled.rows()) {
             None => (&self.labelled, row, &mut local.labelled),
             Some(row) => (&self.unlabelled, row, &mut local.unlabelled),
         };
         let mut skipped = Vec::new();
-        for candidate in lane.candidates(step, row, cursors) {
+        for candidate in sharded_stream.candidates(step, row, cursors) {
             current.store(candidate.id, Ordering::Relaxed);
-            match self.make_views(lane, &candidate, &mut local.scratch, pixels) {
+            match self.make_views(sharded_stream, &candidate, &mut local.scratch, pixels) {
                 Ok(label) => return Ok(MadeRow { candidate, label, skipped }),
                 Err(error) if self.corrupt != OnCorrupt::Stop && is_corrupt(&error) => {
                     skipped.push((candidate.id, error.to_string()));

@@ -1,10 +1,10 @@
-//! The transforms that make views of a picture.
+//! The transforms that make views of a image.
 
 use calmix_core::rng::Seed;
 
 use crate::augment::{Augment, AugmentError, Scratch};
 use crate::error::DataProblem;
-use crate::picture::Picture;
+use crate::image::Image;
 
 /// The key of a view: it determines everything random about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +30,10 @@ pub trait Transform: Send + Sync {
     /// The weak view.
     ///
     /// # Errors
-    /// If the picture has no such view.
+    /// If the image has no such view.
     fn weak(
         &self,
-        picture: &Picture,
+        image: &Image,
         key: ViewKey,
         scratch: &mut Self::Scratch,
         out: &mut [u8],
@@ -42,10 +42,10 @@ pub trait Transform: Send + Sync {
     /// The strong view.
     ///
     /// # Errors
-    /// If the picture has no such view.
+    /// If the image has no such view.
     fn strong(
         &self,
-        picture: &Picture,
+        image: &Image,
         key: ViewKey,
         scratch: &mut Self::Scratch,
         out: &mut [u8],
@@ -54,10 +54,10 @@ pub trait Transform: Send + Sync {
     /// The view for evaluation, without randomness.
     ///
     /// # Errors
-    /// If the picture has no such view.
+    /// If the image has no such view.
     fn evaluation(
         &self,
-        picture: &Picture,
+        image: &Image,
         scratch: &mut Self::Scratch,
         out: &mut [u8],
     ) -> Result<(), DataProblem>;
@@ -72,37 +72,32 @@ impl Transform for Augment {
 
     fn weak(
         &self,
-        picture: &Picture,
+        image: &Image,
         key: ViewKey,
         scratch: &mut Scratch,
         out: &mut [u8],
     ) -> Result<(), DataProblem> {
         let ViewKey { seed, epoch, id } = key;
-        Self::weak(self, picture, seed, epoch, id, scratch, out).map_err(|error| problem(&error))
+        Self::weak(self, image, seed, epoch, id, scratch, out).map_err(|error| problem(&error))
     }
 
     fn strong(
         &self,
-        picture: &Picture,
+        image: &Image,
         key: ViewKey,
         scratch: &mut Scratch,
         out: &mut [u8],
     ) -> Result<(), DataProblem> {
         let ViewKey { seed, epoch, id } = key;
-        Self::strong(self, picture, seed, epoch, id, scratch, out).map_err(|error| problem(&error))
+        Self::strong(self, image, seed, epoch, id, scratch, out).map_err(|error| problem(&error))
     }
 
-    fn evaluation(
-        &self,
-        picture: &Picture,
-        scratch: &mut Scratch,
-        out: &mut [u8],
-    ) -> Result<(), DataProblem> {
-        Self::evaluation(self, picture, scratch, out).map_err(|error| problem(&error))
+    fn evaluation(&self, image: &Image, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), DataProblem> {
+        Self::evaluation(self, image, scratch, out).map_err(|error| problem(&error))
     }
 }
 
-/// An empty picture is a corrupt sample; any other error is a wrong setting.
+/// An empty image is a corrupt sample; any other error is a wrong setting.
 fn problem(error: &AugmentError) -> DataProblem {
     match error {
         AugmentError::Empty { .. } => DataProblem::Format(error.to_string()),
@@ -110,7 +105,7 @@ fn problem(error: &AugmentError) -> DataProblem {
     }
 }
 
-/// No augmentation: every view is the picture itself, which must have this size.
+/// No augmentation: every view is the image itself, which must have this size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AsIs {
     /// Pixels in a row.
@@ -126,36 +121,24 @@ impl Transform for AsIs {
         (self.width as usize).saturating_mul(self.height as usize).saturating_mul(3)
     }
 
-    fn weak(
-        &self,
-        picture: &Picture,
-        _: ViewKey,
-        scratch: &mut (),
-        out: &mut [u8],
-    ) -> Result<(), DataProblem> {
-        self.evaluation(picture, scratch, out)
+    fn weak(&self, image: &Image, _: ViewKey, scratch: &mut (), out: &mut [u8]) -> Result<(), DataProblem> {
+        self.evaluation(image, scratch, out)
     }
 
-    fn strong(
-        &self,
-        picture: &Picture,
-        _: ViewKey,
-        scratch: &mut (),
-        out: &mut [u8],
-    ) -> Result<(), DataProblem> {
-        self.evaluation(picture, scratch, out)
+    fn strong(&self, image: &Image, _: ViewKey, scratch: &mut (), out: &mut [u8]) -> Result<(), DataProblem> {
+        self.evaluation(image, scratch, out)
     }
 
-    fn evaluation(&self, picture: &Picture, (): &mut (), out: &mut [u8]) -> Result<(), DataProblem> {
+    fn evaluation(&self, image: &Image, (): &mut (), out: &mut [u8]) -> Result<(), DataProblem> {
         let Self { width, height } = *self;
-        if (picture.width(), picture.height()) != (width, height) || out.len() != picture.pixels().len() {
-            let found = (picture.width(), picture.height());
+        if (image.width(), image.height()) != (width, height) || out.len() != image.pixels().len() {
+            let found = (image.width(), image.height());
             return Err(DataProblem::Content(format!(
-                "a picture of {} × {} pixels where all have {width} × {height}",
+                "a image of {} × {} pixels where all have {width} × {height}",
                 found.0, found.1
             )));
         }
-        out.copy_from_slice(picture.pixels());
+        out.copy_from_slice(image.pixels());
         Ok(())
     }
 }

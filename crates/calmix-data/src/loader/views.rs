@@ -1,4 +1,4 @@
-//! Where the rows of a batch come from: pictures that are augmented, or a table of features.
+//! Where the rows of a batch come from: images that are augmented, or a table of features.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::ImageSource;
 use super::error::LoadError;
 use super::transform::{Transform, ViewKey};
 
-/// The views of samples, as the rows of a batch: pixels of augmented pictures ([`PictureViews`]), or vectors of frozen
+/// The views of samples, as the rows of a batch: pixels of augmented images ([`ImageViews`]), or vectors of frozen
 /// features ([`FeatureViews`](crate::features::FeatureViews)).
 ///
 /// A view is `bytes()` bytes and a pure function of its arguments.
@@ -42,26 +42,26 @@ pub trait Views: Send + Sync {
     fn evaluation(&self, id: u64, scratch: &mut Self::Scratch, out: &mut [u8]) -> Result<(), LoadError>;
 }
 
-/// Views of decoded pictures.
-pub struct PictureViews<T> {
+/// Views of decoded images.
+pub struct ImageViews<T> {
     source: Arc<dyn ImageSource>,
     transform: Arc<T>,
 }
 
-impl<T> std::fmt::Debug for PictureViews<T> {
+impl<T> std::fmt::Debug for ImageViews<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PictureViews").finish_non_exhaustive()
+        f.debug_struct("ImageViews").finish_non_exhaustive()
     }
 }
 
-impl<T: Transform> PictureViews<T> {
-    /// The views that `transform` makes of the pictures of `source`.
+impl<T: Transform> ImageViews<T> {
+    /// The views that `transform` makes of the images of `source`.
     pub fn new(source: Arc<dyn ImageSource>, transform: Arc<T>) -> Arc<Self> {
         Arc::new(Self { source, transform })
     }
 }
 
-impl<T: Transform> Views for PictureViews<T> {
+impl<T: Transform> Views for ImageViews<T> {
     type Scratch = T::Scratch;
 
     fn bytes(&self) -> usize {
@@ -81,15 +81,15 @@ impl<T: Transform> Views for PictureViews<T> {
     ) -> Result<(), LoadError> {
         let id = key.id;
         let no_view = |problem| LoadError::View { id, problem };
-        let picture = self.source.picture(id);
-        let picture = picture.map_err(|error| LoadError::Sample { id, error: Box::new(error) })?;
-        self.transform.weak(&picture, key, scratch, weak).map_err(no_view)?;
-        strong.map_or(Ok(()), |out| self.transform.strong(&picture, key, scratch, out).map_err(no_view))
+        let image = self.source.image(id);
+        let image = image.map_err(|error| LoadError::Sample { id, error: Box::new(error) })?;
+        self.transform.weak(&image, key, scratch, weak).map_err(no_view)?;
+        strong.map_or(Ok(()), |out| self.transform.strong(&image, key, scratch, out).map_err(no_view))
     }
 
     fn evaluation(&self, id: u64, scratch: &mut T::Scratch, out: &mut [u8]) -> Result<(), LoadError> {
-        let picture = self.source.picture(id);
-        let picture = picture.map_err(|error| LoadError::Sample { id, error: Box::new(error) })?;
-        self.transform.evaluation(&picture, scratch, out).map_err(|problem| LoadError::View { id, problem })
+        let image = self.source.image(id);
+        let image = image.map_err(|error| LoadError::Sample { id, error: Box::new(error) })?;
+        self.transform.evaluation(&image, scratch, out).map_err(|problem| LoadError::View { id, problem })
     }
 }

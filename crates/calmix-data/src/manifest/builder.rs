@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::{
-    Encoding, Fingerprint, Header, MAX_SAMPLE, NO_LABEL, PartKind, SHRUNK_FILE, SampleRecord, ShrunkPictures,
+    Encoding, Fingerprint, Header, MAX_SAMPLE, NO_LABEL, PartKind, SHRUNK_FILE, SampleRecord, ShrunkImages,
     Subset, TableHashes, VERSION, check_part_path,
 };
 use crate::error::{DataError, DataProblem};
@@ -28,7 +28,7 @@ pub struct ManifestBuilder {
     parts: TableFile,
     names: TableFile,
     name_bytes: u64,
-    /// Shrunk pictures, once there is one.
+    /// Shrunk images, once there is one.
     shrunk: Option<Unpacked>,
     unreadable: Vec<DataError>,
     warnings: Vec<DataWarning>,
@@ -148,7 +148,7 @@ impl ManifestBuilder {
     /// Adds the next sample: `bytes` as they stand in `part` at `offset`.
     ///
     /// # Errors
-    /// If the label is no class, the sample is larger than [`MAX_SAMPLE`], or the table cannot be written.
+    /// If the label is not a class, the sample is larger than [`MAX_SAMPLE`], or the table cannot be written.
     pub fn sample(
         &mut self,
         part: u32,
@@ -190,7 +190,7 @@ impl ManifestBuilder {
         Ok(())
     }
 
-    /// Adds the next sample: the file `path` of the source, of so many bytes, whose picture was shrunk to a shorter side of
+    /// Adds the next sample: the file `path` of the source, of so many bytes, whose image was shrunk to a shorter side of
     /// `side` pixels and is [stored](crate::shrink) as `bytes`.
     ///
     /// # Errors
@@ -212,7 +212,7 @@ impl ManifestBuilder {
         file.write_all(bytes).map_err(|error| DataError::new(&file.path, error))?;
         self.shrunk = Some(file);
         let count = self.header.shrunk.map_or(0, |shrunk| shrunk.count) + 1;
-        self.header.shrunk = Some(ShrunkPictures { side, count });
+        self.header.shrunk = Some(ShrunkImages { side, count });
         self.sample(part, offset, bytes, label)
     }
 

@@ -12,7 +12,7 @@ impl Header {
     ///
     /// # Errors
     /// If the version is another one, classes or subsets share a name or have none, subsets do not follow each
-    /// other from the first sample to the last, pictures have no pixels or too many, or the fingerprint is none.
+    /// other from the first sample to the last, images have no pixels or too many, or the fingerprint is none.
     pub fn check(&self) -> Result<(), DataProblem> {
         check_version(self.version)?;
         if self.classes.len() >= NO_LABEL as usize {
@@ -40,12 +40,12 @@ impl Header {
             return Err(DataProblem::Format(problem));
         }
         if self.encoding.sample_bytes()?.is_some_and(|bytes| bytes == 0) {
-            return Err(DataProblem::Format("pictures without pixels".into()));
+            return Err(DataProblem::Format("images without pixels".into()));
         }
         if let Some(shrunk) = self.shrunk
             && (shrunk.side == 0 || shrunk.count == 0 || shrunk.count > self.samples)
         {
-            let problem = format!("{} of {} pictures shrunk to {}", shrunk.count, self.samples, shrunk.side);
+            let problem = format!("{} of {} images shrunk to {}", shrunk.count, self.samples, shrunk.side);
             return Err(DataProblem::Format(problem));
         }
         let digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
@@ -80,7 +80,7 @@ impl Encoding {
         let bytes = layout.bytes(width, height).and_then(|bytes| u32::try_from(bytes).ok());
         match bytes.filter(|&bytes| bytes <= MAX_SAMPLE) {
             Some(bytes) => Ok(Some(bytes)),
-            None => Err(DataProblem::Limit(format!("pictures of {width}×{height} pixels"))),
+            None => Err(DataProblem::Limit(format!("images of {width}×{height} pixels"))),
         }
     }
 }

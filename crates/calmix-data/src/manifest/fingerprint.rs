@@ -9,7 +9,7 @@ const FORM: u32 = 1;
 ///
 /// It is the BLAKE3 of, each number little-endian and each text after its length: the number 1, the
 /// number of samples, the BLAKE3 of every (BLAKE3 of the content, label), the encoding, the classes, the
-/// subsets, and the side to which pictures were shrunk, if any were. Paths are not part of it: a dataset that was moved or sharded anew is the same dataset.
+/// subsets, and the side to which images were shrunk, if any were. Paths are not part of it: a dataset that was moved or sharded anew is the same dataset.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fingerprint {
     samples: blake3::Hasher,
@@ -59,7 +59,7 @@ impl Header {
             text(&mut hasher, &subset.name);
             hasher.update(&subset.count.to_le_bytes());
         }
-        // Without shrunk pictures, the fingerprint is that of versions that shrank none.
+        // Without shrunk images, the fingerprint is that of versions that shrank none.
         if let Some(shrunk) = self.shrunk {
             text(&mut hasher, "shrunk");
             hasher.update(&shrunk.side.to_le_bytes());
@@ -85,7 +85,7 @@ fn encoding(encoding: Encoding) -> [u32; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::{NO_LABEL, ShrunkPictures, Subset, TableHashes, VERSION};
+    use crate::manifest::{NO_LABEL, ShrunkImages, Subset, TableHashes, VERSION};
 
     fn header() -> Header {
         Header {
@@ -125,8 +125,8 @@ mod tests {
             of(&Header { classes: renamed, ..header() }, &samples),
             of(&Header { classes: moved, ..header() }, &samples),
             of(&Header { subsets, ..header() }, &samples),
-            of(&Header { shrunk: Some(ShrunkPictures { side: 512, count: 1 }), ..header() }, &samples),
-            of(&Header { shrunk: Some(ShrunkPictures { side: 256, count: 1 }), ..header() }, &samples),
+            of(&Header { shrunk: Some(ShrunkImages { side: 512, count: 1 }), ..header() }, &samples),
+            of(&Header { shrunk: Some(ShrunkImages { side: 256, count: 1 }), ..header() }, &samples),
             of(&Header { encoding: raw(PixelLayout::Grey), ..header() }, &samples),
             of(&Header { encoding: raw(PixelLayout::Planes), ..header() }, &samples),
             of(&Header { encoding: raw(PixelLayout::PlanesByColumn), ..header() }, &samples),

@@ -1,10 +1,10 @@
-//! From raw bytes to a picture.
+//! From raw bytes to a image.
 
 use super::PixelLayout;
-use crate::picture::Picture;
+use crate::image::Image;
 
 impl PixelLayout {
-    /// How many bytes a sample of this size has; none if that is more than can be counted.
+    /// How many bytes per sample of this size has; none if that is more than can be counted.
     pub fn bytes(self, width: u32, height: u32) -> Option<u64> {
         let pixels = u64::from(width).checked_mul(u64::from(height))?;
         match self {
@@ -13,17 +13,17 @@ impl PixelLayout {
         }
     }
 
-    /// The picture that `bytes` are; none if they are not as many as its size needs. Grey becomes RGB with
+    /// The image that `bytes` are; none if they are not as many as its size needs. Grey becomes RGB with
     /// three equal channels.
     ///
     /// ```
     /// use calmix_data::manifest::PixelLayout;
     ///
     /// // Two pixels side by side: a red plane, a green plane, a blue plane.
-    /// let picture = PixelLayout::Planes.picture(2, 1, &[1, 2, 3, 4, 5, 6]).unwrap();
-    /// assert_eq!(picture.pixels(), [1, 3, 5, 2, 4, 6]);
+    /// let image = PixelLayout::Planes.image(2, 1, &[1, 2, 3, 4, 5, 6]).unwrap();
+    /// assert_eq!(image.pixels(), [1, 3, 5, 2, 4, 6]);
     /// ```
-    pub fn picture(self, width: u32, height: u32, bytes: &[u8]) -> Option<Picture> {
+    pub fn image(self, width: u32, height: u32, bytes: &[u8]) -> Option<Image> {
         if self.bytes(width, height)? != bytes.len() as u64 {
             return None;
         }
@@ -32,7 +32,7 @@ impl PixelLayout {
             Self::Planes => interleaved(bytes),
             Self::PlanesByColumn => interleaved(&by_row(bytes, width as usize, height as usize)),
         };
-        Picture::new(width, height, pixels)
+        Image::new(width, height, pixels)
     }
 }
 
@@ -64,17 +64,17 @@ mod tests {
         let expected: Vec<u8> = [0, 1, 2, 10, 11, 12].iter().flat_map(|&p| [p, 100 + p, 200 + p]).collect();
         let rows = [0, 1, 2, 10, 11, 12, 100, 101, 102, 110, 111, 112, 200, 201, 202, 210, 211, 212];
         let columns = [0, 10, 1, 11, 2, 12, 100, 110, 101, 111, 102, 112, 200, 210, 201, 211, 202, 212];
-        assert_eq!(PixelLayout::Planes.picture(3, 2, &rows).unwrap().pixels(), expected);
-        assert_eq!(PixelLayout::PlanesByColumn.picture(3, 2, &columns).unwrap().pixels(), expected);
-        assert_eq!(PixelLayout::Grey.picture(2, 1, &[7, 9]).unwrap().pixels(), [7, 7, 7, 9, 9, 9]);
+        assert_eq!(PixelLayout::Planes.image(3, 2, &rows).unwrap().pixels(), expected);
+        assert_eq!(PixelLayout::PlanesByColumn.image(3, 2, &columns).unwrap().pixels(), expected);
+        assert_eq!(PixelLayout::Grey.image(2, 1, &[7, 9]).unwrap().pixels(), [7, 7, 7, 9, 9, 9]);
     }
 
     #[test]
-    fn bytes_of_another_size_are_no_picture() {
+    fn bytes_of_another_size_are_no_image() {
         for layout in [PixelLayout::Grey, PixelLayout::Planes, PixelLayout::PlanesByColumn] {
-            assert!(layout.picture(3, 2, &[0; 17]).is_none());
-            assert!(layout.picture(u32::MAX, u32::MAX, &[0; 6]).is_none());
-            assert!(layout.picture(0, 5, &[]).is_some_and(|picture| picture.pixels().is_empty()));
+            assert!(layout.image(3, 2, &[0; 17]).is_none());
+            assert!(layout.image(u32::MAX, u32::MAX, &[0; 6]).is_none());
+            assert!(layout.image(0, 5, &[]).is_some_and(|image| image.pixels().is_empty()));
         }
     }
 }

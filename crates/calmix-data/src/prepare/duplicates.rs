@@ -4,7 +4,7 @@ use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::prepare::DataWarning;
 
-/// The largest dataset that is searched: 12 bytes a sample are held, so this many need 192 MiB.
+/// The largest dataset that is searched: 12 bytes per sample are held, so this many need 192 MiB.
 pub(super) const MAX_SAMPLES: u64 = 1 << 24;
 
 /// How many examples a warning carries.

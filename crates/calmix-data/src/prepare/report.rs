@@ -11,7 +11,7 @@ use super::DataWarning;
 use super::duplicates::{self, EXAMPLES};
 use crate::dataset::Dataset;
 use crate::error::DataError;
-use crate::manifest::ShrunkPictures;
+use crate::manifest::ShrunkImages;
 
 /// How many unreadable files a report prints.
 const PRINTED: usize = 20;
@@ -31,9 +31,9 @@ pub struct Report {
     pub subsets: Vec<SubsetReport>,
     /// The classes in the order of their labels.
     pub classes: Vec<ClassCount>,
-    /// The pictures that were shrunk, if any were.
+    /// The images that were shrunk, if any were.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub shrunk: Option<ShrunkPictures>,
+    pub shrunk: Option<ShrunkImages>,
     /// How many files and folders could not be read and were left out.
     pub left_out: u64,
     /// The first thousand of them.
@@ -161,9 +161,9 @@ impl Display for Report {
         if self.unlabelled() > 0 {
             write!(f, "; {} without label", self.unlabelled())?;
         }
-        if let Some(ShrunkPictures { side, count }) = self.shrunk {
-            let pictures = counted(count, "large picture");
-            write!(f, "\n{pictures} shrunk to a shorter side of {side} pixels")?;
+        if let Some(ShrunkImages { side, count }) = self.shrunk {
+            let images = counted(count, "large image");
+            write!(f, "\n{images} shrunk to a shorter side of {side} pixels")?;
         }
         let left_out = self.left_out;
         if left_out > 0 {

@@ -84,7 +84,7 @@ impl Variant {
 /// Prepares the files in `root`, or in the archive's folder inside it, as subsets `train` and `test`.
 ///
 /// # Errors
-/// If a file is missing or not as long as it should be, a label is no class, or `target` cannot be written.
+/// If a file is missing or not as long as it should be, a label is not a class, or `target` cannot be written.
 pub fn prepare(root: &Path, target: &Path, variant: Variant, count: Count) -> Result<Prepared, DataError> {
     let files = variant.files();
     let all: Vec<&str> = files.train.iter().copied().chain([files.test]).collect();

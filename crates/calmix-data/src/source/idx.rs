@@ -50,7 +50,7 @@ impl Classes {
 /// Prepares the four files in `root`, plain or under gzip, as subsets `train` and `test`.
 ///
 /// # Errors
-/// If a file is missing, is not what its header says or expands beyond reason, a label is no class, or `target`
+/// If a file is missing, is not what its header says or expands beyond reason, a label is not a class, or `target`
 /// cannot be written.
 pub fn prepare(root: &Path, target: &Path, classes: Classes) -> Result<Prepared, DataError> {
     let subsets = [("train", "train"), ("test", "t10k")];

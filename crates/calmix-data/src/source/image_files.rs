@@ -21,7 +21,7 @@ use crate::shrink::{decode_shrunk, stored};
 
 /// Files that are read at a time, for each thread: enough that a large one does not keep the others waiting.
 const AT_ONCE: usize = 8;
-/// Bytes of shrunk pictures that wait to be written, from which on no further file is read: a hundred ordinary ones.
+/// Bytes of shrunk images that wait to be written, from which on no further file is read: a hundred ordinary ones.
 const HELD: usize = 128 << 20;
 
 /// The image files below a root. They are read by several threads and added in the order in which they were named.
@@ -49,7 +49,7 @@ type ReadBytes = fn(&Path, &DecodeLimits) -> Result<EncodedFile, DataProblem>;
 struct NamedFile {
     name: String,
     label: Option<u32>,
-    /// Named by a list, which makes a file that is no image an unreadable one.
+    /// Named by a list, which makes a file that is not an image an unreadable one.
     listed: bool,
 }
 
@@ -135,7 +135,7 @@ impl ImageFiles {
         Ok(())
     }
 
-    /// Reads files until shrunk pictures take up too much memory, and adds them; returns the files that are left.
+    /// Reads files until shrunk images take up too much memory, and adds them; returns the files that are left.
     fn read_some(
         &mut self,
         builder: &mut ManifestBuilder,
@@ -210,14 +210,14 @@ impl ImageFiles {
         })
     }
 
-    /// Checks a picture; a large one is shrunk.
+    /// Checks a image; a large one is shrunk.
     fn checked(&self, bytes: &[u8]) -> Result<ReadFile, DecodeError> {
         let Inspection { limits, shrink, .. } = &self.inspection;
         let ImageExtent { width, height, end } = extent(bytes, limits)?;
         let file = bytes.len() as u64;
         if *shrink > 0 && width.min(height) > *shrink {
-            let picture = decode_shrunk(bytes, limits, *shrink)?;
-            return Ok(ReadFile::Shrunk { file, bytes: stored(&picture, bytes) });
+            let image = decode_shrunk(bytes, limits, *shrink)?;
+            return Ok(ReadFile::Shrunk { file, bytes: stored(&image, bytes) });
         }
         // What is behind the image would be read again at every visit.
         let image = bytes.get(..end).unwrap_or(bytes);
@@ -271,7 +271,7 @@ impl ImageFiles {
     }
 }
 
-/// Whether `bytes` are a picture, as far as `check` looks.
+/// Whether `bytes` are a image, as far as `check` looks.
 pub(super) fn check_image(bytes: &[u8], limits: &DecodeLimits, check: Check) -> Result<(), DecodeError> {
     match check {
         Check::Header => size(bytes, limits).map(|_| ()),

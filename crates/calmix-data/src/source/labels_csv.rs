@@ -153,7 +153,7 @@ fn add_unlabelled(
             DataProblem::Content(format!("images without a row were left out ({count}): {names}{more}"));
         builder.unreadable(
             DataError::new(root, problem)
-                .hint("add rows with an empty label, or learn from them with dataset.unlabelled=true"),
+                .hint("add rows with an empty label, or train on them with dataset.unlabelled=true"),
         );
     }
     Ok(())

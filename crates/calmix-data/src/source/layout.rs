@@ -55,7 +55,7 @@ pub(super) struct ClassFolders {
     pub(super) folders: Vec<ClassFolder>,
     /// Files in all of them.
     pub(super) files: u64,
-    /// What is no part of the dataset.
+    /// What is not a part of the dataset.
     pub(super) left_out: Vec<DataError>,
     pub(super) warnings: Vec<DataWarning>,
 }
@@ -177,7 +177,7 @@ impl ClassFolders {
         }
     }
 
-    /// A folder without images is no class; counts the files of the others.
+    /// A folder without images is not a class; counts the files of the others.
     fn drop_empty(&mut self, root: &Path) -> Result<(), DataError> {
         let mut kept = Vec::with_capacity(self.folders.len());
         for folder in std::mem::take(&mut self.folders) {
@@ -193,7 +193,7 @@ impl ClassFolders {
                 kept.push(folder);
                 continue;
             }
-            let what = if folder.class.is_some() { ", so it is no class" } else { "" };
+            let what = if folder.class.is_some() { ", so it is not a class" } else { "" };
             let problem = DataProblem::Content(format!("no image in it{what}"));
             let hint = "put images into it, or remove it";
             self.left_out.push(DataError::new(root.join(&folder.folder), problem).hint(hint));

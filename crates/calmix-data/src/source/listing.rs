@@ -101,7 +101,7 @@ impl Contents {
         }
         if is_folder && is_ours(&path) {
             let hint = "move it elsewhere, so that the folder holds only the dataset";
-            return leave_out("calmix wrote it, so it is no part of the dataset".into(), hint);
+            return leave_out("calmix wrote it, so it is not a part of the dataset".into(), hint);
         }
         let names = if is_folder { &mut self.folders } else { &mut self.files };
         names.push(name);
@@ -110,7 +110,7 @@ impl Contents {
 }
 
 /// Visits every file below the folder `name`: first its files, then its folders, each in ascending order of
-/// their bytes, whatever order the system lists them in. What is no part of the dataset goes to `left_out`.
+/// their bytes, whatever order the system lists them in. What is not a part of the dataset goes to `left_out`.
 pub(super) fn walk(
     root: &Path,
     name: &str,

@@ -21,7 +21,7 @@ const UNLABELLED: &str = "unlabeled_X.bin";
 /// there, `unlabelled`.
 ///
 /// # Errors
-/// If a file is missing or not as long as it should be, a label is no class, or `target` cannot be written.
+/// If a file is missing or not as long as it should be, a label is not a class, or `target` cannot be written.
 pub fn prepare(root: &Path, target: &Path, count: Count) -> Result<Prepared, DataError> {
     let dir = SourceDir::find(root, &[FOLDER], &REQUIRED)?;
     dir.require(&REQUIRED)?;

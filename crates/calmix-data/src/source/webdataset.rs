@@ -58,7 +58,7 @@ struct TarShard {
 /// Without `classes` the shards are read twice: the first time for their labels only.
 ///
 /// # Errors
-/// If a shard is no sound archive, members of a sample are missing, doubled or contradict each other, none of the
+/// If a shard is not a sound archive, members of a sample are missing, doubled or contradict each other, none of the
 /// images can be read, or `target` cannot be written.
 pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Result<Prepared, DataError> {
     let mut left_out = Vec::new();
@@ -90,7 +90,7 @@ pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Resul
             if label.is_none() && !options.unlabelled && subset != UNLABELLED {
                 let problem = DataProblem::Content("an image without a class".into());
                 return Err(at(DataError::new(&shard.path, problem))
-                    .hint("add a .cls member, or learn from such images with dataset.unlabelled=true"));
+                    .hint("add a .cls member, or train on such images with dataset.unlabelled=true"));
             }
             if image.length > limits.bytes {
                 let problem = DataProblem::Limit(format!("an image of {} bytes", image.length));
@@ -127,7 +127,7 @@ fn open(shard: &TarShard) -> Result<TarSamples<BufReader<File>>, DataError> {
 
 /// The number of a label among the classes.
 fn number(label: Option<Label>, classes: &[String]) -> Result<Option<u32>, DataProblem> {
-    let stray = |label: String| DataProblem::Content(format!("the label {label} is no class"));
+    let stray = |label: String| DataProblem::Content(format!("the label {label} is not a class"));
     match label {
         None => Ok(None),
         Some(Label::Number(label)) if label < classes.len() as u64 => Ok(Some(label as u32)),
@@ -158,7 +158,7 @@ fn count_classes(shards: &[TarShard]) -> Result<Vec<String>, DataError> {
                     }
                 }
                 Some(Label::Name(label)) => {
-                    let problem = DataProblem::Content(format!("the label {label:?} is no number"));
+                    let problem = DataProblem::Content(format!("the label {label:?} is not a number"));
                     return Err(error(problem).hint("write the number of the class into the .cls member"));
                 }
                 None => {}

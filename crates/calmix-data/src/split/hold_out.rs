@@ -1,4 +1,4 @@
-//! How many labels are held out to judge instead of teaching.
+//! How many labels are held out to evaluate instead of teaching.
 
 use calmix_core::settings::limit::Limit;
 use calmix_core::settings::{Kind, OutOfRange, SettingType, Shape, Word};

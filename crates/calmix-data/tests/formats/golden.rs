@@ -50,7 +50,7 @@ fn cifar10_from_the_folder_and_from_its_parent() {
         assert_eq!(back.parts[0].path, first);
         assert!(back.parts.iter().all(|part| !part.unpacked && part.length == 2 * 3073));
         for n in 0..12 {
-            assert_eq!((back.picture(n), back.label(n)), (expected(n, 32), Some(n as u32 % 10)));
+            assert_eq!((back.image(n), back.label(n)), (expected(n, 32), Some(n as u32 % 10)));
         }
     }
     // The dataset's own list of names, with Windows' ends of lines and the official file's empty last line.
@@ -67,8 +67,8 @@ fn cifar100_with_either_label() {
     assert_eq!((fine.header.classes.len(), coarse.header.classes.len()), (100, 20));
     assert_eq!(fine.subsets(), [("train", 0, 3), ("test", 3, 2)]);
     for n in 0..5 {
-        assert_eq!((fine.picture(n), fine.label(n)), (expected(n, 32), Some(99 - n as u32)));
-        assert_eq!((coarse.picture(n), coarse.label(n)), (expected(n, 32), Some(n as u32 + 3)));
+        assert_eq!((fine.image(n), fine.label(n)), (expected(n, 32), Some(99 - n as u32)));
+        assert_eq!((coarse.image(n), coarse.label(n)), (expected(n, 32), Some(n as u32 + 3)));
     }
 }
 
@@ -89,9 +89,9 @@ fn idx_plain_and_under_gzip() {
         for n in 0..5 {
             let rows = (0..height).flat_map(|y| (0..width).map(move |x| pixel(n, 0, y, x)));
             let rgb: Vec<u8> = rows.flat_map(|grey| [grey; 3]).collect();
-            let picture = back.picture(n);
-            assert_eq!((picture.width(), picture.height()), (9, 5));
-            assert_eq!(picture.pixels(), rgb);
+            let image = back.image(n);
+            assert_eq!((image.width(), image.height()), (9, 5));
+            assert_eq!(image.pixels(), rgb);
             assert_eq!(back.label(n), Some(n as u32));
         }
         fingerprints.push(back.header.fingerprint);
@@ -110,7 +110,7 @@ fn stl10_with_and_without_labels() {
     let back = ReadBack::open(parent.path(), &target);
     assert_eq!(back.subsets(), [("train", 0, 2), ("test", 2, 1), ("unlabelled", 3, 1)]);
     for n in 0..4 {
-        assert_eq!((back.picture(n), back.label(n)), (expected(n, 96), (n < 3).then_some(n as u32)));
+        assert_eq!((back.image(n), back.label(n)), (expected(n, 96), (n < 3).then_some(n as u32)));
     }
 }
 
@@ -137,10 +137,10 @@ fn svhn_as_scipy_writes_it() {
         assert_eq!(back.subsets(), [("train", 0, count), ("test", count, 1)], "{name}");
         assert_eq!(back.parts[0].unpacked, !name.starts_with("plain"), "{name}");
         for (n, &digit) in digits.iter().enumerate().take(count as usize) {
-            assert_eq!((back.picture(n), back.label(n)), (expected(n, 32), Some(digit)), "{name}");
+            assert_eq!((back.image(n), back.label(n)), (expected(n, 32), Some(digit)), "{name}");
         }
         // Labels and images of the test file, which stays in place.
-        assert_eq!((back.picture(count as usize), back.label(count as usize)), (expected(0, 32), Some(4)));
+        assert_eq!((back.image(count as usize), back.label(count as usize)), (expected(0, 32), Some(4)));
     }
 }
 
@@ -159,7 +159,7 @@ fn svhn_in_either_order_of_bytes_and_with_doubles_stored_as_bytes() {
             for file in [mat.file(&packed), mat.file(&[mat.images(2), labels])] {
                 let back = svhn_of(&file);
                 for (n, label) in [(0, 0), (1, 2)] {
-                    assert_eq!((back.picture(n), back.label(n)), (expected(n, 32), Some(label)));
+                    assert_eq!((back.image(n), back.label(n)), (expected(n, 32), Some(label)));
                 }
             }
         }
@@ -179,23 +179,23 @@ fn readers_of_the_same_images_agree() {
     idx::prepare(folder.path(), &idx_target, Classes::Fashion).unwrap();
     let (stl, idx) = (ReadBack::open(folder.path(), &stl_target), ReadBack::open(folder.path(), &idx_target));
     for n in 0..4 {
-        let picture = cifar.picture(n);
-        assert_eq!(picture, svhn.picture(n));
+        let image = cifar.image(n);
+        assert_eq!(image, svhn.image(n));
         // The larger image continues the smaller one to the right and below.
-        let larger = stl.picture(n);
+        let larger = stl.image(n);
         let corner: Vec<u8> =
             larger.pixels().chunks(96 * 3).take(32).flat_map(|row| &row[..96]).copied().collect();
-        assert_eq!(picture.pixels(), corner);
-        let red = picture.pixels().iter().step_by(3);
-        assert!(red.eq(idx.picture(n).pixels().iter().skip(2).step_by(3)));
+        assert_eq!(image.pixels(), corner);
+        let red = image.pixels().iter().step_by(3);
+        assert!(red.eq(idx.image(n).pixels().iter().skip(2).step_by(3)));
     }
 }
 
 #[test]
 fn the_golden_images_tell_layouts_apart() {
     let planes = made::planes(0, 32);
-    assert_ne!(PixelLayout::PlanesByColumn.picture(32, 32, &planes), Some(expected(0, 32)));
+    assert_ne!(PixelLayout::PlanesByColumn.image(32, 32, &planes), Some(expected(0, 32)));
     let exchanged = [&planes[2048..], &planes[1024..2048], &planes[..1024]].concat();
-    assert_ne!(PixelLayout::Planes.picture(32, 32, &exchanged), Some(expected(0, 32)));
+    assert_ne!(PixelLayout::Planes.image(32, 32, &exchanged), Some(expected(0, 32)));
     assert_ne!(expected(0, 32), expected(1, 32));
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use calmix_data::picture::Picture;
+use calmix_data::image::Image;
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 
@@ -15,10 +15,10 @@ pub(crate) fn pixel(n: usize, c: usize, y: usize, x: usize) -> u8 {
 }
 
 /// What every reader must make of image `n`.
-pub(crate) fn expected(n: usize, side: usize) -> Picture {
+pub(crate) fn expected(n: usize, side: usize) -> Image {
     let rows = (0..side).flat_map(|y| (0..side).map(move |x| (y, x)));
     let pixels = rows.flat_map(|(y, x)| [0, 1, 2].map(|c| pixel(n, c, y, x))).collect();
-    Picture::new(side as u32, side as u32, pixels).unwrap()
+    Image::new(side as u32, side as u32, pixels).unwrap()
 }
 
 /// Three planes, row by row.

@@ -26,7 +26,7 @@ fn dataset(name: &str) -> Option<PathBuf> {
 fn moments(back: &ReadBack) -> ([f64; 3], [f64; 3]) {
     let (mut sums, mut squares, mut count) = ([0_u64; 3], [0_u64; 3], 0_u64);
     for id in 0..back.header.subsets[0].count as usize {
-        for pixel in back.picture(id).pixels().chunks_exact(3) {
+        for pixel in back.image(id).pixels().chunks_exact(3) {
             for c in 0..3 {
                 sums[c] += u64::from(pixel[c]);
                 squares[c] += u64::from(pixel[c]).pow(2);
@@ -66,7 +66,7 @@ fn cifar10_whole() {
         assert!((mean / 255.0 - published).abs() <= 0.5e-4, "{}", mean / 255.0);
     }
     for id in 50_000..60_000 {
-        back.picture(id);
+        back.image(id);
     }
 }
 

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use calmix_data::image::Image;
 use calmix_data::manifest::{DatasetPart, Encoding, Header, NO_LABEL, SampleRecord};
-use calmix_data::picture::Picture;
 
 pub(crate) struct ReadBack {
     pub(crate) header: Header,
@@ -53,7 +53,7 @@ impl ReadBack {
         Some(self.records[id].label).filter(|&label| label != NO_LABEL)
     }
 
-    pub(crate) fn picture(&self, id: usize) -> Picture {
+    pub(crate) fn image(&self, id: usize) -> Image {
         let record = self.records[id];
         let mut bytes = vec![0; record.length as usize];
         self.files[record.part as usize].read_exact_at(&mut bytes, record.offset).unwrap();
@@ -61,7 +61,7 @@ impl ReadBack {
         let Encoding::Raw { width, height, layout } = self.header.encoding else {
             panic!("these sources are raw");
         };
-        layout.picture(width, height, &bytes).unwrap()
+        layout.image(width, height, &bytes).unwrap()
     }
 
     /// Name, first id and count of each subset.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 pub struct Golden {
     #[serde(skip)]
     bytes: Vec<u8>,
-    pub pictures: Vec<Picture>,
+    pub images: Vec<Image>,
     pub archives: Vec<Archive>,
     pub crafted: Vec<Archive>,
     pub mutants: Vec<Mutant>,
@@ -18,7 +18,7 @@ pub struct Golden {
 }
 
 #[derive(Deserialize)]
-pub struct Picture {
+pub struct Image {
     pub name: String,
     pub kind: String,
     pub file: Span,
@@ -69,8 +69,8 @@ impl Golden {
         &self.bytes[at..at + length]
     }
 
-    pub fn picture(&self, name: &str) -> &[u8] {
-        self.bytes(self.pictures.iter().find(|picture| picture.name == name).unwrap().file)
+    pub fn image(&self, name: &str) -> &[u8] {
+        self.bytes(self.images.iter().find(|image| image.name == name).unwrap().file)
     }
 }
 

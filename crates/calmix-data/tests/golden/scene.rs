@@ -17,7 +17,7 @@ pub struct Scene {
 
 impl Scene {
     pub fn new() -> Self {
-        let image = Golden::load().picture("png-rgb-one").to_vec();
+        let image = Golden::load().image("png-rgb-one").to_vec();
         let scene = Self { folder: tempfile::tempdir().unwrap(), image };
         fs::create_dir(scene.root()).unwrap();
         scene
@@ -42,8 +42,8 @@ impl Scene {
         self
     }
 
-    /// A picture whose bytes hold its name: no two are equal.
-    pub fn picture(&self, name: &str) -> &Self {
+    /// A image whose bytes hold its name: no two are equal.
+    pub fn image(&self, name: &str) -> &Self {
         self.file(name, &self.bytes_of(name))
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use calmix_core::rng::Seed;
 use calmix_data::loader::{
-    EvalBatch, EvalLoader, LoadError, Loader, OnCorrupt, PictureViews, SampleIds, SampleStream, Tally,
+    EvalBatch, EvalLoader, ImageViews, LoadError, Loader, OnCorrupt, SampleIds, SampleStream, Tally,
     TrainBatch, Training,
 };
 
@@ -19,8 +19,8 @@ fn training(steps: std::ops::Range<u64>) -> Training {
     }
 }
 
-fn start(source: Drawn, training: Training, threads: usize) -> Loader<PictureViews<Tinted>> {
-    Loader::new(PictureViews::new(Arc::new(source), Arc::new(Tinted)), training, workers(threads, 3)).unwrap()
+fn start(source: Drawn, training: Training, threads: usize) -> Loader<ImageViews<Tinted>> {
+    Loader::new(ImageViews::new(Arc::new(source), Arc::new(Tinted)), training, workers(threads, 3)).unwrap()
 }
 
 fn load(source: Drawn, training: Training, threads: usize) -> Vec<TrainBatch> {
@@ -173,7 +173,7 @@ fn a_stream_of_corrupt_samples_ends() {
 fn evaluate(source: Drawn, corrupt: OnCorrupt, threads: usize) -> Result<Vec<EvalBatch>, LoadError> {
     let stream = SampleStream { ids: SampleIds::from(20..165), batch: 32 };
     let evaluation = EvalLoader::new(
-        PictureViews::new(Arc::new(source), Arc::new(Tinted)),
+        ImageViews::new(Arc::new(source), Arc::new(Tinted)),
         stream,
         corrupt,
         workers(threads, 2),
@@ -214,12 +214,8 @@ fn evaluation_leaves_out_corrupt_samples_or_stops() {
     // Without samples there are no batches.
     let none = SampleStream { ids: SampleIds::default(), batch: 8 };
     let corrupt = OnCorrupt::default();
-    let empty = EvalLoader::new(
-        PictureViews::new(Arc::new(faulty()), Arc::new(Tinted)),
-        none,
-        corrupt,
-        workers(2, 2),
-    )
-    .unwrap();
+    let empty =
+        EvalLoader::new(ImageViews::new(Arc::new(faulty()), Arc::new(Tinted)), none, corrupt, workers(2, 2))
+            .unwrap();
     assert_eq!(empty.count(), 0);
 }

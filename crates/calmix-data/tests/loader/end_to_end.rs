@@ -7,7 +7,7 @@ use calmix_core::rng::Seed;
 use calmix_data::augment::{Augment, Scratch};
 use calmix_data::dataset::Dataset;
 use calmix_data::loader::{
-    EvalLoader, ImageSource, InMemory, LoadError, Loader, OnCorrupt, PictureViews, SampleStream, TrainBatch,
+    EvalLoader, ImageSource, ImageViews, InMemory, LoadError, Loader, OnCorrupt, SampleStream, TrainBatch,
     Training, labelled_views,
 };
 use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
@@ -57,7 +57,7 @@ fn load(
     threads: usize,
 ) -> Result<Vec<TrainBatch>, LoadError> {
     let loader =
-        Loader::new(PictureViews::new(source, Arc::new(Augment::usb(SIDE))), training, workers(threads, 2))?;
+        Loader::new(ImageViews::new(source, Arc::new(Augment::usb(SIDE))), training, workers(threads, 2))?;
     loader.map(|batch| batch.map(calmix_data::loader::PooledBatch::into_inner)).collect()
 }
 
@@ -71,17 +71,17 @@ fn batches_show_the_views_of_the_samples_they_name() {
     for batch in &batches {
         for (row, pixels) in batch.labelled.pixels.chunks(SIZE).enumerate() {
             let (id, epoch) = (batch.labelled.ids[row], batch.labelled.epochs[row]);
-            let picture = dataset.picture(id).unwrap();
-            augment.weak(&picture, labelled_views(Seed(2)), epoch, id, &mut scratch, &mut view).unwrap();
+            let image = dataset.image(id).unwrap();
+            augment.weak(&image, labelled_views(Seed(2)), epoch, id, &mut scratch, &mut view).unwrap();
             assert_eq!((pixels, Some(batch.labelled.labels[row])), (&view[..], dataset.label(id).unwrap()));
         }
         let views = batch.unlabelled.weak.chunks(SIZE).zip(batch.unlabelled.strong.chunks(SIZE));
         for (row, (weak, strong)) in views.enumerate() {
             let (id, epoch) = (batch.unlabelled.ids[row], batch.unlabelled.epochs[row]);
-            let picture = dataset.picture(id).unwrap();
-            augment.weak(&picture, Seed(2), epoch, id, &mut scratch, &mut view).unwrap();
+            let image = dataset.image(id).unwrap();
+            augment.weak(&image, Seed(2), epoch, id, &mut scratch, &mut view).unwrap();
             assert_eq!(weak, view);
-            augment.strong(&picture, Seed(2), epoch, id, &mut scratch, &mut view).unwrap();
+            augment.strong(&image, Seed(2), epoch, id, &mut scratch, &mut view).unwrap();
             assert_eq!(strong, view);
         }
     }
@@ -105,7 +105,7 @@ fn evaluation_reads_the_test_set_in_order() {
     let dataset = Arc::new(dataset);
     let views = Arc::new(Augment::usb(SIDE));
     let evaluation = EvalLoader::new(
-        PictureViews::new(Arc::clone(&dataset) as _, views),
+        ImageViews::new(Arc::clone(&dataset) as _, views),
         stream,
         OnCorrupt::Stop,
         workers(2, 2),
@@ -116,7 +116,7 @@ fn evaluation_reads_the_test_set_in_order() {
         for (row, pixels) in batch.pixels.chunks(SIZE).enumerate() {
             let id = ids.next().unwrap();
             assert_eq!((batch.ids[row], batch.labels[row]), (id, Some((id % 4) as u32)));
-            assert_eq!(pixels, dataset.picture(id).unwrap().pixels());
+            assert_eq!(pixels, dataset.image(id).unwrap().pixels());
         }
     }
     assert!(ids.is_empty());

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use calmix_core::rng::{Domain, Seed};
 use calmix_data::error::{DataError, DataProblem};
+use calmix_data::image::Image;
 use calmix_data::loader::{ImageSource, Transform, ViewKey, Workers};
-use calmix_data::picture::Picture;
 
 pub(crate) const SIDE: u32 = 32;
 pub(crate) const SIZE: usize = (3 * SIDE * SIDE) as usize;
@@ -29,13 +29,13 @@ pub(crate) enum Fault {
     Unreachable,
     /// Other bytes than were prepared.
     Changed,
-    /// The storage is away when this many pictures were read before, until it has been asked this often.
+    /// The storage is away when this many images were read before, until it has been asked this often.
     Away(u64),
     /// The storage is away for good.
     Gone,
 }
 
-/// Pictures drawn from their id, read at random speeds and with faults where asked for.
+/// Images drawn from their id, read at random speeds and with faults where asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Drawn {
     /// Sleeps 0 to 2 ms for a sample, by this seed.
@@ -44,7 +44,7 @@ pub(crate) struct Drawn {
     pub(crate) fault: Option<(u64, Fault)>,
     /// Every n-th sample is corrupt.
     pub(crate) corrupt_every: Option<u64>,
-    /// How many pictures were read.
+    /// How many images were read.
     pub(crate) read: AtomicU64,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn drawn(id: u64) -> Vec<u8> {
 }
 
 impl ImageSource for Drawn {
-    fn picture(&self, id: u64) -> Result<Picture, DataError> {
+    fn image(&self, id: u64) -> Result<Image, DataError> {
         let read = self.read.fetch_add(1, Ordering::Relaxed);
         if let Some(seed) = self.sleeps {
             let micros = Seed(seed).stream(Domain::Split, 0, id).below(2_000);
@@ -86,7 +86,7 @@ impl ImageSource for Drawn {
         if self.is_corrupt(id) {
             return Err(DataError::new("train.bin", DataProblem::Format("not a JPEG".into())));
         }
-        Ok(Picture::new(SIDE, SIDE, drawn(id)).unwrap())
+        Ok(Image::new(SIDE, SIDE, drawn(id)).unwrap())
     }
 
     fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
@@ -110,8 +110,8 @@ fn tint(key: ViewKey, kind: u64) -> u8 {
     key.seed.stream(domain, key.epoch, key.id).below(256) as u8
 }
 
-fn show(picture: &Picture, tint: u8, out: &mut [u8]) {
-    out.iter_mut().zip(picture.pixels()).for_each(|(out, byte)| *out = byte.wrapping_add(tint));
+fn show(image: &Image, tint: u8, out: &mut [u8]) {
+    out.iter_mut().zip(image.pixels()).for_each(|(out, byte)| *out = byte.wrapping_add(tint));
 }
 
 impl Transform for Tinted {
@@ -121,17 +121,17 @@ impl Transform for Tinted {
         SIZE
     }
 
-    fn weak(&self, p: &Picture, key: ViewKey, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), DataProblem> {
+    fn weak(&self, p: &Image, key: ViewKey, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), DataProblem> {
         show(p, tint(key, 1), out);
         Ok(())
     }
 
-    fn strong(&self, p: &Picture, key: ViewKey, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), DataProblem> {
+    fn strong(&self, p: &Image, key: ViewKey, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), DataProblem> {
         show(p, tint(key, 2), out);
         Ok(())
     }
 
-    fn evaluation(&self, p: &Picture, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), DataProblem> {
+    fn evaluation(&self, p: &Image, _: &mut Vec<u8>, out: &mut [u8]) -> Result<(), DataProblem> {
         show(p, 0, out);
         Ok(())
     }

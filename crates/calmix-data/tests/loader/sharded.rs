@@ -9,7 +9,7 @@ use calmix_core::order::{Membership, Order};
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::sharding::{Shard, Sharding};
 use calmix_data::loader::{
-    LoadError, Loader, OnCorrupt, PictureViews, SampleIds, SampleStream, TrainBatch, Training,
+    ImageViews, LoadError, Loader, OnCorrupt, SampleIds, SampleStream, TrainBatch, Training,
 };
 
 use crate::fixtures::{Drawn, SIZE, Tinted, workers};
@@ -177,7 +177,7 @@ fn a_corrupt_sample_is_replaced_by_one_of_its_shard() {
 
 fn refused(training: Training) -> String {
     let started =
-        Loader::new(PictureViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)), training, workers(1, 1));
+        Loader::new(ImageViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)), training, workers(1, 1));
     started.unwrap_err().to_string()
 }
 
@@ -212,7 +212,7 @@ fn every_shard_needs_a_sample() {
     let missing = vec![Shard { group: 2, index: 0 }];
     let started = Training { shards: missing, unlabelled: few(5), ..training(0..1) };
     let started =
-        Loader::new(PictureViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)), started, workers(1, 1));
+        Loader::new(ImageViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)), started, workers(1, 1));
     assert!(matches!(started.unwrap_err(), LoadError::NoSuchShard(Shard { group: 2, index: 0 })));
     // Where nothing is drawn, nothing is needed.
     let none = SampleStream { ids: SampleIds::from(0..5), batch: 0 };

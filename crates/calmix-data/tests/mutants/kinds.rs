@@ -120,9 +120,9 @@ fn photos(
     marks: &'static [&'static [u8]],
     finish: Finish,
 ) -> Kind {
-    let cases = golden.pictures.iter().filter(|case| case.name.starts_with(name));
+    let cases = golden.images.iter().filter(|case| case.name.starts_with(name));
     let seeds = cases.map(|case| golden.bytes(case.file).to_vec()).collect();
-    let others = vec![("cat/sound.png".to_owned(), golden.picture("png-rgb-one").to_vec())];
+    let others = vec![("cat/sound.png".to_owned(), golden.image("png-rgb-one").to_vec())];
     let prepare: Prepare = |root, target| {
         folder::prepare(
             root,
@@ -186,7 +186,7 @@ fn packed_mat(bytes: Vec<u8>, stream: &mut Stream) -> Vec<u8> {
 
 /// A shard written by the package webdataset.
 fn tar(golden: &Golden) -> Kind {
-    let pixel = golden.picture("png-rgb-one");
+    let pixel = golden.image("png-rgb-one");
     Kind {
         name: "tar",
         file: "train-000000.tar",
@@ -327,8 +327,8 @@ fn idx() -> Kind {
 
 /// Lists of labels.
 fn csv(golden: &Golden) -> Kind {
-    let image = golden.picture("png-rgb-one");
-    let picture = |name: &str| (name.to_owned(), [image, name.as_bytes()].concat());
+    let image = golden.image("png-rgb-one");
+    let image = |name: &str| (name.to_owned(), [image, name.as_bytes()].concat());
     let seeds = [
         "file,label\na.png,cat\nsub/b.png,dog\n\"c, d.png\",\ne.png,\"a \"\"cat\"\"\"\n",
         "\u{feff}labels,file_name\r\ncat,./a.png\r\ndog,sub/b.png\r\n,\"c, d.png\"\r\nowl,e.png\r\n",
@@ -336,7 +336,7 @@ fn csv(golden: &Golden) -> Kind {
     Kind {
         name: "csv",
         file: "labels.csv",
-        others: ["a.png", "sub/b.png", "c, d.png", "e.png"].map(picture).to_vec(),
+        others: ["a.png", "sub/b.png", "c, d.png", "e.png"].map(image).to_vec(),
         seeds: seeds.map(|list| list.as_bytes().to_vec()).to_vec(),
         marks: &[
             b"file",

@@ -13,7 +13,7 @@ use crate::tiny::Tiny;
 fn exercise(tiny: &Tiny) -> bool {
     let Ok(dataset) = Dataset::open(&tiny.prepared(), tiny.root.path()) else { return false };
     for id in (0..8).chain([u64::MAX / 24, u64::MAX]) {
-        let _ = dataset.picture(id);
+        let _ = dataset.image(id);
     }
     let _ = dataset.part(0);
     dataset.verify().is_ok()
@@ -180,7 +180,7 @@ fn records_beyond_their_tables_are_named() {
         table[at] = 0xff;
         fs::write(tiny.file("samples.bin"), table).unwrap();
         tiny.rehash();
-        let error = tiny.open().picture(0).unwrap_err().to_string();
+        let error = tiny.open().image(0).unwrap_err().to_string();
         assert!(error.contains(expected) && error.contains("sample 0"), "{error}");
     }
     let tiny = tiny();
@@ -188,7 +188,7 @@ fn records_beyond_their_tables_are_named() {
     table[..8].fill(0xff);
     fs::write(tiny.file("samples.bin"), table).unwrap();
     tiny.rehash();
-    assert!(tiny.open().picture(0).is_err(), "offset + length overflows");
+    assert!(tiny.open().image(0).is_err(), "offset + length overflows");
 }
 
 #[test]

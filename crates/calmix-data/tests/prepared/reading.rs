@@ -13,7 +13,7 @@ use crate::tiny::{PIXEL, Tiny};
 fn shared_by_threads<T: Sync + Send>(_: &T) {}
 
 #[test]
-fn records_labels_bytes_and_pictures_come_back() {
+fn records_labels_bytes_and_images_come_back() {
     let tiny = Tiny::new(
         &["cat", "dog"],
         &[("train", &[(7, Some(1)), (8, None), (9, Some(0))]), ("test", &[(10, Some(0))])],
@@ -25,7 +25,7 @@ fn records_labels_bytes_and_pictures_come_back() {
     assert_eq!((dataset.subset("train").unwrap(), dataset.subset("test").unwrap()), (0..3, 3..4));
     let labels: Vec<_> = (0..4).map(|id| dataset.label(id).unwrap()).collect();
     assert_eq!(labels, [Some(1), None, Some(0), Some(0)]);
-    assert_eq!(dataset.picture(2).unwrap().pixels(), [9, 9, 9]);
+    assert_eq!(dataset.image(2).unwrap().pixels(), [9, 9, 9]);
     let mut bytes = vec![1, 2, 3];
     dataset.bytes(3, &mut bytes).unwrap();
     assert_eq!(bytes, [10]);
@@ -35,8 +35,7 @@ fn records_labels_bytes_and_pictures_come_back() {
     let one_by_one: Vec<_> = (1..4).map(|id| (id, dataset.record(id).unwrap())).collect();
     assert_eq!(records, one_by_one);
     dataset.verify().unwrap();
-    for error in [dataset.record(4).map(|_| ()), dataset.part(2).map(|_| ()), dataset.picture(9).map(|_| ())]
-    {
+    for error in [dataset.record(4).map(|_| ()), dataset.part(2).map(|_| ()), dataset.image(9).map(|_| ())] {
         assert!(error.is_err());
     }
     let error = dataset.subset("valid").unwrap_err().to_string();
@@ -59,7 +58,7 @@ fn unpacked_parts_are_read_from_the_prepared_folder_and_planes_become_pixels() {
     // A file of the same name below the root is another file.
     fs::write(root.path().join("train.raw"), [0; 8]).unwrap();
     let dataset = Dataset::open(&root.path().join("prepared"), root.path()).unwrap();
-    assert_eq!(dataset.picture(0).unwrap().pixels(), [1, 3, 5, 2, 4, 6]);
+    assert_eq!(dataset.image(0).unwrap().pixels(), [1, 3, 5, 2, 4, 6]);
 }
 
 #[test]
@@ -70,19 +69,19 @@ fn a_changed_byte_is_named_with_part_offset_and_sample() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[4] ^= 1;
     fs::write(&path, &bytes).unwrap();
-    for error in [dataset.picture(4).unwrap_err(), dataset.verify().unwrap_err()] {
+    for error in [dataset.image(4).unwrap_err(), dataset.verify().unwrap_err()] {
         assert!(matches!(error.problem, DataProblem::Changed(_)), "{error}");
         let sentence = error.to_string();
         assert!(sentence.contains("train, byte 4, sample 4: checksum"), "{sentence}");
         assert!(sentence.ends_with("prepare the dataset again"), "{sentence}");
     }
-    assert!(dataset.picture(3).is_ok());
+    assert!(dataset.image(3).is_ok());
     // Shorter than prepared: while it is open, and when it is opened.
     fs::write(&path, &bytes[..5]).unwrap();
-    let errors = [dataset.picture(5).unwrap_err(), tiny.open().picture(0).unwrap_err()];
+    let errors = [dataset.image(5).unwrap_err(), tiny.open().image(0).unwrap_err()];
     assert!(errors.iter().all(|error| matches!(error.problem, DataProblem::Changed(_))), "{errors:?}");
     fs::remove_file(&path).unwrap();
-    assert!(matches!(tiny.open().picture(0).unwrap_err().problem, DataProblem::Io(_)));
+    assert!(matches!(tiny.open().image(0).unwrap_err().problem, DataProblem::Io(_)));
 }
 
 #[test]
@@ -119,7 +118,7 @@ fn many_threads_read_more_parts_than_are_kept_open() {
             scope.spawn(move || {
                 for n in 0..1000 {
                     let id = (n * (2 * thread + 1) + thread) % 200;
-                    assert_eq!(dataset.picture(id).unwrap().pixels(), [id as u8; 3]);
+                    assert_eq!(dataset.image(id).unwrap().pixels(), [id as u8; 3]);
                 }
             });
         }
@@ -147,12 +146,12 @@ fn links_may_lead_anywhere_below_the_root_and_nowhere_else() {
     fs::rename(tiny.root.path().join("moved"), outside.path().join("moved")).unwrap();
     fs::remove_file(&part).unwrap();
     symlink(outside.path().join("moved"), &part).unwrap();
-    let error = tiny.open().picture(0).unwrap_err().to_string();
+    let error = tiny.open().image(0).unwrap_err().to_string();
     assert!(error.contains("a link that leads out of"), "{error}");
     // A folder instead of a file.
     fs::remove_file(&part).unwrap();
     fs::create_dir(&part).unwrap();
-    assert!(tiny.open().picture(0).is_err());
+    assert!(tiny.open().image(0).is_err());
     // The table itself is held to the same.
     fs::rename(tiny.file("samples.bin"), outside.path().join("samples.bin")).unwrap();
     symlink(outside.path().join("samples.bin"), tiny.file("samples.bin")).unwrap();
@@ -200,8 +199,8 @@ proptest! {
         prop_assert!(dataset.verify().is_ok());
         for (id, (byte, label)) in samples.iter().enumerate() {
             prop_assert_eq!(dataset.label(id as u64).unwrap(), *label);
-            let picture = dataset.picture(id as u64).unwrap();
-            prop_assert_eq!(picture.pixels(), &[*byte; 3]);
+            let image = dataset.image(id as u64).unwrap();
+            prop_assert_eq!(image.pixels(), &[*byte; 3]);
         }
     }
 }

@@ -52,7 +52,7 @@ fn a_folder_of_photos_decodes() {
     };
     assert_eq!((report.classes.len(), report.unreadable.len()), (10, 0), "{report}");
     for id in (0..dataset.len()).step_by(97) {
-        let picture = dataset.picture(id).unwrap();
-        assert_eq!((picture.width(), picture.height()), (64, 64));
+        let image = dataset.image(id).unwrap();
+        assert_eq!((image.width(), image.height()), (64, 64));
     }
 }

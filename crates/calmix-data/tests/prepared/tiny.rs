@@ -8,7 +8,7 @@ use calmix_data::manifest::{Encoding, ManifestBuilder, PixelLayout};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Pictures of one grey pixel.
+/// Images of one grey pixel.
 pub(crate) const PIXEL: Encoding = Encoding::Raw { width: 1, height: 1, layout: PixelLayout::Grey };
 
 /// A subset by name, with the content and the label of each sample.

@@ -5,7 +5,7 @@
 use super::{LaunchError, LaunchInfo, LaunchVariables, Launcher, StoreHost};
 
 /// Reads the variables of a step with more than one task. The shell of `sbatch` or `salloc` has `SLURM_PROCID` too, but
-/// is no step.
+/// is not a step.
 pub(super) fn launch_info(variables: &LaunchVariables) -> Result<Option<LaunchInfo>, LaunchError> {
     let Some(step) = variables.text("SLURM_STEP_ID").or_else(|| variables.text("SLURM_STEPID")) else {
         return Ok(None);

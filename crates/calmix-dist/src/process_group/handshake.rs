@@ -96,7 +96,7 @@ impl Handshake<'_> {
 
     fn follow(&self, own: &str) -> Result<Met, C10dError> {
         // What to say if rank 0 begins no other round than the ones seen so far.
-        let (mut verdict, mut known) = (Met::Missing(vec![0]), None);
+        let (mut assessment, mut known) = (Met::Missing(vec![0]), None);
         while let Some((nonce, round)) = self.next_round(known.as_deref())? {
             known = Some(nonce.clone());
             if round.has(&[OUTCOME.to_owned()])? {
@@ -115,20 +115,20 @@ impl Handshake<'_> {
             }
             match waited {
                 Waited::Set | Waited::Over => {
-                    verdict = self.verdict(&round, &nonce, own)?;
+                    assessment = self.assessment(&round, &nonce, own)?;
                     if acknowledged || self.hosted_by_first {
-                        return Ok(verdict);
+                        return Ok(assessment);
                     }
                 }
                 Waited::TimedOut => return Ok(self.give_up(&round, self.unanswered(&round)?)),
                 Waited::Stale => {}
             }
         }
-        Ok(verdict)
+        Ok(assessment)
     }
 
     /// What the outcome of a round is for this rank.
-    fn verdict(&self, round: &Store, nonce: &str, own: &str) -> Result<Met, C10dError> {
+    fn assessment(&self, round: &Store, nonce: &str, own: &str) -> Result<Met, C10dError> {
         if round.get(OUTCOME)? != ALL {
             return Ok(self.give_up(round, self.unanswered(round)?));
         }

@@ -39,7 +39,7 @@ impl ProcessGroup {
         let _guard = tch::no_grad_guard();
         let shape = shard.size();
         let [length] = *shape else {
-            return Err(self.argument(SUM, format!("a shard has the shape {shape:?} and is no vector")));
+            return Err(self.argument(SUM, format!("a shard has the shape {shape:?} and is not a vector")));
         };
         if let Some(other) = sums.subtrees().first().map(|(_, sum)| sum.size()).filter(|size| *size != shape)
         {

@@ -34,7 +34,7 @@ pub(crate) struct Case {
 #[derive(Debug, Clone)]
 pub(crate) struct Apart {
     /// Losses and the norm of the gradient, of all steps.
-    pub(crate) figures: f64,
+    pub(crate) metrics: f64,
     /// Logits of the labelled rows while training, of all steps.
     pub(crate) seen: f64,
     /// Logits by the running statistics, after the last step.
@@ -51,8 +51,8 @@ pub(crate) struct Apart {
 
 impl fmt::Display for Apart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { figures, seen, looked, live, ema, momentum, .. } = self;
-        write!(f, "losses {figures:.1e}, logits {seen:.1e} and {looked:.1e}")?;
+        let Self { metrics, seen, looked, live, ema, momentum, .. } = self;
+        write!(f, "losses {metrics:.1e}, logits {seen:.1e} and {looked:.1e}")?;
         [("live", live), ("average", ema), ("momentum", momentum)]
             .iter()
             .try_for_each(|(what, (apart, tensor))| write!(f, ", {what} {apart:.1e} at {tensor}"))
@@ -64,7 +64,7 @@ impl Apart {
         let larger = |a: (f64, String), b: (f64, String)| if b.0 > a.0 { b } else { a };
         self.told.extend(other.told);
         Self {
-            figures: self.figures.max(other.figures),
+            metrics: self.metrics.max(other.metrics),
             seen: self.seen.max(other.seen),
             looked: self.looked.max(other.looked),
             live: larger(self.live, other.live),
@@ -75,7 +75,7 @@ impl Apart {
     }
 
     pub(crate) fn largest(&self) -> f64 {
-        let all = [self.figures, self.seen, self.looked, self.live.0, self.ema.0, self.momentum.0];
+        let all = [self.metrics, self.seen, self.looked, self.live.0, self.ema.0, self.momentum.0];
         all.into_iter().fold(0.0, f64::max)
     }
 }
@@ -121,7 +121,7 @@ impl Case {
             assert_eq!(tensors::counts(&ours.live), tensors::counts(&theirs.live), "{}", self.name);
         }
         let apart = Apart {
-            figures: figures_apart(&self.method, &told, &read("figures.json")),
+            metrics: metrics_apart(&self.method, &told, &read("metrics.json")),
             seen: logits_apart(&seen, &logits, "seen"),
             looked: logits_apart(&looked, &logits, "looked"),
             live: apart(&ours.live, &theirs.live),
@@ -217,8 +217,8 @@ fn planned(told: &Told) -> Value {
     })
 }
 
-fn figures_apart(method: &Method, told: &[Told], file: &[u8]) -> f64 {
-    let theirs: Vec<[f64; 7]> = serde_json::from_slice(file).expect("figures");
+fn metrics_apart(method: &Method, told: &[Told], file: &[u8]) -> f64 {
+    let theirs: Vec<[f64; 7]> = serde_json::from_slice(file).expect("metrics");
     let terms = method.loss_terms();
     assert_eq!(theirs.len(), told.len());
     let apart = told.iter().zip(theirs).flat_map(|(told, theirs)| {

@@ -85,7 +85,7 @@ fn twenty_steps_of_calibratemix() {
     let (name, method) = ("the released code", released());
     let case = Case { name, settings: settings(8), method, rows: ROWS, steps: 10, at_a_time: 10 };
     let apart = case.compare(&mut peer);
-    assert!(apart.figures < 1e-3 && apart.seen < 1e-3, "{name}: {apart}");
+    assert!(apart.metrics < 1e-3 && apart.seen < 1e-3, "{name}: {apart}");
     assert_eq!(apart.told.iter().filter(|told| told.again.is_some()).count(), 8);
 }
 

@@ -1,4 +1,4 @@
-//! Networks under timm's names against timm itself, where it is at hand: `CALMIX_TIMM` is a folder that Python finds timm
+//! Networks under timm's names against timm itself, where it is available: `CALMIX_TIMM` is a folder that Python finds timm
 //! 1.0.30, torchvision and Pillow in. With random weights, and with the pretrained ones of the folder `CALMIX_WEIGHTS`, where
 //! there are any (`cargo xtask weights`).
 #![allow(clippy::print_stdout)] // what was compared, and what was not

@@ -194,7 +194,7 @@ impl Run {
     }
 }
 
-/// One step of a plan that is at hand.
+/// One step of a plan that is available.
 pub(crate) fn learn(
     engine: &mut Engine,
     method: &Method,

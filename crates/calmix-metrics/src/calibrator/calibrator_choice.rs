@@ -3,7 +3,7 @@
 use calmix_core::matrix::Matrix;
 use serde::{Deserialize, Serialize};
 
-use super::confidence_map::{ConfidenceMap, MapKind};
+use super::any_calibrator::{Calibrator, CalibratorKind};
 use super::cross_fit::CrossFit;
 use super::temperature::{Temperature, TemperaturePrior};
 use crate::error::CalibrationError;
@@ -14,9 +14,9 @@ const MOST_NUMBERS: usize = 2_000_000;
 
 /// A kind of calibrator that was tried.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct TriedMap {
+pub struct TriedCalibrator {
     /// Which kind.
-    pub kind: MapKind,
+    pub kind: CalibratorKind,
     /// Its mean NLL on labels that did not fit it.
     pub nll: f64,
 }
@@ -25,32 +25,31 @@ pub struct TriedMap {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CalibratorChoice {
     /// The kind to fit.
-    pub kind: MapKind,
+    pub kind: CalibratorKind,
     /// Its cross-fit on the labels.
     pub cross_fit: CrossFit,
     /// Every kind that there were enough labels for.
-    pub tried: Vec<TriedMap>,
+    pub tried: Vec<TriedCalibrator>,
 }
 
 impl CalibratorChoice {
-    /// Cross-fits every kind that there are [enough labels](MapKind::least_labels) for, from the simplest on. A kind replaces
+    /// Cross-fits every kind that there are [enough labels](CalibratorKind::least_labels) for, from the simplest on. A kind replaces
     /// a simpler one if its NLL is lower by more than a standard error.
     ///
     /// # Errors
     /// If there are fewer than two labels, labels and logits do not fit each other, or a logit is not finite.
     pub fn of(logits: Matrix<'_>, labels: &[u32]) -> Result<Self, CalibrationError> {
-        let cross_fit = |kind| {
-            CrossFit::in_five(|logits, labels| ConfidenceMap::fit(kind, logits, labels), logits, labels)
-        };
-        let simplest = MapKind::Temperature;
+        let cross_fit =
+            |kind| CrossFit::in_five(|logits, labels| Calibrator::fit(kind, logits, labels), logits, labels);
+        let simplest = CalibratorKind::Temperature;
         let mut best = Self { kind: simplest, cross_fit: cross_fit(simplest)?, tried: Vec::new() };
-        best.tried.push(TriedMap { kind: simplest, nll: best.cross_fit.mean_nll() });
-        for kind in [MapKind::Vector, MapKind::Isotonic] {
+        best.tried.push(TriedCalibrator { kind: simplest, nll: best.cross_fit.mean_nll() });
+        for kind in [CalibratorKind::Vector, CalibratorKind::Isotonic] {
             if labels.len() < kind.least_labels() || logits.data().len() > MOST_NUMBERS {
                 continue;
             }
             let other = cross_fit(kind)?;
-            best.tried.push(TriedMap { kind, nll: other.mean_nll() });
+            best.tried.push(TriedCalibrator { kind, nll: other.mean_nll() });
             if is_clearly_lower(&other.nll, &best.cross_fit.nll) {
                 best.kind = kind;
                 best.cross_fit = other;
@@ -71,16 +70,16 @@ pub fn temperature_where_it_helps(
     logits: Matrix<'_>,
     labels: &[u32],
     prior: TemperaturePrior,
-) -> Result<ConfidenceMap, CalibrationError> {
-    let fit = |logits: Matrix<'_>, labels: &[u32]| -> Result<ConfidenceMap, CalibrationError> {
-        Ok(ConfidenceMap::Temperature { temperature: Temperature::fit_with_prior(logits, labels, prior)? })
+) -> Result<Calibrator, CalibrationError> {
+    let fit = |logits: Matrix<'_>, labels: &[u32]| -> Result<Calibrator, CalibrationError> {
+        Ok(Calibrator::Temperature { temperature: Temperature::fit_with_prior(logits, labels, prior)? })
     };
     let cross_fit = CrossFit::in_five(fit, logits, labels)?;
     let uncalibrated = nll_of_rows(logits, labels, 1.0)?;
     if is_clearly_lower(&cross_fit.nll, &uncalibrated) {
         fit(logits, labels)
     } else {
-        Ok(ConfidenceMap::IDENTITY)
+        Ok(Calibrator::IDENTITY)
     }
 }
 

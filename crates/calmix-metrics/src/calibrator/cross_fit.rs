@@ -1,7 +1,7 @@
-//! Cross-fitting: what a map is worth on samples that did not fit it, where there is one set of labels and no second.
+//! Cross-fitting: what a map is worth on samples that did not fit it, if any set of labels and no second.
 //!
 //! Every sample is mapped by a fit without it: its fold is left out. The map to use is then the one fitted on all
-//! samples, as is usual after cross-validation; the figures of the cross-fitted rows say what such a map is worth.
+//! samples, as is usual after cross-validation; the metrics of the cross-fitted rows say what such a map is worth.
 //!
 //! The logits must come from a network that was not trained on these labels. A set that it has learnt by heart asks for
 //! the coldest temperature in every fold, and no fold disagrees.
@@ -9,7 +9,7 @@
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::{Domain, Seed};
 
-use super::confidence_map::{ConfidenceMap, MapKind};
+use super::any_calibrator::{Calibrator, CalibratorKind};
 use crate::checked;
 use crate::error::CalibrationError;
 use crate::measure::nll_of_rows;
@@ -18,7 +18,7 @@ use crate::measure::nll_of_rows;
 #[derive(Debug, Clone, PartialEq)]
 pub struct CrossFit {
     /// The map fitted without the samples of each fold.
-    pub folds: Vec<ConfidenceMap>,
+    pub folds: Vec<Calibrator>,
     /// The fold of each sample.
     pub fold_of: Vec<u32>,
     /// The logits of every sample, calibrated by the map that was fitted without it.
@@ -38,7 +38,7 @@ impl CrossFit {
     /// # Errors
     /// If there are fewer than two samples, or for the reasons of `fit`.
     pub fn in_five(
-        fit: impl Fn(Matrix<'_>, &[u32]) -> Result<ConfidenceMap, CalibrationError>,
+        fit: impl Fn(Matrix<'_>, &[u32]) -> Result<Calibrator, CalibrationError>,
         logits: Matrix,
         labels: &[u32],
     ) -> Result<Self, CalibrationError> {
@@ -50,15 +50,15 @@ impl CrossFit {
     /// The folds are a function of the seed and the number of rows alone.
     ///
     /// # Errors
-    /// If a fold would be empty or the only one, or for the reasons of [`ConfidenceMap::fit`].
+    /// If a fold would be empty or the only one, or for the reasons of [`Calibrator::fit`].
     pub fn fit(
-        kind: MapKind,
+        kind: CalibratorKind,
         logits: Matrix,
         labels: &[u32],
         folds: usize,
         seed: Seed,
     ) -> Result<Self, CalibrationError> {
-        Self::fit_by(|logits, labels| ConfidenceMap::fit(kind, logits, labels), logits, labels, folds, seed)
+        Self::fit_by(|logits, labels| Calibrator::fit(kind, logits, labels), logits, labels, folds, seed)
     }
 
     /// As [`fit`](Self::fit), with a way to fit of the caller's.
@@ -66,7 +66,7 @@ impl CrossFit {
     /// # Errors
     /// As [`fit`](Self::fit).
     pub fn fit_by(
-        fit: impl Fn(Matrix<'_>, &[u32]) -> Result<ConfidenceMap, CalibrationError>,
+        fit: impl Fn(Matrix<'_>, &[u32]) -> Result<Calibrator, CalibrationError>,
         logits: Matrix,
         labels: &[u32],
         folds: usize,
@@ -136,14 +136,14 @@ mod tests {
     fn each_row_is_mapped_by_a_fit_without_it() {
         let (logits, labels) = table(40, 6.0, 4);
         let matrix = Matrix::new(&logits, 40, 2).unwrap();
-        let fit = CrossFit::fit(MapKind::Temperature, matrix, &labels, 5, Seed(3)).unwrap();
+        let fit = CrossFit::fit(CalibratorKind::Temperature, matrix, &labels, 5, Seed(3)).unwrap();
         for (fold, map) in fit.folds.iter().enumerate() {
             let kept: Vec<usize> = (0..40).filter(|&i| fit.fold_of[i] as usize != fold).collect();
             assert_eq!(kept.len(), 32);
             let z: Vec<f32> = kept.iter().flat_map(|&i| logits[2 * i..2 * i + 2].to_vec()).collect();
             let y: Vec<u32> = kept.iter().map(|&i| labels[i]).collect();
             let expected = Temperature::fit_cautiously(Matrix::new(&z, 32, 2).unwrap(), &y).unwrap();
-            assert_eq!(*map, ConfidenceMap::Temperature { temperature: expected });
+            assert_eq!(*map, Calibrator::Temperature { temperature: expected });
             for row in (0..40).filter(|&i| fit.fold_of[i] as usize == fold) {
                 assert_eq!(fit.logits[2 * row], (6.0 / expected.value()) as f32);
             }
@@ -161,8 +161,11 @@ mod tests {
         let (logits, labels) = table(3, 1.0, 2);
         let logits = Matrix::new(&logits, 3, 2).unwrap();
         for folds in [0, 1, 4, usize::MAX] {
-            assert!(CrossFit::fit(MapKind::Temperature, logits, &labels, folds, Seed(0)).is_err());
+            assert!(CrossFit::fit(CalibratorKind::Temperature, logits, &labels, folds, Seed(0)).is_err());
         }
-        assert_eq!(CrossFit::fit(MapKind::Temperature, logits, &labels, 3, Seed(0)).unwrap().folds.len(), 3);
+        assert_eq!(
+            CrossFit::fit(CalibratorKind::Temperature, logits, &labels, 3, Seed(0)).unwrap().folds.len(),
+            3
+        );
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn minimise(
         }
         let mut step =
             if history.is_empty() { 1.0 / dot(&direction, &direction).sqrt().max(1.0) } else { 1.0 };
-        // Backtrack until the decrease is at least 1e-4 of what the slope promises (Armijo), and not zero:
+        // Backtrack until the decrease is at least 1e-4 of what the slope guarantees (Armijo), and not zero:
         // next to the optimum rounding would accept steps that lead nowhere.
         let accepted = loop {
             for ((t, &x), &d) in trial.iter_mut().zip(&point).zip(&direction) {

@@ -4,7 +4,7 @@
 //! never changes. The temperature minimises the negative log-likelihood (NLL), which is convex in β = 1/T, so
 //! a bracketed Newton iteration finds the optimum: no learning rate, no starting point, no negative T.
 //!
-//! A lower NLL is promised, a lower ECE is not: one number cannot undo every miscalibration, and ECE on few
+//! A lower NLL is guaranteed, a lower ECE is not: one number cannot undo every miscalibration, and ECE on few
 //! samples is mostly noise. Fit on samples the network was not trained on. From few of them, take
 //! [`Temperature::fit_cautiously`].
 //!
@@ -12,7 +12,7 @@
 //! use calmix_core::matrix::Matrix;
 //! use calmix_metrics::calibrator::temperature::Temperature;
 //!
-//! // Margins of 4 claim 98 %, but only three of four are right.
+//! // Margins of 4 claim 98%, but only three of four are right.
 //! let logits = [4.0, 0.0, 0.0, 4.0, 4.0, 0.0, 0.0, 4.0];
 //! let logits = Matrix::new(&logits, 4, 2)?;
 //! let temperature = Temperature::fit(logits, &[0, 1, 0, 0])?;

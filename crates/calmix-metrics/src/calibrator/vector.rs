@@ -104,7 +104,7 @@ impl VectorScaling {
                 value
             });
         // No step is taken that does not lower NLL + penalty, and the penalty is zero at the identity and
-        // nowhere negative: in every bit, the NLL is no higher than it was.
+        // nowhere negative: in every bit, the NLL is not a higher than it was.
         Ok(VectorFit {
             map: at(&minimum.point),
             n,

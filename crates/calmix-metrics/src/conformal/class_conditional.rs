@@ -39,7 +39,7 @@ impl ClassConditional {
         Ok(Self { rules, needed: Conformal::needed_labels(alpha) })
     }
 
-    /// How many more labels a class needs for a threshold; zero if it has one.
+    /// How many more labels per class needs for a threshold; zero if it has one.
     pub fn missing_labels(&self, class: u32) -> usize {
         self.needed.saturating_sub(self.rules.get(&class).map_or(0, |rule| rule.n))
     }

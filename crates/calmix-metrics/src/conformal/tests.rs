@@ -101,7 +101,7 @@ fn coverage(score: Score, alpha: f64, n: usize) -> f64 {
 }
 
 #[test]
-fn the_promised_coverage_is_kept() {
+fn the_guaranteed_coverage_is_kept() {
     let randomised = Score::RandomisedAps { seed: Seed(23) };
     for (alpha, n, rank) in [(0.1, 19, 18), (0.3, 19, 14), (0.1, 60, 55)] {
         // Coverage given the calibration set is Beta(k, n + 1 − k) for scores without ties. Four standard

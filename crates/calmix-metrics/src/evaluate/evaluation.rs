@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::calibration_map::FittedOn;
-use crate::calibrator::confidence_map::MapKind;
+use crate::calibrator::any_calibrator::CalibratorKind;
 use crate::calibrator::temperature::Temperature;
-use crate::figures::{Figures, Intervals};
+use crate::fitted_calibrator::FittedOn;
 use crate::measure::{Edges, ReliabilityBin};
+use crate::metrics::{Intervals, Metrics};
 use crate::predictions::{EvalModel, EvalSet};
 
-/// The figures of one model on one split.
+/// The metrics of one model on one split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// How many updates had been made.
@@ -23,10 +23,10 @@ pub struct Evaluation {
     /// Corrupt samples that were left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
-    /// To which bin a confidence on an edge belongs, in every figure that bins by width.
+    /// To which bin a confidence on an edge belongs, in every metric that bins by width.
     pub edges: Edges,
     /// What the network's own confidence is worth.
-    pub figures: Figures,
+    pub metrics: Metrics,
     /// The share of each class's samples that is right, in the order of the classes; none for a class without samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub class_accuracy: Vec<Option<f64>>,
@@ -41,22 +41,22 @@ pub struct Evaluation {
     pub calibrated: Option<Calibrated>,
 }
 
-/// Which labels judge a map.
+/// Which labels evaluate a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum JudgedBy {
+pub enum EvaluatedBy {
     /// Labels that did not fit it.
     OtherLabels,
     /// The labels that fitted it, each by a map of the same kind that was fitted without it.
     CrossFit,
 }
 
-/// Figures with a fitted map.
+/// Metrics with a fitted map.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibrated {
     /// The kind of map.
-    pub kind: MapKind,
+    pub kind: CalibratorKind,
     /// The temperature, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<Temperature>,
@@ -64,10 +64,10 @@ pub struct Calibrated {
     pub fitted_on: FittedOn,
     /// On how many samples it was fitted.
     pub fitted_samples: u64,
-    /// Which labels judge it here.
-    pub judged_by: JudgedBy,
+    /// Which labels evaluate it here.
+    pub evaluated_by: EvaluatedBy,
     /// What the calibrated confidence is worth.
-    pub figures: Figures,
+    pub metrics: Metrics,
     /// The share of each class's samples that is right, where the map may change which class wins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub class_accuracy: Vec<Option<f64>>,

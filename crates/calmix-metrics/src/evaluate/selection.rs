@@ -4,7 +4,7 @@ use calmix_core::settings::choice;
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::Evaluation;
-use crate::figures::Figures;
+use crate::metrics::Metrics;
 use crate::predictions::{EvalModel, EvalSet};
 
 choice! {
@@ -12,9 +12,9 @@ choice! {
     Selection = Last {
         /// The averaged model of the last step.
         Last = "last",
-        /// The median figure of the last evaluations (20 unless `evaluate.window` says otherwise), as in Google's code.
+        /// The median metric of the last evaluations (20 unless `evaluate.window` says otherwise), as in Google's code.
         ///
-        /// Each figure has a median of its own; FixMatch's published results take 20 evaluations of the EMA model.
+        /// Each metric has a median of its own; FixMatch's published results take 20 evaluations of the EMA model.
         Median = "median",
         /// The best one on the labels held out for validation.
         ///
@@ -22,7 +22,7 @@ choice! {
         BestValidation = "best-validation",
         /// The best one on the test subset, as in USB, TorchSSL and the released code: every table then says so.
         ///
-        /// The EMA model with the least error. The figure is optimistic: the same labels choose the model and measure it. Published tables
+        /// The EMA model with the least error. The metric is optimistic: the same labels choose the model and measure it. Published tables
         /// do so; here it has to be asked for, and is marked.
         BestTest = "best-test",
     }
@@ -32,7 +32,7 @@ choice! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selected {
-    /// The split whose figures these are: test where there is one, else validation, else the labels out of fold.
+    /// The split whose metrics these are: test if any, else validation, else the labels out of fold.
     pub on: EvalSet,
     /// After how many updates; none where the result is of several evaluations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,8 +44,8 @@ pub struct Selected {
     /// On how many samples.
     #[serde(default)]
     pub samples: u64,
-    /// The figures.
-    pub figures: Figures,
+    /// The metrics.
+    pub metrics: Metrics,
 }
 
 impl Selection {
@@ -86,21 +86,21 @@ pub fn select(rule: Selection, window: usize, history: &[Evaluation]) -> Option<
         evaluations: evaluations as u64,
         chosen_on_test: rule == Selection::BestTest,
         samples: seen.samples,
-        figures: seen.figures,
+        metrics: seen.metrics,
     };
     match rule {
         Selection::Last => reported.last().map(|last| one(last, 1)),
         Selection::Median => {
             let recent = &reported[reported.len().saturating_sub(window)..];
-            let figures: Vec<_> = recent.iter().map(|seen| seen.figures.values()).collect();
-            let median = |figure: usize| median(figures.iter().map(|values| values[figure]).collect());
+            let metrics: Vec<_> = recent.iter().map(|seen| seen.metrics.values()).collect();
+            let median = |metric: usize| median(metrics.iter().map(|values| values[metric]).collect());
             Some(Selected {
                 on,
                 at_step: None,
                 evaluations: recent.len() as u64,
                 chosen_on_test: false,
                 samples: recent.last().map_or(0, |seen| seen.samples),
-                figures: Figures::from_values(std::array::from_fn(median)),
+                metrics: Metrics::from_values(std::array::from_fn(median)),
             })
             .filter(|_| !recent.is_empty())
         }
@@ -114,7 +114,7 @@ pub fn select(rule: Selection, window: usize, history: &[Evaluation]) -> Option<
 }
 
 fn least<'a>(history: &[&'a Evaluation]) -> Option<&'a Evaluation> {
-    history.iter().copied().min_by(|a, b| a.figures.error.total_cmp(&b.figures.error))
+    history.iter().copied().min_by(|a, b| a.metrics.error.total_cmp(&b.metrics.error))
 }
 
 /// Of an even number, the mean of the middle two.
@@ -128,10 +128,10 @@ fn median(mut numbers: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::EDGES;
+    use crate::metrics::EDGES;
 
     fn seen(step: u64, split: EvalSet, model: EvalModel, error: f64) -> Evaluation {
-        let figures = Figures::from_values(std::array::from_fn(|i| if i == 0 { error } else { 0.5 }));
+        let metrics = Metrics::from_values(std::array::from_fn(|i| if i == 0 { error } else { 0.5 }));
         let (intervals, calibrated, class_accuracy, bins) = (None, None, Vec::new(), Vec::new());
         let (samples, skipped, edges) = (9, 0, EDGES);
         Evaluation {
@@ -141,7 +141,7 @@ mod tests {
             samples,
             skipped,
             edges,
-            figures,
+            metrics,
             class_accuracy,
             bins,
             intervals,
@@ -168,7 +168,7 @@ mod tests {
             let selected = select(rule, 20, &history()).unwrap();
             assert_eq!(selected.on, EvalSet::Test);
             assert_eq!(selected.chosen_on_test, rule == Selection::BestTest);
-            (selected.at_step, selected.evaluations, selected.figures.error)
+            (selected.at_step, selected.evaluations, selected.metrics.error)
         };
         assert_eq!(result(Selection::Last), (Some(4), 1, 0.4));
         assert_eq!(result(Selection::Median), (None, 4, 0.35));
@@ -180,7 +180,7 @@ mod tests {
     fn the_median_forgets_what_is_old() {
         let long: Vec<_> = (0..100).map(|i| seen(i, EvalSet::Test, EvalModel::Ema, i as f64)).collect();
         let selected = select(Selection::Median, 20, &long).unwrap();
-        assert_eq!((selected.evaluations, selected.figures.error), (20, 89.5));
+        assert_eq!((selected.evaluations, selected.metrics.error), (20, 89.5));
     }
 
     #[test]

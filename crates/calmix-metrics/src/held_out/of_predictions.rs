@@ -3,16 +3,16 @@
 use calmix_core::rng::{Domain, Seed};
 
 use super::HeldOut;
-use crate::calibration_map::CalibrationMap;
-use crate::calibrator::confidence_map::ConfidenceMap;
+use crate::calibrator::any_calibrator::Calibrator;
 use crate::error::CalibrationError;
+use crate::fitted_calibrator::FittedCalibrator;
 use crate::predictions::Predictions;
 
 /// Scores labels by a calibrator that was not fitted on them.
 ///
 /// # Errors
 /// If labels and logits do not fit each other, or the calibrator is of another number of classes.
-pub fn of_others(said: &Predictions, calibrator: &ConfidenceMap) -> Result<HeldOut, CalibrationError> {
+pub fn of_others(said: &Predictions, calibrator: &Calibrator) -> Result<HeldOut, CalibrationError> {
     Ok(HeldOut::of_others(said.matrix()?, &said.labels, calibrator)?.select(&kept(said)))
 }
 
@@ -20,7 +20,7 @@ pub fn of_others(said: &Predictions, calibrator: &ConfidenceMap) -> Result<HeldO
 ///
 /// # Errors
 /// If labels and logits do not fit each other, or there are fewer than two.
-pub fn cross_fitted(said: &Predictions, fitted: &CalibrationMap) -> Result<HeldOut, CalibrationError> {
+pub fn cross_fitted(said: &Predictions, fitted: &FittedCalibrator) -> Result<HeldOut, CalibrationError> {
     let cross_fit = fitted.cross_fit(said)?;
     Ok(HeldOut::cross_fitted(said.matrix()?, &said.labels, &cross_fit)?.select(&kept(said)))
 }
@@ -45,7 +45,7 @@ mod tests {
     use crate::conformal::PredictionSets;
 
     use super::*;
-    use crate::calibration_map::{CalibrationMap, FittedOn};
+    use crate::fitted_calibrator::{FittedCalibrator, FittedOn};
     use crate::held_out::SetRule;
     use crate::predictions::{EvalModel, EvalSet};
 
@@ -65,10 +65,10 @@ mod tests {
     #[test]
     fn the_rules_are_those_of_the_labels_themselves() {
         let predictions = said(100);
-        let map = ConfidenceMap::Temperature { temperature: Temperature::new(2.0).unwrap() };
+        let map = Calibrator::Temperature { temperature: Temperature::new(2.0).unwrap() };
         let held_out = of_others(&predictions, &map).unwrap();
         assert!(held_out.is_sound() && held_out.len() == 100);
-        // Four labels of five are those that the model names, so that sets of 80 % need no second class; those of 90 % hold
+        // Four labels of five are those that the model names, so that sets of 80% need no second class; those of 90% hold
         // it where it is as likely as half of the others' are.
         let probabilities = |row: usize| {
             let mut both = [0.0; 2];
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn of_many_labels_some_are_drawn_by_their_ids() {
         let predictions = said(3_000);
-        let held_out = of_others(&predictions, &ConfidenceMap::IDENTITY).unwrap();
+        let held_out = of_others(&predictions, &Calibrator::IDENTITY).unwrap();
         assert_eq!(held_out.len(), HeldOut::MOST);
         // A share of 0.8 of 1,000 is drawn within five deviations of 0.0126.
         let right = held_out.right.iter().filter(|&&right| right).count();
@@ -144,13 +144,13 @@ mod tests {
         let mut draws = 0.0;
         for seed in 0..60 {
             let labels = distorted(100, seed, 0);
-            let map = CalibrationMap::fit(&labels, FittedOn::Later).unwrap();
-            if !map.map.may_change_labels() {
+            let map = FittedCalibrator::fit(&labels, FittedOn::Later).unwrap();
+            if !map.calibrator.may_change_labels() {
                 continue;
             }
             let sets = cross_fitted(&labels, &map).unwrap().sets(SetRule::Lac, 0.9).unwrap();
             let new = distorted(500, seed, 1);
-            let probabilities = map.map.probabilities(new.matrix().unwrap()).unwrap();
+            let probabilities = map.calibrator.probabilities(new.matrix().unwrap()).unwrap();
             let held = probabilities.chunks(10).zip(&new.labels).zip(&new.ids);
             let held = held.filter(|((p, label), id)| sets.set(p, **id).contains(label)).count();
             covered += held as f64 / 500.0;

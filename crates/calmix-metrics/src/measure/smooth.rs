@@ -17,7 +17,7 @@ pub struct SmoothEce {
 /// the residual `confidence − correct` smoothed over confidences with bandwidth σ and `d` their smoothed
 /// density. The bandwidth is the fixed point `smECE(σ) = σ`, the scale at which error and resolution balance;
 /// the error decreases in σ, so bisection finds it, to 1/1024. Moving a confidence a little moves the result
-/// a little, which no binned error can promise.
+/// a little, which no binned error can guarantee.
 ///
 /// Discretised exactly as in the authors' package `relplot`, so that the numbers agree with it: residuals
 /// are spread over a grid of at least 10/σ cells and 1000, smoothed there, and read at 10/σ points or 200.

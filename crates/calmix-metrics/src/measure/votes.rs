@@ -12,7 +12,7 @@ use crate::error::CalibrationError;
 
 /// A model against people's votes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct VoteFigures {
+pub struct VoteMetrics {
     /// Images with votes.
     pub samples: usize,
     /// The mean cross-entropy of the model's probabilities with the votes, in nats.
@@ -28,23 +28,23 @@ pub struct VoteFigures {
 ///
 /// ```
 /// use calmix_core::matrix::Matrix;
-/// use calmix_metrics::measure::vote_figures;
+/// use calmix_metrics::measure::vote_metrics;
 ///
 /// let logits = Matrix::new(&[4.0, 0.0, 1.0, 0.0, 0.5, 0.0], 3, 2)?;
 /// let votes = Matrix::new(&[50.0, 0.0, 40.0, 10.0, 30.0, 20.0], 3, 2)?;
-/// let figures = vote_figures(logits, votes, 1.0)?;
-/// assert_eq!((figures.samples, figures.correlation), (3, Some(1.0)));
-/// assert!(figures.cross_entropy > figures.entropy);
+/// let metrics = vote_metrics(logits, votes, 1.0)?;
+/// assert_eq!((metrics.samples, metrics.correlation), (3, Some(1.0)));
+/// assert!(metrics.cross_entropy > metrics.entropy);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 /// If the shapes differ, a logit is not finite, a count is negative, or the temperature is not positive.
-pub fn vote_figures(
+pub fn vote_metrics(
     logits: Matrix<'_>,
     votes: Matrix<'_>,
     temperature: f64,
-) -> Result<VoteFigures, CalibrationError> {
+) -> Result<VoteMetrics, CalibrationError> {
     checked::length("rows of votes", logits.rows(), votes.rows())?;
     checked::length("classes of votes", logits.width(), votes.width())?;
     checked::logits(logits, &vec![0; logits.rows()])?;
@@ -75,7 +75,7 @@ pub fn vote_figures(
     let samples = said.len();
     let mean = |sum: f64| sum / samples.max(1) as f64;
     let correlation = correlation(&ranks(&said), &ranks(&agreement));
-    Ok(VoteFigures { samples, cross_entropy: mean(cross_entropy), entropy: mean(entropy), correlation })
+    Ok(VoteMetrics { samples, cross_entropy: mean(cross_entropy), entropy: mean(entropy), correlation })
 }
 
 /// The rank of each number, from zero; equal ones share their mean rank.
@@ -116,10 +116,10 @@ mod tests {
     fn votes_that_all_agree_are_labels() {
         let logits = Matrix::new(&[2.0, 0.0, -1.0, 0.0, 1.0, 3.0], 2, 3).unwrap();
         let votes = Matrix::new(&[7.0, 0.0, 0.0, 0.0, 0.0, 9.0], 2, 3).unwrap();
-        let figures = vote_figures(logits, votes, 1.5).unwrap();
+        let metrics = vote_metrics(logits, votes, 1.5).unwrap();
         let nll = super::super::nll_from_logits(logits, &[0, 2], 1.5).unwrap();
-        assert!((figures.cross_entropy - nll).abs() < 1e-12);
-        assert_eq!((figures.entropy, figures.correlation), (0.0, None));
+        assert!((metrics.cross_entropy - nll).abs() < 1e-12);
+        assert_eq!((metrics.entropy, metrics.correlation), (0.0, None));
     }
 
     #[test]
@@ -130,10 +130,10 @@ mod tests {
         assert!((found - 0.6).abs() < 1e-12);
         let logits = Matrix::new(&[0.0; 4], 2, 2).unwrap();
         let votes = Matrix::new(&[0.0, 0.0, 1.0, 1.0], 2, 2).unwrap();
-        let figures = vote_figures(logits, votes, 1.0).unwrap();
-        assert_eq!(figures.samples, 1);
-        assert!((figures.cross_entropy - figures.entropy).abs() < 1e-12);
-        assert!(vote_figures(logits, Matrix::new(&[-1.0; 4], 2, 2).unwrap(), 1.0).is_err());
-        assert!(vote_figures(logits, Matrix::new(&[1.0; 2], 1, 2).unwrap(), 1.0).is_err());
+        let metrics = vote_metrics(logits, votes, 1.0).unwrap();
+        assert_eq!(metrics.samples, 1);
+        assert!((metrics.cross_entropy - metrics.entropy).abs() < 1e-12);
+        assert!(vote_metrics(logits, Matrix::new(&[-1.0; 4], 2, 2).unwrap(), 1.0).is_err());
+        assert!(vote_metrics(logits, Matrix::new(&[1.0; 2], 1, 2).unwrap(), 1.0).is_err());
     }
 }

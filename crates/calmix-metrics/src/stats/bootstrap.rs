@@ -10,13 +10,13 @@
 use calmix_core::rng::{Domain, Seed};
 use serde::{Deserialize, Serialize};
 
-use super::{Interval, StatsError, check_finite, check_level};
+use super::{Estimate, StatsError, check_finite, check_level};
 
 /// A percentile interval and the replicates behind it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bootstrap {
     /// The statistic of the samples themselves, between two quantiles of the replicates.
-    pub interval: Interval,
+    pub interval: Estimate,
     /// The statistic of every replicate, in the order of replicates.
     pub replicates: Vec<f64>,
 }
@@ -40,7 +40,7 @@ pub fn resample(seed: Seed, replicate: u64, indices: &mut [usize]) {
 
 /// A percentile interval at `level` of a statistic of `n` samples, from `replicates` replicates.
 ///
-/// `statistic` is given indices of samples, with repetitions. The limits are those of [`percentile_interval`].
+/// `statistic` is given indices of samples, with repetitions. The interval are those of [`percentile_interval`].
 ///
 /// ```
 /// use calmix_core::rng::Seed;
@@ -77,10 +77,10 @@ pub fn bootstrap(
         of_replicate.push(statistic(&indices));
     }
     let (low, high) = percentile_interval(&of_replicate, level)?;
-    Ok(Bootstrap { interval: Interval { n, estimate, low, high, level }, replicates: of_replicate })
+    Ok(Bootstrap { interval: Estimate { n, estimate, low, high, level }, replicates: of_replicate })
 }
 
-/// The limits of the percentile interval at `level` of replicates that are already there, as where several
+/// The interval of the percentile interval at `level` of replicates that are already there, as where several
 /// statistics come from each draw: quantiles with linear interpolation (NumPy's default).
 ///
 /// ```
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn the_spread_is_that_of_the_mean() {
         // The bootstrap deviation of a mean is the population deviation over √n, up to Monte Carlo error:
-        // 1/√(2·2000) = 1.6 %, so four of them are 6.4 %.
+        // 1/√(2·2000) = 1.6%, so four of them are 6.4%.
         let x: Vec<f64> = (0..100).map(f64::from).collect();
         let boot = bootstrap(100, 2_000, 0.95, Seed(8), mean(&x)).unwrap();
         let spread = super::super::Summary::of(&boot.replicates).unwrap().deviation.unwrap();

@@ -1,10 +1,10 @@
-//! Exact limits of a share: of the errors among so many images, of the right answers above a confidence.
+//! Exact interval of a share: of the errors among so many images, of the right answers above a confidence.
 //!
 //! Clopper and Pearson's interval covers the true share at least as often as its level says, at any number of samples:
-//! none wrong of four is an error between 0 and 60 %, not between 0 and 0.
+//! none wrong of four is an error between 0 and 60%, not between 0 and 0.
 
 use super::incomplete_beta::regularised;
-use super::{Interval, StatsError};
+use super::{Estimate, StatsError};
 
 /// The exact interval of a share, of which `hits` were counted among `n`.
 ///
@@ -18,11 +18,11 @@ use super::{Interval, StatsError};
 /// # Errors
 ///
 /// Without samples, with more hits than samples, and with a level outside (0, 1).
-pub fn clopper_pearson(hits: usize, n: usize, level: f64) -> Result<Interval, StatsError> {
+pub fn clopper_pearson(hits: usize, n: usize, level: f64) -> Result<Estimate, StatsError> {
     check(hits, n, level, "level")?;
     let tail = 0.5 * (1.0 - level);
     let estimate = hits as f64 / n as f64;
-    Ok(Interval { n, estimate, low: lower(hits, n, tail), high: 1.0 - lower(n - hits, n, tail), level })
+    Ok(Estimate { n, estimate, low: lower(hits, n, tail), high: 1.0 - lower(n - hits, n, tail), level })
 }
 
 /// The share that the true one reaches, except with probability `delta`: the one-sided limit of Clopper and Pearson.
@@ -75,7 +75,7 @@ mod tests {
 
     /// `scipy.stats.binomtest(hits, n).proportion_ci(0.95, "exact")`, scipy 1.17.
     #[test]
-    fn limits_are_scipys() {
+    fn interval_are_scipys() {
         let rows = [
             (0, 4, 0.0, 0.602_364_635_616_485_8),
             (1, 4, 0.006_309_463_209_709_889, 0.805_879_550_316_756_6),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limits_are_refused_that_mean_nothing() {
+    fn the_interval_are_refused_that_mean_nothing() {
         assert!(clopper_pearson(0, 0, 0.95).is_err());
         assert!(clopper_pearson(5, 4, 0.95).is_err());
         for bad in [0.0, 1.0, f64::NAN] {

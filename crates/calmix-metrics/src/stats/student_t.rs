@@ -25,7 +25,7 @@ pub fn upper_tail(t: f64, degrees: f64) -> Result<f64, StatsError> {
 
 /// The t that is exceeded with probability `tail` by T with `degrees` of freedom.
 ///
-/// Accurate to 1e-11 of its size, the more so the fewer degrees of freedom. The upper limit of a 95 % interval is at `tail = 0.025`.
+/// Accurate to 1e-11 of its size, the more so the fewer degrees of freedom. The upper limit of a 95% interval is at `tail = 0.025`.
 ///
 /// # Errors
 /// If `tail` is not between 0 and 1, or `degrees` is not positive.

@@ -25,9 +25,9 @@ pub struct Summary {
     pub deviation: Option<f64>,
 }
 
-/// An estimate between two limits.
+/// An estimate between two interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
+pub struct Estimate {
     /// How many samples it rests on.
     pub n: usize,
     /// The estimate itself.
@@ -44,7 +44,7 @@ pub struct Interval {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairedTest {
     /// The mean of `second − first`, with Student's interval; its `n` is the number of pairs.
-    pub difference: Interval,
+    pub difference: Estimate,
     /// Two-sided p-value of no difference.
     pub p_value: f64,
 }
@@ -71,11 +71,11 @@ impl Summary {
     ///
     /// # Errors
     /// If there is only one number, or `level` is not between 0 and 1.
-    pub fn interval(&self, level: f64) -> Result<Interval, StatsError> {
+    pub fn interval(&self, level: f64) -> Result<Estimate, StatsError> {
         check_level("level", level)?;
         let error = self.standard_error()?;
         let half = error * student_t::upper_quantile(0.5 * (1.0 - level), (self.n - 1) as f64)?;
-        Ok(Interval { n: self.n, estimate: self.mean, low: self.mean - half, high: self.mean + half, level })
+        Ok(Estimate { n: self.n, estimate: self.mean, low: self.mean - half, high: self.mean + half, level })
     }
 
     fn standard_error(&self) -> Result<f64, StatsError> {

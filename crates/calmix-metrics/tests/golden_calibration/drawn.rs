@@ -48,7 +48,7 @@ impl Scores {
         Self::new(confidence, correct, bins)
     }
 
-    /// Many confidences, each up to 2 % too high: so even that smooth ECE needs a narrow kernel and a fine grid.
+    /// Many confidences, each up to 2% too high: so even that smooth ECE needs a narrow kernel and a fine grid.
     fn large(s: &mut Stream) -> Self {
         let n = 1000 + below(s, 2000);
         let bins = BINS[below(s, BINS.len())];

@@ -2,7 +2,7 @@
 
 use calmix_core::matrix::Matrix;
 use calmix_metrics::calibrator::CalibratorChoice;
-use calmix_metrics::calibrator::confidence_map::{ConfidenceMap, MapKind};
+use calmix_metrics::calibrator::any_calibrator::{Calibrator, CalibratorKind};
 use calmix_metrics::calibrator::cross_fit::CrossFit;
 use calmix_metrics::error::CalibrationError;
 use calmix_metrics::held_out::HeldOut;
@@ -11,7 +11,7 @@ use crate::population::Draw;
 
 /// Which calibrator a model has.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Calibrator {
+pub(crate) enum ChosenCalibrator {
     None,
     Temperature,
     Vector,
@@ -20,7 +20,7 @@ pub(crate) enum Calibrator {
     Chosen,
 }
 
-impl Calibrator {
+impl ChosenCalibrator {
     pub(crate) const ALL: [Self; 5] =
         [Self::None, Self::Temperature, Self::Vector, Self::Isotonic, Self::Chosen];
 
@@ -36,7 +36,7 @@ impl Calibrator {
 
     /// Microseconds that a label takes in the test profile, at this number of labels and classes.
     pub(crate) fn cost(self, n: usize, classes: usize) -> usize {
-        let enough = |kind: MapKind| n >= kind.least_labels();
+        let enough = |kind: CalibratorKind| n >= kind.least_labels();
         match self {
             Self::None => 2 + classes / 8,
             Self::Temperature => 20 + 5 * classes,
@@ -44,37 +44,37 @@ impl Calibrator {
             Self::Isotonic => 5 + classes / 2,
             Self::Chosen => [Self::Temperature, Self::Vector, Self::Isotonic]
                 .into_iter()
-                .zip(MapKind::ALL)
-                .filter(|(_, kind)| *kind == MapKind::Temperature || enough(*kind))
+                .zip(CalibratorKind::ALL)
+                .filter(|(_, kind)| *kind == CalibratorKind::Temperature || enough(*kind))
                 .map(|(tried, _)| tried.cost(n, classes))
                 .sum(),
         }
     }
 
     /// The scores that a model keeps of its held-out labels, and the kind of its calibrator, if any.
-    pub(crate) fn score(self, draw: &Draw) -> Result<(HeldOut, Option<MapKind>), CalibrationError> {
+    pub(crate) fn score(self, draw: &Draw) -> Result<(HeldOut, Option<CalibratorKind>), CalibrationError> {
         let logits = draw.matrix();
         let labels = draw.labels.as_slice();
         let kind = match self {
             Self::None => {
-                return Ok((HeldOut::of_others(logits, labels, &ConfidenceMap::IDENTITY)?, None));
+                return Ok((HeldOut::of_others(logits, labels, &Calibrator::IDENTITY)?, None));
             }
             Self::Chosen => {
                 let CalibratorChoice { kind, cross_fit, .. } = CalibratorChoice::of(logits, labels)?;
                 return Ok((HeldOut::cross_fitted(logits, labels, &cross_fit)?, Some(kind)));
             }
-            Self::Temperature => MapKind::Temperature,
-            Self::Vector => MapKind::Vector,
-            Self::Isotonic => MapKind::Isotonic,
+            Self::Temperature => CalibratorKind::Temperature,
+            Self::Vector => CalibratorKind::Vector,
+            Self::Isotonic => CalibratorKind::Isotonic,
         };
-        let fit = |logits: Matrix<'_>, labels: &[u32]| ConfidenceMap::fit(kind, logits, labels);
+        let fit = |logits: Matrix<'_>, labels: &[u32]| Calibrator::fit(kind, logits, labels);
         let cross_fit = CrossFit::in_five(fit, logits, labels)?;
         Ok((HeldOut::cross_fitted(logits, labels, &cross_fit)?, Some(kind)))
     }
 }
 
 /// The calibrator that a model predicts with: fitted on all labels.
-pub(crate) fn fit(kind: Option<MapKind>, draw: &Draw) -> Result<ConfidenceMap, CalibrationError> {
-    let fit = |kind| ConfidenceMap::fit(kind, draw.matrix(), &draw.labels);
-    kind.map_or(Ok(ConfidenceMap::IDENTITY), fit)
+pub(crate) fn fit(kind: Option<CalibratorKind>, draw: &Draw) -> Result<Calibrator, CalibrationError> {
+    let fit = |kind| Calibrator::fit(kind, draw.matrix(), &draw.labels);
+    kind.map_or(Ok(Calibrator::IDENTITY), fit)
 }

@@ -100,7 +100,7 @@ fn the_papers_numbers() {
     assert_eq!(recipe("svhn").dataset.source_spec(), SourceSpec::Svhn { extra: true });
     assert_eq!(recipe("svhn").labels.plan().unlabelled, ["train", "extra"]);
     assert_eq!(recipe("stl10").labels.plan().unlabelled, ["train", "unlabelled"]);
-    // The published figures are out of 255.
+    // The published metrics are out of 255.
     let published = [125.3 / 255.0, 123.0 / 255.0, 113.9 / 255.0];
     assert_eq!(recipe("cifar10").dataset.mean, published);
 }

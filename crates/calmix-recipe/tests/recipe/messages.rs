@@ -308,7 +308,7 @@ fn warnings() {
         ),
         (
             &["selection=best-test"],
-            "selection = \"best-test\" (--set 1) chooses the model by the images it is judged with; every table will \
+            "selection = \"best-test\" (--set 1) chooses the model by the images it is evaluated with; every table will \
              say so",
         ),
         (

@@ -115,7 +115,7 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
 #[test]
 fn every_key_is_seen_to_change() {
     for (path, field) in leaves(Recipe::fields()) {
-        let Shape::Value(kind) = (field.shape)() else { panic!("{path} is no value") };
+        let Shape::Value(kind) = (field.shape)() else { panic!("{path} is not a value") };
         let settings = other(&path, kind);
         let settings: Vec<_> = settings.iter().map(String::as_str).collect();
         let (last, before) = settings.split_last().unwrap();
@@ -158,7 +158,7 @@ fn the_hash_is_of_what_must_match() {
     assert_eq!(resolved.hash(), blake3::hash(lines.concat().as_bytes()).to_string());
 }
 
-/// A value without effect is no difference.
+/// A value without effect is not a difference.
 #[test]
 fn what_has_no_effect_has_no_part_in_the_hash() {
     let [plain, unused] = [&[][..], &["method.softmatch.n_sigma=3"]].map(|settings| set(settings).unwrap());

@@ -106,7 +106,7 @@ fn it_describes_keys_words_and_defaults() {
     );
     let concat = &train["step"]["oneOf"][0];
     assert_eq!(concat["const"], "concat");
-    assert!(concat["description"].as_str().unwrap().contains("17 % more arithmetic than joint"), "{concat}");
+    assert!(concat["description"].as_str().unwrap().contains("17% more arithmetic than joint"), "{concat}");
 }
 
 /// `CALMIX_BLESS=1` writes the file.

@@ -10,7 +10,7 @@ fn values() -> Vec<(String, &'static Field, Kind)> {
         .into_iter()
         .map(|(path, field)| match (field.shape)() {
             Shape::Value(kind) => (path, field, kind),
-            Shape::Section(_) => panic!("{path} is no value"),
+            Shape::Section(_) => panic!("{path} is not a value"),
         })
         .collect()
 }

@@ -1,7 +1,7 @@
 //! How two settings differ, seed by seed.
 
 use calmix_io::shown::shown;
-use calmix_metrics::stats::{Interval, StatsError, paired_t_test};
+use calmix_metrics::stats::{Estimate, StatsError, paired_t_test};
 use serde::Serialize;
 
 use super::method_words::{is_plain, value};
@@ -17,7 +17,7 @@ const TOLD_APART: f64 = 0.05;
 /// What a paired difference says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PairVerdict {
+pub enum PairOutcome {
     /// Lower, and so better.
     Lower,
     /// Higher, and so worse.
@@ -30,7 +30,7 @@ pub enum PairVerdict {
     NoScatter,
 }
 
-/// A setting minus the one that it is compared with, on the same seeds. Figures are shares, not per cent.
+/// A setting minus the one that it is compared with, on the same seeds. Metrics are shares, not per cent.
 #[derive(Debug, Clone, Serialize)]
 pub struct SettingDifference {
     /// The place of the data in [`Comparison::columns`](super::Comparison::columns).
@@ -46,16 +46,16 @@ pub struct SettingDifference {
     /// The mean difference; none without pairs.
     pub mean: Option<f64>,
     /// Student's interval of it, where there are enough pairs.
-    pub interval: Option<Interval>,
+    pub interval: Option<Estimate>,
     /// The two-sided p-value of no difference, if it was tested.
     pub p_value: Option<f64>,
     /// The same after Holm's correction for all tests of the comparison.
     pub p_holm: Option<f64>,
     /// In a word.
-    pub verdict: PairVerdict,
+    pub outcome: PairOutcome,
 }
 
-impl PairVerdict {
+impl PairOutcome {
     /// In tables.
     pub fn words(self) -> &'static str {
         match self {
@@ -70,12 +70,12 @@ impl PairVerdict {
 
 impl SettingDifference {
     /// Takes the corrected p-value, and what it says.
-    pub(super) fn judge(&mut self, p_holm: Option<f64>) {
+    pub(super) fn evaluate(&mut self, p_holm: Option<f64>) {
         self.p_holm = p_holm;
-        self.verdict = match (p_holm.is_some_and(|p| p < TOLD_APART), self.mean) {
-            (true, Some(mean)) if mean < 0.0 => PairVerdict::Lower,
-            (true, Some(_)) => PairVerdict::Higher,
-            _ => PairVerdict::NotToldApart,
+        self.outcome = match (p_holm.is_some_and(|p| p < TOLD_APART), self.mean) {
+            (true, Some(mean)) if mean < 0.0 => PairOutcome::Lower,
+            (true, Some(_)) => PairOutcome::Higher,
+            _ => PairOutcome::NotToldApart,
         };
     }
 }
@@ -125,15 +125,15 @@ fn baseline<'a>(
     plain.or_else(|| column.next())
 }
 
-/// The figures of the runs with the same seeds.
+/// The metrics of the runs with the same seeds.
 fn pairs(
     first: &GroupedRuns,
     second: &GroupedRuns,
-    figure: impl Fn(&super::ComparedRun) -> Option<f64>,
+    plot: impl Fn(&super::ComparedRun) -> Option<f64>,
 ) -> (Vec<f64>, Vec<f64>) {
     let partner = |run: &super::ComparedRun| {
         let other = second.runs.iter().find(|other| other.seeds == run.seeds)?;
-        Some((figure(run)?, figure(other)?))
+        Some((plot(run)?, plot(other)?))
     };
     first.runs.iter().filter_map(partner).unzip()
 }
@@ -157,14 +157,14 @@ fn difference(
         interval: None,
         p_value: None,
         p_holm: None,
-        verdict: PairVerdict::TooFew,
+        outcome: PairOutcome::TooFew,
     };
     if pairs < ENOUGH_PAIRS {
         return Ok(difference);
     }
     let test = paired_t_test(first, second, LEVEL)?;
     if test.difference.low == test.difference.high {
-        difference.verdict = PairVerdict::NoScatter;
+        difference.outcome = PairOutcome::NoScatter;
         return Ok(difference);
     }
     difference.interval = Some(test.difference);

@@ -18,7 +18,7 @@ pub(super) enum TableNumber {
 /// The rows of a measure, with their names.
 pub(super) type MeasureRows = Vec<(String, Vec<TableNumber>)>;
 
-/// The paper's table: of each measure, a row for each method, and two more where the paper has figures.
+/// The paper's table: of each measure, a row for each method, and two more where the paper has metrics.
 pub(super) fn papers_layout(comparison: &Comparison) -> Vec<(Measure, MeasureRows)> {
     let of = |measure| {
         let mut rows = MeasureRows::new();
@@ -81,7 +81,7 @@ pub(super) const DIFFERENCES: [&str; 9] = [
     "Difference, points",
     "95% CI",
     "p (Holm)",
-    "Verdict",
+    "Assessment",
 ];
 
 /// A row of the table of differences for each.
@@ -102,7 +102,7 @@ pub(super) fn differences(comparison: &Comparison) -> Vec<[String; 9]> {
             seen.mean.map(points).unwrap_or_default(),
             interval.unwrap_or_default(),
             p_values.unwrap_or_default(),
-            seen.verdict.words().to_owned(),
+            seen.outcome.words().to_owned(),
         ]
     };
     comparison.differences.iter().map(row).collect()
@@ -132,7 +132,7 @@ pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     }
     if comparison.cells.iter().any(|cell| cell.chosen_on_test) {
         notes.push(
-            "some models were chosen on the test split, which makes their figures optimistic".to_owned(),
+            "some models were chosen on the test split, which makes their metrics optimistic".to_owned(),
         );
     }
     if comparison.cells.iter().any(|cell| cell.paper.is_some()) {

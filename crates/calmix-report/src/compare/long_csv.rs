@@ -1,4 +1,4 @@
-//! As CSV: a line for each setting and measure, as the paper's figures are kept, in the units of the tables.
+//! As CSV: a line for each setting and measure, as the paper's metrics are kept, in the units of the tables.
 
 use calmix_run::csv_line::{CsvCell, csv_line};
 use calmix_run::result::HeadName;
@@ -22,7 +22,7 @@ const HEAD: [&str; 20] = [
     "high",
     "p",
     "p_holm",
-    "verdict",
+    "outcome",
     "paper_mean",
     "paper_std",
     "minus_paper",
@@ -68,7 +68,7 @@ fn line<'a>(comparison: &'a Comparison, measure: Measure, cell: &SettingCell) ->
         scaled(interval.map(|interval| interval.high)),
         CsvCell::plain(difference.and_then(|difference| difference.p_value)),
         CsvCell::plain(difference.and_then(|difference| difference.p_holm)),
-        CsvCell::plain(difference.map(|difference| difference.verdict.words())),
+        CsvCell::plain(difference.map(|difference| difference.outcome.words())),
         CsvCell::plain(paper.map(|paper| paper.0)),
         CsvCell::plain(paper.and_then(|paper| paper.1)),
         CsvCell::plain(cell.beside_paper(measure)),

@@ -5,16 +5,16 @@ use serde::Serialize;
 use super::method_words::{SettingTexts, published_words, value};
 use super::settings::labels_words;
 
-/// Where the figures come from.
+/// Where the metrics come from.
 pub const PAPER: &str =
     "CalibrateMix: Guided-Mixup Calibration of Image Semi-Supervised Models, Tables 1 to 4";
 
-const FIGURES: &str = include_str!("paper.csv");
+const METRICS: &str = include_str!("paper.csv");
 
-/// The paper's figures of a setting, per cent. Tables 1, 2 and 4 have means and standard deviations of three runs, Table 3
+/// The paper's metrics of a setting, per cent. Tables 1, 2 and 4 have means and standard deviations of three runs, Table 3
 /// has single runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct PublishedFigures {
+pub struct PublishedMetrics {
     /// The expected calibration error; the paper does not say with how many bins.
     pub ece: f64,
     /// Its standard deviation.
@@ -25,26 +25,26 @@ pub struct PublishedFigures {
     pub error_std: Option<f64>,
 }
 
-impl PublishedFigures {
+impl PublishedMetrics {
     fn of(line: &str) -> Option<([&str; 3], Self)> {
         let fields: Vec<&str> = line.split(',').collect();
         let [dataset, labels, method, _tables, ece, ece_std, error, error_std] = fields[..] else {
             return None;
         };
         let (ece_std, error_std) = (ece_std.parse().ok(), error_std.parse().ok());
-        let figures = Self { ece: ece.parse().ok()?, ece_std, error: error.parse().ok()?, error_std };
-        Some(([dataset, labels, method], figures))
+        let metrics = Self { ece: ece.parse().ok()?, ece_std, error: error.parse().ok()?, error_std };
+        Some(([dataset, labels, method], metrics))
     }
 }
 
-/// The figures of a setting, if a table has its dataset, labels and method.
-pub(super) fn find(settings: &SettingTexts) -> Option<PublishedFigures> {
+/// The metrics of a setting, if a table has its dataset, labels and method.
+pub(super) fn find(settings: &SettingTexts) -> Option<PublishedMetrics> {
     let (labels, method) = (labels_words(settings), published_words(settings));
     let wanted = [value(settings, "dataset.source"), &labels, &method];
-    FIGURES
+    METRICS
         .lines()
         .skip(1)
-        .filter_map(PublishedFigures::of)
+        .filter_map(PublishedMetrics::of)
         .find(|(place, _)| *place == wanted)
         .map(|found| found.1)
 }
@@ -57,8 +57,8 @@ mod tests {
 
     #[test]
     fn every_line_is_a_setting_of_its_own() {
-        let lines: Vec<_> = FIGURES.lines().skip(1).collect();
-        let read: Vec<_> = lines.iter().filter_map(|line| PublishedFigures::of(line)).collect();
+        let lines: Vec<_> = METRICS.lines().skip(1).collect();
+        let read: Vec<_> = lines.iter().filter_map(|line| PublishedMetrics::of(line)).collect();
         let places: BTreeSet<_> = read.iter().map(|(place, _)| *place).collect();
         assert_eq!((lines.len(), read.len(), places.len()), (184, 184, 184));
     }
@@ -77,7 +77,7 @@ mod tests {
             ];
             all.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
         };
-        let error = |more: &[(&str, &str)]| find(&settings(more)).map(|figures| figures.error);
+        let error = |more: &[(&str, &str)]| find(&settings(more)).map(|metrics| metrics.error);
         assert_eq!(error(&[]), Some(15.18));
         assert_eq!(error(&[("method.mixup.guidance.fraction", "0.1")]), Some(14.92));
         assert_eq!(error(&[("method.mixup.guidance.dissimilar", "any")]), Some(15.69));

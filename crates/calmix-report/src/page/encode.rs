@@ -1,8 +1,8 @@
-//! Pictures as part of a page: PNG in base64.
+//! Images as part of a page: PNG in base64.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 
-/// A square RGB picture as an address that holds it; none if it cannot be encoded.
+/// A square RGB image as an address that holds it; none if it cannot be encoded.
 pub(super) fn data_url(pixels: &[u8], side: usize) -> Option<String> {
     let mut bytes = Vec::new();
     let side = u32::try_from(side).ok()?;

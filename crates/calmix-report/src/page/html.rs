@@ -2,14 +2,14 @@
 
 use calmix_io::counted::{counted, grouped};
 use calmix_io::shown::shown_lines;
-use calmix_metrics::figures::{ENOUGH_FOR_ECE, ExactLimits, Figures, Intervals, LEVEL};
+use calmix_metrics::metrics::{ENOUGH_FOR_ECE, ExactIntervals, Intervals, LEVEL, Metrics};
 use calmix_run::examples::SIDES;
 use calmix_run::sink::phrase::{measured, signed_gap};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::encode::data_url;
-use crate::figure::examples::ExamplePrediction;
-use crate::figure::{self, DataTable, FigureView, TableCell};
+use crate::plot::examples::ExamplePrediction;
+use crate::plot::{self, DataTable, PlotView, TableCell};
 use crate::report::{RunReport, RunsReport};
 use crate::svg::STYLE;
 
@@ -26,7 +26,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
 pub fn html(report: &RunsReport, refresh: Option<u32>) -> String {
     let names: Vec<&str> = report.runs.iter().map(|run| run.name.as_str()).collect();
     let title = format!("calmix report: {}", names.join(", "));
-    let figures = figure::all(report);
+    let plots = plot::all(report);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -46,18 +46,18 @@ pub fn html(report: &RunsReport, refresh: Option<u32>) -> String {
                 main {
                     h1 { (title) }
                     @for run in &report.runs {
-                        (verdict(run, report.runs.len() > 1))
+                        (assessment(run, report.runs.len() > 1))
                     }
                     (overview(report))
-                    nav aria-label="Figures" {
+                    nav aria-label="Metrics" {
                         ul {
-                            @for figure in &figures {
-                                li { a href={ "#" (figure.name) } { (figure.title) } }
+                            @for plot in &plots {
+                                li { a href={ "#" (plot.name) } { (plot.title) } }
                             }
                         }
                     }
-                    @for figure in &figures {
-                        (section(figure))
+                    @for plot in &plots {
+                        (section(plot))
                     }
                 }
                 footer {
@@ -73,18 +73,18 @@ pub fn html(report: &RunsReport, refresh: Option<u32>) -> String {
     shown_lines(&page.into_string())
 }
 
-fn verdict(run: &RunReport, named: bool) -> Markup {
-    let verdict = &run.verdict;
+fn assessment(run: &RunReport, named: bool) -> Markup {
+    let assessment = &run.assessment;
     html! {
-        section.verdict {
+        section.assessment {
             @if named {
                 h2 { (run.name) }
             }
-            p.headline { (verdict.headline) }
-            p.trust { (verdict.trust) }
-            p.notes { (verdict.notes.join(" ")) }
+            p.headline { (assessment.headline) }
+            p.trust { (assessment.trust) }
+            p.notes { (assessment.notes.join(" ")) }
             @if run.chosen_on_test {
-                p.notes { "The test split chose this model and measures it: its figures are optimistic." }
+                p.notes { "The test split chose this model and measures it: its metrics are optimistic." }
             }
             @if !run.finished {
                 p.notes {
@@ -126,7 +126,7 @@ fn overview(report: &RunsReport) -> Markup {
                 }
             }
             p.notes {
-                "In brackets: 95 % limits, exact for the error, from it for the gap, by bootstrap for the ECE, where they sit a little high. The gap is the mean \
+                "In brackets: 95 % interval, exact for the error, from it for the gap, by bootstrap for the ECE, where they sit a little high. The gap is the mean \
                  confidence minus the share of right answers."
             }
         }
@@ -149,9 +149,9 @@ fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
         grouped(summary.validation as u64),
         grouped(summary.unlabelled)
     );
-    let seen = run.judged.as_ref().map(|judged| &judged.evaluation);
+    let seen = run.evaluated.as_ref().map(|evaluated| &evaluated.evaluation);
     let samples = seen.map_or(0, |seen| seen.samples);
-    let raw = seen.map(|seen| (&seen.figures, seen.intervals.as_ref()));
+    let raw = seen.map(|seen| (&seen.metrics, seen.intervals.as_ref()));
     let mapped = seen.and_then(|seen| seen.calibrated.as_ref());
     let map = mapped.map_or("none".to_owned(), |map| match map.temperature {
         Some(temperature) => format!("temperature {:.2}", temperature.value()),
@@ -160,10 +160,10 @@ fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
     let map = mapped.map_or(map.clone(), |mapped| {
         format!("{map}, fitted on {}", counted(mapped.fitted_samples, "label"))
     });
-    let mapped = mapped.map(|mapped| (&mapped.figures, mapped.intervals.as_ref()));
-    let show = |of: Option<(&Figures, Option<&Intervals>)>,
-                how: fn(&Figures, Option<&Intervals>, u64) -> String| {
-        of.map_or("–".to_owned(), |(figures, intervals)| how(figures, intervals, samples))
+    let mapped = mapped.map(|mapped| (&mapped.metrics, mapped.intervals.as_ref()));
+    let show = |of: Option<(&Metrics, Option<&Intervals>)>,
+                how: fn(&Metrics, Option<&Intervals>, u64) -> String| {
+        of.map_or("–".to_owned(), |(metrics, intervals)| how(metrics, intervals, samples))
     };
     vec![
         ("dataset", format!("{}, {}", summary.dataset, counted(summary.classes as u64, "class"))),
@@ -182,53 +182,53 @@ fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn error(figures: &Figures, _: Option<&Intervals>, samples: u64) -> String {
-    measured(figures.error, ExactLimits::of(figures, samples, LEVEL).map(|limits| limits.error))
+fn error(metrics: &Metrics, _: Option<&Intervals>, samples: u64) -> String {
+    measured(metrics.error, ExactIntervals::of(metrics, samples, LEVEL).map(|interval| interval.error))
 }
 
-fn gap(figures: &Figures, _: Option<&Intervals>, samples: u64) -> String {
-    signed_gap(figures, samples)
+fn gap(metrics: &Metrics, _: Option<&Intervals>, samples: u64) -> String {
+    signed_gap(metrics, samples)
 }
 
-fn ece(figures: &Figures, within: Option<&Intervals>, samples: u64) -> String {
+fn ece(metrics: &Metrics, within: Option<&Intervals>, samples: u64) -> String {
     match samples {
         0..ENOUGH_FOR_ECE => format!("needs {} images", grouped(ENOUGH_FOR_ECE)),
-        _ => measured(figures.ece_15, within.map(|within| within.ece_15)),
+        _ => measured(metrics.ece_15, within.map(|within| within.ece_15)),
     }
 }
 
-fn nll(figures: &Figures, _: Option<&Intervals>, _: u64) -> String {
-    format!("{:.3}", figures.nll)
+fn nll(metrics: &Metrics, _: Option<&Intervals>, _: u64) -> String {
+    format!("{:.3}", metrics.nll)
 }
 
-fn section(figure: &FigureView) -> Markup {
-    let rows = figure.table.rows.len();
+fn section(plot: &PlotView) -> Markup {
+    let rows = plot.table.rows.len();
     html! {
-        section id=(figure.name) {
-            h2 { (figure.title) }
-            p { (figure.sentence) }
-            @if !figure.panels.is_empty() {
+        section id=(plot.name) {
+            h2 { (plot.title) }
+            p { (plot.sentence) }
+            @if !plot.panels.is_empty() {
                 div.panels {
-                    @for panel in &figure.panels {
+                    @for panel in &plot.panels {
                         // Every text in a drawing went through `svg::escaped`.
-                        figure { (PreEscaped(panel.element())) }
+                        plot { (PreEscaped(panel.element())) }
                     }
                 }
             }
-            @for row in &figure.pictures {
+            @for row in &plot.images {
                 h3 { (row.title) }
-                ul.pictures {
+                ul.images {
                     @for example in &row.of {
-                        (picture(example))
+                        (image(example))
                     }
                 }
             }
             details {
                 summary { "The numbers" }
-                (grid(&figure.table, &figure.title))
+                (grid(&plot.table, &plot.title))
                 @if rows > ROWS {
                     p.notes {
-                        "The first " (ROWS) " of " (grouped(rows as u64)) " rows; " (figure.name) ".csv has all."
+                        "The first " (ROWS) " of " (grouped(rows as u64)) " rows; " (plot.name) ".csv has all."
                     }
                 }
             }
@@ -237,7 +237,7 @@ fn section(figure: &FigureView) -> Markup {
     }
 }
 
-fn picture(example: &ExamplePrediction) -> Markup {
+fn image(example: &ExamplePrediction) -> Markup {
     let said = example.calibrated.unwrap_or(example.confidence);
     let label = if example.label == example.predicted {
         format!("{}, {:.0} % sure", example.label, 100.0 * said)
@@ -245,7 +245,7 @@ fn picture(example: &ExamplePrediction) -> Markup {
         format!("says {}, {:.0} % sure; is {}", example.predicted, 100.0 * said, example.label)
     };
     let name = example.name.as_deref().unwrap_or_default();
-    let image = example.pictures.as_ref().and_then(|[small, large]| {
+    let image = example.images.as_ref().and_then(|[small, large]| {
         let small = data_url(small, SIDES[0])?;
         let large = data_url(large, SIDES[1])?;
         Some(html! {

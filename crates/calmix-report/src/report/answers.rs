@@ -1,9 +1,9 @@
 //! What a model says of every image, before and after its map.
 
 use calmix_core::softmax::argmax;
-use calmix_metrics::calibration_map::CalibrationMap;
 use calmix_metrics::error::CalibrationError;
 use calmix_metrics::evaluate::MappedLogits;
+use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::measure::TopLabel;
 use calmix_metrics::predictions::Predictions;
 use serde::Serialize;
@@ -23,7 +23,7 @@ impl<T> BeforeAfter<T> {
         BeforeAfter { before: of(&self.before), after: self.after.as_ref().map(of) }
     }
 
-    /// What people get: with the map where there is one.
+    /// What people get: with the map if any.
     pub fn last(&self) -> &T {
         self.after.as_ref().unwrap_or(&self.before)
     }
@@ -52,7 +52,7 @@ impl Answers {
     /// If labels and logits do not fit each other, a logit is not finite, or the map is of another number of classes.
     pub fn of(
         predictions: &Predictions,
-        map: Option<&CalibrationMap>,
+        map: Option<&FittedCalibrator>,
     ) -> Result<BeforeAfter<Self>, CalibrationError> {
         let answers = |logits: &[f32], temperature: f64| {
             let matrix = predictions.shaped(logits)?;

@@ -10,8 +10,8 @@ use calmix_metrics::error::CalibrationError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// The folder is no run.
-    #[error("{}: this is no folder of a run; `calmix inspect FOLDER` lists the runs of a folder", shown(.0.display()))]
+    /// The folder is not a run.
+    #[error("{}: this is not a folder of a run; `calmix inspect FOLDER` lists the runs of a folder", shown(.0.display()))]
     NoRun(PathBuf),
     /// The run stopped before it wrote its recipe.
     #[error("{}: this run has not begun, so there is nothing to report yet", shown(.0.display()))]

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use calmix_metrics::calibration_map::CalibrationMap;
 use calmix_metrics::error::CalibrationError;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::evaluate::evaluate;
-use calmix_metrics::figures::Intervals;
+use calmix_metrics::fitted_calibrator::FittedCalibrator;
 use calmix_metrics::margin_histogram::SampleMargins;
+use calmix_metrics::metrics::Intervals;
 use calmix_metrics::predictions::Predictions;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_run::events::Event;
@@ -18,16 +18,16 @@ use calmix_run::result::{HeadChoice, HeadName, RunResult};
 use calmix_run::summary::RunSummary;
 use serde::Serialize;
 
-use super::{Answers, BeforeAfter, ReportError, Verdict};
-use crate::figure::by_class::{self, ClassFigures};
-use crate::figure::confusion::ConfusionMatrix;
-use crate::figure::coverage::CoverageCurve;
-use crate::figure::examples::Examples;
-use crate::figure::pseudo_labels::{self, PseudoLabelPoint};
-use crate::figure::reliability::ReliabilityDiagram;
-use crate::figure::training::TrainingCurve;
+use super::{Answers, Assessment, BeforeAfter, ReportError};
+use crate::plot::by_class::{self, ClassMetrics};
+use crate::plot::confusion::ConfusionMatrix;
+use crate::plot::coverage::CoverageCurve;
+use crate::plot::examples::Examples;
+use crate::plot::pseudo_labels::{self, PseudoLabelPoint};
+use crate::plot::reliability::ReliabilityDiagram;
+use crate::plot::training::TrainingCurve;
 
-/// A run, with the data of its figures.
+/// A run, with the data of its metrics.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunReport {
     /// The name of its folder.
@@ -39,13 +39,13 @@ pub struct RunReport {
     /// What the run is.
     pub summary: RunSummary,
     /// What to think of it, in words.
-    pub verdict: Verdict,
+    pub assessment: Assessment,
     /// Whether the test split both chose the model and measures it.
     pub chosen_on_test: bool,
     /// Which of its two heads is the model; none where it has none, or one.
     pub head: Option<HeadName>,
     /// What its predictions say; none where it has none.
-    pub judged: Option<JudgedRun>,
+    pub evaluated: Option<EvaluatedRun>,
     /// Error and ECE over training; none before the first evaluation.
     pub training: Option<TrainingCurve>,
     /// Utilisation and impurity over training; empty without unlabelled samples.
@@ -56,19 +56,19 @@ pub struct RunReport {
 
 /// What is measured on the predictions of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct JudgedRun {
+pub struct EvaluatedRun {
     /// On which split.
     pub split: EvalSet,
-    /// All figures, before and after calibration.
+    /// All metrics, before and after calibration.
     pub evaluation: Evaluation,
     /// The reliability diagram.
     pub reliability: BeforeAfter<ReliabilityDiagram>,
     /// Risk and coverage.
     pub coverage: BeforeAfter<CoverageCurve>,
-    /// Which class is taken for which, with the map where there is one.
+    /// Which class is taken for which, with the map if any.
     pub confusion: ConfusionMatrix,
     /// Error and calibration by class.
-    pub by_class: Vec<ClassFigures>,
+    pub by_class: Vec<ClassMetrics>,
     /// Predictions worth looking at.
     pub examples: Examples,
 }
@@ -80,7 +80,7 @@ impl RunReport {
     /// Reads a run; with its thumbnails if `images`. Takes no lock and writes nothing.
     ///
     /// # Errors
-    /// If the folder is no run, has not begun, or cannot be read.
+    /// If the folder is not a run, has not begun, or cannot be read.
     pub fn read(folder: &Path, images: bool) -> Result<Self, ReportError> {
         if !is_run(folder) {
             return Err(ReportError::NoRun(folder.to_owned()));
@@ -94,17 +94,20 @@ impl RunReport {
         let map = info.as_ref().and_then(|info| info.calibration.as_ref());
         let thumbnails = if images { read::thumbnails(folder)? } else { None };
         let measured = |problem| ReportError::Measure { folder: folder.to_owned(), problem };
-        let judged = match predicted(folder, &events, result.as_ref())? {
+        let evaluated = match predicted(folder, &events, result.as_ref())? {
             Some((predictions, intervals)) => {
                 let answers = Answers::of(&predictions, map).map_err(measured)?;
                 let examples = Examples::of(&predictions, &answers, thumbnails.as_ref()).map_err(measured)?;
-                Some(JudgedRun::of(&predictions, map, &answers, examples, &intervals).map_err(measured)?)
+                Some(EvaluatedRun::of(&predictions, map, &answers, examples, &intervals).map_err(measured)?)
             }
             None => None,
         };
         let held_out = info.as_ref().and_then(|info| info.held_out.as_ref());
-        let verdict =
-            Verdict::of(judged.as_ref().map(|judged| &judged.evaluation), held_out, result.as_ref());
+        let assessment = Assessment::of(
+            evaluated.as_ref().map(|evaluated| &evaluated.evaluation),
+            held_out,
+            result.as_ref(),
+        );
         let name = std::path::absolute(folder).ok();
         let name = name.as_deref().unwrap_or(folder).file_name().unwrap_or_default();
         let selected = result.as_ref().and_then(|result| result.finished.selected.get(&result.selection));
@@ -113,10 +116,10 @@ impl RunReport {
             finished: result.is_some(),
             step: result.as_ref().map_or(events.last().map_or(0, Event::step), |result| result.step),
             summary,
-            verdict,
+            assessment,
             chosen_on_test: selected.is_some_and(|selected| selected.chosen_on_test),
             head: result.as_ref().and_then(|result| result.heads.as_ref()).and_then(HeadChoice::kept),
-            judged,
+            evaluated,
             training: TrainingCurve::of(&events),
             pseudo_labels: pseudo_labels::curve(&events),
             margins: read::margins(folder)?,
@@ -124,10 +127,10 @@ impl RunReport {
     }
 }
 
-impl JudgedRun {
+impl EvaluatedRun {
     fn of(
         predictions: &Predictions,
-        map: Option<&CalibrationMap>,
+        map: Option<&FittedCalibrator>,
         answers: &BeforeAfter<Answers>,
         examples: Examples,
         intervals: &ComputedIntervals,
@@ -147,14 +150,14 @@ impl JudgedRun {
                 &predictions.labels,
                 &answers.last().predicted,
             ),
-            by_class: by_class::figures(&predictions.classes, &predictions.labels, answers),
+            by_class: by_class::metrics(&predictions.classes, &predictions.labels, answers),
             examples,
         })
     }
 }
 
 /// The predictions that are reported on, with the intervals that the run computed: those of the result, or the latest;
-/// on the test split where there is one, else on validation, else on the labels out of fold.
+/// on the test split if any, else on validation, else on the labels out of fold.
 fn predicted(
     folder: &Path,
     events: &[Event],

@@ -14,7 +14,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Shares from 0 to 100 %.
+    /// Shares from 0 to 100%.
     pub fn share(label: &str) -> Self {
         Self::share_up_to(label, 1.0)
     }

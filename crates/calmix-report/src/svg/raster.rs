@@ -9,12 +9,12 @@ use super::Drawing;
 const FONT: &[u8] = include_bytes!("../../fonts/DejaVuSans-subset.ttf");
 const BOLD: &[u8] = include_bytes!("../../fonts/DejaVuSans-Bold-subset.ttf");
 
-/// Pixels of the picture for each of the drawing.
+/// Pixels of the image for each of the drawing.
 const SCALE: f32 = 2.0;
 
-/// Why there is no picture.
+/// Why there is no image.
 #[derive(Debug, thiserror::Error)]
-#[error("a figure cannot be made a picture: {0}")]
+#[error("a plot cannot be made a image: {0}")]
 pub struct RasterError(String);
 
 /// The bytes of a PNG, at twice the size of the drawing.
@@ -31,9 +31,9 @@ pub fn png(drawing: &Drawing) -> Result<Vec<u8>, RasterError> {
     let tree = Tree::from_str(&drawing.file(), &options).map_err(|error| RasterError(error.to_string()))?;
     let (width, height) = (drawing.width as f32 * SCALE, drawing.height as f32 * SCALE);
     let empty = || RasterError("it has no size".to_owned());
-    let mut picture = Pixmap::new(width.ceil() as u32, height.ceil() as u32).ok_or_else(empty)?;
-    resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut picture.as_mut());
-    picture.encode_png().map_err(|error| RasterError(error.to_string()))
+    let mut image = Pixmap::new(width.ceil() as u32, height.ceil() as u32).ok_or_else(empty)?;
+    resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut image.as_mut());
+    image.encode_png().map_err(|error| RasterError(error.to_string()))
 }
 
 #[cfg(test)]
@@ -42,15 +42,15 @@ mod tests {
 
     /// A letter leaves dark pixels on the white paper: the embedded font was found.
     #[test]
-    fn a_picture_has_letters() {
+    fn a_image_has_letters() {
         let mut drawing = Drawing::new("a title", 60.0, 20.0);
         let dark = |drawing: &Drawing| {
-            let picture = Pixmap::decode_png(&png(drawing).unwrap()).unwrap();
-            assert_eq!((picture.width(), picture.height()), (120, 40));
-            picture.pixels().iter().filter(|pixel| pixel.red() < 100).count()
+            let image = Pixmap::decode_png(&png(drawing).unwrap()).unwrap();
+            assert_eq!((image.width(), image.height()), (120, 40));
+            image.pixels().iter().filter(|pixel| pixel.red() < 100).count()
         };
         assert_eq!(dark(&drawing), 0);
-        drawing.text((2.0, 14.0), "", "Größe 7 %");
+        drawing.text((2.0, 14.0), "", "Größe 7%");
         let plain = dark(&drawing);
         assert!(plain > 200, "{plain}");
     }

@@ -25,7 +25,7 @@ pub enum CheckpointError {
         /// What is wrong with each, newest first.
         skipped: Vec<SkippedCheckpoint>,
     },
-    /// A checkpoint cannot be read now, which is no damage: going back behind it would lose what it holds.
+    /// A checkpoint cannot be read now, which is not a damage: going back behind it would lose what it holds.
     #[error(
         "{0}; this may be an outage and no damage, so nothing was passed over: see whether the disk is there and you may \
          read it, and try again"
@@ -43,7 +43,7 @@ pub enum CheckpointError {
         /// The checkpoint.
         path: PathBuf,
     },
-    /// The newest checkpoint is in a format of another version, which is no damage: going back behind it would
+    /// The newest checkpoint is in a format of another version, which is not a damage: going back behind it would
     /// lose what it holds.
     #[error(
         "{}: another version of calmix wrote this checkpoint, in format {format}, and this version reads format {}; \

@@ -132,7 +132,7 @@ impl Checkpoint {
         self.bytes_up_to(name, u64::MAX)
     }
 
-    /// [`bytes`](Self::bytes) of a file that has at most `longest`: a manifest is no proof that its maker meant well.
+    /// [`bytes`](Self::bytes) of a file that has at most `longest`: a manifest is not a proof that its maker meant well.
     ///
     /// # Errors
     /// As [`bytes`](Self::bytes), and if it is longer.

@@ -119,7 +119,7 @@ impl Manifest {
     /// Whether the names of its files are plain and ascend.
     pub(super) fn check(&self) -> Result<(), FileProblem> {
         if let Some(file) = self.files.iter().find(|file| !is_plain(&file.name)) {
-            return Err(FileProblem::Content(format!("{:?} is no name for a part", file.name)));
+            return Err(FileProblem::Content(format!("{:?} is not a name for a part", file.name)));
         }
         match self.files.array_windows().find(|[a, b]| a.name >= b.name) {
             Some([a, b]) => Err(FileProblem::Content(format!("{:?} before {:?}", a.name, b.name))),

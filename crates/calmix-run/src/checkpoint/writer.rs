@@ -57,7 +57,7 @@ impl CheckpointFiles {
     /// If the name is not a plain one or taken, or the disk does not take it.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<Written, FileError> {
         if !is_plain(name) {
-            let problem = FileProblem::Content(format!("{name:?} is no name for a part"));
+            let problem = FileProblem::Content(format!("{name:?} is not a name for a part"));
             return Err(FileError::new(&self.folder, problem));
         }
         let path = self.folder.join(name);

@@ -12,7 +12,7 @@ use crate::collectives::Collectives;
 pub struct Pace {
     /// How many updates have been made.
     pub step: u64,
-    /// Samples learnt from in a second; both views of an unlabelled sample count as one.
+    /// Samples trained on in a second; both views of an unlabelled sample count as one.
     pub images_per_second: f64,
     /// The share of the time in which the engine waited for data.
     pub waiting: f64,
@@ -22,7 +22,7 @@ pub struct Pace {
     /// once there are others; none before it has made a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_seconds: Option<f64>,
-    /// What the other processes of the run cost, where there are any.
+    /// What the other processes of the run cost, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<Exchange>,
 }
@@ -44,13 +44,13 @@ pub struct Exchange {
 pub struct Reading {
     /// How many updates have been made, before this process too.
     pub step: u64,
-    /// How many samples this process has learnt from.
+    /// How many samples this process has trained on.
     pub images: u64,
     /// How long it has been training.
     pub elapsed: Duration,
     /// How much of that it waited for data.
     pub waited: Duration,
-    /// What it sent to the other processes of its run, where there are any, how long that took, and in how many
+    /// What it sent to the other processes of its run, if any, how long that took, and in how many
     /// collectives.
     pub exchanged: Option<(u64, Duration, Collectives)>,
 }

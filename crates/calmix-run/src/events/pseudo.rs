@@ -4,11 +4,11 @@ use calmix_metrics::measure::{ReliabilityBin, confidence_gap, ece, mean_confiden
 use serde::{Deserialize, Serialize};
 
 /// How true the pseudo-labels of unlabelled samples are: of those whose class the dataset knows, without the samples
-/// that are learnt from with their label too. Every sample counts alike, whatever its weight in the loss.
+/// that are trained on with their label too. Every sample counts alike, whatever its weight in the loss.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PseudoFigures {
-    /// How many pseudo-labels were judged.
+pub struct PseudoLabelMetrics {
+    /// How many pseudo-labels were evaluated.
     pub samples: u64,
     /// The share of them that is wrong.
     pub error: f64,
@@ -20,7 +20,7 @@ pub struct PseudoFigures {
     pub ece_15: f64,
 }
 
-/// The share of wrong pseudo-labels in what the mixup takes; none where there is nothing to judge.
+/// The share of wrong pseudo-labels in what the mixup takes; none where there is nothing to evaluate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImpurityOf {
@@ -30,12 +30,12 @@ pub struct ImpurityOf {
     /// Of UH, the hard ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hard: Option<f64>,
-    /// Of the mixtures that contain a pseudo-label that can be judged: the share with at least one wrong one.
+    /// Of the mixtures that contain a pseudo-label that can be evaluated: the share with at least one wrong one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mixtures: Option<f64>,
 }
 
-impl PseudoFigures {
+impl PseudoLabelMetrics {
     /// From the 15 bins of equal width; none where these are empty.
     pub fn of(bins: &[ReliabilityBin]) -> Option<Self> {
         let samples = bins.iter().map(|bin| bin.count as u64).sum();
@@ -59,14 +59,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_of_a_few_labels() {
-        assert_eq!(PseudoFigures::of(&BinTotals::default().bins()), None);
+    fn metrics_of_a_few_labels() {
+        assert_eq!(PseudoLabelMetrics::of(&BinTotals::default().bins()), None);
         let mut totals = BinTotals::default();
         for (confidence, correct) in [(0.5, true), (0.75, false), (0.75, false), (1.0, true)] {
             totals.add(confidence, correct);
         }
-        let figures = PseudoFigures::of(&totals.bins()).unwrap();
-        assert_eq!((figures.samples, figures.error, figures.mean_confidence), (4, 0.5, 0.75));
-        assert_eq!((figures.confidence_gap, figures.ece_15), (0.25, (0.5 + 1.5) / 4.0));
+        let metrics = PseudoLabelMetrics::of(&totals.bins()).unwrap();
+        assert_eq!((metrics.samples, metrics.error, metrics.mean_confidence), (4, 0.5, 0.75));
+        assert_eq!((metrics.confidence_gap, metrics.ece_15), (0.25, (0.5 + 1.5) / 4.0));
     }
 }

@@ -38,7 +38,7 @@ impl Starvation {
         Some(Note {
             step: step.step,
             text: format!(
-                "less than {:.0} % of the unlabelled samples were used in each of {starved} steps",
+                "less than {:.0}% of the unlabelled samples were used in each of {starved} steps",
                 100.0 * LEAST
             ),
             hint: "few predictions are confident enough: lower the threshold, train on the labelled samples for \

@@ -6,7 +6,7 @@ use calmix_core::plan::Difficulty;
 use serde::{Deserialize, Serialize};
 
 use super::number;
-use super::{ImpurityOf, PseudoFigures};
+use super::{ImpurityOf, PseudoLabelMetrics};
 
 /// One update of the network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct Step {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
     /// The share of wrong pseudo-labels by weight, in all steps since the event before, of the samples that
-    /// [`PseudoFigures`] judges; none where no class is known or nothing was used.
+    /// [`PseudoLabelMetrics`] evaluates; none where no class is known or nothing was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impurity: Option<f64>,
     /// The share of wrong pseudo-labels in what the mixup takes, in all steps since the event before.
@@ -33,11 +33,11 @@ pub struct Step {
     pub impurity_of: Option<ImpurityOf>,
     /// How true the pseudo-labels were in all steps since the event before; none where no class is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pseudo: Option<PseudoFigures>,
+    pub pseudo: Option<PseudoLabelMetrics>,
     /// How easy the samples are, where the method asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin: Option<Margins>,
-    /// How many mixtures were learnt from; none before the mixup term begins.
+    /// How many mixtures were trained on; none before the mixup term begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mixes: Option<u64>,
     /// How many corrupt samples others took the place of; none where all could be read.

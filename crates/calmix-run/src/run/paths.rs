@@ -23,15 +23,15 @@ pub enum RunFile<'a> {
     ModelInfo,
     /// [`ModelInfo`](Self::ModelInfo) as it was before its calibration was last fitted again.
     PreviousModelInfo,
-    /// The result: which model, its temperature, its figures.
+    /// The result: which model, its temperature, its metrics.
     Result,
-    /// The frozen backbone under the head that is the model, where there is one.
+    /// The frozen backbone under the head that is the model, if any.
     Backbone,
     /// What is between the backbone and the head.
     Projection,
     /// How easy the samples were at the end.
     Margins,
-    /// Pictures of predictions worth looking at.
+    /// Images of predictions worth looking at.
     Thumbnails,
     /// What the network said at an evaluation, by a name of lower-case letters, digits, `.`, `-` and `_`.
     Predictions(&'a str),
@@ -101,7 +101,7 @@ impl Paths {
             RunFile::Thumbnails => self.root().join(Self::THUMBNAILS),
             RunFile::Predictions(name) if is_plain(name) => self.predictions().join(name),
             RunFile::Predictions(name) => {
-                let problem = format!("{name:?} is no name for predictions");
+                let problem = format!("{name:?} is not a name for predictions");
                 let hint = "use lower-case letters, digits, '.', '-' and '_'";
                 return Err(FileError::new(self.predictions(), FileProblem::Content(problem)).hint(hint));
             }

@@ -1,6 +1,6 @@
 //! The progress of a run, for the person who waits for it.
 //!
-//! On a terminal one line is drawn over and over: a bar, the rate, the time left and the figures that matter; where it
+//! On a terminal one line is drawn over and over: a bar, the rate, the time left and the metrics that matter; where it
 //! is narrow, what matters less is left out.
 //! Elsewhere, in the log of a job, there is one plain line an interval. An interval is what lies between two calls
 //! of [`Sink::pace`].
@@ -16,12 +16,12 @@ use std::io::{self, Write};
 use calmix_io::counted::{counted, grouped};
 use calmix_io::shown::shown_lines;
 use calmix_metrics::evaluate::Evaluation;
-use calmix_metrics::figures::{ENOUGH_FOR_ECE, Figures};
+use calmix_metrics::metrics::{ENOUGH_FOR_ECE, Metrics};
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 
 use super::{Sink, SinkError, at};
 use crate::events::{Event, Finished, Note, Pace, Step};
-use line::{Segment, Worth, fitted, whole};
+use line::{Priority, Segment, fitted, whole};
 use phrase::{ece_in_words, measured, over_or_under, percent, pseudo_in_words, rough_time, signed_gap};
 
 const WHAT: &str = "the terminal";
@@ -51,8 +51,8 @@ pub struct Progress<W> {
     style: ProgressStyle,
     last_step: u64,
     step: Option<Step>,
-    /// The latest figures of the EMA model, of validation where there is one.
-    figures: Option<(EvalSet, String)>,
+    /// The latest metrics of the EMA model, of validation if any.
+    metrics: Option<(EvalSet, String)>,
     /// Whether a bar stands on the current line of the terminal.
     drawn: bool,
     /// Whether the time left has been shown before the first interval.
@@ -62,7 +62,7 @@ pub struct Progress<W> {
 impl<W: Write> Progress<W> {
     /// Shows a run that ends after `last_step` updates.
     pub fn new(to: W, style: ProgressStyle, last_step: u64) -> Self {
-        Self { to, style, last_step, step: None, figures: None, drawn: false, estimated: false }
+        Self { to, style, last_step, step: None, metrics: None, drawn: false, estimated: false }
     }
 
     /// A line that stays.
@@ -73,21 +73,21 @@ impl<W: Write> Progress<W> {
 
     fn remember(&mut self, seen: &Evaluation) {
         let better = self
-            .figures
+            .metrics
             .as_ref()
             .is_none_or(|(split, _)| *split == seen.split || seen.split == EvalSet::Validation);
         if seen.model == EvalModel::Ema && seen.split != EvalSet::Labelled && better {
             let on = if seen.split == EvalSet::Validation { "val" } else { seen.split.name() };
-            let figures = format!(
+            let metrics = format!(
                 "{on} error {}  {}",
-                percent(seen.figures.error),
+                percent(seen.metrics.error),
                 if seen.samples >= ENOUGH_FOR_ECE {
-                    format!("ECE {}", percent(seen.figures.ece_15))
+                    format!("ECE {}", percent(seen.metrics.ece_15))
                 } else {
-                    format!("gap {:>+6.1}", 100.0 * seen.figures.confidence_gap)
+                    format!("gap {:>+6.1}", 100.0 * seen.metrics.confidence_gap)
                 }
             );
-            self.figures = Some((seen.split, figures));
+            self.metrics = Some((seen.split, metrics));
         }
     }
 
@@ -95,22 +95,22 @@ impl<W: Write> Progress<W> {
     fn status(&self, pace: &Pace) -> Vec<Segment> {
         let total = grouped(self.last_step);
         let step = format!("step {:>width$}/{total}", grouped(pace.step), width = total.len());
-        let mut parts = vec![(Worth::Most, step)];
+        let mut parts = vec![(Priority::Most, step)];
         if let Some(step) = &self.step {
-            parts.push((Worth::Loss, format!("loss {:>6.3}", step.loss.total)));
-            let used = step.utilisation.map(|used| format!("used {:>3.0} %", 100.0 * used));
-            parts.extend(used.map(|used| (Worth::Used, used)));
+            parts.push((Priority::Loss, format!("loss {:>6.3}", step.loss.total)));
+            let used = step.utilisation.map(|used| format!("used {:>3.0}%", 100.0 * used));
+            parts.extend(used.map(|used| (Priority::Used, used)));
         }
-        if let Some((_, figures)) = &self.figures {
-            parts.push((Worth::Figures, figures.clone()));
+        if let Some((_, metrics)) = &self.metrics {
+            parts.push((Priority::Metrics, metrics.clone()));
         }
         let rate = grouped(pace.images_per_second.round() as u64);
-        parts.push((Worth::Rate, format!("{rate:>5} img/s")));
-        parts.push((Worth::Waiting, format!("wait {:>3.0} %", 100.0 * pace.waiting)));
-        let others = pace.processes.map(|processes| format!("others {:>3.0} %", 100.0 * processes.waiting));
-        parts.extend(others.map(|others| (Worth::Waiting, others)));
+        parts.push((Priority::Rate, format!("{rate:>5} img/s")));
+        parts.push((Priority::Waiting, format!("wait {:>3.0}%", 100.0 * pace.waiting)));
+        let others = pace.processes.map(|processes| format!("others {:>3.0}%", 100.0 * processes.waiting));
+        parts.extend(others.map(|others| (Priority::Waiting, others)));
         let left = pace.left_seconds.map(|seconds| format!("left {}", rough_time(seconds)));
-        parts.extend(left.map(|left| (Worth::Most, left)));
+        parts.extend(left.map(|left| (Priority::Most, left)));
         parts
     }
 
@@ -135,10 +135,10 @@ impl<W: Write> Progress<W> {
         self.line(&format!("{start}warning{at}: {text}{end}; {hint}"))
     }
 
-    /// Figures with their intervals are results, and stay.
+    /// Metrics with their intervals are results, and stay.
     fn result(&mut self, of: &Evaluation) -> io::Result<()> {
         let Some(intervals) = &of.intervals else { return Ok(()) };
-        let gap = |figures: &Figures| format!("confidence gap {}", signed_gap(figures, of.samples));
+        let gap = |metrics: &Metrics| format!("confidence gap {}", signed_gap(metrics, of.samples));
         let calibrated = of.calibrated.as_ref().map(|calibrated| {
             let by = match calibrated.temperature {
                 Some(temperature) => format!("at temperature {:.2}", temperature.value()),
@@ -146,8 +146,8 @@ impl<W: Write> Progress<W> {
             };
             format!(
                 "; {by}: {}{}",
-                gap(&calibrated.figures),
-                ece_in_words(calibrated.figures.ece_15, of.samples)
+                gap(&calibrated.metrics),
+                ece_in_words(calibrated.metrics.ece_15, of.samples)
             )
         });
         self.line(&format!(
@@ -155,9 +155,9 @@ impl<W: Write> Progress<W> {
             of.split.name(),
             of.model.name(),
             counted(of.step, "step"),
-            measured(of.figures.error, Some(intervals.error)),
-            gap(&of.figures),
-            ece_in_words(of.figures.ece_15, of.samples),
+            measured(of.metrics.error, Some(intervals.error)),
+            gap(&of.metrics),
+            ece_in_words(of.metrics.ece_15, of.samples),
             calibrated.unwrap_or_default(),
         ))
     }
@@ -165,15 +165,15 @@ impl<W: Write> Progress<W> {
     fn finished(&mut self, finished: &Finished) -> io::Result<()> {
         self.line(&format!("finished after {}", counted(finished.step, "step")))?;
         for (rule, selected) in &finished.selected {
-            let figures = &selected.figures;
+            let metrics = &selected.metrics;
             let mark = if selected.chosen_on_test { ", chosen on the test split" } else { "" };
             self.line(&format!(
                 "  {:<15}  {} error {}, {}{}{mark}",
                 rule.name(),
                 selected.on.name(),
-                percent(figures.error),
-                over_or_under(figures.confidence_gap),
-                ece_in_words(figures.ece_15, selected.samples),
+                percent(metrics.error),
+                over_or_under(metrics.confidence_gap),
+                ece_in_words(metrics.ece_15, selected.samples),
             ))?;
         }
         if let Some(pseudo) = &finished.pseudo {

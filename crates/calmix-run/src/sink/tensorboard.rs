@@ -10,8 +10,8 @@
 //! | event | tags |
 //! |---|---|
 //! | step | `train/loss/total`, `train/learning_rate`, `train/pseudo/ece_15`, `train/impurity_of/hard`, … |
-//! | evaluation | `test/ema/figures/error`, `test/ema/figures/confidence_gap`, `test/ema/calibrated/temperature`, … |
-//! | finished | `selected/last/figures/error`, `pseudo/error`, … |
+//! | evaluation | `test/ema/metrics/error`, `test/ema/metrics/confidence_gap`, `test/ema/calibrated/temperature`, … |
+//! | finished | `selected/last/metrics/error`, `pseudo/error`, … |
 //! | pace | `pace/images_per_second`, … |
 //!
 //! A number that is not finite has no place in JSON, and none here. The settings of the run are the hyperparameters of

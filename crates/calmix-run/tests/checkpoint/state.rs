@@ -1,4 +1,4 @@
-//! A small training state that is a function of its step, so that whatever is loaded can be judged.
+//! A small training state that is a function of its step, so that whatever is loaded can be evaluated.
 
 use std::fs;
 use std::path::{Path, PathBuf};

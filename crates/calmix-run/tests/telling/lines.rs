@@ -26,8 +26,8 @@ fn the_lines_are_a_stable_format() {
         // The sixth step, whose unlabelled loss is infinite.
         r#"{"event":"step","step":6,"learning_rate":"#,
         r#"{"event":"note","step":3,"text":"so \"it\" is","hint":"do this\nthen that"}"#,
-        r#"{"event":"evaluation","step":5,"split":"test","model":"live","samples":60,"edges":"left-closed","figures":{"error":"#,
-        r#"{"event":"finished","step":10,"selected":{"last":{"on":"test","at_step":10,"evaluations":1,"chosen_on_test":false,"samples":60,"figures":{"error":"#,
+        r#"{"event":"evaluation","step":5,"split":"test","model":"live","samples":60,"edges":"left-closed","metrics":{"error":"#,
+        r#"{"event":"finished","step":10,"selected":{"last":{"on":"test","at_step":10,"evaluations":1,"chosen_on_test":false,"samples":60,"metrics":{"error":"#,
     ] {
         assert!(lines.iter().any(|found| found.starts_with(line)), "{line}\n{text}");
     }

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use calmix_core::rng::{Domain, Seed};
-use calmix_metrics::calibration_map::{CalibrationMap, FitRule, FittedOn};
-use calmix_metrics::calibrator::confidence_map::ConfidenceMap;
+use calmix_metrics::calibrator::any_calibrator::Calibrator;
 use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::evaluate::{evaluate, select};
-use calmix_metrics::figures::{Figures, Resampling};
+use calmix_metrics::fitted_calibrator::{FitRule, FittedCalibrator, FittedOn};
+use calmix_metrics::metrics::{Metrics, Resampling};
 use calmix_metrics::predictions::Predictions;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_recipe::Selection;
 
 use calmix_run::events::{
-    EasyHard, Event, Finished, ImpurityOf, Loss, Margins, Note, Pace, PseudoFigures, Step,
+    EasyHard, Event, Finished, ImpurityOf, Loss, Margins, Note, Pace, PseudoLabelMetrics, Step,
 };
 
 /// Logits of 60 samples and 7 classes, right more often than not.
@@ -36,8 +36,8 @@ pub(crate) fn predictions(step: u64, split: EvalSet, model: EvalModel) -> Predic
     }
 }
 
-fn pseudo(error: f64) -> PseudoFigures {
-    PseudoFigures {
+fn pseudo(error: f64) -> PseudoLabelMetrics {
+    PseudoLabelMetrics {
         samples: 448,
         error,
         mean_confidence: 0.875,
@@ -77,20 +77,20 @@ pub(crate) fn step(step: u64) -> Step {
 }
 
 /// A temperature that 60 labels fitted.
-pub(crate) fn temperature(value: f64, fitted_on: FittedOn) -> CalibrationMap {
+pub(crate) fn temperature(value: f64, fitted_on: FittedOn) -> FittedCalibrator {
     let said = predictions(1, EvalSet::Validation, EvalModel::Ema);
     let temperature = Temperature::new(value).unwrap();
     let logits = said.matrix().unwrap();
-    CalibrationMap {
-        map: ConfidenceMap::Temperature { temperature },
+    FittedCalibrator {
+        calibrator: Calibrator::Temperature { temperature },
         fitted_on,
         samples: 60,
         rule: FitRule::PenalisedNll,
         tried: Vec::new(),
         changed_labels: 0,
         origin: None,
-        raw: Figures::of(logits, &said.labels, Temperature::IDENTITY).unwrap(),
-        calibrated: Figures::of(logits, &said.labels, temperature).unwrap(),
+        raw: Metrics::of(logits, &said.labels, Temperature::IDENTITY).unwrap(),
+        calibrated: Metrics::of(logits, &said.labels, temperature).unwrap(),
     }
 }
 

@@ -6,10 +6,10 @@ use std::process::Command;
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use calmix_io::error::FileProblem;
-use calmix_metrics::calibration_map::{CalibrationMap, FittedOn};
 use calmix_metrics::calibrator::temperature::Temperature;
-use calmix_metrics::evaluate::{Evaluation, JudgedBy, evaluate};
-use calmix_metrics::figures::{Figures, Resampling};
+use calmix_metrics::evaluate::{EvaluatedBy, Evaluation, evaluate};
+use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn};
+use calmix_metrics::metrics::{Metrics, Resampling};
 use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 use calmix_run::events::Event;
 use calmix_run::predictions_file;
@@ -22,9 +22,9 @@ use crate::tensorboard::python;
 
 /// Mean confidence, its gap, ECE, reliability bins and accuracy by class, by NumPy from the files of predictions.
 #[test]
-fn numpy_finds_the_same_figures() {
+fn numpy_finds_the_same_metrics() {
     let folder = tempfile::tempdir().unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/telling/figures.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/telling/metrics.py");
     let mut command = Command::new(python());
     command.arg(script);
     let mut expected = Vec::new();
@@ -40,12 +40,12 @@ fn numpy_finds_the_same_figures() {
         let path = folder.path().join(step.to_string());
         std::fs::write(&path, predictions_file::to_bytes(&said).unwrap()).unwrap();
         let scaled = seen.calibrated.unwrap();
-        assert_eq!(scaled.judged_by, JudgedBy::OtherLabels);
-        for (temperature, figures, bins) in
-            [(1.0, seen.figures, seen.bins), (temperature, scaled.figures, scaled.bins)]
+        assert_eq!(scaled.evaluated_by, EvaluatedBy::OtherLabels);
+        for (temperature, metrics, bins) in
+            [(1.0, seen.metrics, seen.bins), (temperature, scaled.metrics, scaled.bins)]
         {
             command.arg(&path).arg(temperature.to_string());
-            expected.push((figures, bins, seen.class_accuracy.clone()));
+            expected.push((metrics, bins, seen.class_accuracy.clone()));
         }
     }
     let output = command.output().unwrap();
@@ -57,11 +57,11 @@ fn numpy_finds_the_same_figures() {
         let found = found.as_f64().unwrap();
         assert!((found - wanted).abs() < 1e-13, "{found} {wanted}");
     };
-    for (found, (figures, bins, class_accuracy)) in found.iter().zip(expected) {
-        close(&found["error"], figures.error);
-        close(&found["mean_confidence"], figures.mean_confidence);
-        close(&found["confidence_gap"], figures.confidence_gap);
-        close(&found["ece_15"], figures.ece_15);
+    for (found, (metrics, bins, class_accuracy)) in found.iter().zip(expected) {
+        close(&found["error"], metrics.error);
+        close(&found["mean_confidence"], metrics.mean_confidence);
+        close(&found["confidence_gap"], metrics.confidence_gap);
+        close(&found["ece_15"], metrics.ece_15);
         assert_eq!((bins.len(), class_accuracy.len()), (15, 7));
         for (found, bin) in found["bins"].as_array().unwrap().iter().zip(bins) {
             assert_eq!(found[2], bin.count);
@@ -79,7 +79,7 @@ fn numpy_finds_the_same_figures() {
 }
 
 #[test]
-fn the_file_rebuilds_every_figure_of_the_event() {
+fn the_file_rebuilds_every_metric_of_the_event() {
     let events = made::events();
     let mut rebuilt = 0;
     for event in &events {
@@ -100,30 +100,30 @@ fn the_file_rebuilds_every_figure_of_the_event() {
     assert_eq!(rebuilt, 6);
 }
 
-/// The split that fitted a map is judged by maps that were fitted without each of its labels.
+/// The split that fitted a map is evaluated by maps that were fitted without each of its labels.
 #[test]
-fn labels_that_fitted_a_map_do_not_judge_it() {
+fn labels_that_fitted_a_map_do_not_evaluate_it() {
     let said = made::predictions(5, EvalSet::Validation, EvalModel::Ema);
-    let fitted = CalibrationMap::fit(&said, FittedOn::HeldOut).unwrap();
+    let fitted = FittedCalibrator::fit(&said, FittedOn::HeldOut).unwrap();
     let own = evaluate(&said, Some(&fitted), None).unwrap().calibrated.unwrap();
-    assert_eq!((own.judged_by, own.figures), (JudgedBy::CrossFit, fitted.calibrated));
+    assert_eq!((own.evaluated_by, own.metrics), (EvaluatedBy::CrossFit, fitted.calibrated));
     let other = Predictions { split: EvalSet::Test, ..said.clone() };
     let flattered = evaluate(&other, Some(&fitted), None).unwrap().calibrated.unwrap();
-    assert_eq!(flattered.judged_by, JudgedBy::OtherLabels);
-    assert!(flattered.figures.nll < own.figures.nll, "{flattered:?} {own:?}");
+    assert_eq!(flattered.evaluated_by, EvaluatedBy::OtherLabels);
+    assert!(flattered.metrics.nll < own.metrics.nll, "{flattered:?} {own:?}");
 }
 
 #[test]
-fn figures_are_those_of_the_logits() {
+fn metrics_are_those_of_the_logits() {
     let said = made::predictions(5, EvalSet::Test, EvalModel::Ema);
     let seen = evaluate(&said, None, None).unwrap();
     let logits = Matrix::new(&said.logits, 60, 7).unwrap();
-    assert_eq!(seen.figures, Figures::of(logits, &said.labels, Temperature::IDENTITY).unwrap());
+    assert_eq!(seen.metrics, Metrics::of(logits, &said.labels, Temperature::IDENTITY).unwrap());
     assert_eq!((seen.samples, seen.intervals, seen.calibrated), (60, None, None));
 }
 
 #[test]
-fn models_and_temperatures_are_judged_on_the_same_draws() {
+fn models_and_temperatures_are_chosen_on_the_same_draws() {
     let how = Some((Resampling::default(), Seed(3)));
     let ema = made::predictions(5, EvalSet::Test, EvalModel::Ema);
     let live = Predictions { model: EvalModel::Live, ..ema.clone() };

@@ -29,26 +29,26 @@ fn a_log_has_a_plain_line_an_interval() {
 }
 
 const EXPECTED: &str = r#"
-step   200/2,000  loss  0.987  used  62 %    412 img/s  wait   1 %  left 3 min
-step   400/2,000  loss  0.821  used  52 %    412 img/s  wait   1 %  left 3 min
-step   600/2,000  loss  0.958  used  83 %    412 img/s  wait   1 %  left 3 min
+step   200/2,000  loss  0.987  used  62%    412 img/s  wait   1%  left 3 min
+step   400/2,000  loss  0.821  used  52%    412 img/s  wait   1%  left 3 min
+step   600/2,000  loss  0.958  used  83%    412 img/s  wait   1%  left 3 min
 warning at step 3: so "it" is; do this
 then that
-step   800/2,000  loss  0.413  used  64 %    412 img/s  wait   1 %  left 3 min
-step 1,000/2,000  loss  0.797  used  48 %    412 img/s  wait   1 %  left 3 min
-step 1,200/2,000  loss  0.269  used  63 %  val error 38.3 %  gap  -16.3    412 img/s  wait   1 %  left 3 min
-step 1,400/2,000  loss  0.848  used  46 %  val error 38.3 %  gap  -16.3    412 img/s  wait   1 %  left 3 min
-step 1,600/2,000  loss  0.241  used  54 %  val error 38.3 %  gap  -16.3    412 img/s  wait   1 %  left 3 min
-step 1,800/2,000  loss  1.000  used   7 %  val error 38.3 %  gap  -16.3    412 img/s  wait   1 %  left 3 min
-step 2,000/2,000  loss  0.467  used  37 %  val error 38.3 %  gap  -16.3    412 img/s  wait   1 %  left 3 min
-validation (ema) after 10 steps: error 33.3 % (23.3 to 44.6), confidence gap -19.8 (-31.4 to -6.4); at temperature 1.25: confidence gap -8.0 (-19.7 to +5.3)
-test (ema) after 10 steps: error 50.0 % (38.7 to 61.3), confidence gap -5.2 (-18.4 to +8.0); at temperature 1.25: confidence gap -11.3 (-24.5 to +1.9)
-test (live) after 10 steps: error 38.3 % (27.8 to 49.8), confidence gap -15.9 (-28.2 to -2.5); at temperature 1.25: confidence gap -22.0 (-34.3 to -8.6)
+step   800/2,000  loss  0.413  used  64%    412 img/s  wait   1%  left 3 min
+step 1,000/2,000  loss  0.797  used  48%    412 img/s  wait   1%  left 3 min
+step 1,200/2,000  loss  0.269  used  63%  val error 38.3%  gap  -16.3    412 img/s  wait   1%  left 3 min
+step 1,400/2,000  loss  0.848  used  46%  val error 38.3%  gap  -16.3    412 img/s  wait   1%  left 3 min
+step 1,600/2,000  loss  0.241  used  54%  val error 38.3%  gap  -16.3    412 img/s  wait   1%  left 3 min
+step 1,800/2,000  loss  1.000  used   7%  val error 38.3%  gap  -16.3    412 img/s  wait   1%  left 3 min
+step 2,000/2,000  loss  0.467  used  37%  val error 38.3%  gap  -16.3    412 img/s  wait   1%  left 3 min
+validation (ema) after 10 steps: error 33.3% (23.3 to 44.6), confidence gap -19.8 (-31.4 to -6.4); at temperature 1.25: confidence gap -8.0 (-19.7 to +5.3)
+test (ema) after 10 steps: error 50.0% (38.7 to 61.3), confidence gap -5.2 (-18.4 to +8.0); at temperature 1.25: confidence gap -11.3 (-24.5 to +1.9)
+test (live) after 10 steps: error 38.3% (27.8 to 49.8), confidence gap -15.9 (-28.2 to -2.5); at temperature 1.25: confidence gap -22.0 (-34.3 to -8.6)
 finished after 10 steps
-  last             test error 50.0 %, under-confident by 5.2 points
-  median           test error 50.0 %, under-confident by 5.8 points
-  best-validation  test error 50.0 %, under-confident by 5.2 points
-pseudo-labels of 448 unlabelled images at the end: 25.0 % wrong, over-confident by 12.5 points
+  last             test error 50.0%, under-confident by 5.2 points
+  median           test error 50.0%, under-confident by 5.8 points
+  best-validation  test error 50.0%, under-confident by 5.2 points
+pseudo-labels of 448 unlabelled images at the end: 25.0% wrong, over-confident by 12.5 points
 "#;
 
 #[test]
@@ -66,7 +66,7 @@ fn a_terminal_is_drawn_over_and_never_overflows() {
         let cells = if made < 5 { 16 * (made + 1) / 10 } else { 0 };
         assert_eq!(line.chars().filter(|&cell| cell == '█').count(), cells, "{line:?}");
         assert!(line.contains("step ") && line.contains("/2,000"), "{line:?}");
-        assert_eq!(line.contains("val error 38.3 %  gap  -16.3"), made >= 5, "{line:?}");
+        assert_eq!(line.contains("val error 38.3%  gap  -16.3"), made >= 5, "{line:?}");
     }
     assert!(text.contains("\x1b[33mwarning at step 3: so \"it\" is\x1b[0m; do this"), "{text:?}");
     let grey = shown(ProgressStyle::Terminal { columns: 60, colour: false });
@@ -84,7 +84,7 @@ fn the_time_left_is_shown_before_the_first_interval() {
         }
         String::from_utf8(text).unwrap()
     };
-    assert_eq!(early(ProgressStyle::Plain), "step     2/2,000    412 img/s  wait   1 %  left 3 min\n");
+    assert_eq!(early(ProgressStyle::Plain), "step     2/2,000    412 img/s  wait   1%  left 3 min\n");
     let drawn = early(ProgressStyle::Terminal { columns: 80, colour: false });
     assert_eq!(drawn.matches("left 3 min").count(), 3, "{drawn:?}");
 }
@@ -105,7 +105,7 @@ fn what_other_processes_cost_is_shown_where_there_are_any() {
     sink.pace(&Pace { processes, ..made::pace(5) }).unwrap();
     assert_eq!(
         String::from_utf8(text).unwrap(),
-        "step  5/10    412 img/s  wait   1 %  others   8 %  left 3 min\n"
+        "step  5/10    412 img/s  wait   1%  others   8%  left 3 min\n"
     );
 }
 

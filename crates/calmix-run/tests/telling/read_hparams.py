@@ -1,4 +1,4 @@
-"""Prints what TensorBoard's page HPARAMS shows of a folder of runs: names, hyperparameters, states, a figure."""
+"""Prints what TensorBoard's page HPARAMS shows of a folder of runs: names, hyperparameters, states, a metric."""
 
 import json
 import sys
@@ -30,6 +30,6 @@ for group in answer["sessionGroups"]:
         "name": session["name"],
         "hparams": group["hparams"],
         "status": session.get("status", "STATUS_UNKNOWN"),
-        "error": metrics.get("test/ema/figures/error"),
+        "error": metrics.get("test/ema/metrics/error"),
     })
 json.dump(sorted(runs, key=lambda run: run["name"]), sys.stdout)

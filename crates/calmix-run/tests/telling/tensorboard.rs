@@ -163,7 +163,7 @@ fn settings_are_hyperparameters() {
         json!({"name": name, "hparams": settings, "status": status, "error": 0.25})
     };
     let mut read = script("read_hparams.py", folder.path());
-    // The figure is whatever the events say: it is there.
+    // The metric is whatever the events say: it is there.
     for run in read.as_array_mut().unwrap() {
         assert!(run["error"].is_number(), "{run}");
         run["error"] = 0.25.into();

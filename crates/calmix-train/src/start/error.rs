@@ -71,7 +71,7 @@ impl StartError {
         Self::NoFolder { folder: folder.to_owned(), problem: problem.to_string() }
     }
 
-    /// What to try instead, as a command where there is one.
+    /// What to try instead, as a command if any.
     pub fn hint(&self) -> String {
         match self {
             Self::Nothing => {

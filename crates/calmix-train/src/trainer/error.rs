@@ -64,7 +64,7 @@ pub enum TrainError {
     /// Predictions.
     #[error(transparent)]
     Predictions(#[from] PredictionsError),
-    /// Figures.
+    /// Metrics.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
     /// What a checkpoint says of the state of samples or the method.

@@ -96,7 +96,7 @@ fn every_kind_of_step_has_the_same_bits() {
     }
 }
 
-/// How many samples a shard has the state of in a checkpoint.
+/// How many samples per shard has the state of in a checkpoint.
 fn samples(run: &std::path::Path, step: u64, shard: usize) -> usize {
     let file = made::checkpoint(run, step).join(format!("samples-{shard}.safetensors"));
     let bytes = std::fs::read(file).unwrap();

@@ -33,7 +33,7 @@ fn two_processes_send_what_the_formula_says_whatever_the_size_of_the_dataset() {
     for (classes, samples) in [(3, 60), (3, 600), (7, 60), (7, 600)] {
         for base in ["fixmatch", "flexmatch", "softmatch"] {
             let data = temp.path().join(format!("data-{classes}-{samples}"));
-            pictures(&data, classes, samples);
+            images(&data, classes, samples);
             let base = format!("method.base={base}");
             let settings: Vec<&str> = SETTINGS.iter().copied().chain([base.as_str()]).collect();
             let run = temp.path().join(format!("run-{classes}-{samples}-{base}"));
@@ -64,7 +64,7 @@ const ONE_GROUP: Collectives = Collectives { world_gathers: 1, sums: 1, group_ga
 fn a_step_has_as_few_collectives_as_it_can() {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
-    pictures(&data, 3, 60);
+    images(&data, 3, 60);
     let two_groups: &[&str] = &["train.groups=2", "train.batch=8"];
     let released = &[
         "preset=released-code",
@@ -102,7 +102,7 @@ fn train(data: &Path, run: &Path, settings: &[&str], processes: usize) -> Vec<(u
 }
 
 /// A folder for each class.
-fn pictures(data: &Path, classes: usize, samples: usize) {
+fn images(data: &Path, classes: usize, samples: usize) {
     for sample in 0..samples {
         let class: PathBuf = data.join("train").join(format!("class-{}", sample % classes));
         fs::create_dir_all(&class).unwrap();

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use calmix_metrics::calibration_map::{FitRule, FittedOn};
+use calmix_metrics::fitted_calibrator::{FitRule, FittedOn};
 use calmix_metrics::predictions::EvalSet;
 use calmix_run::events::{Event, Pace};
 use calmix_run::read;
@@ -86,14 +86,14 @@ fn every_method_trains_a_head_and_goes_on_to_the_same_bits() {
         let head = info.head.unwrap();
         assert_eq!((head.features, head.dimensions), (64, 16));
         let map = info.calibration.unwrap();
-        // Every label judges a head that did not see it.
+        // Every label evaluates a head that did not see it.
         assert_eq!((map.fitted_on, map.samples, map.rule), (FittedOn::OutOfFold, 40, FitRule::ClearGain));
         assert_eq!(info.held_out.unwrap().right.len(), 40);
         // From the weights alone, with the map that the folds fitted.
         let again = evaluate_run(&whole, None, None).unwrap();
         let seen = again.evaluations.iter().find(|seen| seen.split.name() == "test").unwrap();
         let said = result.evaluations.iter().find(|seen| seen.split.name() == "test").unwrap();
-        assert_eq!(seen.figures, said.figures, "{name}");
+        assert_eq!(seen.metrics, said.metrics, "{name}");
     }
 }
 
@@ -122,14 +122,14 @@ fn the_labels_alone_are_kept_where_labels_that_no_head_saw_are_clearly_likelier_
         let standard_error = (difference.high - difference.estimate) / 2.02;
         let supervised = difference.estimate > standard_error;
         assert_eq!(alone.kept, supervised, "{name}: {difference:?}");
-        let figures = if supervised { alone } else { own };
-        assert_eq!(figures.evaluations, result.evaluations, "{name}");
+        let metrics = if supervised { alone } else { own };
+        assert_eq!(metrics.evaluations, result.evaluations, "{name}");
         assert_eq!(supervised, name == "wild", "{difference:?}");
     }
 }
 
 #[test]
-fn labels_out_of_fold_judge_a_head_that_has_no_other_labels() {
+fn labels_out_of_fold_evaluate_a_head_that_has_no_other_labels() {
     let (bench, settings) = heads();
     let folder = bench.train("untested", &with(&settings, &["dataset.test="]));
     let result = read::result(&folder).unwrap().unwrap();
@@ -138,11 +138,11 @@ fn labels_out_of_fold_judge_a_head_that_has_no_other_labels() {
     assert!(seen.calibrated.is_some() && seen.intervals.is_some());
     let selected = &result.finished.selected[&result.selection];
     assert_eq!((selected.on, selected.samples), (EvalSet::OutOfFold, 40));
-    assert_eq!(selected.figures, seen.figures);
+    assert_eq!(selected.metrics, seen.metrics);
     // The heads of folds are gone; what they said is not.
     let again = evaluate_run(&folder, None, None).unwrap();
     assert_eq!(again.evaluations.len(), 1);
-    assert_eq!(again.evaluations[0].figures, seen.figures);
+    assert_eq!(again.evaluations[0].metrics, seen.metrics);
 }
 
 #[test]

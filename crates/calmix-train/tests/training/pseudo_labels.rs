@@ -15,18 +15,18 @@ fn steps(folder: &Path) -> Vec<Step> {
     events.filter_map(|event| if let Event::Step(step) = event { Some(*step) } else { None }).collect()
 }
 
-/// As peers do, the unlabelled samples contain the labelled ones; their labels are known by heart and not judged.
+/// As peers do, the unlabelled samples contain the labelled ones; their labels are known by heart and not evaluated.
 #[test]
-fn labelled_samples_are_not_judged() {
+fn labelled_samples_are_not_evaluated() {
     let bench = Bench::new();
     let settings = ["method.base=softmatch", "labels.validation=0"];
     let folder = bench.train("some", &[&settings[..], &["labels.count=6"]].concat());
-    let judged: u64 = steps(&folder).iter().map(|step| step.pseudo.unwrap().samples).sum();
+    let evaluated: u64 = steps(&folder).iter().map(|step| step.pseudo.unwrap().samples).sum();
     // Twelve steps of twelve rows, of which about half are labelled samples too: the first epoch has 60 of 120.
-    assert!((60..=84).contains(&judged), "{judged}");
+    assert!((60..=84).contains(&evaluated), "{evaluated}");
     let all = bench.train("all", &[&settings[..], &["labels.keep=all"]].concat());
-    let judged = |step: &Step| (step.impurity, step.impurity_of, step.pseudo) != (None, None, None);
-    assert!(!steps(&all).iter().any(judged), "{:?}", steps(&all));
+    let evaluated = |step: &Step| (step.impurity, step.impurity_of, step.pseudo) != (None, None, None);
+    assert!(!steps(&all).iter().any(evaluated), "{:?}", steps(&all));
     assert_eq!(read::result(&all).unwrap().unwrap().finished.pseudo, None);
     assert!(steps(&all).iter().all(|step| step.utilisation.is_some()));
 }

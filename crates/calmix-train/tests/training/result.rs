@@ -1,7 +1,7 @@
 //! What a run leaves behind.
 
-use calmix_metrics::calibration_map::{CalibrationMap, FittedOn};
 use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn};
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_recipe::Selection;
 
@@ -51,8 +51,8 @@ fn evaluations_predictions_and_the_result() {
     assert_eq!((inspected.step, result.step, result.classes.len()), (Some(12), 12, 10));
     let last = &result.finished.selected[&Selection::Last];
     assert_eq!(
-        (last.on, last.at_step, last.figures),
-        (EvalSet::Test, Some(12), seen[seen.len() - 3].figures)
+        (last.on, last.at_step, last.metrics),
+        (EvalSet::Test, Some(12), seen[seen.len() - 3].metrics)
     );
     let files = bytes(&folder);
     for name in [
@@ -72,12 +72,12 @@ fn evaluations_predictions_and_the_result() {
     assert_eq!(held_out.len(), 10);
 
     // Whoever asks the weights again hears the same.
-    let verdict = evaluate_run(&folder, None, None).unwrap();
+    let assessment = evaluate_run(&folder, None, None).unwrap();
     let ema: Vec<_> =
         seen.into_iter().filter(|seen| seen.step == 12 && seen.model == EvalModel::Ema).collect();
-    let scaling = verdict.map().and_then(CalibrationMap::scaling);
-    assert_eq!(read::model_info(&folder).unwrap().calibration.as_ref(), verdict.map());
-    assert_eq!((verdict.evaluations, scaling), (ema, result.scaling));
+    let scaling = assessment.map().and_then(FittedCalibrator::scaling);
+    assert_eq!(read::model_info(&folder).unwrap().calibration.as_ref(), assessment.map());
+    assert_eq!((assessment.evaluations, scaling), (ema, result.scaling));
 }
 
 #[test]
@@ -92,14 +92,14 @@ fn the_best_model_is_the_result_where_that_is_the_rule() {
     assert_eq!(best.at_step, Some(result.step));
     let errors: Vec<_> =
         evaluations(&folder).into_iter().filter(|seen| seen.split == EvalSet::Test).collect();
-    let least = errors.iter().map(|seen| seen.figures.error).fold(1.0, f64::min);
-    assert_eq!(best.figures.error, least);
+    let least = errors.iter().map(|seen| seen.metrics.error).fold(1.0, f64::min);
+    assert_eq!(best.metrics.error, least);
     // Judged twice: in passing, and at the end with intervals.
-    let judged: Vec<_> = errors.iter().filter(|seen| seen.step == result.step).collect();
-    assert_eq!(judged.last().unwrap().figures, best.figures);
-    assert!(judged.last().unwrap().intervals.is_some());
-    let verdict = evaluate_run(&folder, None, None).unwrap();
-    assert_eq!(verdict.evaluations.last().unwrap(), *judged.last().unwrap());
+    let evaluated: Vec<_> = errors.iter().filter(|seen| seen.step == result.step).collect();
+    assert_eq!(evaluated.last().unwrap().metrics, best.metrics);
+    assert!(evaluated.last().unwrap().intervals.is_some());
+    let assessment = evaluate_run(&folder, None, None).unwrap();
+    assert_eq!(assessment.evaluations.last().unwrap(), *evaluated.last().unwrap());
     if result.step != 16 {
         let files = bytes(&folder);
         let (model, ema) =

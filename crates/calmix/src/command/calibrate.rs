@@ -8,8 +8,8 @@ use calmix::Model;
 use calmix::data::dataset::Dataset;
 use calmix::io::safe_open;
 use calmix::io::shown::shown;
-use calmix::metrics::calibration_map::{CalibrationMap, FittedOn, LabelsOrigin};
-use calmix::metrics::calibrator::confidence_map::MapKind;
+use calmix::metrics::calibrator::any_calibrator::CalibratorKind;
+use calmix::metrics::fitted_calibrator::{FittedCalibrator, FittedOn, LabelsOrigin};
 use calmix::metrics::held_out;
 use calmix::model::ModelOptions;
 use calmix::recipe::device::Device;
@@ -26,14 +26,14 @@ use crate::format::counted;
 use crate::model_folder::with_model;
 use crate::stop::Stop;
 use crate::terminal::{print, print_json, warn};
-use crate::{figures, labelled_folder, run_files};
+use crate::{labelled_folder, metrics, run_files};
 
 /// Fit the calibration of a finished run again, on labels that came later
 ///
 /// Shows the labelled images of a folder to the model and fits the map that turns its outputs into confidences: a
 /// temperature from 10 labels on, vector scaling from 100 and an isotonic map from 1,000 on where their cross-validated NLL is
 /// clearly lower. Nothing is trained. Writes the map, where its labels come from, and what they say of sets and abstaining into model.json of the run, and prints the
-/// figures of these labels before and after; each label is judged by a fit without it.
+/// metrics of these labels before and after; each label is evaluated by a fit without it.
 ///
 /// Classes are matched by name. Images that the model was trained on, with labels or without, are refused: it is too sure of
 /// those. model.json as it was before is kept in model.previous.json; rename it to go back.
@@ -69,7 +69,7 @@ Fields of --json:
   missing_classes
                classes of the model that have no label here
   calibration  as in model.json: map, fitted_on, samples, rule, tried, changed_labels, origin,
-               raw and calibrated (figures of these labels)";
+               raw and calibrated (metrics of these labels)";
 
 impl CalibrateArgs {
     pub(crate) fn run(self) -> Result<Exit> {
@@ -90,7 +90,7 @@ impl CalibrateArgs {
         let Some(later) = labelled_folder::predict(&model, &folder, dataset, Some(&subset), &stop)? else {
             return Ok(stop.exit());
         };
-        let (labels, least) = (later.predictions.labels.len(), MapKind::Temperature.least_labels());
+        let (labels, least) = (later.predictions.labels.len(), CalibratorKind::Temperature.least_labels());
         if labels < least {
             let message = format!(
                 "{}: {} to calibrate with, and a temperature needs at least {least}",
@@ -101,8 +101,8 @@ impl CalibrateArgs {
         }
         let missing_classes = missing_classes(&model, &later.predictions.labels);
         warn_about_labels(&model, labels, &missing_classes);
-        let map = CalibrationMap::fit(&later.predictions, FittedOn::Later)?;
-        let map = CalibrationMap { origin: Some(origin), ..map };
+        let map = FittedCalibrator::fit(&later.predictions, FittedOn::Later)?;
+        let map = FittedCalibrator { origin: Some(origin), ..map };
         let held_out = held_out::cross_fitted(&later.predictions, &map)?;
         let mut info =
             ModelInfo { calibration: Some(map.clone()), held_out: Some(held_out), ..model.info().clone() };
@@ -129,7 +129,7 @@ impl CalibrateArgs {
         let previous = self.run.join("model.previous.json");
         print(&format!(
             "{}\nwritten to {}; as it was before: {}\n{next}",
-            figures::of_map(&map),
+            metrics::of_map(&map),
             shown(file.display()),
             shown(previous.display())
         ))?;

@@ -22,7 +22,7 @@ use crate::terminal::{print, print_json, warn};
 /// Runs that differ in nothing but their seeds are one setting. Each setting is compared with the plain base algorithm on the
 /// same data, or else with the first setting there, or with that of --against: mean difference over runs with the same
 /// seeds, Student's interval, and p-values after Holm's correction. Two runs of each are too few to say anything. Where the
-/// setting is one of the paper's, its figure is beside ours. Of runs on frozen features it shows the recipe's own head,
+/// setting is one of the paper's, its metric is beside ours. Of runs on frozen features it shows the recipe's own head,
 /// whichever head a run kept, and the head that was trained on the labels alone. Changes no files.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
@@ -66,7 +66,7 @@ Fields of --json, shares between 0 and 1:
                whole networks); paper (per cent; null unless the setting is the paper's),
                chosen_on_test
   differences  column, row, against, measure, pairs, mean, interval (n, estimate, low, high, level),
-               p_value, p_holm, verdict: lower, higher, not-told-apart, too-few or no-scatter
+               p_value, p_holm, outcome: lower, higher, not-told-apart, too-few or no-scatter
   tests        how many tests Holm's correction is for
   notes        what was left out, and why";
 
@@ -87,7 +87,7 @@ impl CompareArgs {
         }
         if unfinished > 0 {
             warn(&format!(
-                "{} without figures left out: unfinished, or nothing judged them",
+                "{} without metrics left out: unfinished, or nothing evaluated them",
                 counted(unfinished, "run")
             ));
         }
@@ -126,7 +126,7 @@ fn compared(folder: &Path) -> Result<Vec<ComparedRun>> {
     let fingerprint = read::environment(folder)?.dataset;
     let is_papers = summary.based_on.as_deref().is_some_and(|base| is_papers(&recipe, base));
     let mut runs = Vec::new();
-    for Measured { head, on, samples, figures, calibrated, .. } in measured(&result) {
+    for Measured { head, on, samples, metrics, calibrated, .. } in measured(&result) {
         runs.push(ComparedRun {
             name: name(folder),
             settings: settings(&recipe),
@@ -137,7 +137,7 @@ fn compared(folder: &Path) -> Result<Vec<ComparedRun>> {
             on,
             samples,
             head,
-            figures,
+            metrics,
             calibrated,
         });
     }

@@ -10,7 +10,7 @@ use anyhow::Error;
 use anyhow::Result;
 use calmix::data::error::DataProblem;
 use calmix::io::shown::shown;
-use calmix::metrics::calibration_map::{CalibrationMap, Fitted};
+use calmix::metrics::fitted_calibrator::{Fitted, FittedCalibrator};
 use calmix::recipe::Recipe;
 use calmix::recipe::device::Device;
 use calmix::train::inspect;
@@ -21,8 +21,8 @@ use serde_json::json;
 use super::data_args::{DataArgs, explain_moved};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::figures::{self, MapState};
 use crate::format::{counted, shell_quoted};
+use crate::metrics::{self, CalibratorState};
 use crate::run_files;
 use crate::terminal::{print, print_json, status, warn};
 use on_folder::OnArgs;
@@ -30,7 +30,7 @@ use on_folder::OnArgs;
 /// Evaluate the model of a run on its validation and test splits
 ///
 /// The model is the result of the run or, before the run is finished, the EMA weights of its newest checkpoint. Prints
-/// error, confidence gap, NLL and Brier score with their limits, uncalibrated and calibrated, and an ECE (15 bins) from 1,000
+/// error, confidence gap, NLL and Brier score with their interval, uncalibrated and calibrated, and an ECE (15 bins) from 1,000
 /// images on. Writes no files. If the dataset has moved, name its new folder with --data. --on evaluates a finished run on other
 /// labelled images, whose classes match by name.
 #[derive(Debug, Args)]
@@ -57,7 +57,7 @@ Fields of --json:
   step         training steps of the model
   scaling      temperature, fitted_on and samples; null if no temperature could be fitted
   calibration  the map that calibrates the confidence, as in model.json; null if there is none
-  evaluations  one per split, as in events.jsonl: step, split, model, samples, edges, figures,
+  evaluations  one per split, as in events.jsonl: step, split, model, samples, edges, metrics,
                class_accuracy, bins (reliability), intervals, and calibrated (the same
                with the fitted map)
 
@@ -100,14 +100,14 @@ impl EvaluateArgs {
             print_json(&json!({
                 "run": self.run.display().to_string(),
                 "step": first.step,
-                "scaling": output.map().and_then(CalibrationMap::scaling),
+                "scaling": output.map().and_then(FittedCalibrator::scaling),
                 "calibration": output.map(),
                 "evaluations": evaluations,
             }))?;
             return Ok(Exit::Done);
         }
         let why = output.fitted.as_ref().and_then(Fitted::nothing);
-        let table = figures::table(&evaluations, MapState::Ended(why.as_ref())).unwrap_or_default();
+        let table = metrics::table(&evaluations, CalibratorState::Ended(why.as_ref())).unwrap_or_default();
         print(&format!(
             "model after {}\n\n{table}\n{}",
             counted(first.step, "step"),

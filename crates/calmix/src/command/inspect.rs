@@ -47,7 +47,7 @@ Fields of --json, by kind:
               unknown), recipe, recipe_hash, environment, evaluations (the latest, as in
               events.jsonl), result (as in result.json; null before the end), damaged
               (checkpoints: step and reason)
-  runs        folder, runs: folder, state, problem, step, summary, figures (split, samples,
+  runs        folder, runs: folder, state, problem, step, summary, metrics (split, samples,
               error, ece_15)
   checkpoint  folder, hash, manifest (as in its MANIFEST)
   recipe      name or file, hash, recipe (every key), origins (of each value), comments, warnings

@@ -133,7 +133,7 @@ impl PredictArgs {
         let out = self.out.as_ref().map(|out| shard.map_or(out.clone(), |shard| shard.file(out)));
         let threads = self.threads(launch.as_ref());
         let model = self.model(threads)?;
-        for sentence in model.promise().missing() {
+        for sentence in model.guarantee().missing() {
             warn(&sentence);
         }
 
@@ -259,12 +259,12 @@ impl PredictArgs {
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "model": info.blake3,
-            "map": info.calibration.as_ref().map(|calibration| &calibration.map),
+            "calibrator": info.calibration.as_ref().map(|calibration| &calibration.calibrator),
             "held_out": info.held_out.as_ref().map(HeldOut::len),
             "format": self.row_kind(),
             "coverage": self.coverage,
             "sets": self.sets.to_possible_value().map(|word| word.get_name().to_owned()),
-            "in_every_set": model.promise().scarce_classes(),
+            "in_every_set": model.guarantee().scarce_classes(),
             "precision": self.precision,
             "probabilities": self.probabilities,
             // Their order, for rows that are lists.

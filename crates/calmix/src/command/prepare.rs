@@ -121,7 +121,7 @@ impl PrepareArgs {
     fn show(&self, folder: &Path, source: SourceName, target: &Path, report: &Report) -> Result<()> {
         let recipe = if is_own_format(source) { folder_recipe(None) } else { recipe_for(source) };
         let labels = Layers::new().recipe(recipe).resolve()?.recipe.labels;
-        // A dataset without labels is no failure here.
+        // A dataset without labels is not a failure here.
         let dataset = Dataset::open(target, folder)?;
         // Which samples are trained on without a label does not matter here.
         let plan = SplitPlan { unlabelled: Vec::new(), ..labels.plan() };

@@ -1,4 +1,4 @@
-//! `calmix push`: sends the figures of a run to a tracking server.
+//! `calmix push`: sends the metrics of a run to a tracking server.
 
 #[cfg(feature = "mlflow")]
 mod send;
@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::exit::Exit;
 
-/// Send the recipe, losses and figures of a run to an MLflow server
+/// Send the recipe, losses and metrics of a run to an MLflow server
 ///
 /// During the run, after it, or both; from any folder that holds the run or a copy of it. The server has one run for it, found by the
 /// tag calmix_run (the hash of the recipe and of the dataset), and every point once: a push sends what the server lacks, so

@@ -24,12 +24,12 @@ use crate::run_list::runs_of;
 use crate::stop::{POLL_INTERVAL, Stop};
 use crate::terminal::{print, print_json, status_in_place};
 
-/// Write what runs came to as one HTML page, with its figures and numbers
+/// Write what runs came to as one HTML page, with its plots and numbers
 ///
-/// The page needs no network and no script: a verdict in words, reliability diagrams before and after calibration, risk and
+/// The page needs no network and no script: a assessment in words, reliability diagrams before and after calibration, risk and
 /// coverage, training curves, pseudo-labels, margins, the confusion matrix, every class, and the images that fool the model.
 /// Several runs are drawn over each other. Beside FILE (report.html) calmix writes all numbers as report.json, and every
-/// figure as SVG and CSV into the folder report; as PNG too, if calmix was built with the feature `raster`. Changes no
+/// plot as SVG and CSV into the folder report; as PNG too, if calmix was built with the feature `raster`. Changes no
 /// files of the runs.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
@@ -44,7 +44,7 @@ pub(crate) struct ReportArgs {
     /// Leave out the images, which the page otherwise contains
     #[arg(long)]
     no_images: bool,
-    /// Require the figures as PNG too: fails if this calmix was built without the feature `raster`
+    /// Require the plots as PNG too: fails if this calmix was built without the feature `raster`
     #[arg(long)]
     png: bool,
     /// Keep the page current until all runs have ended; a browser that shows it follows
@@ -64,8 +64,8 @@ Examples:
 Fields of --json:
   page       the HTML file
   data       the JSON file with all numbers
-  figures    the folder of figures
-  runs       name, finished, step, verdict (headline, trust, level, notes) of each run";
+  plots    the folder of plots
+  runs       name, finished, step, assessment (headline, trust, level, notes) of each run";
 
 /// How often a watched run is looked at, and a browser loads the page again.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -80,13 +80,13 @@ const DATA_MARK: [&str; 2] = ["\"format\": ", "\"calmix\": \""];
 struct ReportPaths {
     page: PathBuf,
     data: PathBuf,
-    figures: PathBuf,
+    plots: PathBuf,
 }
 
 impl ReportArgs {
     pub(crate) fn run(self) -> Result<Exit> {
         if self.png && !page::DRAWS_PNG {
-            let message = "this calmix was built without the feature `raster`, which draws figures as PNG";
+            let message = "this calmix was built without the feature `raster`, which draws plots as PNG";
             let hint = "cargo install --locked --path crates/calmix --features raster";
             return Err(CliError::invalid(message).hint(hint).into());
         }
@@ -130,32 +130,32 @@ fn waits(stop: &Stop) -> bool {
 }
 
 impl ReportPaths {
-    /// The files beside a page; refuses to write over what is no report.
+    /// The files beside a page; refuses to write over what is not a report.
     fn of(page: &Path) -> Result<Self> {
         let is_page = page.extension().is_some_and(|extension| extension == "html" || extension == "htm");
         if !is_page {
             let message = format!("{}: a page needs a name that ends in .html", shown(page.display()));
             return Err(CliError::invalid(message).hint("--output report.html").into());
         }
-        let (data, figures) = (page.with_extension("json"), page.with_extension(""));
+        let (data, plots) = (page.with_extension("json"), page.with_extension(""));
         let exists = |path: &Path| path.symlink_metadata().is_ok();
         if exists(page) && !begins_with(page, &[MARK]) {
-            let message = format!("{} exists and is no report of calmix", shown(page.display()));
+            let message = format!("{} exists and is not a report of calmix", shown(page.display()));
             return Err(CliError::invalid(message).hint("--output FILE names another file").into());
         }
-        if exists(&figures) {
-            safe_open::check_folder(&figures).map_err(|error| CliError::invalid(error.to_string()))?;
+        if exists(&plots) {
+            safe_open::check_folder(&plots).map_err(|error| CliError::invalid(error.to_string()))?;
         }
         if exists(page) && exists(&data) && !begins_with(&data, &DATA_MARK) {
-            let message = format!("{} exists and is no report of calmix", shown(data.display()));
+            let message = format!("{} exists and is not a report of calmix", shown(data.display()));
             return Err(CliError::invalid(message).hint("--output FILE names other files").into());
         }
         // Without a page, what is beside it is not ours.
-        if let Some(path) = [&data, &figures].into_iter().find(|path| exists(path) && !exists(page)) {
+        if let Some(path) = [&data, &plots].into_iter().find(|path| exists(path) && !exists(page)) {
             let message = format!("{} exists, and a report would overwrite it", shown(path.display()));
             return Err(CliError::invalid(message).hint("--output FILE names other files").into());
         }
-        Ok(Self { page: page.to_owned(), data, figures })
+        Ok(Self { page: page.to_owned(), data, plots })
     }
 
     /// Writes every file, each as a whole: the page first, since a person may be waiting for it.
@@ -167,40 +167,40 @@ impl ReportPaths {
         }
         atomic_file::write(&self.page, page::html(report, refresh).as_bytes())?;
         atomic_file::write(&self.data, &report.to_json()?)?;
-        let figures = ConfinedPath::from(&self.figures);
-        safe_open::make_folder(&figures)?;
+        let plots = ConfinedPath::from(&self.plots);
+        safe_open::make_folder(&plots)?;
         for file in page::files(report)? {
-            atomic_file::write(figures.join(&file.name), &file.bytes)?;
+            atomic_file::write(plots.join(&file.name), &file.bytes)?;
         }
         Ok(())
     }
 
     fn summary(&self, report: &RunsReport) -> String {
         let several = report.runs.len() > 1;
-        let verdict = |run: &calmix::report::report::RunReport| {
+        let assessment = |run: &calmix::report::report::RunReport| {
             let name = if several { format!("{}: ", shown(&run.name)) } else { String::new() };
-            format!("{name}{}\n{}\n", run.verdict.headline, run.verdict.trust)
+            format!("{name}{}\n{}\n", run.assessment.headline, run.assessment.trust)
         };
-        let verdicts: Vec<String> = report.runs.iter().map(verdict).collect();
+        let assessments: Vec<String> = report.runs.iter().map(assessment).collect();
         let kinds = if page::DRAWS_PNG { "SVG, PNG and CSV" } else { "SVG and CSV" };
         format!(
-            "{}\nwritten to {}\n  {} all numbers\n  {}/ figures as {kinds}\nnext: open {} in a browser\n",
-            verdicts.join("\n"),
+            "{}\nwritten to {}\n  {} all numbers\n  {}/ plots as {kinds}\nnext: open {} in a browser\n",
+            assessments.join("\n"),
             shown(self.page.display()),
             shown(self.data.display()),
-            shown(self.figures.display()),
+            shown(self.plots.display()),
             shell_quoted(&self.page),
         )
     }
 
     fn json(&self, report: &RunsReport) -> serde_json::Value {
         let runs = report.runs.iter().map(|run| {
-            json!({ "name": run.name, "finished": run.finished, "step": run.step, "verdict": run.verdict })
+            json!({ "name": run.name, "finished": run.finished, "step": run.step, "assessment": run.assessment })
         });
         json!({
             "page": self.page.display().to_string(),
             "data": self.data.display().to_string(),
-            "figures": self.figures.display().to_string(),
+            "plots": self.plots.display().to_string(),
             "runs": runs.collect::<Vec<_>>(),
         })
     }

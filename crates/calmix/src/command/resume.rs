@@ -16,9 +16,9 @@ use super::data_args::explain_moved;
 use super::process_args::ProcessArgs;
 use super::recipe_args::RecipeArgs;
 use crate::exit::Exit;
-use crate::figures::{self, MapState};
 use crate::format::{counted, grouped, shell_quoted};
 use crate::head_table::heads;
+use crate::metrics::{self, CalibratorState};
 use crate::progress::ProgressSink;
 use crate::run_files::{self, cache_option};
 use crate::stop::Stop;
@@ -144,16 +144,16 @@ fn result(run: &Path) -> Result<String> {
     let held_out = model.as_ref().and_then(|model| model.held_out.as_ref());
     let metrics = result.as_ref().map(|result| {
         let why = result.uncalibrated.as_ref();
-        let mut evaluations = figures::of_result(result, &events);
+        let mut evaluations = metrics::of_result(result, &events);
         // The test split, if any.
         evaluations.drain(..evaluations.len().saturating_sub(1));
-        let table = figures::table(&evaluations, MapState::Ended(why));
-        let table = table.unwrap_or_else(|| figures::without_figures(why, has_head));
+        let table = metrics::table(&evaluations, CalibratorState::Ended(why));
+        let table = table.unwrap_or_else(|| metrics::without_metrics(why, has_head));
         let heads = result.heads.as_ref().map(heads).unwrap_or_default();
         format!(
             "model after {}\n\n{table}{heads}{}\n",
             counted(result.step, "step"),
-            figures::guarantees(held_out)
+            metrics::guarantees(held_out)
         )
     });
     let files = format!(

@@ -19,7 +19,7 @@ pub(crate) struct SourceArgs {
     /// [default: by their names]
     #[arg(long, value_name = "LAYOUT", value_parser = layouts(), hide_possible_values = true)]
     pub(crate) layout: Option<LayoutName>,
-    /// Shrink pictures whose shorter side is above so many pixels to that side, once; `off` keeps their size
+    /// Shrink images whose shorter side is above so many pixels to that side, once; `off` keeps their size
     /// [default: 512]
     #[arg(long, value_name = "PIXELS", value_parser = side)]
     pub(crate) shrink: Option<u32>,

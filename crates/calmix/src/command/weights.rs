@@ -1,4 +1,4 @@
-//! `calmix weights`: the pretrained weights at hand.
+//! `calmix weights`: the pretrained weights available.
 
 use std::path::PathBuf;
 

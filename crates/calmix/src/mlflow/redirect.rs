@@ -1,6 +1,6 @@
 //! Which redirects are followed: those that stay with the server that the user named.
 //!
-//! Requests carry a password or a token and the figures of a run, so none goes to another server, and none goes back from
+//! Requests carry a password or a token and the metrics of a run, so none goes to another server, and none goes back from
 //! HTTPS to HTTP. From HTTP to HTTPS is how servers ask for encryption.
 
 use ureq::http::Uri;

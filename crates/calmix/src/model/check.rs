@@ -1,6 +1,6 @@
 //! Whether a description of a model can be meant: it may come from somebody else, with the right hashes.
 
-use calmix_metrics::calibrator::confidence_map::ConfidenceMap;
+use calmix_metrics::calibrator::any_calibrator::Calibrator;
 use calmix_metrics::held_out::HeldOut;
 use calmix_run::model_info::ModelInfo;
 
@@ -20,7 +20,7 @@ pub(super) fn check(info: &ModelInfo) -> Result<(), String> {
     }
     let classes = info.classes.len();
     if let Some(calibration) = &info.calibration {
-        calibrates(&calibration.map, classes).map_err(|problem| format!("calibration: {problem}"))?;
+        calibrates(&calibration.calibrator, classes).map_err(|problem| format!("calibration: {problem}"))?;
     }
     match &info.held_out {
         Some(held_out) => scores(held_out, classes).map_err(|problem| format!("held_out: {problem}")),
@@ -29,7 +29,7 @@ pub(super) fn check(info: &ModelInfo) -> Result<(), String> {
 }
 
 /// Whether a calibrator takes the logits of so many classes.
-fn calibrates(map: &ConfidenceMap, classes: usize) -> Result<(), String> {
+fn calibrates(map: &Calibrator, classes: usize) -> Result<(), String> {
     let mut probabilities = vec![0.0; classes];
     map.probabilities_into(&vec![0.0; classes], &mut probabilities).map_err(|error| error.to_string())?;
     let is_one = (probabilities.iter().sum::<f32>() - 1.0).abs() < 1e-3;

@@ -23,7 +23,7 @@ pub enum ModelError {
     /// A coverage or a precision that means nothing.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
-    /// A picture without a view.
+    /// A image without a view.
     #[error(transparent)]
     View(#[from] AugmentError),
     /// A dataset that cannot be read.

@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
-use calmix_data::loader::{
-    EvalLoader, ImageSource, LoadError, OnCorrupt, PictureViews, SampleStream, Workers,
-};
-use calmix_data::picture::Picture;
+use calmix_data::image::Image;
+use calmix_data::loader::{EvalLoader, ImageSource, ImageViews, LoadError, OnCorrupt, SampleStream, Workers};
 use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 
 use super::{Model, ModelError};
@@ -24,15 +22,15 @@ pub struct LabelledPredictions {
     pub first_skipped: String,
 }
 
-/// A dataset whose large pictures are shrunk as those were that a model learnt from.
+/// A dataset whose large images are shrunk as those were that a model trained on.
 struct LargeShrunk {
     dataset: Dataset,
     side: u32,
 }
 
 impl ImageSource for LargeShrunk {
-    fn picture(&self, id: u64) -> Result<Picture, DataError> {
-        self.dataset.shrunk_picture(id, self.side)
+    fn image(&self, id: u64) -> Result<Image, DataError> {
+        self.dataset.shrunk_image(id, self.side)
     }
 
     fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
@@ -42,7 +40,7 @@ impl ImageSource for LargeShrunk {
 
 impl Model {
     /// What the model says about the samples of a dataset that have a label, or about those of one subset of it. Classes
-    /// match by name, whatever their order there. `stop` is asked ten times a second.
+    /// match by name, whatever their order there. `stop` is asked ten times per second.
     ///
     /// # Errors
     /// If the dataset has a class that the model does not know, or cannot be read.
@@ -72,7 +70,7 @@ impl Model {
         let corrupt = OnCorrupt::Skip { share: 1.0 };
         let transform = Arc::clone(self.transform());
         let mut loader =
-            EvalLoader::new(PictureViews::new(Arc::new(source), transform), stream, corrupt, workers)?;
+            EvalLoader::new(ImageViews::new(Arc::new(source), transform), stream, corrupt, workers)?;
         let mut found = LabelledPredictions {
             predictions: Predictions {
                 step: 0,

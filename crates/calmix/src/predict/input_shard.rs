@@ -21,7 +21,7 @@ impl FromStr for InputShard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no shard: the second of four is 2/4");
+        let wrong = || format!("`{text}` is not a shard: the second of four is 2/4");
         let (index, count) = text.split_once('/').ok_or_else(wrong)?;
         let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
         let shard = Self { index: number(index)?, count: number(count)? };

@@ -82,7 +82,7 @@ impl RowFile {
             let length =
                 lines.by_ref().take(LONGEST).read_until(b'\n', &mut line).with_context(|| place.clone())?;
             if length as u64 == LONGEST {
-                let message = format!("{place}: a line of more than {LONGEST} bytes, which is no row");
+                let message = format!("{place}: a line of more than {LONGEST} bytes, which is not a row");
                 return Err(CliError::invalid(message).into());
             }
             if !line.ends_with(b"\n") {

@@ -94,7 +94,7 @@ fn csv(results: &[CellResult<'_>]) -> Result<String> {
     }
     let mut names = BTreeSet::new();
     for (_, row) in &rows {
-        names.extend(metrics(row, "figures").into_iter().flat_map(|metrics| metrics.keys()));
+        names.extend(metrics(row, "metrics").into_iter().flat_map(|metrics| metrics.keys()));
     }
     let calibrated: Vec<String> = names.iter().map(|name| format!("calibrated_{name}")).collect();
     let head = ["name", "recipe", "state"].into_iter().chain(keys.iter().copied()).chain(ABOUT);
@@ -105,7 +105,7 @@ fn csv(results: &[CellResult<'_>]) -> Result<String> {
         let mut cells = [result.name, result.recipe, result.state].map(CsvCell::text).to_vec();
         cells.extend(keys.iter().map(|key| cell(result.settings.get(key))));
         cells.extend(ABOUT.map(|key| cell(row.get(key))));
-        for place in ["figures", "calibrated"] {
+        for place in ["metrics", "calibrated"] {
             let metrics = metrics(row, place);
             cells.extend(names.iter().map(|name| cell(metrics.and_then(|metrics| metrics.get(*name)))));
         }

@@ -10,8 +10,8 @@ use crate::workspace::Workspace;
 /// The run of the photos, and images of its classes that it was not trained on.
 fn workspace_with_later_labels() -> Workspace {
     let workspace = Fixture::Photos.copy();
-    workspace.pictures("later/cat", 41, 6);
-    workspace.pictures("later/dog", 201, 6);
+    workspace.images("later/cat", 41, 6);
+    workspace.images("later/dog", 201, 6);
     workspace
 }
 
@@ -55,7 +55,7 @@ fn previous_calibration_is_kept() {
     assert_eq!(fs::read(&previous).unwrap(), trained);
     let first = fs::read(&info).unwrap();
 
-    workspace.pictures("fewer/cat", 41, 11);
+    workspace.images("fewer/cat", 41, 11);
     let fewer = workspace.run(&["calibrate", "run", "--on", "fewer", "--json"]).with_code(0);
     fewer.reports(&[
         "warning: 1 class of the model without a label here: dog\n",

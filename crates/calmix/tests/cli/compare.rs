@@ -47,7 +47,7 @@ fn runs_are_settings_and_seeds() {
     let error = |run: &str| {
         let bytes = std::fs::read(workspace.path(&format!("runs/{run}/result.json"))).unwrap();
         let result: Value = serde_json::from_slice(&bytes).unwrap();
-        result["finished"]["selected"]["last"]["figures"]["error"].as_f64().unwrap()
+        result["finished"]["selected"]["last"]["metrics"]["error"].as_f64().unwrap()
     };
     assert_eq!(difference["mean"].as_f64(), Some(error("a-1") - error("b-1")), "{document}");
 
@@ -60,6 +60,6 @@ fn runs_are_settings_and_seeds() {
         .with_code(2)
         .reports(&["it is not among the runs"]);
     std::fs::remove_file(workspace.path("runs/a-1/result.json")).unwrap();
-    workspace.run(&["compare", "runs"]).with_code(0).reports(&["1 run without figures left out"]);
+    workspace.run(&["compare", "runs"]).with_code(0).reports(&["1 run without metrics left out"]);
     workspace.run(&["compare", "runs/a-1"]).with_code(2).reports(&["no finished run to compare"]);
 }

@@ -8,9 +8,9 @@ use crate::fixture::Fixture;
 use crate::predict::{predict, rows};
 use crate::workspace::Workspace;
 
-/// Classes match by their names, and the figures are those of the rows that `predict` writes.
+/// Classes match by their names, and the metrics are those of the rows that `predict` writes.
 #[test]
-fn classes_match_by_name_and_figures_are_those_of_predict() {
+fn classes_match_by_name_and_metrics_are_those_of_predict() {
     let workspace = Fixture::Photos.copy();
     let document = |arguments: &[&str]| -> Value {
         let arguments = [&["evaluate", "run", "--json", "--on"], arguments].concat();
@@ -26,7 +26,7 @@ fn classes_match_by_name_and_figures_are_those_of_predict() {
     let (cats, dogs) = (wrong("cat"), wrong("dog"));
     let all = document(&["photos"]);
     assert_eq!(all["evaluation"]["samples"], 20);
-    let error = all["evaluation"]["figures"]["error"].as_f64().unwrap();
+    let error = all["evaluation"]["metrics"]["error"].as_f64().unwrap();
     assert!((error - (cats.0 + dogs.0) as f64 / 20.0).abs() < 1e-12, "{error}");
     assert!(all["sets"]["coverage"].as_f64().is_some() && all["answers"]["share"].as_f64().is_some());
 
@@ -38,9 +38,9 @@ fn classes_match_by_name_and_figures_are_those_of_predict() {
     }
     let pets = document(&["pets"]);
     assert_eq!(pets["evaluation"]["samples"], 10);
-    let error = pets["evaluation"]["figures"]["error"].as_f64().unwrap();
+    let error = pets["evaluation"]["metrics"]["error"].as_f64().unwrap();
     assert!((error - dogs.0 as f64 / 10.0).abs() < 1e-12, "{error}");
-    workspace.run(&["evaluate", "run", "--on", "pets"]).with_code(0).prints(&["on pets\n", "sets of 90 %: "]);
+    workspace.run(&["evaluate", "run", "--on", "pets"]).with_code(0).prints(&["on pets\n", "sets of 90%: "]);
 
     // People who are sure of dogs 0 to 4 and disagree about the others.
     let votes = (0..10).map(|n| format!("dog/{n}.png,{},{}\n", 50 - 4 * (n / 5) * 5, 4 * (n / 5) * 5));
@@ -54,7 +54,8 @@ fn classes_match_by_name_and_figures_are_those_of_predict() {
     assert!(voted["votes"]["cross_entropy"].as_f64().unwrap() > entropy);
     fs::write(workspace.path("votes.csv"), "file,dog,cow\n").unwrap();
     let refused = workspace.run(&["evaluate", "run", "--on", "pets", "--votes", "votes.csv"]).with_code(2);
-    refused.reports(&["votes.csv: its column \"cow\" is no class of the model", "the classes are cat, dog"]);
+    refused
+        .reports(&["votes.csv: its column \"cow\" is not a class of the model", "the classes are cat, dog"]);
     fs::write(workspace.path("votes.csv"), "file,dog\ndog/77.png,3\n").unwrap();
     let refused = workspace.run(&["evaluate", "run", "--on", "pets", "--votes", "votes.csv"]).with_code(2);
     refused.reports(&["votes.csv, row 1: no image \"dog/77.png\""]);

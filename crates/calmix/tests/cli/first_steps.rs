@@ -70,7 +70,7 @@ fn copied_head_names_the_file_that_is_missing() {
 #[test]
 fn next_command_of_prepare_works_as_printed() {
     let workspace = Workspace::new();
-    workspace.pictures("photos", 0, 4);
+    workspace.images("photos", 0, 4);
     let list = "where,The Species\n0.png,newt\n1.png,newt\n2.png,frog\n3.png,frog\n";
     fs::write(workspace.path("photos/labels.csv"), list).unwrap();
     // Words with spaces are quoted for a shell, which this test is not.
@@ -87,13 +87,13 @@ fn next_command_of_prepare_works_as_printed() {
     let other = [&more[..], &["--shrink", "64"]].concat();
     workspace.end(workspace.folder_training("photos", &other)).with_code(2);
 
-    workspace.pictures("groups/a/cat", 0, 4);
-    workspace.pictures("groups/a/dog", 40, 4);
+    workspace.images("groups/a/cat", 0, 4);
+    workspace.images("groups/a/dog", 40, 4);
     let nested = workspace.run(&["prepare", "groups", "--layout", "nested"]).with_code(0);
     run_next(&workspace, &nested.stdout).with_code(0);
     // What is read as a folder by its names can be read as a list, if asked.
-    workspace.pictures("both/cat", 0, 4);
-    workspace.pictures("both/dog", 40, 4);
+    workspace.images("both/cat", 0, 4);
+    workspace.images("both/dog", 40, 4);
     fs::write(workspace.path("both/labels.csv"), "file,label\ncat/0.png,x\ndog/0.png,y\n").unwrap();
     let folders = workspace.run(&["prepare", "both", "--source", "folder"]).with_code(0);
     folders.prints(&["next: calmix train --data both --source folder --prepared prepared/both\n"]);
@@ -103,7 +103,7 @@ fn next_command_of_prepare_works_as_printed() {
 #[test]
 fn unusual_label_column_is_asked_for() {
     let workspace = Workspace::new();
-    workspace.pictures("photos/img", 0, 4);
+    workspace.images("photos/img", 0, 4);
     let list = "Filename,Species\nimg/0.png,newt\nimg/1.png,newt\nimg/2.png,frog\nimg/3.png,frog\n";
     fs::write(workspace.path("photos/labels.csv"), list).unwrap();
     let question = ["no column holds the label; there are: Filename, Species", "--label-column NAME"];
@@ -203,7 +203,7 @@ fn predict_without_images_or_with_swapped_words() {
 fn prepare_again_replaces_its_own_table() {
     let workspace = Workspace::new().with_photos();
     workspace.run(&["prepare", "photos"]).with_code(0).prints(&["train 20, unlabelled 12"]);
-    workspace.pictures("photos/eel", 90, 5);
+    workspace.images("photos/eel", 90, 5);
     let refused = workspace.run(&["prepare", "photos"]).with_code(2);
     refused.reports(&["error: prepared/photos: there is a table already\n", "try: `--force` replaces it"]);
     let again = workspace.run(&["prepare", "photos", "--force"]).with_code(0);

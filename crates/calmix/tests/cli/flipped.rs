@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use calmix::Model;
-use calmix::data::picture::Picture;
+use calmix::data::image::Image;
 use calmix::model::ModelOptions;
 use calmix::run::model_info::ModelInfo;
 use calmix::train::trainer::{Trainer, evaluate_run};
@@ -30,8 +30,8 @@ fn predict(run: &Path) -> Result<String, String> {
     let options = ModelOptions { threads: Some(1), ..ModelOptions::default() };
     let model = Model::load_with(run, &options).map_err(|error| error.to_string())?;
     let pixels: Vec<u8> = (0..3 * 9 * 11).map(|i| (i * 37 % 251) as u8).collect();
-    let picture = Picture::new(9, 11, pixels).unwrap();
-    let said = model.predict(&[picture]).map_err(|error| error.to_string())?;
+    let image = Image::new(9, 11, pixels).unwrap();
+    let said = model.predict(&[image]).map_err(|error| error.to_string())?;
     Ok(format!("{:?} {said:?}", model.classes()))
 }
 

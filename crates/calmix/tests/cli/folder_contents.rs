@@ -9,10 +9,10 @@ use crate::workspace::Workspace;
 #[test]
 fn counts_are_by_split_and_oddities_are_told() {
     let workspace = Workspace::new();
-    workspace.pictures("photos/train/cat", 0, 30);
-    workspace.pictures("photos/train/dog", 60, 3);
-    workspace.pictures("photos/test/cat", 120, 4);
-    workspace.pictures("photos/test/dog", 180, 4);
+    workspace.images("photos/train/cat", 0, 30);
+    workspace.images("photos/train/dog", 60, 3);
+    workspace.images("photos/test/cat", 120, 4);
+    workspace.images("photos/test/dog", 180, 4);
     fs::create_dir_all(workspace.path("photos/train/newt")).unwrap();
     fs::create_dir_all(workspace.path("photos/train/notes")).unwrap();
     fs::write(workspace.path("photos/train/notes/todo.txt"), "more newts").unwrap();
@@ -20,8 +20,8 @@ fn counts_are_by_split_and_oddities_are_told() {
     let prepared = workspace.run(&["prepare", "photos"]).with_code(0);
     prepared.prints(&[
         "2 classes, labelled images each: train 3 to 30, test 4\n",
-        "photos/train/newt: no image in it, so it is no class",
-        "photos/train/notes: no image in it, so it is no class",
+        "photos/train/newt: no image in it, so it is not a class",
+        "photos/train/notes: no image in it, so it is not a class",
         "photos/old.tar: an archive beside folders of images, which is not read",
         "warning: train is uneven: 30 images of `cat`, 3 of `dog`",
     ]);
@@ -31,9 +31,9 @@ fn counts_are_by_split_and_oddities_are_told() {
 #[test]
 fn uneven_labels_are_named_where_predictions_are_aligned() {
     let workspace = Workspace::new();
-    workspace.pictures("photos/cat", 0, 8);
-    workspace.pictures("photos/dog", 60, 3);
-    workspace.pictures("photos/unlabelled", 120, 8);
+    workspace.images("photos/cat", 0, 8);
+    workspace.images("photos/dog", 60, 3);
+    workspace.images("photos/unlabelled", 120, 8);
     let more = ["--set", "method.base=softmatch", "--set", "labels.keep=all", "--set", "labels.validation=0"];
     let warned = workspace.end(workspace.folder_training("photos", &more)).with_code(0);
     warned.reports(&[
@@ -48,9 +48,9 @@ fn uneven_labels_are_named_where_predictions_are_aligned() {
 #[test]
 fn labels_that_are_short_are_told_before_training() {
     let workspace = Workspace::new();
-    workspace.pictures("photos/cat", 0, 8);
-    workspace.pictures("photos/dog", 60, 3);
-    workspace.pictures("photos/unlabelled", 120, 8);
+    workspace.images("photos/cat", 0, 8);
+    workspace.images("photos/dog", 60, 3);
+    workspace.images("photos/unlabelled", 120, 8);
     let more = ["--set", "labels.keep=per-class", "--set", "labels.count=6", "--set", "labels.validation=0"];
     let trained = workspace.end(workspace.folder_training("photos", &more)).with_code(0);
     trained.reports(&[
@@ -109,10 +109,10 @@ fn one_bad_name_or_link_is_listed() {
 #[test]
 fn duplicates_have_names() {
     let workspace = Workspace::new();
-    workspace.pictures("photos/train/cat", 0, 4);
-    workspace.pictures("photos/train/dog", 60, 4);
-    workspace.pictures("photos/test/cat", 120, 4);
-    workspace.pictures("photos/test/dog", 180, 4);
+    workspace.images("photos/train/cat", 0, 4);
+    workspace.images("photos/train/dog", 60, 4);
+    workspace.images("photos/test/cat", 120, 4);
+    workspace.images("photos/test/dog", 180, 4);
     fs::copy(workspace.path("photos/train/cat/1.png"), workspace.path("photos/test/cat/copy.png")).unwrap();
     fs::copy(workspace.path("photos/train/cat/2.png"), workspace.path("photos/train/dog/copy.png")).unwrap();
     workspace.run(&["prepare", "photos"]).with_code(0).prints(&[
@@ -124,10 +124,10 @@ fn duplicates_have_names() {
 #[test]
 fn predictions_have_names() {
     let workspace = Workspace::new();
-    workspace.pictures("photos/train/cat", 0, 4);
-    workspace.pictures("photos/train/dog", 60, 4);
-    workspace.pictures("photos/test/cat", 120, 2);
-    workspace.pictures("photos/test/dog", 180, 2);
+    workspace.images("photos/train/cat", 0, 4);
+    workspace.images("photos/train/dog", 60, 4);
+    workspace.images("photos/test/cat", 120, 2);
+    workspace.images("photos/test/dog", 180, 2);
     workspace.end(workspace.folder_training("photos", &["--run-dir", "run"])).with_code(0);
     let predictions = "run/predictions/step-000000002-test-ema.safetensors";
     let shown = workspace.run(&["inspect", predictions]).with_code(0);

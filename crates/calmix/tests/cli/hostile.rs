@@ -200,7 +200,7 @@ fn control_characters_do_not_reach_the_terminal() {
     // And of a dataset.
     let class = scene.workspace.path("photos").join(escape);
     fs::create_dir_all(&class).unwrap();
-    fs::write(class.join(format!("{escape}.png")), "no picture").unwrap();
+    fs::write(class.join(format!("{escape}.png")), "no image").unwrap();
     for command in [&["inspect", "photos"][..], &["prepare", "photos"], &["inspect", "photos", "--json"]] {
         let text = measured(scene.workspace.command(command)).text;
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");

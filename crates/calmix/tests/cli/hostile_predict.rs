@@ -198,7 +198,7 @@ fn forged_descriptions_are_refused() {
             "model.json: calibration",
             Box::new(move |info| {
                 let mut calibration = serde_json::to_value(one(info)).unwrap();
-                calibration["map"] =
+                calibration["calibrator"] =
                     json!({"kind": "vector", "scale": [1.0, 1.0, 1.0], "bias": [0.0, 0.0, 0.0]});
                 info.calibration = Some(serde_json::from_value(calibration).unwrap());
             }),

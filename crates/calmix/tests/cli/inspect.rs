@@ -111,11 +111,11 @@ fn runs_can_be_told_apart() {
     let lines: Vec<Vec<&str>> = all.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0].join(" "), "4 runs in runs");
     assert_eq!(lines[2].join(" "), "run recipe method seeds step error ECE on state");
-    let is_figure = |cell: &str| cell.parse::<f64>().is_ok();
+    let is_metric = |cell: &str| cell.parse::<f64>().is_ok();
     let row = |line: &[&str], begins: &[&str], ends: &[&str]| {
         assert!(line.starts_with(begins) && line.ends_with(ends), "{line:?}");
         // The error with its sign; an ECE of so few images is none.
-        assert!(is_figure(line[begins.len()]) && line[begins.len() + 2] == "-", "{line:?}");
+        assert!(is_metric(line[begins.len()]) && line[begins.len() + 2] == "-", "{line:?}");
     };
     row(
         &lines[3],
@@ -136,7 +136,7 @@ fn runs_can_be_told_apart() {
         (&run["state"], &run["step"], &run["summary"]["seed"]),
         (&"finished".into(), &2.into(), &3.into())
     );
-    assert_eq!(run["figures"]["split"], "test");
+    assert_eq!(run["metrics"]["split"], "test");
     let json = workspace.run(&["inspect", "runs/a-2", "--json"]).with_code(0);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     let changed = json["changed"].as_array().unwrap();
@@ -144,7 +144,7 @@ fn runs_can_be_told_apart() {
     assert!(changed.contains(&threshold), "{changed:?}");
 }
 
-/// A run that a process trains is known as such, and its figures are those so far.
+/// A run that a process trains is known as such, and its metrics are those so far.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_run_that_is_trained_is_told() {

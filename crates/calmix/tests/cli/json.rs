@@ -79,15 +79,15 @@ fn documents_that_are_the_same_everywhere() {
     }
 }
 
-/// The figures are those of the files, to the last digit.
+/// The metrics are those of the files, to the last digit.
 #[test]
 fn no_second_set_of_numbers() {
     let workspace = Fixture::Garments.copy();
     let shown = document(&workspace.run(&["inspect", "first", "--json"]).with_code(0));
-    let judged = document(&workspace.run(&["evaluate", "first", "--json"]).with_code(0));
+    let evaluated = document(&workspace.run(&["evaluate", "first", "--json"]).with_code(0));
     let result = std::fs::read_to_string(workspace.path("first/result.json")).unwrap();
     assert_eq!(shown["result"], serde_json::from_str::<Value>(&result).unwrap());
-    assert_eq!(shown["evaluations"], judged["evaluations"]);
+    assert_eq!(shown["evaluations"], evaluated["evaluations"]);
     assert_eq!(
         (&shown["finished"], &shown["step"], &shown["kind"]),
         (&true.into(), &8.into(), &"run".into())

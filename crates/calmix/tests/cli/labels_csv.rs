@@ -4,10 +4,10 @@ use std::fs;
 
 use crate::workspace::Workspace;
 
-/// Four pictures and a list of their labels.
+/// Four images and a list of their labels.
 fn listed(name: &str, list: &str) -> Workspace {
     let workspace = Workspace::new();
-    workspace.pictures("photos", 0, 4);
+    workspace.images("photos", 0, 4);
     fs::write(workspace.path("photos").join(name), list).unwrap();
     workspace
 }

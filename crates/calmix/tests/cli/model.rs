@@ -3,8 +3,8 @@
 use std::fs;
 
 use calmix::Model;
-use calmix::data::picture::Picture;
-use calmix::metrics::calibration_map::CalibrationMap;
+use calmix::data::image::Image;
+use calmix::metrics::fitted_calibrator::FittedCalibrator;
 use calmix::metrics::held_out::HeldOut;
 
 use calmix::model::ModelOptions;
@@ -56,10 +56,10 @@ fn weights_that_are_not_those_of_the_run_are_refused() {
 }
 
 /// The images of the garments' test subset, as `Workspace::with_garments` writes them.
-fn test_images() -> Vec<Picture> {
+fn test_images() -> Vec<Image> {
     let pixel = |i: u32| (i / 64 % 10 * 25 + i * 7 % 13) as u8;
     let image = |n: u32| (64 * n..64 * (n + 1)).flat_map(|i| [pixel(i); 3]).collect();
-    (0..40).map(|n| Picture::new(8, 8, image(n)).unwrap()).collect()
+    (0..40).map(|n| Image::new(8, 8, image(n)).unwrap()).collect()
 }
 
 /// Without recipe and dataset, one image at a time or many: the bits of the run's own evaluation.
@@ -80,7 +80,7 @@ fn a_model_alone_says_what_the_run_said() {
     let info = model.info();
     assert_eq!(model.classes(), said.classes);
     assert_eq!(info.held_out.as_ref().map(HeldOut::len), Some(30));
-    let map = info.calibration.as_ref().and_then(CalibrationMap::temperature);
+    let map = info.calibration.as_ref().and_then(FittedCalibrator::temperature);
     let temperature = map.map_or(1.0, f64::from);
     let temperature = calmix::metrics::calibrator::temperature::Temperature::new(temperature).unwrap();
     let expected = temperature.probabilities(said.matrix().unwrap());
@@ -98,14 +98,14 @@ fn a_model_alone_says_what_the_run_said() {
         assert_eq!(prediction.abstain, Some(true));
     }
     assert_eq!(model.predict(&images[7..8]).unwrap(), predictions[7..8]);
-    assert!(model.promise().missing()[0].starts_with("30 held-out labels do not show a precision of 90 %"));
+    assert!(model.guarantee().missing()[0].starts_with("30 held-out labels do not show a precision of 90%"));
 
-    // Without held-out labels nothing is promised, and the model says so.
+    // Without held-out labels nothing is guaranteed, and the model says so.
     let path = alone.join("model.json");
     let mut info = info.clone();
     info.held_out = None;
     fs::write(&path, serde_json::to_vec(&info).unwrap()).unwrap();
-    // What makes promises is protected by a hash of its own.
+    // What makes guarantees is protected by a hash of its own.
     let error = Model::load_with(&alone, &options).unwrap_err().to_string();
     assert!(error.contains("model.json: the calibration is not the one that was written"), "{error}");
     info.seal().unwrap();
@@ -113,7 +113,7 @@ fn a_model_alone_says_what_the_run_said() {
     let model = Model::load_with(&alone, &options).unwrap();
     let prediction = &model.predict(&images[..1]).unwrap()[0];
     assert_eq!((prediction.set.as_ref(), prediction.abstain), (None, None));
-    assert!(model.promise().missing()[0].contains("no labels were held out from training"));
+    assert!(model.guarantee().missing()[0].contains("no labels were held out from training"));
     let wrong = ModelOptions { coverage: 1.0, ..options };
     assert!(Model::load_with(&alone, &wrong).unwrap_err().to_string().contains("coverage"));
 

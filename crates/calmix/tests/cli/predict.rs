@@ -44,7 +44,7 @@ fn rows_are_those_of_the_evaluation_bit_for_bit() {
     sorted.sort_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
     assert_eq!((paths.len(), &paths), (33, &sorted));
 
-    // Ids go through the classes and their files by name, without the one that is no image.
+    // Ids go through the classes and their files by name, without the one that is not an image.
     let images: Vec<_> = all.iter().filter(|row| row["error"].is_null()).collect();
     assert!(!said.ids.is_empty());
     for (&id, expected) in said.ids.iter().zip(probabilities.chunks_exact(2)) {
@@ -106,8 +106,8 @@ fn every_way_to_name_images() {
     let workspace = Fixture::Photos.copy();
     fs::create_dir(workspace.path("more")).unwrap();
     let png = fs::read(workspace.path("photos/dog/1.png")).unwrap();
-    fs::write(workspace.path("more/no ending, but a picture"), &png).unwrap();
-    fs::write(workspace.path("more/notes.txt"), "no picture").unwrap();
+    fs::write(workspace.path("more/no ending, but a image"), &png).unwrap();
+    fs::write(workspace.path("more/notes.txt"), "no image").unwrap();
     fs::write(workspace.path("more/.hidden.png"), &png).unwrap();
     fs::create_dir(workspace.path("more/a")).unwrap();
     fs::write(workspace.path("more/a.png"), &png).unwrap();
@@ -124,15 +124,15 @@ fn every_way_to_name_images() {
         "more/a/b.png,",
         "more/link.png,,,,,,\"more/link.png: a link that leads out of the folder, which is not followed\"",
         "more/near.png,",
-        "\"more/no ending, but a picture\",",
+        "\"more/no ending, but a image\",",
         "more/z.tar/0.png,",
-        "more/z.tar/sub/1.png,,,,,,\"more/z.tar/sub/1.png: this is no image",
+        "more/z.tar/sub/1.png,,,,,,\"more/z.tar/sub/1.png: this is not an image",
     ];
     assert_eq!(lines.len(), 1 + starts.len(), "{}", output.stdout);
     for (line, start) in lines[1..].iter().zip(starts) {
         assert!(line.starts_with(start), "{line}");
     }
-    // The same picture has the same row.
+    // The same image has the same row.
     let rest = |n: usize| lines[n].split_once(',').unwrap().1.to_owned();
     assert_eq!(rest(1), rest(2));
 

@@ -40,9 +40,9 @@ fn what_calmix_wrote_is_no_class() {
     workspace.run(&["inspect", "photos"]).with_code(0).prints(&[
         "32 samples: train 20, unlabelled 12\n",
         "2 classes, ",
-        "photos/prepared: calmix wrote it, so it is no part of the dataset",
-        "photos/runs: calmix wrote it, so it is no part of the dataset",
-        "photos/result: calmix wrote it, so it is no part of the dataset",
+        "photos/prepared: calmix wrote it, so it is not a part of the dataset",
+        "photos/runs: calmix wrote it, so it is not a part of the dataset",
+        "photos/result: calmix wrote it, so it is not a part of the dataset",
     ]);
 }
 
@@ -52,7 +52,7 @@ fn a_stale_table_is_noticed() {
     workspace.run(&["prepare", "photos"]).with_code(0);
     let prepared = ["--prepared", "prepared/photos"];
     let train = || workspace.end(workspace.folder_training("photos", &prepared));
-    // What is no image does not matter.
+    // What is not an image does not matter.
     fs::write(workspace.path("photos/notes.txt"), "nice").unwrap();
     train().with_code(0);
     fs::copy(workspace.path("photos/dog/1.png"), workspace.path("photos/dog/new.png")).unwrap();
@@ -70,8 +70,8 @@ fn a_stale_table_is_noticed() {
 #[test]
 fn the_table_of_another_folder_is_noticed() {
     let workspace = Workspace::new().with_photos();
-    workspace.pictures("big/cat", 0, 12);
-    workspace.pictures("big/dog", 60, 12);
+    workspace.images("big/cat", 0, 12);
+    workspace.images("big/dog", 60, 12);
     workspace.run(&["prepare", "big"]).with_code(0);
     let foreign = ["--prepared", "prepared/big"];
     workspace.end(workspace.folder_training("photos", &foreign)).with_code(2).reports(&[

@@ -46,12 +46,12 @@ fn a_run_becomes_a_page_whose_numbers_are_those_of_others() {
     );
     let report = workspace.run(&["report", "first"]).with_code(0);
     report.prints(&[
-        "Too few labels to say: it was judged on 40 images of the test split; 50 are needed.\n",
+        "Too few labels to say: it was evaluated on 40 images of the test split; 50 are needed.\n",
         "written to report.html\n  report.json all numbers\n",
         if cfg!(feature = "raster") {
-            "  report/ figures as SVG, PNG and CSV\n"
+            "  report/ plots as SVG, PNG and CSV\n"
         } else {
-            "  report/ figures as SVG and CSV\n"
+            "  report/ plots as SVG and CSV\n"
         },
         "next: open report.html in a browser\n",
     ]);
@@ -70,7 +70,7 @@ fn a_run_becomes_a_page_whose_numbers_are_those_of_others() {
     let data: serde_json::Value =
         serde_json::from_slice(&fs::read(workspace.path("report.json")).unwrap()).unwrap();
     assert!(
-        data["runs"][0]["judged"]["reliability"]["after"].is_object(),
+        data["runs"][0]["evaluated"]["reliability"]["after"].is_object(),
         "20 held-out labels fit a temperature"
     );
     let names = workspace.names("report");
@@ -86,7 +86,7 @@ fn a_run_becomes_a_page_whose_numbers_are_those_of_others() {
         with_png.with_code(0);
     } else {
         with_png.with_code(2).reports(&[
-            "error: this calmix was built without the feature `raster`, which draws figures as PNG\n",
+            "error: this calmix was built without the feature `raster`, which draws plots as PNG\n",
             "try: cargo install --locked --path crates/calmix --features raster\n",
         ]);
         assert!(!workspace.path("png.html").exists());
@@ -119,7 +119,7 @@ fn a_run_becomes_a_page_whose_numbers_are_those_of_others() {
     // The script can tell: one digit of one number is another.
     let text = fs::read_to_string(workspace.path("report.json")).unwrap();
     let mut changed: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let aurc = &mut changed["runs"][0]["judged"]["coverage"]["before"]["aurc"];
+    let aurc = &mut changed["runs"][0]["evaluated"]["coverage"]["before"]["aurc"];
     *aurc = (aurc.as_f64().unwrap() + 1e-8).into();
     fs::write(workspace.path("changed.json"), changed.to_string()).unwrap();
     let mut command = Command::new(python());
@@ -137,8 +137,8 @@ fn hostile_names_mean_nothing_to_a_browser() {
     let workspace = Workspace::new();
     let (one, two) = ("<script>alert(0)<img src=x onerror=alert(1)>", "\"'>&<svg onload=alert(2)>\u{202e}");
     for (class, shade) in [(one, 40), (two, 200)] {
-        workspace.pictures(&format!("hostile/train/{class}"), shade, 6);
-        workspace.pictures(&format!("hostile/test/{class}"), shade, 3);
+        workspace.images(&format!("hostile/train/{class}"), shade, 6);
+        workspace.images(&format!("hostile/test/{class}"), shade, 3);
     }
     workspace.end(workspace.folder_training("hostile", &["--run-dir", "=<b>run"])).with_code(0);
     workspace.run(&["report", "=<b>run"]).with_code(0);
@@ -167,7 +167,7 @@ fn what_is_no_report_is_not_overwritten() {
     let workspace = Fixture::Garments.copy();
     fs::write(workspace.path("report.html"), "mine").unwrap();
     let refused = workspace.run(&["report", "first"]).with_code(2);
-    refused.reports(&["report.html exists and is no report of calmix", "try: --output FILE"]);
+    refused.reports(&["report.html exists and is not a report of calmix", "try: --output FILE"]);
     fs::write(workspace.path("data.json"), "mine").unwrap();
     let refused = workspace.run(&["report", "first", "-o", "data.html"]).with_code(2);
     refused.reports(&["data.json exists, and a report would overwrite it"]);
@@ -208,7 +208,7 @@ fn a_page_is_kept_current() {
     running.end();
 }
 
-/// In Chromium, wide and narrow, light and dark: where puppeteer-core and axe-core are at hand.
+/// In Chromium, wide and narrow, light and dark: where puppeteer-core and axe-core are available.
 #[test]
 fn a_browser_shows_it_well() {
     if std::env::var_os("CALMIX_BROWSER_MODULES").is_none() {

@@ -1,9 +1,9 @@
-//! Photos as they are: large pictures are shrunk once, and the model sees the same pixels everywhere.
+//! Photos as they are: large images are shrunk once, and the model sees the same pixels everywhere.
 
 use std::fs;
 
 use calmix::core::matrix::Matrix;
-use calmix::metrics::calibrator::confidence_map::ConfidenceMap;
+use calmix::metrics::calibrator::any_calibrator::Calibrator;
 use calmix::run::model_info::ModelInfo;
 use calmix::run::predictions_file;
 use serde_json::Value;
@@ -14,10 +14,10 @@ use crate::workspace::Workspace;
 fn large_photos() -> Workspace {
     let workspace = Workspace::new();
     for (class, shade) in [("cat", 40), ("dog", 200)] {
-        workspace.pictures_of(&format!("photos/{class}"), shade, 10, [53, 41]);
+        workspace.images_of(&format!("photos/{class}"), shade, 10, [53, 41]);
     }
     // Not above the rule.
-    workspace.pictures_of("photos/unlabelled", 120, 8, [30, 16]);
+    workspace.images_of("photos/unlabelled", 120, 8, [30, 16]);
     workspace
 }
 
@@ -25,8 +25,7 @@ fn large_photos() -> Workspace {
 fn prepare_train_evaluate_and_predict_see_the_same_pixels() {
     let workspace = large_photos();
     let prepared = workspace.run(&["prepare", "photos", "--shrink", "16"]).with_code(0);
-    prepared
-        .prints(&["20 large pictures shrunk to a shorter side of 16 pixels", "--prepared prepared/photos"]);
+    prepared.prints(&["20 large images shrunk to a shorter side of 16 pixels", "--prepared prepared/photos"]);
     let full = workspace.run(&["prepare", "photos", "--shrink", "off", "--to", "full"]).with_code(0);
     assert!(!full.stdout.contains("shrunk"), "{}", full.stdout);
     let data = |text: &str| text.lines().find(|line| line.starts_with("data: ")).unwrap().to_owned();
@@ -46,7 +45,7 @@ fn prepare_train_evaluate_and_predict_see_the_same_pixels() {
     let said =
         said.filter(|path| path.to_string_lossy().contains("step-000000002-validation")).max().unwrap();
     let said = predictions_file::from_bytes(&fs::read(said).unwrap()).unwrap();
-    let map = info.calibration.as_ref().map_or(ConfidenceMap::IDENTITY, |fitted| fitted.map.clone());
+    let map = info.calibration.as_ref().map_or(Calibrator::IDENTITY, |fitted| fitted.calibrator.clone());
     let found = workspace.run(&[
         "predict",
         "run",
@@ -70,7 +69,7 @@ fn prepare_train_evaluate_and_predict_see_the_same_pixels() {
         assert_eq!(bits(&found[id as usize]), expected, "sample {id}");
     }
 
-    // The rule shows: without it, the same picture is another one to the model.
+    // The rule shows: without it, the same image is another one to the model.
     let whole = calmix::data::decode::decode(
         &fs::read(workspace.path("photos/cat/3.png")).unwrap(),
         &calmix::data::decode::DecodeLimits::default(),
@@ -87,12 +86,12 @@ fn prepare_train_evaluate_and_predict_see_the_same_pixels() {
     assert_eq!(ruled.probabilities.iter().map(|p| p.to_bits()).collect::<Vec<_>>(), bits(row));
     assert_ne!(model.prediction(&unruled).unwrap().probabilities, ruled.probabilities);
 
-    // Another dataset of large pictures, by the model's rule and not by the usual one.
+    // Another dataset of large images, by the model's rule and not by the usual one.
     let arguments = ["evaluate", "run", "--on", "photos", "--json"];
     let on: Value = serde_json::from_str(&workspace.run(&arguments).with_code(0).stdout).unwrap();
     let wrong = found[..20].iter().zip(["cat"; 10].iter().chain(&["dog"; 10]));
     let wrong = wrong.filter(|(row, class)| row["label"] != **class).count();
-    let error = on["evaluation"]["figures"]["error"].as_f64().unwrap();
+    let error = on["evaluation"]["metrics"]["error"].as_f64().unwrap();
     assert!((error - wrong as f64 / 20.0).abs() < 1e-12, "{error}, {wrong} wrong");
 }
 

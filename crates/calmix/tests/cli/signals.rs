@@ -285,7 +285,7 @@ fn waiting_for_a_rank_hears_sigterm() {
     assert_eq!(code, Some(75), "{stderr}");
 }
 
-/// A disk that takes 0.2 s for each file: the checkpoint at hand is completed, and the run goes on from it.
+/// A disk that takes 0.2 s for each file: the checkpoint available is completed, and the run goes on from it.
 #[cfg(target_os = "linux")]
 #[test]
 fn writing_a_checkpoint_hears_sigterm() {

@@ -86,7 +86,7 @@ fn kills_and_workers_leave_the_same_results() {
     let summary: Value = serde_json::from_slice(&expected[0]).unwrap();
     let result = fs::read(workspace.path("alone/runs/cpu-fashion-mnist-none-seed-1/result.json")).unwrap();
     let result: Value = serde_json::from_slice(&result).unwrap();
-    assert_eq!(summary["runs"][0]["result"]["figures"], result["finished"]["selected"]["last"]["figures"]);
+    assert_eq!(summary["runs"][0]["result"]["metrics"], result["finished"]["selected"]["last"]["metrics"]);
 
     // Killed again and again, at other moments of a run each time.
     let mut landed = 0;

@@ -138,8 +138,8 @@ fn two_reports_on_one_page_are_whole() {
 #[test]
 fn two_calibrations_of_a_run_write_one_map() {
     let workspace = Fixture::Photos.copy();
-    workspace.pictures("later/cat", 41, 10);
-    workspace.pictures("later/dog", 201, 10);
+    workspace.images("later/cat", 41, 10);
+    workspace.images("later/dog", 201, 10);
     copy_folder(&workspace.path("run"), &workspace.path("before"));
     let calibrate = || workspace.command(&["calibrate", "run", "--on", "later"]);
     // Of two that follow each other, the second keeps what the first wrote.

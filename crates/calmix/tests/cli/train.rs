@@ -5,7 +5,7 @@ use std::fs;
 use crate::golden::golden;
 use crate::workspace::{TINY, Workspace};
 
-/// Shards are scanned by the headers of their images. Test samples that cannot be decoded are missing from the figures, and
+/// Shards are scanned by the headers of their images. Test samples that cannot be decoded are missing from the metrics, and
 /// the user hears of it.
 #[test]
 fn test_samples_that_are_left_out_are_counted() {
@@ -78,14 +78,14 @@ fn prepare_train_evaluate_inspect() {
         "-confident by ",
         " points: it says ",
         " % of the time\n",
-        "in brackets: 95 % limits, exact for the error, from it for the gap; by bootstrap for the rest, 20 resamples; an ECE needs 1,000 images",
+        "in brackets: 95% limits, exact for the error, from it for the gap; by bootstrap for the rest, 20 resamples; an ECE needs 1,000 images",
         "written to runs/cpu-fashion-mnist-1: model.safetensors, model.json; ",
         "next: calmix report runs/cpu-fashion-mnist-1\n",
     ]);
     assert!(workspace.path("runs/cpu-fashion-mnist-1/model.safetensors").exists());
     assert!(!workspace.path("runs/cpu-fashion-mnist-1/prepared").exists());
 
-    // The figures are the same wherever they are shown.
+    // The metrics are the same wherever they are shown.
     let table = |text: &str| {
         let from = text.find("test, 40 images").expect("no table");
         text[from..].split("\n\n").next().unwrap_or_default().to_owned()
@@ -143,11 +143,11 @@ fn a_folder_of_photos_needs_no_recipe() {
         };
         output.reports(&[
             skipped,
-            "warning: there is no test subset: the labels that are held out judge the model",
+            "warning: there is no test subset: the labels that are held out evaluate the model",
             "20 labelled, 32 unlabelled, 0 validation, 0 test",
         ]);
         output.prints(&[
-            "no figures: there is no test subset, and no label was held out; add a folder test, or labels: from 50 on",
+            "no metrics: there is no test subset, and no label was held out; add a folder test, or labels: from 50 on",
             &format!("written to {run}: "),
         ]);
         // The recipe that calmix chose is told, and how to choose otherwise.

@@ -97,7 +97,7 @@ fn weights_that_cannot_be_are_refused_with_a_way_out() {
         ("{", ["config.json: not JSON", "move it away"]),
         (r#"{"std": [0, 0, 0]}"#, ["config.json: `std` is [0,0,0]", "move it away"]),
         (r#"{"architecture": "resnet50"}"#, ["config.json: says resnet50", "it misses"]),
-        (r#"{"architecture": "vit"}"#, ["config.json: `vit` is no network", "try"]),
+        (r#"{"architecture": "vit"}"#, ["config.json: `vit` is not a network", "try"]),
     ] {
         fs::write(&beside, text).unwrap();
         add(&["first/model.safetensors", "--name", "other"]).reports(&sentences);

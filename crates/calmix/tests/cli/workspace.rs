@@ -74,19 +74,19 @@ impl Workspace {
     /// Photos in folders: two classes, some without a label, one file that is not an image.
     pub(crate) fn with_photos(self) -> Self {
         for (class, shade, count) in [("cat", 40, 10), ("dog", 200, 10), ("unlabelled", 120, 12)] {
-            self.pictures(&format!("photos/{class}"), shade, count);
+            self.images(&format!("photos/{class}"), shade, count);
         }
-        fs::write(self.path("photos/cat/broken.png"), "not a picture").unwrap();
+        fs::write(self.path("photos/cat/broken.png"), "not a image").unwrap();
         self
     }
 
-    /// So many pictures of 8×8 in a folder; those of another shade are other pictures.
-    pub(crate) fn pictures(&self, folder: &str, shade: u8, count: u32) {
-        self.pictures_of(folder, shade, count, [8, 8]);
+    /// So many images of 8×8 in a folder; those of another shade are other images.
+    pub(crate) fn images(&self, folder: &str, shade: u8, count: u32) {
+        self.images_of(folder, shade, count, [8, 8]);
     }
 
     /// The same, of another width and height.
-    pub(crate) fn pictures_of(&self, folder: &str, shade: u8, count: u32, [width, height]: [u32; 2]) {
+    pub(crate) fn images_of(&self, folder: &str, shade: u8, count: u32, [width, height]: [u32; 2]) {
         let folder = self.path(folder);
         fs::create_dir_all(&folder).unwrap();
         for number in 0..count {

@@ -48,13 +48,13 @@ fn failing(path: &Path, limits: &DecodeLimits, error: Option<i32>) -> Result<Enc
 }
 
 #[test]
-fn shrunk_pictures_are_written_in_order_whenever_memory_is_full() {
+fn shrunk_images_are_written_in_order_whenever_memory_is_full() {
     let temp = tempfile::tempdir().unwrap();
     let root = temp.path().join("photos");
     fs::create_dir(&root).unwrap();
     let names: Vec<String> = (0..20).map(|n| format!("{n}.png")).collect();
     for (name, grey) in names.iter().zip(0..) {
-        // Every third picture is small enough to stay as it is.
+        // Every third image is small enough to stay as it is.
         fs::write(root.join(name), grey_png(if grey % 3 == 0 { 2 } else { 9 }, grey)).unwrap();
     }
     let inspection = Inspection { shrink: 4, threads: 3, ..Inspection::default() };

@@ -153,7 +153,7 @@ fn split_name(name: &str) -> Option<(&str, &str)> {
 
 fn read_cls(bytes: &[u8]) -> Result<Label, String> {
     let text = str::from_utf8(bytes).unwrap_or_default().trim();
-    text.parse().map(Label::Number).map_err(|_| "its class is no number from 0 on".to_owned())
+    text.parse().map(Label::Number).map_err(|_| "its class is not a number from 0 on".to_owned())
 }
 
 fn read_json(bytes: &[u8]) -> Result<Option<Label>, String> {
@@ -163,7 +163,7 @@ fn read_json(bytes: &[u8]) -> Result<Option<Label>, String> {
         Some(Value::String(name)) => Ok(Some(Label::Name(name.clone()))),
         Some(number) => {
             let number =
-                number.as_u64().ok_or_else(|| format!("its class {number} is no number from 0 on"))?;
+                number.as_u64().ok_or_else(|| format!("its class {number} is not a number from 0 on"))?;
             Ok(Some(Label::Number(number)))
         }
     }

@@ -15,7 +15,7 @@ use super::{
 const WARMER: f64 = 1.0;
 /// Nats of the penalty for each factor of e below one.
 const COLDER: f64 = 4.0;
-/// Steps of the grid from T = 1 to the coldest temperature: less than 5 % each.
+/// Steps of the grid from T = 1 to the coldest temperature: less than 5% each.
 const STEPS: u32 = 64;
 
 impl Temperature {
@@ -26,7 +26,7 @@ impl Temperature {
     /// use calmix_core::matrix::Matrix;
     /// use calmix_metrics::calibrator::temperature::Temperature;
     ///
-    /// // Five of five right at a confidence of 73 %: the most likely temperature is the coldest there is.
+    /// // Five of five right at a confidence of 73%: the most likely temperature is the coldest there is.
     /// let logits = [1.0, 0.0].repeat(5);
     /// let logits = Matrix::new(&logits, 5, 2)?;
     /// assert!(Temperature::fit(logits, &[0; 5])?.is_at_bound());

@@ -7,25 +7,25 @@ const FEWEST: usize = 5;
 /// Between two parts.
 const GAP: &str = "  ";
 
-/// How much a part is worth, the least first.
+/// How much a part is priority, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Worth {
+pub(super) enum Priority {
     /// Whether data is short or other processes are late: seldom, and then the rate says so too.
     Waiting,
     /// How many pseudo-labels are used.
     Used,
-    /// The loss, which the figures replace.
+    /// The loss, which the metrics replace.
     Loss,
     /// Images a second, which the time left tells in other words.
     Rate,
     /// Error and ECE.
-    Figures,
+    Metrics,
     /// Step and time left: how far it is.
     Most,
 }
 
 /// A piece of the line.
-pub(super) type Segment = (Worth, String);
+pub(super) type Segment = (Priority, String);
 
 /// The whole line, however long.
 pub(super) fn whole(parts: &[Segment]) -> String {
@@ -36,14 +36,14 @@ pub(super) fn whole(parts: &[Segment]) -> String {
 pub(super) fn fitted(mut parts: Vec<Segment>, (done, all): (u64, u64), room: usize) -> String {
     let needs = |parts: &[Segment]| whole(parts).chars().count();
     let bar = FEWEST + GAP.len();
-    for worth in [Worth::Waiting, Worth::Used, Worth::Loss] {
+    for priority in [Priority::Waiting, Priority::Used, Priority::Loss] {
         if needs(&parts) + bar > room {
-            parts.retain(|part| part.0 != worth);
+            parts.retain(|part| part.0 != priority);
         }
     }
-    for worth in [Worth::Rate, Worth::Figures] {
+    for priority in [Priority::Rate, Priority::Metrics] {
         if needs(&parts) > room {
-            parts.retain(|part| part.0 != worth);
+            parts.retain(|part| part.0 != priority);
         }
     }
     let cells = room.saturating_sub(needs(&parts) + GAP.len()).min(CELLS);
@@ -60,53 +60,53 @@ pub(super) fn fitted(mut parts: Vec<Segment>, (done, all): (u64, u64), room: usi
 mod tests {
     use super::*;
 
-    fn parts(of: &[(Worth, &str)]) -> Vec<Segment> {
-        of.iter().map(|(worth, text)| (*worth, (*text).to_owned())).collect()
+    fn parts(of: &[(Priority, &str)]) -> Vec<Segment> {
+        of.iter().map(|(priority, text)| (*priority, (*text).to_owned())).collect()
     }
 
     /// The longest of everything: a month on the paper's number of steps.
     fn longest() -> Vec<Segment> {
         parts(&[
-            (Worth::Most, "step 1,048,575/1,048,576"),
-            (Worth::Loss, "loss 12.345"),
-            (Worth::Used, "used 100 %"),
-            (Worth::Figures, "test error 38.3 %  ECE 20.4 %"),
-            (Worth::Rate, "12,345 img/s"),
-            (Worth::Waiting, "wait 100 %"),
-            (Worth::Most, "left 47 h 59 min"),
+            (Priority::Most, "step 1,048,575/1,048,576"),
+            (Priority::Loss, "loss 12.345"),
+            (Priority::Used, "used 100%"),
+            (Priority::Metrics, "test error 38.3%  ECE 20.4%"),
+            (Priority::Rate, "12,345 img/s"),
+            (Priority::Waiting, "wait 100%"),
+            (Priority::Most, "left 47 h 59 min"),
         ])
     }
 
     fn usual() -> Vec<Segment> {
         parts(&[
-            (Worth::Most, "step 1,200/2,000"),
-            (Worth::Loss, "loss  0.269"),
-            (Worth::Used, "used  63 %"),
-            (Worth::Figures, "val error 38.3 %  ECE 20.4 %"),
-            (Worth::Rate, "  412 img/s"),
-            (Worth::Waiting, "wait   1 %"),
-            (Worth::Most, "left 3 min"),
+            (Priority::Most, "step 1,200/2,000"),
+            (Priority::Loss, "loss  0.269"),
+            (Priority::Used, "used  63%"),
+            (Priority::Metrics, "val error 38.3%  ECE 20.4%"),
+            (Priority::Rate, "  412 img/s"),
+            (Priority::Waiting, "wait   1%"),
+            (Priority::Most, "left 3 min"),
         ])
     }
 
     #[test]
     fn eighty_columns_hold_what_matters() {
         let line = fitted(longest(), (1_048_575, 1_048_576), 79);
-        assert_eq!(line, "step 1,048,575/1,048,576  test error 38.3 %  ECE 20.4 %  left 47 h 59 min");
+        assert_eq!(line, "step 1,048,575/1,048,576  test error 38.3%  ECE 20.4%  left 47 h 59 min");
         let line = fitted(usual(), (1200, 2000), 79);
-        assert_eq!(line, "███░░░  step 1,200/2,000  val error 38.3 %  ECE 20.4 %    412 img/s  left 3 min");
+        assert_eq!(line, "███░░░  step 1,200/2,000  val error 38.3%  ECE 20.4%    412 img/s  left 3 min");
     }
 
     #[test]
     fn sixty_columns_hold_the_step_and_the_time_left() {
         let line = fitted(usual(), (1200, 2000), 59);
-        assert_eq!(line, "step 1,200/2,000  val error 38.3 %  ECE 20.4 %  left 3 min");
+        assert_eq!(line, "step 1,200/2,000  val error 38.3%  ECE 20.4%  left 3 min");
         let line = fitted(longest(), (1_048_575, 1_048_576), 59);
         assert_eq!(line, "██████████████░  step 1,048,575/1,048,576  left 47 h 59 min");
     }
 
     #[test]
-    fn what_is_worth_least_goes_first_and_nothing_overflows() {
+    fn what_is_priority_least_goes_first_and_nothing_overflows() {
         let all = whole(&longest()).chars().count();
         let seen = |room| {
             let line = fitted(longest(), (1, 2), room);
@@ -117,7 +117,7 @@ mod tests {
         let mut before = 7;
         for room in (0..all + 22).rev() {
             let there = seen(room);
-            // Once a part is gone, all that are worth less are gone.
+            // Once a part is gone, all that are priority less are gone.
             let count = there.iter().take_while(|&&is_there| is_there).count();
             assert!(there.iter().skip(count).all(|is_there| !is_there), "{room}: {there:?}");
             assert!(count <= before, "{room}");

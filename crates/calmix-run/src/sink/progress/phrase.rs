@@ -1,19 +1,20 @@
 //! Numbers as people read them.
 
 use calmix_io::counted::counted;
-use calmix_metrics::figures::{ENOUGH_FOR_ECE, ExactLimits, Figures, LEVEL, Limits};
+use calmix_metrics::metrics::{ENOUGH_FOR_ECE, ExactIntervals, Interval, LEVEL, Metrics};
 
-use crate::events::PseudoFigures;
+use crate::events::PseudoLabelMetrics;
 
 /// A share as per cent, five columns wide.
 pub(super) fn percent(share: f64) -> String {
-    format!("{:>4.1} %", 100.0 * share)
+    format!("{:>4.1}%", 100.0 * share)
 }
 
-/// A share as per cent with its limits.
-pub fn measured(share: f64, limits: Option<Limits>) -> String {
-    let limits = limits.map(|limits| format!(" ({:.1} to {:.1})", 100.0 * limits.low, 100.0 * limits.high));
-    format!("{:.1} %{}", 100.0 * share, limits.unwrap_or_default())
+/// A share as per cent with its interval.
+pub fn measured(share: f64, interval: Option<Interval>) -> String {
+    let interval =
+        interval.map(|interval| format!(" ({:.1} to {:.1})", 100.0 * interval.low, 100.0 * interval.high));
+    format!("{:.1}%{}", 100.0 * share, interval.unwrap_or_default())
 }
 
 /// Over- or under-confident, by how many points of a hundred.
@@ -27,16 +28,16 @@ pub fn over_or_under(gap: f64) -> String {
     }
 }
 
-/// Mean confidence − accuracy in points of a hundred, with its limits.
-pub fn signed_gap(figures: &Figures, samples: u64) -> String {
+/// Mean confidence − accuracy in points of a hundred, with its interval.
+pub fn signed_gap(metrics: &Metrics, samples: u64) -> String {
     let points = |gap: f64| {
         // Shown with one digit, these are zero.
         let zero = (100.0 * gap).abs() < 0.05;
         if zero { "0.0".to_owned() } else { format!("{:+.1}", 100.0 * gap) }
     };
-    let limits = ExactLimits::of(figures, samples, LEVEL).map(|limits| limits.confidence_gap);
-    let limits = limits.map(|Limits { low, high }| format!(" ({} to {})", points(low), points(high)));
-    format!("{}{}", points(figures.confidence_gap), limits.unwrap_or_default())
+    let interval = ExactIntervals::of(metrics, samples, LEVEL).map(|interval| interval.confidence_gap);
+    let interval = interval.map(|Interval { low, high }| format!(" ({} to {})", points(low), points(high)));
+    format!("{}{}", points(metrics.confidence_gap), interval.unwrap_or_default())
 }
 
 /// The ECE of so many images in words, where they are enough for one.
@@ -45,18 +46,18 @@ pub fn ece_in_words(ece: f64, samples: u64) -> String {
 }
 
 /// How true a confidence is, in words.
-pub fn confidence_in_words(figures: &Figures, samples: u64) -> String {
+pub fn confidence_in_words(metrics: &Metrics, samples: u64) -> String {
     format!(
         "{}: it says {} on average and is right {} of the time{}",
-        over_or_under(figures.confidence_gap),
-        measured(figures.mean_confidence, None),
-        measured(1.0 - figures.error, None),
-        ece_in_words(figures.ece_15, samples),
+        over_or_under(metrics.confidence_gap),
+        measured(metrics.mean_confidence, None),
+        measured(1.0 - metrics.error, None),
+        ece_in_words(metrics.ece_15, samples),
     )
 }
 
 /// How true the pseudo-labels are at the end of a run, in words.
-pub fn pseudo_in_words(pseudo: &PseudoFigures) -> String {
+pub fn pseudo_in_words(pseudo: &PseudoLabelMetrics) -> String {
     format!(
         "pseudo-labels of {} at the end: {} wrong, {}{}",
         counted(pseudo.samples, "unlabelled image"),
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn confidence_is_said_in_words() {
-        let figures = |error, mean_confidence, ece_15| Figures {
+        let metrics = |error, mean_confidence, ece_15| Metrics {
             error,
             mean_confidence,
             confidence_gap: mean_confidence - (1.0 - error),
@@ -100,21 +101,21 @@ mod tests {
             debiased_squared_error: None,
         };
         assert_eq!(
-            confidence_in_words(&figures(0.197, 0.892, 0.089), 1_000),
-            "over-confident by 8.9 points: it says 89.2 % on average and is right 80.3 % of the time (ECE 8.9 %, 15 bins)"
+            confidence_in_words(&metrics(0.197, 0.892, 0.089), 1_000),
+            "over-confident by 8.9 points: it says 89.2% on average and is right 80.3% of the time (ECE 8.9%, 15 bins)"
         );
         assert_eq!(
-            confidence_in_words(&figures(0.1, 0.85, 0.07), 999),
-            "under-confident by 5.0 points: it says 85.0 % on average and is right 90.0 % of the time"
+            confidence_in_words(&metrics(0.1, 0.85, 0.07), 999),
+            "under-confident by 5.0 points: it says 85.0% on average and is right 90.0% of the time"
         );
-        assert_eq!(signed_gap(&figures(0.0, 0.9, 0.1), 4), "-10.0 (-10.0 to +50.2)");
-        assert_eq!(signed_gap(&figures(0.197, 0.892, 0.089), 0), "+8.9");
+        assert_eq!(signed_gap(&metrics(0.0, 0.9, 0.1), 4), "-10.0 (-10.0 to +50.2)");
+        assert_eq!(signed_gap(&metrics(0.197, 0.892, 0.089), 0), "+8.9");
         assert_eq!(
             [0.0, -0.0004, 0.0004, 0.0006].map(over_or_under)[..3],
             ["neither over- nor under-confident"; 3]
         );
         assert_eq!(over_or_under(0.0006), "over-confident by 0.1 points");
-        let pseudo = PseudoFigures {
+        let pseudo = PseudoLabelMetrics {
             samples: 59_900,
             error: 0.125,
             mean_confidence: 0.9,
@@ -123,7 +124,7 @@ mod tests {
         };
         assert_eq!(
             pseudo_in_words(&pseudo),
-            "pseudo-labels of 59,900 unlabelled images at the end: 12.5 % wrong, over-confident by 2.5 points (ECE 3.0 %, 15 bins)"
+            "pseudo-labels of 59,900 unlabelled images at the end: 12.5% wrong, over-confident by 2.5 points (ECE 3.0%, 15 bins)"
         );
     }
 
@@ -133,7 +134,7 @@ mod tests {
             [0.4, 59.6, 185.0, 7260.0, 200_000.0].map(rough_time),
             ["0 s", "1 min", "3 min", "2 h 01 min", "2 d 7 h"]
         );
-        assert_eq!(percent(0.0794), " 7.9 %");
-        assert_eq!(measured(0.5, Some(Limits { low: 0.25, high: 0.75 })), "50.0 % (25.0 to 75.0)");
+        assert_eq!(percent(0.0794), " 7.9%");
+        assert_eq!(measured(0.5, Some(Interval { low: 0.25, high: 0.75 })), "50.0% (25.0 to 75.0)");
     }
 }

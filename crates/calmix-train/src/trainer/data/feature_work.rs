@@ -46,9 +46,9 @@ impl PageShard {
     pub const WHOLE: Self = Self { index: 0, of: 1 };
 }
 
-/// What makes features: the pictures, their views, and how the work is watched.
+/// What makes features: the images, their views, and how the work is watched.
 pub(crate) struct FeatureWork<'a> {
-    pub(crate) pictures: Arc<dyn ImageSource>,
+    pub(crate) images: Arc<dyn ImageSource>,
     pub(crate) augment: Arc<Augment>,
     pub(crate) workers: Workers,
     pub(crate) stop: &'a AtomicBool,
@@ -59,7 +59,7 @@ pub(crate) struct FeatureWork<'a> {
 }
 
 impl<'a> FeatureWork<'a> {
-    /// The work on the pictures of a run.
+    /// The work on the images of a run.
     pub(crate) fn new(
         data: &TrainData,
         stop: &'a AtomicBool,
@@ -67,7 +67,7 @@ impl<'a> FeatureWork<'a> {
         tell: impl FnMut(&FeatureProgress) + 'a,
     ) -> Self {
         Self {
-            pictures: Arc::clone(&data.pictures),
+            images: Arc::clone(&data.images),
             augment: Arc::clone(&data.augment),
             workers: data.workers,
             stop,

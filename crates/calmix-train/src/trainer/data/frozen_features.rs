@@ -203,7 +203,7 @@ impl FrozenFeatures {
         let Some(PageNeed { views, .. }) = pages.first() else { return Ok(()) };
         let ids: Vec<u64> = pages.iter().flat_map(|page| &page.ids).copied().collect();
         let pixels = ViewPixels {
-            source: Arc::clone(&work.pictures),
+            source: Arc::clone(&work.images),
             augment: Arc::clone(&work.augment),
             views: views.clone(),
         };
@@ -241,7 +241,7 @@ impl FrozenFeatures {
         self.store(&page, vectors)
     }
 
-    /// What the run learns from and is judged by, projected; the projection is the run's own if it has one. Pages that
+    /// What the run is trained on and is evaluated by, projected; the projection is the run's own if it has one. Pages that
     /// turn out to be damaged are made again first.
     pub(crate) fn load(
         &mut self,
@@ -287,7 +287,7 @@ impl FrozenFeatures {
         Ok((views, HeadInput { projection, info }))
     }
 
-    /// The run's own projection, or one that is fitted to the clean views of what is learnt from.
+    /// The run's own projection, or one that is fitted to the clean views of what is trained on.
     fn projection(
         &mut self,
         recipe: &Recipe,

@@ -1,16 +1,16 @@
-//! What the rows of a run's batches are: views of pictures, or features of a frozen backbone.
+//! What the rows of a run's batches are: views of images, or features of a frozen backbone.
 
 use std::sync::Arc;
 
 use calmix_data::augment::{Augment, Scratch};
 use calmix_data::features::FeatureViews;
-use calmix_data::loader::{LoadError, PictureViews, ViewKey, Views};
+use calmix_data::loader::{ImageViews, LoadError, ViewKey, Views};
 
 /// The views of a run.
 #[derive(Debug)]
 pub(crate) enum RunViews {
     /// Pixels.
-    Pictures(Arc<PictureViews<Augment>>),
+    Images(Arc<ImageViews<Augment>>),
     /// Vectors.
     Features(FeatureViews),
 }
@@ -20,14 +20,14 @@ impl Views for RunViews {
 
     fn bytes(&self) -> usize {
         match self {
-            Self::Pictures(views) => views.bytes(),
+            Self::Images(views) => views.bytes(),
             Self::Features(views) => views.bytes(),
         }
     }
 
     fn label(&self, id: u64) -> Result<Option<u32>, LoadError> {
         match self {
-            Self::Pictures(views) => views.label(id),
+            Self::Images(views) => views.label(id),
             Self::Features(views) => views.label(id),
         }
     }
@@ -40,14 +40,14 @@ impl Views for RunViews {
         strong: Option<&mut [u8]>,
     ) -> Result<(), LoadError> {
         match self {
-            Self::Pictures(views) => views.training(key, scratch, weak, strong),
+            Self::Images(views) => views.training(key, scratch, weak, strong),
             Self::Features(views) => views.training(key, &mut (), weak, strong),
         }
     }
 
     fn evaluation(&self, id: u64, scratch: &mut Scratch, out: &mut [u8]) -> Result<(), LoadError> {
         match self {
-            Self::Pictures(views) => views.evaluation(id, scratch, out),
+            Self::Images(views) => views.evaluation(id, scratch, out),
             Self::Features(views) => views.evaluation(id, &mut (), out),
         }
     }

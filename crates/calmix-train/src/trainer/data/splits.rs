@@ -1,4 +1,4 @@
-//! Which labels teach, which judge: the split of a dataset, and its own validation images where it has some.
+//! Which labels teach, which evaluate: the split of a dataset, and its own validation images where it has some.
 
 use std::ops::Range;
 use std::path::Path;
@@ -14,7 +14,7 @@ use calmix_recipe::{Keep, Recipe};
 /// What a validation split may be called.
 const VALIDATION: [&str; 2] = ["validation", "val"];
 
-/// The dataset's own validation split; none where it has none, or learns from it, or is judged by it as its test split.
+/// The dataset's own validation split; none where it has none, or is trained on it, or is evaluated by it as its test split.
 pub fn own_validation(recipe: &Recipe, dataset: &Dataset) -> Option<Range<u64>> {
     let labels = &recipe.labels;
     let is_used = |name: &str| {
@@ -25,7 +25,7 @@ pub fn own_validation(recipe: &Recipe, dataset: &Dataset) -> Option<Range<u64>> 
     dataset.subset(own).ok().filter(|ids| !ids.is_empty())
 }
 
-/// The samples that a run learns from without their label: all of the split's, or as many as the recipe says. Which ones
+/// The samples that a run is trained on without their label: all of the split's, or as many as the recipe says. Which ones
 /// does not depend on the seed, so that runs with other labels share most of them.
 pub(crate) fn unlabelled(
     recipe: &Recipe,

@@ -13,7 +13,7 @@ use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::features::FeatureViews;
 use calmix_data::loader::{
-    EvalLoader, ImageSource, InMemory, Loader, OnCorrupt, PictureViews, SampleIds, SampleStream, Training,
+    EvalLoader, ImageSource, ImageViews, InMemory, Loader, OnCorrupt, SampleIds, SampleStream, Training,
     Views, Workers,
 };
 use calmix_data::manifest::{NO_LABEL, SampleRecord};
@@ -21,7 +21,7 @@ use calmix_data::prepare::{PREPARING, Report, prepare};
 use calmix_data::split::LabelSplit;
 use calmix_dist::ProcessGroup;
 use calmix_io::safe_open;
-use calmix_metrics::calibration_map::FittedOn;
+use calmix_metrics::fitted_calibrator::FittedOn;
 use calmix_recipe::Recipe;
 use calmix_recipe::Selection;
 use calmix_run::checkpoint::Identity;
@@ -49,7 +49,7 @@ impl From<&Identity> for BeganWith {
     }
 }
 
-/// The samples whose features a run takes: those it learns from and those that judge it.
+/// The samples whose features per run takes: those it is trained on and those that evaluate it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NeededSamples {
     /// In all views.
@@ -61,14 +61,14 @@ pub(crate) struct NeededSamples {
 /// A dataset that is open and split.
 #[derive(Clone)]
 pub(crate) struct TrainData {
-    pub(crate) pictures: Arc<dyn ImageSource>,
+    pub(crate) images: Arc<dyn ImageSource>,
     pub(crate) classes: Vec<String>,
     pub(crate) fingerprint: String,
-    /// The shorter side to which large pictures were shrunk, if any were.
+    /// The shorter side to which large images were shrunk, if any were.
     pub(crate) shrunk: Option<u32>,
     pub(crate) split: LabelSplit,
     pub(crate) split_hash: String,
-    /// The labels that are learnt from: those of the split, or less in a fold.
+    /// The labels that are trained on: those of the split, or less in a fold.
     labelled: Vec<u64>,
     unlabelled: SampleIds,
     /// The class of every sample, for what is reported of pseudo-labels: read once, so that a step reads no file.
@@ -145,15 +145,15 @@ impl TrainData {
         let fingerprint = dataset.fingerprint().to_owned();
         let shrunk = dataset.header().shrunk.map(|shrunk| shrunk.side);
         let limit = recipe.loader.memory.saturating_mul(1 << 20) / processes.max(1) as u64;
-        let pictures: Arc<dyn ImageSource> =
+        let images: Arc<dyn ImageSource> =
             if limit == 0 { Arc::new(dataset) } else { Arc::new(InMemory::new(dataset, limit)) };
         let augment = Arc::new(recipe.augment.resolve());
-        let views = PictureViews::new(Arc::clone(&pictures), Arc::clone(&augment));
-        let views = Arc::new(RunViews::Pictures(views));
+        let views = ImageViews::new(Arc::clone(&images), Arc::clone(&augment));
+        let views = Arc::new(RunViews::Images(views));
         let labelled = split.labelled().to_vec();
         let workers = recipe.loader.workers(processes);
         Ok(Self {
-            pictures,
+            images,
             classes,
             fingerprint,
             shrunk,
@@ -178,8 +178,8 @@ impl TrainData {
         training.sort_unstable();
         training.dedup();
         let validation = (0..self.validation.len()).filter_map(|index| self.validation.id(index));
-        let judging = validation.chain(self.test.clone().unwrap_or_default());
-        let mut evaluation: Vec<u64> = judging.filter(|id| training.binary_search(id).is_err()).collect();
+        let evaluating = validation.chain(self.test.clone().unwrap_or_default());
+        let mut evaluation: Vec<u64> = evaluating.filter(|id| training.binary_search(id).is_err()).collect();
         evaluation.sort_unstable();
         evaluation.dedup();
         NeededSamples { training, evaluation }
@@ -200,7 +200,7 @@ impl TrainData {
         &self.classes_of
     }
 
-    /// The labels that are learnt from.
+    /// The labels that are trained on.
     pub(crate) fn labelled(&self) -> &[u64] {
         &self.labelled
     }
@@ -220,7 +220,7 @@ impl TrainData {
         Self { views: Arc::new(RunViews::Features(features)), ..self }
     }
 
-    /// The same data without some labelled samples, which are not learnt from without their label either.
+    /// The same data without some labelled samples, which are not trained on without their label either.
     pub(crate) fn without(&self, held_out: &[u64]) -> Self {
         let kept = |id: &u64| held_out.binary_search(id).is_err();
         let unlabelled =
@@ -235,7 +235,7 @@ impl TrainData {
         Self { unlabelled: SampleIds::default(), ..self.clone() }
     }
 
-    /// The class of a sample, where it is known.
+    /// The class of a sample, if known.
     pub(crate) fn class_of(&self, id: u64) -> Option<u32> {
         let class = usize::try_from(id).ok().and_then(|id| self.classes_of.get(id));
         class.copied().filter(|&class| class != NO_LABEL)
@@ -248,7 +248,7 @@ impl TrainData {
 
     /// What a sample is called: its file, or its number in its subset.
     pub(crate) fn sample_name(&self, id: u64) -> Result<String, TrainError> {
-        Ok(self.pictures.name(id)?)
+        Ok(self.images.name(id)?)
     }
 
     /// What fits a map that is fitted on the validation samples.
@@ -272,14 +272,14 @@ impl TrainData {
         Ok(Some(prepare(&recipe.dataset.source_spec(), Path::new(&recipe.dataset.path), &target)?))
     }
 
-    /// How many samples are learnt from without a label.
+    /// How many samples are trained on without a label.
     pub(crate) fn unlabelled(&self) -> u64 {
         self.unlabelled.len()
     }
 
-    /// The class of an unlabelled sample whose pseudo-label can be judged: one that the dataset knows, of a sample that is
-    /// not learnt from with its label too. Peers have those among the unlabelled ones as well, and they are known by heart.
-    pub(crate) fn judged_class(&self, id: u64) -> Option<u32> {
+    /// The class of an unlabelled sample whose pseudo-label can be evaluated: one that the dataset knows, of a sample that is
+    /// not trained on with its label too. Peers have those among the unlabelled ones as well, and they are known by heart.
+    pub(crate) fn evaluated_class(&self, id: u64) -> Option<u32> {
         let labelled = self.labelled.binary_search(&id).is_ok();
         if labelled { None } else { self.class_of(id) }
     }
@@ -335,15 +335,15 @@ impl TrainData {
         self.in_batches(recipe, &samples, processes)
     }
 
-    /// The unlabelled samples whose pseudo-label can be judged, in the same way.
-    pub(crate) fn judged_samples(
+    /// The unlabelled samples whose pseudo-label can be evaluated, in the same way.
+    pub(crate) fn evaluated_samples(
         &self,
         recipe: &Recipe,
         processes: &ProcessGroup,
     ) -> Result<Option<(EvalLoader<RunViews>, u64)>, TrainError> {
         let all = (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index));
-        let judged: Vec<u64> = all.filter(|&id| self.judged_class(id).is_some()).collect();
-        self.in_batches(recipe, &judged.as_slice().into(), processes)
+        let evaluated: Vec<u64> = all.filter(|&id| self.evaluated_class(id).is_some()).collect();
+        self.in_batches(recipe, &evaluated.as_slice().into(), processes)
     }
 
     fn in_batches(

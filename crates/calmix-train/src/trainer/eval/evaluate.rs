@@ -1,4 +1,4 @@
-//! Evaluates a network: its predictions on validation and test, and the figures made of them.
+//! Evaluates a network: its predictions on validation and test, and the metrics made of them.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use calmix_data::loader::{EvalBatch, EvalLoader, LoadError, PooledBatch};
 use calmix_engine::engine::{Engine, Weights};
-use calmix_metrics::calibration_map::{CalibrationMap, Fitted};
-use calmix_metrics::calibrator::confidence_map::MapKind;
+use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::evaluate::evaluate_unless;
-use calmix_metrics::figures::Resampling;
+use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
 use calmix_metrics::measure::{Binning, TopLabel, reliability_bins};
+use calmix_metrics::metrics::Resampling;
 use calmix_metrics::predictions::Predictions;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_recipe::Recipe;
-use calmix_run::events::PseudoFigures;
+use calmix_run::events::PseudoLabelMetrics;
 
 use crate::trainer::data::run_views::RunViews;
 use crate::trainer::data::train_data::TrainData;
@@ -30,7 +30,7 @@ use crate::trainer::ranks::wire::{Decoder, Encoder};
 pub struct EvalOutput {
     /// The predictions.
     pub predictions: Vec<Predictions>,
-    /// Their figures, on validation and test.
+    /// Their metrics, on validation and test.
     pub evaluations: Vec<Evaluation>,
     /// A corrupt sample that was left out, and what is wrong with it; the evaluations have their numbers.
     pub corrupt: Option<String>,
@@ -40,7 +40,7 @@ pub struct EvalOutput {
 
 impl EvalOutput {
     /// The map that calibrates the confidence, if one could be fitted.
-    pub fn map(&self) -> Option<&CalibrationMap> {
+    pub fn map(&self) -> Option<&FittedCalibrator> {
         self.fitted.as_ref().and_then(Fitted::map)
     }
 }
@@ -48,11 +48,11 @@ impl EvalOutput {
 /// What an evaluation computes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum EvalMode<'a> {
-    /// The figures: during training.
-    FiguresOnly,
-    /// The figures with their intervals, and a map that is fitted here: of the resulting model.
+    /// The metrics: during training.
+    MetricsOnly,
+    /// The metrics with their intervals, and a map that is fitted here: of the resulting model.
     Final,
-    /// The figures with their intervals, and with what was fitted elsewhere; of a head also on what the heads of folds said
+    /// The metrics with their intervals, and with what was fitted elsewhere; of a head also on what the heads of folds said
     /// of the labels.
     With { fitted: &'a Fitted, out_of_fold: Option<&'a Predictions> },
 }
@@ -60,7 +60,7 @@ pub(crate) enum EvalMode<'a> {
 /// Every how many replicates several processes ask each other whether to stop.
 const REPLICATES: u32 = 16;
 
-/// Evaluates a model on validation and test. Processes share the predictions; rank 0 makes the figures.
+/// Evaluates a model on validation and test. Processes share the predictions; rank 0 makes the metrics.
 ///
 /// # Errors
 /// [`TrainError::Abandoned`] where `stop` says so, with all processes alike. Nothing was written then.
@@ -88,10 +88,10 @@ pub(crate) fn evaluate_model(
     let seed = Seed(recipe.train.seed);
     let mut output = EvalOutput::default();
     let how = Resampling { replicates: recipe.evaluate.bootstrap as usize, ..Resampling::default() };
-    let resampling = (mode != EvalMode::FiguresOnly && how.replicates > 0).then_some((how, seed));
+    let resampling = (mode != EvalMode::MetricsOnly && how.replicates > 0).then_some((how, seed));
     if mode == EvalMode::Final {
         let held_out = predictions.iter().find(|seen| seen.split == EvalSet::Validation);
-        let least = MapKind::Temperature.least_labels();
+        let least = CalibratorKind::Temperature.least_labels();
         // Rank 0 alone has the predictions.
         let enough = held_out.is_some_and(|seen| seen.labels.len() >= least);
         let enough =
@@ -134,15 +134,15 @@ pub(crate) fn evaluate_model(
 }
 
 /// How true the labels are that the live network, which makes the pseudo-labels of training, gives to all unlabelled
-/// samples whose class is known. The figures are with rank 0.
+/// samples whose class is known. The metrics are with rank 0.
 pub(crate) fn evaluate_pseudo_labels(
     engine: &Engine,
     recipe: &Recipe,
     data: &TrainData,
     stop: EvalStop<'_>,
-) -> Result<Option<PseudoFigures>, TrainError> {
+) -> Result<Option<PseudoLabelMetrics>, TrainError> {
     let processes = stop.processes;
-    let Some((batches, rounds)) = data.judged_samples(recipe, processes)? else { return Ok(None) };
+    let Some((batches, rounds)) = data.evaluated_samples(recipe, processes)? else { return Ok(None) };
     let mut batches = batches.warning(Arc::clone(stop.warn));
     let (mut confidence, mut correct) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
@@ -170,7 +170,7 @@ pub(crate) fn evaluate_pseudo_labels(
         }
     }
     let said = TopLabel::new(confidence, correct.iter().map(|&correct| correct == 1).collect())?;
-    Ok(PseudoFigures::of(&reliability_bins(&said, Binning::default())))
+    Ok(PseudoLabelMetrics::of(&reliability_bins(&said, Binning::default())))
 }
 
 /// The next batch of an evaluation; none where this process has no further one, or received a request to stop, of which
@@ -263,7 +263,7 @@ pub(crate) fn predict(
         message.add(&[left_out.samples]);
         message.add(left_out.first.as_bytes());
         (rows, left_out) = Default::default();
-        // The first process alone makes the figures.
+        // The first process alone makes the metrics.
         for message in processes.gather_bytes(0, message.bytes())? {
             let mut message = Decoder::new(&message);
             message.read(&mut rows.ids)?;

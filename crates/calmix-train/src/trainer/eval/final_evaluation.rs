@@ -1,8 +1,8 @@
 //! What the last evaluation of a model leaves: its calibrator and metrics, and what its held-out labels and examples are.
 
-use calmix_metrics::calibration_map::Fitted;
-use calmix_metrics::calibrator::confidence_map::ConfidenceMap;
+use calmix_metrics::calibrator::any_calibrator::Calibrator;
 use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::fitted_calibrator::Fitted;
 use calmix_metrics::held_out::{self, HeldOut};
 use calmix_metrics::predictions::EvalSet;
 use calmix_run::examples::ExampleRows;
@@ -17,7 +17,7 @@ pub(crate) struct FinalEvaluation {
     pub(crate) evaluations: Vec<Evaluation>,
     /// What it said about labels that were held out, if any were.
     pub(crate) held_out: Option<HeldOut>,
-    /// Samples that are worth looking at, on test where there is one.
+    /// Samples that are worth looking at, on test if any.
     pub(crate) examples: Vec<u64>,
 }
 
@@ -32,13 +32,14 @@ impl FinalEvaluation {
             // These labels fitted the calibrator: each is scored by a fit without it.
             (Some((seen, map)), _) => Some(held_out::cross_fitted(seen, map)?),
             (None, Some(seen)) if fitted.is_some() => {
-                let calibrator = map.map_or(&ConfidenceMap::IDENTITY, |map| &map.map);
+                let calibrator = map.map_or(&Calibrator::IDENTITY, |map| &map.calibrator);
                 Some(held_out::of_others(seen, calibrator)?)
             }
             (None, _) => None,
         };
-        let judged = output.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled);
-        let examples = match judged.max_by_key(|seen| seen.split.precedence()).filter(|_| fitted.is_some()) {
+        let evaluated = output.predictions.iter().filter(|seen| seen.split != EvalSet::Labelled);
+        let examples = match evaluated.max_by_key(|seen| seen.split.precedence()).filter(|_| fitted.is_some())
+        {
             Some(seen) => ExampleRows::of(seen)?.all().map(|row| seen.ids[row]).collect(),
             None => Vec::new(),
         };

@@ -1,10 +1,10 @@
 //! How a run that trains a head on frozen features ends.
 //!
 //! At the end more heads are trained, each without a fold of the labels: what each says of its fold fits the temperature, so that
-//! no label is lost to judging. A head that learns from the labels alone is trained in the same way, and is the result where
+//! no label is lost to evaluating. A head that is trained on the labels alone is trained in the same way, and is the result where
 //! the labels out of fold are likelier by it by more than a standard error. The heads of folds have fewer labels than the one
-//! they judge, and that costs a method more that builds on its own pseudo-labels: where it is not clear, the recipe's head
-//! is the better guess. Where the dataset has a validation split, its labels judge both heads, and there are no folds.
+//! they evaluate, and that costs a method more that builds on its own pseudo-labels: where it is not clear, the recipe's head
+//! is the better guess. Where the dataset has a validation split, its labels evaluate both heads, and there are no folds.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use calmix_core::pseudo::Base;
 use calmix_core::rng::{Domain, Seed};
 use calmix_dist::ProcessGroup;
 use calmix_engine::engine::{Engine, Weights};
-use calmix_metrics::calibration_map::{CalibrationMap, Fitted, FittedOn, TrainingLabels, Uncalibrated};
-use calmix_metrics::calibrator::confidence_map::MapKind;
+use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix_metrics::calibrator::is_clearly_lower;
 use calmix_metrics::calibrator::temperature::Temperature;
 use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator, FittedOn, TrainingLabels, Uncalibrated};
 use calmix_metrics::measure::nll_of_rows;
 use calmix_metrics::predictions::Predictions;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
-use calmix_metrics::stats::{Interval, paired_t_test};
+use calmix_metrics::stats::{Estimate, paired_t_test};
 use calmix_recipe::Recipe;
 use calmix_run::result::{HeadCandidate, HeadChoice, HeadName};
 
@@ -40,7 +40,7 @@ use crate::trainer::step::stepper::Stepper;
 const LEVEL: f64 = 0.95;
 
 /// A head, and what is known of it from labels that it was trained without.
-struct JudgedHead {
+struct EvaluatedHead {
     /// None for the head of the run itself.
     engine: Option<Engine>,
     /// What it said of the validation split, or what the heads of folds said of the labels.
@@ -58,7 +58,7 @@ pub(crate) struct ConcludedHead {
     pub(crate) choice: Option<HeadChoice>,
 }
 
-/// Judges the head of this run and one that learnt from labels alone, and evaluates both; one of them is the result.
+/// Judges the head of this run and one that trained on labels alone, and evaluates both; one of them is the result.
 pub(crate) fn conclude_head(
     stepper: &Stepper,
     input: &HeadInput,
@@ -67,7 +67,7 @@ pub(crate) fn conclude_head(
     HeadTrainer { stepper, input, stop }.conclude()
 }
 
-/// Trains and judges heads on the features of a run.
+/// Trains and evaluates heads on the features of a run.
 struct HeadTrainer<'a> {
     /// With the head of the run itself.
     stepper: &'a Stepper,
@@ -78,12 +78,12 @@ struct HeadTrainer<'a> {
 impl HeadTrainer<'_> {
     fn conclude(&self) -> Result<ConcludedHead, TrainError> {
         let (recipe, data) = (self.stepper.recipe.clone(), self.stepper.data.clone());
-        let own = self.judged(&recipe, &data, None)?;
+        let own = self.evaluated(&recipe, &data, None)?;
         let labels_alone = match labels_alone(&recipe) {
             Some(recipe) => {
                 let data = data.labelled_alone();
                 let engine = self.train_head(&recipe, data.clone())?;
-                Some(self.judged(&recipe, &data, Some(engine))?)
+                Some(self.evaluated(&recipe, &data, Some(engine))?)
             }
             None => None,
         };
@@ -128,13 +128,13 @@ impl HeadTrainer<'_> {
 
     /// Fits a calibrator to what a head says of the validation split where the dataset has one, else to what the heads of
     /// folds say of the labels.
-    fn judged(
+    fn evaluated(
         &self,
         recipe: &Recipe,
         data: &TrainData,
         engine: Option<Engine>,
-    ) -> Result<JudgedHead, TrainError> {
-        let least = MapKind::Temperature.least_labels();
+    ) -> Result<EvaluatedHead, TrainError> {
+        let least = CalibratorKind::Temperature.least_labels();
         let said = if data.validation() >= least as u64 {
             let own = engine.as_ref().unwrap_or(&self.stepper.state.engine);
             let (split, model) = (EvalSet::Validation, (self.stop.step, EvalModel::Ema));
@@ -150,15 +150,15 @@ impl HeadTrainer<'_> {
             let (held_out, least) = (said.labels.len() as u64, least as u64);
             Fitted::Nothing(Uncalibrated { held_out, least, training_labels: TrainingLabels::TooFew })
         } else if said.split == EvalSet::Validation {
-            Fitted::Map(Box::new(CalibrationMap::fit(&said, FittedOn::ValidationSplit)?))
+            Fitted::Map(Box::new(FittedCalibrator::fit(&said, FittedOn::ValidationSplit)?))
         } else {
-            Fitted::Map(Box::new(CalibrationMap::fit_out_of_fold(&said)?))
+            Fitted::Map(Box::new(FittedCalibrator::fit_out_of_fold(&said)?))
         };
         let nll = match fitted.map() {
             Some(map) => map.cross_fit(&said)?.nll,
             None => nll_of_rows(said.matrix()?, &said.labels, 1.0)?,
         };
-        Ok(JudgedHead { engine, said, fitted, nll })
+        Ok(EvaluatedHead { engine, said, fitted, nll })
     }
 
     /// Trains a head for each fold without its labels; what each says of them, by ascending id.
@@ -208,14 +208,14 @@ impl HeadTrainer<'_> {
     }
 }
 
-impl JudgedHead {
+impl EvaluatedHead {
     /// The NLL of labels that neither trained the head nor fitted its calibrator.
     fn mean_nll(&self) -> Option<f64> {
         (!self.nll.is_empty()).then(|| self.nll.iter().sum::<f64>() / self.nll.len() as f64)
     }
 
     /// By how much this NLL is above that of another head, with its interval.
-    fn nll_above(&self, other: &Self) -> Option<Interval> {
+    fn nll_above(&self, other: &Self) -> Option<Estimate> {
         let same = self.said.ids == other.said.ids;
         let test = paired_t_test(&other.nll, &self.nll, LEVEL).ok().filter(|_| same)?;
         Some(test.difference)
@@ -227,11 +227,11 @@ impl JudgedHead {
     }
 
     fn temperature(&self) -> Option<f64> {
-        self.fitted.map().and_then(CalibrationMap::temperature).map(Temperature::value)
+        self.fitted.map().and_then(FittedCalibrator::temperature).map(Temperature::value)
     }
 }
 
-/// The recipe of a head that learns from the labels alone; none where the recipe's own does, or no other is wanted.
+/// The recipe of a head that is trained on the labels alone; none where the recipe's own does, or no other is wanted.
 fn labels_alone(recipe: &Recipe) -> Option<Recipe> {
     let method = &recipe.method;
     let is_alone = method.base == Base::Supervised && method.mixup().is_none();

@@ -12,7 +12,7 @@ use calmix_engine::engine::{Engine, EngineSnapshot};
 use calmix_engine::loss_scale::LossScale;
 use calmix_io::error::{FileError, FileProblem};
 use calmix_io::safe_open;
-use calmix_metrics::calibration_map::{Fitted, FittedOn};
+use calmix_metrics::fitted_calibrator::{Fitted, FittedOn};
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_recipe::device::Device;
 use calmix_recipe::precision::Precision;
@@ -36,7 +36,7 @@ use crate::trainer::step::engine_settings::{model_info, settings};
 use crate::trainer::step::memory::MemoryNeed;
 
 /// Evaluates the result of a run once more, or its newest checkpoint where it is not finished, with intervals and a
-/// map: figures from the weights, whatever its files say. The map is fitted anew, unless labels that came later fitted the
+/// map: metrics from the weights, whatever its files say. The map is fitted anew, unless labels that came later fitted the
 /// one in `model.json`. Nothing is written.
 ///
 /// The recipe is the run's, or another one that differs only in what may change, such as where the dataset is now.
@@ -72,8 +72,8 @@ pub fn evaluate_run(
         step = result.step;
         if head.is_some() {
             // Heads of folds are not kept: what they said and fitted is.
-            let judged = result.evaluations.iter().find(|seen| seen.split == EvalSet::OutOfFold);
-            out_of_fold = judged.map(|seen| read::predictions_of(folder, seen)).transpose()?.flatten();
+            let evaluated = result.evaluations.iter().find(|seen| seen.split == EvalSet::OutOfFold);
+            out_of_fold = evaluated.map(|seen| read::predictions_of(folder, seen)).transpose()?.flatten();
             fitted = result.uncalibrated.map(Fitted::Nothing);
         }
         let kept = info.calibration.filter(|map| map.fitted_on == FittedOn::Later || head.is_some());
@@ -81,7 +81,7 @@ pub fn evaluate_run(
         weights = EngineSnapshot { live: model.clone(), ema: model, ..weights };
     }
     engine.restore(&weights)?;
-    // Labels that came later fitted the map in use; those of the run judge it.
+    // Labels that came later fitted the map in use; those of the run evaluate it.
     let out_of_fold = out_of_fold.as_ref();
     let mode = fitted.as_ref().map_or(EvalMode::Final, |fitted| EvalMode::With { fitted, out_of_fold });
     alone(step, |stop| evaluate_model(&engine, recipe, &data, (step, EvalModel::Ema), mode, stop))

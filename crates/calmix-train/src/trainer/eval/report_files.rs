@@ -1,9 +1,9 @@
-//! What a run leaves for its report: how easy its samples were, and pictures of predictions worth looking at.
+//! What a run leaves for its report: how easy its samples were, and images of predictions worth looking at.
 
 use std::sync::Arc;
 
 use calmix_data::augment::{Augment, EvalView};
-use calmix_data::loader::{EvalLoader, LoadError, PictureViews, SampleStream};
+use calmix_data::loader::{EvalLoader, ImageViews, LoadError, SampleStream};
 use calmix_io::error::{FileError, FileProblem};
 use calmix_metrics::margin_histogram::SampleMargins;
 use calmix_recipe::Recipe;
@@ -34,7 +34,7 @@ pub(crate) fn sample_margins(stepper: &Stepper) -> Result<SampleMargins, TrainEr
     Ok(margins)
 }
 
-/// Pictures of samples as evaluation sees them; rank 0 makes them while the others wait.
+/// Images of samples as evaluation sees them; rank 0 makes them while the others wait.
 ///
 /// # Errors
 /// [`TrainError::Abandoned`] where `stop` says so, with all processes alike.
@@ -98,13 +98,13 @@ impl TrainData {
         ids: &[u64],
         side: u32,
         recipe: &Recipe,
-    ) -> Result<EvalLoader<PictureViews<Augment>>, TrainError> {
+    ) -> Result<EvalLoader<ImageViews<Augment>>, TrainError> {
         let views = &*self.augment;
         let resize = u64::from(views.evaluation.resize) * u64::from(side) / u64::from(views.size.max(1));
         let evaluation = EvalView { resize: (resize as u32).max(side) };
         let views = Arc::new(Augment { size: side, evaluation, ..views.clone() });
         let stream = SampleStream { ids: ids.into(), batch: SIDES[0] as u32 };
         let (corrupt, workers) = (recipe.loader.corrupt(), self.workers);
-        Ok(EvalLoader::new(PictureViews::new(Arc::clone(&self.pictures), views), stream, corrupt, workers)?)
+        Ok(EvalLoader::new(ImageViews::new(Arc::clone(&self.images), views), stream, corrupt, workers)?)
     }
 }

@@ -12,7 +12,7 @@ use crate::trainer::eval::final_evaluation::FinalEvaluation;
 use crate::trainer::ranks::eval_stop::EvalStop;
 use crate::trainer::step::stepper::Stepper;
 
-/// Evaluates the network as it is; what was fitted to its average, and its figures.
+/// Evaluates the network as it is; what was fitted to its average, and its metrics.
 ///
 /// # Errors
 /// [`TrainError::Abandoned`] if the run has to stop; then nothing was written, and the state is as it was.

@@ -24,9 +24,9 @@ use crate::trainer::error::TrainError;
 
 pub(crate) struct EventWriter<'a> {
     /// None with processes that leave the writing to the first one.
-    book: Option<Book>,
-    /// For people: a terminal that closes, or a pipe that nobody reads any more, is no reason to end a run.
-    audience: Vec<Box<dyn Sink + 'a>>,
+    files: Option<RunFiles>,
+    /// For people: a terminal that closes, or a pipe that nobody reads any more, is not a reason to end a run.
+    progress_sinks: Vec<Box<dyn Sink + 'a>>,
     /// Files of the run's folder that depend on the clock.
     sinks: Vec<Box<dyn Sink + 'a>>,
     waiting: VecDeque<Pending>,
@@ -39,7 +39,7 @@ pub(crate) struct EventWriter<'a> {
 const MOST_WAITING: usize = 512 << 20;
 
 /// Where a run is written down.
-struct Book {
+struct RunFiles {
     run: Run,
     journal: Journal,
 }
@@ -56,7 +56,7 @@ impl<'a> EventWriter<'a> {
         mark: &Mark,
         step: u64,
         recipe: &Recipe,
-        audience: Vec<Box<dyn Sink + 'a>>,
+        progress_sinks: Vec<Box<dyn Sink + 'a>>,
     ) -> Result<Self, TrainError> {
         let timing = safe_open::append(run.paths().timing())?;
         let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(JsonLines::new(io::sink(), timing))];
@@ -65,25 +65,25 @@ impl<'a> EventWriter<'a> {
         }
         let journal = run.journal(mark)?;
         let on_failure = recipe.checkpoint.on_failure;
-        let book = Some(Book { run, journal });
+        let files = Some(RunFiles { run, journal });
         let waiting = VecDeque::new();
         let most_waiting = MOST_WAITING;
-        Ok(Self { book, audience, sinks, waiting, most_waiting, on_failure, trouble: None })
+        Ok(Self { files, progress_sinks, sinks, waiting, most_waiting, on_failure, trouble: None })
     }
 
     /// Writes nothing, and has no sinks.
     pub(crate) fn silent(recipe: &Recipe) -> Self {
         let on_failure = recipe.checkpoint.on_failure;
-        let (audience, sinks, waiting) = (Vec::new(), Vec::new(), VecDeque::new());
+        let (progress_sinks, sinks, waiting) = (Vec::new(), Vec::new(), VecDeque::new());
         let most_waiting = MOST_WAITING;
-        Self { book: None, audience, sinks, waiting, most_waiting, on_failure, trouble: None }
+        Self { files: None, progress_sinks, sinks, waiting, most_waiting, on_failure, trouble: None }
     }
 
     /// Writes an event into the journal and passes it to the sinks.
     pub(crate) fn event(&mut self, event: &Event) -> Result<(), TrainError> {
-        let Some(book) = &self.book else { return Ok(()) };
+        let Some(files) = &self.files else { return Ok(()) };
         let line = event.to_line().map_err(|error| io::Error::other(error.to_string()));
-        let line = line.map_err(|error| FileError::new(book.run.paths().events(), error))?;
+        let line = line.map_err(|error| FileError::new(files.run.paths().events(), error))?;
         self.waiting.push_back(Pending::Line(line));
         self.settle()?;
         self.each(|sink| sink.event(event))
@@ -108,17 +108,17 @@ impl<'a> EventWriter<'a> {
 
     /// Passes on to people which step the run begins at or goes on from.
     pub(crate) fn begins(&mut self, step: u64) {
-        self.audience.iter_mut().for_each(|sink| drop(sink.begins(step)));
+        self.progress_sinks.iter_mut().for_each(|sink| drop(sink.begins(step)));
     }
 
     /// Passes the pace of the first steps on to people.
     pub(crate) fn first_pace(&mut self, pace: &Pace) {
-        self.audience.iter_mut().for_each(|sink| drop(sink.first_pace(pace)));
+        self.progress_sinks.iter_mut().for_each(|sink| drop(sink.first_pace(pace)));
     }
 
     /// Writes the predictions of a network.
     pub(crate) fn predictions(&mut self, predictions: &Predictions) -> Result<(), TrainError> {
-        if self.book.is_none() {
+        if self.files.is_none() {
             return Ok(());
         }
         let &Predictions { step, split, model, .. } = predictions;
@@ -129,10 +129,10 @@ impl<'a> EventWriter<'a> {
 
     /// Removes predictions of old evaluations. What cannot be removed is a worry, and no reason to stop.
     pub(crate) fn remove_old_predictions(&mut self, step: u64, keep: u32) -> Result<(), TrainError> {
-        let Some(book) = self.book.as_ref().filter(|_| keep > 0 && self.waiting.is_empty()) else {
+        let Some(files) = self.files.as_ref().filter(|_| keep > 0 && self.waiting.is_empty()) else {
             return Ok(());
         };
-        let Err(error) = book.run.remove_old_predictions(step, keep as usize) else { return Ok(()) };
+        let Err(error) = files.run.remove_old_predictions(step, keep as usize) else { return Ok(()) };
         let text = format!("old predictions could not be removed: {error}");
         self.aside(Note { step, text, hint: "the run goes on; remove them by hand".to_owned() })
     }
@@ -140,13 +140,13 @@ impl<'a> EventWriter<'a> {
     /// Writes a file of the run's end, for which everything before must be there.
     pub(crate) fn last(&mut self, file: RunFile<'_>, bytes: &[u8]) -> Result<(), TrainError> {
         self.write_waiting()?;
-        self.book.as_ref().map_or(Ok(()), |book| Ok(book.run.write(file, bytes)?))
+        self.files.as_ref().map_or(Ok(()), |files| Ok(files.run.write(file, bytes)?))
     }
 
     /// Where the journal ends, once everything that came first is on the disk.
     pub(crate) fn mark(&mut self) -> Result<Mark, FileError> {
         self.write_waiting()?;
-        self.book.as_mut().map_or_else(|| Ok(Mark::start()), |book| book.journal.mark())
+        self.files.as_mut().map_or_else(|| Ok(Mark::start()), |files| files.journal.mark())
     }
 
     /// Handles a failed write: it ends the run, or the run continues with a warning.
@@ -190,11 +190,11 @@ impl<'a> EventWriter<'a> {
     }
 
     fn write_waiting(&mut self) -> Result<(), FileError> {
-        let Some(book) = &mut self.book else { return Ok(()) };
+        let Some(files) = &mut self.files else { return Ok(()) };
         while let Some(first) = self.waiting.front() {
             match first {
-                Pending::Line(line) => book.journal.append(line)?,
-                Pending::Predictions(name, bytes) => book.run.write(RunFile::Predictions(name), bytes)?,
+                Pending::Line(line) => files.journal.append(line)?,
+                Pending::Predictions(name, bytes) => files.run.write(RunFile::Predictions(name), bytes)?,
             }
             self.waiting.pop_front();
         }
@@ -202,7 +202,7 @@ impl<'a> EventWriter<'a> {
     }
 
     fn each(&mut self, tell: impl Fn(&mut dyn Sink) -> Result<(), SinkError>) -> Result<(), TrainError> {
-        for sink in &mut self.audience {
+        for sink in &mut self.progress_sinks {
             let _ = tell(sink.as_mut());
         }
         for sink in 0..self.sinks.len() {

@@ -1,4 +1,4 @@
-//! The end of a run: the last evaluation, the model and its figures.
+//! The end of a run: the last evaluation, the model and its metrics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -6,11 +6,11 @@ use std::sync::atomic::AtomicBool;
 use calmix_data::loader::Warn;
 use calmix_engine::engine::EngineSnapshot;
 use calmix_io::error::{FileError, FileProblem};
-use calmix_metrics::calibration_map::{CalibrationMap, Fitted};
 use calmix_metrics::evaluate::{Selected, select};
+use calmix_metrics::fitted_calibrator::{Fitted, FittedCalibrator};
 use calmix_metrics::predictions::EvalModel;
 use calmix_recipe::Selection;
-use calmix_run::events::{Event, Finished, PseudoFigures};
+use calmix_run::events::{Event, Finished, PseudoLabelMetrics};
 use calmix_run::model_info::HeadInfo;
 use calmix_run::result::{HeadChoice, RunResult};
 use calmix_run::run::RunFile;
@@ -57,7 +57,7 @@ struct ResultingModel {
 }
 
 impl RunEnd<'_> {
-    /// The last evaluation, the resulting model and its figures; or nothing of it, if the run has to stop before.
+    /// The last evaluation, the resulting model and its metrics; or nothing of it, if the run has to stop before.
     pub(crate) fn finish(mut self) -> Result<Outcome, TrainError> {
         // The evaluation takes long and may be abandoned or killed. The checkpoint of the end takes the place of this one.
         self.saver.try_save(self.step, &self.stepper, &mut self.log)?;
@@ -86,7 +86,7 @@ impl RunEnd<'_> {
         self.write(model, pseudo)
     }
 
-    /// The head of a run on frozen features: its own, or one that learnt from the labels alone.
+    /// The head of a run on frozen features: its own, or one that trained on the labels alone.
     fn resulting_head(&mut self, input: HeadInput) -> Result<ResultingModel, TrainError> {
         let concluded = conclude_head(&self.stepper, &input, self.eval_stop())?;
         self.log.evaluation(self.step, &concluded.output)?;
@@ -103,7 +103,7 @@ impl RunEnd<'_> {
     fn last_model(&mut self) -> Result<ResultingModel, TrainError> {
         // Where the best model is the result, this evaluation only decides which one that is.
         let is_result = !keeps_best(self.stepper.recipe.selection);
-        let mode = if is_result { EvalMode::Final } else { EvalMode::FiguresOnly };
+        let mode = if is_result { EvalMode::Final } else { EvalMode::MetricsOnly };
         let stop = self.stepper.eval_stop(self.step, self.stop, &self.warn);
         let evaluation = evaluate_network(&self.stepper, mode, stop, &mut self.log)?;
         let weights = self.stepper.state.engine.snapshot()?.ema;
@@ -153,7 +153,7 @@ impl RunEnd<'_> {
     fn write(
         &mut self,
         model: ResultingModel,
-        pseudo: Option<PseudoFigures>,
+        pseudo: Option<PseudoLabelMetrics>,
     ) -> Result<Finished, TrainError> {
         let Stepper { recipe, data, .. } = &self.stepper;
         let FinalEvaluation { fitted, evaluations, held_out, examples } = model.evaluation;
@@ -165,7 +165,7 @@ impl RunEnd<'_> {
             step: model.step,
             selection: recipe.selection,
             classes: data.classes.clone(),
-            scaling: map.and_then(CalibrationMap::scaling),
+            scaling: map.and_then(FittedCalibrator::scaling),
             uncalibrated: fitted.as_ref().and_then(Fitted::nothing),
             evaluations,
             heads: model.heads,

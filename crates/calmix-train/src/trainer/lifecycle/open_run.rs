@@ -240,7 +240,7 @@ impl Trainer<'_> {
             };
             let wait = back_off.next().filter(|_| !self.stop.load(Ordering::Relaxed));
             let Some(wait) = wait else { return Err(error.into()) };
-            if back_off.is_worth_telling(wait) {
+            if back_off.is_worth_a_warning(wait) {
                 let longest = BackOff::LONGEST.as_secs();
                 (self.warn)(&format!("{error}; waiting for the storage, up to {longest} s"));
             }

@@ -87,7 +87,7 @@ impl<'a> RunLog<'a> {
         Ok(())
     }
 
-    /// Writes the predictions and the figures of an evaluation after `step` steps.
+    /// Writes the predictions and the metrics of an evaluation after `step` steps.
     pub(crate) fn evaluation(&mut self, step: u64, output: &EvalOutput) -> Result<(), TrainError> {
         for seen in &output.predictions {
             self.events.predictions(seen)?;
@@ -100,7 +100,7 @@ impl<'a> RunLog<'a> {
         self.events.remove_old_predictions(step, self.keep_predictions)
     }
 
-    /// Says how many samples the figures are not of, whenever that number changes.
+    /// Says how many samples the metrics are not of, whenever that number changes.
     fn note_left_out(&mut self, output: &EvalOutput) -> Result<(), TrainError> {
         for seen in &output.evaluations {
             let told = self.left_out.insert(seen.split, seen.skipped).unwrap_or(0);
@@ -111,14 +111,14 @@ impl<'a> RunLog<'a> {
             let first = output.corrupt.as_deref().unwrap_or_default();
             let text =
                 format!("{} of {all} {split} samples are corrupt and left out ({first})", seen.skipped);
-            let hint = "repair the dataset and prepare it again for figures of all samples".to_owned();
+            let hint = "repair the dataset and prepare it again for metrics of all samples".to_owned();
             self.events.aside(Note { step: seen.step, text, hint })?;
         }
         Ok(())
     }
 }
 
-/// The event of a step that was learnt from.
+/// The event of a step that was trained on.
 fn step_event(
     step: u64,
     rate: f64,
@@ -148,7 +148,7 @@ fn step_event(
         utilisation: stats.feedback.in_use.mean().filter(|_| stepper.method.base.weighs_unlabelled()),
         impurity: window.pseudo.impurity(),
         impurity_of: window.pseudo.impurity_of(),
-        pseudo: window.pseudo.figures(),
+        pseudo: window.pseudo.metrics(),
         margin: stats.margin,
         mixes,
         overflows: Some(window.overflows).filter(|&count| count > 0),

@@ -102,7 +102,7 @@ impl<'a> TrainLoop<'a> {
 
     fn evaluate(&mut self) -> Result<(), TrainError> {
         let stop = self.stepper.eval_stop(self.step, self.signals.stop(), &self.warn);
-        evaluate_network(&self.stepper, EvalMode::FiguresOnly, stop, &mut self.log).map(drop)
+        evaluate_network(&self.stepper, EvalMode::MetricsOnly, stop, &mut self.log).map(drop)
     }
 
     /// Ends a run that has to stop: with its state saved.

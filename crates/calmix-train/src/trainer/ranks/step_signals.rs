@@ -1,4 +1,4 @@
-//! What this process tells the others in each step and learns from them: requests to stop, and who is late.
+//! What this process tells the others in each step and is trained on them: requests to stop, and who is late.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -5,7 +5,7 @@ use calmix_core::mixup::Row;
 use calmix_core::plan::StepPlan;
 use calmix_core::softmax::confidence;
 use calmix_metrics::measure::BinTotals;
-use calmix_run::events::{ImpurityOf, PseudoFigures};
+use calmix_run::events::{ImpurityOf, PseudoLabelMetrics};
 use serde::{Deserialize, Serialize};
 
 /// Sums over unlabelled rows whose class is known and that are not labelled samples too.
@@ -18,7 +18,7 @@ pub(crate) struct PseudoSums {
     easy: WrongShare,
     /// Rows of UH.
     hard: WrongShare,
-    /// Mixtures with a pseudo-label that is judged; wrong is one with at least one wrong pseudo-label.
+    /// Mixtures with a pseudo-label that is evaluated; wrong is one with at least one wrong pseudo-label.
     mixtures: WrongShare,
     /// The numbers of [`BinTotals`]; empty before the first row.
     bins: Vec<f64>,
@@ -48,7 +48,7 @@ impl PseudoSums {
     pub(crate) const WIDTH: usize = 8 + BinTotals::WIDTH;
 
     /// Of the plan of a group, by the logits of its unlabelled rows; `truth` is the class of each row, where it is to be
-    /// judged.
+    /// evaluated.
     pub(crate) fn of(plan: &StepPlan, logits: Matrix<'_>, truth: &[Option<u32>]) -> Self {
         let labels = &plan.pseudo.labels;
         let wrong = |row: usize| Some(*labels.get(row)? != (*truth.get(row)?)?);
@@ -56,7 +56,7 @@ impl PseudoSums {
         for (row, (logits, &weight)) in logits.iter().zip(&plan.pseudo.weights).enumerate() {
             if let Some(wrong) = wrong(row) {
                 sums.weight.add(weight.into(), wrong);
-                // Every base labels a row with its likeliest class.
+                // Every base labels per row with its likeliest class.
                 bins.add(confidence(logits).into(), !wrong);
             }
         }
@@ -68,11 +68,11 @@ impl PseudoSums {
             }
         }
         for mix in &plan.mixes {
-            let judged = [mix.a, mix.b].into_iter().filter_map(|row| match row {
+            let evaluated = [mix.a, mix.b].into_iter().filter_map(|row| match row {
                 Row::Unlabelled(row) => wrong(row),
                 Row::Labelled(_) => None,
             });
-            if let Some(wrong) = judged.reduce(|a, b| a || b) {
+            if let Some(wrong) = evaluated.reduce(|a, b| a || b) {
                 sums.mixtures.add(1.0, wrong);
             }
         }
@@ -100,7 +100,7 @@ impl PseudoSums {
         self.bins.iter_mut().zip(bins).for_each(|(own, more)| *own += more);
     }
 
-    /// The share of wrong pseudo-labels by weight; none where nothing that can be judged has a weight.
+    /// The share of wrong pseudo-labels by weight; none where nothing that can be evaluated has a weight.
     pub(crate) fn impurity(&self) -> Option<f64> {
         self.weight.share()
     }
@@ -113,10 +113,10 @@ impl PseudoSums {
     }
 
     /// How true all of them are.
-    pub(crate) fn figures(&self) -> Option<PseudoFigures> {
+    pub(crate) fn metrics(&self) -> Option<PseudoLabelMetrics> {
         let mut totals = BinTotals::default();
         totals.add_numbers(&self.bins);
-        PseudoFigures::of(&totals.bins())
+        PseudoLabelMetrics::of(&totals.bins())
     }
 }
 
@@ -133,9 +133,9 @@ mod tests {
         Mix { a, b, lambda: 0.5, class_a: 0, class_b: 0, weight: 1.0 }
     }
 
-    /// Row 2 is of unknown class or a labelled sample: it is in no figure, though its label is wrong.
+    /// Row 2 is of unknown class or a labelled sample: it is in no metric, though its label is wrong.
     #[test]
-    fn only_what_can_be_judged_counts() {
+    fn only_what_can_be_evaluated_counts() {
         let (x, u) = (Row::Labelled, Row::Unlabelled);
         let plan = StepPlan {
             pseudo: PseudoLabels::new(vec![1, 0, 1, 1], vec![1.0, 0.5, 1.0, 0.0]),
@@ -151,20 +151,20 @@ mod tests {
         let logits = Matrix::new(&logits, 4, 2).unwrap();
         let sums = PseudoSums::of(&plan, logits, &[Some(1), Some(1), None, Some(1)]);
         assert_eq!(sums.impurity(), Some(0.5 / 1.5));
-        // Labelled ones alone and row 2 alone are not judged; of the other three one has row 1 in it.
+        // Labelled ones alone and row 2 alone are not evaluated; of the other three one has row 1 in it.
         let shares = ImpurityOf { easy: Some(0.0), hard: Some(0.5), mixtures: Some(1.0 / 3.0) };
         assert_eq!(sums.impurity_of(), Some(shares));
-        let figures = sums.figures().unwrap();
-        assert_eq!((figures.samples, figures.error), (3, 1.0 / 3.0));
-        assert!((figures.confidence_gap - (0.75 - 2.0 / 3.0)).abs() < 1e-7, "{figures:?}");
+        let metrics = sums.metrics().unwrap();
+        assert_eq!((metrics.samples, metrics.error), (3, 1.0 / 3.0));
+        assert!((metrics.confidence_gap - (0.75 - 2.0 / 3.0)).abs() < 1e-7, "{metrics:?}");
 
         let mut twice = PseudoSums::default();
-        assert_eq!((twice.impurity(), twice.impurity_of(), twice.figures()), (None, None, None));
+        assert_eq!((twice.impurity(), twice.impurity_of(), twice.metrics()), (None, None, None));
         assert_eq!((sums.numbers().len(), twice.numbers().len()), (PseudoSums::WIDTH, PseudoSums::WIDTH));
         twice.add_numbers(&sums.numbers());
         assert_eq!(twice, sums);
         twice.add_numbers(&sums.numbers());
         assert_eq!((twice.impurity(), twice.impurity_of()), (sums.impurity(), Some(shares)));
-        assert_eq!(twice.figures().map(|figures| figures.samples), Some(6));
+        assert_eq!(twice.metrics().map(|metrics| metrics.samples), Some(6));
     }
 }

@@ -1,4 +1,4 @@
-//! The figures of a step, over all its groups: they are added up together with the gradient.
+//! The metrics of a step, over all its groups: they are added up together with the gradient.
 
 use calmix_core::feedback::{Feedback, Total};
 use calmix_core::matrix::Matrix;
@@ -13,11 +13,11 @@ use super::visits::ShardVisits;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::ParallelLayout;
 
-/// The class of an unlabelled sample, where its pseudo-label is to be judged: where it is known, and the sample is not
-/// learnt from with its label too.
+/// The class of an unlabelled sample, where its pseudo-label is to be evaluated: if known, and the sample is not
+/// trained on with its label too.
 pub(crate) type TrueClass<'a> = &'a (dyn Fn(u64) -> Option<u32> + 'a);
 
-/// The figures of a step.
+/// The metrics of a step.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct StepStats {
     pub(crate) feedback: Feedback,
@@ -26,7 +26,7 @@ pub(crate) struct StepStats {
     pub(crate) mixes: u64,
 }
 
-/// Sums for the figures of a group: four mean margins, the number of mixtures, and how true its pseudo-labels are.
+/// Sums for the metrics of a group: four mean margins, the number of mixtures, and how true its pseudo-labels are.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct GroupSums {
     margins: [Total; 4],
@@ -140,16 +140,16 @@ mod tests {
     use super::*;
 
     /// One row of weight one, with a pseudo-label that is wrong or right.
-    fn judged(wrong: bool) -> PseudoSums {
+    fn evaluated(wrong: bool) -> PseudoSums {
         let pseudo = PseudoLabels::new(vec![0], vec![1.0]);
         let plan = StepPlan { pseudo, ..StepPlan::default() };
         PseudoSums::of(&plan, Matrix::new(&[1.0, 0.0], 1, 2).unwrap(), &[Some(u32::from(wrong))])
     }
 
     #[test]
-    fn figures_are_means_over_the_groups_that_have_them() {
+    fn metrics_are_means_over_the_groups_that_have_them() {
         let group = |wrong: Option<bool>, easy: Option<f64>, mixes| GroupSums {
-            pseudo: wrong.map(judged).unwrap_or_default(),
+            pseudo: wrong.map(evaluated).unwrap_or_default(),
             margins: [
                 easy.map(Total::one).unwrap_or_default(),
                 Total::default(),
@@ -166,10 +166,10 @@ mod tests {
         let stats = StepStats::read(&sum).unwrap();
         assert_eq!(stats.feedback.selected, [2.0, -2.0]);
         assert_eq!((stats.pseudo.impurity(), stats.mixes), (Some(0.5), 8));
-        assert_eq!(stats.pseudo.figures().map(|figures| figures.samples), Some(2));
+        assert_eq!(stats.pseudo.metrics().map(|metrics| metrics.samples), Some(2));
         assert_eq!(stats.margin.unwrap().labelled, EasyHard { easy: Some(3.0), hard: None });
         let none = StepStats::read(&tally(group(None, None, 0.0))).unwrap();
-        assert_eq!((none.pseudo.impurity(), none.pseudo.figures(), none.margin), (None, None, None));
+        assert_eq!((none.pseudo.impurity(), none.pseudo.metrics(), none.margin), (None, None, None));
         assert!(StepStats::read(&sum[..3]).is_err());
     }
 }

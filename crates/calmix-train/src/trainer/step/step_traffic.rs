@@ -1,4 +1,4 @@
-//! How many bytes a process sends in a step: the formula, which a test compares with what is sent.
+//! How many bytes per process sends in a step: the formula, which a test compares with what is sent.
 
 use calmix_core::pseudo::Sums;
 use calmix_engine::network::Network;
@@ -18,7 +18,7 @@ use crate::trainer::ranks::sync::Heartbeat;
 /// |---|---|
 /// | the gather: heartbeat 25, status 24, sums 8N, labelled ids and margins 16x, a list's length 8 each | (W−1)·(49 + 40 + 8N + 16x) |
 /// | in the same gather, its rows: ids, logits, features; labels; APM | (W−1)·(64 + (8+4C+4D)·(x+u) + 4x + 4u) |
-/// | views that others mix: three bytes a pixel | image·v |
+/// | views that others mix: three bytes per pixel | image·v |
 /// | the sum: stretches to their owners, then the sum of one's own stretch to all | 4·(P − ⌈P/W⌉) + 4·(W−1)·⌈P/W⌉ = 8·P·(W−1)/W |
 ///
 /// where other processes mix v of its rows: at most one for each of their labelled rows. Nothing depends on how many
@@ -52,14 +52,14 @@ impl StepTraffic {
         });
         let processes = processes.max(1) as u64;
         let method = recipe.method;
-        let figures = method.loss_terms().len() + 1 + tally_width(&method, classes);
+        let metrics = method.loss_terms().len() + 1 + tally_width(&method, classes);
         Self {
             processes,
             rows: [recipe.train.batch, recipe.unlabelled()].map(|rows| u64::from(rows) / processes),
             classes: classes as u64,
             features: features.unwrap_or(0) as u64,
             sums: Sums::width(&method.base, classes) as u64,
-            numbers: (layout.len() + 2 * channels + figures) as u64,
+            numbers: (layout.len() + 2 * channels + metrics) as u64,
             image: 3 * u64::from(recipe.augment.size).pow(2),
         }
     }

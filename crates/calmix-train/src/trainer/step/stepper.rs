@@ -32,7 +32,7 @@ use crate::trainer::ranks::layout::ParallelLayout;
 use crate::trainer::ranks::step_phase::{StepPhase, Watch};
 use crate::trainer::ranks::sync::{BatchStatus, Heartbeat, check_divergence};
 
-/// What makes steps: a network, the data it learns from, and the processes that share the work.
+/// What makes steps: a network, the data it is trained on, and the processes that share the work.
 pub(crate) struct Stepper {
     pub(crate) recipe: Recipe,
     pub(crate) data: TrainData,
@@ -61,7 +61,7 @@ pub(crate) struct StepReport {
 
 /// What became of a batch.
 pub(crate) enum StepResult {
-    /// It was learnt from.
+    /// It was trained on.
     Learnt { rate: f64, output: StepOutput, stats: Box<StepStats>, status: BatchStatus },
     /// It was not.
     Undone { problem: String, status: BatchStatus },
@@ -134,7 +134,7 @@ impl Stepper {
         self.state.labelled.visit(&known.labelled_ids, &known.margins)?;
         let (plans, mut state) = self.plan(&known, at)?;
         let mut plan = local_plan(&self.layout, &plans, batch, classes)?;
-        let truth = |id| self.data.judged_class(id);
+        let truth = |id| self.data.evaluated_class(id);
         let tallies = tallies(&self.layout, &method, &visits, (&plans, &known.groups), classes, &truth);
         plan.shards.iter_mut().zip(tallies).for_each(|(shard, tally)| shard.tally = tally);
         drop(known);

@@ -6,10 +6,10 @@ use anyhow::Result;
 use calmix::Model;
 use calmix::core::rng::Seed;
 use calmix::io::shown::shown;
-use calmix::metrics::calibrator::confidence_map::ConfidenceMap;
+use calmix::metrics::calibrator::any_calibrator::Calibrator;
 use calmix::metrics::evaluate::evaluate;
-use calmix::metrics::figures::Resampling;
-use calmix::metrics::measure::VoteFigures;
+use calmix::metrics::measure::VoteMetrics;
+use calmix::metrics::metrics::Resampling;
 use calmix::metrics::predictions::Predictions;
 use calmix::model::{LabelledPredictions, ModelOptions};
 use calmix::recipe::device::Device;
@@ -20,9 +20,9 @@ use serde_json::{Value, json};
 use super::votes::Votes;
 use crate::command::data_args::existing_folder;
 use crate::exit::Exit;
-use crate::figures::{self, MapState};
 use crate::format::{counted, decimal, percent};
 use crate::labelled_folder;
+use crate::metrics::{self, CalibratorState};
 use crate::model_folder::with_model;
 use crate::stop::Stop;
 use crate::terminal::{print, print_json, warn};
@@ -42,8 +42,8 @@ pub(crate) struct OnArgs {
     votes: Option<PathBuf>,
 }
 
-/// What is promised, and what it comes to on labelled images.
-struct KeptPromises {
+/// What is guaranteed, and what it comes to on labelled images.
+struct MeasuredGuarantees {
     /// The share of the sets that hold the right class, and the mean number of their classes.
     sets: Option<(f64, f64)>,
     /// The share of the images that is answered, and the share of the answers that is right.
@@ -64,7 +64,7 @@ impl OnArgs {
         let votes = votes.map(|file| Votes::read(file, &dataset, subset, model.classes())).transpose()?;
         let origin = model.info().calibration.as_ref().and_then(|map| map.origin.as_ref());
         if origin.is_some_and(|origin| origin.dataset == dataset.fingerprint()) {
-            warn("these images calibrated the model, so the calibrated figures are better than on others");
+            warn("these images calibrated the model, so the calibrated metrics are better than on others");
         }
         let Some(found) = labelled_folder::predict(&model, folder, dataset, subset, &stop)? else {
             return Ok(Some(stop.exit()));
@@ -86,11 +86,11 @@ impl OnArgs {
         let calibration = model.info().calibration.as_ref();
         let mut evaluation = evaluate(predictions, calibration, Some((Resampling::default(), Seed(0))))?;
         evaluation.skipped = *skipped;
-        let kept = kept_promises(model, predictions)?;
-        let map = calibration.map_or(&ConfidenceMap::IDENTITY, |fitted| &fitted.map);
+        let kept = measured_guarantees(model, predictions)?;
+        let map = calibration.map_or(&Calibrator::IDENTITY, |fitted| &fitted.calibrator);
         let votes = votes.map(|votes| votes.compare(predictions, map)).transpose()?;
         if is_json {
-            let raw = |(raw, calibrated): &(VoteFigures, VoteFigures)| {
+            let raw = |(raw, calibrated): &(VoteMetrics, VoteMetrics)| {
                 json!({
                     "samples": raw.samples, "entropy": raw.entropy, "cross_entropy": raw.cross_entropy,
                     "calibrated_cross_entropy": calibrated.cross_entropy, "correlation": calibrated.correlation,
@@ -108,34 +108,34 @@ impl OnArgs {
             }));
         }
         let why = read::result(run)?.and_then(|result| result.uncalibrated);
-        let state = MapState::Ended(why.as_ref());
-        let table = figures::table(&[&evaluation], state).unwrap_or_default();
+        let state = CalibratorState::Ended(why.as_ref());
+        let table = metrics::table(&[&evaluation], state).unwrap_or_default();
         let on = shown(folder.display());
         print(&format!("on {on}\n\n{table}{}{}", kept.text(), votes.map(votes_text).unwrap_or_default()))
     }
 }
 
-impl KeptPromises {
+impl MeasuredGuarantees {
     fn text(&self) -> String {
         let sets = self.sets.map(|(coverage, size)| {
             format!(
-                "sets of 90 %: {} hold the right class, {size:.2} classes on average\n",
+                "sets of 90%: {} hold the right class, {size:.2} classes on average\n",
                 percent(coverage, None)
             )
         });
         let answers = self.answers.map(|(share, right)| match right {
             Some(right) => format!(
-                "answers of 90 % precision: {} of the images are answered, {} of them right\n",
+                "answers of 90% precision: {} of the images are answered, {} of them right\n",
                 percent(share, None),
                 percent(right, None)
             ),
-            None => "answers of 90 % precision: none\n".to_owned(),
+            None => "answers of 90% precision: none\n".to_owned(),
         });
         format!("{}{}", sets.unwrap_or_default(), answers.unwrap_or_default())
     }
 }
 
-fn kept_promises(model: &Model, said: &Predictions) -> Result<KeptPromises> {
+fn measured_guarantees(model: &Model, said: &Predictions) -> Result<MeasuredGuarantees> {
     let n = said.labels.len().max(1) as f64;
     let (mut held, mut size, mut answered, mut right) = (0.0, 0.0, 0.0, 0.0);
     for (logits, &label) in said.matrix()?.iter().zip(&said.labels) {
@@ -148,17 +148,17 @@ fn kept_promises(model: &Model, said: &Predictions) -> Result<KeptPromises> {
             right += f64::from(u8::from(prediction.label == label as usize));
         }
     }
-    let promised = model.promise().sets().is_some();
-    Ok(KeptPromises {
-        sets: promised.then_some((held / n, size / n)),
-        answers: promised.then_some((answered / n, (answered > 0.0).then(|| right / answered))),
+    let guaranteed = model.guarantee().sets().is_some();
+    Ok(MeasuredGuarantees {
+        sets: guaranteed.then_some((held / n, size / n)),
+        answers: guaranteed.then_some((answered / n, (answered > 0.0).then(|| right / answered))),
     })
 }
 
 /// A rank correlation below this is a weak one.
 const WEAK: f64 = 0.2;
 
-fn votes_text((raw, scaled): (VoteFigures, VoteFigures)) -> String {
+fn votes_text((raw, scaled): (VoteMetrics, VoteMetrics)) -> String {
     let doubts = match scaled.correlation {
         Some(correlation) if (0.0..WEAK).contains(&correlation) => {
             format!("it hardly doubts where people disagree (rank correlation {correlation:.2})")

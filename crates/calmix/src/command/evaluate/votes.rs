@@ -11,8 +11,8 @@ use calmix::core::matrix::Matrix;
 use calmix::data::dataset::Dataset;
 use calmix::data::npy::{self, NpyTable};
 use calmix::io::shown::shown;
-use calmix::metrics::calibrator::confidence_map::ConfidenceMap;
-use calmix::metrics::measure::{VoteFigures, vote_figures};
+use calmix::metrics::calibrator::any_calibrator::Calibrator;
+use calmix::metrics::measure::{VoteMetrics, vote_metrics};
 use calmix::metrics::predictions::Predictions;
 
 use crate::error::CliError;
@@ -43,7 +43,7 @@ impl Votes {
         let longest = (1 << 20) + 64 * (dataset.len() + 1) * (classes.len() as u64 + 1);
         // A pipe would be waited for without end.
         if !fs::metadata(file).with_context(|| place.clone())?.is_file() {
-            return Err(CliError::invalid(format!("{place}: this is no file")).into());
+            return Err(CliError::invalid(format!("{place}: this is not a file")).into());
         }
         let read = File::open(file).and_then(|file| file.take(longest).read_to_end(&mut bytes));
         if read.with_context(|| place.clone())? as u64 == longest {
@@ -115,7 +115,7 @@ impl Votes {
             for &(column, class) in &columns {
                 let text = record.get(column).unwrap_or_default().trim();
                 let count = if text.is_empty() { Ok(0.0) } else { text.parse::<f32>() };
-                counts[class] = count.map_err(|_| at(format!("{text:?} is no count")))?;
+                counts[class] = count.map_err(|_| at(format!("{text:?} is not a count")))?;
             }
             of_sample.insert(id, counts);
         }
@@ -124,11 +124,7 @@ impl Votes {
     }
 
     /// The model against the votes, uncalibrated and calibrated.
-    pub(crate) fn compare(
-        &self,
-        said: &Predictions,
-        map: &ConfidenceMap,
-    ) -> Result<(VoteFigures, VoteFigures)> {
+    pub(crate) fn compare(&self, said: &Predictions, map: &Calibrator) -> Result<(VoteMetrics, VoteMetrics)> {
         let (mut logits, mut votes, mut rows) = (Vec::new(), Vec::new(), 0);
         for (id, row) in said.ids.iter().zip(said.matrix()?.iter()) {
             if let Some(counts) = self.of_sample.get(id) {
@@ -141,21 +137,21 @@ impl Votes {
         let (logits, votes) = (Matrix::new(&logits, rows, width)?, Matrix::new(&votes, rows, width)?);
         let calibrated = map.apply(logits)?;
         let calibrated = Matrix::new(&calibrated, rows, width)?;
-        Ok((vote_figures(logits, votes, 1.0)?, vote_figures(calibrated, votes, 1.0)?))
+        Ok((vote_metrics(logits, votes, 1.0)?, vote_metrics(calibrated, votes, 1.0)?))
     }
 }
 
 /// The class of the model that a column counts votes for.
 fn column_of(place: &str, name: &str, classes: &[String]) -> Result<usize> {
     let Some(class) = classes.iter().position(|class| class == name) else {
-        let message = format!("{place}: its column {name:?} is no class of the model");
+        let message = format!("{place}: its column {name:?} is not a class of the model");
         let hint = shown(format!("the classes are {}", classes.join(", ")));
         return Err(CliError::invalid(message).hint(hint).into());
     };
     Ok(class)
 }
 
-/// Which sample a row is of.
+/// Which sample per row is of.
 enum VotedImages {
     Named(BTreeMap<String, u64>),
     InOrder { ids: Range<u64>, images: u64 },

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix::io::shown::shown;
-use calmix::metrics::calibration_map::CalibrationMap;
-use calmix::metrics::calibration_map::FittedOn;
+use calmix::metrics::fitted_calibrator::FittedCalibrator;
+use calmix::metrics::fitted_calibrator::FittedOn;
 use calmix::recipe::{Difference, Resolved};
 use calmix::run::checkpoint::SkippedCheckpoint;
 use calmix::run::read::{has_begun, latest_evaluations, model_info};
@@ -15,9 +15,9 @@ use calmix::train::trainer::TrainError;
 use serde_json::json;
 
 use super::InspectOutput;
-use crate::figures::{self, MapState};
 use crate::format::{counted, grouped};
 use crate::head_table::heads;
+use crate::metrics::{self, CalibratorState};
 use crate::run_files;
 
 /// Shows the run in `folder`.
@@ -80,12 +80,13 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         .map(|bad| format!("warning: the checkpoint of step {} cannot be used: {}\n", bad.step, bad.reason));
     let damaged = damaged.collect::<Vec<_>>().concat();
     let seen = match &result {
-        Some(result) => figures::of_result(result, &events),
-        None => figures::latest(&events, |_| true),
+        Some(result) => metrics::of_result(result, &events),
+        None => metrics::latest(&events, |_| true),
     };
-    let map =
-        result.as_ref().map_or(MapState::NotYet, |result| MapState::Ended(result.uncalibrated.as_ref()));
-    let figures = seen.first().zip(figures::table(&seen, map)).map(|(first, table)| {
+    let map = result
+        .as_ref()
+        .map_or(CalibratorState::NotYet, |result| CalibratorState::Ended(result.uncalibrated.as_ref()));
+    let metrics = seen.first().zip(metrics::table(&seen, map)).map(|(first, table)| {
         let more = result.as_ref().map(after_table).unwrap_or_default();
         format!("model after {}\n\n{table}\n{more}", counted(first.step, "step"))
     });
@@ -116,20 +117,20 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         "calibrated_again": later,
         "damaged": skipped.iter().map(damage).collect::<Vec<_>>(),
     });
-    let text = [about, damaged, figures.unwrap_or_default(), again.unwrap_or_default(), files, next].concat();
+    let text = [about, damaged, metrics.unwrap_or_default(), again.unwrap_or_default(), files, next].concat();
     Ok(InspectOutput { text, json })
 }
 
 /// What labels that came later made of the calibration.
-fn calibrated_again(map: &CalibrationMap) -> String {
+fn calibrated_again(map: &FittedCalibrator) -> String {
     let folder = map.origin.as_ref().map(|origin| shown(&origin.folder)).unwrap_or_default();
-    format!("calibrated again with the labels of {folder}\n\n{}\n", figures::of_map(map))
+    format!("calibrated again with the labels of {folder}\n\n{}\n", metrics::of_map(map))
 }
 
 /// What else is known of a result: its two heads, other rules of selection, pseudo-labels; each followed by an empty line.
 fn after_table(result: &RunResult) -> String {
     let two_heads = result.heads.as_ref().map(heads).unwrap_or_default();
-    let parts = [two_heads, figures::by_rule(result), figures::pseudo_labels(result)];
+    let parts = [two_heads, metrics::by_rule(result), metrics::pseudo_labels(result)];
     parts.into_iter().filter(|part| !part.is_empty()).map(|part| part + "\n").collect()
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix::io::shown::shown;
-use calmix::metrics::figures::ENOUGH_FOR_ECE;
+use calmix::metrics::metrics::ENOUGH_FOR_ECE;
 use calmix::run::overview::{RunOverview, RunState, overview, runs_in};
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn document(run: &RunOverview) -> Value {
         "problem": problem,
         "step": run.step,
         "summary": run.summary,
-        "figures": run.figures,
+        "metrics": run.metrics,
     })
 }
 
@@ -78,7 +78,7 @@ fn columns(runs: &[RunOverview]) -> Vec<Column> {
         let cells = runs.iter().map(|run| cell(run).unwrap_or_else(|| "-".to_owned())).collect();
         Column { title, is_number, cells }
     };
-    let figure = |of: fn(&RunOverview) -> Option<f64>| {
+    let metric = |of: fn(&RunOverview) -> Option<f64>| {
         move |run: &RunOverview| of(run).map(|share| percent(share, None))
     };
     vec![
@@ -97,16 +97,16 @@ fn columns(runs: &[RunOverview]) -> Vec<Column> {
             let steps = grouped(run.summary.as_ref()?.steps);
             Some(format!("{}/{steps}", grouped(run.step.unwrap_or(0))))
         }),
-        column("error", true, &figure(|run| run.figures.map(|figures| figures.error))),
+        column("error", true, &metric(|run| run.metrics.map(|metrics| metrics.error))),
         column(
             "ECE",
             true,
-            &figure(|run| {
-                let figures = run.figures.filter(|figures| figures.samples >= ENOUGH_FOR_ECE)?;
-                Some(figures.ece_15)
+            &metric(|run| {
+                let metrics = run.metrics.filter(|metrics| metrics.samples >= ENOUGH_FOR_ECE)?;
+                Some(metrics.ece_15)
             }),
         ),
-        column("on", false, &|run| run.figures.map(|figures| figures.split.name().to_owned())),
+        column("on", false, &|run| run.metrics.map(|metrics| metrics.split.name().to_owned())),
         column("state", false, &|run| Some(run.state.word().to_owned())),
     ]
 }

@@ -5,7 +5,7 @@ use calmix_recipe::Layers;
 
 use super::*;
 
-/// 100 pictures of ten classes to learn from and 20 to judge by, prepared.
+/// 100 images of ten classes to train on and 20 to evaluate by, prepared.
 fn dataset() -> tempfile::TempDir {
     let temp = tempfile::tempdir().unwrap();
     let idx = |kind, dims: &[u32], bytes: Vec<u8>| {

@@ -1,14 +1,14 @@
-//! Tables of figures: error and calibration with their limits, before and after a map.
+//! Tables of metrics: error and calibration with their interval, before and after a map.
 
-use calmix::metrics::calibration_map::{CalibrationMap, FittedOn, TrainingLabels, Uncalibrated};
-use calmix::metrics::calibrator::confidence_map::MapKind;
+use calmix::metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix::metrics::conformal::PredictionSets;
 use calmix::metrics::evaluate::Selected;
-use calmix::metrics::evaluate::{Calibrated, Evaluation, JudgedBy};
-use calmix::metrics::figures::{
-    ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactLimits, Figures, Intervals, LEVEL, Limits,
-};
+use calmix::metrics::evaluate::{Calibrated, EvaluatedBy, Evaluation};
+use calmix::metrics::fitted_calibrator::{FittedCalibrator, FittedOn, TrainingLabels, Uncalibrated};
 use calmix::metrics::held_out::HeldOut;
+use calmix::metrics::metrics::{
+    ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactIntervals, Interval, Intervals, LEVEL, Metrics,
+};
 use calmix::metrics::predictions::{EvalModel, EvalSet};
 use calmix::model::ModelOptions;
 use calmix::run::events::Event;
@@ -19,26 +19,26 @@ use crate::format::{
     signed_gap,
 };
 
-/// How labels judge the map that they fitted.
-const CROSS_FITTED: &str = "  on these images, each is judged by a fit without it\n";
+/// How labels evaluate the map that they fitted.
+const CROSS_FITTED: &str = "  on these images, each is evaluated by a fit without it\n";
 
-/// The name of a figure, its value, and its value with the map.
-type FigureRow = (&'static str, String, Option<String>);
+/// The name of a metric, its value, and its value with the map.
+type MetricRow = (&'static str, String, Option<String>);
 
 /// What is known of the map of a model.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum MapState<'a> {
+pub(crate) enum CalibratorState<'a> {
     /// The run has not ended: none yet.
     NotYet,
     /// The run ended; why it has none, if it has none.
     Ended(Option<&'a Uncalibrated>),
 }
 
-/// The figures of evaluations, split by split; `None` without evaluations.
-pub(crate) fn table(evaluations: &[&Evaluation], state: MapState<'_>) -> Option<String> {
+/// The metrics of evaluations, split by split; `None` without evaluations.
+pub(crate) fn table(evaluations: &[&Evaluation], state: CalibratorState<'_>) -> Option<String> {
     let tables = evaluations.iter().map(|seen| of_one(seen)).collect::<Vec<_>>();
     let last = evaluations.last()?;
-    let mut notes = vec!["in brackets: 95 % limits, exact for the error, from it for the gap".to_owned()];
+    let mut notes = vec!["in brackets: 95% interval, exact for the error, from it for the gap".to_owned()];
     if let Some(intervals) = &last.intervals {
         notes.push(format!("by bootstrap for the rest, {}", counted(intervals.replicates, "resample")));
     }
@@ -49,22 +49,24 @@ pub(crate) fn table(evaluations: &[&Evaluation], state: MapState<'_>) -> Option<
         (Some(calibrated), _) => {
             fitted_by(&name_of(calibrated), calibrated.fitted_on, calibrated.fitted_samples)
         }
-        (None, MapState::Ended(why)) => without_map(why),
-        (None, MapState::NotYet) => "the run computes intervals and a temperature at its end".to_owned(),
+        (None, CalibratorState::Ended(why)) => without_map(why),
+        (None, CalibratorState::NotYet) => {
+            "the run computes intervals and a temperature at its end".to_owned()
+        }
     });
     Some(format!("{}({})\n", tables.join("\n"), notes.join("; ")))
 }
 
 /// Why there is no map, of a run that has no table either.
-pub(crate) fn without_figures(why: Option<&Uncalibrated>, has_head: bool) -> String {
+pub(crate) fn without_metrics(why: Option<&Uncalibrated>, has_head: bool) -> String {
     let labels = if has_head {
-        "there is neither a test nor a val subset, and no label was judged out of fold; add a folder test or val, a second \
+        "there is neither a test nor a val subset, and no label was evaluated out of fold; add a folder test or val, a second \
          label of each class, or set network.folds"
     } else {
         "there is no test subset, and no label was held out; add a folder test, or labels: from 50 on a fifth of them is held \
          out (labels.validation)"
     };
-    format!("no figures: {labels}\n{}\n", without_map(why))
+    format!("no metrics: {labels}\n{}\n", without_map(why))
 }
 
 /// What `predict` makes of the held-out labels unless told otherwise; nothing without such labels.
@@ -153,14 +155,14 @@ pub(crate) fn latest(events: &[Event], wanted: impl Fn(&Evaluation) -> bool) -> 
             _ => None,
         })
     };
-    let judged: Vec<_> = [EvalSet::Validation, EvalSet::Test].into_iter().filter_map(of).collect();
-    if judged.is_empty() { of(EvalSet::OutOfFold).into_iter().collect() } else { judged }
+    let evaluated: Vec<_> = [EvalSet::Validation, EvalSet::Test].into_iter().filter_map(of).collect();
+    if evaluated.is_empty() { of(EvalSet::OutOfFold).into_iter().collect() } else { evaluated }
 }
 
 /// The result of each selection rule of the recipe, one per line.
 pub(crate) fn by_rule(result: &RunResult) -> String {
     let line = |(rule, selected): (&_, &Selected)| {
-        let Selected { on, evaluations, chosen_on_test, samples, figures, .. } = selected;
+        let Selected { on, evaluations, chosen_on_test, samples, metrics, .. } = selected;
         let rule: calmix::recipe::Selection = *rule;
         let mark = if *chosen_on_test { ", selected on the test split (optimistic)" } else { "" };
         let of = if *evaluations > 1 { format!(" of {evaluations} evaluations") } else { String::new() };
@@ -168,9 +170,9 @@ pub(crate) fn by_rule(result: &RunResult) -> String {
             "  {}{of}: {} error {}, {}{}{mark}\n",
             rule.name(),
             on.name(),
-            percent(figures.error, None),
-            over_or_under(figures.confidence_gap),
-            ece_in_words(figures.ece_15, *samples),
+            percent(metrics.error, None),
+            over_or_under(metrics.confidence_gap),
+            ece_in_words(metrics.ece_15, *samples),
         )
     };
     // The table already shows the result of a single rule.
@@ -189,93 +191,94 @@ fn of_one(seen: &Evaluation) -> String {
     let at = seen.calibrated.as_ref();
     let of = if seen.split == EvalSet::OutOfFold { "label" } else { "image" };
     let title = format!("{}, {}", seen.split.name(), counted(seen.samples, of));
-    let raw = (&seen.figures, seen.intervals.as_ref());
-    let mapped = at.map(|at| (&at.figures, at.intervals.as_ref()));
-    let keeps_labels = at.is_none_or(|at| at.kind != MapKind::Vector);
+    let raw = (&seen.metrics, seen.intervals.as_ref());
+    let mapped = at.map(|at| (&at.metrics, at.intervals.as_ref()));
+    let keeps_labels = at.is_none_or(|at| at.kind != CalibratorKind::Vector);
     let heading = at.map(|at| match at.temperature {
         Some(temperature) => format!("at temperature {:.2}", temperature.value()),
         None => format!("with {}", at.kind.name()),
     });
     let mut text = side_by_side(&title, seen.samples, raw, mapped, heading.as_deref(), keeps_labels);
     if seen.split == EvalSet::OutOfFold {
-        text += "  each label is judged by a head that was trained without it\n";
+        text += "  each label is evaluated by a head that was trained without it\n";
     }
-    if at.is_some_and(|at| at.judged_by == JudgedBy::CrossFit) {
+    if at.is_some_and(|at| at.evaluated_by == EvaluatedBy::CrossFit) {
         text += CROSS_FITTED;
     }
     text
 }
 
-/// The figures of one set of images, before and after a map.
+/// The metrics of one set of images, before and after a map.
 fn side_by_side(
     title: &str,
     samples: u64,
-    raw: (&Figures, Option<&Intervals>),
-    mapped: Option<(&Figures, Option<&Intervals>)>,
+    raw: (&Metrics, Option<&Intervals>),
+    mapped: Option<(&Metrics, Option<&Intervals>)>,
     heading: Option<&str>,
     keeps_labels: bool,
 ) -> String {
-    let exact = |figures: &Figures| ExactLimits::of(figures, samples, LEVEL).map(|limits| limits.error);
-    let both = |name, show: &dyn Fn(&Figures, Option<&Intervals>) -> String| -> FigureRow {
-        (name, show(raw.0, raw.1), mapped.map(|(figures, intervals)| show(figures, intervals)))
+    let exact =
+        |metrics: &Metrics| ExactIntervals::of(metrics, samples, LEVEL).map(|interval| interval.error);
+    let both = |name, show: &dyn Fn(&Metrics, Option<&Intervals>) -> String| -> MetricRow {
+        (name, show(raw.0, raw.1), mapped.map(|(metrics, intervals)| show(metrics, intervals)))
     };
-    let error = |figures: &Figures| percent(figures.error, exact(figures));
-    let limits = |of: Option<&Intervals>, pick: fn(&Intervals) -> Limits| of.map(pick);
-    let after = mapped.map(|(figures, _)| if keeps_labels { "unchanged".to_owned() } else { error(figures) });
+    let error = |metrics: &Metrics| percent(metrics.error, exact(metrics));
+    let interval = |of: Option<&Intervals>, pick: fn(&Intervals) -> Interval| of.map(pick);
+    let after = mapped.map(|(metrics, _)| if keeps_labels { "unchanged".to_owned() } else { error(metrics) });
     let mut rows = vec![
         ("error", error(raw.0), after),
-        both("confidence gap, points", &|figures, _| signed_gap(figures, samples)),
+        both("confidence gap, points", &|metrics, _| signed_gap(metrics, samples)),
     ];
     if samples >= ENOUGH_FOR_ECE {
-        rows.push(both("ECE, 15 bins", &|figures, within| {
-            percent(figures.ece_15, limits(within, |of| of.ece_15))
+        rows.push(both("ECE, 15 bins", &|metrics, within| {
+            percent(metrics.ece_15, interval(within, |of| of.ece_15))
         }));
     }
-    rows.push(both("NLL", &|figures, within| decimal(figures.nll, limits(within, |of| of.nll))));
-    rows.push(both("Brier", &|figures, within| decimal(figures.brier, limits(within, |of| of.brier))));
+    rows.push(both("NLL", &|metrics, within| decimal(metrics.nll, interval(within, |of| of.nll))));
+    rows.push(both("Brier", &|metrics, within| decimal(metrics.brier, interval(within, |of| of.brier))));
     let rows = rows.into_iter().map(|(name, raw, at)| line(&format!("  {name}"), &raw, at.as_deref()));
     let table = line(title, "uncalibrated", heading) + &rows.collect::<String>();
     let after = mapped
         .zip(heading)
-        .map(|((figures, _), heading)| format!("  {heading}, {}\n", confidence_in_words(figures, samples)));
+        .map(|((metrics, _), heading)| format!("  {heading}, {}\n", confidence_in_words(metrics, samples)));
     let words = format!("  {}\n", confidence_in_words(raw.0, samples));
     [table, words, after.unwrap_or_default(), too_few(samples, exact(raw.0))].concat()
 }
 
 /// What so few images say, and how many are missing.
-fn too_few(samples: u64, error: Option<Limits>) -> String {
-    let Some(Limits { low, high }) = error.filter(|_| samples < ENOUGH_TO_JUDGE) else {
+fn too_few(samples: u64, error: Option<Interval>) -> String {
+    let Some(Interval { low, high }) = error.filter(|_| samples < ENOUGH_TO_JUDGE) else {
         return String::new();
     };
     let missing = counted(ENOUGH_TO_JUDGE - samples, "more labelled image");
     format!(
-        "  too few to judge: the error may be anything from {:.0} to {:.0} %; {missing} would make {ENOUGH_TO_JUDGE}\n",
+        "  too few to evaluate: the error may be anything from {:.0} to {:.0} %; {missing} would make {ENOUGH_TO_JUDGE}\n",
         100.0 * low,
         100.0 * high
     )
 }
 
 /// The labels that fitted a map, before and after it.
-pub(crate) fn of_map(map: &CalibrationMap) -> String {
+pub(crate) fn of_map(map: &FittedCalibrator) -> String {
     let name = map
         .temperature()
-        .map_or(map.map.kind().name().to_owned(), |t| format!("temperature {:.2}", t.value()));
+        .map_or(map.calibrator.kind().name().to_owned(), |t| format!("temperature {:.2}", t.value()));
     let heading = format!("{}{name}", if map.temperature().is_some() { "at " } else { "with " });
     let title = format!("later labels, {}", counted(map.samples, "image"));
-    let keeps_labels = !map.map.may_change_labels();
+    let keeps_labels = !map.calibrator.may_change_labels();
     let (raw, mapped) = ((&map.raw, None), Some((&map.calibrated, None)));
     let table = side_by_side(&title, map.samples, raw, mapped, Some(&heading), keeps_labels);
     let changed = (!keeps_labels).then(|| {
         let (changed, all) = (grouped(map.changed_labels), counted(map.samples, "image"));
         format!("  vector scaling changes labels: those of {changed} of {all}\n")
     });
-    let by = format!("({})\n", fitted_by(map.map.kind().name(), map.fitted_on, map.samples));
+    let by = format!("({})\n", fitted_by(map.calibrator.kind().name(), map.fitted_on, map.samples));
     [table, CROSS_FITTED.to_owned(), changed.unwrap_or_default(), by].concat()
 }
 
 fn name_of(calibrated: &Calibrated) -> String {
     let name = calibrated.kind.name();
-    if calibrated.kind == MapKind::Vector {
+    if calibrated.kind == CalibratorKind::Vector {
         format!("{name}, which changes labels,")
     } else {
         name.to_owned()

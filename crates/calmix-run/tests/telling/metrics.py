@@ -1,4 +1,4 @@
-"""The figures of files of predictions by NumPy alone: no code of calmix, not even to read the file."""
+"""The metrics of files of predictions by NumPy alone: no code of calmix, not even to read the file."""
 
 import json
 import pathlib
@@ -18,7 +18,7 @@ def tensors(path):
     return {name: read(about) for name, about in header.items()}
 
 
-def figures(path, temperature):
+def metrics(path, temperature):
     said = tensors(path)
     z, labels = said["logits"].astype(np.float64) / temperature, said["labels"]
     p = np.exp(z - z.max(1, keepdims=True))
@@ -42,4 +42,4 @@ def figures(path, temperature):
     }
 
 
-print(json.dumps([figures(path, float(temperature)) for path, temperature in zip(sys.argv[1::2], sys.argv[2::2])]))
+print(json.dumps([metrics(path, float(temperature)) for path, temperature in zip(sys.argv[1::2], sys.argv[2::2])]))

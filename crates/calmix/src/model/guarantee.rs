@@ -1,4 +1,4 @@
-//! What a model promises of its sets and answers, by the labels that were held out.
+//! What a model guarantees of its sets and answers, by the labels that were held out.
 
 use calmix_io::shown::shown;
 use calmix_metrics::abstention::{AnswerThreshold, fewest_labels};
@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use super::ModelOptions;
 
-/// What a model promises. It holds for images like those whose labels were held out.
+/// What a model guarantees. It holds for images like those whose labels were held out.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Promise {
+pub struct Guarantee {
     kept: Option<Kept>,
-    /// Why nothing is promised.
+    /// Why nothing is guaranteed.
     reason: &'static str,
     coverage: f64,
     precision: f64,
@@ -42,7 +42,7 @@ pub struct ScarceClass {
 /// Classes that a message names.
 const NAMED: usize = 20;
 
-impl Promise {
+impl Guarantee {
     /// Refuses options that mean nothing, whether labels were held out or not.
     pub(super) fn check(options: &ModelOptions) -> Result<(), CalibrationError> {
         for (what, value) in [("coverage", options.coverage), ("precision", options.precision)] {
@@ -59,15 +59,15 @@ impl Promise {
         options: &ModelOptions,
     ) -> Result<Self, CalibrationError> {
         let &ModelOptions { coverage, precision, sets, .. } = options;
-        let mut promise =
+        let mut guarantee =
             Self { kept: None, reason: "no labels were held out from training", coverage, precision };
-        let Some(held_out) = held_out.filter(|held_out| !held_out.is_empty()) else { return Ok(promise) };
+        let Some(held_out) = held_out.filter(|held_out| !held_out.is_empty()) else { return Ok(guarantee) };
         if !held_out.is_sound() {
-            promise.reason = "the held-out labels in model.json contradict each other";
-            return Ok(promise);
+            guarantee.reason = "the held-out labels in model.json contradict each other";
+            return Ok(guarantee);
         }
         let sets = held_out.sets(sets, coverage)?;
-        promise.kept = Some(Kept {
+        guarantee.kept = Some(Kept {
             labels: held_out.len(),
             scarce: match &sets {
                 PredictionSets::Marginal(_) => Vec::new(),
@@ -76,7 +76,7 @@ impl Promise {
             sets,
             answers: held_out.answer_threshold(precision)?,
         });
-        Ok(promise)
+        Ok(guarantee)
     }
 
     /// The rule for prediction sets; none where no labels were held out.
@@ -96,21 +96,21 @@ impl Promise {
     }
 
     /// Whether the model abstains from an image with this
-    /// [score](calmix_metrics::calibrator::confidence_map::ConfidenceMap::answer_score); none if no labels were held out. If
+    /// [score](calmix_metrics::calibrator::any_calibrator::Calibrator::answer_score); none if no labels were held out. If
     /// the labels show the precision of no answers, it abstains from all.
     pub fn abstains(&self, score: f64) -> Option<bool> {
         let kept = self.kept.as_ref()?;
         Some(kept.answers.is_none_or(|answers| score < answers.threshold))
     }
 
-    /// What cannot be promised and why, in sentences.
+    /// What cannot be guaranteed and why, in sentences.
     pub fn missing(&self) -> Vec<String> {
         let Some(kept) = &self.kept else {
-            return vec![format!("{}, so no promise is made: no sets and no abstaining", self.reason)];
+            return vec![format!("{}, so no guarantee is made: no sets and no abstaining", self.reason)];
         };
         let mut sentences = Vec::new();
         let labels = kept.labels;
-        let percent = |share: f64| format!("{} %", (1000.0 * share).round() / 10.0);
+        let percent = |share: f64| format!("{}%", (1000.0 * share).round() / 10.0);
         match &kept.sets {
             PredictionSets::Marginal(rule) if rule.threshold.is_none() => sentences.push(format!(
                 "{labels} held-out labels are too few for a coverage of {}: every set holds all classes",

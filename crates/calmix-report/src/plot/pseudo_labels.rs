@@ -3,7 +3,7 @@
 use calmix_run::events::{Event, Step};
 use serde::Serialize;
 
-use super::{DataTable, FigureView, TableCell};
+use super::{DataTable, PlotView, TableCell};
 use crate::report::RunReport;
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
@@ -48,7 +48,7 @@ pub fn curve(events: &[Event]) -> Vec<PseudoLabelPoint> {
 }
 
 /// All runs over each other, utilisation and impurity in a panel each.
-pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
+pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
     let curves: Vec<_> = runs.iter().enumerate().filter(|(_, run)| !run.pseudo_labels.is_empty()).collect();
     let last = curves.iter().flat_map(|(_, run)| run.pseudo_labels.iter().map(|point| point.step)).max()?;
     let panel = |title: &str, label: &str, pick: fn(&PseudoLabelPoint) -> Option<f64>| {
@@ -85,15 +85,15 @@ pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
             ]
         })
     });
-    Some(FigureView {
+    Some(PlotView {
         name: "pseudo-labels".to_owned(),
-        title: "What did it learn from unlabelled images?".to_owned(),
+        title: "What did it train on unlabelled images?".to_owned(),
         sentence: "Utilisation is the mean weight that unlabelled images had in a step. Impurity is the share of wrong ones \
                    among the labels that the model gave them and learnt from; it is known only where the dataset has the \
                    true classes."
             .to_owned(),
         panels: panels.into_iter().flatten().collect(),
-        pictures: Vec::new(),
+        images: Vec::new(),
         table: DataTable {
             columns: vec!["run", "up to step", "logged steps", "utilisation", "impurity"],
             rows: rows.collect(),

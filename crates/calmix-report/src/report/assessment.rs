@@ -2,21 +2,21 @@
 
 use calmix_io::counted::counted;
 use calmix_metrics::abstention::fewest_labels;
-use calmix_metrics::evaluate::{Evaluation, JudgedBy};
-use calmix_metrics::figures::ENOUGH_FOR_ECE;
-use calmix_metrics::figures::{ENOUGH_TO_JUDGE, ExactLimits, Figures, LEVEL};
+use calmix_metrics::evaluate::{EvaluatedBy, Evaluation};
 use calmix_metrics::held_out::HeldOut;
+use calmix_metrics::metrics::ENOUGH_FOR_ECE;
+use calmix_metrics::metrics::{ENOUGH_TO_JUDGE, ExactIntervals, LEVEL, Metrics};
 use calmix_metrics::predictions::EvalSet;
 use calmix_run::result::RunResult;
 use calmix_run::sink::phrase::{measured, over_or_under};
 use serde::Serialize;
 
-/// The precision that the verdict looks for.
+/// The precision that the assessment looks for.
 pub const PRECISION: f64 = 0.95;
 
 /// What to think of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct Assessment {
     /// The first thing to know.
     pub headline: String,
     /// Which answers to trust, or why that cannot be said.
@@ -27,7 +27,7 @@ pub struct Verdict {
     pub notes: Vec<String>,
 }
 
-impl Verdict {
+impl Assessment {
     /// Of an evaluation and of what the model remembers of its held-out labels.
     pub fn of(seen: Option<&Evaluation>, held_out: Option<&HeldOut>, result: Option<&RunResult>) -> Self {
         let held_out = held_out.filter(|held_out| held_out.is_sound() && !held_out.is_empty());
@@ -46,18 +46,18 @@ impl Verdict {
         };
         let headline = match &seen.calibrated {
             _ if seen.samples < ENOUGH_TO_JUDGE => {
-                format!("Too few labels to say: it was judged on {images}; {ENOUGH_TO_JUDGE} are needed.")
+                format!("Too few labels to say: it was evaluated on {images}; {ENOUGH_TO_JUDGE} are needed.")
             }
-            Some(calibrated) => format!("Calibrated, {}.", says("it", &calibrated.figures, seen.samples)),
-            None => format!("{}.", says("It", &seen.figures, seen.samples)),
+            Some(calibrated) => format!("Calibrated, {}.", says("it", &calibrated.metrics, seen.samples)),
+            None => format!("{}.", says("It", &seen.metrics, seen.samples)),
         };
         if seen.samples >= ENOUGH_TO_JUDGE
             && let Some(calibrated) = &seen.calibrated
         {
-            notes.push(format!("Without calibration, {}.", says("it", &seen.figures, seen.samples)));
-            if calibrated.judged_by == JudgedBy::CrossFit {
+            notes.push(format!("Without calibration, {}.", says("it", &seen.metrics, seen.samples)));
+            if calibrated.evaluated_by == EvaluatedBy::CrossFit {
                 notes.push(
-                    "These labels fitted the calibration; each is judged by a fit without it.".to_owned(),
+                    "These labels fitted the calibration; each is evaluated by a fit without it.".to_owned(),
                 );
             }
         }
@@ -66,21 +66,21 @@ impl Verdict {
     }
 }
 
-/// "it says 97 % and is right 81 % of the time: over-confident by 16 points". With enough images for an ECE that comes first:
+/// "it says 97% and is right 81% of the time: over-confident by 16 points". With enough images for an ECE that comes first:
 /// over- and under-confidence can cancel in the means.
-fn says(it: &str, figures: &Figures, samples: u64) -> String {
-    let (said, right) = (measured(figures.mean_confidence, None), measured(1.0 - figures.error, None));
-    let limits = ExactLimits::of(figures, samples, LEVEL).map(|limits| limits.confidence_gap);
-    let chance = limits.is_some_and(|limits| limits.low <= 0.0 && limits.high >= 0.0);
+fn says(it: &str, metrics: &Metrics, samples: u64) -> String {
+    let (said, right) = (measured(metrics.mean_confidence, None), measured(1.0 - metrics.error, None));
+    let interval = ExactIntervals::of(metrics, samples, LEVEL).map(|interval| interval.confidence_gap);
+    let chance = interval.is_some_and(|interval| interval.low <= 0.0 && interval.high >= 0.0);
     let chance = if chance { ", which may be chance" } else { "" };
-    let overall = format!("{}{chance}", over_or_under(figures.confidence_gap));
+    let overall = format!("{}{chance}", over_or_under(metrics.confidence_gap));
     if samples < ENOUGH_FOR_ECE {
         return format!("{it} says {said} and is right {right} of the time: {overall}");
     }
     format!(
         "{it}s confidence is off by {:.1} points on average (ECE, 15 bins); in the mean it says {said} and is right {right} of \
          the time: {overall}",
-        100.0 * figures.ece_15
+        100.0 * metrics.ece_15
     )
 }
 
@@ -122,7 +122,7 @@ fn trust(held_out: Option<&HeldOut>, finished: bool) -> (Option<f64>, String) {
 
 #[cfg(test)]
 mod tests {
-    use calmix_metrics::calibrator::confidence_map::ConfidenceMap;
+    use calmix_metrics::calibrator::any_calibrator::Calibrator;
     use calmix_metrics::evaluate::evaluate;
     use calmix_metrics::held_out;
     use calmix_metrics::predictions::{EvalModel, Predictions};
@@ -142,26 +142,28 @@ mod tests {
         }
     }
 
-    fn verdict(n: usize, held_out: Option<&HeldOut>) -> Verdict {
-        Verdict::of(Some(&evaluate(&said(n), None, None).unwrap()), held_out, None)
+    fn assessment(n: usize, held_out: Option<&HeldOut>) -> Assessment {
+        Assessment::of(Some(&evaluate(&said(n), None, None).unwrap()), held_out, None)
     }
 
     #[test]
     fn the_truth_is_said_in_words() {
-        let found = verdict(1_000, None);
+        let found = assessment(1_000, None);
         assert_eq!(
             found.headline,
             "Its confidence is off by 17.0 points on average (ECE, 15 bins); in the mean it says 97.0 % and is right 80.0 % of the \
              time: over-confident by 17.0 points."
         );
         assert_eq!(
-            verdict(995, None).headline,
+            assessment(995, None).headline,
             "It says 97.0 % and is right 80.0 % of the time: over-confident by 17.0 points."
         );
         assert!(found.trust.starts_with("The run has not ended, so it is not known"), "{}", found.trust);
         assert_eq!(found.notes, ["Judged on 1,000 images of the test split, after 1,000 training steps."]);
-        assert!(verdict(20, None).headline.starts_with("Too few labels to say: it was judged on 20 images"));
-        assert!(Verdict::of(None, None, None).headline.starts_with("Nothing is known"));
+        assert!(
+            assessment(20, None).headline.starts_with("Too few labels to say: it was evaluated on 20 images")
+        );
+        assert!(Assessment::of(None, None, None).headline.starts_with("Nothing is known"));
     }
 
     #[test]
@@ -169,14 +171,14 @@ mod tests {
         let of = |labels: Vec<u32>| {
             let n = labels.len();
             let predictions = Predictions { labels, ..said(n) };
-            held_out::of_others(&predictions, &ConfidenceMap::IDENTITY).unwrap()
+            held_out::of_others(&predictions, &Calibrator::IDENTITY).unwrap()
         };
-        let found = verdict(100, Some(&of(vec![0; 100])));
+        let found = assessment(100, Some(&of(vec![0; 100])));
         let sentence = "For 95% precision, trust the 100% of its answers that it is surest of: 100 of 100";
         assert!(found.trust.starts_with(sentence), "{}", found.trust);
         assert_eq!(found.answers, Some(1.0));
-        assert!(verdict(100, Some(&of(vec![0; 20]))).trust.starts_with("Too few labels to say"));
-        let unsure = verdict(100, Some(&of((0..200).map(|i| i % 2).collect())));
+        assert!(assessment(100, Some(&of(vec![0; 20]))).trust.starts_with("Too few labels to say"));
+        let unsure = assessment(100, Some(&of((0..200).map(|i| i % 2).collect())));
         assert_eq!(unsure.answers, None);
         assert!(unsure.trust.starts_with("Not even its surest answers"), "{}", unsure.trust);
     }

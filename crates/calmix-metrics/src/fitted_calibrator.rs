@@ -1,18 +1,18 @@
 //! The map that calibrates a model, with the labels that fitted it: `calibration` in `model.json`.
 //!
-//! Labels that fitted a map do not judge it: the figures here are cross-fitted, each label by a map fitted without it.
+//! Labels that fitted a map do not evaluate it: the metrics here are cross-fitted, each label by a map fitted without it.
 
 use calmix_core::matrix::Matrix;
 use calmix_core::softmax::argmax;
 use serde::{Deserialize, Serialize};
 
-use crate::calibrator::confidence_map::{ConfidenceMap, MapKind};
+use crate::calibrator::any_calibrator::{Calibrator, CalibratorKind};
 use crate::calibrator::cross_fit::CrossFit;
 use crate::calibrator::temperature::{Temperature, TemperaturePrior};
-use crate::calibrator::{CalibratorChoice, TriedMap, temperature_where_it_helps};
+use crate::calibrator::{CalibratorChoice, TriedCalibrator, temperature_where_it_helps};
 use crate::error::CalibrationError;
-use crate::figures::Figures;
 use crate::measure::nll_from_logits;
+use crate::metrics::Metrics;
 use crate::predictions::{EvalSet, Predictions};
 
 /// Which labels fitted a map.
@@ -48,12 +48,12 @@ impl FitRule {
     /// Fits a map of this kind.
     fn fit(
         self,
-        kind: MapKind,
+        kind: CalibratorKind,
         logits: Matrix<'_>,
         labels: &[u32],
-    ) -> Result<ConfidenceMap, CalibrationError> {
+    ) -> Result<Calibrator, CalibrationError> {
         match self {
-            Self::PenalisedNll | Self::CrossValidatedNll => ConfidenceMap::fit(kind, logits, labels),
+            Self::PenalisedNll | Self::CrossValidatedNll => Calibrator::fit(kind, logits, labels),
             Self::ClearGain => temperature_where_it_helps(logits, labels, TemperaturePrior::HEADS),
         }
     }
@@ -70,9 +70,9 @@ pub struct LabelsOrigin {
 
 /// A fitted map, what fitted it, and what it is worth. Later versions may add fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CalibrationMap {
+pub struct FittedCalibrator {
     /// The map.
-    pub map: ConfidenceMap,
+    pub calibrator: Calibrator,
     /// Which labels fitted it.
     pub fitted_on: FittedOn,
     /// How many.
@@ -80,16 +80,16 @@ pub struct CalibrationMap {
     /// By which rule.
     pub rule: FitRule,
     /// The kinds of maps that were tried.
-    pub tried: Vec<TriedMap>,
+    pub tried: Vec<TriedCalibrator>,
     /// On how many of these labels the map changes the winning class: none, but by vector scaling.
     pub changed_labels: u64,
     /// Where the labels are from, if they came later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<LabelsOrigin>,
-    /// The figures of these labels before.
-    pub raw: Figures,
-    /// Their figures after, each judged by a map that was fitted without it.
-    pub calibrated: Figures,
+    /// The metrics of these labels before.
+    pub raw: Metrics,
+    /// Their metrics after, each evaluated by a map that was fitted without it.
+    pub calibrated: Metrics,
 }
 
 /// A temperature with the labels it rests on: `scaling` in `result.json`.
@@ -131,13 +131,13 @@ pub enum TrainingLabels {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fitted {
     /// The map.
-    Map(Box<CalibrationMap>),
+    Map(Box<FittedCalibrator>),
     /// There is none.
     Nothing(Uncalibrated),
 }
 
 impl FittedOn {
-    /// The split whose figures need a cross-fit, since its labels fitted the map.
+    /// The split whose metrics need a cross-fit, since its labels fitted the map.
     pub fn split(self) -> Option<EvalSet> {
         match self {
             Self::HeldOut | Self::ValidationSplit => Some(EvalSet::Validation),
@@ -152,8 +152,8 @@ impl Fitted {
     /// Fits on labels that the model was not trained on, if there are enough for a temperature, otherwise by cross-fitting
     /// a temperature on those that it was trained on.
     ///
-    /// Of the latter only a fit that makes the model less sure is kept (on Fashion-MNIST with 25 labels a class another
-    /// one, 0.60, raised the ECE of the test split from 10 to 17 %).
+    /// Of the latter only a fit that makes the model less sure is kept (on Fashion-MNIST with 25 labels per class another
+    /// one, 0.60, raised the ECE of the test split from 10 to 17%).
     ///
     /// # Errors
     /// If labels and logits do not fit each other, or a logit is not finite.
@@ -161,9 +161,9 @@ impl Fitted {
         held_out: Option<(&Predictions, FittedOn)>,
         labelled: Option<&Predictions>,
     ) -> Result<Self, CalibrationError> {
-        let least = MapKind::Temperature.least_labels();
+        let least = CalibratorKind::Temperature.least_labels();
         if let Some((held_out, on)) = held_out.filter(|(held_out, _)| held_out.labels.len() >= least) {
-            return Ok(Self::Map(Box::new(CalibrationMap::fit(held_out, on)?)));
+            return Ok(Self::Map(Box::new(FittedCalibrator::fit(held_out, on)?)));
         }
         let nothing = |training_labels| {
             let held_out = held_out.map_or(0, |(held_out, _)| held_out.labels.len() as u64);
@@ -174,12 +174,12 @@ impl Fitted {
         };
         let (logits, labels) = (labelled.matrix()?, labelled.labels.as_slice());
         let fit =
-            |logits: Matrix<'_>, labels: &[u32]| ConfidenceMap::fit(MapKind::Temperature, logits, labels);
+            |logits: Matrix<'_>, labels: &[u32]| Calibrator::fit(CalibratorKind::Temperature, logits, labels);
         let folds = CrossFit::in_five(fit, logits, labels)?;
         if folds.mean_nll() >= nll_from_logits(logits, labels, 1.0)? {
             return nothing(TrainingLabels::NoHelp);
         }
-        let map = CalibrationMap::with(labelled, fit(logits, labels)?, &folds, FittedOn::LabelledCrossFit)?;
+        let map = FittedCalibrator::with(labelled, fit(logits, labels)?, &folds, FittedOn::LabelledCrossFit)?;
         match map.temperature() {
             Some(t) if t.value() > 1.0 && !t.is_at_bound() => Ok(Self::Map(Box::new(map))),
             _ => nothing(TrainingLabels::Surer),
@@ -187,7 +187,7 @@ impl Fitted {
     }
 
     /// The map, if there is one.
-    pub fn map(&self) -> Option<&CalibrationMap> {
+    pub fn map(&self) -> Option<&FittedCalibrator> {
         match self {
             Self::Map(map) => Some(map),
             Self::Nothing(_) => None,
@@ -203,14 +203,14 @@ impl Fitted {
     }
 }
 
-impl CalibrationMap {
+impl FittedCalibrator {
     /// Chooses a kind of map and fits it on labels that the model was not trained on.
     ///
     /// # Errors
     /// If there are fewer than two labels, labels and logits do not fit each other, or a logit is not finite.
     pub fn fit(said: &Predictions, on: FittedOn) -> Result<Self, CalibrationError> {
         let CalibratorChoice { kind, cross_fit, tried } = CalibratorChoice::of(said.matrix()?, &said.labels)?;
-        let calibrator = ConfidenceMap::fit(kind, said.matrix()?, &said.labels)?;
+        let calibrator = Calibrator::fit(kind, said.matrix()?, &said.labels)?;
         let mut map = Self::with(said, calibrator, &cross_fit, on)?;
         if tried.len() > 1 {
             map.tried = tried;
@@ -227,7 +227,7 @@ impl CalibrationMap {
     pub fn fit_out_of_fold(said: &Predictions) -> Result<Self, CalibrationError> {
         let (logits, labels) = (said.matrix()?, said.labels.as_slice());
         let rule = FitRule::ClearGain;
-        let fit = |logits: Matrix<'_>, labels: &[u32]| rule.fit(MapKind::Temperature, logits, labels);
+        let fit = |logits: Matrix<'_>, labels: &[u32]| rule.fit(CalibratorKind::Temperature, logits, labels);
         let folds = CrossFit::in_five(fit, logits, labels)?;
         let map = Self::with(said, fit(logits, labels)?, &folds, FittedOn::OutOfFold)?;
         Ok(Self { rule, ..map })
@@ -235,25 +235,25 @@ impl CalibrationMap {
 
     fn with(
         said: &Predictions,
-        map: ConfidenceMap,
+        calibrator: Calibrator,
         folds: &CrossFit,
         on: FittedOn,
     ) -> Result<Self, CalibrationError> {
         let (logits, labels) = (said.matrix()?, said.labels.as_slice());
-        let kind = map.kind();
-        let mapped = map.apply(logits)?;
+        let kind = calibrator.kind();
+        let mapped = calibrator.apply(logits)?;
         let changed = logits.iter().zip(mapped.chunks(logits.width().max(1)));
         let changed = changed.filter(|(raw, mapped)| argmax(raw) != argmax(mapped)).count();
         Ok(Self {
-            map,
+            calibrator,
             fitted_on: on,
             samples: labels.len() as u64,
             rule: FitRule::PenalisedNll,
-            tried: vec![TriedMap { kind, nll: folds.mean_nll() }],
+            tried: vec![TriedCalibrator { kind, nll: folds.mean_nll() }],
             changed_labels: changed as u64,
             origin: None,
-            raw: Figures::of(logits, labels, Temperature::IDENTITY)?,
-            calibrated: Figures::of(said.shaped(&folds.logits)?, labels, Temperature::IDENTITY)?,
+            raw: Metrics::of(logits, labels, Temperature::IDENTITY)?,
+            calibrated: Metrics::of(said.shaped(&folds.logits)?, labels, Temperature::IDENTITY)?,
         })
     }
 
@@ -262,15 +262,15 @@ impl CalibrationMap {
     /// # Errors
     /// If labels and logits do not fit each other, or there are fewer than two.
     pub fn cross_fit(&self, said: &Predictions) -> Result<CrossFit, CalibrationError> {
-        let fit = |logits: Matrix<'_>, labels: &[u32]| self.rule.fit(self.map.kind(), logits, labels);
+        let fit = |logits: Matrix<'_>, labels: &[u32]| self.rule.fit(self.calibrator.kind(), logits, labels);
         CrossFit::in_five(fit, said.matrix()?, &said.labels)
     }
 
     /// The temperature, if the map is one.
     pub fn temperature(&self) -> Option<Temperature> {
-        match &self.map {
-            ConfidenceMap::Temperature { temperature } => Some(*temperature),
-            ConfidenceMap::Vector(_) | ConfidenceMap::Isotonic(_) => None,
+        match &self.calibrator {
+            Calibrator::Temperature { temperature } => Some(*temperature),
+            Calibrator::Vector(_) | Calibrator::Isotonic(_) => None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! What the figures of a run mean: how sure they are, and which labels fitted what.
+//! What the metrics of a run mean: how sure they are, and which labels fitted what.
 
 use std::fs;
 use std::path::Path;
@@ -23,10 +23,10 @@ fn train_on(workspace: &Workspace, folder: &str, run: &str, settings: &[&str]) -
 
 /// Four images are no proof, whatever the error on them is.
 #[test]
-fn four_images_are_too_few_to_judge() {
+fn four_images_are_too_few_to_evaluate() {
     let workspace = Workspace::new().with_photos();
     let trained = train_on(&workspace, "photos", "run", &["train.steps=8", "labels.validation=0.2"]);
-    trained.prints(&["validation, 4 images ", "too few to judge: ", "46 more labelled images"]);
+    trained.prints(&["validation, 4 images ", "too few to evaluate: ", "46 more labelled images"]);
     let evaluated = workspace.run(&["evaluate", "run", "--json"]).with_code(0);
     let evaluated: Value = serde_json::from_str(&evaluated.stdout).unwrap();
     let limits = &evaluated["evaluations"][0]["intervals"]["error"];
@@ -55,7 +55,7 @@ fn a_run_without_a_temperature_says_why() {
 }
 
 /// Fifty held-out labels, which the recipe holds out by itself, give a temperature; and labels that fitted it do not
-/// judge it.
+/// evaluate it.
 #[test]
 fn fifty_held_out_labels_give_a_temperature() {
     let workspace = Workspace::new().with_garments();
@@ -67,17 +67,17 @@ fn fifty_held_out_labels_give_a_temperature() {
     asked.reports(&["50 labelled, 50 unlabelled, 50 validation, 40 test"]);
     asked.prints(&["temperature fitted on 50 held-out labels"]);
     let inspected = workspace.run(&["inspect", "asked"]).with_code(0);
-    inspected.prints(&["on these images, each is judged by a fit without it"]);
+    inspected.prints(&["on these images, each is evaluated by a fit without it"]);
     let scaling = &json(&workspace.path("asked/result.json"))["scaling"];
     assert_eq!((&scaling["fitted_on"], &scaling["samples"]), (&"held-out".into(), &50.into()), "{scaling}");
 
-    // The recipe's own rule: a fifth judges instead of teaching.
+    // The recipe's own rule: a fifth evaluates instead of teaching.
     let fifth = workspace.end(workspace.training(8, &["--run-dir", "fifth", "--set", "labels.count=10"]));
     fifth.reports(&["80 labelled, 80 unlabelled, 20 validation, 40 test"]);
     fifth.prints(&["temperature fitted on 20 held-out labels"]);
     let model = json(&workspace.path("fifth/model.json"));
     assert_eq!(model["calibration"]["samples"], 20, "{model}");
-    assert_eq!(model["calibration"]["map"]["kind"], "temperature", "{model}");
+    assert_eq!(model["calibration"]["calibrator"]["kind"], "temperature", "{model}");
 }
 
 /// The user's own validation images choose and calibrate, and no training label is spent.
@@ -91,13 +91,13 @@ fn the_folder_val_fits_the_temperature() {
     let result = json(&workspace.path("run/result.json"));
     assert_eq!(result["scaling"]["samples"], 12, "{result}");
 
-    // Labels that came later take the place of these, and the run's own judge them.
-    workspace.pictures("later/cat", 41, 10);
-    workspace.pictures("later/dog", 201, 10);
+    // Labels that came later take the place of these, and the run's own evaluate them.
+    workspace.images("later/cat", 41, 10);
+    workspace.images("later/dog", 201, 10);
     workspace.run(&["calibrate", "run", "--on", "later"]).with_code(0).prints(&["later labels, 20 images "]);
     let evaluated = workspace.run(&["evaluate", "run"]).with_code(0);
     evaluated.prints(&["validation, 12 images ", "temperature fitted on 20 labels that came later"]);
-    assert!(!evaluated.stdout.contains("judged by a fit without it"), "{}", evaluated.stdout);
+    assert!(!evaluated.stdout.contains("evaluated by a fit without it"), "{}", evaluated.stdout);
 }
 
 /// Labels that came after training calibrate a model, without training it again.
@@ -106,8 +106,8 @@ fn labels_that_came_later_calibrate_a_model() {
     let workspace = Workspace::new().with_photos().with_validation_folder();
     train_on(&workspace, "photos", "run", &["train.steps=8", "labels.validation=0"]);
     for (class, shade) in [("cat", 41), ("dog", 201)] {
-        workspace.pictures(&format!("own/val/{class}"), shade, 6);
-        workspace.pictures(&format!("own/test/{class}"), shade, 4);
+        workspace.images(&format!("own/val/{class}"), shade, 6);
+        workspace.images(&format!("own/test/{class}"), shade, 4);
     }
     let before = fs::read(workspace.path("run/model.json")).unwrap();
     let weights = fs::read(workspace.path("run/model.safetensors")).unwrap();
@@ -116,9 +116,9 @@ fn labels_that_came_later_calibrate_a_model() {
         "later labels, 12 images     uncalibrated",
         "at temperature ",
         "  confidence gap, points ",
-        "on these images, each is judged by a fit without it",
+        "on these images, each is evaluated by a fit without it",
         "temperature fitted on 12 labels that came later",
-        "too few to judge: ",
+        "too few to evaluate: ",
         "written to run/model.json; as it was before: run/model.previous.json\n",
     ]);
     let map = json(&workspace.path("run/model.json"))["calibration"].clone();
@@ -126,11 +126,11 @@ fn labels_that_came_later_calibrate_a_model() {
     assert!(map["origin"]["folder"].as_str().unwrap().ends_with("own/val"), "{map}");
     assert!(map["raw"]["nll"].is_number() && map["calibrated"]["nll"].is_number(), "{map}");
     assert_eq!(fs::read(workspace.path("run/model.safetensors")).unwrap(), weights);
-    // The new labels are what sets and abstaining rest on, and figures on them say so.
+    // The new labels are what sets and abstaining rest on, and metrics on them say so.
     let held_out = json(&workspace.path("run/model.json"))["held_out"].clone();
     assert_eq!(held_out["right"].as_array().unwrap().len(), 12, "{held_out}");
-    let judged = workspace.run(&["evaluate", "run", "--on", "own/val"]).with_code(0);
-    judged.reports(&["warning: these images calibrated the model"]);
+    let evaluated = workspace.run(&["evaluate", "run", "--on", "own/val"]).with_code(0);
+    evaluated.reports(&["warning: these images calibrated the model"]);
     workspace
         .run(&["inspect", "run"])
         .with_code(0)

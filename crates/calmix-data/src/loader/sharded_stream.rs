@@ -13,7 +13,7 @@ use super::training::{SampleStream, Training};
 pub(super) const REPLACEMENTS: u64 = 8;
 
 /// One stream, restricted to the shards of this process.
-pub(super) struct Lane {
+pub(super) struct ShardedStream {
     pub(super) is_labelled: bool,
     /// The seed of [`ViewKey`](super::transform::ViewKey).
     pub(super) view_seed: Seed,
@@ -21,13 +21,13 @@ pub(super) struct Lane {
     /// Nothing for the labelled stream, whose shards take their rows from one order.
     membership: Option<Membership>,
     /// One for each shard that this process runs.
-    sources: Vec<LaneSource>,
+    sources: Vec<ShardSource>,
     /// Rows that a shard takes in a step.
     each: usize,
 }
 
 /// Where a shard takes its rows from.
-struct LaneSource {
+struct ShardSource {
     /// The number of the shard.
     shard: u64,
     feed: Feed,
@@ -44,7 +44,7 @@ pub(super) struct RowCandidate {
     pub(super) slot: u64,
 }
 
-impl Lane {
+impl ShardedStream {
     pub(super) fn new(
         training: &Training,
         samples: &SampleStream,
@@ -57,7 +57,7 @@ impl Lane {
         let stream = if is_labelled { "labelled" } else { "unlabelled" };
         let uneven = LoadError::UnequalShards { stream, rows: batch, shards: sharding.shards.get() };
         let each = sharding.rows_per_shard(batch).ok_or(uneven)?;
-        let mut lane = Self {
+        let mut sharded_stream = Self {
             is_labelled,
             view_seed,
             ids: ids.clone(),
@@ -66,17 +66,17 @@ impl Lane {
             each: each as usize,
         };
         if each == 0 {
-            return Ok(lane);
+            return Ok(sharded_stream);
         }
         let len = NonZeroU64::new(ids.len()).ok_or(LoadError::NoSamples { stream, rows: batch })?;
         if is_labelled {
             let feed = Feed { order: Order { seed, domain, len }, rows: sharding.rows_per_step(batch) };
             let source = |&shard| {
                 let first = sharding.rows(batch, shard).start;
-                LaneSource { shard: sharding.number(shard), feed, first }
+                ShardSource { shard: sharding.number(shard), feed, first }
             };
-            lane.sources = shards.iter().map(source).collect();
-            return Ok(lane);
+            sharded_stream.sources = shards.iter().map(source).collect();
+            return Ok(sharded_stream);
         }
         let too_few = LoadError::FewerThanShards { samples: len.get(), shards: sharding.count().get() };
         let membership = Membership::new(seed, len, sharding.count()).ok_or(too_few)?;
@@ -84,10 +84,10 @@ impl Lane {
             let number = sharding.number(shard);
             let order = membership.order(number).ok_or(LoadError::NoSuchShard(shard))?;
             let feed = Feed { order, rows: each.into() };
-            lane.sources.push(LaneSource { shard: number, feed, first: 0 });
+            sharded_stream.sources.push(ShardSource { shard: number, feed, first: 0 });
         }
-        lane.membership = Some(membership);
-        Ok(lane)
+        sharded_stream.membership = Some(membership);
+        Ok(sharded_stream)
     }
 
     /// Rows of a step that this process makes.
@@ -109,7 +109,7 @@ impl Lane {
         cursors: &mut [Cursor],
     ) -> impl Iterator<Item = RowCandidate> {
         let (nth, row) = (row / self.each, row % self.each);
-        let LaneSource { shard, feed, first } = self.sources[nth];
+        let ShardSource { shard, feed, first } = self.sources[nth];
         let position = feed.position(step, first + row as u64);
         let length = feed.order.len.get();
         let later = move |n: u64| feed.order.at(position.wrapping_add(n.wrapping_mul(length)));

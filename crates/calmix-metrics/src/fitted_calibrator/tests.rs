@@ -55,10 +55,10 @@ fn ten_held_out_labels_are_enough_and_come_first() {
     // Judged by fits without the label, it is worth less than it looks on the labels that fitted it.
     let (forty, fitted) = (said(40, 4), fit(40));
     let flattered =
-        Figures::of(forty.matrix().unwrap(), &forty.labels, fitted.temperature().unwrap()).unwrap();
+        Metrics::of(forty.matrix().unwrap(), &forty.labels, fitted.temperature().unwrap()).unwrap();
     assert!(fitted.raw.nll > fitted.calibrated.nll && fitted.calibrated.nll > flattered.nll);
     let stored = serde_json::to_string(&enough).unwrap();
-    assert_eq!(serde_json::from_str::<CalibrationMap>(&stored).unwrap(), enough);
+    assert_eq!(serde_json::from_str::<FittedCalibrator>(&stored).unwrap(), enough);
 }
 
 /// Held-out labels may ask for more confidence; the ones that were trained on may not.
@@ -89,13 +89,13 @@ fn where_nothing_is_said_the_reason_is() {
 #[test]
 fn a_favoured_class_asks_for_vector_scaling_once_there_are_labels_for_it() {
     let kind = |n: usize, favour: f32| {
-        let map = CalibrationMap::fit(&favoured(n, favour), FittedOn::Later).unwrap();
-        (map.map.kind(), map.tried.len(), map.changed_labels > 0, map.rule)
+        let map = FittedCalibrator::fit(&favoured(n, favour), FittedOn::Later).unwrap();
+        (map.calibrator.kind(), map.tried.len(), map.changed_labels > 0, map.rule)
     };
-    assert_eq!(kind(99, 6.0), (MapKind::Temperature, 1, false, FitRule::PenalisedNll));
-    assert_eq!(kind(400, 6.0), (MapKind::Vector, 2, true, FitRule::CrossValidatedNll));
+    assert_eq!(kind(99, 6.0), (CalibratorKind::Temperature, 1, false, FitRule::PenalisedNll));
+    assert_eq!(kind(400, 6.0), (CalibratorKind::Vector, 2, true, FitRule::CrossValidatedNll));
     // Where a temperature is all it takes, it stays one.
-    assert_eq!(kind(400, 0.0), (MapKind::Temperature, 2, false, FitRule::CrossValidatedNll));
+    assert_eq!(kind(400, 0.0), (CalibratorKind::Temperature, 2, false, FitRule::CrossValidatedNll));
     assert_eq!(kind(1_500, 0.0).1, 3);
 }
 
@@ -104,7 +104,8 @@ fn a_favoured_class_asks_for_vector_scaling_once_there_are_labels_for_it() {
 fn a_head_gets_a_temperature_only_where_labels_without_it_gain() {
     let fit = |n: usize, margin: f32| {
         let labels = (0..n).map(|i| u32::from(i % 4 == 0)).collect();
-        let map = CalibrationMap::fit_out_of_fold(&predictions(2, labels, [margin, 0.0].repeat(n))).unwrap();
+        let map =
+            FittedCalibrator::fit_out_of_fold(&predictions(2, labels, [margin, 0.0].repeat(n))).unwrap();
         assert_eq!(map.rule, FitRule::ClearGain);
         map.temperature().unwrap().value()
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{DataTable, FigureView, TableCell};
+use super::{DataTable, PlotView, TableCell};
 use crate::report::RunReport;
 use crate::svg::{Drawing, fitted};
 
@@ -92,8 +92,8 @@ fn most_frequent(mistakes: &[ConfusedPair]) -> Option<&ConfusedPair> {
 }
 
 /// The matrix of a run, and the mistakes that are made most often.
-pub(super) fn view(run: &RunReport) -> Option<FigureView> {
-    let matrix = &run.judged.as_ref()?.confusion;
+pub(super) fn view(run: &RunReport) -> Option<PlotView> {
+    let matrix = &run.evaluated.as_ref()?.confusion;
     let samples = matrix.samples();
     let mistakes = matrix.mistakes();
     let row = |cell: &ConfusedPair| {
@@ -118,7 +118,7 @@ pub(super) fn view(run: &RunReport) -> Option<FigureView> {
             fitted(matrix.name(cell.predicted), 40)
         )
     });
-    Some(FigureView {
+    Some(PlotView {
         name: "confusion".to_owned(),
         title: "What is taken for what?".to_owned(),
         sentence: format!(
@@ -126,7 +126,7 @@ pub(super) fn view(run: &RunReport) -> Option<FigureView> {
              on the diagonal. The numbers are per cent of the row.{most}{of}"
         ),
         panels: vec![draw(matrix, &drawn, &samples)],
-        pictures: Vec::new(),
+        images: Vec::new(),
         table: DataTable {
             columns: vec!["class", "taken for", "images", "share of the class"],
             rows: mistakes.iter().take(ROWS).map(row).collect(),

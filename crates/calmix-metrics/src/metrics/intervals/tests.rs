@@ -1,7 +1,7 @@
 use calmix_core::rng::Domain;
 
 use super::*;
-use crate::figures::Figures;
+use crate::metrics::Metrics;
 
 /// Logits that are right more often than not; every third row repeats the one before, for ties.
 fn made(n: usize, classes: usize) -> (Vec<f32>, Vec<u32>) {
@@ -21,14 +21,14 @@ fn made(n: usize, classes: usize) -> (Vec<f32>, Vec<u32>) {
     (logits, labels)
 }
 
-/// All figures but the smooth error.
-fn without_smooth(figures: &Figures) -> [f64; COUNT] {
-    let all = figures.values();
+/// All metrics but the smooth error.
+fn without_smooth(metrics: &Metrics) -> [f64; COUNT] {
+    let all = metrics.values();
     std::array::from_fn(|i| if i < 8 { all[i] } else { all[i + 1] })
 }
 
 #[test]
-fn counts_give_the_figures_of_the_rows_they_stand_for() {
+fn counts_give_the_metrics_of_the_rows_they_stand_for() {
     let mut worst = 0.0_f64;
     for (n, classes, temperature) in [(1, 2, 1.0), (40, 2, 1.0), (97, 7, 0.5), (300, 20, 3.0)] {
         let (logits, labels) = made(n, classes);
@@ -42,9 +42,9 @@ fn counts_give_the_figures_of_the_rows_they_stand_for() {
             let z: Vec<f32> =
                 drawn.iter().flat_map(|&i| logits[i * classes..(i + 1) * classes].to_vec()).collect();
             let y: Vec<u32> = drawn.iter().map(|&i| labels[i]).collect();
-            let direct = Figures::of(Matrix::new(&z, n, classes).unwrap(), &y, temperature).unwrap();
+            let direct = Metrics::of(Matrix::new(&z, n, classes).unwrap(), &y, temperature).unwrap();
             counts.draw(&drawn);
-            for (found, wanted) in rows.figures(&counts).into_iter().zip(without_smooth(&direct)) {
+            for (found, wanted) in rows.metrics(&counts).into_iter().zip(without_smooth(&direct)) {
                 worst = worst.max((found - wanted).abs());
             }
         }

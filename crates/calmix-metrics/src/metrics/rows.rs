@@ -1,6 +1,6 @@
-//! What rows add to the figures, prepared once and measured for any counts of the rows.
+//! What rows add to the metrics, prepared once and measured for any counts of the rows.
 //!
-//! The figures of a split count every row once; a replicate of the bootstrap counts each as often as it was drawn.
+//! The metrics of a split count every row once; a replicate of the bootstrap counts each as often as it was drawn.
 //! A replicate costs O(n) and, for the class-wise error, O(n·C) additions, and never touches the logits again.
 
 use std::num::NonZeroU16;
@@ -15,10 +15,10 @@ use crate::measure::{
     confidence_gap, ece, mean_confidence, nll_of_rows, smooth_ece,
 };
 
-/// How many figures there are for any counts.
+/// How many metrics there are for any counts.
 pub(crate) const COUNT: usize = 11;
 
-/// How many classes a prediction may name in [`Figures::top_5_error`](super::Figures::top_5_error).
+/// How many classes a prediction may name in [`Metrics::top_5_error`](super::Metrics::top_5_error).
 const TOP: usize = 5;
 
 const TEN: Binning = equal_width(10);
@@ -71,8 +71,8 @@ impl PreparedRows {
         self.said.len()
     }
 
-    /// All figures but the smooth error, in the order of [`Figures`](super::Figures).
-    pub(crate) fn figures(&self, counts: &Counts) -> [f64; COUNT] {
+    /// All metrics but the smooth error, in the order of [`Metrics`](super::Metrics).
+    pub(crate) fn metrics(&self, counts: &Counts) -> [f64; COUNT] {
         let fifteen = self.fifteen.bins(counts);
         [
             counts.share(&self.wrong),

@@ -5,7 +5,7 @@ use calmix_metrics::predictions::Predictions;
 use calmix_run::examples::{ExampleRows, Thumbnails};
 use serde::Serialize;
 
-use super::{DataTable, FigureView, Pictures, TableCell};
+use super::{DataTable, Images, PlotView, TableCell};
 use crate::report::{Answers, BeforeAfter, RunReport};
 
 /// The examples of a run.
@@ -32,9 +32,9 @@ pub struct ExamplePrediction {
     pub confidence: f64,
     /// The calibrated confidence, where there is a map.
     pub calibrated: Option<f64>,
-    /// The pictures, small and large; none where the run has none or they were not asked for.
+    /// The images, small and large; none where the run has none or they were not asked for.
     #[serde(skip)]
-    pub pictures: Option<[Vec<u8>; 2]>,
+    pub images: Option<[Vec<u8>; 2]>,
 }
 
 impl ExamplePrediction {
@@ -45,7 +45,7 @@ impl ExamplePrediction {
 }
 
 impl Examples {
-    /// Of these predictions, with the pictures that the run has.
+    /// Of these predictions, with the images that the run has.
     ///
     /// # Errors
     /// If labels and logits do not fit each other, or a logit is not finite.
@@ -65,7 +65,7 @@ impl Examples {
                 predicted: name(answers.before.predicted[row]),
                 confidence: answers.before.said.confidence()[row],
                 calibrated: answers.after.as_ref().map(|after| after.said.confidence()[row]),
-                pictures: found.map(|(_, pictures)| pictures.map(<[u8]>::to_vec)),
+                images: found.map(|(_, images)| images.map(<[u8]>::to_vec)),
             }
         };
         let rows = ExampleRows::of(predictions)?;
@@ -78,9 +78,9 @@ impl Examples {
     }
 }
 
-/// The examples of a run, as pictures where it has them.
-pub(super) fn view(run: &RunReport) -> Option<FigureView> {
-    let Examples { mistakes, hits } = &run.judged.as_ref()?.examples;
+/// The examples of a run, as images where it has them.
+pub(super) fn view(run: &RunReport) -> Option<PlotView> {
+    let Examples { mistakes, hits } = &run.evaluated.as_ref()?.examples;
     let kinds = [("Most confident mistakes", mistakes), ("Least confident hits", hits)];
     let row = |kind: &str, example: &ExamplePrediction| {
         vec![
@@ -93,15 +93,15 @@ pub(super) fn view(run: &RunReport) -> Option<FigureView> {
         ]
     };
     let rows = kinds.iter().flat_map(|(kind, of)| of.iter().map(|example| row(kind, example)));
-    let pictures = kinds.iter().filter(|(_, of)| of.iter().any(|example| example.pictures.is_some()));
-    Some(FigureView {
+    let images = kinds.iter().filter(|(_, of)| of.iter().any(|example| example.images.is_some()));
+    Some(PlotView {
         name: "examples".to_owned(),
         title: "Which images fool it?".to_owned(),
         sentence: "Mistakes that the model is surest of: look for wrong labels and for classes that look alike. And right \
                    answers that it is least sure of: images like these are worth a label."
             .to_owned(),
         panels: Vec::new(),
-        pictures: pictures.map(|&(title, of)| Pictures { title, of: of.clone() }).collect(),
+        images: images.map(|&(title, of)| Images { title, of: of.clone() }).collect(),
         table: DataTable {
             columns: vec!["kind", "image", "class", "taken for", "confidence", "calibrated confidence"],
             rows: rows.collect(),

@@ -1,11 +1,11 @@
 //! The reliability diagram: how often predictions of a confidence are right.
 
-use calmix_metrics::figures::{ENOUGH_FOR_ECE, LEVEL};
 use calmix_metrics::measure::{Binning, TopLabel, ece, reliability_bins};
+use calmix_metrics::metrics::{ENOUGH_FOR_ECE, LEVEL};
 use calmix_metrics::stats::clopper_pearson;
 use serde::Serialize;
 
-use super::{DataTable, FigureView, TableCell};
+use super::{DataTable, PlotView, TableCell};
 use crate::report::{BeforeAfter, RunReport};
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
@@ -24,7 +24,7 @@ pub struct ReliabilityDiagram {
     pub bins: Vec<BandedBin>,
 }
 
-/// A bin with the exact limits of its accuracy.
+/// A bin with the exact interval of its accuracy.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct BandedBin {
     /// Where it begins.
@@ -37,7 +37,7 @@ pub struct BandedBin {
     pub confidence: Option<f64>,
     /// The share of them that is right; none without predictions.
     pub accuracy: Option<f64>,
-    /// The lower limit of the accuracy, by Clopper and Pearson at 95 %.
+    /// The lower limit of the accuracy, by Clopper and Pearson at 95%.
     pub accuracy_low: Option<f64>,
     /// The upper limit.
     pub accuracy_high: Option<f64>,
@@ -51,15 +51,15 @@ impl ReliabilityDiagram {
         let banded = bins.iter().map(|bin| {
             let some = |value: f64| (bin.count > 0).then_some(value);
             let right = (bin.accuracy * bin.count as f64).round() as usize;
-            let limits = clopper_pearson(right, bin.count, LEVEL).ok();
+            let interval = clopper_pearson(right, bin.count, LEVEL).ok();
             BandedBin {
                 lower: bin.lower,
                 upper: bin.upper,
                 count: bin.count,
                 confidence: some(bin.confidence),
                 accuracy: some(bin.accuracy),
-                accuracy_low: limits.map(|limits| limits.low),
-                accuracy_high: limits.map(|limits| limits.high),
+                accuracy_low: interval.map(|interval| interval.low),
+                accuracy_high: interval.map(|interval| interval.high),
             }
         });
         Self {
@@ -73,11 +73,11 @@ impl ReliabilityDiagram {
 }
 
 /// Before and after the map, all runs over each other.
-pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
+pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
     let diagrams: Vec<(usize, &RunReport, &BeforeAfter<ReliabilityDiagram>)> = runs
         .iter()
         .enumerate()
-        .filter_map(|(tone, run)| Some((tone, run, &run.judged.as_ref()?.reliability)))
+        .filter_map(|(tone, run)| Some((tone, run, &run.evaluated.as_ref()?.reliability)))
         .collect();
     let side = |title: &str, pick: fn(&BeforeAfter<ReliabilityDiagram>) -> Option<&ReliabilityDiagram>| {
         let shown: Vec<_> =
@@ -104,7 +104,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
             }));
         }
     }
-    Some(FigureView {
+    Some(PlotView {
         name: "reliability".to_owned(),
         title: "Is the confidence true?".to_owned(),
         sentence: "Predictions of similar confidence are counted together: on the dashed line they are right as often as \
@@ -112,7 +112,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
                    with 95 % probability; the bars below show how many predictions have that confidence."
             .to_owned(),
         panels: [Some(before), after].into_iter().flatten().collect(),
-        pictures: Vec::new(),
+        images: Vec::new(),
         table: DataTable {
             columns: vec![
                 "run",
@@ -140,11 +140,11 @@ fn panel(title: &str, shown: &[(usize, &RunReport, &ReliabilityDiagram)]) -> cra
     for &(tone, run, diagram) in shown {
         let points: Vec<_> =
             diagram.bins.iter().filter_map(|bin| Some((bin.confidence?, bin.accuracy?))).collect();
-        let limits = diagram
+        let interval = diagram
             .bins
             .iter()
             .filter_map(|bin| Some((bin.confidence?, bin.accuracy_low?, bin.accuracy_high?)));
-        marks.push(PlotMark::Band { points: limits.collect(), tone });
+        marks.push(PlotMark::Band { points: interval.collect(), tone });
         marks.push(PlotMark::Line { points: points.clone(), tone, dashed: false });
         marks.push(PlotMark::Dots { points, tone });
         let bars = diagram.bins.iter().filter(|bin| bin.count > 0);
@@ -157,14 +157,14 @@ fn panel(title: &str, shown: &[(usize, &RunReport, &ReliabilityDiagram)]) -> cra
         let says =
             format!("says {:.1} %, right {:.1} %", 100.0 * diagram.mean_confidence, 100.0 * diagram.accuracy);
         // Of few images an ECE is mostly noise; the gap is not.
-        let figure = if diagram.samples as u64 >= ENOUGH_FOR_ECE {
+        let plot = if diagram.samples as u64 >= ENOUGH_FOR_ECE {
             format!("ECE {:.1} %", 100.0 * diagram.ece_15)
         } else {
             format!("gap {:+.1} points", 100.0 * (diagram.mean_confidence - diagram.accuracy))
         };
         let name =
             if shown.len() > 1 { format!("{}: ", crate::svg::fitted(&run.name, 22)) } else { String::new() };
-        let text = if shown.len() > 1 { format!("{name}{figure}") } else { format!("{says}, {figure}") };
+        let text = if shown.len() > 1 { format!("{name}{plot}") } else { format!("{says}, {plot}") };
         legend.push(Key { text, tone, dashed: false });
     }
     let confidence = "confidence, %";

@@ -3,7 +3,7 @@
 use calmix_metrics::measure::{TopLabel, aurc, coverage_curve};
 use serde::Serialize;
 
-use super::{DataTable, FigureView, TableCell};
+use super::{DataTable, PlotView, TableCell};
 use crate::report::RunReport;
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
@@ -50,12 +50,12 @@ impl CoverageCurve {
     }
 }
 
-/// All runs over each other, with the map where there is one.
-pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
+/// All runs over each other, with the map if any.
+pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
     let (mut marks, mut legend, mut rows, mut most) = (Vec::new(), Vec::new(), Vec::new(), 0.0_f64);
     for (tone, run) in runs.iter().enumerate() {
-        let Some(judged) = &run.judged else { continue };
-        let curve = judged.coverage.last();
+        let Some(evaluated) = &run.evaluated else { continue };
+        let curve = evaluated.coverage.last();
         let points: Vec<_> = curve.points.iter().map(|point| (point.coverage, point.risk)).collect();
         most = points.iter().map(|point| point.1).fold(most, f64::max);
         marks.push(PlotMark::Line { points, tone, dashed: false });
@@ -64,7 +64,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
             tone,
             dashed: false,
         });
-        for (when, curve) in judged.coverage.named() {
+        for (when, curve) in evaluated.coverage.named() {
             rows.extend(curve.points.iter().map(|point| {
                 vec![
                     TableCell::Text(run.name.clone()),
@@ -84,7 +84,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
         y: Axis::share_up_to("answers that are wrong, %", most),
         marks,
     };
-    Some(FigureView {
+    Some(PlotView {
         name: "coverage".to_owned(),
         title: "What if it answers only where it is sure?".to_owned(),
         sentence: "The model answers its most confident images first. At 50 % it answers the surer half of all images; the \
@@ -92,7 +92,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
                    wrong."
             .to_owned(),
         panels: vec![Plot::panel("Risk and coverage", super::PANEL, &[(plot, 230.0)], &legend)],
-        pictures: Vec::new(),
+        images: Vec::new(),
         table: DataTable { columns: vec!["run", "map", "answered", "wrong", "confidence from"], rows },
     })
 }

@@ -1,4 +1,4 @@
-//! The table under a figure: rounded for people, whole for programs.
+//! The table under a plot: rounded for people, whole for programs.
 
 use calmix_io::counted::grouped;
 use calmix_io::shown::shown;
@@ -29,7 +29,7 @@ pub enum TableCell {
 }
 
 impl TableCell {
-    /// A share, where there is one.
+    /// A share, if any.
     pub fn share(share: Option<f64>) -> Self {
         share.map_or(Self::Nothing, Self::Share)
     }
@@ -39,7 +39,7 @@ impl TableCell {
         match self {
             Self::Text(text) => shown(text),
             Self::Count(count) => grouped(*count),
-            Self::Share(share) => format!("{:.1} %", 100.0 * share),
+            Self::Share(share) => format!("{:.1}%", 100.0 * share),
             Self::Number(number) => format!("{number:.3}"),
             Self::Nothing => "–".to_owned(),
         }
@@ -78,7 +78,7 @@ mod tests {
             TableCell::Nothing,
         ];
         let shown: Vec<String> = row.iter().map(TableCell::shown).collect();
-        assert_eq!(shown, ["=cmd(\"a\",b)", "33.3 %", "12,345", "–"]);
+        assert_eq!(shown, ["=cmd(\"a\",b)", "33.3%", "12,345", "–"]);
         let table = DataTable { columns: vec!["class", "error, %", "images", "gap"], rows: vec![row] };
         assert_eq!(
             table.csv(),

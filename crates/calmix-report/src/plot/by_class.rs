@@ -1,26 +1,26 @@
 //! Error and calibration, class by class.
 
-use calmix_metrics::figures::LEVEL;
+use calmix_metrics::metrics::LEVEL;
 use calmix_metrics::stats::clopper_pearson;
 use serde::Serialize;
 
-use super::{DataTable, FigureView, TableCell};
+use super::{DataTable, PlotView, TableCell};
 use crate::report::{Answers, BeforeAfter, RunReport};
 use crate::svg::{Axis, Drawing, Key, fitted};
 
 /// Classes that are drawn; of more, those with the highest error.
 const MOST: usize = 30;
 
-/// The figures of a class.
+/// The metrics of a class.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ClassFigures {
+pub struct ClassMetrics {
     /// Its name.
     pub class: String,
     /// Images of this class.
     pub samples: usize,
     /// The share of them that the model takes for another class; none without images.
     pub error: Option<f64>,
-    /// The lower limit of the error, by Clopper and Pearson at 95 %.
+    /// The lower limit of the error, by Clopper and Pearson at 95%.
     pub error_low: Option<f64>,
     /// The upper limit.
     pub error_high: Option<f64>,
@@ -39,8 +39,8 @@ pub struct NamedClass {
     pub right: Option<f64>,
 }
 
-/// The figures of every class, in the order of the classes.
-pub fn figures(classes: &[String], labels: &[u32], answers: &BeforeAfter<Answers>) -> Vec<ClassFigures> {
+/// The metrics of every class, in the order of the classes.
+pub fn metrics(classes: &[String], labels: &[u32], answers: &BeforeAfter<Answers>) -> Vec<ClassMetrics> {
     let named = answers.map(|answers| named(answers, classes.len()));
     let wrong = |class: u32| {
         let rows = labels.iter().zip(answers.before.said.correct()).filter(|(label, _)| **label == class);
@@ -48,13 +48,13 @@ pub fn figures(classes: &[String], labels: &[u32], answers: &BeforeAfter<Answers
     };
     let of = |(number, class): (usize, &String)| {
         let (samples, wrong) = wrong(number as u32);
-        let limits = clopper_pearson(wrong, samples, LEVEL).ok();
-        ClassFigures {
+        let interval = clopper_pearson(wrong, samples, LEVEL).ok();
+        ClassMetrics {
             class: class.clone(),
             samples,
-            error: limits.map(|limits| limits.estimate),
-            error_low: limits.map(|limits| limits.low),
-            error_high: limits.map(|limits| limits.high),
+            error: interval.map(|interval| interval.estimate),
+            error_low: interval.map(|interval| interval.low),
+            error_high: interval.map(|interval| interval.high),
             named: named.map(|named| named.get(number).copied().unwrap_or_default()),
         }
     };
@@ -78,9 +78,9 @@ fn named(answers: &Answers, classes: usize) -> Vec<NamedClass> {
 }
 
 /// The classes of a run: error, and confidence beside the truth.
-pub(super) fn view(run: &RunReport) -> Option<FigureView> {
-    let classes = &run.judged.as_ref()?.by_class;
-    let mut drawn: Vec<&ClassFigures> = classes.iter().collect();
+pub(super) fn view(run: &RunReport) -> Option<PlotView> {
+    let classes = &run.evaluated.as_ref()?.by_class;
+    let mut drawn: Vec<&ClassMetrics> = classes.iter().collect();
     let of = if drawn.len() > MOST {
         drawn.sort_by(|a, b| b.error.unwrap_or(0.0).total_cmp(&a.error.unwrap_or(0.0)));
         drawn.truncate(MOST);
@@ -88,7 +88,7 @@ pub(super) fn view(run: &RunReport) -> Option<FigureView> {
     } else {
         String::new()
     };
-    let row = |class: &ClassFigures| {
+    let row = |class: &ClassMetrics| {
         let (before, after) = (class.named.before, class.named.after.unwrap_or_default());
         vec![
             TableCell::Text(class.class.clone()),
@@ -103,15 +103,15 @@ pub(super) fn view(run: &RunReport) -> Option<FigureView> {
             TableCell::share(after.right),
         ]
     };
-    Some(FigureView {
+    Some(PlotView {
         name: "classes".to_owned(),
         title: "Which classes are hard, and where is the confidence wrong?".to_owned(),
         sentence: format!(
-            "Left, the share of each class's images that is taken for another, with 95 % limits. Right, of the images that \
+            "Left, the share of each class's images that is taken for another, with 95 % interval. Right, of the images that \
              the model takes for a class: how sure it is, and how many of them are right; the two should meet.{of}"
         ),
         panels: vec![errors(&drawn), confidences(&drawn)],
-        pictures: Vec::new(),
+        images: Vec::new(),
         table: DataTable {
             columns: vec![
                 "class",
@@ -138,7 +138,7 @@ const NAME: usize = 16;
 /// A panel with a row for each class; returns the drawing, and where a share is in it.
 fn rows(
     title: &str,
-    drawn: &[&ClassFigures],
+    drawn: &[&ClassMetrics],
     axis: &Axis,
     legend: &[Key],
 ) -> (Drawing, impl Fn(f64) -> f64 + use<>) {
@@ -167,7 +167,7 @@ fn rows(
     (drawing, x)
 }
 
-fn errors(drawn: &[&ClassFigures]) -> Drawing {
+fn errors(drawn: &[&ClassMetrics]) -> Drawing {
     let most = drawn.iter().filter_map(|class| class.error_high).fold(0.0, f64::max);
     let axis = Axis::share_up_to("images of the class that are taken for another, %", most);
     let (mut drawing, x) = rows("Error by class", drawn, &axis, &[]);
@@ -181,7 +181,7 @@ fn errors(drawn: &[&ClassFigures]) -> Drawing {
     drawing
 }
 
-fn confidences(drawn: &[&ClassFigures]) -> Drawing {
+fn confidences(drawn: &[&ClassMetrics]) -> Drawing {
     let is_mapped = drawn.iter().any(|class| class.named.after.is_some());
     let said = if is_mapped { "mean confidence, calibrated" } else { "mean confidence" };
     let legend = [(said, 1), ("share that is right", 0)];

@@ -1,11 +1,11 @@
-//! How sure figures are: exact limits of shares, percentile intervals by bootstrap of the others.
+//! How sure metrics are: exact interval of shares, percentile intervals by bootstrap of the others.
 
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{COUNT, PreparedRows};
-use super::{ExactLimits, Figures};
+use super::{ExactIntervals, Metrics};
 use crate::calibrator::temperature::Temperature;
 use crate::error::CalibrationError;
 use crate::measure::Counts;
@@ -21,7 +21,7 @@ pub struct Resampling {
 }
 
 impl Default for Resampling {
-    /// A thousand replicates, 95 %.
+    /// A thousand replicates, 95%.
     fn default() -> Self {
         Self { replicates: 1000, level: 0.95 }
     }
@@ -30,17 +30,17 @@ impl Default for Resampling {
 /// The ends of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct Interval {
     /// The lower end.
     pub low: f64,
     /// The upper end.
     pub high: f64,
 }
 
-/// An interval for each of [`Figures`], except the smooth error, whose replicates would take
+/// An interval for each of [`Metrics`], except the smooth error, whose replicates would take
 /// longer than all others together.
 ///
-/// Those of both errors and of the confidence gap are exact ([`ExactLimits`]): a bootstrap of four right answers would
+/// Those of both errors and of the confidence gap are exact ([`ExactIntervals`]): a bootstrap of four right answers would
 /// claim that none can be wrong. The others are percentiles of the bootstrap.
 ///
 /// Binned errors are biased upwards on few samples, and more so in a replicate: their intervals sit high.
@@ -52,27 +52,27 @@ pub struct Intervals {
     /// How many replicates they rest on.
     pub replicates: u64,
     /// Of the error, by Clopper and Pearson.
-    pub error: Limits,
+    pub error: Interval,
     /// Of the top-5 error, by Clopper and Pearson.
-    pub top_5_error: Limits,
+    pub top_5_error: Interval,
     /// Of the mean confidence.
-    pub mean_confidence: Limits,
-    /// Of mean confidence − accuracy, by the limits of the accuracy.
-    pub confidence_gap: Limits,
+    pub mean_confidence: Interval,
+    /// Of mean confidence − accuracy, by the interval of the accuracy.
+    pub confidence_gap: Interval,
     /// Of the ECE with 10 bins.
-    pub ece_10: Limits,
+    pub ece_10: Interval,
     /// Of the ECE with 15 bins.
-    pub ece_15: Limits,
+    pub ece_15: Interval,
     /// Of the ECE with bins of equal mass.
-    pub adaptive_ece: Limits,
+    pub adaptive_ece: Interval,
     /// Of the class-wise ECE.
-    pub class_wise_ece: Limits,
+    pub class_wise_ece: Interval,
     /// Of the NLL.
-    pub nll: Limits,
+    pub nll: Interval,
     /// Of the Brier score.
-    pub brier: Limits,
+    pub brier: Interval,
     /// Of the area under the risk-coverage curve.
-    pub aurc: Limits,
+    pub aurc: Interval,
 }
 
 /// The caller asked to stop: there are no intervals.
@@ -115,18 +115,18 @@ impl Intervals {
             }
             resample(seed, replicate, &mut drawn);
             counts.draw(&drawn);
-            for (of_figure, value) in replicates.iter_mut().zip(rows.figures(&counts)) {
-                of_figure.push(value);
+            for (of_metric, value) in replicates.iter_mut().zip(rows.metrics(&counts)) {
+                of_metric.push(value);
             }
         }
-        let mut limits = [Limits { low: 0.0, high: 0.0 }; COUNT];
-        for (limits, of_figure) in limits.iter_mut().zip(&replicates) {
-            let Ok((low, high)) = percentile_interval(of_figure, how.level) else { return Ok(None) };
-            *limits = Limits { low, high };
+        let mut interval = [Interval { low: 0.0, high: 0.0 }; COUNT];
+        for (interval, of_metric) in interval.iter_mut().zip(&replicates) {
+            let Ok((low, high)) = percentile_interval(of_metric, how.level) else { return Ok(None) };
+            *interval = Interval { low, high };
         }
-        let [_, _, mean_confidence, _, ece_10, ece_15, rest @ ..] = limits;
-        let exact = ExactLimits::of(&Figures::without_smooth(rows), rows.len() as u64, how.level);
-        let Some(ExactLimits { error, top_5_error, confidence_gap }) = exact else { return Ok(None) };
+        let [_, _, mean_confidence, _, ece_10, ece_15, rest @ ..] = interval;
+        let exact = ExactIntervals::of(&Metrics::without_smooth(rows), rows.len() as u64, how.level);
+        let Some(ExactIntervals { error, top_5_error, confidence_gap }) = exact else { return Ok(None) };
         let [adaptive_ece, class_wise_ece, nll, brier, aurc] = rest;
         Ok(Some(Self {
             level: how.level,

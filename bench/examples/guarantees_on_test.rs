@@ -1,14 +1,14 @@
-//! How well sets and answers keep their promises: `promises FILE…`, each the predictions of a run on its test split.
+//! How well sets and answers keep their guarantees: `guarantees FILE…`, each the predictions of a run on its test split.
 //!
-//! Of 50 random splits, some labels calibrate (as `calmix calibrate` does) and all others judge.
-//! `cargo run --release --no-default-features -p calmix-bench --example promises runs/a/predictions/step-000001000-test-ema.safetensors`
+//! Of 50 random splits, some labels calibrate (as `calmix calibrate` does) and all others evaluate.
+//! `cargo run --release --no-default-features -p calmix-bench --example guarantees runs/a/predictions/step-000001000-test-ema.safetensors`
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
 
 use calmix_core::rng::{Domain, Seed};
 use calmix_core::softmax::argmax;
-use calmix_metrics::calibration_map::{CalibrationMap, FittedOn};
+use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn};
 use calmix_metrics::held_out::{self, SetRule};
 use calmix_metrics::predictions::Predictions;
 use calmix_run::predictions_file;
@@ -23,22 +23,22 @@ fn main() -> Result<(), Box<dyn Error>> {
         let matrix = all.matrix()?;
         let right =
             matrix.iter().zip(&all.labels).filter(|(row, label)| argmax(row) as u32 == **label).count();
-        println!("{file}: {:.1} % right", 100.0 * right as f64 / all.labels.len() as f64);
+        println!("{file}: {:.1}% right", 100.0 * right as f64 / all.labels.len() as f64);
         for n in [200, 1000] {
             let found: Vec<Split> =
-                (0..SPLITS).map(|split| judge(&all, n, split)).collect::<Result<_, _>>()?;
+                (0..SPLITS).map(|split| evaluate(&all, n, split)).collect::<Result<_, _>>()?;
             let mean = |of: &dyn Fn(&Split) -> f64| found.iter().map(of).sum::<f64>() / found.len() as f64;
             let share = |of: &dyn Fn(&Split) -> bool| 100.0 * mean(&|split| f64::from(u8::from(of(split))));
             for (name, pick) in [("LAC", 0), ("APS", 1)] {
                 println!(
-                    "  n = {n:4}  {name}: coverage {:.2} % on average, within 2 points in {:.0} % of splits, {:.2} classes",
+                    "  n = {n:4}  {name}: coverage {:.2}% on average, within 2 points in {:.0}% of splits, {:.2} classes",
                     100.0 * mean(&|split| split.sets[pick].0),
                     share(&|split| (split.sets[pick].0 - COVERAGE).abs() <= 0.02),
                     mean(&|split| split.sets[pick].1),
                 );
             }
             println!(
-                "  n = {n:4}  answers: the promise holds in {:.0} % of splits; {:.1} % answered on average, none in {:.0} % of \
+                "  n = {n:4}  answers: the guarantee holds in {:.0} % of splits; {:.1} % answered on average, none in {:.0} % of \
                  splits",
                 share(&|split| split.precision.is_none_or(|precision| precision >= PRECISION)),
                 100.0 * mean(&|split| split.answered),
@@ -57,17 +57,17 @@ struct Split {
     precision: Option<f64>,
 }
 
-fn judge(all: &Predictions, n: usize, split: u64) -> Result<Split, Box<dyn Error>> {
+fn evaluate(all: &Predictions, n: usize, split: u64) -> Result<Split, Box<dyn Error>> {
     let mut rows: Vec<usize> = (0..all.labels.len()).collect();
     rows.sort_by_cached_key(|&row| Seed(split).stream(Domain::Split, n as u64, row as u64).next_u64());
-    let (calibrating, judging) = rows.split_at(n.min(rows.len()));
+    let (calibrating, evaluating) = rows.split_at(n.min(rows.len()));
     let some = chosen(all, calibrating);
-    let fitted = CalibrationMap::fit(&some, FittedOn::Later)?;
+    let fitted = FittedCalibrator::fit(&some, FittedOn::Later)?;
     let held_out = held_out::cross_fitted(&some, &fitted)?;
-    let map = fitted.map;
+    let map = fitted.calibrator;
     let rules = [held_out.sets(SetRule::Lac, COVERAGE)?, held_out.sets(SetRule::Aps, COVERAGE)?];
     let threshold = held_out.answer_threshold(PRECISION)?;
-    let others = chosen(all, judging);
+    let others = chosen(all, evaluating);
     let (mut sets, mut answered, mut right) = ([(0.0, 0.0); 2], 0.0, 0.0);
     let mut probabilities = vec![0.0; others.classes.len()];
     for ((logits, &label), &id) in others.matrix()?.iter().zip(&others.labels).zip(&others.ids) {
@@ -83,10 +83,10 @@ fn judge(all: &Predictions, n: usize, split: u64) -> Result<Split, Box<dyn Error
             right += f64::from(u8::from(top as u32 == label));
         }
     }
-    let judged = judging.len() as f64;
+    let evaluated = evaluating.len() as f64;
     Ok(Split {
-        sets: sets.map(|(coverage, size)| (coverage / judged, size / judged)),
-        answered: answered / judged,
+        sets: sets.map(|(coverage, size)| (coverage / evaluated, size / evaluated)),
+        answered: answered / evaluated,
         precision: (answered > 0.0).then(|| right / answered),
     })
 }

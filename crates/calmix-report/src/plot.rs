@@ -1,4 +1,4 @@
-//! What each figure shows: plain data first, then how it is drawn and the table under it. One file per figure.
+//! What each plot shows: plain data first, then how it is drawn and the table under it. One file per plot.
 
 pub mod by_class;
 pub mod confusion;
@@ -21,4 +21,4 @@ fn brief(name: &str) -> String {
 }
 
 pub use table::{DataTable, TableCell};
-pub use view::{FigureView, Pictures, all};
+pub use view::{Images, PlotView, all};

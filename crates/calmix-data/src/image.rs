@@ -4,37 +4,37 @@ use crate::decode::Lease;
 
 /// An RGB image, eight bits a channel, row by row from the top left.
 #[derive(Debug)]
-pub struct Picture {
+pub struct Image {
     width: u32,
     height: u32,
     pixels: Vec<u8>,
-    /// Its share of the memory of large pictures, as long as it lives.
+    /// Its share of the memory of large images, as long as it lives.
     _lease: Option<Lease>,
 }
 
-impl Clone for Picture {
-    /// The copy has no share of the memory of large pictures: a cache, which makes it, has a limit of its own.
+impl Clone for Image {
+    /// The copy has no share of the memory of large images: a cache, which makes it, has a limit of its own.
     fn clone(&self) -> Self {
         Self { width: self.width, height: self.height, pixels: self.pixels.clone(), _lease: None }
     }
 }
 
-impl PartialEq for Picture {
+impl PartialEq for Image {
     fn eq(&self, other: &Self) -> bool {
         (self.width, self.height, &self.pixels) == (other.width, other.height, &other.pixels)
     }
 }
 
-impl Eq for Picture {}
+impl Eq for Image {}
 
-impl Picture {
-    /// A picture from its pixels; none if they are not `width·height·3` bytes.
+impl Image {
+    /// A image from its pixels; none if they are not `width·height·3` bytes.
     pub fn new(width: u32, height: u32, pixels: Vec<u8>) -> Option<Self> {
         let bytes = u64::from(width).checked_mul(u64::from(height))?.checked_mul(3)?;
         (bytes == pixels.len() as u64).then_some(Self { width, height, pixels, _lease: None })
     }
 
-    /// A picture of one colour.
+    /// A image of one colour.
     pub fn filled(width: u32, height: u32, colour: [u8; 3]) -> Self {
         let pixels = colour.repeat(width as usize * height as usize);
         Self { width, height, pixels, _lease: None }
@@ -70,10 +70,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_has_as_many_bytes_as_its_size_says() {
-        assert!(Picture::new(2, 2, vec![0; 12]).is_some());
-        assert!(Picture::new(2, 2, vec![0; 11]).is_none());
-        assert!(Picture::new(u32::MAX, u32::MAX, Vec::new()).is_none());
-        assert_eq!(Picture::filled(2, 1, [1, 2, 3]).pixels(), [1, 2, 3, 1, 2, 3]);
+    fn a_image_has_as_many_bytes_as_its_size_says() {
+        assert!(Image::new(2, 2, vec![0; 12]).is_some());
+        assert!(Image::new(2, 2, vec![0; 11]).is_none());
+        assert!(Image::new(u32::MAX, u32::MAX, Vec::new()).is_none());
+        assert_eq!(Image::filled(2, 1, [1, 2, 3]).pixels(), [1, 2, 3, 1, 2, 3]);
     }
 }

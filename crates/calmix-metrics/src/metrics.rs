@@ -1,4 +1,4 @@
-//! The figures of one set of predictions, and how sure they are: [`ExactLimits`], always; [`Intervals`], by bootstrap.
+//! The metrics of one set of predictions, and how sure they are: [`ExactIntervals`], always; [`Intervals`], by bootstrap.
 
 mod exact;
 mod intervals;
@@ -11,21 +11,21 @@ use crate::calibrator::temperature::Temperature;
 use crate::error::CalibrationError;
 use crate::measure::{Counts, Edges, debiased_squared_error};
 
-pub use exact::{ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactLimits, LEVEL};
-pub use intervals::{Intervals, Limits, Resampling};
+pub use exact::{ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactIntervals, LEVEL};
+pub use intervals::{Interval, Intervals, Resampling};
 pub(crate) use rows::PreparedRows;
 
 /// To which bin a confidence on an edge belongs: bins are `[a, b)`, and the last one holds 1 as well.
 pub const EDGES: Edges = Edges::LeftClosed;
 
-/// How many figures there are.
-pub(crate) const FIGURES: usize = 12;
+/// How many metrics there are.
+pub(crate) const METRICS: usize = 12;
 
 /// How good predictions are, and how true their confidence. Shares are in [0, 1], not per cent. Less is better, but for
 /// the mean confidence, and for its gap, which is best at zero.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Figures {
+pub struct Metrics {
     /// The share of predictions that are wrong; the first of equal logits counts.
     pub error: f64,
     /// The share of samples whose class is not among the five likeliest; zero with five classes or fewer.
@@ -56,7 +56,7 @@ pub struct Figures {
     pub debiased_squared_error: Option<f64>,
 }
 
-impl Figures {
+impl Metrics {
     /// Measures softmax(`logits` / `temperature`) against `labels`.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Figures {
         Ok(Self::of_rows(&PreparedRows::new(logits, labels, temperature)?))
     }
 
-    /// The figures of rows that all count once.
+    /// The metrics of rows that all count once.
     pub(crate) fn of_rows(rows: &PreparedRows) -> Self {
         let debiased_squared_error = Some(debiased_squared_error(&rows.bins()));
         Self { smooth_ece: rows.smooth_ece(), debiased_squared_error, ..Self::without_smooth(rows) }
@@ -77,7 +77,7 @@ impl Figures {
 
     /// The same without the smooth error, which costs more than all others together.
     pub(crate) fn without_smooth(rows: &PreparedRows) -> Self {
-        let [before @ .., nll, brier, aurc] = rows.figures(&Counts::once(rows.len()));
+        let [before @ .., nll, brier, aurc] = rows.metrics(&Counts::once(rows.len()));
         let [error, top_5_error, mean, gap, ece_10, ece_15, adaptive, class_wise] = before;
         let smooth = 0.0;
         Self::from_values([
@@ -96,8 +96,8 @@ impl Figures {
         ])
     }
 
-    /// The figures in the order of their fields.
-    pub(crate) fn values(&self) -> [f64; FIGURES] {
+    /// The metrics in the order of their fields.
+    pub(crate) fn values(&self) -> [f64; METRICS] {
         let Self { error, top_5_error, mean_confidence, confidence_gap, ece_10, ece_15, .. } = *self;
         let Self { adaptive_ece, class_wise_ece, smooth_ece, nll, brier, aurc, .. } = *self;
         [
@@ -116,7 +116,7 @@ impl Figures {
         ]
     }
 
-    pub(crate) fn from_values(values: [f64; FIGURES]) -> Self {
+    pub(crate) fn from_values(values: [f64; METRICS]) -> Self {
         let [error, top_5_error, mean_confidence, confidence_gap, ece_10, ece_15, rest @ ..] = values;
         let [adaptive_ece, class_wise_ece, smooth_ece, nll, brier, aurc] = rest;
         Self {
@@ -149,46 +149,46 @@ mod tests {
         let three = 3.0_f32.ln();
         let z = [three, 0.0, 0.0, three, three, 0.0];
         let z = Matrix::new(&z, 3, 2).unwrap();
-        let figures = Figures::of(z, &[0, 1, 1], Temperature::IDENTITY).unwrap();
+        let metrics = Metrics::of(z, &[0, 1, 1], Temperature::IDENTITY).unwrap();
         // ln 3 in f32 is off by up to 6e-8, and so are the confidences.
         let close = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-7, "{found} {wanted}");
-        close(figures.error, 1.0 / 3.0);
-        assert_eq!(figures.top_5_error, 0.0);
-        close(figures.mean_confidence, 0.75);
-        close(figures.confidence_gap, 0.75 - 2.0 / 3.0);
-        for ece in [figures.ece_10, figures.ece_15, figures.adaptive_ece] {
+        close(metrics.error, 1.0 / 3.0);
+        assert_eq!(metrics.top_5_error, 0.0);
+        close(metrics.mean_confidence, 0.75);
+        close(metrics.confidence_gap, 0.75 - 2.0 / 3.0);
+        for ece in [metrics.ece_10, metrics.ece_15, metrics.adaptive_ece] {
             close(ece, 0.75 - 2.0 / 3.0);
         }
         // Class 0: at ¾ one of two, at ¼ none of one. Class 1: at ¼ one of two, at ¾ one of one.
-        close(figures.class_wise_ece, f64::midpoint((0.5 + 0.25) / 3.0, (0.5 + 0.25) / 3.0));
-        close(figures.nll, (2.0 * (4.0_f64 / 3.0).ln() + 4.0_f64.ln()) / 3.0);
-        close(figures.brier, (2.0 * 0.125 + 1.125) / 3.0);
+        close(metrics.class_wise_ece, f64::midpoint((0.5 + 0.25) / 3.0, (0.5 + 0.25) / 3.0));
+        close(metrics.nll, (2.0 * (4.0_f64 / 3.0).ln() + 4.0_f64.ln()) / 3.0);
+        close(metrics.brier, (2.0 * 0.125 + 1.125) / 3.0);
         // All tied: the expected risk is ⅓ at every coverage.
-        close(figures.aurc, 1.0 / 3.0);
+        close(metrics.aurc, 1.0 / 3.0);
         let said = TopLabel::from_logits(z, &[0, 1, 1], 1.0).unwrap();
-        assert_eq!(figures.smooth_ece, smooth_ece(&said).error);
+        assert_eq!(metrics.smooth_ece, smooth_ece(&said).error);
     }
 
     #[test]
     fn five_guesses_are_the_first_five() {
         let z = [7.0, 6.0, 5.0, 4.0, 3.0, 3.0, 7.0, 6.0, 5.0, 4.0, 3.0, 3.0];
         let z = Matrix::new(&z, 2, 6).unwrap();
-        let figures = Figures::of(z, &[4, 5], Temperature::IDENTITY).unwrap();
-        assert_eq!((figures.error, figures.top_5_error), (1.0, 0.5));
+        let metrics = Metrics::of(z, &[4, 5], Temperature::IDENTITY).unwrap();
+        assert_eq!((metrics.error, metrics.top_5_error), (1.0, 0.5));
     }
 
     #[test]
     fn the_order_of_values_is_that_of_the_fields() {
         let numbers = std::array::from_fn(|i| i as f64);
-        let figures = Figures::from_values(numbers);
-        assert_eq!(figures.values(), numbers);
-        let written = serde_json::to_string(&figures).unwrap();
+        let metrics = Metrics::from_values(numbers);
+        assert_eq!(metrics.values(), numbers);
+        let written = serde_json::to_string(&metrics).unwrap();
         assert!(written.contains(r#""ece_15":5.0"#) && written.contains(r#""aurc":11.0"#), "{written}");
     }
 
     #[test]
     fn nothing_measures_nothing() {
         let nothing = Matrix::new(&[], 0, 3).unwrap();
-        assert_eq!(Figures::of(nothing, &[], Temperature::IDENTITY).unwrap().values(), [0.0; FIGURES]);
+        assert_eq!(Metrics::of(nothing, &[], Temperature::IDENTITY).unwrap().values(), [0.0; METRICS]);
     }
 }

@@ -1,7 +1,7 @@
 //! Any of the maps that calibrate a confidence: one way to fit, apply and store them.
 //!
 //! A temperature is for any number of labels. Vector scaling has two numbers for each class and an isotonic map as many
-//! as the labels ask for, so they need more ([`MapKind::least_labels`]).
+//! as the labels ask for, so they need more ([`CalibratorKind::least_labels`]).
 
 use calmix_core::lanes;
 use calmix_core::matrix::Matrix;
@@ -18,7 +18,7 @@ use crate::error::CalibrationError;
 /// The kinds of maps, the simplest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum MapKind {
+pub enum CalibratorKind {
     /// One number that divides the logits.
     Temperature,
     /// A scale and a bias for each class. The winning class may change.
@@ -30,7 +30,7 @@ pub enum MapKind {
 /// A fitted map. It is stored beside a model and never changes its weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum ConfidenceMap {
+pub enum Calibrator {
     /// Divides the logits.
     Temperature {
         /// By this number.
@@ -43,7 +43,7 @@ pub enum ConfidenceMap {
     Isotonic(Isotonic),
 }
 
-impl MapKind {
+impl CalibratorKind {
     /// All kinds, the simplest first.
     pub const ALL: [Self; 3] = [Self::Temperature, Self::Vector, Self::Isotonic];
 
@@ -66,7 +66,7 @@ impl MapKind {
     }
 }
 
-impl ConfidenceMap {
+impl Calibrator {
     /// The map that changes nothing.
     pub const IDENTITY: Self = Self::Temperature { temperature: Temperature::IDENTITY };
 
@@ -75,28 +75,28 @@ impl ConfidenceMap {
     ///
     /// # Errors
     /// If there are no rows, or labels and rows do not fit each other, or a logit is not finite.
-    pub fn fit(kind: MapKind, logits: Matrix, labels: &[u32]) -> Result<Self, CalibrationError> {
+    pub fn fit(kind: CalibratorKind, logits: Matrix, labels: &[u32]) -> Result<Self, CalibrationError> {
         Ok(match kind {
-            MapKind::Temperature => {
+            CalibratorKind::Temperature => {
                 Self::Temperature { temperature: Temperature::fit_cautiously(logits, labels)? }
             }
-            MapKind::Vector => Self::Vector(VectorScaling::fit(logits, labels, DEFAULT_L2)?.map),
-            MapKind::Isotonic => Self::Isotonic(Isotonic::fit_top_label(logits, labels)?),
+            CalibratorKind::Vector => Self::Vector(VectorScaling::fit(logits, labels, DEFAULT_L2)?.map),
+            CalibratorKind::Isotonic => Self::Isotonic(Isotonic::fit_top_label(logits, labels)?),
         })
     }
 
     /// Which kind it is.
-    pub fn kind(&self) -> MapKind {
+    pub fn kind(&self) -> CalibratorKind {
         match self {
-            Self::Temperature { .. } => MapKind::Temperature,
-            Self::Vector(_) => MapKind::Vector,
-            Self::Isotonic(_) => MapKind::Isotonic,
+            Self::Temperature { .. } => CalibratorKind::Temperature,
+            Self::Vector(_) => CalibratorKind::Vector,
+            Self::Isotonic(_) => CalibratorKind::Isotonic,
         }
     }
 
     /// Whether the winning class of a row may change.
     pub fn may_change_labels(&self) -> bool {
-        self.kind() == MapKind::Vector
+        self.kind() == CalibratorKind::Vector
     }
 
     /// The score by which a model abstains from a row: of the logits as they are, unless the map changes which class wins
@@ -191,7 +191,7 @@ const SHARPEST: f64 = 1e6;
 /// The β at which softmax(β·row) gives its winner the confidence that the map says.
 ///
 /// A map says 0 or 1 where all its labels agree; half a label less than certain is as much as they can support. Less than an
-/// equal share of all classes is no confidence in a winner.
+/// equal share of all classes is not a confidence in a winner.
 fn sharpness(row: &[f32], map: &Isotonic) -> f64 {
     let least = 1.0 / row.len().max(1) as f64;
     let most = 1.0 - 0.5 / (map.n() as f64 + 1.0);
@@ -259,8 +259,8 @@ mod tests {
             said.confidence().iter().sum::<f64>() / 3_000.0 - said.accuracy()
         };
         assert!(gap(&Temperature::IDENTITY.probabilities(logits)) > 0.1);
-        for kind in MapKind::ALL {
-            let map = ConfidenceMap::fit(kind, logits, &labels).unwrap();
+        for kind in CalibratorKind::ALL {
+            let map = Calibrator::fit(kind, logits, &labels).unwrap();
             assert_eq!(map.kind(), kind);
             let probabilities = map.probabilities(logits).unwrap();
             // The accuracy of 3,000 rows has a standard error of 0.009.
@@ -270,7 +270,7 @@ mod tests {
             let again = Temperature::IDENTITY.probabilities(Matrix::new(&mapped, 3_000, 3).unwrap());
             assert!(probabilities.iter().zip(&again).all(|(a, b)| (a - b).abs() < 2e-6), "{kind:?}");
             let stored = serde_json::to_string(&map).unwrap();
-            assert_eq!(serde_json::from_str::<ConfidenceMap>(&stored).unwrap(), map);
+            assert_eq!(serde_json::from_str::<Calibrator>(&stored).unwrap(), map);
         }
     }
 
@@ -279,7 +279,7 @@ mod tests {
         let (logits, labels) = drawn(2_000, 2.0);
         let matrix = Matrix::new(&logits, 2_000, 3).unwrap();
         let isotonic = Isotonic::fit_top_label(matrix, &labels).unwrap();
-        let map = ConfidenceMap::Isotonic(isotonic.clone());
+        let map = Calibrator::Isotonic(isotonic.clone());
         let probabilities = map.probabilities(matrix).unwrap();
         for (row, p) in matrix.iter().zip(probabilities.chunks(3)) {
             let winner = argmax(row);
@@ -294,8 +294,8 @@ mod tests {
         for row in [[f32::MAX, f32::MIN, 0.0], [f32::MIN; 3], [0.0, -0.0, f32::MIN_POSITIVE]] {
             let (_, labels) = drawn(9, 1.0);
             let logits = row.repeat(9);
-            for kind in MapKind::ALL {
-                let map = ConfidenceMap::fit(kind, Matrix::new(&logits, 9, 3).unwrap(), &labels).unwrap();
+            for kind in CalibratorKind::ALL {
+                let map = Calibrator::fit(kind, Matrix::new(&logits, 9, 3).unwrap(), &labels).unwrap();
                 let mut out = [f32::NAN; 3];
                 map.apply_to_row(&row, &mut out).unwrap();
                 assert!(out.iter().all(|z| z.is_finite()), "{kind:?} {out:?}");

@@ -1,15 +1,15 @@
 //! Error and calibration error over training, of the averaged weights.
 
-use calmix_metrics::figures::ENOUGH_FOR_ECE;
+use calmix_metrics::metrics::ENOUGH_FOR_ECE;
 use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_run::events::Event;
 use serde::Serialize;
 
-use super::{DataTable, FigureView, TableCell};
+use super::{DataTable, PlotView, TableCell};
 use crate::report::RunReport;
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
-/// The figures of every evaluation of a split.
+/// The metrics of every evaluation of a split.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrainingCurve {
     /// The split.
@@ -32,7 +32,7 @@ pub struct EvaluatedStep {
 }
 
 impl TrainingCurve {
-    /// Of the events of a run: the test split where there is one, or else validation.
+    /// Of the events of a run: the test split if any, or else validation.
     pub fn of(events: &[Event]) -> Option<Self> {
         let seen: Vec<_> = events
             .iter()
@@ -46,7 +46,7 @@ impl TrainingCurve {
         let mut samples = 0;
         for seen in seen.iter().filter(|seen| seen.split == split) {
             let point =
-                EvaluatedStep { step: seen.step, error: seen.figures.error, ece_15: seen.figures.ece_15 };
+                EvaluatedStep { step: seen.step, error: seen.metrics.error, ece_15: seen.metrics.ece_15 };
             samples = seen.samples;
             // The chosen model is evaluated once more at the end.
             points.retain(|other| other.step != seen.step);
@@ -58,7 +58,7 @@ impl TrainingCurve {
 }
 
 /// All runs over each other: error and ECE in a panel each.
-pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
+pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
     let curves: Vec<_> =
         runs.iter().enumerate().filter_map(|(tone, run)| Some((tone, run, run.training.as_ref()?))).collect();
     let last = curves.iter().flat_map(|(_, _, curve)| curve.points.iter().map(|point| point.step)).max()?;
@@ -89,7 +89,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
     });
     let few = curves.iter().any(|(.., curve)| curve.samples < ENOUGH_FOR_ECE);
     let few = if few { "; of fewer than 1,000 images it is mostly noise" } else { "" };
-    Some(FigureView {
+    Some(PlotView {
         name: "training".to_owned(),
         title: "How did it learn?".to_owned(),
         sentence: format!(
@@ -100,7 +100,7 @@ pub(super) fn view(runs: &[RunReport]) -> Option<FigureView> {
             panel("Error", "wrong, %", |point| point.error),
             panel("Calibration error", "ECE, %", |point| point.ece_15),
         ],
-        pictures: Vec::new(),
+        images: Vec::new(),
         table: DataTable {
             columns: vec!["run", "split", "step", "error", "ECE, 15 bins"],
             rows: rows.collect(),

@@ -2,7 +2,7 @@
 
 use calmix_metrics::margin_histogram::{MarginHistogram, SampleMargins};
 
-use super::{DataTable, FigureView, TableCell};
+use super::{DataTable, PlotView, TableCell};
 use crate::report::RunReport;
 use crate::svg::{Axis, Drawing, Key, Plot, PlotMark};
 
@@ -12,7 +12,7 @@ const MOST: usize = 60;
 const TONES: [usize; 2] = [1, 0];
 
 /// The labelled and the unlabelled samples, in a panel each.
-pub(super) fn view(run: &RunReport) -> Option<FigureView> {
+pub(super) fn view(run: &RunReport) -> Option<PlotView> {
     let SampleMargins { labelled, unlabelled } = run.margins.as_ref()?;
     let kinds = [
         ("Labelled images", labelled, "average margin (AUM), logits"),
@@ -35,7 +35,7 @@ pub(super) fn view(run: &RunReport) -> Option<FigureView> {
     }
     let panels: Vec<_> =
         kinds.iter().filter_map(|(kind, histogram, label)| panel(kind, histogram, label)).collect();
-    (!panels.is_empty()).then(|| FigureView {
+    (!panels.is_empty()).then(|| PlotView {
         name: "margins".to_owned(),
         title: "Which images are easy, which are hard?".to_owned(),
         sentence: "The margin is the logit of an image's class above that of its strongest rival, averaged over all its \
@@ -43,7 +43,7 @@ pub(super) fn view(run: &RunReport) -> Option<FigureView> {
                    The median divides hard from easy here; in training, every batch has its own."
             .to_owned(),
         panels,
-        pictures: Vec::new(),
+        images: Vec::new(),
         table: DataTable { columns: vec!["images", "half", "margin from", "margin to", "number"], rows },
     })
 }
