@@ -1,4 +1,4 @@
-//! With the feature `engine`: lets what is linked here find libtorch without `LD_LIBRARY_PATH`, and the binary see GPUs.
+//! With the feature `engine`: sets the rpath so that the program finds libtorch without `LD_LIBRARY_PATH`, and links CUDA.
 // Cargo reads a build script's output.
 #![allow(clippy::print_stdout)]
 

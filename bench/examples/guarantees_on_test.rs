@@ -1,7 +1,8 @@
-//! How well sets and answers keep their guarantees: `guarantees FILE…`, each the predictions of a run on its test split.
+//! How well prediction sets and answers keep their guarantees: `guarantees_on_test FILE…`, each the predictions of a run on
+//! its test split.
 //!
-//! Of 50 random splits, some labels calibrate (as `calmix calibrate` does) and all others evaluate.
-//! `cargo run --release --no-default-features -p calmix-bench --example guarantees runs/a/predictions/step-000001000-test-ema.safetensors`
+//! In each of 50 random splits, some labels calibrate (as `calmix calibrate` does) and all others evaluate.
+//! `cargo run --release --no-default-features -p calmix-bench --example guarantees_on_test runs/a/predictions/step-000001000-test-ema.safetensors`
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
@@ -23,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let matrix = all.matrix()?;
         let right =
             matrix.iter().zip(&all.labels).filter(|(row, label)| argmax(row) as u32 == **label).count();
-        println!("{file}: {:.1}% right", 100.0 * right as f64 / all.labels.len() as f64);
+        println!("{file}: {:.1}% correct", 100.0 * right as f64 / all.labels.len() as f64);
         for n in [200, 1000] {
             let found: Vec<Split> =
                 (0..SPLITS).map(|split| evaluate(&all, n, split)).collect::<Result<_, _>>()?;
@@ -38,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 );
             }
             println!(
-                "  n = {n:4}  answers: the guarantee holds in {:.0} % of splits; {:.1} % answered on average, none in {:.0} % of \
+                "  n = {n:4}  answers: the guarantee holds in {:.0}% of splits; {:.1}% answered on average, none in {:.0}% of \
                  splits",
                 share(&|split| split.precision.is_none_or(|precision| precision >= PRECISION)),
                 100.0 * mean(&|split| split.answered),
@@ -49,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What came of one split.
+/// The results of one split.
 struct Split {
     /// Coverage and mean size of the sets of LAC and APS.
     sets: [(f64, f64); 2],

@@ -1,7 +1,7 @@
-//! How well the sets and answers of heads keep their guarantees on test images: `head_guarantees RUN…`, each a finished head
-//! run with a test split.
+//! How well the prediction sets and answers of heads keep their guarantees on test images: `head_guarantees RUN…`, each a
+//! finished head run with a test split.
 //!
-//! The labels out of fold calibrate, as at the end of a run, and the test images evaluate; means over the runs.
+//! The out-of-fold predictions calibrate, as at the end of a run, and the test images evaluate; means over the runs.
 //! `cargo run --release --no-default-features -p calmix-bench --example head_guarantees runs/*`
 #![allow(clippy::print_stdout)]
 
@@ -17,11 +17,11 @@ use calmix_run::predictions_file;
 const COVERAGE: f64 = 0.9;
 const PRECISIONS: [f64; 2] = [0.9, 0.95];
 
-/// What came of one run.
+/// The results of one run.
 struct Kept {
     coverage: f64,
     size: f64,
-    /// The share of the test images that is answered and how many of these are right, for each precision.
+    /// The share of the test images that is answered and the share of these that is correct, for each precision.
     answers: [(f64, Option<f64>); 2],
 }
 
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         std::env::args().skip(1).map(|run| evaluate(Path::new(&run))).collect::<Result<_, _>>()?;
     let mean = |of: &dyn Fn(&Kept) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
     println!(
-        "{} runs: coverage {:.1}% ({:.1} to {:.1}), {:.2} classes in a set",
+        "{} runs: coverage {:.1}% ({:.1} to {:.1}), {:.2} classes per set",
         runs.len(),
         100.0 * mean(&|run| run.coverage),
         100.0 * runs.iter().map(|run| run.coverage).fold(1.0, f64::min),
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (place, precision) in PRECISIONS.into_iter().enumerate() {
         let answering: Vec<f64> = runs.iter().filter_map(|run| run.answers[place].1).collect();
         println!(
-            "  precision {:.0}%: {:.1}% answered; {} runs answer, {:.1}% right on average, {} below the precision",
+            "  precision {:.0}%: {:.1}% answered; {} runs answer, {:.1}% correct on average, {} below the precision",
             100.0 * precision,
             100.0 * mean(&|run| run.answers[place].0),
             answering.len(),

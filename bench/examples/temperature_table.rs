@@ -1,9 +1,9 @@
-//! What a temperature from few labels does:
+//! The effect of a temperature fitted on few labels:
 //! `cargo run --release --no-default-features -p calmix-bench --example temperature_table -- RUN…`
 //!
 //! For each run and each number of labels, 200 random draws from its test predictions fit a temperature, and all other test
-//! predictions evaluate it: the mean ECE (15 bins) after, and the share of draws that made it worse by more than a point. Beside
-//! it the likeliest temperature, for comparison.
+//! predictions evaluate it: the mean ECE (15 bins) after, and the share of draws that made it worse by more than a point. The
+//! maximum-likelihood temperature is shown for comparison.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
@@ -30,7 +30,7 @@ struct LabelledRows {
     correct: Vec<bool>,
 }
 
-/// What one way of fitting does with so many labels.
+/// The result of one way of fitting with a number of labels.
 struct Outcome {
     ece: f64,
     worse: f64,
@@ -111,7 +111,7 @@ impl LabelledRows {
         Ok(Matrix::new(&self.logits, self.labels.len(), self.width)?)
     }
 
-    /// What is said at a temperature.
+    /// The confidences at a temperature.
     fn said(&self, temperature: Temperature) -> Result<TopLabel, CalibrationError> {
         // The system's exp is several times as fast as the one of calmix-core, and as good for a table of one digit.
         let beta = 1.0 / temperature.value();
@@ -119,7 +119,7 @@ impl LabelledRows {
         TopLabel::new(self.below.chunks(self.width).map(winner).collect(), self.correct.clone())
     }
 
-    /// So many rows, drawn at random, and for every row whether it is one of them.
+    /// `n` rows, drawn at random, and for every row whether it is one of them.
     fn draw(&self, n: usize, draw: u64) -> Result<(Self, Vec<bool>), CalibrationError> {
         let mut stream = Seed(draw).stream(Domain::Split, n as u64, 0);
         let mut is_drawn = vec![false; self.labels.len()];

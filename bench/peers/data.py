@@ -1,4 +1,4 @@
-"""A weak and a strong view of each picture as USB makes them: `decoded|jpeg SIZE COUNT FOLDER`.
+"""A weak and a strong view of each image as USB makes them: `decoded|jpeg SIZE COUNT FOLDER`.
 
 USB (microsoft/Semi-supervised-learning) composes torchvision's transforms with a RandAugment of Pillow operations and
 a cutout. Here as there, but for the last step: views end as arrays of bytes, not as normalised tensors.
@@ -72,7 +72,7 @@ def load(path):
 
 
 def chosen(folder, count):
-    """So many of the pictures, spread over all; again from the first where there are fewer."""
+    """`count` of the images, evenly spread; repeated from the first if there are fewer."""
     found = sorted(path for path in pathlib.Path(folder).rglob("*") if path.suffix.lower() in [".jpg", ".jpeg", ".png"])
     return [found[n * max(1, len(found) // count) % len(found)] for n in range(count)]
 

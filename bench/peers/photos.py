@@ -1,4 +1,4 @@
-"""Makes pictures that compress like photographs: `FOLDER WIDTH HEIGHT SUFFIX` writes 64 of them.
+"""Makes images that compress like photographs: `FOLDER WIDTH HEIGHT SUFFIX` writes 64 of them.
 
 Noise of all scales with amplitudes that fall with the frequency, a few shapes with sharp edges, and grain. At quality
 90 a JPEG of 500×375 pixels has about 50 KB.

@@ -103,7 +103,7 @@ class Training:
         return logits.float(), feats.float()
 
     def plan(self, z, f):
-        """The mixtures, their targets, and the pseudo-labels, by what the network says about [x; u_weak]."""
+        """The mixtures, their targets, and the pseudo-labels, by the outputs of the network for [x; u_weak]."""
         bl, y = self.bl, self.y
         zl, zu, fl, fu = z[:bl], z[bl : bl + self.bu], f[:bl], f[bl : bl + self.bu]
         ml = zl.gather(1, y[:, None]).squeeze(1) - zl.scatter(1, y[:, None], -1e9).max(1).values

@@ -5,7 +5,7 @@ import time
 
 
 def serve(repetition):
-    """Says that the case is ready, then repeats it on command."""
+    """Announces that the case is ready, then repeats it on command."""
     print("ready", flush=True)
     for line in sys.stdin:
         match line.strip():

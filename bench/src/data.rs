@@ -49,7 +49,7 @@ fn load(file: impl AsRef<Path>) -> Result<Image> {
     decode(&bytes, &DecodeLimits::default()).with_context(|| file.display().to_string())
 }
 
-/// So many of the images, spread over all; again from the first where there are fewer.
+/// `count` of the images, evenly spread; repeated from the first if there are fewer.
 fn chosen(folder: &Path, count: usize) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

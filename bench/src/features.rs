@@ -65,7 +65,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<Box<dyn FnMut() -> Result<usize>>
         let recipe = recipe(&root, &table, &file, &cache)?;
         let mut views = 0;
         Trainer::new(&NEVER).sink(ViewCount(&mut views)).make_features(&recipe, PageShard::WHOLE)?;
-        ensure!(views == VIEWS as u64, "{views} views are not {VIEWS}");
+        ensure!(views == VIEWS as u64, "made {views} views, expected {VIEWS}");
         Ok(VIEWS)
     }))
 }
@@ -76,7 +76,7 @@ fn backbone(settings: &Settings, weights: &[u8]) -> Result<FrozenBackbone> {
     Ok(FrozenBackbone::new(&settings, precision::best(Device::Cpu), weights)?)
 }
 
-/// All of the images learn, and none evaluates.
+/// All images are trained on, and none is used for evaluation.
 fn recipe(root: &Path, table: &Path, weights: &Path, cache: &Path) -> Result<Resolved> {
     let path = |path: &Path| serde_json::json!(path).to_string();
     let layers = Layers::new()

@@ -74,7 +74,7 @@ fn loader(
     )?)
 }
 
-/// WRN-28-2 with its first weights: what it says does not matter here.
+/// WRN-28-2 with its initial weights: its outputs do not matter here.
 fn model() -> Result<Model> {
     let settings = settings("lean")?;
     let weights = Engine::new(settings, Seed(1))?.snapshot()?.ema;

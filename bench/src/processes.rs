@@ -1,8 +1,8 @@
 //! Training runs on one process or on several of this machine: `PROCESSES THREADS FOLDER`.
 //!
 //! What is measured is `calmix_train`'s own loop: loader, plan, exchange, update. It runs in a thread of its own and waits
-//! before the first step of every repetition until it is told to go on. The other processes are this program again, with
-//! a launcher's variables; they are told through their standard input.
+//! before the first step of every repetition for a signal. The other processes are this program again, with
+//! a launcher's variables; their signals come through standard input.
 
 use std::io::{BufRead, Write, stdin};
 use std::net::TcpListener;
@@ -26,12 +26,12 @@ const CLASSES: usize = 10;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// What a repetition came to beside its time.
+/// The metrics of a repetition beside its time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Metrics {
     pace: Pace,
     expected: u64,
-    /// Seconds that the cores worked for the first process, where the system tells.
+    /// Seconds that the cores worked for the first process, if the system provides it.
     worked: Option<f64>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Metrics> +
     let own = (size > 1).then(|| launch_info(0, size, port));
     thread::spawn(move || {
         if let Err(error) = lead(&recipe, own.as_ref(), &run, told, done) {
-            // Whoever waits is told that nobody answers.
+            // The waiting side gets an error, because this end of the channel closes.
             let _ = writeln!(std::io::stderr(), "{error:#}");
         }
     });
@@ -86,7 +86,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<Metrics> +
         go.send(()).ok().context("the run ended")?;
         let pace: Option<Pace> = is_done.recv().context("the run ended")?;
         let worked = worked().zip(before).map(|(now, before)| now - before);
-        Ok(Metrics { pace: pace.context("the run said nothing")?, expected, worked })
+        Ok(Metrics { pace: pace.context("the run logged no pace")?, expected, worked })
     })
 }
 
@@ -99,7 +99,7 @@ fn worked() -> Option<f64> {
     Some(times.sum::<Result<f64, _>>().ok()? / 100.0)
 }
 
-/// The first process: goes on when it is told to, and answers with the pace of what it did.
+/// The first process: continues at a signal, and answers with the pace of its steps.
 fn lead(
     recipe: &Resolved,
     launch: Option<&LaunchInfo>,
@@ -114,7 +114,7 @@ fn lead(
             let pace = *seen.lock().unwrap_or_else(PoisonError::into_inner);
             let told = told.lock().unwrap_or_else(PoisonError::into_inner);
             if done.send(pace).is_err() || told.recv().is_err() {
-                // Nobody wants to know any more: the process is about to end.
+                // The receiver is gone: the process is about to end.
                 loop {
                     thread::park();
                 }
@@ -124,7 +124,7 @@ fn lead(
     train(trainer, recipe, launch, run)
 }
 
-/// Another process: goes on at every line of its standard input, and ends with it.
+/// Another process: continues at every line of its standard input, and ends with it.
 pub(crate) fn follow(case: &[&str]) -> Result<()> {
     let &[threads, folder, run] = case else { bail!("expected `THREADS FOLDER RUN`, not {case:?}") };
     let launch = LaunchInfo::from_environment(|name| std::env::var(name).ok())?.context("no launcher")?;

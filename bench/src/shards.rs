@@ -1,7 +1,7 @@
 //! The engine alone on one process that runs one shard or several: `KIND SHARDS`, WRN-28-2, 16 + 112 rows per shard.
 //!
-//! A repetition is trained on eight shards: in eight steps of one, or in one step of eight. So times compare as they are,
-//! and memory shows whether the graphs of several shards live at the same time.
+//! A repetition trains on eight shards: in eight steps of one, or in one step of eight. So times compare directly, and
+//! memory shows whether the graphs of several shards live at the same time.
 
 use anyhow::{Context, Result, bail};
 use calmix_core::planner::Planner;
@@ -55,7 +55,7 @@ pub(crate) fn prepare(case: &[&str]) -> Result<impl FnMut() -> Result<f64> + use
         for _ in 0..SHARDS / shards {
             let observed = engine.observe(&method, &batch, true)?;
             if plan.is_none() {
-                // One plan of the first shard's rows, for all: what is measured is the passes.
+                // One plan of the first shard's rows, for all: only the passes are measured.
                 let seen = observed.observation()?;
                 let first = calmix_core::observation::Observation {
                     labelled: seen.labelled.range(0..ROWS[0]),

@@ -1,9 +1,9 @@
 //! Training steps of SoftMatch with CalibrateMix on CIFAR-10: `whole|bare concat|joint|lean FOLDER`.
 //!
 //! - `whole` is what training pays: batches from the loader, with USB's views, and the plan of every step.
-//! - `bare` is the same engine on one batch that is available and one plan that is made: the passes, the optimiser and
-//!   the average, without loader and plan. Of what a tensor in place would not need, it still copies the batch to
-//!   libtorch and normalises it, and fetches the observation: together less than a hundredth of a step.
+//! - `bare` is the same engine on one batch in memory and one finished plan: the passes, the optimiser and
+//!   the average, without loader and plan. It still copies the batch to libtorch,
+//!   normalises it and fetches the observation: together less than a hundredth of a step.
 
 mod cifar;
 
@@ -22,8 +22,6 @@ use calmix_engine::batch::{self, LabelledRows, UnlabelledRows};
 use calmix_engine::device::set_threads;
 use calmix_engine::engine::{Engine, Settings};
 use calmix_engine::optimiser::Sgd;
-use calmix_engine::partition::Partition;
-use calmix_engine::precision::Precision;
 use calmix_engine::shard_plan::LocalPlan;
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;

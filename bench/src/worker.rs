@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-/// Says that the case is ready, then repeats it on command. What a repetition returns is kept from the
+/// Announces that the case is ready, then repeats it on command. The result of a repetition is kept from the
 /// optimiser and dropped outside the measured time.
 pub(crate) fn serve<T>(repetition: impl FnMut() -> Result<T>) -> Result<()> {
     serve_telling(repetition, |_| String::new())

@@ -1,8 +1,8 @@
-//! Refuses any libtorch but the right one, compiles the binding to c10d, and lets what is linked with it start without
-//! `LD_LIBRARY_PATH`.
+//! Refuses any libtorch of another version, compiles the binding to c10d, and sets the rpath so that linked programs start
+//! without `LD_LIBRARY_PATH`.
 //!
 //! torch-sys does not look at the version of a Python package named by `LIBTORCH`; it would compile for minutes and
-//! end with pages of C++, or not end and crash later. Where there is no libtorch at all, its own error may come first.
+//! end with pages of C++ errors, or succeed and crash later. If there is no libtorch at all, its own error may come first.
 // Cargo reads a build script's output.
 #![allow(clippy::print_stdout)]
 

@@ -1,4 +1,4 @@
-//! Hands on what calmix-dist found of libtorch: to our tests, and to the build scripts of crates that use this one.
+//! Passes on what calmix-dist found out about libtorch: to the tests, and to the build scripts of dependent crates.
 // Cargo reads a build script's output.
 #![allow(clippy::print_stdout)]
 
@@ -11,7 +11,7 @@ fn main() {
             println!("cargo::rustc-env={name}={value}");
         }
     }
-    // There is none where the system has no such thing.
+    // Not set on systems without an rpath.
     if let Ok(folder) = told("RPATH") {
         println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}");
         println!("cargo::metadata=RPATH={folder}");

@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let path = Path::new("MANIFEST");
     check(bytes, path);
-    // With the hash that belongs to it, or no input would get beyond it.
+    // With the matching hash; without it, no input would pass the check of the hash.
     let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
     check(&[line, b"\n", blake3::hash(line).to_hex().as_bytes(), b"\n"].concat(), path);
 });

@@ -5,7 +5,7 @@ use calmix_data::source::cifar::{self, Variant};
 use calmix_fuzz::{Scene, with_scene};
 use libfuzzer_sys::fuzz_target;
 
-// The first byte says which file the others are: the images, or the names of the classes.
+// The first byte selects which file the others are: the images, or the names of the classes.
 fuzz_target!(|bytes: &[u8]| {
     let Some((&which, bytes)) = bytes.split_first() else { return };
     with_scene!(whole, |scene| {

@@ -11,7 +11,7 @@ const FILES: [&str; 4] = [
     "train-labels-idx1-ubyte.gz",
 ];
 
-// The first byte says which file the others are: images or labels, plain or under gzip.
+// The first byte selects which file the others are: images or labels, plain or under gzip.
 fuzz_target!(|bytes: &[u8]| {
     let Some((&which, bytes)) = bytes.split_first() else { return };
     with_scene!(whole, |scene| {

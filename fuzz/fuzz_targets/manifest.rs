@@ -12,7 +12,7 @@ std::thread_local! {
     static WHOLE: OnceCell<Vec<Vec<u8>>> = const { OnceCell::new() };
 }
 
-// The first byte says which file of a prepared dataset the others are.
+// The first byte selects which file of a prepared dataset the others are.
 fuzz_target!(|bytes: &[u8]| {
     let Some((&which, bytes)) = bytes.split_first() else { return };
     let which = usize::from(which) % FILES.len();

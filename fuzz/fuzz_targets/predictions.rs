@@ -9,7 +9,7 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(predictions) => {
             let rows = predictions.labels.len();
             assert_eq!(predictions.logits.len(), rows * predictions.classes.len());
-            // Logits that are no numbers are an error; metrics of others are made.
+            // Logits that are not numbers are an error; metrics of others are computed.
             let _ = evaluate(&predictions, None, None);
             let again = predictions_file::from_bytes(
                 &predictions_file::to_bytes(&predictions).expect("predictions can be written"),

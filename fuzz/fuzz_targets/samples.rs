@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     let fresh = Samples::new(&method, 2, [3]).shards.remove(0);
     if let Ok(read) = read_shard(bytes, fresh.clone()) {
         let written = write_shard(&read).expect("the state of samples can be written");
-        // By its bytes: a margin may be no number.
+        // Compared by bytes, because a margin may be NaN.
         let again = read_shard(&written, fresh).expect("the state of samples can be read back");
         assert_eq!(write_shard(&again).expect("again"), written);
     }

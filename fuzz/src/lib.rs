@@ -1,4 +1,4 @@
-//! What the targets share: a folder in memory to put one hostile file into, and what to do with what was accepted.
+//! Shared by the targets: a folder in memory for one hostile file, and checks of what was accepted.
 
 pub mod tiny;
 
@@ -11,7 +11,7 @@ use calmix_data::error::DataError;
 use calmix_data::prepare::Prepared;
 use tempfile::TempDir;
 
-/// A mebipixel: a claim to be larger shows as an error at once and not as a second of decoding.
+/// One mebipixel: a larger claim is an error at once instead of a second of decoding.
 pub const LIMITS: DecodeLimits = DecodeLimits { side: 4_096, pixels: 1 << 20, bytes: 1 << 20 };
 
 /// A dataset folder, and a place beside it for what is prepared from it.
@@ -20,7 +20,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// A folder in memory, where the system has one.
+    /// A folder in memory, if the system has one.
     pub fn new() -> Self {
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
@@ -34,7 +34,7 @@ impl Scene {
         self.folder.path().join("root")
     }
 
-    /// Where the prepared dataset will stand.
+    /// The folder of the prepared dataset.
     pub fn target(&self) -> PathBuf {
         self.folder.path().join("prepared")
     }
@@ -75,7 +75,7 @@ impl Default for Scene {
     }
 }
 
-/// Decodes, and checks that the header and the pixels tell the same size.
+/// Decodes, and checks that the header and the pixels have the same size.
 pub fn image(bytes: &[u8]) {
     let header = size(bytes, &LIMITS);
     match decode(bytes, &LIMITS) {

@@ -10,7 +10,7 @@ use crate::Scene;
 /// The files of a prepared dataset.
 pub const FILES: [&str; 4] = ["manifest.json", "samples.bin", "parts.bin", "names.bin"];
 
-/// Writes the hashes of the tables as they are now into the header, so that what is wrong with them is reached.
+/// Writes the hashes of the tables as they are now into the header, so that the checks behind the hashes are reached.
 pub fn rehash(scene: &Scene) {
     let read = |name: &str| fs::read(scene.target().join(name)).expect("a file");
     let mut header: Value = serde_json::from_slice(&read(FILES[0])).expect("a header");

@@ -1,11 +1,11 @@
-//! `cargo xtask bench`: ours and theirs, side by side on the same machine in the same run.
+//! `cargo xtask bench`: calmix and its peers, side by side on the same machine in the same run.
 //!
 //! All sides are processes that prepare a case and then repeat it on command ([`worker`] has the protocol),
 //! so none pays for another's start-up. Repetitions alternate between the sides, and so does the side
-//! that goes first, so a machine that slows down or speeds up does so for all. What is reported is the
+//! that goes first, so a machine that slows down or speeds up does so for all. The result is the
 //! median of each side.
 //!
-//! By hand: criterion, divan and hyperfine measure one side after the other, and none starts a peer in Python.
+//! Written by hand: criterion, divan and hyperfine measure one side after the other, and none starts a peer in Python.
 
 mod catalogue;
 mod files;
@@ -28,10 +28,10 @@ use sides::Comparison;
 use turns::Turns;
 use worker::Worker;
 
-/// Enough for a median that one hiccup cannot move.
+/// Enough repetitions that a single outlier does not change the median.
 const DEFAULT_REPEAT: usize = 9;
 
-/// What the user asked for.
+/// The command line.
 #[derive(Debug, PartialEq)]
 struct Request {
     name: String,
@@ -39,7 +39,7 @@ struct Request {
     repeat: usize,
 }
 
-/// Measures every case of the named bench and prints a table, or one JSON object a line.
+/// Measures every case of the named bench and prints a table, or one JSON object per line.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let request = request(arguments)?;
     let bench = BENCHES.iter().find(|bench| bench.name == request.name);
@@ -91,7 +91,7 @@ fn request(arguments: &[&str]) -> Result<Request> {
                 bail!("bench has no option `{flag}`; it has --json and --repeat N")
             }
             given if name.is_none() => name = Some(given.to_owned()),
-            second => bail!("bench measures one thing at a time, but `{second}` is a second name"),
+            second => bail!("bench takes one name, but `{second}` is a second one"),
         }
     }
     let name = name.with_context(|| format!("bench needs a name; {}", names()))?;
@@ -101,7 +101,7 @@ fn request(arguments: &[&str]) -> Result<Request> {
 fn names() -> String {
     let lines: Vec<String> =
         BENCHES.iter().map(|bench| format!("\n  {:<9} {}", bench.name, bench.what)).collect();
-    format!("these exist:{}", lines.concat())
+    format!("the names are:{}", lines.concat())
 }
 
 /// Why the case cannot be measured here.
@@ -113,7 +113,7 @@ fn obstacle(case: &Case) -> Option<String> {
     }
     let files = case.files.as_ref().filter(|files| files.made.is_none())?;
     let missing = files::dataset(files).is_none();
-    missing.then(|| format!("the folder named by CALMIX_DATASETS has no {}", files.dataset))
+    missing.then(|| format!("the folder CALMIX_DATASETS does not contain {}", files.dataset))
 }
 
 /// Builds ours as the case wants it. Cargo keeps what it built for the other cases.
@@ -164,7 +164,7 @@ fn measure(bench: &Bench, case: &Case, repeat: usize) -> Result<(Vec<&'static st
 
 fn pair(bench: &Bench, case: &Case, turns: Vec<Turns>) -> Result<Measurement> {
     let mut medians = turns.into_iter().filter_map(|side| median(side.seconds));
-    let ours = medians.next().with_context(|| format!("{}: nothing was measured", case.name))?;
+    let ours = medians.next().with_context(|| format!("{}: there is no measurement", case.name))?;
     Ok(Measurement { bench: bench.name, case: case.name, unit: case.unit, ours, theirs: medians.next() })
 }
 

@@ -1,4 +1,4 @@
-//! Where tools, Python environments and weights live: outside the repository, shared by all clones.
+//! The cache of tools, Python environments and weights: outside the repository, shared by all clones.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,14 +16,14 @@ fn folder_by(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>)
         return std::path::absolute(&named)
             .with_context(|| format!("CALMIX_CACHE={} is not a folder name", named.display()));
     }
-    // The XDG specification has relative paths ignored.
+    // The XDG specification requires that relative paths are ignored.
     let xdg = variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let caches = xdg.or_else(|| Some(home?.join(".cache")));
     let caches = caches.context("there is no home folder; set CALMIX_CACHE to a folder for tools")?;
     Ok(caches.join("calmix"))
 }
 
-/// Something installed in a folder of its own, whose name says the version.
+/// An installation in a folder of its own, whose name contains the version.
 ///
 /// The file `complete` appears last, so an interrupted installation is repeated and never used.
 pub(crate) struct Installed {
@@ -39,7 +39,7 @@ impl Installed {
         self.folder.join("complete").is_file()
     }
 
-    /// Installs with `install` unless that has been done; says whether there was anything to do.
+    /// Installs with `install` unless that has been done; returns whether it installed anything.
     pub(crate) fn ensure(&self, install: impl FnOnce(&Path) -> Result<()>) -> Result<bool> {
         if self.is_complete() {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! `cargo xtask check`: everything that must hold before a change goes in, cheapest first.
+//! `cargo xtask check`: everything that must pass before a change is merged, cheapest first.
 
 mod advisories;
 mod layout;
@@ -40,17 +40,17 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     skipped.summarise(tier)
 }
 
-/// Compiles what needs no libtorch, so that the cores are not idle while it is being installed.
+/// Compiles what does not need libtorch, so that the cores are not idle while it is being installed.
 pub(crate) fn warm() -> Result<()> {
     if libtorch::require().is_ok() {
         return Ok(());
     }
     let start = Instant::now();
     for mut command in step::warming() {
-        // That it fails is expected: whatever needs libtorch cannot be compiled yet.
+        // A failure is expected: crates that need libtorch cannot be compiled yet.
         command.status().context("cannot start cargo")?;
     }
-    println!("warm: what needs no libtorch is compiled after {}", human_time(start.elapsed()));
+    println!("warm: compiled everything that does not need libtorch in {}", human_time(start.elapsed()));
     Ok(())
 }
 
@@ -66,7 +66,7 @@ fn chosen(tier: Tier, names: &[&str]) -> Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(wanted).collect())
 }
 
-/// Looks for every tool before the first step runs, so that a missing one shows at once.
+/// Looks for every tool before the first step runs, so that a missing one is an error at once.
 fn prepare(steps: Vec<&'static Step>, tier: Tier) -> Result<Vec<(&'static Step, Action)>> {
     let prepared = steps.into_iter().map(|step| {
         let action =

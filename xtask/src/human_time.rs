@@ -1,4 +1,4 @@
-//! Durations as a person says them.
+//! Durations in readable units.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! The chores of the workspace: `cargo xtask check`, `setup`, `publish`, `man`, `weights` and `bench`.
+//! Development tasks of the workspace: `cargo xtask check`, `setup`, `publish`, `man`, `weights` and `bench`.
 //!
-//! What the build service runs is what a person runs: `.ci/run` calls `setup` and then `check`, nothing else.
+//! CI runs the same commands as a developer: `.ci/run` calls `setup` and then `check`, nothing else.
 #![forbid(unsafe_code)]
-// A command-line tool speaks to its user.
+// A command-line tool prints to its user.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
@@ -20,17 +20,18 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   check [quick | --nightly] [STEP...]
-                    the checks of every push, cheapest first: `quick` before a commit, `--nightly` with all
-                    combinations; or only the named ones
-  warm              compile what `check` needs, as far as that is possible before `setup` has ended
-  setup             install what this machine lacks: tools for `check`, and libtorch
-  publish           pack the crates that need no libtorch and compile each from its package; uploads nothing
+                    run the checks of every push, cheapest first; `quick`: those before a commit;
+                    `--nightly`: all combinations; STEP: only the named ones
+  warm              compile what does not need libtorch, while `setup` is still running
+  setup             install what is missing: the tools for `check`, and libtorch
+  publish           package the crates that do not need libtorch and compile them; uploads nothing
   man FOLDER        write the manual pages of calmix
-  weights [NAME...] fetch pretrained weights and convert them to safetensors: all, or only the named ones
+  weights [NAME...] download pretrained weights as safetensors: all, or only the named ones
   bench NAME [--json] [--repeat N]
-                    measure ours and theirs side by side; `cargo xtask bench` lists the names
+                    measure calmix and a peer side by side; `cargo xtask bench` lists the names
 
-Tools, Python environments and weights live in $CALMIX_CACHE, or calmix in $XDG_CACHE_HOME or ~/.cache.";
+Tools, Python environments and weights are stored in $CALMIX_CACHE (default: calmix below
+$XDG_CACHE_HOME or ~/.cache).";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -8,7 +8,7 @@ use crate::workspace;
 pub(crate) fn write(folder: &str) -> Result<()> {
     // Relative to where the user is, not to the workspace.
     let folder = std::path::absolute(folder).with_context(|| format!("{folder:?} is not a folder name"))?;
-    // A build of its own: what renders the pages is not part of the binary that users have.
+    // A separate build: the code that renders the pages is not part of the released binary.
     let build = ["run", "--quiet", "--locked", "-p", "calmix", "--no-default-features", "--features", "man"];
     let status = workspace::cargo().args(build).args(["--", "man"]).arg(&folder).status();
     ensure!(status.context("cannot start cargo")?.success(), "the manual pages could not be written");

@@ -1,4 +1,4 @@
-//! `cargo xtask setup`: installs what a cold machine lacks, into the cache and nowhere else.
+//! `cargo xtask setup`: installs what a new machine lacks, into the cache only.
 
 pub(crate) mod attempts;
 pub(crate) mod libtorch;
@@ -26,7 +26,7 @@ pub(crate) const CARGO_DENY: Tool =
 pub(crate) const CARGO_NEXTEST: Tool =
     Tool { name: "cargo-nextest", version: "0.9.143", registry: Registry::CratesIo };
 
-/// What `check` calls.
+/// The tools that `check` runs.
 const TOOLS: &[Tool] = &[TYPOS, CARGO_DENY, CARGO_NEXTEST];
 
 /// The Python package that reads event files back in the tests of calmix-train, which find its environment in
@@ -36,13 +36,13 @@ const TENSORBOARD: &str = "tensorboard==2.21.0";
 /// The Python package that reads the Parquet files of `calmix predict` back in the tests of calmix, which find its environment
 /// in the same way.
 const PYARROW: &str = "pyarrow==26.0.1";
-/// The Python packages that the tests of `calmix report` ask, beside libtorch's own PyTorch.
+/// The Python packages that the tests of `calmix report` compare with, beside the PyTorch of libtorch.
 const TORCHMETRICS: &[&str] = &["torchmetrics==1.9.0", "lightning-utilities==0.15.2", "packaging==25.0"];
 
-/// Room that compiling a tool takes, at most.
+/// Disk space that compiling a tool takes at most.
 const TOOL_BYTES: u64 = 2 << 30;
 
-/// Installs every missing tool and libtorch, and says what it did.
+/// Installs every missing tool and libtorch, and prints what it did.
 pub(crate) fn run() -> Result<()> {
     let start = Instant::now();
     let _lock = attempts::lock()?;
@@ -52,7 +52,7 @@ pub(crate) fn run() -> Result<()> {
         let environments = install_environments();
         (tools.join(), environments)
     });
-    let installed = tools.map_err(|_| anyhow!("installing the tools ended in a panic"))??;
+    let installed = tools.map_err(|_| anyhow!("installing the tools panicked"))??;
     environments?;
     println!(
         "setup: done in {}, {installed} of {} tools installed",
@@ -62,16 +62,16 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Installs the missing tools and returns how many they were.
+/// Installs the missing tools and returns their number.
 fn install_tools() -> Result<usize> {
     let mut installed = 0;
     for tool in TOOLS {
         if let Some(found) = tool.find()? {
-            println!("setup: {} is there: {}", tool.name, found.display());
+            println!("setup: {} is installed: {}", tool.name, found.display());
             continue;
         }
         let began = Instant::now();
-        println!("setup: {} {} is missing and is being installed", tool.name, tool.version);
+        println!("setup: installing {} {}", tool.name, tool.version);
         attempts::require_space(TOOL_BYTES, tool.name)?;
         let path = tool.install()?;
         let took = human_time(began.elapsed());
@@ -85,8 +85,8 @@ fn install_tools() -> Result<usize> {
 fn install_environments() -> Result<()> {
     libtorch::install()?;
     let python = venv::python(&[TENSORBOARD])?;
-    println!("setup: TensorBoard is there: {}", python.display());
-    println!("setup: torchmetrics is there: {}", venv::unpacked(&python, TORCHMETRICS)?.display());
-    println!("setup: pyarrow is there: {}", venv::python(&[PYARROW])?.display());
+    println!("setup: TensorBoard is installed: {}", python.display());
+    println!("setup: torchmetrics is installed: {}", venv::unpacked(&python, TORCHMETRICS)?.display());
+    println!("setup: pyarrow is installed: {}", venv::python(&[PYARROW])?.display());
     Ok(())
 }

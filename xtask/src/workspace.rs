@@ -1,4 +1,4 @@
-//! The workspace as cargo sees it.
+//! The workspace, as cargo reports it.
 
 use std::env;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
-    // At run time, so that clones which share a target folder do not mistake each other's root for theirs.
+    // Read at run time, because clones that share a target folder also share this binary.
     let xtask = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let xtask = PathBuf::from(xtask);
     xtask.parent().map_or(xtask.clone(), PathBuf::from)
 }
 
-/// The cargo that runs us.
+/// The cargo that runs xtask.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());

@@ -19,14 +19,14 @@ const WORKERS: NonZeroUsize = NonZeroUsize::MIN;
 /// Room for all of CIFAR-10.
 const KEPT_BYTES: u64 = 256 << 20;
 
-/// The dataset and who keeps a label.
+/// The dataset and its labelled samples.
 pub(super) struct Cifar {
     images: Arc<dyn ImageSource>,
     views: Arc<Augment>,
     /// Rows of a step.
     labelled: SampleStream,
     unlabelled: SampleStream,
-    /// How many samples there are.
+    /// The number of samples.
     pub(super) samples: u64,
     /// Those that keep their label.
     pub(super) labelled_ids: Vec<u64>,
@@ -35,7 +35,7 @@ pub(super) struct Cifar {
 }
 
 impl Cifar {
-    /// Prepares the files below `folder` for batches of so many rows.
+    /// Prepares the files below `folder` for batches of these sizes.
     pub(super) fn open(folder: &Path, seed: Seed, rows: [u32; 2]) -> Result<Self> {
         let prepared = tempfile::tempdir().context("no folder for the prepared dataset")?;
         let target = prepared.path().join("cifar10");

@@ -5,13 +5,13 @@
 
 use crate::lanes;
 
-/// Anchors that share one pass over the pool: few enough to stay in the first cache.
+/// The number of anchors that share one pass over the pool: few enough to stay in the L1 cache.
 const TILE: usize = 4;
 
-/// Scales for which no product or sum in f32 can overflow, or vanish and be missed.
+/// The range of scales in which no product or sum in f32 overflows or underflows.
 const IN_RANGE: std::ops::Range<f64> = 1e-35..1e25;
 
-/// `similarities[i·pool + j] = cos(anchors[i], pool[j])`; zero where a vector is zero.
+/// Computes `similarities[i·pool + j] = cos(anchors[i], pool[j])`; zero if a vector is zero.
 ///
 /// Vectors of different lengths are compared over the shorter one.
 pub fn cosine_similarities(anchors: &[&[f32]], pool: &[&[f32]]) -> Vec<f32> {
@@ -27,7 +27,7 @@ pub fn cosine_similarities(anchors: &[&[f32]], pool: &[&[f32]]) -> Vec<f32> {
     similarities
 }
 
-/// The cosine of two vectors; `scale` is one over the product of their lengths.
+/// Computes the cosine of two vectors; `scale` is one over the product of their lengths.
 fn cosine(x: &[f32], y: &[f32], scale: f64) -> f64 {
     let dot = if IN_RANGE.contains(&scale) {
         f64::from(lanes::dot(x, y))
@@ -37,7 +37,7 @@ fn cosine(x: &[f32], y: &[f32], scale: f64) -> f64 {
     dot * scale
 }
 
-/// One over the length of each row; zero for a row of zeros.
+/// Returns one over the length of each row; zero for a row of zeros.
 fn scales(rows: &[&[f32]]) -> Vec<f64> {
     let scale = |row: &&[f32]| {
         let length = lanes::sum(row, |x| f64::from(x) * f64::from(x)).sqrt();

@@ -1,9 +1,9 @@
-//! What a method learns about its own step once all groups have planned: sums over the shards of a step, which its
-//! state takes in before the next one.
+//! Sums over the shards of a step, with which a method's state is updated once all groups have planned, before the next
+//! step.
 //!
-//! The sums travel with the gradient, so that a step needs no further exchange. FlexMatch's histogram is exact that
-//! way, since its thresholds precede its update. The share of samples in use and running quantiles, which are
-//! beyond the paper, lag by one step.
+//! The sums are exchanged with the gradient, so that a step needs no further communication. FlexMatch's histogram stays
+//! exact, since its thresholds precede its update. The share of samples in use and the running quantiles, which are
+//! not in the paper, lag by one step.
 
 use crate::method::{Method, MethodState};
 use crate::mixup::Guidance;
@@ -13,43 +13,43 @@ use crate::split::Split;
 /// Sums over the shards of a step. They are f32, as the gradient is; counts are exact up to 2²⁴.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Feedback {
-    /// FlexMatch: by how many samples the histogram of each class changes; empty for other methods.
+    /// The change of FlexMatch's histogram, in samples per class; empty for other methods.
     pub selected: Vec<f32>,
     /// The weights of the unlabelled rows.
     pub in_use: Total,
-    /// The quantile of AUM in each group, where the line between easy and hard follows it.
+    /// The quantile of AUM in each group, if a running quantile splits easy from hard.
     pub labelled_quantile: Total,
-    /// The quantile of APM in each group, likewise.
+    /// The quantile of APM in each group, if a running quantile splits easy from hard.
     pub unlabelled_quantile: Total,
 }
 
 /// A sum and the number of its terms.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Total {
-    /// The sum.
+    /// The sum of the terms.
     pub sum: f32,
-    /// How many were added.
+    /// The number of terms.
     pub count: f32,
 }
 
 impl Total {
-    /// Of one value.
+    /// Returns the total of one value.
     pub fn one(value: f64) -> Self {
         Self { sum: value as f32, count: 1.0 }
     }
 
-    /// Of these values.
+    /// Returns the total of these values.
     pub fn of(values: impl ExactSizeIterator<Item = f64>) -> Self {
         let count = values.len() as f32;
         Self { sum: values.sum::<f64>() as f32, count }
     }
 
-    /// The mean of what was added, if anything was.
+    /// Returns the mean of the terms; `None` without terms.
     pub fn mean(self) -> Option<f64> {
         (self.count > 0.0).then(|| f64::from(self.sum) / f64::from(self.count))
     }
 
-    /// Sum and count.
+    /// Returns sum and count.
     pub fn numbers(self) -> [f32; 2] {
         [self.sum, self.count]
     }
@@ -62,22 +62,22 @@ impl From<[f32; 2]> for Total {
 }
 
 impl Feedback {
-    /// Numbers beside the classes of FlexMatch.
+    /// The number of values that are not per class.
     const TOTALS: usize = 3;
 
-    /// How many numbers it is for a method.
+    /// Returns the length of the list of numbers for a method.
     pub fn width(method: &Method, classes: usize) -> usize {
         let selected = if matches!(method.base, Base::FlexMatch(_)) { classes } else { 0 };
         selected + 2 * Self::TOTALS
     }
 
-    /// As a list of numbers to be added up.
+    /// Returns it as a list of numbers that can be added.
     pub fn numbers(&self) -> Vec<f32> {
         let totals = [self.in_use, self.labelled_quantile, self.unlabelled_quantile];
         self.selected.iter().copied().chain(totals.into_iter().flat_map(Total::numbers)).collect()
     }
 
-    /// From such a list; none where it is too short.
+    /// Reads it from such a list; `None` if the list is too short.
     pub fn read(numbers: &[f32]) -> Option<Self> {
         let (selected, totals) = numbers.split_at_checked(numbers.len().checked_sub(2 * Self::TOTALS)?)?;
         let &[in_use, labelled_quantile, unlabelled_quantile] = totals.as_chunks().0 else { return None };
@@ -91,7 +91,7 @@ impl Feedback {
 }
 
 impl MethodState {
-    /// Takes in the feedback of step `step`, over all its shards.
+    /// Updates the state with the feedback of step `step`, summed over all its shards.
     pub fn take_in(&mut self, method: &Method, step: u64, feedback: &Feedback) {
         if let BaseState::FlexMatch(state) = &mut self.base {
             state.apply(&feedback.selected);

@@ -1,6 +1,6 @@
-//! What a run remembers of each labelled sample: its AUM.
+//! The state of each labelled sample: its AUM.
 //!
-//! Labelled samples are few, and any shard may draw them: every process keeps all of them, and takes in the visits of all
+//! Labelled samples are few, and any shard may draw them: every process keeps all of them and includes the visits of all
 //! groups.
 
 use crate::margin::LabelledMargins;
@@ -11,20 +11,20 @@ use crate::samples::StateError;
 /// The labelled samples of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LabelledSamples {
-    /// AUM, where pairs are guided by difficulty.
+    /// AUM, if pairs are guided by difficulty.
     pub margins: Option<LabelledMargins>,
-    /// What the visits of this step replaced, oldest first: the average of a sample's margins, and its visits.
+    /// The values that the visits of this step replaced, oldest first: the average of a sample's margins, and its visits.
     undo: Vec<(u64, (f64, u32))>,
 }
 
 impl LabelledSamples {
-    /// Before the first step.
+    /// Returns the state before the first step.
     pub fn new(method: &Method, ids: &[u64]) -> Self {
         let store = |guidance: &Guidance| LabelledMargins::new(guidance.averaging, ids);
         Self { margins: method.guidance().map(store), undo: Vec::new() }
     }
 
-    /// Takes in the margins of the labelled rows of all groups, in the order of groups, shards and rows.
+    /// Adds the margins of the labelled rows of all groups, in the order of groups, shards and rows.
     ///
     /// # Errors
     /// If a sample is not one of the labelled ones.
@@ -37,7 +37,7 @@ impl LabelledSamples {
         Ok(())
     }
 
-    /// AUM of each of these samples; none where pairs are not guided by difficulty.
+    /// Returns the AUM of each of these samples; `None` if pairs are not guided by difficulty.
     ///
     /// # Errors
     /// If a sample is not one of the labelled ones.
@@ -46,15 +46,15 @@ impl LabelledSamples {
         self.margins.as_ref().map(aum).transpose()
     }
 
-    /// The step counts.
+    /// Commits the step: its visits can no longer be undone.
     pub fn commit(&mut self) {
         self.undo.clear();
     }
 
-    /// The step does not count: every visit since the last commit is taken back, the last one first.
+    /// Discards the step: undoes every visit since the last commit, the last one first.
     pub fn undo(&mut self) {
         while let (Some((id, before)), Some(store)) = (self.undo.pop(), &mut self.margins) {
-            // It was there when it was visited.
+            // It cannot fail: the sample existed when it was visited.
             let _ = store.put_back(id, before);
         }
     }

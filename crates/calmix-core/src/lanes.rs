@@ -3,13 +3,13 @@
 //! A vector unit works on all lanes at once; and because the lanes are part of the definition, the result has
 //! the same bits whether there is one or not.
 
-/// How many partial results, where one vector unit's width is enough.
+/// The number of partial results if the width of one vector unit is enough.
 const LANES: usize = 8;
 
-/// How many partial sums a product keeps: enough of them to hide the latency of an addition.
+/// The number of partial sums of a product: enough to hide the latency of an addition.
 const DOT_LANES: usize = 32;
 
-/// Σ xᵢ·yᵢ in f32, over the shorter of the two.
+/// Computes Σ xᵢ·yᵢ in f32, over the shorter of the two.
 pub fn dot(x: &[f32], y: &[f32]) -> f32 {
     let mut lanes = [0.0; DOT_LANES];
     let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<DOT_LANES>(), y.as_chunks::<DOT_LANES>());
@@ -33,7 +33,7 @@ pub fn dot(x: &[f32], y: &[f32]) -> f32 {
     lanes[0]
 }
 
-/// Σ f(x) in f64.
+/// Computes Σ f(x) in f64.
 pub fn sum(row: &[f32], f: impl Fn(f32) -> f64) -> f64 {
     let mut lanes = [0.0; LANES];
     let (blocks, rest) = row.as_chunks::<LANES>();
@@ -48,7 +48,7 @@ pub fn sum(row: &[f32], f: impl Fn(f32) -> f64) -> f64 {
     lanes.into_iter().sum()
 }
 
-/// Σ xᵢ·yᵢ and max xᵢ·yᵢ, for numbers from zero up.
+/// Computes Σ xᵢ·yᵢ and max xᵢ·yᵢ, for numbers that are not negative.
 pub fn sum_and_max_of_products(x: &[f32], y: &[f32]) -> (f64, f32) {
     let (mut sums, mut tops) = ([0.0; LANES], [0.0; LANES]);
     let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
@@ -67,7 +67,7 @@ pub fn sum_and_max_of_products(x: &[f32], y: &[f32]) -> (f64, f32) {
     (sums.into_iter().sum(), max(&tops))
 }
 
-/// The largest number, −∞ when there is none.
+/// Returns the largest number; −∞ without numbers.
 pub fn max(row: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };
     let mut lanes = [f32::NEG_INFINITY; LANES];
@@ -80,10 +80,10 @@ pub fn max(row: &[f32]) -> f32 {
     rest.iter().copied().chain(lanes).fold(f32::NEG_INFINITY, larger)
 }
 
-/// Whether every number is finite.
+/// Returns whether every number is finite.
 pub fn all_finite(row: &[f32]) -> bool {
     const EXPONENT: u32 = 0x7F80_0000;
-    // No early way out: a plain pass over the bits is what vector units do best.
+    // No early exit: vector units are fastest on a plain pass over the bits.
     !row.iter().fold(false, |stray, x| stray | (x.to_bits() & EXPONENT == EXPONENT))
 }
 

@@ -1,8 +1,8 @@
 //! The mathematics of CalibrateMix and of the semi-supervised methods under it.
 //!
 //! Everything here is a pure function or plain state over slices: no I/O, no threads, no clock, no tensors. The
-//! centre is [`plan::plan_step`], Algorithm 1 of the paper: it takes the outputs of a network for a batch and returns
-//! what to train on them. [`planner::Planner`] holds the state that goes with it.
+//! main function is [`plan::plan_step`], Algorithm 1 of the paper: it takes the outputs of a network for a batch and returns
+//! the plan of the training step. [`planner::Planner`] holds its state.
 //!
 //! ```
 //! use calmix_core::matrix::Matrix;
@@ -54,17 +54,17 @@
 //! | γ | mixup coefficient, λ in the literature | [`mixup::LambdaSource`], [`mixup::Mix::lambda`] |
 //! | D_M | the mixtures | [`plan::StepPlan::mixes`] |
 //!
-//! Where the paper is silent or contradicts the code that its authors released, the choice is an enum whose
-//! documentation quotes the sentence; [`preset`] holds both readings.
+//! Where the paper leaves a choice open or contradicts the code that its authors released, the choice is an enum whose
+//! documentation quotes the sentence; [`preset`] has both readings.
 //!
-//! # What is where
+//! # Modules
 //!
 //! - the method: [`plan`], [`observation`], [`method`], [`preset`], [`pseudo`], [`margin`], [`split`], [`pair`],
-//!   [`cosine`], [`mixup`], [`loss`], [`smoothing`], [`schedule`], [`samples`] and [`labelled_samples`] for what is remembered of each sample,
-//!   and [`feedback`] for what a method takes in after a step;
-//! - how a step is cut into groups and shards: [`sharding`]; which sample comes when: [`order`];
+//!   [`cosine`], [`mixup`], [`loss`], [`smoothing`], [`schedule`], [`samples`] and [`labelled_samples`] for the state of each sample,
+//!   and [`feedback`] for the update of the state after a step;
+//! - how a step is divided into groups and shards: [`sharding`]; the order of samples: [`order`];
 //! - how settings are declared: [`settings`];
-//! - what they stand on: [`rng`], [`matrix`], [`softmax`], [`lanes`].
+//! - building blocks: [`rng`], [`matrix`], [`softmax`], [`lanes`].
 #![forbid(unsafe_code)]
 
 pub mod cosine;

@@ -1,4 +1,4 @@
-//! How easy a sample is, by its margins over training.
+//! The difficulty of a sample, measured by its margins over training.
 //!
 //! - AUM, the area under the margin (Pleiss et al. 2020; the paper's method section): for labelled samples, the
 //!   mean over visits of `z_y − max_{j≠y} z_j`. [`LabelledMargins`] keeps it.
@@ -16,7 +16,7 @@ use crate::settings::limit::{KEPT, SOME_SHARE};
 use crate::settings::rule;
 use crate::softmax::argmax;
 
-/// The margin of `class`: `z_class − max_{j≠class} z_j`. Zero when there is no other class.
+/// Computes the margin of `class`: `z_class − max_{j≠class} z_j`. Zero if there is no other class.
 pub fn margin(logits: &[f32], class: usize) -> f64 {
     match logits.get(class) {
         Some(&z) if logits.len() > 1 => f64::from(z) - f64::from(largest_other(logits, class)),
@@ -28,7 +28,7 @@ fn largest_other(logits: &[f32], class: usize) -> f32 {
     lanes::max(&logits[..class]).max(lanes::max(&logits[class + 1..]))
 }
 
-/// The largest logit's class, its value and the largest of the others (itself when it is alone).
+/// Returns the class of the largest logit, its value and the second-largest value (the same value if there is one class).
 fn top_two(logits: &[f32]) -> (usize, f64, f64) {
     let top = argmax(logits);
     let Some(&first) = logits.get(top) else { return (0, 0.0, 0.0) };
@@ -37,31 +37,31 @@ fn top_two(logits: &[f32]) -> (usize, f64, f64) {
 }
 
 rule! {
-    /// How a sample's margins are averaged over its visits: AUM and APM alike.
+    /// How a sample's margins are averaged over its visits, for both AUM and APM.
     ///
     /// Both rules have the form `A ← A + w(t)·(PM − A)`, where t counts the earlier visits of *this sample*.
     Averaging {
-        /// A mean over all visits: the paper's.
+        /// A mean over all visits, as in the paper.
         ///
         /// AUM is the plain mean, `w = 1/(1 + t)`. APM follows Eq. 5, `w = δ/(1 + t)`, "we set the smoothing parameter
-        /// δ = 0.997": a slight preference for old visits.
+        /// δ = 0.997", which gives earlier visits slightly more weight.
         Cumulative { delta: f64 } = "cumulative",
-        /// A true exponential average with ρ: early margins fade.
+        /// An exponential moving average with ρ, which forgets early margins.
         ///
         /// Bias-corrected: `w = (1 − ρ)/(1 − ρ^(1+t))`.
         Exponential { rho: f64 } = "exponential",
     }
     AveragingKeys {
         averaging: AveragingWord = Cumulative;
-        /// δ of the cumulative average; AUM has none.
+        /// δ of the cumulative average of APM; AUM does not use it.
         delta: f64 = 0.997, SOME_SHARE;
-        /// ρ: how much of the exponential average each visit keeps.
+        /// ρ: the share of the exponential average that each visit keeps.
         rho: f64 = 0.9, KEPT;
     }
 }
 
 impl Averaging {
-    /// The weight w of a visit that follows `visits` earlier ones, for APM.
+    /// Returns the weight w of a visit after `visits` earlier ones, for APM.
     pub fn step_size(self, visits: u32) -> f64 {
         let nth = f64::from(visits) + 1.0;
         match self {
@@ -70,7 +70,7 @@ impl Averaging {
         }
     }
 
-    /// The same for AUM, whose definition has no δ.
+    /// Returns the weight w of a visit after `visits` earlier ones, for AUM, whose definition has no δ.
     pub fn aum_step_size(self, visits: u32) -> f64 {
         match self {
             Self::Cumulative { .. } => 1.0 / (f64::from(visits) + 1.0),

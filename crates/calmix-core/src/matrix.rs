@@ -11,14 +11,14 @@ pub struct Matrix<'a> {
     width: usize,
 }
 
-/// The length of a slice is not what its shape says.
+/// The error for a slice whose length does not match its shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShapeError {
-    /// Rows asked for.
+    /// The requested number of rows.
     pub rows: usize,
-    /// Width asked for.
+    /// The requested width.
     pub width: usize,
-    /// Numbers there are.
+    /// The length of the slice.
     pub got: usize,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Matrix<'a> {
     /// Views `data` as `rows` rows of `width` numbers.
     ///
     /// # Errors
-    /// If `data` does not hold exactly that many.
+    /// If `data` does not have exactly `rows · width` numbers.
     pub fn new(data: &'a [f32], rows: usize, width: usize) -> Result<Self, ShapeError> {
         if rows.checked_mul(width) == Some(data.len()) {
             Ok(Self { data, rows, width })
@@ -45,27 +45,27 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// How long each row is.
+    /// Returns the length of each row.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// All numbers, row by row.
+    /// Returns all numbers, row by row.
     pub fn data(&self) -> &'a [f32] {
         self.data
     }
 
-    /// Row `i`; empty when there is no such row.
+    /// Returns row `i`; empty if there is no such row.
     pub fn row(&self, i: usize) -> &'a [f32] {
         if i < self.rows { &self.data[i * self.width..(i + 1) * self.width] } else { &[] }
     }
 
-    /// Some rows of it; none where they are not all there.
+    /// Returns some of the rows; `None` if any of them does not exist.
     #[must_use]
     pub fn range(&self, rows: Range<usize>) -> Self {
         let Self { data, width, .. } = *self;
@@ -74,7 +74,7 @@ impl<'a> Matrix<'a> {
         Self { data: &data[rows.start * width..rows.end * width], rows: rows.len(), width }
     }
 
-    /// The rows in order.
+    /// Iterates over the rows in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [f32]> + Clone + use<'a> {
         let Self { data, rows, width } = *self;
         (0..rows).map(move |i| &data[i * width..(i + 1) * width])

@@ -13,19 +13,19 @@ use crate::smoothing::Smoothing;
 use crate::split::RunningQuantile;
 
 section! {
-    /// The method: everything that decides what a step is trained on its batch.
+    /// The method: everything that determines how a step trains on its batch.
     ///
     /// Every question that the paper leaves open is a key here or below.
     Method {
-        /// The algorithm underneath.
+        /// The base algorithm.
         fixed base: Base;
         /// λ_U: the weight of the unlabelled loss.
         #[when(base is not BaseName::Supervised | BaseName::SupervisedPseudoMixup)]
         fixed unlabelled_weight: f64 = 1.0, from(0.0);
-        /// How often the base loss counts while the mixup term is on.
+        /// How often the base loss is counted once the mixup term has started.
         #[when(mixup.pairing is not PairingName::None)]
         fixed base_loss: BaseLoss = BaseLoss::Once;
-        /// How all targets are smoothed: labelled, pseudo-labelled and mixed.
+        /// Label smoothing of all targets: labelled, pseudo-labelled and mixed.
         fixed smoothing: Smoothing;
         /// The penalty on logit distances.
         #[when(base is not BaseName::Supervised | BaseName::SupervisedPseudoMixup)]
@@ -39,33 +39,33 @@ section! {
 impl Copy for Method {}
 
 choice! {
-    /// How often the base loss counts while the mixup term is on.
+    /// How often the base loss is counted once the mixup term has started.
     BaseLoss {
         /// Once: L = L_L + λ_U·L_U + L_mix, as in the paper.
         Once = "once",
-        /// In each of two passes, as in the released code.
+        /// Twice, once in each of two passes, as in the released code.
         ///
-        /// It runs the base algorithm, then runs it again with the mixtures.
+        /// The released code runs the base algorithm, then runs it again with the mixtures.
         Twice = "twice",
     }
 }
 
-/// What a method remembers between steps, besides the memory of single samples.
+/// The state of a method between steps, apart from the state of single samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MethodState {
-    /// The base algorithm's.
+    /// The state of the base algorithm.
     pub base: BaseState,
-    /// The running line between easy and hard labelled samples.
+    /// The running threshold between easy and hard labelled samples.
     pub labelled_line: RunningQuantile,
-    /// The running line between easy and hard unlabelled samples.
+    /// The running threshold between easy and hard unlabelled samples.
     pub unlabelled_line: RunningQuantile,
-    /// The running share of unlabelled samples in use.
+    /// The running share of unlabelled samples in use (their mean weight).
     pub utilisation: Utilisation,
 }
 
 impl Method {
-    /// The state before the first step.
+    /// Returns the state before the first step.
     pub fn initial_state(&self, classes: usize, samples: u64) -> MethodState {
         MethodState {
             base: self.base.initial_state(classes, samples),
@@ -75,24 +75,24 @@ impl Method {
         }
     }
 
-    /// The same base algorithm alone.
+    /// Returns the same base algorithm without the mixup term.
     #[must_use]
     pub fn without_mixup(self) -> Self {
         Self { mixup: Mixup { pairing: Pairing::None, ..self.mixup }, ..self }
     }
 
-    /// The mixup term, if any.
+    /// Returns the mixup term, if any.
     pub fn mixup(&self) -> Option<&Mixup> {
         (self.mixup.pairing != Pairing::None).then_some(&self.mixup)
     }
 
-    /// What guides the pairs, if anything does.
+    /// Returns how pairs are chosen by difficulty and dissimilarity; `None` if they are random or there are none.
     pub fn guidance(&self) -> Option<&Guidance> {
         self.mixup.pairing.guidance()
     }
 
-    /// The terms of the loss: `L_L + λ_U·L_U`, further ones of the base algorithm, the penalty, and L_mix where there
-    /// is a mixup.
+    /// Returns the terms of the loss: `L_L + λ_U·L_U`, further terms of the base algorithm, the logit penalty, and L_mix if
+    /// there is a mixup term.
     pub fn loss_terms(&self) -> Vec<LossTerm> {
         let base = [(LossKind::Labelled, 1.0), (LossKind::Unlabelled, self.unlabelled_weight)];
         let fairness = match self.base {
@@ -110,12 +110,12 @@ impl Method {
             .collect()
     }
 
-    /// The weight of the mixup term at a step, in [0, 1]: zero where there is none, or not yet.
+    /// Returns the weight of the mixup term at a step, in [0, 1]; zero if there is none, or before it starts.
     pub fn mix_weight(&self, at: RunStep, state: &MethodState) -> f64 {
         self.mixup().map_or(0.0, |mixup| mixup.start.weight(at, &state.utilisation))
     }
 
-    /// Whether pseudo-margins are averaged at a step.
+    /// Returns whether pseudo-margins are averaged at a step.
     pub fn averages_margins(&self, at: RunStep, state: &MethodState) -> bool {
         self.guidance().is_some_and(|guidance| match guidance.apm_from {
             ApmFrom::FirstStep => true,
@@ -123,7 +123,7 @@ impl Method {
         })
     }
 
-    /// Where the similarity of two images is measured; none where it is not asked for.
+    /// Returns the space in which similarity is measured; `None` if pairs are not guided by it.
     pub fn similarity_space(&self) -> Option<Space> {
         self.guidance().map(|guidance| guidance.space)
     }

@@ -1,4 +1,4 @@
-//! What a mixture is: two rows, a coefficient and a target (Eq. 6–9).
+//! The mixup term: pairs of rows, the coefficient λ and the mixed target (Eq. 6–9).
 
 pub(crate) mod mixer;
 
@@ -13,27 +13,27 @@ use crate::split::Split;
 section! {
     /// The mixup term.
     Mixup {
-        /// Who is mixed with whom.
+        /// Which images are mixed with each other.
         fixed pairing: Pairing;
-        /// Where the mixup coefficient comes from.
+        /// How the mixup coefficient λ is chosen.
         fixed lambda: LambdaSource;
-        /// Whether λ is replaced by max(λ, 1 − λ), so that the first image dominates.
+        /// Whether to replace λ by max(λ, 1 − λ), so that the first image dominates.
         ///
-        /// MixMatch does so; the paper does not.
+        /// MixMatch does this; the paper does not.
         fixed at_least_half: bool = false;
-        /// Whether a labelled image may be mixed with its own occurrence among the unlabelled ones.
+        /// Whether a labelled image may be mixed with itself if it is also among the unlabelled images.
         fixed same_source: SameSource = SameSource::Excluded;
-        /// What a pseudo-labelled image contributes to the target.
+        /// The target of a pseudo-labelled image in a mixture.
         fixed pseudo_target: PseudoTarget = PseudoTarget::Hard;
-        /// The weight of the mixup loss beside the others; 1 in the paper.
+        /// The weight of the mixup loss in the total loss; 1 in the paper.
         fixed weight: f64 = 1.0, from(0.0);
-        /// What a pair weighs.
+        /// The weight of a pair in the mixup loss.
         fixed pair_weight: PairWeight = PairWeight::One;
-        /// The confidence that a pseudo-labelled image needs to take part; 0 for none, as in Algorithm 1.
+        /// The minimum confidence of a pseudo-labelled image in a mixture; 0 for no minimum, as in Algorithm 1.
         fixed min_confidence: f64 = 0.0, SHARE;
-        /// How a mixture is compared with its target.
+        /// The loss between a mixture and its target.
         fixed loss: MixLoss = MixLoss::CrossEntropy;
-        /// When the term begins.
+        /// When the mixup term starts.
         part start: Start;
     }
 }
@@ -41,42 +41,42 @@ section! {
 impl Copy for Mixup {}
 
 rule! {
-    /// Who is mixed with whom.
+    /// Which images are mixed with each other.
     Pairing {
-        /// Nobody: the base algorithm alone.
+        /// No mixup: the base algorithm alone.
         None = "none",
-        /// Labelled easy with unlabelled hard, labelled hard with unlabelled easy.
+        /// Easy labelled images with hard unlabelled ones, hard labelled images with easy unlabelled ones.
         ///
-        /// CalibrateMix: LE+UH and LH+UE; without unlabelled data, labelled easy and labelled hard with each other.
+        /// CalibrateMix: LE+UH and LH+UE; without unlabelled data, easy and hard labelled images with each other.
         CalibrateMix(guidance: Guidance) = "calibratemix",
-        /// The ablation "mixup all": easy and hard of both kinds, in four groups.
+        /// The paper's ablation "mixup all": easy and hard, labelled and unlabelled images in four groups.
         ///
         /// LE+LH, LE+UH, LH+UE and UE+UH.
         All { guidance: Guidance, anchors: Anchors } = "all",
-        /// Two images of the combined pool of labelled and unlabelled ones, at random.
+        /// Random pairs from the combined pool of labelled and unlabelled images.
         ///
         /// "We randomly pair two samples from the combined pool of labeled and unlabeled data": as many pairs as
-        /// there are labelled rows. The paper does not say when random mixup begins; here `start` says it, as for guided
+        /// there are labelled rows. The paper does not specify when random mixup starts; here `start` decides, as for guided
         /// pairs.
         Random = "random",
     }
     PairingKeys {
         pairing: PairingName = CalibrateMix;
-        /// How difficulty and dissimilarity choose the pairs.
+        /// How pairs are chosen by difficulty and dissimilarity.
         guidance: Guidance;
-        /// How many images of mixup all's four groups are mixed.
+        /// The number of images that are mixed in each of the four groups of "mixup all".
         anchors: Anchors = Anchors::Batch, ANY;
     }
 }
 
 choice! {
-    /// How many rows of each group of the ablation "mixup all" are anchors, which get a partner.
+    /// The number of anchors (rows that get a partner) in each group of the ablation "mixup all".
     Anchors {
         /// A quarter of the labelled batch in each group: as many mixtures as labelled images, as in the paper.
         ///
-        /// They are drawn at random, anew in each step.
+        /// They are drawn at random in each step.
         Batch = "batch",
-        /// Every row of a group: 320 mixtures of 64 labelled and 448 unlabelled images.
+        /// Every image of a group: 320 mixtures of 64 labelled and 448 unlabelled images.
         ///
         /// Seven in ten of them mix two pseudo-labelled images.
         Every = "every",
@@ -84,18 +84,18 @@ choice! {
 }
 
 section! {
-    /// How difficulty and dissimilarity choose the pairs.
+    /// How pairs are chosen by difficulty and dissimilarity.
     Guidance {
-        /// How margins are averaged over the visits of a sample.
+        /// How margins are averaged over the visits to a sample.
         fixed averaging: Averaging;
-        /// Since when they are averaged.
+        /// The first step at which pseudo-margins are averaged.
         fixed apm_from: ApmFrom = ApmFrom::FirstStep;
-        /// Where easy ends and hard begins.
+        /// How a batch is split into easy and hard samples.
         fixed split: Split;
-        /// Where similarity is measured.
+        /// The space in which similarity is measured.
         #[when(dissimilar is not DissimilarWord::Any)]
         fixed space: Space = Space::Feature;
-        /// How k, the number of least similar candidates, is given.
+        /// How k, the number of least similar candidates to draw a partner from, is set.
         fixed dissimilar: Dissimilar;
     }
 }
@@ -103,78 +103,78 @@ section! {
 impl Copy for Guidance {}
 
 choice! {
-    /// Since when pseudo-margins are averaged. AUM always counts from the first step.
+    /// The first step at which pseudo-margins are averaged. AUM is always averaged from the first step.
     ApmFrom {
-        /// From the first step on: the paper.
+        /// From the first step, as in the paper.
         ///
         /// "We monitor the Area Under the Margin … at each iteration", and APM likewise.
         FirstStep = "first-step",
-        /// Once the mixup term has begun: the released code.
+        /// From the start of the mixup term, as in the released code.
         MixStart = "mix-start",
     }
 }
 
 rule! {
-    /// Where λ, the mixup coefficient, comes from. "We set the mixup coefficient γ to be 0.4", but also "the mixup
+    /// How λ, the mixup coefficient, is chosen. "We set the mixup coefficient γ to be 0.4", but also "the mixup
     /// coefficient γ comes from the Beta distribution, with the hyperparameter α"; the released code draws
     /// Beta(0.4, 0.4).
     LambdaSource {
-        /// One draw of Beta(α, α) for each kind of pair: the released code.
+        /// One draw from Beta(α, α) per group of pairs, as in the released code.
         BetaPerGroup(alpha: f64) = "beta-per-group",
-        /// One draw of Beta(α, α) for each pair.
+        /// One draw from Beta(α, α) per pair.
         ///
         /// The gradient has a lower variance.
         BetaPerSample(alpha: f64) = "beta-per-sample",
-        /// Always γ: "we set the mixup coefficient γ to be 0.4" read literally.
+        /// The constant γ: "we set the mixup coefficient γ to be 0.4", read literally.
         Fixed(gamma: f64) = "fixed",
     }
     LambdaKeys {
         lambda: LambdaWord = BetaPerGroup;
         /// α of the Beta distribution.
         alpha: f64 = 0.4, from(0.0);
-        /// γ, where the coefficient is fixed.
+        /// γ, the constant coefficient.
         gamma: f64 = 0.4, SHARE;
     }
 }
 
 choice! {
-    /// What a pseudo-labelled row contributes to the target.
+    /// The target of a pseudo-labelled row in a mixture.
     PseudoTarget {
-        /// Its hard label, as the paper's argmax.
+        /// The hard pseudo-label, the paper's argmax.
         Hard = "hard",
-        /// Its probabilities.
+        /// The predicted probabilities.
         ///
-        /// Beyond the paper.
+        /// Not in the paper.
         Soft = "soft",
-        /// One-hot to the share that the base algorithm trusts the label, its probabilities for the rest.
+        /// A mean of both: the hard label with the base algorithm's weight of the image, the probabilities with the rest.
         ///
-        /// `w·ŷ + (1 − w)·p`, where w is the weight of the row in the unlabelled loss. Beyond the paper.
+        /// `w·ŷ + (1 − w)·p`, where w is the weight of the row in the unlabelled loss. Not in the paper.
         Blended = "blended",
     }
 }
 
 choice! {
-    /// What a pair weighs in the mixup loss.
+    /// The weight of a pair in the mixup loss.
     PairWeight {
-        /// One.
+        /// Weight 1 for every pair.
         One = "one",
-        /// The base algorithm's weight of its pseudo-labelled images.
+        /// The base algorithm's weight of the pseudo-labelled images in the pair.
         ///
-        /// Beyond the paper.
+        /// Not in the paper.
         Base = "base",
     }
 }
 
 choice! {
-    /// How a mixture is compared with its target.
+    /// The loss between a mixture and its target.
     MixLoss {
-        /// Soft cross-entropy, mean over the mixtures: the paper.
+        /// Soft cross-entropy, averaged over the mixtures, as in the paper.
         ///
         /// The last line of Algorithm 1.
         CrossEntropy = "cross-entropy",
-        /// Binary cross-entropy, mean over pairs and classes: the released code.
+        /// Binary cross-entropy, averaged over pairs and classes, as in the released code.
         ///
-        /// It takes logits; the mean is taken in each kind of pair, and the kinds are added.
+        /// It takes logits; the mean is taken within each group of pairs, and the groups are added.
         BinaryCrossEntropy = "binary-cross-entropy",
     }
 }
@@ -195,19 +195,18 @@ pub struct Mix {
     pub a: Row,
     /// The second row.
     pub b: Row,
-    /// λ.
+    /// λ, the share of `a` in the mixture, in [0, 1].
     pub lambda: f32,
     /// The (pseudo-)label of `a`.
     pub class_a: u32,
     /// The (pseudo-)label of `b`.
     pub class_b: u32,
-    /// Its factor in the sum that is the mixup loss: 1/|D_M|, times what the pair and the start of the term
-    /// weigh.
+    /// Its factor in the mixup loss: 1/|D_M|, times the weight of the pair and that of the starting mixup term.
     pub weight: f32,
 }
 
 impl Mixup {
-    /// The λ of each pair of one kind, whose first rows are the samples `ids`.
+    /// Draws λ for each pair of a group, whose first rows are the samples `ids`.
     pub fn draw_lambda(&self, ids: &[u64], seed: Seed, step: u64) -> Vec<f32> {
         let coefficients: Vec<f64> = match self.lambda {
             LambdaSource::Fixed(lambda) => vec![lambda; ids.len()],
@@ -228,7 +227,7 @@ impl Mixup {
 }
 
 impl Pairing {
-    /// What guides the pairs, if anything does.
+    /// Returns how pairs are chosen by difficulty and dissimilarity; `None` if they are random or there are none.
     pub fn guidance(&self) -> Option<&Guidance> {
         match self {
             Self::CalibrateMix(guidance) | Self::All { guidance, .. } => Some(guidance),
@@ -236,10 +235,10 @@ impl Pairing {
         }
     }
 
-    /// How many rows of a kind of pair are anchors, where the batch has so many labelled rows; none for all of them.
+    /// Returns the number of anchors in the group `kind` for a batch of `labelled` rows; `None` if all its rows are anchors.
     pub(crate) fn most_anchors(&self, kind: usize, labelled: usize) -> Option<usize> {
         match self {
-            // The quarters of a batch add up to it.
+            // Differences of rounded multiples, so that the four quarters add up to the batch.
             Self::All { anchors: Anchors::Batch, .. } => {
                 Some(labelled * (kind + 1) / 4 - labelled * kind / 4)
             }
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn one_lambda_a_group_or_one_a_pair() {
+    fn lambda_is_drawn_per_group_or_pair() {
         let group = draw(LambdaSource::BetaPerGroup(0.4), false, 1);
         assert!(group[0] == group[1] && group[1] == group[2]);
         assert_ne!(group, draw(LambdaSource::BetaPerGroup(0.4), false, 2));
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_keeps_the_first_row_in_front() {
+    fn lambda_floor_makes_first_row_dominate() {
         assert_eq!(draw(LambdaSource::Fixed(0.4), true, 1), [0.6; 3]);
         for step in 0..50 {
             assert!(draw(LambdaSource::BetaPerSample(0.4), true, step).iter().all(|&l| l >= 0.5));

@@ -1,4 +1,4 @@
-//! What the network said about a batch, and what else is known of it when its plan is made.
+//! The network's outputs for a batch, and everything else that its plan is made from.
 
 use std::ops::Range;
 use std::{error, fmt};
@@ -9,42 +9,40 @@ use crate::matrix::Matrix;
 use crate::pair::Space;
 use crate::pseudo::Sums;
 
-/// One of the two batches of a step: row i is sample `ids[i]` as its weak view came out of the network.
+/// One of the two batches of a step: row i has the network's outputs for the weak view of sample `ids[i]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
-    /// Which samples: ids of the whole dataset, so that a labelled image and its occurrence in the unlabelled
-    /// set share one.
+    /// The ids of the samples in the whole dataset: an image that is both labelled and unlabelled has one id.
     pub ids: &'a [u64],
     /// Rows of C logits.
     pub logits: Matrix<'a>,
-    /// Rows of whatever similarity is measured on: pooled features, or pixels. Width zero where nothing is.
+    /// The vectors on which similarity is measured: pooled features, pixels or logits; of width zero if it is not needed.
     pub features: Matrix<'a>,
 }
 
-/// A labelled and an unlabelled batch, seen.
+/// The network's outputs for a labelled and an unlabelled batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Observation<'a> {
-    /// D_L; empty rows are fine.
+    /// D_L, the labelled batch; it may be empty.
     pub labelled: Rows<'a>,
-    /// y, one per labelled row.
+    /// y, one label per labelled row.
     pub labels: &'a [u32],
-    /// D_U; without rows in supervised training.
+    /// D_U, the unlabelled batch; empty in supervised training.
     pub unlabelled: Rows<'a>,
 }
 
-/// What is known of one group's batch when its plan is made: what the network said, what the samples remember, what
-/// all groups share.
+/// Everything that one group's plan is made from: the network's outputs, the state of the samples, and sums over all groups.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
-    /// What the network said.
+    /// The network's outputs for the batch.
     pub seen: Observation<'a>,
-    /// How easy the rows are, this visit included; none where pairs are not guided by it, or not yet.
+    /// The margins of the rows, including this visit; `None` if pairs are not guided by them, or before they are averaged.
     pub margins: Option<RowMargins<'a>>,
     /// Sums over all shards of the step.
     pub sums: &'a Sums,
 }
 
-/// How easy the rows of a batch are.
+/// The average margins of the rows of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct RowMargins<'a> {
     /// AUM of each labelled row.
@@ -53,19 +51,19 @@ pub struct RowMargins<'a> {
     pub apm: &'a [f64],
 }
 
-/// An observation that contradicts itself.
+/// The error for an inconsistent observation.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ObservationError {
-    /// A column of another length.
+    /// A column has another length than the ids.
     Length {
-        /// Which batch.
+        /// The batch: `labelled` or `unlabelled`.
         batch: &'static str,
-        /// Which column.
+        /// The column.
         what: &'static str,
-        /// Ids there are.
+        /// The number of ids.
         ids: usize,
-        /// Rows there are.
+        /// The number of rows.
         got: usize,
     },
     /// The two batches have different numbers of classes.
@@ -86,20 +84,20 @@ pub enum ObservationError {
     Label {
         /// The row.
         row: usize,
-        /// Its label.
+        /// The label of the row.
         label: u32,
-        /// C.
+        /// C, the number of classes.
         classes: usize,
     },
-    /// A number that is none, or infinite: taken in, it would stay in the averages for good.
+    /// A number is NaN or infinite, which would stay in the averages permanently.
     NotFinite {
-        /// Which batch.
+        /// The batch: `labelled` or `unlabelled`.
         batch: &'static str,
-        /// Logits or features.
+        /// `logits` or `features`.
         what: &'static str,
         /// The row.
         row: usize,
-        /// Its sample.
+        /// The id of the row's sample.
         sample: u64,
     },
 }
@@ -111,10 +109,16 @@ impl fmt::Display for ObservationError {
                 write!(f, "the {batch} batch has {ids} ids but {got} rows of {what}")
             }
             Self::Classes { labelled, unlabelled } => {
-                write!(f, "the labelled batch has {labelled} classes, the unlabelled one {unlabelled}")
+                write!(
+                    f,
+                    "the labelled batch has {labelled} classes, but the unlabelled batch has {unlabelled}"
+                )
             }
             Self::Widths { labelled, unlabelled } => {
-                write!(f, "labelled features have {labelled} numbers per row, unlabelled ones {unlabelled}")
+                write!(
+                    f,
+                    "labelled features have {labelled} numbers per row, but unlabelled features have {unlabelled}"
+                )
             }
             Self::Label { row, label, classes } => {
                 write!(f, "row {row} has label {label}, but there are {classes} classes")
@@ -129,7 +133,7 @@ impl fmt::Display for ObservationError {
 impl error::Error for ObservationError {}
 
 impl<'a> Rows<'a> {
-    /// Some of these rows.
+    /// Returns some of these rows.
     #[must_use]
     pub fn range(&self, rows: Range<usize>) -> Self {
         let Self { ids, logits, features } = self;
@@ -137,7 +141,7 @@ impl<'a> Rows<'a> {
         Self { ids, logits: logits.range(rows.clone()), features: features.range(rows) }
     }
 
-    /// Row i in the space that similarity is measured in.
+    /// Returns row i in the space in which similarity is measured.
     pub fn vector(&self, space: Space, i: usize) -> &'a [f32] {
         match space {
             Space::Feature | Space::Pixel => self.features.row(i),
@@ -160,10 +164,10 @@ impl<'a> Rows<'a> {
 }
 
 impl Known<'_> {
-    /// Checks the observation, and that there is a margin for every row if any.
+    /// Checks the observation, and that there is a margin for every row if there are margins.
     ///
     /// # Errors
-    /// Names the first row or column that does not fit.
+    /// Returns the first row or column that is inconsistent.
     pub fn check(&self) -> Result<(), ObservationError> {
         self.seen.check()?;
         let Some(RowMargins { aum, apm }) = self.margins else { return Ok(()) };
@@ -179,12 +183,12 @@ impl Known<'_> {
 }
 
 impl Observation<'_> {
-    /// C.
+    /// Returns C, the number of classes.
     pub fn classes(&self) -> usize {
         self.labelled.logits.width()
     }
 
-    /// The margin of each labelled row at its label.
+    /// Computes the margin of each labelled row at its label.
     pub fn margins(&self) -> Vec<f64> {
         let rows = self.labelled.logits.iter().zip(self.labels);
         rows.map(|(logits, &label)| margin(logits, label as usize)).collect()
@@ -193,7 +197,7 @@ impl Observation<'_> {
     /// Checks that all columns agree, labels are classes and numbers are finite.
     ///
     /// # Errors
-    /// Names the first row that does not.
+    /// Returns the first row that is inconsistent.
     pub fn check(&self) -> Result<(), ObservationError> {
         self.labelled.check("labelled")?;
         self.unlabelled.check("unlabelled")?;

@@ -1,7 +1,7 @@
-//! Which sample comes when: a pure function of the seed and the position, at any size.
+//! The order of samples: a pure function of the seed and the position, for any number of samples.
 //!
-//! An order visits its samples epoch by epoch, each exactly once an epoch, in a way that is new every epoch.
-//! The order is never written down: [`Order::at`] computes any place of it, so a billion samples need no array
+//! An order visits every sample exactly once per epoch, in a new order in every epoch.
+//! It is never stored: [`Order::at`] computes any position of it, so a billion samples need no array
 //! and resuming needs no state. A step takes the next rows of it ([`Feed`]).
 //!
 //! Rows belong to logical shards ([`Sharding`](crate::sharding::Sharding)), and processes only choose which shards they run, so a batch never
@@ -39,42 +39,42 @@ use permutation::Permutation;
 pub struct Order {
     /// The seed of the run, or the one that [`Membership::order`] derives from it.
     pub seed: Seed,
-    /// Which stream: [`Domain::LabelledOrder`] or [`Domain::UnlabelledOrder`].
+    /// The stream: [`Domain::LabelledOrder`] or [`Domain::UnlabelledOrder`].
     pub domain: Domain,
-    /// How many samples are visited.
+    /// The number of samples per epoch.
     pub len: NonZeroU64,
 }
 
-/// One visit of a sample.
+/// One visit to a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Visit {
-    /// How many times all samples were visited before.
+    /// The number of complete epochs before this visit.
     pub epoch: u64,
-    /// Which sample, below the length of the order: a place in the labelled stream, or a slot of a shard.
+    /// The sample, below the length of the order: a position in the labelled stream, or a slot of a shard.
     pub index: u64,
 }
 
 impl Order {
-    /// The visit at `position`, counted from the beginning of the run.
+    /// Returns the visit at `position`, counted from the beginning of the run.
     ///
-    /// Takes a constant time above 4,096 samples. A shorter order is shuffled whole for the answer; where many
-    /// positions are asked for, a [`Cursor`] does so once an epoch.
+    /// Takes constant time above 4,096 samples. A shorter order is shuffled completely for every call; for many
+    /// positions, a [`Cursor`] does so once per epoch.
     pub fn at(self, position: u64) -> Visit {
         self.cursor().at(position)
     }
 
-    /// Answers for many positions, fastest where they lie in the same epoch.
+    /// Returns a cursor for many positions, which is fastest if they lie in the same epoch.
     pub fn cursor(self) -> Cursor {
         Cursor { order: self, keyed: None }
     }
 
     fn permutation(self, epoch: u64) -> Permutation {
-        // The length takes the place of the sample: streams of different lengths draw different orders.
+        // The length is used as the sample, so that streams of different lengths draw different orders.
         Permutation::draw(self.len, &mut self.seed.stream(self.domain, epoch, self.len.get()))
     }
 }
 
-/// An [`Order`] that remembers the epoch it was last asked about: what it answers is the same.
+/// An [`Order`] that caches the last epoch; its results are the same.
 #[derive(Debug, Clone)]
 pub struct Cursor {
     order: Order,
@@ -82,7 +82,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// The visit at `position`.
+    /// Returns the visit at `position`.
     pub fn at(&mut self, position: u64) -> Visit {
         let epoch = position / self.order.len;
         let place = position % self.order.len;

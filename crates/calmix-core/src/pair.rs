@@ -1,4 +1,4 @@
-//! With whom a sample is mixed: one of the k most dissimilar candidates, drawn at random (Algorithm 1,
+//! The partner of a sample in a mixture: one of the k least similar candidates, drawn at random (Algorithm 1,
 //! lines 9–10).
 
 use crate::cosine::cosine_similarities;
@@ -7,17 +7,15 @@ use crate::settings::limit::{SHARE, SOME};
 use crate::settings::{choice, rule};
 
 rule! {
-    /// How many of the least similar candidates take part in the draw: the paper's k.
+    /// The number of least similar candidates in the draw: the paper's k.
     Dissimilar {
-        /// As a share of the pool: the paper's "5%".
+        /// A share of the pool, as in the paper ("5%").
         ///
         /// At least one: the ablation's "5%, 10%, 15% dissimilar samples" (12 of 224 at 5%).
         Fraction(fraction: f64) = "fraction",
-        /// As a number: the released code's 15.
+        /// A fixed number, as in the released code (15).
         Count(count: u32) = "count",
-        /// All candidates: the ablation's k = 0.
-        ///
-        /// Similarity plays no part.
+        /// All candidates, whatever their similarity: the ablation's k = 0.
         Any = "any",
     }
     DissimilarKeys {
@@ -30,14 +28,14 @@ rule! {
 }
 
 choice! {
-    /// Where similarity is measured. The conclusion speaks of "difficulty and feature dissimilarity"; the released code
-    /// compares pixels.
+    /// The space in which similarity is measured. The paper's conclusion mentions "difficulty and feature dissimilarity"; the
+    /// released code compares pixels.
     Space {
         /// The pooled features of the weak view.
         ///
-        /// Those before the classifier.
+        /// The input of the classifier.
         Feature = "feature",
-        /// The normalised pixels of the weak view: the released code.
+        /// The normalised pixels of the weak view, as in the released code.
         Pixel = "pixel",
         /// The logits of the weak view.
         Logit = "logit",
@@ -45,9 +43,9 @@ choice! {
 }
 
 choice! {
-    /// Whether a labelled image may be mixed with its own occurrence in the unlabelled set.
+    /// Whether a labelled image may be mixed with itself if it is also among the unlabelled images.
     SameSource {
-        /// No: a mixture with itself teaches nothing.
+        /// No: an image mixed with itself adds no information.
         Excluded = "excluded",
         /// Yes, as in the released code.
         Allowed = "allowed",
@@ -57,23 +55,23 @@ choice! {
 /// A sample that can be one side of a pair.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
-    /// The sample's id: what it is drawn for, and what tells that two are the same image.
+    /// The sample's id, which seeds its draw and identifies the image.
     pub id: u64,
-    /// Where it is, in the space that similarity is measured in.
+    /// Its vector in the space in which similarity is measured.
     pub vector: &'a [f32],
 }
 
-/// How partners are drawn.
+/// The rule by which partners are drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct PairRule {
-    /// k.
+    /// How k is set.
     pub dissimilar: Dissimilar,
-    /// Whether a sample may meet itself.
+    /// Whether a sample may be paired with itself.
     pub same_source: SameSource,
 }
 
 impl Dissimilar {
-    /// k for a pool of `pool` candidates: never more than there are, never zero unless there are none.
+    /// Returns k for a pool of `pool` candidates: at most `pool`, and at least one if the pool is not empty.
     pub fn of(self, pool: usize) -> usize {
         let k = match self {
             Self::Any => pool,
@@ -85,10 +83,10 @@ impl Dissimilar {
 }
 
 impl PairRule {
-    /// The partner of each anchor, as an index into `pool`; none when no candidate of the pool is allowed.
+    /// Draws the partner of each anchor, as an index into `pool`; `None` if no candidate of the pool is allowed.
     ///
-    /// What an anchor draws depends on its id and on who is in the pool, not on the order of either: equal
-    /// similarities are ordered by id, then by place.
+    /// The draw of an anchor depends on its id and on the members of the pool, not on the order of either: equal
+    /// similarities are ordered by id, then by position.
     pub fn partners(
         &self,
         anchors: &[Candidate<'_>],

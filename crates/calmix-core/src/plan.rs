@@ -1,7 +1,7 @@
 //! Algorithm 1 of the paper, as one function: [`plan_step`].
 //!
-//! A plan is indices, weights and targets. It says what the update has to do and nothing about why, so that
-//! the engine never meets a rule of the method, and this function never meets a tensor.
+//! A plan consists of indices, weights and targets. It describes the update without the rules behind it, so that
+//! the engine does not depend on the method, and this function does not depend on tensors.
 
 use std::{error, fmt};
 
@@ -17,23 +17,23 @@ use crate::samples::StateError;
 use crate::schedule::RunStep;
 use crate::split::Halves;
 
-/// Everything the update needs.
+/// The plan of a step: everything that the update needs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepPlan {
     /// Label and weight of each unlabelled row, for the loss of its strong view.
     pub pseudo: PseudoLabels,
-    /// D_M: what to mix, in the order of the kinds of pairs and then of the rows. Empty while the mixup term
-    /// has not begun. The mixup loss is `Σ weight·H(target, p(mixture))`.
+    /// D_M: the mixtures, in the order of the kinds of pairs and then of the rows. Empty until the mixup term
+    /// starts. The mixup loss is `Σ weight·H(target, p(mixture))`.
     pub mixes: Vec<Mix>,
     /// ỹ of each mixture, smoothed: `mixes.len()` rows of C.
     pub targets: Vec<f32>,
-    /// How difficult the rows are, where the pairs are guided by it and it is already known.
+    /// The difficulty of the rows; `None` if pairs are not guided by it, or before it is available.
     pub difficulty: Option<Difficulty>,
-    /// What the method's state takes in once all groups have planned: the part of this group.
+    /// This group's part of the update of the method's state, which follows once all groups have planned.
     pub feedback: Feedback,
 }
 
-/// How difficult the rows of a batch are.
+/// The difficulty of the rows of a batch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Difficulty {
     /// AUM of each labelled row.
@@ -46,17 +46,17 @@ pub struct Difficulty {
     pub unlabelled: Halves,
 }
 
-/// Why there is no plan.
+/// The reason why there is no plan.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PlanError {
     /// The observation contradicts itself.
     Observation(ObservationError),
-    /// The method's state is another method's.
+    /// The state belongs to another method.
     State(StateError),
 }
 
-// Transparent: what stands inside speaks for itself, and its cause is the cause.
+// Transparent: the inner error has a complete message and is its own source.
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -87,7 +87,7 @@ impl From<StateError> for PlanError {
     }
 }
 
-/// Algorithm 1: what one group's batch teaches, line by line.
+/// Plans the step of one group by Algorithm 1, line by line.
 ///
 /// | Algorithm 1 | here |
 /// |---|---|
@@ -98,12 +98,12 @@ impl From<StateError> for PlanError {
 /// | 11: D_M = their union | [`StepPlan::mixes`] |
 /// | 12–15: the losses | the engine's, from this plan and [`Method::loss_terms`] |
 ///
-/// A pure function: every process of a group makes the same plan from the same arguments. Groups of one step start
-/// from the same `state` and end in the same one. `seed` is the group's own: groups draw independently. Nothing here
-/// depends on the order in which samples stand in the batch, except between several occurrences of one sample.
+/// It is a pure function: every process of a group makes the same plan from the same arguments. Groups of one step start
+/// from the same `state` and end in the same one. Each group has its own `seed`, so groups draw independently. Nothing here
+/// depends on the order of the samples in the batch, except between several occurrences of one sample.
 ///
 /// # Errors
-/// If what is known contradicts itself or is not finite, or the state belongs to another method.
+/// If the observations contradict each other or are not finite, or the state belongs to another method.
 pub fn plan_step(
     method: &Method,
     known: &Known<'_>,
@@ -165,7 +165,8 @@ pub fn plan_step(
     Ok(plan)
 }
 
-/// Each anchor, or `most` of them, with one of its most dissimilar in the pool; anchors without anyone are left out.
+/// Pairs each anchor, or `most` of them, with one of its least similar candidates in the pool; anchors without a candidate
+/// are left out.
 fn guided_pairs(
     mixer: &Mixer<'_>,
     kind: u64,
@@ -199,7 +200,7 @@ fn guided_pairs(
     anchors.iter().zip(partners).filter_map(|(&a, partner)| Some((a, pool[partner?]))).collect()
 }
 
-/// So many of these rows at random, in their order: the same samples whatever their order in the batch.
+/// Draws some of these rows at random, in their order; the drawn samples do not depend on their order in the batch.
 fn drawn_rows(mixer: &Mixer<'_>, kind: u64, rows: &[Row], most: usize) -> Vec<Row> {
     let ids: Vec<u64> = rows.iter().map(|&row| mixer.id(row)).collect();
     let seed = mixer.seed.child(kind);
@@ -214,7 +215,7 @@ fn drawn_rows(mixer: &Mixer<'_>, kind: u64, rows: &[Row], most: usize) -> Vec<Ro
     chosen.into_iter().map(|n| rows[n]).collect()
 }
 
-/// Random mixup: as many ordered pairs of two different rows of the joint pool as there are labelled rows.
+/// Draws the pairs of random mixup: ordered pairs of two different rows of the joint pool, as many as labelled rows.
 fn random_pairs(mixer: &Mixer<'_>) -> Vec<(Row, Row)> {
     let (x, u) = (mixer.seen.labelled.ids.len(), mixer.seen.unlabelled.ids.len());
     let rows = (0..x).map(Row::Labelled).chain((0..u).map(Row::Unlabelled));

@@ -1,6 +1,6 @@
-//! A method with all its state, for one process that runs each step as one group in one shard: visit, plan, take in.
+//! A method with all its state, for one process that runs each step as one group in one shard: visit, plan, commit.
 //!
-//! The trainer spreads the same calls over many processes. This type makes all of them on one process, for
+//! The trainer distributes the same calls over many processes. This type makes all of them in one process, for
 //! training with the engine alone.
 
 use crate::feedback::Feedback;
@@ -13,24 +13,24 @@ use crate::rng::Seed;
 use crate::samples::{Samples, ShardVisit};
 use crate::schedule::RunStep;
 
-/// A method with its state.
+/// A method with all its state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planner {
-    /// The method.
+    /// The method that plans the steps.
     pub method: Method,
-    /// What it remembers between steps.
+    /// The state of the method between steps.
     pub state: MethodState,
-    /// What it remembers of each labelled sample.
+    /// The state of each labelled sample.
     pub labelled: LabelledSamples,
-    /// What it remembers of each unlabelled sample.
+    /// The state of each unlabelled sample.
     pub samples: Samples,
     seed: Seed,
 }
 
-/// A plan that does not count yet.
+/// A plan that is not committed yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned {
-    /// What to learn.
+    /// The plan of the step.
     pub plan: StepPlan,
     state: MethodState,
     feedback: Feedback,
@@ -38,7 +38,8 @@ pub struct Planned {
 }
 
 impl Planner {
-    /// Before the first step, for these labelled samples and unlabelled samples with slots below `unlabelled`.
+    /// Creates the state before the first step, for these labelled samples and unlabelled samples with slots below
+    /// `unlabelled`.
     pub fn new(method: Method, classes: usize, labelled: &[u64], unlabelled: usize, seed: Seed) -> Self {
         Self {
             method,
@@ -49,12 +50,12 @@ impl Planner {
         }
     }
 
-    /// Plans a step. `slots` are the places of the unlabelled rows' samples, below the number of unlabelled samples.
-    /// The step counts from its [`commit`](Self::commit) on; a plan that is not committed is forgotten by
-    /// [`undo`](Self::undo).
+    /// Plans a step. `slots` are the positions of the unlabelled rows' samples, below the number of unlabelled samples.
+    /// The step takes effect with [`commit`](Self::commit); [`undo`](Self::undo) discards a plan that is not
+    /// committed.
     ///
     /// # Errors
-    /// As [`plan_step`], and if a sample is unknown; nothing is remembered then.
+    /// As [`plan_step`], and if a sample is unknown; the state then stays as it was.
     pub fn plan(&mut self, seen: &Observation<'_>, slots: &[u64], at: RunStep) -> Result<Planned, PlanError> {
         let planned = self.visit_and_plan(seen, slots, at);
         if planned.is_err() {
@@ -86,8 +87,8 @@ impl Planner {
         Ok(Planned { plan, state, feedback, step: at.step })
     }
 
-    /// The pseudo-labels of the second pass that the released code makes with its mixtures; its statistics take in
-    /// the batch once more.
+    /// Returns the pseudo-labels of the second pass, which the released code makes with its mixtures; the statistics are
+    /// updated with the batch a second time.
     ///
     /// # Errors
     /// If the observation contradicts itself or is not finite.
@@ -102,7 +103,7 @@ impl Planner {
         Ok(base.pseudo_label(seen.unlabelled.logits, &sums, &mut planned.state.base)?)
     }
 
-    /// The step counts: the state takes it in.
+    /// Commits the step: updates the state and returns the plan.
     pub fn commit(&mut self, planned: Planned) -> StepPlan {
         let Planned { plan, state, feedback, step } = planned;
         self.state = state;
@@ -112,7 +113,7 @@ impl Planner {
         plan
     }
 
-    /// The step does not count.
+    /// Discards the step.
     pub fn undo(&mut self) {
         self.labelled.undo();
         self.samples.undo();

@@ -1,4 +1,4 @@
-//! The two readings of the paper as values: what it says, and what its authors released.
+//! The two readings of the paper as values: its text, and the code that its authors released.
 
 use crate::method::{BaseLoss, Method};
 use crate::mixup::{ApmFrom, Guidance, MixLoss, Mixup, Pairing};
@@ -6,13 +6,13 @@ use crate::pair::{Dissimilar, SameSource, Space};
 use crate::pseudo::{Base, SoftMatch, Statistics};
 use crate::schedule::Start;
 
-/// `paper`: CalibrateMix over `base` as the paper defines it; where the paper is silent, the choice that its other
-/// sentences make likelier. These are the defaults of all settings.
+/// Returns the preset `paper`: CalibrateMix over `base` as the paper defines it and, where the paper leaves a choice open,
+/// the more likely reading. These are the defaults of all settings.
 pub fn paper(base: Base) -> Method {
     Method { base, ..Method::default() }
 }
 
-/// `released-code`: what the code that the authors published does. It exists for SoftMatch alone.
+/// Returns the preset `released-code`: the behaviour of the code that the authors published. It exists only for SoftMatch.
 pub fn released_code() -> Method {
     let base = SoftMatch { statistics: Statistics::Aligned, ..SoftMatch::default() };
     Method {

@@ -1,8 +1,8 @@
-//! The algorithms under CalibrateMix: which label an unlabelled sample gets, and how much it counts.
+//! The base algorithms under CalibrateMix: the pseudo-label of an unlabelled sample, and its weight in the loss.
 //!
 //! Every rule takes the logits of the weak view and gives a hard label (the argmax) and a weight in [0, 1] per
-//! row; the unlabelled loss is `(1/μB) Σ_j w_j·H(ŷ_j, p(strong view j))`. What a rule remembers between steps
-//! is explicit: [`BaseState`] goes in and comes out. What it needs of all groups is in [`Sums`], what it needs of
+//! row; the unlabelled loss is `(1/μB) Σ_j w_j·H(ŷ_j, p(strong view j))`. The state that a rule keeps between steps
+//! is explicit: [`BaseState`] goes in and comes out. Statistics over all groups are in [`Sums`], the state of
 //! single samples in [`Samples`](crate::samples::Samples).
 
 mod fixmatch;
@@ -27,23 +27,23 @@ use crate::settings::rule;
 use crate::softmax::argmax;
 
 rule! {
-    /// The algorithm underneath.
+    /// The base algorithm.
     Base {
         /// Labelled images only.
         ///
         /// There is no unlabelled batch; CalibrateMix mixes easy and hard labelled images with each other (LE+LH).
         Supervised = "supervised",
-        /// The labelled loss alone, and mixtures with pseudo-labelled images.
+        /// The labelled loss, and mixtures with pseudo-labelled images.
         ///
-        /// Unlabelled images have no loss of their own; they take part in mixtures alone.
+        /// Unlabelled images have no loss of their own; they take part only in mixtures.
         SupervisedPseudoMixup = "supervised-pseudo-mixup",
         /// A fixed threshold on the confidence.
         FixMatch(fixmatch: FixMatch) = "fixmatch",
-        /// A threshold per class that follows how well the class is learnt.
+        /// A threshold per class that adapts to how well the class is learned.
         FlexMatch(flexmatch: FlexMatch) = "flexmatch",
-        /// A weight that falls off smoothly below the mean confidence.
+        /// No threshold: a weight that decreases smoothly below the mean confidence.
         SoftMatch(softmatch: SoftMatch) = "softmatch",
-        /// A global threshold and one per class that follow the predictions.
+        /// A global threshold and one per class, both adapting to the predictions.
         FreeMatch(freematch: FreeMatch) = "freematch",
     }
     BaseKeys {
@@ -59,11 +59,11 @@ rule! {
     }
 }
 
-/// What a base algorithm remembers between steps, besides the memory of single samples.
+/// The state of a base algorithm between steps, apart from the state of single samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum BaseState {
-    /// Nothing.
+    /// No state: the supervised bases and FixMatch.
     Stateless,
     /// FlexMatch's histogram.
     #[serde(rename = "flexmatch")]
@@ -81,19 +81,19 @@ pub enum BaseState {
 pub struct PseudoLabels {
     /// ŷ = argmax of the weak view's logits.
     pub labels: Vec<u32>,
-    /// How much each row counts in the unlabelled loss, in [0, 1].
+    /// The weight of each row in the unlabelled loss, in [0, 1].
     pub weights: Vec<f32>,
-    /// FreeMatch: what its fairness term compares the predictions with, a number for each class; empty elsewhere.
+    /// The target of FreeMatch's fairness term, one number per class; empty for other algorithms.
     pub fairness_target: Vec<f32>,
 }
 
 impl PseudoLabels {
-    /// Labels and weights alone.
+    /// Returns labels and weights without a fairness target.
     pub fn new(labels: Vec<u32>, weights: Vec<f32>) -> Self {
         Self { labels, weights, fairness_target: Vec::new() }
     }
 
-    /// Those of some rows.
+    /// Returns the labels and weights of some rows.
     #[must_use]
     pub fn of_rows(&self, rows: Range<usize>) -> Self {
         Self {
@@ -105,7 +105,7 @@ impl PseudoLabels {
 }
 
 impl Base {
-    /// The state before the first step, for `classes` classes and `samples` unlabelled samples.
+    /// Returns the state before the first step, for `classes` classes and `samples` unlabelled samples.
     pub fn initial_state(&self, classes: usize, samples: u64) -> BaseState {
         match self {
             Self::Supervised | Self::SupervisedPseudoMixup | Self::FixMatch(_) => BaseState::Stateless,
@@ -115,17 +115,17 @@ impl Base {
         }
     }
 
-    /// Whether unlabelled rows have a loss of their own.
+    /// Returns whether unlabelled rows have a loss of their own.
     pub fn weighs_unlabelled(&self) -> bool {
         !matches!(self, Self::Supervised | Self::SupervisedPseudoMixup)
     }
 
-    /// Whether its statistics are taken of [`Sums`] over all groups.
+    /// Returns whether its statistics come from [`Sums`] over all groups.
     pub(crate) fn needs_sums(&self) -> bool {
         matches!(self, Self::SoftMatch(_) | Self::FreeMatch(_))
     }
 
-    /// Labels and weights of one group's unlabelled batch; `state` takes in what the step's `sums` say.
+    /// Returns the labels and weights of one group's unlabelled batch, after updating `state` with the step's `sums`.
     ///
     /// # Errors
     /// If `state` belongs to another algorithm.

@@ -1,7 +1,7 @@
 //! Randomness without state: one counter-based generator, keyed.
 //!
-//! A [`Stream`] is a pure function of `(seed, domain, time, sample)`: what a sample draws never depends on
-//! which thread drew before it, how many workers there are, or where a run was resumed.
+//! A [`Stream`] is a pure function of `(seed, domain, time, sample)`: the draws of a sample never depend on
+//! other threads, the number of workers, or where a run was resumed.
 //!
 //! ```
 //! use calmix_core::rng::{Domain, Seed};
@@ -36,7 +36,7 @@ use philox::philox4x32_10;
 #[serde(transparent)]
 pub struct Seed(pub u64);
 
-/// What the randomness is for. Two domains never share a draw.
+/// The purpose of random numbers. Two domains never share a draw.
 ///
 /// The numbers are part of the stream format: add new ones, never renumber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,11 +57,11 @@ pub enum Domain {
     Init = 6,
     /// The mixup coefficient λ.
     Lambda = 7,
-    /// Which of the k most dissimilar candidates a sample is mixed with.
+    /// Which of the k least similar candidates a sample is mixed with.
     Partner = 8,
     /// Bootstrap resampling.
     Bootstrap = 9,
-    /// Randomised conformal sets.
+    /// Randomised prediction sets.
     Conformal = 10,
     /// Folds of cross-validation and cross-fitting.
     Fold = 11,
@@ -69,23 +69,22 @@ pub enum Domain {
     Child = 12,
     /// Which shard an unlabelled sample belongs to.
     Membership = 13,
-    /// Which rows of a group are mixed where not all are.
+    /// Which rows of a group are mixed, if not all are.
     Anchor = 14,
-    /// Which of the cached views of a sample a visit takes, where a backbone is frozen.
+    /// Which of the cached views of a sample a visit uses, with a frozen backbone.
     FeatureView = 15,
-    /// Which samples are trained on without a label, where not all are.
+    /// Which unlabelled samples are trained on, if not all are.
     UnlabelledCount = 16,
 }
 
 impl Seed {
-    /// The `n`-th seed derived from this one: a group or a shard of a step, or a kind of pair, that draws on its own.
+    /// Derives the `n`-th seed from this one, for a group or shard of a step, or a kind of pair, that draws independently.
     #[must_use]
     pub fn child(self, n: u64) -> Self {
         Self(self.stream(Domain::Child, 0, n).next_u64())
     }
 
-    /// The stream of one sample in one domain at one time (a step, an epoch, or zero where time means
-    /// nothing).
+    /// Returns the stream of one sample in one domain at one time (a step, an epoch, or zero if time does not apply).
     pub fn stream(self, domain: Domain, time: u64, sample: u64) -> Stream {
         let [t0, t1] = words(time);
         let [k0, k1, _, _] = philox4x32_10([t0, t1, domain as u32, 0], words(self.0));
@@ -105,7 +104,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of the `n`-th time that the same sample occurs at the same time, from its beginning.
+    /// Returns the stream of the `n`-th occurrence of the same sample at the same time, from its beginning.
     ///
     /// A small labelled set repeats samples inside one batch; each occurrence draws its own partner.
     #[must_use]
@@ -113,7 +112,7 @@ impl Stream {
         Self { occurrence: n, block: 0, used: 4, ..self }
     }
 
-    /// The next 32 random bits.
+    /// Returns the next 32 random bits.
     pub fn next_u32(&mut self) -> u32 {
         if self.used == 4 {
             let [s0, s1] = words(self.sample);
@@ -126,14 +125,14 @@ impl Stream {
         word
     }
 
-    /// The next 64 random bits, low word first.
+    /// Returns the next 64 random bits, low word first.
     pub fn next_u64(&mut self) -> u64 {
         let low = u64::from(self.next_u32());
         low | u64::from(self.next_u32()) << 32
     }
 }
 
-/// For each id, how many times it came up before: what [`Stream::occurrence`] takes.
+/// Counts for each id how often it came up before, as needed by [`Stream::occurrence`].
 pub fn occurrences(ids: impl IntoIterator<Item = u64>) -> Vec<u32> {
     let mut seen = std::collections::BTreeMap::new();
     let mut count = |id| {

@@ -1,8 +1,8 @@
-//! What a run remembers of each unlabelled sample: APM and FlexMatch's label. Labelled ones are in
+//! The state of each unlabelled sample: APM and FlexMatch's label. Labelled samples are in
 //! [`labelled_samples`](crate::labelled_samples).
 //!
-//! An unlabelled sample belongs to one shard of the step, which always draws it, so its state is where it is seen. It
-//! is found by its slot, the sample's place within its shard.
+//! An unlabelled sample belongs to one shard of the step, which always draws it, so its state stays with that shard. It
+//! is found by its slot, the sample's position within its shard.
 
 use std::{error, fmt};
 
@@ -14,12 +14,12 @@ use crate::method::Method;
 use crate::pseudo::Base;
 use crate::softmax::argmax;
 
-/// The unlabelled samples that a process keeps the state of: only what the method needs.
+/// The state of the unlabelled samples of a process, as far as the method needs it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Samples {
-    /// Those of each shard that this process runs.
+    /// The samples of each shard that this process runs.
     pub shards: Vec<ShardSamples>,
-    /// What the visits of this step replaced, oldest first.
+    /// The values that the visits of this step replaced, oldest first.
     undo: Vec<Undo>,
     /// The pseudo-margins of [`Undo::Margins`], one row after the other.
     undo_margins: Vec<f32>,
@@ -29,22 +29,22 @@ pub struct Samples {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShardSamples {
-    /// APM, where pairs are guided by difficulty.
+    /// APM, if pairs are guided by difficulty.
     pub margins: Option<MarginStore>,
-    /// FlexMatch's last confident label of each sample, −1 where there was none.
+    /// FlexMatch's last confident label of each sample, −1 if there was none.
     pub selected: Option<Vec<i32>>,
 }
 
-/// What a visit of a shard's unlabelled rows found.
+/// The result of a visit of a shard's unlabelled rows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ShardVisit {
-    /// APM of each row at its pseudo-label, all visits of the step included; none where it is not averaged.
+    /// APM of each row at its pseudo-label, including all visits of the step; `None` if it is not averaged.
     pub apm: Option<Vec<f32>>,
-    /// FlexMatch: by how many samples the histogram of each class changes; empty for other methods.
+    /// The change of FlexMatch's histogram, in samples per class; empty for other methods.
     pub selected: Vec<f32>,
 }
 
-/// A sample as it was before a visit.
+/// The state of a sample before a visit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Undo {
     /// Shard, slot and visits; the row of margins is with those of other samples.
@@ -54,7 +54,7 @@ enum Undo {
 }
 
 impl Samples {
-    /// Before the first step, for shards of `lengths` samples.
+    /// Returns the state before the first step, for shards of `lengths` samples.
     pub fn new(method: &Method, classes: usize, lengths: impl IntoIterator<Item = usize>) -> Self {
         let guidance = method.guidance();
         let shard = |samples| ShardSamples {
@@ -64,22 +64,22 @@ impl Samples {
         Self { shards: lengths.into_iter().map(shard).collect(), ..Self::default() }
     }
 
-    /// [`new`](Self::new), where there may be too little memory for it.
+    /// Creates the state as [`new`](Self::new) does, but checks for enough memory.
     ///
     /// # Errors
-    /// If there is.
+    /// If there is not enough memory.
     pub fn try_new(method: &Method, classes: usize, lengths: &[usize]) -> Result<Self, StateError> {
         let samples = lengths.iter().sum();
         let bytes = Self::bytes(method, classes, samples);
         let memory = || StateError::Memory { samples, classes, bytes };
-        // A request that the system refuses, instead of one that ends the process.
+        // Reserve fallibly: an allocation that fails later would abort the process.
         let mut probe = Vec::<u8>::new();
         probe.try_reserve_exact(usize::try_from(bytes).map_err(|_| memory())?).map_err(|_| memory())?;
         drop(probe);
         Ok(Self::new(method, classes, lengths.iter().copied()))
     }
 
-    /// Bytes that the state of so many samples takes.
+    /// Returns the size of the state of these samples, in bytes.
     pub fn bytes(method: &Method, classes: usize, samples: usize) -> u64 {
         let guided = method.guidance().is_some();
         let margins = if guided { MarginStore::bytes(samples, classes) } else { 0 };
@@ -88,10 +88,10 @@ impl Samples {
         margins.saturating_add(selected)
     }
 
-    /// Takes in the logits of a shard's unlabelled rows, in this step with pseudo-margins if `margins`.
+    /// Updates the state with the logits of a shard's unlabelled rows; the pseudo-margins only if `margins`.
     ///
     /// # Errors
-    /// If there is no such shard or slot, or the logits have not C numbers.
+    /// If there is no such shard or slot, or a row does not have C logits.
     pub fn visit_unlabelled(
         &mut self,
         method: &Method,
@@ -101,7 +101,7 @@ impl Samples {
         margins: bool,
     ) -> Result<ShardVisit, StateError> {
         let undo = &mut self.undo;
-        let samples = self.shards.get_mut(shard).ok_or(StateError::NotKept { what: "such a shard" })?;
+        let samples = self.shards.get_mut(shard).ok_or(StateError::NotKept { what: "this shard" })?;
         let rows = || slots.iter().copied().zip(logits.iter());
         let mut visit = ShardVisit::default();
         if margins {
@@ -128,19 +128,20 @@ impl Samples {
                         *change += by;
                     }
                 }
-                *label = i32::try_from(new).map_err(|_| StateError::NotKept { what: "so large a class" })?;
+                *label = i32::try_from(new)
+                    .map_err(|_| StateError::NotKept { what: "labels of such a large class" })?;
             }
         }
         Ok(visit)
     }
 
-    /// The step counts.
+    /// Commits the step: its visits can no longer be undone.
     pub fn commit(&mut self) {
         self.undo.clear();
         self.undo_margins.clear();
     }
 
-    /// The step does not count: every visit since the last commit is taken back, the last one first.
+    /// Discards the step: undoes every visit since the last commit, the last one first.
     pub fn undo(&mut self) {
         while let Some(undo) = self.undo.pop() {
             match undo {
@@ -148,7 +149,7 @@ impl Samples {
                     let store = self.shards.get_mut(shard).and_then(|shard| shard.margins.as_mut());
                     if let Some(store) = store {
                         let row = self.undo_margins.len().saturating_sub(store.parts().classes);
-                        // It was there when it was visited.
+                        // It cannot fail: the sample existed when it was visited.
                         let _ = store.put_back(slot, visits, &self.undo_margins[row..]);
                         self.undo_margins.truncate(row);
                     }
@@ -164,37 +165,37 @@ impl Samples {
     }
 }
 
-/// Why the state of a sample is not to be had.
+/// The reason why the state of a sample is not available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StateError {
-    /// A sample that the store was not made for.
+    /// A sample that is not in the store.
     UnknownSample {
-        /// Its id, or its slot.
+        /// The id of the sample, or its slot.
         sample: u64,
     },
     /// A row with another number of classes.
     Classes {
-        /// Classes of the store.
+        /// The number of classes of the store.
         expected: usize,
-        /// Classes of the row.
+        /// The number of classes of the row.
         got: usize,
     },
-    /// The method asks for something this state was not made to keep.
+    /// The method needs something that this state does not keep.
     NotKept {
-        /// What was asked for.
+        /// The missing part, in the plural.
         what: &'static str,
     },
-    /// More than there is memory for.
+    /// There is not enough memory.
     Memory {
-        /// Samples.
+        /// The number of samples.
         samples: usize,
-        /// Classes.
+        /// The number of classes.
         classes: usize,
-        /// Bytes that the state of these would take.
+        /// The size of their state, in bytes.
         bytes: u64,
     },
-    /// Plain data that is not a valid state.
+    /// The stored data is not a valid state.
     Damaged {
         /// What is wrong with it.
         what: &'static str,
@@ -206,15 +207,15 @@ impl fmt::Display for StateError {
         match self {
             Self::UnknownSample { sample } => write!(f, "sample {sample} is not in this store"),
             Self::Classes { expected, got } => {
-                write!(f, "the store has {expected} classes, the row speaks of {got}")
+                write!(f, "the store has {expected} classes, but the row has {got}")
             }
             Self::NotKept { what } => {
-                write!(f, "this state does not keep {what}: it was made for another method")
+                write!(f, "this state does not keep {what}: it belongs to another method")
             }
             Self::Memory { samples, classes, bytes } => {
                 write!(
                     f,
-                    "the state of {samples} samples in {classes} classes takes {} MB, more than there is memory for",
+                    "the state of {samples} samples in {classes} classes takes {} MB, more than the available memory",
                     bytes >> 20
                 )
             }
@@ -292,7 +293,7 @@ mod tests {
         let mut none = Samples::new(&flexmatch().without_mixup(), 2, [4]);
         let logits = Matrix::new(&[0.0; 2], 1, 2).unwrap();
         let error = none.visit_unlabelled(&flexmatch(), 0, &[0], logits, true).unwrap_err().to_string();
-        assert_eq!(error, "this state does not keep pseudo-margins: it was made for another method");
+        assert_eq!(error, "this state does not keep pseudo-margins: it belongs to another method");
         assert!(none.visit_unlabelled(&flexmatch(), 0, &[9], logits, false).is_err());
         assert!(none.visit_unlabelled(&flexmatch(), 1, &[0], logits, false).is_err());
     }

@@ -1,4 +1,4 @@
-//! What changes over the steps of a run: the learning rate, and when the mixup term begins.
+//! Schedules over the steps of a run: the learning rate, and the start of the mixup term.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,17 +7,17 @@ use crate::settings::limit::{ANY, KEPT, SHARE};
 use crate::settings::{choice, rule, section};
 
 choice! {
-    /// How the learning rate falls.
+    /// The learning rate schedule.
     LearningRate {
-        /// lr·cos(7πk/16K), from lr to 0.195·lr: FixMatch and its successors.
+        /// lr·cos(7πk/16K), from lr to 0.195·lr, as in FixMatch and its successors.
         Cosine = "cosine",
-        /// The same at every step.
+        /// The same learning rate at every step.
         Constant = "constant",
     }
 }
 
 impl LearningRate {
-    /// The learning rate at a step, from the initial one.
+    /// Returns the learning rate at a step, given the initial one.
     pub fn at(self, at: RunStep, initial: f64) -> f64 {
         match self {
             Self::Constant => initial,
@@ -30,12 +30,12 @@ impl LearningRate {
 }
 
 section! {
-    /// When the mixup term begins; until then the base algorithm trains alone.
+    /// When the mixup term starts; until then the base algorithm trains alone.
     ///
     /// "We include warmup during training, with the warmup phase consisting of approximately 100 epochs". Everything
-    /// else (schedule, EMA, AUM) runs as ever.
+    /// else (schedule, EMA, AUM) is not affected.
     Start {
-        /// What decides.
+        /// How the start is set.
         fixed rule: StartRule;
     }
 }
@@ -43,74 +43,74 @@ section! {
 impl Copy for Start {}
 
 rule! {
-    /// What decides when the mixup term begins.
+    /// How the start of the mixup term is set.
     StartRule {
-        /// A share of the run: `share`.
+        /// After the share `share` of the run.
         Share { share: f64 } = "share",
-        /// A step: `step`.
+        /// At the step `step`.
         Step { step: u64 } = "step",
-        /// Along half a cosine, from nothing at `share` to full weight at `full`.
+        /// A ramp along half a cosine, from weight 0 at `share` to full weight at `full`.
         ///
-        /// Beyond the paper: no jump.
+        /// Not in the paper: it avoids a jump in the loss.
         Ramp { share: f64, full: f64 } = "ramp",
-        /// Once the share of unlabelled samples in use has passed `level`.
+        /// When the share of unlabelled samples in use reaches `level`.
         ///
-        /// Beyond the paper: from the step after it, for good. FlexMatch and SoftMatch use everything at the first steps,
-        /// so give them a `not_before`.
+        /// Not in the paper. The term stays on from the next step. FlexMatch and SoftMatch use all samples in the first steps,
+        /// so set `not_before` with them.
         Utilisation { level: f64, momentum: f64, not_before: u64 } = "utilisation",
     }
     StartKeys {
         rule: StartRuleName = Share;
-        /// The share of the run before it begins. "Approximately 100 epochs" of 1024 steps in 2^20: 0.09765625.
+        /// The share of the run before the mixup term starts. "Approximately 100 epochs" of 1024 steps in 2^20: 0.09765625.
         share: f64 = 0.097_656_25, SHARE;
-        /// The share of the run after which a ramp has reached full weight.
+        /// The share of the run at which a ramp reaches full weight.
         full: f64 = 0.2, SHARE;
-        /// The first step with the term, where a step is given.
+        /// The first step with the mixup term.
         step: u64 = 0, ANY;
-        /// The share of unlabelled samples in use that has to be reached.
+        /// The running share of unlabelled samples in use at which the mixup term starts.
         level: f64 = 0.5, SHARE;
-        /// How much of that running share each step keeps; bias-corrected.
+        /// The momentum of that running share, which is bias-corrected.
         momentum: f64 = 0.999, KEPT;
-        /// The first step that counts for it.
+        /// The first step that is included in that running share.
         not_before: u64 = 0, ANY;
     }
 }
 
-/// Where a run is: before its step `step`, of `steps`.
+/// The position of a run: before step `step` of `steps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunStep {
-    /// The step, from zero.
+    /// The step, counted from zero.
     pub step: u64,
-    /// The length of the run.
+    /// The number of steps in the run.
     pub steps: u64,
 }
 
-/// The running share of unlabelled samples in use.
+/// The running share of unlabelled samples in use (their mean weight).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Utilisation {
-    /// The running share.
+    /// The running share, in [0, 1].
     pub share: f64,
-    /// Steps that it has seen.
+    /// The number of steps averaged so far, for the bias correction.
     pub steps: u32,
-    /// Whether the level was ever passed.
+    /// Whether the share has ever reached the level.
     pub passed: bool,
 }
 
 impl RunStep {
-    /// The step at a share of the run, rounded half up.
+    /// Returns the step at a share of the run, rounded half up.
     fn step_at(self, share: f64) -> u64 {
         (self.steps as f64 * share + 0.5).floor() as u64
     }
 }
 
 impl Start {
-    /// In full from this step on.
+    /// Starts with full weight at `step`.
     pub fn at(step: u64) -> Self {
         Self { rule: StartRule::Step { step } }
     }
 
-    /// The weight of the mixup term at a step, in [0, 1], by what earlier steps left in `utilisation`.
+    /// Returns the weight of the mixup term at a step, in [0, 1], given the `utilisation` of earlier steps.
     pub fn weight(self, at: RunStep, utilisation: &Utilisation) -> f64 {
         let full = match self.rule {
             StartRule::Share { share } => at.step >= at.step_at(share),
@@ -128,7 +128,7 @@ impl Start {
         f64::from(u8::from(full))
     }
 
-    /// The first step at which the term counts in a run of `steps`, where that does not depend on the run.
+    /// Returns the first step with the mixup term in a run of `steps`; `None` if it depends on the training.
     pub fn first_step(self, steps: u64) -> Option<u64> {
         let run = RunStep { step: 0, steps };
         match self.rule {
@@ -139,7 +139,7 @@ impl Start {
         }
     }
 
-    /// Takes in that `in_use` of the unlabelled samples counted at `step`, for the steps after it.
+    /// Updates the running share with `in_use`, the share of unlabelled samples used at `step`.
     pub(crate) fn take_in(self, step: u64, in_use: f64, utilisation: &mut Utilisation) {
         let StartRule::Utilisation { level, momentum, not_before } = self.rule else { return };
         if step >= not_before {

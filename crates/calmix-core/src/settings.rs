@@ -6,8 +6,8 @@
 //! numbers of their own. The structs and enums, the check of every number, and the list of keys that a recipe reads
 //! all come from these lines, so none of them can lag behind another.
 //!
-//! By hand: no crate for configuration knows at once where each value came from, which key a misspelt one is nearest to and
-//! which keys a resumed run may change.
+//! This is not left to a configuration crate, because none of them tracks the origin of each value, suggests the nearest key
+//! for a misspelt one and knows which keys a resumed run may change.
 //!
 //! ```
 //! use calmix_core::pseudo::FixMatch;
@@ -30,40 +30,40 @@ use std::{error, fmt};
 pub use crate::{choice, rule, section};
 use limit::Limit;
 
-/// One key.
+/// The declaration of one key.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
     /// Its name within its section.
     pub name: &'static str,
-    /// What it may hold.
+    /// The kind of its value, or the keys of its section.
     pub shape: fn() -> Shape,
-    /// Between what its numbers lie.
+    /// The range of its numbers.
     pub limit: Limit,
     /// Whether a resumed run may change it.
     pub resume: Resume,
-    /// What has to hold for it to have an effect. For a section: for all keys in it, except those that decide.
+    /// The conditions under which it has an effect. Those of a section apply to all its keys except the ones they refer to.
     pub when: &'static [When],
-    /// The rule that it belongs to: serialised, its value is inside that of the rule.
+    /// The rule that it belongs to, if any; its value is serialised inside that of the rule.
     pub rule: Option<&'static str>,
-    /// Its documentation, line by line.
+    /// The lines of its documentation.
     pub doc: &'static [&'static str],
 }
 
 /// A condition on another key.
 #[derive(Debug, Clone, Copy)]
 pub struct When {
-    /// The key that decides, by its path from the section of the key that depends on it.
+    /// The path of the other key, relative to the section of the key that depends on it.
     pub key: &'static str,
-    /// Whether a value of it, as a text, meets the condition.
+    /// Returns whether a value of the other key, as text, meets the condition.
     pub holds: fn(&str) -> bool,
 }
 
-/// What is behind a key.
+/// The content of a key: a section or a value.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
-    /// More keys.
+    /// A section with keys of its own.
     Section(&'static [Field]),
-    /// A value.
+    /// A value of this kind.
     Value(Kind),
 }
 
@@ -72,7 +72,7 @@ pub enum Shape {
 pub enum Kind {
     /// True or false.
     Flag,
-    /// A whole number from zero to this.
+    /// A whole number from zero to this maximum.
     Whole(i64),
     /// Any finite number.
     Number,
@@ -82,55 +82,55 @@ pub enum Kind {
     Word(&'static [Word]),
     /// Any finite number, or one of these words.
     NumberOr(&'static [Word]),
-    /// A word of a form.
+    /// A word that matches a pattern.
     Form(Form),
-    /// Several values of one kind; exactly so many, if a number is given.
+    /// A list of values of one kind, of exactly this length if one is given.
     List(&'static Kind, Option<usize>),
 }
 
 /// A word that a key may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word {
-    /// The word.
+    /// The word as it is written in a recipe.
     pub word: &'static str,
-    /// Its documentation, line by line.
+    /// The lines of its documentation.
     pub doc: &'static [&'static str],
 }
 
-/// Words that cannot be listed.
+/// A pattern of words that are too many to list.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
-    /// The form in words.
+    /// A description of the pattern, for messages.
     pub expected: &'static str,
-    /// The form as a regular expression, for a schema.
+    /// The pattern as a regular expression, for the JSON schema.
     pub pattern: &'static str,
-    /// Whether a text has it.
+    /// Returns whether a text matches the pattern.
     pub has: fn(&str) -> bool,
 }
 
 /// Whether a resumed run may change a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resume {
-    /// No: the run would be another one.
+    /// No: it would be a different run.
     MustMatch,
-    /// Yes: what the run learns does not depend on it.
+    /// Yes: the result of the training does not depend on it.
     MayChange,
 }
 
 /// A type that a setting can have.
 pub trait SettingType {
-    /// What values of the type look like.
+    /// Returns the kind of values of the type, or the keys of its section.
     fn shape() -> Shape;
 
-    /// Adds the keys of a setting of this type to those of its section: one key, and for a rule also its numbers.
+    /// Adds the keys of a setting of this type to those of its section: one key, and for a rule also its parameters.
     fn declare(field: Field, fields: &mut Vec<Field>) {
         fields.push(field);
     }
 
-    /// Checks the numbers of a setting: its own against `limit`, those of a section against theirs.
+    /// Checks the numbers of a setting: a single value against `limit`, the keys of a section against their own limits.
     ///
     /// # Errors
-    /// Names the first number that is out of range.
+    /// Returns the first number that is out of range.
     fn check(&self, name: &str, limit: Limit) -> Result<(), OutOfRange> {
         let _ = (name, limit);
         Ok(())
@@ -140,20 +140,20 @@ pub trait SettingType {
 /// A setting outside its range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutOfRange {
-    /// The setting, by its path.
+    /// The path of the setting.
     pub setting: String,
-    /// Its value.
+    /// The value that is out of range.
     pub value: f64,
-    /// Between what it may lie.
+    /// The range of valid values.
     pub limit: Limit,
 }
 
-/// A text that is none of the words of a choice.
+/// The error for a text that is not one of the words of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownWord {
-    /// The text.
+    /// The text that was given.
     pub found: String,
-    /// The words.
+    /// The valid words, as a phrase for messages.
     pub expected: &'static str,
 }
 
@@ -167,7 +167,7 @@ impl fmt::Display for OutOfRange {
 impl fmt::Display for UnknownWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { found, expected } = self;
-        write!(f, "`{found}` is not known; expected {expected}")
+        write!(f, "unknown word `{found}`; expected {expected}")
     }
 }
 
@@ -175,7 +175,7 @@ impl error::Error for OutOfRange {}
 impl error::Error for UnknownWord {}
 
 impl OutOfRange {
-    /// The same, with the path of the section before the setting; an empty path adds nothing.
+    /// Returns the error with the path of the section before the setting; an empty path adds nothing.
     #[must_use]
     pub fn within(self, section: &str) -> Self {
         let setting = if section.is_empty() { self.setting } else { format!("{section}.{}", self.setting) };
@@ -184,14 +184,14 @@ impl OutOfRange {
 }
 
 impl Field {
-    /// The description: the first paragraph of the documentation, in one line.
+    /// Returns the description: the first paragraph of the documentation, in one line.
     pub fn description(&self) -> String {
         first_paragraph(self.doc)
     }
 }
 
 impl Word {
-    /// The description: the first paragraph of the documentation, in one line.
+    /// Returns the description: the first paragraph of the documentation, in one line.
     pub fn description(&self) -> String {
         first_paragraph(self.doc)
     }
@@ -202,7 +202,7 @@ fn first_paragraph(doc: &[&str]) -> String {
     lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Every key below `fields` that holds a value, with its path, in the order of declaration.
+/// Returns every key below `fields` that holds a value, with its path, in the order of declaration.
 pub fn leaves(fields: &'static [Field]) -> Vec<(String, &'static Field)> {
     fields
         .iter()
@@ -234,7 +234,7 @@ macro_rules! values {
 values! {
     bool => Kind::Flag;
     u32 => Kind::Whole(4_294_967_295), |&number| f64::from(number);
-    // TOML's whole numbers end here.
+    // TOML integers are signed 64-bit numbers.
     u64 => Kind::Whole(i64::MAX), |&number| number as f64;
     f64 => Kind::Number, |&number| number;
     String => Kind::Text;

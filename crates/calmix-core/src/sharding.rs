@@ -1,7 +1,7 @@
-//! Groups and shards: how a step is cut, whichever processes run it, and which rows belong to which shard.
+//! Groups and shards: how a step is divided, whichever processes run it, and which rows belong to which shard.
 //!
-//! It is the one description of them: the loader draws the rows of a shard by it, the engine learns shard by shard, and the
-//! trainer only adds which process runs which shards.
+//! This is the only description of them: the loader draws the rows of a shard by it, the engine trains shard by shard, and
+//! the trainer only adds which process runs which shards.
 
 mod partition;
 
@@ -12,22 +12,22 @@ pub use partition::{Partition, RowsPerShard, ShardRows};
 
 /// How a step is divided into shards. A run stores it at its first launch and never changes it.
 ///
-/// A step has `groups` batches with plans of their own; each is cut into `shards` shards. Processes run one
-/// or more shards; nothing else depends on their number.
+/// A step has `groups` batches, each with its own plan; each batch is cut into `shards` shards. Processes run one
+/// or more shards; nothing else depends on the number of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sharding {
-    /// Groups of a step.
+    /// The number of groups per step.
     pub groups: NonZeroU32,
-    /// Shards of a group.
+    /// The number of shards per group.
     pub shards: NonZeroU32,
 }
 
 /// One logical shard of every step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shard {
-    /// Its group.
+    /// The group of the shard.
     pub group: u32,
-    /// Which shard of the group.
+    /// The index of the shard in its group.
     pub index: u32,
 }
 
@@ -39,49 +39,49 @@ impl Default for Sharding {
 }
 
 impl Sharding {
-    /// So many groups of so many shards; zero counts as one.
+    /// Returns `groups` groups of `shards` shards each; zero counts as one.
     pub fn new(groups: u32, shards: u32) -> Self {
         let some = |number| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
         Self { groups: some(groups), shards: some(shards) }
     }
 
-    /// All shards, in the order of their rows.
+    /// Iterates over all shards, in the order of their rows.
     pub fn all(self) -> impl Iterator<Item = Shard> {
         let shards = self.shards.get();
         (0..self.groups.get()).flat_map(move |group| (0..shards).map(move |index| Shard { group, index }))
     }
 
-    /// How many shards there are.
+    /// Returns the number of all shards.
     pub fn count(self) -> NonZeroU64 {
         NonZeroU64::from(self.groups).saturating_mul(self.shards.into())
     }
 
-    /// The number of a shard among all, one group after the other.
+    /// Returns the index of a shard among all shards, one group after the other.
     pub fn number(self, shard: Shard) -> u64 {
         u64::from(shard.group) * u64::from(self.shards.get()) + u64::from(shard.index)
     }
 
-    /// The numbers of the shards of a group.
+    /// Returns the indices of the shards of a group.
     pub fn of_group(self, group: usize) -> Range<usize> {
         let shards = self.shards.get() as usize;
         group * shards..(group + 1) * shards
     }
 
-    /// Whether the sharding has such a shard.
+    /// Returns whether the shard exists.
     pub fn has(self, shard: Shard) -> bool {
         shard.group < self.groups.get() && shard.index < self.shards.get()
     }
 
-    /// Rows of each shard, where each group has `batch` rows; nothing if they cannot be cut into equal shards.
+    /// Returns the rows per shard if each group has `batch` rows; `None` if they cannot be cut into equal shards.
     pub fn rows_per_shard(self, batch: u32) -> Option<u32> {
         batch.is_multiple_of(self.shards.get()).then(|| batch / self.shards)
     }
 
-    /// The rows of a step that belong to `shard`, where each group has `batch` rows; none for a shard that the
-    /// sharding does not have.
+    /// Returns the rows of a step that belong to `shard` if each group has `batch` rows; an empty range for a shard that
+    /// does not exist.
     ///
-    /// Groups follow each other. Shards are equal; of a batch that [cannot be cut so](Self::rows_per_shard), the rows
-    /// that are left over belong to no shard.
+    /// Groups follow each other. Shards are equal; if a batch [cannot be cut evenly](Self::rows_per_shard), the remaining
+    /// rows belong to no shard.
     pub fn rows(self, batch: u32, shard: Shard) -> Range<u64> {
         if !self.has(shard) {
             return 0..0;
@@ -91,7 +91,7 @@ impl Sharding {
         first..first + each
     }
 
-    /// Rows of a whole step.
+    /// Returns the number of rows of a whole step.
     pub fn rows_per_step(self, batch: u32) -> u64 {
         u64::from(self.groups.get()) * u64::from(batch)
     }

@@ -6,28 +6,28 @@ use crate::settings::limit::SHARE;
 use crate::settings::rule;
 
 rule! {
-    /// How targets are smoothed. Nothing that decides (masks, weights, margins) is ever smoothed.
+    /// How targets are smoothed. Smoothing applies to targets only, never to masks, weights or margins.
     Smoothing {
-        /// Not at all.
+        /// No smoothing.
         None = "none",
-        /// (1 − ε)·y + ε/C: the paper's, after Müller et al.
+        /// (1 − ε)·y + ε/C, as in the paper (after Müller et al.).
         ///
         /// 0.91 and 0.01 at C = 10 and the paper's ε = 0.1.
         Uniform(epsilon: f64) = "uniform",
-        /// 1 − ε for the class itself, ε/(C − 1) for each other: USB's.
+        /// 1 − ε for the class itself, ε/(C − 1) for each other class, as in USB.
         ///
         /// 0.90 and 0.0111 at C = 10 and ε = 0.1.
         OtherClasses(epsilon: f64) = "other-classes",
     }
     SmoothingKeys {
         smoothing: SmoothingWord = None;
-        /// ε: how much of a smoothed target is given away; the paper applies it "with a factor of γ = 0.1".
+        /// ε: the share of the target that is spread over classes; the paper applies it "with a factor of γ = 0.1".
         epsilon: f64 = 0.1, SHARE;
     }
 }
 
 impl Smoothing {
-    /// What a hard target becomes: the value at its class and at every other class.
+    /// Returns a smoothed hard target: the value at its class and the value at every other class.
     pub fn on_off(self, classes: usize) -> (f64, f64) {
         let (scale, shift) = self.affine(classes);
         (scale + shift, shift)
@@ -44,7 +44,7 @@ impl Smoothing {
         }
     }
 
-    /// y becomes `scale·y + shift`.
+    /// Returns `(scale, shift)` such that a smoothed target is `scale·y + shift`.
     fn affine(self, classes: usize) -> (f64, f64) {
         match self {
             Self::None => (1.0, 0.0),

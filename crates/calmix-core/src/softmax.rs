@@ -1,16 +1,16 @@
-//! Probabilities and the winning class of a row of logits.
+//! Probabilities and the predicted class of a row of logits.
 
 use crate::lanes;
 
-/// The class with the largest logit, the first of equals; zero for an empty row.
+/// Returns the class with the largest logit, the first of equals; zero for an empty row.
 pub fn argmax(logits: &[f32]) -> usize {
     let top = lanes::max(logits);
     logits.iter().position(|&z| z == top).unwrap_or(0)
 }
 
-/// Writes softmax(`logits`) into `probabilities`, which must be as long.
+/// Writes softmax(`logits`) into `probabilities`, which must have the same length.
 ///
-/// The exponentials are summed in f64: a thousand classes of tiny probability count in full.
+/// The exponentials are summed in f64, so that a thousand tiny probabilities are not lost to rounding.
 pub fn softmax_into(logits: &[f32], probabilities: &mut [f32]) {
     exponentials(logits, lanes::max(logits), probabilities);
     let scale = (1.0 / lanes::sum(probabilities, f64::from)) as f32;
@@ -19,7 +19,7 @@ pub fn softmax_into(logits: &[f32], probabilities: &mut [f32]) {
     }
 }
 
-/// The largest probability of softmax(`logits`); zero for an empty row.
+/// Returns the largest probability of softmax(`logits`); zero for an empty row.
 pub fn confidence(logits: &[f32]) -> f32 {
     let top = lanes::max(logits);
     let mut block = [0.0; 128];
@@ -38,8 +38,8 @@ fn exponentials(logits: &[f32], top: f32, into: &mut [f32]) {
     }
 }
 
-/// −ln of the probability that softmax(`logits` / `temperature`) gives to `class`, in f64 and relative to the
-/// largest logit: exact for any confidence. Zero for a class that is not there.
+/// Computes −ln of the probability of `class` under softmax(`logits` / `temperature`), in f64 and relative to the
+/// largest logit, so that it is accurate for any confidence. Zero for a class that does not exist.
 pub fn negative_log_likelihood(logits: &[f32], class: usize, temperature: f64) -> f64 {
     let top = f64::from(lanes::max(logits));
     let below_top = |z: f32| (f64::from(z) - top) / temperature;
@@ -47,15 +47,15 @@ pub fn negative_log_likelihood(logits: &[f32], class: usize, temperature: f64) -
     logits.get(class).map_or(0.0, |&z| libm::log(sum) - below_top(z))
 }
 
-/// eˣ for x ≤ 0, within 2⁻²³ of it; zero below −87, where f32 has no normal numbers left.
+/// Computes eˣ for x ≤ 0 with a relative error of at most 2⁻²³; zero below −87, where f32 has no normal numbers.
 ///
 /// Plain multiplications and additions: the compiler turns it into vector code, and it has the same bits on
 /// every machine. x = n·ln 2 + r, and eʳ by its Taylor polynomial on |r| ≤ ln 2 / 2.
 #[inline]
 fn exp_of_negative(x: f32) -> f32 {
-    // Adding and taking away 1.5·2²³ rounds to a whole number, which stands in the low bits in between.
+    // Adding and subtracting 1.5·2²³ rounds to a whole number, which is in the low bits in between.
     const ROUND: f32 = 12_582_912.0;
-    // ln 2 in two parts: n times the first is exact.
+    // ln 2 is split in two parts, so that n times the first is exact.
     const LN2_HIGH: f32 = 355.0 / 512.0;
     const LN2_LOW: f32 = -2.121_944_4e-4;
     let shifted = x * std::f32::consts::LOG2_E + ROUND;

@@ -1,4 +1,4 @@
-//! Which half of a batch is easy and which is hard (Algorithm 1, lines 3–7).
+//! The split of a batch into an easy and a hard half (Algorithm 1, lines 3–7).
 
 use serde::{Deserialize, Serialize};
 
@@ -7,29 +7,29 @@ use crate::settings::limit::{KEPT, SHARE};
 use crate::settings::rule;
 
 rule! {
-    /// Where the line between easy and hard is drawn.
+    /// How a batch is split into easy and hard samples.
     Split {
-        /// The lower half by rank is hard: the released code.
+        /// The lower half by rank is hard, as in the released code.
         ///
         /// The lower ⌊n/2⌋ are hard, the rest easy. Equal values are ordered by sample id and then by row, so halves
-        /// are balanced and reproducible whatever the ties.
+        /// are balanced and reproducible even with ties.
         Rank = "rank",
-        /// Below the batch's median is hard, as Algorithm 1 is written.
+        /// Samples below the batch's median are hard, as Algorithm 1 is written.
         ///
         /// Easy if AUM(x, y) ≥ τ_L, hard if AUM(x, y) < τ_L. The median of an even number of values is the mean of the
         /// middle two. With many ties the hard half may be small or empty.
         Median = "median",
-        /// Below a running quantile is hard.
+        /// Samples below a running quantile are hard.
         ///
-        /// It stands in for the batch's own median (beyond the paper), bias-corrected: the line is absolute, so a batch
-        /// of easy samples is called easy.
+        /// Not in the paper. The bias-corrected quantile replaces the batch's own median, so a batch that has only easy
+        /// samples is treated as easy.
         Running { quantile: f64, momentum: f64 } = "running",
     }
     SplitKeys {
         split: SplitWord = Rank;
-        /// Which running quantile that is.
+        /// The quantile that is followed; 0.5 is the median.
         quantile: f64 = 0.5, SHARE;
-        /// How much of the running quantile each step keeps.
+        /// The momentum of the running quantile.
         momentum: f64 = 0.99, KEPT;
     }
 }
@@ -37,32 +37,32 @@ rule! {
 /// Rows of a batch by difficulty, each list ascending.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Halves {
-    /// Rows at or above the line.
+    /// Rows at or above the threshold.
     pub easy: Vec<usize>,
-    /// Rows below it.
+    /// Rows below the threshold.
     pub hard: Vec<usize>,
 }
 
-/// A quantile that follows the batches, bias-corrected from the first on.
+/// A running quantile over batches, bias-corrected.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunningQuantile {
-    /// The running value.
+    /// The running quantile; zero before the first step.
     pub value: f64,
-    /// How many steps it has seen.
+    /// The number of steps averaged so far, for the bias correction.
     pub steps: u32,
 }
 
 impl Halves {
-    /// The easy and the hard rows, as rows of the batch they belong to.
+    /// Returns the easy and the hard rows, converted by `of` to rows of the labelled or unlabelled batch.
     pub fn rows(&self, of: fn(usize) -> Row) -> [Vec<Row>; 2] {
         [&self.easy, &self.hard].map(|half| half.iter().copied().map(of).collect())
     }
 }
 
 impl Split {
-    /// Splits rows with these values (AUM or APM, one per row) and sample ids; a running line stands where earlier
-    /// steps left it, and at the batch's own quantile before the first.
+    /// Splits rows by their values (AUM or APM, one per row) and sample ids. A running quantile is used as earlier steps
+    /// left it; before the first step, the batch's own quantile takes its place.
     pub fn halves(self, values: &[f64], ids: &[u64], running: &RunningQuantile) -> Halves {
         match self {
             Self::Rank => by_rank(values, ids),
@@ -74,7 +74,7 @@ impl Split {
         }
     }
 
-    /// The quantile of these values that a running line follows; none for other rules, and for no values.
+    /// Returns the quantile of these values that the running quantile follows; `None` for other rules, or without values.
     pub(crate) fn followed(self, values: &[f64]) -> Option<f64> {
         match self {
             Self::Running { quantile: q, .. } if !values.is_empty() => Some(quantile(values, q)),
@@ -84,7 +84,7 @@ impl Split {
 }
 
 impl RunningQuantile {
-    /// Follows the mean of the quantiles of a step's groups, where any group had rows.
+    /// Moves towards the mean of the quantiles of a step's groups; `None` if no group had rows.
     pub(crate) fn take_in(&mut self, quantile: Option<f64>, momentum: f64) {
         if let Some(quantile) = quantile {
             let rule = crate::margin::Averaging::Exponential { rho: momentum };
@@ -109,7 +109,7 @@ fn by_threshold(values: &[f64], line: f64) -> Halves {
     Halves { easy, hard }
 }
 
-/// The `q`-quantile, interpolated linearly between order statistics (NumPy's default); zero for no values.
+/// Returns the `q`-quantile, interpolated linearly between order statistics (NumPy's default); zero without values.
 fn quantile(values: &[f64], q: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! What every plan keeps, whatever the method, the batch and the values in it.
+//! Properties of every plan, for any method, batch and values.
 // Not every function here is a `#[test]`, but all of it is.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -240,7 +240,7 @@ fn at_once(base: Base) -> Method {
 }
 
 #[test]
-fn without_unlabelled_data_easy_and_hard_labelled_meet() {
+fn supervised_mixup_pairs_easy_with_hard() {
     let plan = advance(&mut planner(at_once(Base::Supervised), 3), &ordinary([9, 0, 3, 4]), 0);
     assert_eq!(plan.mixes.len(), 9, "5 easy with hard, 4 hard with easy");
     assert!(plan.mixes.iter().all(|mix| matches!((mix.a, mix.b), (Row::Labelled(_), Row::Labelled(_)))));
@@ -285,7 +285,7 @@ fn random_mixup_has_as_many_pairs_as_labels() {
 }
 
 #[test]
-fn before_the_mixup_begins_margins_are_kept_or_not_as_the_method_says() {
+fn margins_before_mixup_follow_apm_from() {
     let batch = ordinary([8, 30, 3, 4]);
     let mut run = planner(paper(Base::FixMatch(FixMatch::default())), 3);
     let plan = advance(&mut run, &batch, 0);
@@ -306,7 +306,7 @@ fn before_the_mixup_begins_margins_are_kept_or_not_as_the_method_says() {
 }
 
 #[test]
-fn what_is_not_finite_is_refused_and_not_remembered() {
+fn non_finite_values_are_refused_without_trace() {
     let mut run = planner(at_once(Base::SoftMatch(SoftMatch::default())), 3);
     let before = run.clone();
     let mut batch = ordinary([8, 30, 3, 4]);
@@ -322,7 +322,7 @@ fn what_is_not_finite_is_refused_and_not_remembered() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn inconsistent_observations_are_refused() {
     let mut run = planner(at_once(Base::Supervised), 3);
     let mut batch = ordinary([4, 6, 3, 2]);
     batch.y[1] = 3;
@@ -334,7 +334,7 @@ fn what_contradicts_itself_is_refused() {
     let narrow = Batch { width: 1, fx: vec![0.0; 4], fu: vec![0.0; 6], ..batch.clone() };
     let seen = Observation { labelled: narrow.observation().labelled, ..batch.observation() };
     let refused = seen.check().unwrap_err().to_string();
-    assert_eq!(refused, "labelled features have 1 numbers per row, unlabelled ones 2");
+    assert_eq!(refused, "labelled features have 1 numbers per row, but unlabelled features have 2");
     batch.u_ids[5] = SAMPLES as u64;
     assert!(matches!(refusal(&batch), PlanError::State(StateError::UnknownSample { sample: 40 })));
 }

@@ -48,7 +48,7 @@ use crate::image::Image;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Augment {
-    /// Pixels a side of every view.
+    /// Pixels per side of every view.
     pub size: u32,
     /// The weak view.
     pub weak: Geometry,
@@ -76,7 +76,7 @@ pub struct Strong {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct EvalView {
-    /// Pixels of the shorter side before the cut; the size of the view where nothing is cut from a square.
+    /// Pixels of the shorter side before the cut; if it is the size of the view, nothing is cut from a square image.
     pub resize: u32,
 }
 
@@ -84,7 +84,7 @@ pub struct EvalView {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AugmentError {
-    /// A image without pixels.
+    /// An image without pixels.
     #[error("the image is empty ({width} × {height} pixels)")]
     Empty {
         /// Its width.

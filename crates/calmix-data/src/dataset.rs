@@ -1,9 +1,8 @@
 //! A prepared dataset, open: sample id → record, bytes, image, from any number of threads.
 //!
-//! Nothing is held in memory but the header and a few open files; everything else is read where it stands when
-//! it is asked for, so a billion samples cost what a thousand cost. What stands on the disk is checked whenever
-//! it is read: bytes that are not the ones that were prepared are an error that names the part and the sample,
-//! never a image.
+//! Memory holds only the header and a few open files; everything else is read from the disk on demand, so a
+//! billion samples need as much memory as a thousand. Bytes are checked whenever they are read: bytes that differ
+//! from those that were prepared are an error that names the part and the sample, never an image.
 
 mod parts;
 mod read_at;
@@ -56,7 +55,7 @@ impl Dataset {
         check_hash(&samples, &header.tables.samples)?;
         let parts = PartTable::open(prepared, root, &header)?;
         if !header.is_genuine() {
-            let problem = "its fingerprint is not that of its classes, subsets and samples".to_owned();
+            let problem = "its fingerprint does not match its classes, subsets and samples".to_owned();
             let path = parts.prepared().join("manifest.json");
             return Err(DataError::new(path, DataProblem::Changed(problem)).hint(AGAIN));
         }
@@ -68,17 +67,17 @@ impl Dataset {
         self.parts.prepared()
     }
 
-    /// Everything but the records.
+    /// The header: everything but the records.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     pub fn len(&self) -> u64 {
         self.header.samples
     }
 
-    /// Whether there is no sample.
+    /// Whether the dataset has no samples.
     pub fn is_empty(&self) -> bool {
         self.header.samples == 0
     }
@@ -88,7 +87,7 @@ impl Dataset {
         &self.header.classes
     }
 
-    /// What the dataset is, in hexadecimal: the same content under the same names has the same fingerprint.
+    /// The fingerprint of the dataset, in hexadecimal: the same content under the same names has the same fingerprint.
     pub fn fingerprint(&self) -> &str {
         &self.header.fingerprint
     }
@@ -96,13 +95,13 @@ impl Dataset {
     /// The ids of a subset.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// If there is no subset of that name.
     pub fn subset(&self, name: &str) -> Result<Range<u64>, DataError> {
         let subset = self.header.subsets.iter().find(|subset| subset.name == name);
         let subset = subset.ok_or_else(|| {
             let known: Vec<&str> = self.header.subsets.iter().map(|subset| subset.name.as_str()).collect();
             let problem = DataProblem::Content(format!("there is no subset `{name}`"));
-            DataError::new(self.folder(), problem).hint(format!("there is: {}", known.join(", ")))
+            DataError::new(self.folder(), problem).hint(format!("the subsets are: {}", known.join(", ")))
         })?;
         Ok(subset.first..subset.first + subset.count)
     }
@@ -113,8 +112,10 @@ impl Dataset {
     /// If there is no such sample, or its record cannot be read or contradicts the header.
     pub fn record(&self, id: u64) -> Result<SampleRecord, DataError> {
         if id >= self.header.samples {
-            let problem =
-                DataProblem::Content(format!("there is no sample {id}, there are {}", self.header.samples));
+            let problem = DataProblem::Content(format!(
+                "there is no sample {id}; the dataset has {} samples",
+                self.header.samples
+            ));
             return Err(DataError::new(self.samples.path(), problem));
         }
         let mut bytes = [0; SampleRecord::BYTES];
@@ -143,7 +144,7 @@ impl Dataset {
         self.parts.part(index)
     }
 
-    /// What a person knows a sample by: its file or, where a file holds many, its place in its subset, as `train[7]`.
+    /// The name of a sample for the user: its file or, if a file holds many, its index in its subset, as `train[7]`.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -173,25 +174,25 @@ impl Dataset {
         self.bytes_of(id, self.record(id)?, bytes)
     }
 
-    /// A sample as a image.
+    /// Decodes a sample.
     ///
     /// # Errors
-    /// As [`bytes`](Self::bytes), and if they are no image.
+    /// As [`bytes`](Self::bytes), and if they are not an image.
     pub fn image(&self, id: u64) -> Result<Image, DataError> {
         let mut bytes = Vec::new();
         self.bytes(id, &mut bytes)?;
         self.decode(id, &bytes)
     }
 
-    /// The image that `bytes`, the bytes of sample `id`, are.
+    /// Decodes `bytes`, the bytes of sample `id`.
     ///
     /// # Errors
-    /// If they are no image.
+    /// If they are not an image.
     pub fn decode(&self, id: u64, bytes: &[u8]) -> Result<Image, DataError> {
         self.decode_shrunk(id, bytes, 0)
     }
 
-    /// A sample as a image, by the [rule](shrink) for large ones; `side` 0 for images as they are stored.
+    /// Decodes a sample and shrinks it by the [rule](shrink) for large ones; `side` 0 for images as they are stored.
     ///
     /// # Errors
     /// As [`image`](Self::image).
@@ -226,18 +227,20 @@ impl Dataset {
         let end = record.offset.checked_add(u64::from(record.length));
         if end.is_none_or(|end| end > file.length()) {
             let problem =
-                format!("{} bytes are expected here, the file has {}", record.length, file.length());
+                format!("expected {} bytes here, but the file has {} in total", record.length, file.length());
             return Err(DataError::new(file.path(), DataProblem::Changed(problem))
                 .at(location())
                 .hint(AGAIN));
         }
-        // Bounded by `checked` and by what the file really has.
+        // Bounded by `checked` and by the actual length of the file.
         bytes.resize(record.length as usize, 0);
         file.read(bytes, record.offset).map_err(|error| error.at(location()))?;
         let checksum = crc32c::crc32c(bytes);
         if checksum != record.checksum {
-            let problem =
-                format!("checksum {checksum:08x}, but it was {:08x} when prepared", record.checksum);
+            let problem = format!(
+                "the content has changed: checksum {checksum:08x}, but it was {:08x} when prepared",
+                record.checksum
+            );
             return Err(DataError::new(file.path(), DataProblem::Changed(problem))
                 .at(location())
                 .hint(AGAIN));
@@ -260,9 +263,9 @@ impl Dataset {
         let Header { parts, classes, encoding, .. } = &self.header;
         let raw = encoding.sample_bytes().ok().flatten();
         let problem = if record.part >= *parts {
-            format!("part {}, but there are {parts}", record.part)
+            format!("its part is {}, but there are {parts} parts", record.part)
         } else if record.label != NO_LABEL && record.label as usize >= classes.len() {
-            format!("label {}, but there are {} classes", record.label, classes.len())
+            format!("its label is {}, but there are {} classes", record.label, classes.len())
         } else if record.length > MAX_SAMPLE || raw.is_some_and(|raw| raw != record.length) {
             format!("{} bytes, expected {}", record.length, raw.unwrap_or(MAX_SAMPLE))
         } else {
@@ -276,7 +279,7 @@ impl Dataset {
 fn read_header(prepared: &Path) -> Result<Header, DataError> {
     let file = ReadAt::open(prepared, "manifest.json")?;
     if file.length() > MAX_MANIFEST {
-        let problem = DataProblem::Limit(format!("{} bytes, more than {MAX_MANIFEST}", file.length()));
+        let problem = DataProblem::Limit(format!("{} bytes, expected at most {MAX_MANIFEST}", file.length()));
         return Err(DataError::new(file.path(), problem));
     }
     let mut bytes = vec![0; file.length() as usize];
@@ -290,7 +293,7 @@ fn read_header(prepared: &Path) -> Result<Header, DataError> {
     Ok(header)
 }
 
-/// The one thing that every format says.
+/// The version, which every format states.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
@@ -310,8 +313,9 @@ fn check_hash(file: &ReadAt, expected: &str) -> Result<(), DataError> {
     if hasher.finalize().to_hex().as_str() == expected {
         return Ok(());
     }
-    let problem =
-        DataProblem::Changed("not the bytes that were prepared: manifest.json has another hash".into());
+    let problem = DataProblem::Changed(
+        "the file has changed since it was prepared: manifest.json has another hash".into(),
+    );
     Err(DataError::new(file.path(), problem).hint(AGAIN))
 }
 

@@ -1,12 +1,12 @@
 //! Encoded images to pixels: JPEG, PNG and WebP, detected by their first bytes, never by their names.
 //!
-//! Every image comes out as RGB, eight bits a channel, upright. The rules are those of Pillow's
+//! Every image comes out as RGB, eight bits per channel, upright. The rules are those of Pillow's
 //! `ImageOps.exif_transpose(image).convert("RGB")`:
 //!
 //! - grey becomes three equal channels; a palette is looked up; 1, 2 and 4 bits are stretched to 0–255;
 //! - alpha is dropped: the colour under a transparent pixel is kept as it is stored;
 //! - 16 bits keep their upper eight;
-//! - CMYK and YCCK are taken as Adobe writes them, inverted, and become (255 − C)(255 − K) / 255 a channel;
+//! - CMYK and YCCK are taken as Adobe writes them, inverted, and become (255 − C)(255 − K) / 255 per channel;
 //! - all eight EXIF orientations are applied, from JPEG, PNG (`eXIf`) and WebP (`EXIF`);
 //! - colour profiles and gamma are ignored.
 //!
@@ -59,11 +59,11 @@ impl Default for DecodeLimits {
     }
 }
 
-/// The most pixels that a byte of a large image stands for. A scanned page of black and white has some hundred; an image
-/// of one colour, made to exhaust memory, has millions.
+/// The most pixels that a byte of a large image stands for. A scanned page in black and white has some hundred; an image
+/// of one colour, crafted to exhaust memory, has millions.
 const PIXELS_PER_BYTE: u64 = 1_024;
 
-/// Why bytes are no image.
+/// Why bytes cannot be decoded to an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -80,7 +80,7 @@ pub enum DecodeError {
     )]
     Scans(u32),
     /// Larger than the limits.
-    #[error("{width}×{height} pixels, more than {} a side or {} altogether", .limits.side, .limits.pixels)]
+    #[error("{width}×{height} pixels, more than {} per side or {} in total", .limits.side, .limits.pixels)]
     Size {
         /// Pixels in a row.
         width: u32,
@@ -89,8 +89,8 @@ pub enum DecodeError {
         /// The limits.
         limits: DecodeLimits,
     },
-    /// Far more pixels than a file of its length has to say something about.
-    #[error("{width}×{height} pixels in {bytes} bytes, which is not a photo")]
+    /// Far more pixels than a file of this length plausibly encodes.
+    #[error("{width}×{height} pixels in only {bytes} bytes, which is not a plausible photo")]
     Bomb {
         /// Pixels in a row.
         width: u32,
@@ -100,7 +100,7 @@ pub enum DecodeError {
         bytes: u64,
     },
     /// A file of more bytes than the limits.
-    #[error("{0} bytes, more than a image may have")]
+    #[error("{0} bytes, more than an image file may have")]
     Bytes(u64),
     /// The file ends before the image does.
     #[error("the {0} is cut short")]
@@ -115,15 +115,17 @@ impl DecodeError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Kind(kind) => kind.hint(),
-            Self::Variant(_) => "save it again as a plain JPEG or PNG",
+            Self::Variant(_) => "save it again as a baseline JPEG or a PNG",
             Self::Scans(_) => {
                 "convert it to one scan, without loss: jpegtran -optimize -copy all OLD.jpg > NEW.jpg; or save it again \
                  with ImageMagick (magick OLD.jpg NEW.jpg) or Pillow"
             }
             Self::Bomb { .. } => "remove it, or scale it down if you know what it is",
             Self::Size { .. } | Self::Bytes(_) => "scale it down",
-            Self::Short(_) => "fetch it again",
-            Self::Damaged(..) => "open it in an image viewer: if that fails too, fetch it again or remove it",
+            Self::Short(_) => "download it again",
+            Self::Damaged(..) => {
+                "open it in an image viewer: if that fails too, download it again or remove it"
+            }
         }
     }
 }
@@ -139,7 +141,7 @@ impl From<DecodeError> for DataProblem {
     }
 }
 
-/// What the header of an image says.
+/// The properties that the header of an image declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Head {
     width: u32,
@@ -149,7 +151,7 @@ struct Head {
     end: usize,
 }
 
-/// What the header of an image says, for one who does not decode it.
+/// The size of an image and its end in the file, from its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ImageExtent {
     /// Pixels in a row of the upright image.
@@ -163,7 +165,7 @@ pub(crate) struct ImageExtent {
 /// Decodes an encoded image.
 ///
 /// # Errors
-/// If it is no JPEG, PNG or WebP, is larger than the limits, cut short or damaged.
+/// If it is not a JPEG, PNG or WebP, is larger than the limits, cut short or damaged.
 ///
 /// ```
 /// use calmix_data::decode::{DecodeError, DecodeLimits, FileKind, decode};
@@ -204,7 +206,7 @@ pub fn size(bytes: &[u8], limits: &DecodeLimits) -> Result<(u32, u32), DecodeErr
     Ok((width, height))
 }
 
-/// As [`size`], with the end of the image in its file.
+/// Reads the size as [`size`] does, with the end of the image in its file.
 pub(crate) fn extent(bytes: &[u8], limits: &DecodeLimits) -> Result<ImageExtent, DecodeError> {
     let (_, Head { width, height, orientation, end }) = head(bytes, limits)?;
     Ok(if orientation.swaps() {
@@ -233,7 +235,7 @@ fn head(bytes: &[u8], limits: &DecodeLimits) -> Result<(FileKind, Head), DecodeE
     if width.max(height) > limits.side || pixels > limits.pixels {
         return Err(DecodeError::Size { width, height, limits: *limits });
     }
-    // Bytes behind the image say nothing about its pixels.
+    // Bytes behind the image do not count towards its pixels.
     let bytes = head.end as u64;
     if pixels > budget::SMALL_IMAGE && pixels > bytes.saturating_mul(PIXELS_PER_BYTE) {
         return Err(DecodeError::Bomb { width, height, bytes });
@@ -241,8 +243,9 @@ fn head(bytes: &[u8], limits: &DecodeLimits) -> Result<(FileKind, Head), DecodeE
     Ok((kind, head))
 }
 
-/// A image from the `pixels` of an external decoder, whose number is checked.
+/// An image from the `pixels` of an external decoder, whose number is checked.
 fn image(kind: &'static str, width: u32, height: u32, pixels: Vec<u8>) -> Result<Image, DecodeError> {
-    Image::new(width, height, pixels)
-        .ok_or_else(|| DecodeError::Damaged(kind, "its pixels are not as many as its header says".into()))
+    Image::new(width, height, pixels).ok_or_else(|| {
+        DecodeError::Damaged(kind, "the number of its pixels does not match its header".into())
+    })
 }

@@ -33,9 +33,9 @@ impl EncodedFile {
     /// # Errors
     /// If it is not a regular file, longer than the limits, nearly all holes, or cannot be read.
     pub(crate) fn read(path: &Path, limits: &DecodeLimits) -> Result<Self, DataProblem> {
-        // Before it is opened: opening a pipe could block forever.
+        // Checked before opening, because opening a pipe could block forever.
         if !fs::metadata(path)?.is_file() {
-            return Err(DataProblem::Content("not a plain file".into()));
+            return Err(DataProblem::Content("not a regular file".into()));
         }
         let file = File::open(path)?;
         let found = file.metadata()?;
@@ -43,7 +43,10 @@ impl EncodedFile {
             return Err(DecodeError::Bytes(found.len()).into());
         }
         if is_hollow(&file, &found) {
-            return Err(DataProblem::Limit(format!("{} bytes, nearly all of them holes", found.len())));
+            return Err(DataProblem::Limit(format!(
+                "a sparse file: {} bytes, nearly all of them holes",
+                found.len()
+            )));
         }
         let lease = ENCODED.lease(found.len());
         let mut bytes = Vec::new();
@@ -56,7 +59,7 @@ impl EncodedFile {
         Ok(Self { bytes, _lease: lease })
     }
 
-    /// Reads so many bytes of an open file, from where it stands.
+    /// Reads `length` bytes of an open file from its current position.
     ///
     /// # Errors
     /// If there are more than the limits allow, or fewer than that in the file.

@@ -1,4 +1,4 @@
-//! What is wrong with a dataset, where, and what to try next.
+//! The error of this crate: what is wrong with a dataset, where, and what to try next.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,10 +31,10 @@ pub enum DataProblem {
     /// The system could not read or write.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The bytes are not what their format says.
+    /// The bytes violate their format.
     #[error("{0}")]
     Format(String),
-    /// Larger than what is accepted from outside.
+    /// Larger than what is accepted from untrusted input.
     #[error("{0}")]
     Limit(String),
     /// The bytes are not the ones that were prepared.
@@ -43,12 +43,12 @@ pub enum DataProblem {
     /// Labels, counts or names that contradict each other or the request.
     #[error("{0}")]
     Content(String),
-    /// More than one reading is possible: the user has to say which one is meant.
+    /// More than one reading is possible: the user has to choose one.
     #[error("{what}; {}", .readings.join("; "))]
     Ambiguous {
-        /// What is found.
+        /// What was found.
         what: String,
-        /// The readings, each with what to do for it.
+        /// The readings, each with the option that selects it.
         readings: Vec<String>,
     },
 }
@@ -72,19 +72,19 @@ impl DataError {
         Self { path: path.as_ref().to_owned(), place: None, problem: problem.into(), hint: None }
     }
 
-    /// Says where in the file.
+    /// Adds where in the file the problem is.
     #[must_use]
     pub fn at(self, place: impl Into<String>) -> Self {
         Self { place: Some(place.into()), ..self }
     }
 
-    /// Whether the same call may succeed later, because the storage is away for a while.
+    /// Whether the same call may succeed later, because the storage is temporarily unavailable.
     pub fn is_transient(&self) -> bool {
         matches!(&self.problem, DataProblem::Io(error) if is_transient(error))
     }
 
-    /// Whether the system did not let a file be read, for lack of a device, a network or a permission: that says nothing
-    /// about what is in the file.
+    /// Whether the file could not be read because of the device, the network or its permissions. The content of the file
+    /// may then be fine.
     pub(crate) fn is_of_storage(&self) -> bool {
         use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
         let is_missing =
@@ -92,7 +92,7 @@ impl DataError {
         matches!(&self.problem, DataProblem::Io(error) if !is_missing(error))
     }
 
-    /// Whether it stays until a person corrects the path or the dataset: whatever is not a failure of the storage.
+    /// Whether the error persists until the user corrects the path or the dataset: everything but storage failures.
     pub fn is_mistake(&self) -> bool {
         match &self.problem {
             DataProblem::Io(error) => is_wrong_path(error),
@@ -100,7 +100,7 @@ impl DataError {
         }
     }
 
-    /// Says what to try next.
+    /// Adds what to try next.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_files_are_no_failure_of_the_storage() {
+    fn missing_file_is_not_a_storage_failure() {
         let is_of_storage =
             |number| DataError::new("a", io::Error::from_raw_os_error(number)).is_of_storage();
         // ENOENT, ENOTDIR; EIO, EACCES, ESTALE, EMFILE.
@@ -132,10 +132,10 @@ mod tests {
     #[test]
     fn the_sentence_names_file_place_problem_and_next_step() {
         let problem = DataProblem::Format("expected 3073 bytes, found 12".into());
-        let error = DataError::new("train.bin", problem).at("byte 6146").hint("fetch the archive again");
+        let error = DataError::new("train.bin", problem).at("byte 6146").hint("download the archive again");
         assert_eq!(
             error.to_string(),
-            "train.bin, byte 6146: expected 3073 bytes, found 12; fetch the archive again"
+            "train.bin, byte 6146: expected 3073 bytes, found 12; download the archive again"
         );
     }
 }

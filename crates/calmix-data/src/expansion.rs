@@ -1,4 +1,4 @@
-//! How far compressed bytes may expand before they are taken for a bomb.
+//! How far compressed bytes may expand before they count as a decompression bomb.
 
 /// Raw photographs and digits compress less than tenfold; deflate can expand 1,032-fold.
 const RATIO: u64 = 100;

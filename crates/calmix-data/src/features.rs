@@ -1,6 +1,6 @@
 //! Features of a frozen backbone: made once, kept in a cache, and read as the rows of batches.
 //!
-//! Where the backbone does not learn, its output for a view of an image never changes. So a few views of every image pass
+//! The weights of the backbone are fixed, so its output for a view of an image never changes. A few views of every image pass
 //! the backbone once ([`ViewPixels`] loads them), the vectors go into a [`FeatureCache`] that runs share, and a batch
 //! holds vectors instead of pixels ([`FeatureViews`]).
 //!
@@ -29,7 +29,7 @@ pub enum FeatureView {
 }
 
 impl FeatureView {
-    /// One clean view, then so many weak and strong ones.
+    /// One clean view, then the given numbers of weak and strong ones.
     pub fn list(weak: u8, strong: u8) -> Vec<Self> {
         let weak = (0..weak).map(Self::Weak);
         [Self::Clean].into_iter().chain(weak).chain((0..strong).map(Self::Strong)).collect()
@@ -53,7 +53,7 @@ impl FeatureView {
     }
 }
 
-/// What the vectors of a cache are functions of, besides the sample and the view: another one is another cache.
+/// Everything the vectors of a cache depend on, besides the sample and the view. Each identity has a cache of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeatureIdentity {
@@ -65,7 +65,7 @@ pub struct FeatureIdentity {
     pub views: String,
     /// The backbone, its weights and how it runs, as JSON.
     pub backbone: String,
-    /// Numbers of a vector.
+    /// The length of a vector, in numbers.
     pub width: u32,
 }
 

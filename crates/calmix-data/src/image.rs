@@ -2,7 +2,7 @@
 
 use crate::decode::Lease;
 
-/// An RGB image, eight bits a channel, row by row from the top left.
+/// An RGB image, eight bits per channel, row by row from the top left.
 #[derive(Debug)]
 pub struct Image {
     width: u32,
@@ -28,13 +28,13 @@ impl PartialEq for Image {
 impl Eq for Image {}
 
 impl Image {
-    /// A image from its pixels; none if they are not `width·height·3` bytes.
+    /// An image from its pixels; `None` if they are not `width·height·3` bytes.
     pub fn new(width: u32, height: u32, pixels: Vec<u8>) -> Option<Self> {
         let bytes = u64::from(width).checked_mul(u64::from(height))?.checked_mul(3)?;
         (bytes == pixels.len() as u64).then_some(Self { width, height, pixels, _lease: None })
     }
 
-    /// A image of one colour.
+    /// An image of one colour.
     pub fn filled(width: u32, height: u32, colour: [u8; 3]) -> Self {
         let pixels = colour.repeat(width as usize * height as usize);
         Self { width, height, pixels, _lease: None }
@@ -59,7 +59,7 @@ impl Image {
         &self.pixels
     }
 
-    /// The same, to change.
+    /// All channels of all pixels, mutable.
     pub fn pixels_mut(&mut self) -> &mut [u8] {
         &mut self.pixels
     }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_image_has_as_many_bytes_as_its_size_says() {
+    fn image_bytes_match_its_size() {
         assert!(Image::new(2, 2, vec![0; 12]).is_some());
         assert!(Image::new(2, 2, vec![0; 11]).is_none());
         assert!(Image::new(u32::MAX, u32::MAX, Vec::new()).is_none());

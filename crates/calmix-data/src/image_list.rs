@@ -1,8 +1,8 @@
 //! Images to predict, one after the other: files, folders, WebDataset's shards, and lists of them.
 //!
-//! Nothing is prepared and nothing is held in memory but one folder's names a level, so a list may have any length. The
+//! Nothing is prepared, and memory holds only the names of one folder per level, so a list may have any length. The
 //! order is fixed: paths as they are given, the files below a folder in the order of the bytes of their paths, the
-//! members of a shard as they stand. What cannot be read has a place in that order too.
+//! members of a shard in archive order. What cannot be read keeps its place in that order.
 
 mod bad_file;
 mod pending;
@@ -23,7 +23,7 @@ use pending::PendingImages;
 /// One image of a list.
 #[derive(Debug)]
 pub struct ListedImage {
-    /// Its path, as it was given or below the folder that was; of a member, behind that of its shard.
+    /// Its path as given, or below the given folder; for a member of a shard, the path of the shard followed by its name.
     pub path: OsString,
     /// The part of its path that does not depend on where the folder is.
     pub relative: OsString,
@@ -55,12 +55,12 @@ impl ImageList {
         Self { open: vec![PendingImages::Paths(paths.into_iter())] }
     }
 
-    /// The images of paths that stand in a list, one a line.
+    /// The images of paths that stand in a list, one per line.
     pub fn of_lines(lines: Box<dyn BufRead + Send>) -> Self {
         Self { open: vec![PendingImages::Lines(lines)] }
     }
 
-    /// First these, then `others`.
+    /// Appends `others` to this list.
     #[must_use]
     pub fn then(mut self, mut others: Self) -> Self {
         others.open.append(&mut self.open);
@@ -93,7 +93,7 @@ impl ListedImage {
         Self { path, relative, place: ImagePlace::Nowhere(problem) }
     }
 
-    /// Its bytes as a image, decoded to a fraction of its size if its shorter side is then still at least `side`
+    /// Decodes the image, to a fraction of its size if its shorter side is then still at least `side`
     /// ([`decode_at_least`]), and shrunk by the [rule](crate::shrink) for large ones (`shrink`, 0 for none).
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl ListedImage {
     }
 }
 
-/// Some images of a list, as a loader reads them.
+/// A part of a list, as a loader reads it.
 #[derive(Debug)]
 pub struct ListedImages {
     /// The images; an id is an index into them.
@@ -137,8 +137,8 @@ impl ListedImages {
 }
 
 impl ImageSource for ListedImages {
-    /// An image that is missing, changed or not allowed is one bad image here, not the end: there was nothing prepared that
-    /// it contradicts. So is one in a bad sector, after the storage was waited for: a loader that asks again gets that answer.
+    /// An image that is missing, changed or not allowed does not end the list: without a prepared table it contradicts
+    /// nothing. The same holds for a bad sector, once waiting for the storage is over and the loader tries it again.
     fn image(&self, id: u64) -> Result<Image, DataError> {
         let none = || DataError::new("", DataProblem::Content(format!("there is no image {id}")));
         let image = usize::try_from(id).ok().and_then(|id| self.images.get(id)).ok_or_else(none)?;

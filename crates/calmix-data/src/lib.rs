@@ -6,7 +6,7 @@
 //!
 //! | step | module |
 //! |---|---|
-//! | scan the files of a dataset once and report what is wrong with them | [`prepare`], one file per format in [`source`] |
+//! | scan the files of a dataset once and list what is wrong with them | [`prepare`], one file per format in [`source`] |
 //! | one table of all samples, read in place | [`manifest`], [`dataset`] |
 //! | which samples keep their labels | [`split`] |
 //! | which sample comes when | [`calmix_core::order`] |
@@ -14,7 +14,7 @@
 //! | pixels → weak and strong views, with Pillow's bytes | [`augment`] |
 //! | batches, made ahead by worker threads | [`loader`] |
 //! | large images, shrunk once | [`shrink`] |
-//! | features of a frozen backbone, kept for runs that come later | [`features`] |
+//! | features of a frozen backbone, cached for later runs | [`features`] |
 //! | images to predict, without a table | [`image_list`] |
 //!
 //! All input is untrusted: sizes are checked before memory is allocated, names before files are opened. Input that

@@ -18,7 +18,7 @@
 //!         Ok(Image::filled(2, 2, [id as u8; 3]))
 //!     }
 //!     fn label(&self, id: u64) -> Result<Option<u32>, DataError> {
-//!         Ok(Some(id as u32% 10))
+//!         Ok(Some(id as u32 % 10))
 //!     }
 //! }
 //!
@@ -80,13 +80,13 @@ pub trait ImageSource: Send + Sync {
     /// If the sample cannot be read or decoded.
     fn image(&self, id: u64) -> Result<Image, DataError>;
 
-    /// A sample's class, if it has one.
+    /// A sample's class; `None` if it is unlabelled.
     ///
     /// # Errors
     /// If the label cannot be read.
     fn label(&self, id: u64) -> Result<Option<u32>, DataError>;
 
-    /// What people call a sample.
+    /// The name of a sample for the user.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -121,8 +121,8 @@ pub struct Workers {
 }
 
 impl Default for Workers {
-    /// One thread per processor, two prefetched batches, a timeout of two minutes: longer than workers wait for a storage
-    /// that is away.
+    /// One thread per processor, two prefetched batches, a timeout of two minutes: longer than workers wait for
+    /// unavailable storage.
     fn default() -> Self {
         Self {
             threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
@@ -147,7 +147,7 @@ pub struct Counters {
 
 /// The batches of a training run, step by step.
 ///
-/// The iterator ends after the last step, or after the first error. Storage that is away for a while is not an error: workers
+/// The iterator ends after the last step, or after the first error. Temporarily unavailable storage is not an error: workers
 /// wait for it. Dropping the loader stops the workers: each finishes the sample it is working on, and the drop waits for
 /// that; a worker that hangs is left behind.
 #[derive(Debug)]
@@ -170,15 +170,15 @@ impl<V: Views + 'static> Loader<V> {
         Ok(Self { pool: WorkerPool::start(job, workers)?, corrupt, tally })
     }
 
-    /// Passes on what people should know at once: that the storage does not answer, and that it is back.
+    /// Sets the callback for warnings: that the storage is unavailable, and that it is available again.
     #[must_use]
     pub fn warning(self, warn: Warn) -> Self {
         self.pool.set_warn(warn);
         self
     }
 
-    /// The next batch, as by [`next`](Iterator::next), unless `stop`, which is asked ten times per second, says so before:
-    /// then [`LoadError::Interrupted`], and the loader is at its end.
+    /// The next batch, as by [`next`](Iterator::next), unless `stop`, which is called ten times per second, returns true
+    /// before: then [`LoadError::Interrupted`], and the loader ends.
     pub fn next_unless(
         &mut self,
         stop: &mut dyn FnMut() -> bool,
@@ -201,7 +201,7 @@ impl<V: Views + 'static> Loader<V> {
         self.pool.counters()
     }
 
-    /// How many samples were seen and skipped up to the last delivered batch.
+    /// How many samples were read and skipped up to the last delivered batch.
     pub fn tally(&self) -> Tally {
         self.tally
     }

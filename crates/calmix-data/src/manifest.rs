@@ -1,7 +1,7 @@
 //! A dataset as one table: sample id → where its bytes are, their checksum, and its class.
 //!
 //! Every source, from CIFAR's binary files to shards of tar, is reduced to this table by
-//! [`prepare`](crate::prepare); everything after it (splits, order, loading) knows nothing else. Ids are dense:
+//! [`prepare`](crate::prepare); everything after it (splits, order, loading) uses only the table. Ids are dense:
 //! sample n is row n. The table is a file of fixed records that is read in place, so a billion samples need no
 //! more memory than a thousand.
 //!
@@ -36,7 +36,7 @@ pub const NO_LABEL: u32 = u32::MAX;
 /// The format that this version writes and reads.
 pub const VERSION: u32 = 2;
 
-/// Bytes of the largest sample: any photo fits, a file made to exhaust memory does not.
+/// Bytes of the largest sample: enough for any photo, too few to exhaust memory.
 pub const MAX_SAMPLE: u32 = 256 << 20;
 
 /// The file of the prepared folder that holds the images that were shrunk, one after the other.
@@ -64,12 +64,12 @@ impl SampleRecord {
     /// Bytes of a record in the table.
     pub const BYTES: usize = 24;
 
-    /// Its class, if it has one.
+    /// Its class; `None` for an unlabelled sample.
     pub fn class(self) -> Option<u32> {
         (self.label != NO_LABEL).then_some(self.label)
     }
 
-    /// The record as it stands in the table.
+    /// Encodes the record for the table.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
@@ -80,7 +80,7 @@ impl SampleRecord {
         bytes
     }
 
-    /// The record that stands in the table as `bytes`.
+    /// Decodes a record of the table.
     pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         let [o0, o1, o2, o3, o4, o5, o6, o7, rest @ ..] = bytes;
         let [p0, p1, p2, p3, n0, n1, n2, n3, c0, c1, c2, c3, l0, l1, l2, l3] = rest;
@@ -94,7 +94,7 @@ impl SampleRecord {
     }
 }
 
-/// How the bytes of a sample are a image.
+/// How the bytes of a sample encode an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Encoding {
@@ -140,13 +140,13 @@ pub struct Header {
     pub parts: u32,
     /// How samples are stored.
     pub encoding: Encoding,
-    /// The images that were shrunk; none if none was.
+    /// The images that were shrunk; `None` if none were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shrunk: Option<ShrunkImages>,
     /// BLAKE3 over classes, subsets and the content and label of every sample, in hexadecimal.
     pub fingerprint: String,
-    /// What the tables are, byte by byte. The fingerprint says what the dataset is, and it takes all files to see whether
-    /// that is true; a flipped label is noticed by this.
+    /// Hashes of the tables. Checking the fingerprint needs all files of the dataset; these hashes detect a changed table,
+    /// such as a flipped label, without them.
     pub tables: TableHashes,
 }
 
@@ -160,7 +160,7 @@ pub struct TableHashes {
     pub parts: String,
     /// Of `names.bin`.
     pub names: String,
-    /// Of the content and label of every sample, from which the fingerprint is made; empty in tables of earlier versions.
+    /// Of the content and label of every sample, from which the fingerprint is computed; empty in tables of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub content: String,
 }

@@ -4,7 +4,7 @@
 //! element, usually under zlib. A variable is found by its name without unpacking those before it, and its values
 //! are handed out in order, so an array of gigabytes needs no memory. Two variables can be read side by side.
 //! Format: "MAT-File Format" (The MathWorks), chapter 1.
-//! By hand: no crate reads an array as a stream, and the extra images of SVHN unpack to 1.6 GB.
+//! Written by hand: no crate reads an array as a stream, and the extra images of SVHN unpack to 1.6 GB.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), calmix_data::error::DataError> {
@@ -78,10 +78,10 @@ impl MatFile {
             return refused("a MATLAB 7.3 (HDF5) file", "save it again in MATLAB with save(…, '-v7')");
         }
         let &[.., v0, v1, e0, e1] = header.as_slice() else {
-            return refused("shorter than a header of 128 bytes", "fetch the file again");
+            return refused("the file is shorter than a header of 128 bytes", "download the file again");
         };
         if (header.len() as u64) < HEADER {
-            return refused("shorter than a header of 128 bytes", "fetch the file again");
+            return refused("the file is shorter than a header of 128 bytes", "download the file again");
         }
         let (order, version) = match [e0, e1] {
             [b'I', b'M'] => (ByteOrder::Little, u16::from_le_bytes([v0, v1])),
@@ -95,7 +95,7 @@ impl MatFile {
         }
     }
 
-    /// The variable of this name, positioned at its first value; none if the file has no such variable.
+    /// The variable of this name, positioned at its first value; `None` if the file has no such variable.
     ///
     /// # Errors
     /// If an element up to it is damaged, or it is not an array of real numbers.
@@ -111,12 +111,12 @@ impl MatFile {
             let mut reader = BufReader::with_capacity(1 << 16, file);
             let refused = |problem: String| {
                 let error = DataError::new(&self.path, DataProblem::Format(problem));
-                error.at(format!("byte {position}")).hint("fetch the file again")
+                error.at(format!("byte {position}")).hint("download the file again")
             };
             let mut tag = [0; 8];
             let left = self.length - position;
             if left < 8 {
-                return Err(refused(format!("expected 8 bytes of an element's head, found {left}")));
+                return Err(refused(format!("expected the 8 bytes of an element header, found {left}")));
             }
             reader.read_exact(&mut tag).map_err(failed)?;
             let [k0, k1, k2, k3, n0, n1, n2, n3] = tag;
@@ -134,7 +134,8 @@ impl MatFile {
             }
             position += 8 + u64::from(bytes);
         }
-        let problem = DataProblem::Limit(format!("no {name:?} among the first {MOST_VARIABLES} variables"));
+        let problem =
+            DataProblem::Limit(format!("there is no {name:?} among the first {MOST_VARIABLES} variables"));
         Err(DataError::new(&self.path, problem))
     }
 }

@@ -1,6 +1,6 @@
 //! Tables of numbers in NumPy's own format (`.npy`), such as CIFAR-10H's counts of votes.
 //!
-//! By hand: npyz brings eleven crates, a parser generator among them, for a header of one line.
+//! Written by hand: npyz brings eleven crates, a parser generator among them, for a header of one line.
 
 use crate::error::DataProblem;
 
@@ -27,28 +27,30 @@ pub fn is_npy(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// Reads a table of two dimensions: whole numbers or floating-point numbers, little-endian, row after row. Nothing that
-/// stands in the file is executed; arrays of objects, which NumPy pickles, are refused.
+/// Reads a table of two dimensions: whole numbers or floating-point numbers, little-endian, row after row. Nothing in
+/// the file is executed; arrays of objects, which NumPy pickles, are refused.
 ///
 /// # Errors
-/// If it is anything else, or its length is not what its header says.
+/// If it is anything else, or its length contradicts its header.
 pub fn parse(bytes: &[u8]) -> Result<NpyTable, DataProblem> {
     let wrong = |what: &str| DataProblem::Format(what.to_owned());
-    let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| wrong("this is no .npy file"))?;
+    let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| wrong("this is not a .npy file"))?;
     let (length, rest) = match rest {
         [1, 0, a, b, rest @ ..] => (usize::from(u16::from_le_bytes([*a, *b])), rest),
         [2 | 3, 0, a, b, c, d, rest @ ..] => (u32::from_le_bytes([*a, *b, *c, *d]) as usize, rest),
-        _ => return Err(wrong("a version of .npy that calmix does not know")),
+        _ => return Err(wrong("calmix does not know this version of .npy")),
     };
     if length > LONGEST_HEADER {
-        return Err(DataProblem::Limit(format!("a header of {length} bytes")));
+        return Err(DataProblem::Limit(format!("its header is too long: {length} bytes")));
     }
-    let (header, data) = rest.split_at_checked(length).ok_or_else(|| wrong("it ends in its header"))?;
-    let header = str::from_utf8(header).map_err(|_| wrong("its header is not a text"))?;
+    let (header, data) =
+        rest.split_at_checked(length).ok_or_else(|| wrong("the file ends inside its header"))?;
+    let header = str::from_utf8(header).map_err(|_| wrong("its header is not text"))?;
     if value_of(header, "fortran_order") != Some("False") {
-        return Err(wrong("its numbers do not stand row after row: save `np.ascontiguousarray` of it"));
+        return Err(wrong("it is in Fortran order: save `np.ascontiguousarray` of the array"));
     }
-    let (rows, columns) = shape(header).ok_or_else(|| wrong("this is not a table of rows and columns"))?;
+    let (rows, columns) =
+        shape(header).ok_or_else(|| wrong("it is not a table of rows and columns (two dimensions)"))?;
     let kind = value_of(header, "descr").unwrap_or_default().trim_matches(['\'', '"']);
     let (width, number): (usize, ReadNumber) = match kind {
         "|u1" => (1, |bytes| Some(u8::from_le_bytes(bytes.try_into().ok()?).into())),
@@ -60,14 +62,14 @@ pub fn parse(bytes: &[u8]) -> Result<NpyTable, DataProblem> {
         "<f8" => (8, |bytes| Some(f64::from_le_bytes(bytes.try_into().ok()?))),
         _ => {
             return Err(wrong(
-                "its numbers are of a kind that calmix does not read: save `.astype('int64')` of it",
+                "calmix does not read its type of numbers: save `.astype('int64')` of the array",
             ));
         }
     };
     let expected = rows.checked_mul(columns).and_then(|count| count.checked_mul(width));
     if expected != Some(data.len()) {
         return Err(DataProblem::Format(format!(
-            "{} bytes of numbers, which are not {rows} × {columns} of {width} bytes",
+            "{} bytes of numbers, expected {rows} × {columns} of {width} bytes",
             data.len()
         )));
     }
@@ -75,7 +77,7 @@ pub fn parse(bytes: &[u8]) -> Result<NpyTable, DataProblem> {
     Ok(NpyTable { rows, columns, values })
 }
 
-/// What stands behind a key of the header, which is a literal of Python's.
+/// The value of a key in the header, which is a Python literal.
 fn value_of<'a>(header: &'a str, key: &str) -> Option<&'a str> {
     let (_, rest) = header.split_once(key)?;
     let rest = rest.strip_prefix(['\'', '"'])?.trim_start().strip_prefix(':')?.trim_start();
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_of_numbers_is_refused() {
+    fn npy_other_than_tables_is_refused() {
         let long = file("<i8", "(4294967296, 4294967296)", &[0; 8]);
         let files = [
             file("|O", "(1, 1)", &[0; 8]),

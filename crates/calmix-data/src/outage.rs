@@ -1,4 +1,4 @@
-//! Storage that does not answer: whoever reads waits for it, and the user hears of it once.
+//! Unavailable storage: readers wait for it, and the user is warned once per outage.
 
 use std::fmt::{self, Debug, Display, Formatter};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use calmix_io::transient::BackOff;
 
-/// Takes what people should know at once, from any thread.
+/// Receives warnings for the user, from any thread.
 pub type Warn = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// After so long without a finished row, whatever the reason, people should hear of it.
+/// The time without a finished row, for whatever reason, after which the user is warned.
 pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 
-/// Whether the storage is away, as far as people were told.
+/// Whether the user has been warned that the storage is unavailable.
 #[derive(Default)]
 pub(crate) struct Outage {
     warn: OnceLock<Warn>,
@@ -28,30 +28,30 @@ impl Debug for Outage {
 
 impl Outage {
     pub(crate) fn set_warn(&self, warn: Warn) {
-        // The first one stays.
+        // Only the first callback is kept.
         let _ = self.warn.set(warn);
     }
 
-    /// A read failed, and will be tried again.
+    /// Warns of a failed read that will be tried again.
     pub(crate) fn failed(&self, error: &dyn Display, back_off: &BackOff) {
         if back_off.waited() >= BackOff::WORTH_TELLING {
             self.tell(&format!("{error}; waiting for the storage, up to {} s", BackOff::LONGEST.as_secs()));
         }
     }
 
-    /// No row was finished for a while.
+    /// Warns that no row was finished for a while.
     pub(crate) fn silent(&self, ids: &[u64], patience: Duration) {
         self.tell(&format!(
-            "no sample was finished for {} s; in progress: {ids:?}; waiting for the storage, up to {} s",
+            "no sample was loaded for {} s; in progress: {ids:?}; waiting for the storage, up to {} s",
             SILENCE.as_secs(),
             patience.as_secs()
         ));
     }
 
-    /// Reads succeed again.
+    /// Ends an outage: reads succeed again.
     pub(crate) fn over(&self) {
         if self.told.swap(false, Ordering::Relaxed) {
-            self.pass_on("the storage is back");
+            self.pass_on("the storage is available again");
         }
     }
 

@@ -1,4 +1,4 @@
-//! From files as they are published to a [prepared dataset](crate::manifest), with a report of what was found.
+//! From files as they are published to a [prepared dataset](crate::manifest), with a summary of what was found.
 
 mod duplicates;
 mod findings;
@@ -28,7 +28,7 @@ use crate::source::{
     webvision,
 };
 
-/// How the name of a folder begins in which a dataset is being prepared.
+/// The prefix of the temporary folder in which a dataset is being prepared.
 pub const PREPARING: &str = ".preparing-";
 
 /// The result of scanning a source.
@@ -38,7 +38,7 @@ pub struct Prepared {
     pub header: Header,
     /// The files that could not be read and were left out.
     pub unreadable: Vec<DataError>,
-    /// Probable mistakes that only the source can see.
+    /// Probable mistakes that only the source can detect.
     pub warnings: Vec<DataWarning>,
 }
 
@@ -55,7 +55,7 @@ pub enum SourceSpec {
     },
     /// MNIST, Fashion-MNIST and their like.
     Idx {
-        /// Whose names the classes have.
+        /// Which dataset: it decides the class names.
         classes: idx::Classes,
     },
     /// SVHN, cropped digits in `.mat` files.
@@ -75,12 +75,12 @@ pub enum SourceSpec {
     },
     /// A folder of images with `labels.csv` or `metadata.csv`.
     LabelsCsv {
-        /// What becomes of images that no row names.
+        /// What to do with images that no row names.
         unlisted: labels_csv::Unlisted,
         /// Which columns are read.
         #[serde(default)]
         columns: labels_csv::LabelColumns,
-        /// As for a folder.
+        /// The shorter side to which larger images are shrunk, as for a folder; 0 for none.
         #[serde(default)]
         shrink: u32,
     },
@@ -106,7 +106,8 @@ pub enum Cifar100Labels {
 }
 
 impl SourceSpec {
-    /// Whether a dataset that was prepared as `other` is what this asks for: what is left open here may be anything there.
+    /// Whether a dataset prepared as `other` satisfies this specification: options left at their default here may have any
+    /// value there.
     pub fn accepts(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Folder { layout, shrink }, Self::Folder { layout: other, shrink: side }) => {
@@ -125,22 +126,21 @@ impl SourceSpec {
     }
 }
 
-/// Whether a table whose images were shrunk to `other` is one that `side` asks for. The usual side asks for none in
-/// particular.
+/// Whether images shrunk to `other` satisfy a request for `side`. The default side accepts any.
 fn shrinks_alike(side: u32, other: u32) -> bool {
     side == DEFAULT_SIDE || side == other
 }
 
-/// Scans the files below `root` once, writes the prepared dataset to `target` with what was found, and reports it.
+/// Scans the files below `root` once, writes the prepared dataset and its summary to `target`, and returns the summary.
 ///
 /// # Errors
-/// If the files are not what `source` says, or nothing can be written to `target`. Single images that cannot be
-/// read are left out and reported instead.
+/// If the files do not match `source`, or nothing can be written to `target`. Single images that cannot be
+/// read are left out and listed in the summary instead.
 pub fn prepare(source: &SourceSpec, root: &Path, target: &Path) -> Result<Report, DataError> {
     prepare_watched(source, root, target, Arc::default())
 }
 
-/// As [`prepare`], and counts in `progress` how far it is.
+/// Prepares as [`prepare`] does, and counts the files read in `progress`.
 ///
 /// # Errors
 /// As [`prepare`].
@@ -151,10 +151,10 @@ pub fn prepare_watched(
     progress: Arc<PrepareProgress>,
 ) -> Result<Report, DataError> {
     if target.exists() {
-        let problem = DataProblem::Content("there is something here already".into());
-        return Err(DataError::new(target, problem).hint("name another folder, or remove this one"));
+        let problem = DataProblem::Content("this path already exists".into());
+        return Err(DataError::new(target, problem).hint("choose another folder, or remove this one"));
     }
-    // Before the files are read: whatever changes meanwhile is noticed later.
+    // Taken before the files are read, so that a change during the scan is noticed later.
     let stamp = SourceStamp::take(source, root)?;
     let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let scratch = tempfile::Builder::new()

@@ -1,25 +1,25 @@
 //! Large images, shrunk once: a photo of twelve megapixels takes a tenth of a second to decode, and a run would decode it at
 //! every visit.
 //!
-//! The rule is one number: a image whose shorter side is above it is resized to that shorter side, with Pillow's bilinear
+//! The rule is one number: an image whose shorter side is above it is resized to that shorter side, with Pillow's bilinear
 //! filter, which widens as the image shrinks; every other image stays as it is. [`prepare`](crate::prepare) applies it and
-//! stores the pixels in the prepared folder; whoever shows other images to the model applies the same rule, so the same
+//! stores the pixels in the prepared folder; prediction applies the same rule, so the same
 //! file always gives the same pixels.
 
 use crate::augment::{Filter, resized};
 use crate::decode::{DecodeError, DecodeLimits, decode_at_least};
 use crate::image::Image;
 
-/// The shorter side of shrunk images, unless the user says otherwise: more than twice the 224 pixels that the largest usual
-/// networks see, so that a random crop of a image still has them.
+/// The shorter side of shrunk images, unless the user chooses another: more than twice the 224 pixels of the usual network
+/// input, so that a random crop of an image still has them.
 pub const DEFAULT_SIDE: u32 = 512;
 
-/// How the bytes of a shrunk image begin. No image format does.
+/// The signature of a stored shrunk image; no image format begins with it.
 const MAGIC: [u8; 8] = *b"\x00CMXRGB8";
-/// Bytes before the pixels: the above, width, height, and the CRC-32C of the file that the image comes from.
+/// Bytes before the pixels: the signature, width, height, and the CRC-32C of the file that the image comes from.
 const HEAD: usize = 20;
 
-/// A image by the rule; `side` 0 leaves every image as it is.
+/// Shrinks an image by the rule; `side` 0 leaves every image as it is.
 pub fn shrunk(image: Image, side: u32) -> Image {
     let (width, height) = (image.width(), image.height());
     let shorter = width.min(height);
@@ -55,7 +55,7 @@ pub(crate) fn stored(image: &Image, original: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The image that is stored as `bytes`, and the checksum of its file; none if they are something else.
+/// The image that is stored as `bytes`, and the checksum of its file; `None` if they are something else.
 pub(crate) fn from_stored(bytes: &[u8]) -> Option<(Image, u32)> {
     let (head, pixels) = bytes.split_first_chunk::<HEAD>()?;
     let [_, _, _, _, _, _, _, _, w0, w1, w2, w3, h0, h1, h2, h3, c0, c1, c2, c3] = *head;
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_read_back_and_nothing_else() {
+    fn stored_shrunk_image_reads_back() {
         let image = striped(7, 5);
         let bytes = stored(&image, b"file");
         assert_eq!(from_stored(&bytes), Some((image, crc32c::crc32c(b"file"))));

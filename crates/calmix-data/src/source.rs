@@ -3,8 +3,8 @@
 //! Each source reads its files once, checks them, and writes the manifest. Samples stay where they are; only what
 //! is compressed as a whole is unpacked into the prepared folder, because nothing inside it can be reached
 //! otherwise. A published file that is not what it should be is an error; an image file that cannot be decoded is
-//! skipped and reported, so one bad photograph never ends a run; so is a link that leads out of the folder. Storage that
-//! does not answer is waited for, and an error after that: what could not be read may be an image. A list that contradicts
+//! skipped and listed, so one bad photograph never ends a run; so is a link that leads out of the folder. Storage that
+//! does not respond is waited for and then an error, because the unread file may be an image. A list that contradicts
 //! the files is an error.
 
 pub mod cifar;
@@ -37,7 +37,7 @@ use crate::prepare::{PrepareProgress, SourceSpec};
 
 /// How many samples the files of a format without a header must hold.
 ///
-/// Such a file that was cut between two samples looks whole.
+/// Without this check, such a file that was cut between two samples would look complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
     /// As many as the published dataset.
@@ -49,7 +49,7 @@ pub enum Count {
 /// How thoroughly an image file is checked during preparation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// Its header, its size and its end: finds files that are no image, cut short or too large.
+    /// Its header, its size and its end: finds files that are not an image, cut short or too large.
     Header,
     /// Decoded whole: finds damage inside the pixels too, at the price of one decoding.
     Full,
@@ -69,7 +69,7 @@ pub struct Inspection {
     pub shrink: u32,
     /// Threads that read them; 0 for one per core. Results do not depend on it.
     pub threads: usize,
-    /// Where it is counted how far a preparation is.
+    /// Receives the progress of the preparation.
     pub progress: Option<Arc<PrepareProgress>>,
 }
 
@@ -79,7 +79,7 @@ impl Inspection {
     }
 }
 
-/// Visits the files below `root` that decide what `source` makes of it, in a fixed order.
+/// Visits the files below `root` that affect what `source` reads, in a fixed order.
 pub(crate) fn for_each_file(
     source: &SourceSpec,
     root: &Path,
@@ -96,13 +96,13 @@ pub(crate) fn for_each_file(
             is_named_like_an_image(name) || ends(name, &["csv", "txt"])
         }
         SourceSpec::Webdataset { .. } => ends(name, &["tar"]),
-        // Notes beside a published dataset say nothing about its samples.
+        // Readme files beside a published dataset do not affect its samples.
         _ => !ends(name, &["txt", "md", "html", "pdf"]),
     };
     listing::walk(root, "", &mut Vec::new(), &mut |name| if matters(name) { visit(name) } else { Ok(()) })
 }
 
-/// Whether one folder below `root` holds all images, without folders of its own: a place for images rather than a class.
+/// Whether exactly one folder below `root` contains images, and no folders: it stores all images rather than one class.
 pub fn has_one_image_folder(root: &Path) -> bool {
     let folders = listing::contents(root, "").map(|contents| contents.folders).unwrap_or_default();
     let mut with_images = folders.iter().filter(|folder| holds_image(root, folder).unwrap_or(false));

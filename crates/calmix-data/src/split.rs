@@ -64,18 +64,18 @@ pub const VERSION: u32 = 1;
 pub enum Rule {
     /// The same number of every class; a class that has fewer gives all.
     PerClass {
-        /// How many of each.
+        /// Labels per class.
         labels: u64,
     },
-    /// A number in all, the same of every class that has any; what does not divide goes to classes chosen by
-    /// the seed, one each. A class that has fewer gives all, and nothing takes their place.
+    /// A total number, divided equally among the classes with labels; the remainder goes to classes chosen by
+    /// the seed, one each. A class with fewer labels gives all of them, and they are not replaced.
     Total {
-        /// How many in all.
+        /// Labels in total.
         labels: u64,
     },
-    /// The same share of every class, rounded so that it is that share of all, too.
+    /// The same share of every class, rounded so that the total is that share, too.
     Fraction {
-        /// In (0, 1].
+        /// The share, in (0, 1].
         share: f64,
     },
     /// A list of ids from elsewhere: a published split, a fold of STL-10.
@@ -86,7 +86,7 @@ pub enum Rule {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SplitPlan {
-    /// What the draw depends on besides the dataset.
+    /// The seed of the draw.
     pub seed: Seed,
     /// How many labels are kept.
     pub rule: Rule,
@@ -111,15 +111,15 @@ pub struct LabelSplit {
     short: Vec<Short>,
 }
 
-/// A class that had fewer labels than its share.
+/// A class that has fewer labels than the rule wants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Short {
     /// Its name.
     pub class: String,
-    /// How many were wanted.
+    /// Labels that the rule wanted from it.
     pub wanted: u64,
-    /// How many it had, and gave.
+    /// Labels that it had; all of them are used.
     pub given: u64,
 }
 
@@ -158,11 +158,11 @@ impl SplitPlan {
             Rule::Given => true,
         };
         if !sensible {
-            return Err(DataProblem::Content(format!("a split cannot have {:?}", self.rule)));
+            return Err(DataProblem::Content(format!("the split rule {:?} is out of range", self.rule)));
         }
         match self.validation {
             HoldOut::Share(share) if !(0.0..1.0).contains(&share) => {
-                let problem = format!("a validation share of {share}, expected one in [0, 1)");
+                let problem = format!("the validation share is {share}, expected one in [0, 1)");
                 Err(DataProblem::Content(problem))
             }
             _ => Ok(()),
@@ -180,26 +180,27 @@ pub fn draws() -> u64 {
 }
 
 impl LabelSplit {
-    /// Draws the labels that `plan` asks for.
+    /// Draws labels by `plan`.
     ///
     /// # Errors
-    /// If the plan names subsets that do not exist, asks for no labels or for a given list, or if there are no
+    /// If the plan names subsets that do not exist, wants no labels or a given list, or if there are no
     /// labels to draw.
     pub fn draw(dataset: &Dataset, plan: SplitPlan) -> Result<Self, DataError> {
         DRAWS.fetch_add(1, Ordering::Relaxed);
         if plan.rule == Rule::Given {
-            let problem = DataProblem::Content("nothing to draw: the labels are a given list".into());
+            let problem =
+                DataProblem::Content("the labels are a given list, so there is nothing to draw".into());
             return Err(DataError::new(dataset.folder(), problem).hint("pass the list of ids"));
         }
         let ranges = ranges(dataset, &plan.labelled)?;
         Self::from_candidates(dataset, plan, &Candidates::Ranges(&ranges))
     }
 
-    /// Keeps the labels of exactly these samples (less a validation share, if `plan` asks for one); the plan's
+    /// Keeps the labels of exactly these samples (less a validation share, if `plan` has one); the plan's
     /// rule becomes [`Rule::Given`].
     ///
     /// # Errors
-    /// If an id comes twice, is in none of the plan's labelled subsets or has no label.
+    /// If an id occurs twice, is in none of the plan's labelled subsets or has no label.
     pub fn given(dataset: &Dataset, plan: SplitPlan, mut ids: Vec<u64>) -> Result<Self, DataError> {
         ids.sort_unstable();
         let plan = SplitPlan { rule: Rule::Given, ..plan };
@@ -237,7 +238,7 @@ impl LabelSplit {
         Ok(UnlabelledSet::new(ranges(dataset, &self.plan.unlabelled)?, excluded))
     }
 
-    /// How many samples there are of each kind.
+    /// Counts the samples of each kind.
     ///
     /// # Errors
     /// If the dataset cannot be read.
@@ -285,12 +286,12 @@ fn check_ids(dataset: &Dataset, plan: &SplitPlan, ids: &[u64]) -> Result<(), Dat
     let content = |problem: String| Err(DataProblem::Content(problem));
     let mut pairs = ids.iter().zip(ids.iter().skip(1));
     if let Some((a, b)) = pairs.find(|(a, b)| a >= b) {
-        return content(format!("samples {a} and {b} do not ascend"));
+        return content(format!("the ids {a} and {b} are not in ascending order"));
     }
     let ranges = ranges(dataset, &plan.labelled).map_err(|error| error.problem)?;
     for &id in ids {
         if !ranges.iter().any(|range| range.contains(&id)) {
-            return content(format!("sample {id} is in none of {}", plan.labelled.join(", ")));
+            return content(format!("sample {id} is in none of the subsets {}", plan.labelled.join(", ")));
         }
         if dataset.label(id).map_err(|error| error.problem)?.is_none() {
             return content(format!("sample {id} has no label"));

@@ -113,7 +113,7 @@ fn shifts_are_uniform_and_half_are_mirrored() {
 
 /// Mirrored first and then shifted is the mirrored window on the other side.
 #[test]
-fn the_order_of_crop_and_mirror_shows() {
+fn crop_and_mirror_order_changes_the_view() {
     let frame =
         |first, sample| Geometry::Shift { pad: 4, flip: true, first }.draw(32, [32, 32], &mut stream(sample));
     for sample in 0..100 {
@@ -124,7 +124,7 @@ fn the_order_of_crop_and_mirror_shows() {
 }
 
 #[test]
-fn resized_crops_have_the_area_and_the_ratio_asked_for() {
+fn resized_crops_have_requested_area_and_ratio() {
     let Strong { geometry, .. } = Augment::imagenet().strong;
     let (mut area, mut ratio) = (0.0, 0.0);
     for sample in 0..DRAWS {
@@ -169,7 +169,7 @@ fn cutouts_stay_on_the_image_and_reach_everywhere() {
 }
 
 #[test]
-fn a_view_depends_on_seed_epoch_sample_and_kind_and_on_nothing_else() {
+fn view_depends_on_seed_epoch_sample_and_kind() {
     let augment = Augment::usb(32);
     let image = noise(32, 32);
     let view = |strong, seed, epoch, id, scratch: &mut Scratch| {
@@ -256,7 +256,7 @@ fn evaluation_shows_the_middle() {
 }
 
 #[test]
-fn what_cannot_be_made_is_an_error() {
+fn impossible_views_are_errors() {
     let mut scratch = Scratch::default();
     let augment = Augment::usb(4);
     let empty = Image::filled(0, 3, [0; 3]);

@@ -101,7 +101,7 @@ fn packed_zeros(head: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_packed_beside_the_pixels_is_never_unpacked() {
+fn png_text_and_profiles_are_never_unpacked() {
     let mut pixel = ZlibEncoder::new(Vec::new(), Compression::best());
     pixel.write_all(&[0, 1, 2, 3]).unwrap();
     let pixel = pixel.finish().unwrap();

@@ -1,4 +1,4 @@
-//! Ten thousand damaged images: an error or a image, never a panic, never much memory.
+//! Ten thousand damaged images: an error or an image, never a panic, never much memory.
 
 #[path = "golden/photos.rs"]
 mod golden;

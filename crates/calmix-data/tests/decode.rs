@@ -18,7 +18,7 @@ fn difference(left: &[u8], right: &[u8]) -> (u8, f64) {
 }
 
 #[test]
-fn pixels_are_pillows() {
+fn decoded_pixels_equal_pillow() {
     // Lossless formats must be equal. zune-jpeg's inverse transform and its upsampling of chroma round in other
     // places than libjpeg-turbo's: the bounds are what was measured, so that any change of the decoder shows.
     let measured = [
@@ -51,7 +51,7 @@ fn pixels_are_pillows() {
 }
 
 #[test]
-fn smaller_decoding_keeps_the_side_asked_for() {
+fn smaller_decoding_keeps_the_requested_side() {
     let golden = Golden::load();
     let jpeg = golden.image("jpeg-444-64x48-q50-progressive");
     for (side, expected) in [(48, 48), (24, 24), (25, 48), (12, 12), (6, 6), (1, 6), (u32::MAX, 48)] {
@@ -76,7 +76,7 @@ fn every_cut_is_refused() {
 }
 
 #[test]
-fn other_formats_are_named_with_a_way_out() {
+fn other_formats_are_named_with_a_hint() {
     let cases: [(&[u8], &str, &str); 6] = [
         (b"\0\0\0\x18ftypheic", "this is a HEIC; calmix reads JPEG, PNG and WebP", "convert it to JPEG"),
         (b"GIF89a", "this is a GIF; calmix reads JPEG, PNG and WebP", "convert it to PNG"),
@@ -85,13 +85,17 @@ fn other_formats_are_named_with_a_way_out() {
             "this is a TIFF or a camera's raw file; calmix reads JPEG, PNG and WebP",
             "convert it to PNG",
         ),
-        (b"\x93NUMPY", "this is a NumPy array; calmix reads JPEG, PNG and WebP", "save its images as PNG"),
+        (
+            b"\x93NUMPY",
+            "this is a NumPy array; calmix reads JPEG, PNG and WebP",
+            "save each of its images as a PNG",
+        ),
         (
             b"\x80\x04\x95",
             "this is a Python pickle; calmix reads JPEG, PNG and WebP",
-            "calmix opens no pickle",
+            "calmix does not open pickles",
         ),
-        (b"", "this is an empty file; calmix reads JPEG, PNG and WebP", "fetch it again"),
+        (b"", "this is an empty file; calmix reads JPEG, PNG and WebP", "download it again"),
     ];
     for (bytes, sentence, hint) in cases {
         let error = decode(bytes, &DecodeLimits::default()).unwrap_err();
@@ -120,7 +124,7 @@ fn limits_hold_at_their_edges() {
 
 /// A file of a few bytes that claims millions of pixels is not a photo.
 #[test]
-fn a_large_image_has_to_have_some_bytes() {
+fn large_image_in_few_bytes_is_refused() {
     let flat = |side: u32| {
         let mut bytes = Vec::new();
         let mut encoder = png::Encoder::new(&mut bytes, side, side);

@@ -65,7 +65,7 @@ fn is_page(name: &Path) -> bool {
 }
 
 #[test]
-fn only_what_is_missing_is_asked_for_and_all_of_it_is_read_back() {
+fn cache_requests_only_missing_features() {
     let temp = tempfile::tempdir().unwrap();
     let views = FeatureView::list(2, 1);
     let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
@@ -102,7 +102,7 @@ fn another_backbone_dataset_or_view_is_another_cache() {
 }
 
 #[test]
-fn the_same_bytes_whoever_makes_the_pages() {
+fn cache_pages_do_not_depend_on_the_process() {
     let wanted = tempfile::tempdir().unwrap();
     let views = FeatureView::list(1, 1);
     let mut cache = FeatureCache::open(wanted.path(), &identity("a")).unwrap();
@@ -124,7 +124,7 @@ fn the_same_bytes_whoever_makes_the_pages() {
 }
 
 #[test]
-fn damage_is_noticed_and_made_again() {
+fn damaged_cache_pages_are_recomputed() {
     let temp = tempfile::tempdir().unwrap();
     let mut cache = FeatureCache::open(temp.path(), &identity("a")).unwrap();
     fill(&mut cache, 0..600, &[FeatureView::Clean]);
@@ -178,9 +178,9 @@ fn every_flipped_byte_is_refused_or_harmless() {
     assert!(refused > bytes.len() as u64 - 50, "{refused} of {}", bytes.len());
 }
 
-/// Whoever writes a page decides what a run learns. Root alone can make files of another user.
+/// A page decides what a run learns, so pages of other users are not trusted. Only root can create files of another user.
 #[test]
-fn pages_of_another_user_are_passed_over() {
+fn cache_ignores_pages_of_another_user() {
     let temp = tempfile::tempdir().unwrap();
     let views = FeatureView::list(1, 0);
     let open = || FeatureCache::open(temp.path(), &identity("a")).unwrap();
@@ -204,12 +204,12 @@ fn pages_of_another_user_are_passed_over() {
     assert_eq!(fill(&mut own, 0..5, &views), 1);
     assert_eq!(fill(&mut open(), 0..5, &views), 0);
     assert_eq!(files(&shared), before);
-    // Nobody can take that one in advance.
+    // No other user can create that folder in advance.
     chown(own.folder(), Some(1001), Some(1001)).unwrap();
     FeatureCache::open(temp.path(), &identity("a")).unwrap_err();
 }
 
-/// What cannot be written is held in memory, and is read as if it had been written.
+/// Pages that cannot be written are held in memory, and are read like written ones.
 #[test]
 fn held_pages_are_read_like_written_ones() {
     let temp = tempfile::tempdir().unwrap();
@@ -288,7 +288,7 @@ fn numpy_reads_a_page() {
 }
 
 #[test]
-fn visits_draw_among_the_views_and_evaluation_has_the_clean_one() {
+fn feature_visits_draw_views_and_evaluation_is_clean() {
     let views = FeatureView::list(2, 3);
     let ids: Vec<u64> = vec![3, 5, 9];
     let need = PageNeed { ids: ids.clone(), views };

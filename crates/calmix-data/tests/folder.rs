@@ -20,7 +20,7 @@ fn prepare(scene: &Scene) -> Result<calmix_data::prepare::Prepared, calmix_data:
 }
 
 #[test]
-fn a_folder_a_class_in_order_of_bytes() {
+fn folder_per_class_is_read_in_byte_order() {
     let scene = Scene::new();
     scene.image("dog/b.png").image("dog/a.png").image("dog/deep/er/c.png").image("Cat/1.png");
     scene.image("äffchen/1.png").image("unlabeled/z.png").image("unlabeled/more/y.png");
@@ -43,7 +43,7 @@ fn a_folder_a_class_in_order_of_bytes() {
 }
 
 #[test]
-fn report_lists_a_thousand_files_and_counts_the_rest() {
+fn summary_lists_a_thousand_unreadable_files() {
     let scene = Scene::new();
     scene.image("a/1.png").image("b/1.png");
     for n in 0..1_200 {
@@ -85,8 +85,8 @@ fn a_class_may_be_called_train() {
     scene.image("train/ice/1.png").image("bus/1.png");
     assert_eq!(
         scene.refusal(prepare(&scene)).split_once(": ").unwrap().1,
-        "`train`, which has folders of its own, is beside bus; `train` is a split, and the folders beside it are left \
-         out: --layout splits; `train` is a class like the others: --layout classes"
+        "`train` is named like a split and contains folders, but is next to bus; if `train` is a split and the folders \
+         next to it should be left out, use --layout splits; if `train` is a class like the others, use --layout classes"
     );
     let read = |layout| {
         let options = FolderOptions { layout, ..FolderOptions::default() };
@@ -99,7 +99,7 @@ fn a_class_may_be_called_train() {
 }
 
 #[test]
-fn what_cannot_be_read_is_noted_and_left_out() {
+fn unreadable_images_are_left_out_and_listed() {
     let golden = golden::Golden::load();
     let jpeg = golden.image("jpeg-orientation-1");
     let mut flipped = golden.image("png-rgb").to_vec();
@@ -116,15 +116,18 @@ fn what_cannot_be_read_is_noted_and_left_out() {
     assert_eq!(prepared.header.samples, 1);
     let notes: Vec<_> = prepared.unreadable.iter().map(|error| scene.sentence(error)).collect();
     assert!(notes[0].ends_with(
-        "images outside any class were left out: 1; put them into the folder of their class, or unlabelled"
+        "images outside any class were left out: 1; move them into the folder of their class, or into unlabelled"
     ));
-    assert_eq!(notes[1], "a/cut.jpg: the JPEG is cut short; fetch it again");
+    assert_eq!(notes[1], "a/cut.jpg: the JPEG is cut short; download it again");
     assert_eq!(
         notes[2],
-        "a/empty.png: this is an empty file; calmix reads JPEG, PNG and WebP; fetch it again"
+        "a/empty.png: this is an empty file; calmix reads JPEG, PNG and WebP; download it again"
     );
     assert!(notes[3].starts_with("a/flipped.png: the PNG is damaged: "), "{}", notes[3]);
-    assert_eq!(notes[4], "a/page.jpg: this is a web page; calmix reads JPEG, PNG and WebP; fetch it again");
+    assert_eq!(
+        notes[4],
+        "a/page.jpg: this is a web page; calmix reads JPEG, PNG and WebP; download it again"
+    );
     assert_eq!(
         notes[5],
         "a/phone.bin: this is a HEIC; calmix reads JPEG, PNG and WebP; convert it to JPEG: \
@@ -144,10 +147,12 @@ fn nothing_readable_is_an_error() {
     let scene = Scene::new();
     scene.file("a/1.gif", b"GIF89a");
     let sentence = scene.refusal(prepare(&scene));
-    assert!(sentence.contains("no image in it could be read; the first is"), "{sentence}");
+    assert!(sentence.contains("none of its images could be read; the first error is: "), "{sentence}");
     let scene = Scene::new();
     assert!(
-        scene.refusal(prepare(&scene)).ends_with("put the images of each class into a folder of its name")
+        scene
+            .refusal(prepare(&scene))
+            .ends_with("put the images of each class into a folder named after the class")
     );
     scene.image("1.png").file("labels.csv", b"file,label\n1.png,cat\n");
     assert!(scene.refusal(prepare(&scene)).ends_with("--source labels-csv"));
@@ -155,7 +160,7 @@ fn nothing_readable_is_an_error() {
 
 #[cfg(unix)]
 #[test]
-fn links_do_not_lead_out() {
+fn links_out_of_the_folder_are_refused() {
     use std::os::unix::fs::symlink;
     let scene = Scene::new();
     scene.image("a/1.png");
@@ -171,9 +176,9 @@ fn links_do_not_lead_out() {
     let notes: Vec<_> = prepared.unreadable.iter().map(|error| scene.sentence(error)).collect();
     assert_eq!(
         notes[0],
-        "a/3.png: a link that leads out of the dataset's folder; copy what it points to into the folder"
+        "a/3.png: a link that leads out of the dataset folder; replace the link with a copy of its target"
     );
-    assert!(notes[1].starts_with("a/loop: a link to a folder, which is not followed"), "{}", notes[1]);
+    assert!(notes[1].starts_with("a/loop: a link to a folder; calmix does not follow it"), "{}", notes[1]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The binary sources: every pixel in its place, the published datasets whole, and files that mean harm.
+//! The binary sources: every pixel in its place, the published datasets whole, and hostile files.
 // Clippy spares functions marked as tests, not those that make their inputs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

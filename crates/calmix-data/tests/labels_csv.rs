@@ -60,7 +60,7 @@ fn a_list_in_each_split() {
 }
 
 #[test]
-fn images_without_a_row_are_noted_or_taken() {
+fn images_without_a_row_follow_the_option() {
     let scene = Scene::new();
     scene.image("a.png").image("b.png").image("sub/c.png").file("labels.csv", b"file,label\na.png,cat\n");
     let prepared = prepare(&scene).unwrap();
@@ -68,8 +68,8 @@ fn images_without_a_row_are_noted_or_taken() {
     let note = scene.sentence(&prepared.unreadable[0]);
     assert!(
         note.ends_with(
-            "images without a row were left out (2): b.png, sub/c.png; add rows with an empty label, or learn \
-             from them with dataset.unlabelled=true"
+            "images without a row were left out (2): b.png, sub/c.png; to train on them without labels, add rows with an \
+             empty label or set dataset.unlabelled=true"
         ),
         "{note}"
     );
@@ -85,38 +85,38 @@ fn each_mistake_names_its_line_and_the_next_step() {
     let cases: [(&[u8], &str); 20] = [
         (
             b"a.png,cat\n",
-            "line 1: no column names the image; there are: a.png, cat; one of them is meant: --path-column NAME; the \
-             first line is missing: name the columns in it (file, filename, filepath, path, …)",
+            "line 1: no column names the image; the columns are: a.png, cat; if one of them does, use --path-column NAME; \
+             if the header line is missing, add one with the column names (file, filename, filepath, path, …)",
         ),
-        (b"file;label\na.png;cat\n", "line 1: columns are separated by ';'; separate them by commas"),
-        (b"file\tlabel\n", "line 1: columns are separated by '\\t'; separate them by commas"),
+        (b"file;label\na.png;cat\n", "line 1: columns are separated by ';'; separate them with commas"),
+        (b"file\tlabel\n", "line 1: columns are separated by '\\t'; separate them with commas"),
         (
             b"file,tag\na.png,cat\n",
-            "line 1: no column holds the label; there are: file, tag; one of them is meant: --label-column NAME; the \
-             first line is missing: name the columns in it (label, labels, labelname, class, …)",
+            "line 1: no column holds the label; the columns are: file, tag; if one of them does, use --label-column NAME; \
+             if the header line is missing, add one with the column names (label, labels, labelname, class, …)",
         ),
         (
             b"file,label\na.png,cat, big\n",
-            "line 2: fields: 3, but columns: 2; put fields with a comma in them between double \
+            "line 2: the row has 3 fields, but the header has 2 columns; put fields that contain a comma in double \
              quotes",
         ),
         (
             b"file,label\na.png,cat\nb.png\n",
-            "line 3: fields: 1, but columns: 2; put fields with a comma in them between double \
+            "line 3: the row has 1 field, but the header has 2 columns; put fields that contain a comma in double \
              quotes",
         ),
         (
             b"file,label\na.png,cat\nz.png,cat\n",
-            "line 3: there is no file z.png; correct the name, fetch the file or remove the row",
+            "line 3: there is no file z.png; correct the name, add the file or remove the row",
         ),
-        (b"file,label\na,cat\n", "line 2: there is no file a; there is a.png: write the name as it is there"),
+        (b"file,label\na,cat\n", "line 2: there is no file a; the file is called a.png: correct the name"),
         (
             b"file,label\nA.PNG,cat\n",
-            "line 2: there is no file A.PNG; there is a.png: write the name as it is there",
+            "line 2: there is no file A.PNG; the file is called a.png: correct the name",
         ),
         (
             b"file,label\na.png,cat\nb.png,dog\na.png,dog\n",
-            "line 4: a.png stands in line 2 already; keep one row for each image",
+            "line 4: a.png is already listed in line 2; keep one row per image",
         ),
         (
             b"file,label\n../a.png,cat\n",
@@ -142,9 +142,9 @@ fn each_mistake_names_its_line_and_the_next_step() {
             "line 2: the file name \"a/0.png\" contains a NUL; name files relative to this list",
         ),
         (b"file,label\n,cat\n", "line 2: the file name \"\" is empty; name files relative to this list"),
-        (b"file,label\na.png, cat\n", "line 2: spaces around the label \" cat\"; remove them"),
+        (b"file,label\na.png, cat\n", "line 2: the label \" cat\" has spaces around it; remove them"),
         (b"file,label\na.png,\xe9t\xe9\n", "line 2: not UTF-8; save the list as \"CSV UTF-8\""),
-        (b"file,label\nsub,cat\n", "line 2: sub is a folder; write one row for each image in it"),
+        (b"file,label\nsub,cat\n", "line 2: sub is a folder; write one row per image in it"),
         (b"\xff\xfef\0i\0l\0e\0", "line 1: not UTF-8; save the list as \"CSV UTF-8\""),
     ];
     for (list, expected) in cases {
@@ -153,11 +153,14 @@ fn each_mistake_names_its_line_and_the_next_step() {
         assert_eq!(scene.refusal(prepare(&scene)), format!("labels.csv, {expected}").replace("\\t", "/t"));
     }
     let whole: [(&[u8], &str); 3] = [
-        (b"", "labels.csv: no rows; write a line `file,label` and one line for each image"),
-        (b"file,label\n", "labels.csv: no rows; write a line `file,label` and one line for each image"),
+        (b"", "labels.csv: the list has no rows; write the header `file,label` and one line per image"),
+        (
+            b"file,label\n",
+            "labels.csv: the list has no rows; write the header `file,label` and one line per image",
+        ),
         (
             b"file,label\na.png,\n",
-            "labels.csv: not one row has a label; fill in the column label for some images of each class",
+            "labels.csv: no row has a label; fill in the label column for some images of each class",
         ),
     ];
     for (list, expected) in whole {

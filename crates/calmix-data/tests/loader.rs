@@ -1,4 +1,4 @@
-//! The loader: the same bytes whatever the workers do, and an end to everything that goes wrong.
+//! The loader: the same bytes for any timing of the workers, and every failure ends with an error.
 #![allow(clippy::unwrap_used, clippy::panic)] // in the functions that the tests share
 
 #[path = "loader/corrupt.rs"]
@@ -68,7 +68,7 @@ fn a_restart_at_any_of_fifty_steps_continues_with_the_same_batches() {
 
 #[test]
 fn every_sample_comes_exactly_once_an_epoch() {
-    // 201 samples by 23 a step, 7 samples by 5 a step: epochs end inside of batches.
+    // 201 samples by 23 per step, 7 samples by 5 per step: epochs end inside of batches.
     let mut visits: [BTreeMap<(u64, u64), u32>; 2] = Default::default();
     for batch in load(Drawn::default(), training(0..201), 4) {
         let labelled = batch.labelled.epochs.iter().zip(&batch.labelled.ids);
@@ -85,7 +85,7 @@ fn every_sample_comes_exactly_once_an_epoch() {
 }
 
 #[test]
-fn rows_show_what_their_ids_and_epochs_say() {
+fn rows_match_their_ids_and_epochs() {
     for batch in load(Drawn::default(), training(0..9), 3) {
         let views = calmix_data::loader::labelled_views(Seed(5));
         let labelled = &batch.labelled;
@@ -233,13 +233,13 @@ fn dropping_midway_ends_the_workers_promptly() {
 }
 
 #[test]
-fn mistakes_are_found_before_the_first_step() {
+fn loader_settings_are_checked_before_the_first_step() {
     let start = |training| {
         Loader::new(ImageViews::new(Arc::new(Drawn::default()), Arc::new(Tinted)), training, workers(1, 1))
     };
     let empty = SampleStream { ids: SampleIds::default(), batch: 4 };
     let error = start(Training { labelled: empty, ..training(0..1) }).unwrap_err();
-    assert_eq!(error.to_string(), "the labelled stream has no samples to take 4 rows per step from");
+    assert_eq!(error.to_string(), "the labelled stream has no samples, but every step takes 4 rows from it");
     let shards = vec![Shard { group: 0, index: 1 }];
     assert!(matches!(start(Training { shards, ..training(0..1) }).unwrap_err(), LoadError::NoSuchShard(_)));
     let transform = Arc::new(AsIs { width: u32::MAX, height: u32::MAX / 4 });
@@ -258,7 +258,7 @@ fn a_labelled_sample_needs_a_label() {
 }
 
 #[test]
-fn counters_tell_what_was_done() {
+fn loader_counters_match_delivered_batches() {
     let source = Drawn { sleeps: Some(1), ..Drawn::default() };
     let mut loader =
         Loader::new(ImageViews::new(Arc::new(source), Arc::new(Tinted)), training(0..8), workers(2, 2))

@@ -69,35 +69,37 @@ fn imagenet_mistakes() {
     assert!(
         scene
             .refusal(imagenet(&scene))
-            .ends_with("no folder train in it; name the folder that holds train and val")
+            .ends_with("there is no folder `train` in it; pass the folder that contains train and val")
     );
     let scene = with_train("");
     scene.image("val/v1.JPEG");
     assert!(
-        scene
-            .refusal(imagenet(&scene))
-            .starts_with("val: images in no class, and no list of their classes; put")
+        scene.refusal(imagenet(&scene)).starts_with(
+            "val: the images are not in class folders, and there is no list of their classes; put"
+        )
     );
     scene.file("truth.txt", b"490\n");
     let options =
         ImagenetOptions { truth: Some(scene.root().join("truth.txt")), ..ImagenetOptions::default() };
     assert_eq!(
         scene.refusal(imagenet::prepare(&scene.root(), &scene.target(), &options)),
-        "truth.txt, line 1: a number of the development kit, which is not an alphabetical one; use \
+        "truth.txt, line 1: numbers of the development kit, which do not follow the order of the WordNet ids; use \
          LOC_val_solution.csv or imagenet_2012_validation_synset_labels.txt instead"
     );
     scene.file("truth.txt", format!("{TENCH}\n{TENCH}\n").as_bytes());
     assert_eq!(
         scene.refusal(imagenet::prepare(&scene.root(), &scene.target(), &options)),
-        "truth.txt: classes: 2, but images: 1; complete val: its images go by their order"
+        "truth.txt: 2 lines in the list, but 1 image in val; complete val: the list assigns classes by file order"
     );
     let scene = with_train("");
     scene.file(&format!("train/{TENCH}.tar"), b"");
-    assert!(scene.refusal(imagenet(&scene)).ends_with("unpack it into a folder of its name"));
+    assert!(scene.refusal(imagenet(&scene)).ends_with("unpack it into a folder of the same name"));
     let scene = with_train("");
     scene.image("train/cats/a.JPEG");
     assert!(
-        scene.refusal(imagenet(&scene)).starts_with("train/cats: a folder that is not named like n01440764")
+        scene
+            .refusal(imagenet(&scene))
+            .starts_with("train/cats: a folder that is not named like a class such as n01440764")
     );
 }
 
@@ -132,21 +134,21 @@ fn webvision_mistakes_name_their_line() {
     let cases = [
         (
             "google/q0001/a.jpg\n",
-            "line 1: no label in \"google/q0001/a.jpg\"; each line is a file and the number of its class",
+            "line 1: there is no label in \"google/q0001/a.jpg\"; each line must be a file and its class number",
         ),
         (
             "google/q0001/a b.jpg 0\ngoogle/q0001/a b.jpg 2\n",
-            "line 2: the label 2, but there are 2 classes; use the synsets.txt that came with the list",
+            "line 2: the label is 2, but there are 2 classes; use the synsets.txt that came with the list",
         ),
         (
             "google/q0001/a b.jpg -1\n",
-            "line 1: the label -1, but there are 2 classes; use the synsets.txt that came with the list",
+            "line 1: the label is -1, but there are 2 classes; use the synsets.txt that came with the list",
         ),
         (
             "../secret.jpg 0\n",
-            "line 1: the file name \"../secret.jpg\" leads out of the folder; fetch the list again",
+            "line 1: the file name \"../secret.jpg\" leads out of the folder; download the list again",
         ),
-        ("google/x.jpg 0\n", "line 1: there is no file google/x.jpg; unpack all archives of images"),
+        ("google/x.jpg 0\n", "line 1: there is no file google/x.jpg; unpack all image archives"),
     ];
     for (google, expected) in cases {
         let scene = with_lists(google);

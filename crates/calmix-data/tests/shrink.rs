@@ -1,4 +1,4 @@
-//! Large images are shrunk once: the same pixels whoever reads them, the same table whoever makes it.
+//! Large images are shrunk once: the same pixels for every reader, the same table for any number of threads.
 // Clippy spares functions marked as tests, not those that make their inputs.
 #![allow(clippy::unwrap_used)]
 
@@ -55,7 +55,7 @@ fn prepare(scene: &Scene, target: &Path, shrink: u32, threads: usize) -> Prepare
 }
 
 #[test]
-fn training_sees_the_pixels_of_the_rule_under_the_names_of_the_files() {
+fn shrunk_images_keep_their_file_names() {
     let scene = photos();
     let prepared = prepare(&scene, &scene.target(), SIDE, 0);
     assert_eq!(prepared.header.shrunk, Some(ShrunkImages { side: SIDE, count: 10 }));
@@ -97,7 +97,7 @@ fn the_bytes_of_a_table_do_not_depend_on_the_threads() {
 }
 
 #[test]
-fn damage_and_other_files_are_noticed() {
+fn shrunk_image_damage_is_noticed() {
     let scene = photos();
     prepare(&scene, &scene.target(), SIDE, 0);
     let open = || Dataset::open(&scene.target(), &scene.root()).unwrap();
@@ -108,7 +108,10 @@ fn damage_and_other_files_are_noticed() {
     *other.last_mut().unwrap() ^= 1;
     fs::write(&path, other).unwrap();
     let error = open().verify().unwrap_err().to_string();
-    assert!(error.contains("cat/3.png") && error.contains("not the file whose image was shrunk"), "{error}");
+    assert!(
+        error.contains("cat/3.png") && error.contains("the file has changed since its image was shrunk"),
+        "{error}"
+    );
     fs::write(&path, file).unwrap();
     open().verify().unwrap();
 
@@ -125,9 +128,9 @@ fn damage_and_other_files_are_noticed() {
     assert!(open().image(9).unwrap_err().to_string().contains(SHRUNK_FILE));
 }
 
-/// What phones and cameras write, by its bytes or its name: left out, with the way to convert it.
+/// Formats of phones and cameras, recognised by bytes or name: left out, with a hint how to convert them.
 #[test]
-fn photos_that_calmix_cannot_read_are_left_out_with_the_way_out() {
+fn unsupported_photos_are_left_out_with_a_hint() {
     let scene = photos();
     scene.file("cat/phone.heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic");
     scene.file("cat/camera.cr3", b"\0\0\0\x18ftypcrx \0\0\0\x01crx isom");
@@ -143,7 +146,7 @@ fn photos_that_calmix_cannot_read_are_left_out_with_the_way_out() {
         ("camera.cr3", "a camera's raw file", "darktable-cli"),
         ("camera.nef", "a TIFF or a camera's raw file", "darktable-cli"),
         ("camera.raf", "a camera's raw file", "darktable-cli"),
-        ("unknown.arw", "no image format", "convert it"),
+        ("unknown.arw", "not an image format", "convert it"),
     ] {
         let is_said = |line: &String| line.contains(name) && line.contains(what) && line.contains(way);
         assert!(said.iter().any(is_said), "{name}: {said:#?}");

@@ -92,7 +92,7 @@ fn names_in_archives_that_lead_out() {
         ("..\\outside.png", "contains a backslash where / is meant"),
         (long.as_str(), "is longer than 4,096 bytes"),
     ] {
-        let problem = format!("{problem}; write it again with plain files in it");
+        let problem = format!("{problem}; create it again with regular files only");
         for trick in [named(name, false), named(name, true)] {
             let sentence = said(&scene, &trick);
             assert!(sentence.starts_with("train.tar, byte ") && sentence.ends_with(&problem), "{sentence}");
@@ -108,7 +108,7 @@ fn names_in_archives_that_lead_out() {
 }
 
 #[test]
-fn members_that_are_no_files() {
+fn tar_members_that_are_not_files() {
     let scene = Scene::new();
     for (kind, problem) in [
         (b'1', "a link"),
@@ -130,7 +130,7 @@ fn members_that_are_no_files() {
 fn lists_and_shards_that_are_links_out() {
     use std::os::unix::fs::symlink;
 
-    let out = "a link that leads out of the dataset's folder; copy what it points to into the folder";
+    let out = "a link that leads out of the dataset folder; replace the link with a copy of its target";
     let scene = Scene::new();
     std::fs::write(scene.outside().join("secret"), "file,label\na.png,secret\n").unwrap();
     symlink("../secret", scene.root().join("labels.csv")).unwrap();
@@ -156,6 +156,6 @@ fn pipes_are_not_waited_for() {
     if !pipe("labels.csv") || !pipe("0.tar") {
         return tier::skipped("there is no mkfifo");
     }
-    assert_eq!(scene.refusal(list(&scene)), "labels.csv: not a plain file");
-    assert_eq!(scene.refusal(shards(&scene)), "0.tar: not a plain file");
+    assert_eq!(scene.refusal(list(&scene)), "labels.csv: not a regular file");
+    assert_eq!(scene.refusal(shards(&scene)), "0.tar: not a regular file");
 }

@@ -93,42 +93,42 @@ fn each_mistake_names_its_sample() {
     let cases: [(Members<'_>, &str); 12] = [
         (
             &[("0.png", image)],
-            ", 0: an image without a class; add a .cls member, or train on such images with dataset.unlabelled=true",
+            ", 0: an image without a class; add a .cls member, or set dataset.unlabelled=true to train on it without a label",
         ),
         (
             &[("0.png", image), ("0.cls", b"0"), ("1.cls", b"0")],
-            ", 1: a class without an image; write the shard again",
+            ", 1: a class without an image; create the shard again",
         ),
         (
             &[("0.png", image), ("0.cls", b"0"), ("1.png", image), ("1.cls", b"1"), ("0.txt", b"")],
-            ", 0: its members do not stand together, or its key is not unique; write the shard again",
+            ", 0: its members are not adjacent, or its key is not unique; create the shard again",
         ),
-        (&[("0.png", image), ("0.png", image)], ", 0: two members .png; write the shard again"),
-        (&[("0.png", image), ("0.jpg", image)], ", 0: two images; write the shard again"),
+        (&[("0.png", image), ("0.png", image)], ", 0: it has two .png members; create the shard again"),
+        (&[("0.png", image), ("0.jpg", image)], ", 0: it has two images; create the shard again"),
         (
             &[("0.png", image), ("0.cls", b"0"), ("0.json", br#"{"label": 1}"#)],
-            ", 0: two different classes; write the shard again",
+            ", 0: it has two different classes; create the shard again",
         ),
         (
             &[("0.png", image), ("0.cls", b"-1")],
-            ", 0.cls: its class is not a number from 0 on; write the shard again",
+            ", 0.cls: its class is not a non-negative integer; create the shard again",
         ),
         (
             &[("0.png", image), ("0.json", br#"{"label": 1.5}"#)],
-            ", 0.json: its class 1.5 is not a number from 0 on; write the shard again",
+            ", 0.json: its class 1.5 is not a non-negative integer; create the shard again",
         ),
         (
             &[("0.png", image), ("0.json", b"{")],
-            ", 0.json: no JSON: EOF while parsing an object at line 1 column 1; write the shard again",
+            ", 0.json: invalid JSON: EOF while parsing an object at line 1 column 1; create the shard again",
         ),
-        (&[("0.png", image), ("0.cls", b"99999999")], ", 0: the label 99999999"),
+        (&[("0.png", image), ("0.cls", b"99999999")], ", 0: the label 99999999, expected less than 1048576"),
         (
             &[("../0.png", image), ("../0.cls", b"0")],
-            ", byte 0: the name \"../0.png\" leads out of the folder; write it again with plain files in it",
+            ", byte 0: the name \"../0.png\" leads out of the folder; create it again with regular files only",
         ),
         (
             &[("0.txt", b"x")],
-            ": no image in its shards could be read; images end in .jpg, .jpeg, .png or .webp",
+            ": none of the images in its shards could be read; names of images must end in .jpg, .jpeg, .png or .webp",
         ),
     ];
     for (members, expected) in cases {
@@ -141,10 +141,12 @@ fn each_mistake_names_its_sample() {
     scene.file("train.tar", &whole[..whole.len() - 1_024]);
     let sentence = scene.refusal(prepare(&scene));
     assert!(sentence.starts_with("train.tar, byte "), "{sentence}");
-    assert!(sentence.ends_with(": the archive is cut short; fetch it again"), "{sentence}");
+    assert!(sentence.ends_with(": the archive is cut short; download it again"), "{sentence}");
     scene.file("train.tar.gz", b"\x1f\x8b");
     assert!(
-        scene.refusal(prepare(&scene)).starts_with("train.tar.gz: a compressed shard has no random access")
+        scene
+            .refusal(prepare(&scene))
+            .starts_with("train.tar.gz: a compressed shard does not allow random access")
     );
 }
 
@@ -181,7 +183,7 @@ fn a_label_far_beyond_the_others_is_refused_with_its_place() {
         prepare(&scene).map(|prepared| prepared.header.classes.len())
     };
     let error = prepared(b"1048575").unwrap_err().to_string();
-    assert!(error.contains("0.tar, b: the label 1048575, but only 3 different labels occur"), "{error}");
+    assert!(error.contains("0.tar, b: the label is 1048575, but only 3 different labels occur"), "{error}");
     assert!(prepared(b"1000").is_err());
     assert_eq!(prepared(b"999").unwrap(), 1_000, "a part of ImageNet under its original numbers");
 }

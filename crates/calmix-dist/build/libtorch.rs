@@ -1,4 +1,4 @@
-//! Where the libtorch is that torch-sys will link, and which version it has.
+//! Finds the libtorch that torch-sys will link, and its version.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use std::process::Command;
 /// The version that `tch` is made for; also in `xtask/src/setup/venv.rs`.
 pub(crate) const NEEDED: &str = "2.13.0";
 
-/// A libtorch and who named it.
+/// A libtorch, and the variable or path by which it was found.
 pub(crate) struct Libtorch {
     /// The Python package `torch`, an unpacked distribution, or `/usr`.
     pub(crate) folder: PathBuf,
@@ -64,15 +64,15 @@ fn python_package(python: &str) -> Option<PathBuf> {
 }
 
 impl Libtorch {
-    /// Refuses every version but one; hands back the file that says it.
+    /// Refuses every version but one; returns the file that states it.
     pub(crate) fn check_version(&self) -> Result<PathBuf, String> {
         let (folder, named_by) = (self.folder.display(), &self.named_by);
         match version(&self.folder) {
             Some((file, version)) if version == NEEDED => Ok(file),
             Some((_, version)) => {
-                Err(refusal(&format!("libtorch {version} was found in {folder} (by {named_by})")))
+                Err(refusal(&format!("libtorch {version} was found in {folder} (from {named_by})")))
             }
-            None => Err(refusal(&format!("there is no libtorch in {folder} (by {named_by})"))),
+            None => Err(refusal(&format!("there is no libtorch in {folder} (from {named_by})"))),
         }
     }
 }
@@ -81,14 +81,14 @@ impl Libtorch {
 fn refusal(found: &str) -> String {
     format!(
         "{found}; calmix needs libtorch {NEEDED}: run `cargo xtask setup` with neither variable set, or \
-         `pip install torch=={NEEDED}` in a Python environment of yours and build with LIBTORCH_USE_PYTORCH=1"
+         `pip install torch=={NEEDED}` in your own Python environment and build with LIBTORCH_USE_PYTORCH=1"
     )
 }
 
-/// From the text of a file to the version it says.
+/// Extracts the version from the text of a file.
 type Reader = fn(&str) -> Option<String>;
 
-/// The version of the libtorch in a folder without its build (`+cpu`, `+cu130`), and the file that says it.
+/// The version of the libtorch in a folder without its build (`+cpu`, `+cu130`), and the file that states it.
 pub(crate) fn version(folder: &Path) -> Option<(PathBuf, String)> {
     let ways: [(&str, Reader); 4] = [
         // The Python package, an unpacked distribution, and what both and a system's package have.

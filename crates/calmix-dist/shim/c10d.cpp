@@ -63,7 +63,7 @@ int guarded(CalmixErrorBuffer error, Action&& action) {
   } catch (const std::exception& exception) {
     write_error(error, exception.what());
   } catch (...) {
-    write_error(error, "an exception of an unknown kind");
+    write_error(error, "an unknown exception");
   }
   return CALMIX_FAILED;
 }
@@ -127,7 +127,7 @@ void finish(const CalmixGroup* group, const c10::intrusive_ptr<c10d::Work>& work
     bool stopped = __atomic_load_n(stop, __ATOMIC_ACQUIRE);
     if (stopped || Clock::now() > deadline) {
       group->backend->abort();
-      throw std::runtime_error(stopped ? "another process saw a failure" : "timed out");
+      throw std::runtime_error(stopped ? "another process noticed a failure" : "timed out");
     }
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
@@ -186,7 +186,7 @@ int calmix_store_get(
   return guarded(error, [&] {
     std::vector<uint8_t> found = store->store->get(key);
     if (found.size() >= capacity) {
-      throw std::length_error("the store has a longer value under this key than calmix writes");
+      throw std::length_error("the value of this key is longer than any that calmix writes");
     }
     std::copy(found.begin(), found.end(), value);
     value[found.size()] = '\0';

@@ -56,7 +56,7 @@ void calmix_group_abort(CalmixGroup* group);
 // Closes the connections, which makes the peers' operations fail.
 void calmix_group_free(CalmixGroup* group);
 
-// Watches the connection of a Gloo group to a peer, by a receive that nobody answers. To be freed before the group, whose
+// Watches the connection of a Gloo group to a peer, by a receive to which no peer sends. To be freed before the group, whose
 // connections it keeps open.
 int calmix_watch(const CalmixGroup* group, int peer, CalmixWatch** watch, CalmixErrorBuffer error);
 // Returns when `calmix_watch_stop` was called on another thread, or fails when the connection closes.

@@ -1,5 +1,5 @@
 #pragma once
-// The C side of `src/gpu.rs`: what libtorch knows of a GPU and Rust's binding to libtorch does not ask.
+// The C side of `src/gpu.rs`: properties of a GPU that libtorch knows and its Rust binding does not expose.
 
 #include <cstdint>
 

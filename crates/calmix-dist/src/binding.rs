@@ -42,7 +42,7 @@ fn call(function: impl FnOnce(ffi::ErrorBuffer) -> i32) -> Result<(), C10dError>
     Err(C10dError { timed_out: code == ffi::TIMED_OUT, message: sentence(&text_of(&text)).to_owned() })
 }
 
-/// What an exception says, without the place in Gloo's source before it, and its advice and its wishes after it.
+/// The message of an exception, without the location in Gloo's source before it and the advice after it.
 fn sentence(message: &str) -> &str {
     let line = message.lines().next().unwrap_or_default().trim();
     let place = line.strip_prefix('[').and_then(|line| line.split_once("] "));
@@ -62,7 +62,7 @@ fn text_of(bytes: &[u8]) -> String {
 }
 
 fn c_string(text: &str) -> Result<CString, C10dError> {
-    CString::new(text).map_err(|_| C10dError::new(format!("{text:?} has a zero byte")))
+    CString::new(text).map_err(|_| C10dError::new(format!("{text:?} contains a zero byte")))
 }
 
 fn milliseconds(duration: Duration) -> i64 {

@@ -14,7 +14,7 @@ pub enum DistError {
     Failed(Box<Failure>),
     /// An earlier operation of the group failed, so the group did not start this one.
     #[error(
-        "rank {rank}: {operation} is refused, because an earlier operation of its process group failed; start all processes again"
+        "rank {rank}: {operation} is refused, because an earlier operation of the process group failed; restart all processes"
     )]
     Broken {
         /// The rank that called it.
@@ -24,7 +24,7 @@ pub enum DistError {
     },
     /// Two processes claim the same rank.
     #[error(
-        "rank {rank} of {size} has joined already: two processes have the same rank, or two jobs meet at {place}; give every \
+        "rank {rank} of {size} has already joined: two processes have the same rank, or two jobs use {place}; give every \
          process its own RANK and every job its own MASTER_PORT"
     )]
     Taken {
@@ -36,7 +36,7 @@ pub enum DistError {
         place: String,
     },
     /// The arguments of an operation contradict each other; nothing was sent.
-    #[error("rank {rank}: {operation} cannot be done: {what}")]
+    #[error("rank {rank}: {operation} is not possible: {what}")]
     Argument {
         /// The rank that called it.
         rank: usize,
@@ -47,7 +47,7 @@ pub enum DistError {
     },
     /// The tensors are on a GPU, and this build has no NCCL.
     #[error(
-        "tensors of a GPU cannot be exchanged: this calmix was built without NCCL; build it with the feature `nccl`, or \
+        "GPU tensors cannot be exchanged, because this calmix was built without NCCL; build it with the feature `nccl`, or \
          train on the CPU"
     )]
     NoNccl,
@@ -65,11 +65,11 @@ pub struct Failure {
     pub size: usize,
     /// The operation.
     pub operation: Operation,
-    /// How long it ran.
+    /// The time until it failed.
     pub elapsed: Duration,
     /// The time limit.
     pub timeout: Duration,
-    /// The ranks that did not answer after the failure, among all processes of the job.
+    /// The ranks that did not respond after the failure, among all processes of the job.
     pub missing: Vec<usize>,
     /// The host of the store cannot be reached, so no rank could be asked.
     pub store_lost: bool,
@@ -93,34 +93,34 @@ impl fmt::Display for Failure {
             ([host], true) if self.operation == Operation::Connect => {
                 write!(
                     f,
-                    "the process that hosts the store (rank {host}) cannot be reached; was it started?"
+                    "the process that hosts the store (rank {host}) cannot be reached; check that it was started"
                 )?;
             }
             ([host], true) => {
                 write!(
                     f,
-                    "the process that hosts the store (rank {host}) cannot be reached; it died or is frozen"
+                    "the process that hosts the store (rank {host}) cannot be reached: it has died or hangs"
                 )?;
             }
-            (_, true) => f.write_str("the store through which the processes met cannot be reached")?,
+            (_, true) => f.write_str("the store that connects the processes cannot be reached")?,
             ([], false) if matches!(self.operation, Operation::Connect | Operation::Subgroup) => {
-                f.write_str("the processes met, but could not be connected")?;
+                f.write_str("all processes joined, but could not connect to each other")?;
             }
-            ([], false) => f.write_str("every process is alive")?,
+            ([], false) => f.write_str("all processes are alive")?,
             (late, false) if self.operation == Operation::Connect => {
                 write!(
                     f,
-                    "{} did not join; are all started, with the same MASTER_ADDR and MASTER_PORT?",
+                    "{} did not join; check that all are started with the same MASTER_ADDR and MASTER_PORT",
                     ranks(late)
                 )?;
             }
-            ([one], false) => write!(f, "rank {one} does not answer; it died, ended or is frozen")?,
-            (many, false) => write!(f, "{} do not answer; they died, ended or are frozen", ranks(many))?,
+            ([one], false) => write!(f, "rank {one} does not respond: it has died, ended or hangs")?,
+            (many, false) => write!(f, "{} do not respond: they have died, ended or hang", ranks(many))?,
         }
         if let Some(noticed) = &self.noticed_by {
             write!(f, "; first noticed by {noticed}")?;
         }
-        write!(f, " (c10d says: {})", self.message)
+        write!(f, " (c10d: {})", self.message)
     }
 }
 

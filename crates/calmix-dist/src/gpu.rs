@@ -1,7 +1,7 @@
-//! What libtorch knows of GPUs and `tch` does not ask.
+//! Properties of GPUs that libtorch knows and `tch` does not expose.
 //!
-//! It is in this crate because this one has the project's C++. Of the flags only that they are set was ever tested; no
-//! machine that this was written on has a GPU.
+//! It is in this crate because this one has the project's C++. Tests only check that the flags are set; no
+//! machine available to the project has a GPU.
 
 use crate::binding;
 
@@ -28,7 +28,7 @@ impl GpuFlags {
     }
 }
 
-/// The compute capability of a GPU, such as (8, 0) for an A100; `None` where CUDA's runtime is not there to say.
+/// The compute capability of a GPU, such as (8, 0) for an A100; `None` if CUDA's runtime is not available.
 pub fn compute_capability(gpu: usize) -> Option<(u32, u32)> {
     binding::compute_capability(gpu)
 }

@@ -20,7 +20,7 @@ pub struct LaunchInfo {
     pub local_world: usize,
     /// The host and port of the store.
     pub master: (String, u16),
-    /// The launcher's name of the job. It keeps the processes of two jobs on the same port apart.
+    /// The launcher's name of the job. It separates the processes of two jobs on the same port.
     pub job: String,
     /// Which process hosts the store.
     pub store_host: StoreHost,
@@ -60,7 +60,7 @@ pub enum Launcher {
 #[non_exhaustive]
 pub enum LaunchError {
     /// A variable is missing although another one is set.
-    #[error("{set} is set, but {missing} is not: a launcher sets both; for a single process unset {set}")]
+    #[error("{set} is set, but {missing} is not: a launcher sets both; to run a single process, unset {set}")]
     Missing {
         /// The missing variable.
         missing: &'static str,
@@ -68,7 +68,7 @@ pub enum LaunchError {
         set: &'static str,
     },
     /// A value is invalid.
-    #[error("{name}={value} cannot be: {why}")]
+    #[error("{name}={value} is invalid: {why}")]
     Value {
         /// The variable.
         name: &'static str,
@@ -84,7 +84,7 @@ impl LaunchInfo {
     ///
     /// # Errors
     ///
-    /// When variables are missing, are no numbers, or contradict each other.
+    /// When variables are missing, are not numbers, or contradict each other.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, LaunchError> {
         let variables = LaunchVariables { lookup: &|name| variable(name).filter(|value| !value.is_empty()) };
         match variables.text("RANK").or_else(|| variables.text("WORLD_SIZE")) {
@@ -113,15 +113,15 @@ impl LaunchInfo {
         let wrong =
             |name, value: usize, why: String| Err(LaunchError::Value { name, value: value.to_string(), why });
         if self.world == 0 {
-            return wrong(world_name, 0, "there is at least one process".into());
+            return wrong(world_name, 0, "at least one process is needed".into());
         }
         if self.rank >= self.world {
-            let why = format!("{world_name} is {}, and ranks begin at 0", self.world);
+            let why = format!("{world_name} is {}, and ranks start at 0", self.world);
             return wrong(rank_name, self.rank, why);
         }
         if self.local_rank >= self.local_world || self.local_world > self.world {
             let why =
-                format!("there are {} processes on this host, and {} in all", self.local_world, self.world);
+                format!("there are {} processes on this host, but {} in total", self.local_world, self.world);
             return wrong(local_name, self.local_rank, why);
         }
         Ok(self)
@@ -165,7 +165,9 @@ impl LaunchVariables<'_> {
         let Some(value) = self.text(name) else { return Ok(None) };
         match value.trim().parse() {
             Ok(number) => Ok(Some(number)),
-            Err(_) => Err(LaunchError::Value { name, value, why: "it is not such a number".into() }),
+            Err(_) => {
+                Err(LaunchError::Value { name, value, why: "it is not a number in the valid range".into() })
+            }
         }
     }
 

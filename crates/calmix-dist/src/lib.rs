@@ -29,10 +29,11 @@
 //! # When a process dies
 //!
 //! Every operation of the other ranks fails within a second, and the error names the missing rank: after a failure each
-//! process asks all ranks through the store, and a rank that does not answer is missing. A rank that is in no operation,
-//! or in one of NCCL, which notices nothing, is told: each process watches its connection to the next rank. A frozen process is noticed at
-//! the timeout. After a failure a group refuses every operation: tensors may hold anything, and processes may be at
-//! different steps. Start all processes again from the last checkpoint, as torchrun's `--max-restarts` does.
+//! process queries all ranks through the store, and a rank that does not respond is missing. A rank that is in no operation,
+//! or in one of NCCL, which does not notice a dead peer, is notified: each process watches its connection to the next
+//! rank. A frozen process is noticed at the timeout. After a failure a group refuses every operation: tensors may hold
+//! anything, and processes may be at different steps. Restart all processes from the last checkpoint, as torchrun's
+//! `--max-restarts` does.
 //!
 //! c10d's own log on standard error is off unless the environment sets `TORCH_CPP_LOG_LEVEL` (`INFO`, `WARNING`). With
 //! NCCL a launcher should set `TORCH_NCCL_ASYNC_ERROR_HANDLING=0`, or NCCL's watchdog ends the process before it can
@@ -42,7 +43,7 @@
 //!
 //! The feature `nccl` adds NCCL for tensors on GPUs; bytes and tensors of the host still go through Gloo. The GPUs are
 //! connected within the timeout of [`ProcessGroup::connect`]; after a failure NCCL's communicators are aborted before they
-//! are freed. The feature compiles and links, but has never been run: no machine that this was written on has a GPU.
+//! are freed. The feature compiles and links, but has never been run: no machine available to the project has a GPU.
 
 // libtorch counts in i64.
 #![allow(clippy::cast_possible_wrap)]

@@ -1,9 +1,9 @@
 //! Which ranks are alive after a failure.
 //!
 //! c10d reports that an operation failed, not which rank caused it: the peers of a dead process close their connections
-//! in turn, and every rank sees another one vanish. So every process runs a thread that waits for one key in the store,
-//! which a process that sees a failure sets. The threads answer at once, even if their process is busy computing, and
-//! check which other ranks answered. A process that is dead, frozen or gone does not answer.
+//! in turn, and every rank loses a different peer. So every process runs a thread that waits for one key in the store,
+//! which a process sets when it observes a failure. The threads respond at once, even if their process is busy computing,
+//! and check which other ranks responded. A process that is dead, frozen or gone does not respond.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use crate::binding::{C10dError, Store};
 /// The result of the check that follows a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LivenessReport {
-    /// These ranks did not answer. `noticed_by` is what the rank that saw the failure first wrote.
+    /// These ranks did not respond. `noticed_by` is the note of the rank that noticed the failure first.
     Missing { ranks: Vec<usize>, noticed_by: String },
     /// The store cannot be reached.
     StoreLost,
@@ -23,7 +23,7 @@ pub(crate) enum LivenessReport {
 /// What the thread and the group share.
 #[derive(Default)]
 struct LivenessState {
-    /// A rank has seen a failure, or the store is lost.
+    /// A rank has noticed a failure, or the store is lost.
     failed: AtomicBool,
     /// This process has left without a failure.
     left: AtomicBool,
@@ -31,7 +31,7 @@ struct LivenessState {
     progressed: Condvar,
 }
 
-/// How far the check has come.
+/// The progress of the check.
 #[derive(Default)]
 struct CheckProgress {
     report: Option<LivenessReport>,
@@ -39,7 +39,7 @@ struct CheckProgress {
     finished: bool,
 }
 
-/// A thread that answers for this process.
+/// A thread that responds for this process.
 pub(crate) struct Liveness {
     state: Arc<LivenessState>,
     store: Store,
@@ -57,7 +57,7 @@ pub(crate) struct GroupMember {
     pub(crate) patience: Duration,
 }
 
-/// The key that a process sets when it sees a failure.
+/// The key that a process sets when it notices a failure.
 const FAILURE: &str = "failure";
 
 /// How long a thread may outlive its group.
@@ -73,7 +73,7 @@ impl Liveness {
                 shared.update(|progress| progress.report = Some(report.clone()));
                 if let LivenessReport::Missing { ranks, .. } = &report {
                     let others = member.size - ranks.len();
-                    // If the store is lost, nobody waits for this rank's count.
+                    // If the store is lost, no process waits for this rank's count.
                     let _ = acknowledge(&own_store, others, member.hosts_store, member.patience / 4);
                 }
                 shared.update(|progress| progress.finished = true);
@@ -83,12 +83,12 @@ impl Liveness {
         Ok(Self { state, store, member })
     }
 
-    /// Set when a rank has seen a failure, or the store is lost.
+    /// Set when a rank has noticed a failure, or the store is lost.
     pub(crate) fn failed(&self) -> &AtomicBool {
         &self.state.failed
     }
 
-    /// Reports a failure that this process saw to all ranks.
+    /// Announces a failure that this process noticed to all ranks.
     pub(crate) fn report_failure(&self, why: &str) {
         if !self.state.failed.load(Ordering::Acquire) {
             // If the store is lost, the thread notices it as well.
@@ -96,8 +96,8 @@ impl Liveness {
         }
     }
 
-    /// What a thread does that has lost the connection to a rank: it reports that, unless the rank has left or this
-    /// process has reported a failure itself. `store` is the one of this value.
+    /// Called by a thread that has lost the connection to a rank: announces the failure, unless the rank has left or this
+    /// process has announced one itself. `store` is the one of this value.
     pub(crate) fn lost(&self, store: Store, rank: usize, why: String) -> impl FnOnce() + Send + use<> {
         let state = Arc::clone(&self.state);
         move || {
@@ -106,7 +106,7 @@ impl Liveness {
             if state.failed.load(Ordering::Acquire) {
                 return;
             }
-            // On a connection of its own: the store may be frozen, and nobody waits for this thread.
+            // On a connection of its own: the store may be frozen, and no process waits for this thread.
             let Ok(store) = store.connect_again() else { return };
             if !store.has(&[left_key(rank)]).unwrap_or(true) {
                 let _ = store.set(FAILURE, &why);
@@ -114,7 +114,7 @@ impl Liveness {
         }
     }
 
-    /// Waits for the thread's report, and until no other rank needs this process.
+    /// Waits for the thread's result, and until no other rank needs this process.
     pub(crate) fn wait_for_report(&self) -> LivenessReport {
         // The store of this process is not lost; its thread may be late on a busy machine.
         let patience = if self.member.hosts_store { self.member.patience * 10 } else { self.member.patience };
@@ -123,7 +123,7 @@ impl Liveness {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if progress.finished || left.is_zero() {
-                // No report: the key has not reached the thread, because the host of the store is frozen.
+                // No result: the key has not reached the thread, because the host of the store is frozen.
                 return progress.report.clone().unwrap_or(LivenessReport::StoreLost);
             }
             let woken = self.state.progressed.wait_timeout(progress, left);
@@ -157,7 +157,7 @@ fn alive_key(rank: usize) -> String {
     format!("alive/{rank}")
 }
 
-/// The thread: waits for a failure, answers, and checks which other ranks did. `None` if the process leaves without a
+/// The thread: waits for a failure, responds, and checks which other ranks did. `None` if the process leaves without a
 /// failure.
 fn answer(store: &Store, member: GroupMember, state: &LivenessState) -> Option<LivenessReport> {
     let waited = loop {
@@ -202,8 +202,8 @@ pub(crate) fn arrive(store: &Store, name: &str, size: usize, timeout: Duration) 
     }
 }
 
-/// Counts this rank as one that knows the missing ranks. The host of the store waits until all others are counted, or
-/// they would take it for the missing one.
+/// Counts this rank as one that knows the missing ranks. The host of the store waits until all others are counted;
+/// otherwise they would take the host for the missing rank.
 pub(crate) fn acknowledge(
     store: &Store,
     others: usize,
@@ -256,7 +256,7 @@ mod tests {
         let began = Instant::now();
         drop(host);
         while !liveness.failed().load(Ordering::Acquire) {
-            assert!(began.elapsed() < Duration::from_secs(5), "nobody noticed");
+            assert!(began.elapsed() < Duration::from_secs(5), "no rank noticed");
             std::thread::sleep(Duration::from_millis(5));
         }
         assert_eq!(liveness.wait_for_report(), LivenessReport::StoreLost);

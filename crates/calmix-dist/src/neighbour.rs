@@ -1,7 +1,7 @@
 //! A thread that watches the connection to the next rank.
 //!
 //! NCCL does not notice that a peer has died, and neither does a process that computes. The kernel closes the
-//! connections of a dead process at once, though; the rank before it sees that and tells all others through the store.
+//! connections of a dead process at once, though; the rank before it notices that and notifies all others through the store.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -39,7 +39,7 @@ impl Neighbour {
 impl Drop for Neighbour {
     fn drop(&mut self) {
         self.watch.stop();
-        // Not joined: if the store is frozen, the thread may still be telling the others.
+        // Not joined: if the store is frozen, the thread may still be notifying the others.
         let _ = self.released.recv();
     }
 }

@@ -3,13 +3,13 @@
 //! A process is connected to every other one, and the host of the store to every process several times. The limit that
 //! most systems set first is 1,024, which some 200 processes reach; a process may raise it by itself up to a second one.
 
-/// Raises the limit as far as the system allows. Where it does not, connecting fails by itself if there are too few.
+/// Raises the limit as far as the system allows. If that is too little, connecting fails with an error of its own.
 pub(crate) fn raise_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
-        // macOS refuses what its kernel does not give, whatever its limit says.
+        // macOS refuses more than its kernel allows, even below its own limit.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
 }

@@ -23,7 +23,7 @@ use crate::neighbour::Neighbour;
 /// Processes that call the same operations in the same order.
 ///
 /// One thread drives it. Every process has to call the same operations in the same order; sizes have to agree where an
-/// operation says so. An operation returns when it is finished on this rank, or fails on all ranks that are alive.
+/// operation requires it. An operation returns when it is finished on this rank, or fails on all ranks that are alive.
 ///
 /// After a failure the tensors given to the operation may hold anything, and the group refuses every further operation
 /// with [`DistError::Broken`].
@@ -42,15 +42,15 @@ pub struct ProcessGroup {
 /// Totals over the operations of this process, those of its subgroups included.
 #[derive(Default)]
 struct Meter {
-    /// Bytes.
+    /// Bytes of payload sent.
     sent: AtomicU64,
-    /// Microseconds.
+    /// Microseconds spent in operations.
     waited: AtomicU64,
 }
 
 /// The connections of a group to its peers, and its store.
 struct Connection {
-    /// Goes first: it tells that this process leaves, before the connections close.
+    /// Dropped first: it announces that this process leaves before the connections close.
     liveness: Liveness,
     /// Closed at the first failure, which makes the peers' operations fail too.
     backends: RefCell<Option<Backends>>,
@@ -61,7 +61,7 @@ struct Connection {
 
 /// The c10d backends: Gloo for tensors of the host, NCCL for those of the GPU.
 struct Backends {
-    /// Goes first: it holds the connections.
+    /// Dropped first: it holds the connections.
     _neighbour: Neighbour,
     host: C10dGroup,
     device: Option<C10dGroup>,
@@ -142,7 +142,7 @@ impl ProcessGroup {
         }
     }
 
-    /// Runs an operation with the other ranks; on failure, reports it to them.
+    /// Runs an operation with the other ranks; on failure, announces it to them.
     fn run(
         &self,
         operation: Operation,
@@ -163,7 +163,7 @@ impl ProcessGroup {
             };
             let failed = connection.liveness.failed();
             if failed.load(Ordering::Acquire) {
-                Err(C10dError::new("another process saw a failure"))
+                Err(C10dError::new("another process noticed a failure"))
             } else {
                 action(group, failed)
             }

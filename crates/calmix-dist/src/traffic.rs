@@ -1,6 +1,6 @@
 //! Bytes of payload that a rank sends in a collective, by the algorithms of Gloo and NCCL.
 //!
-//! For reports; headers and retries of the network are not included.
+//! For statistics; headers and retries of the network are not included.
 
 /// All-reduce in a ring: every rank sends all but one of `size` chunks twice.
 pub fn all_reduce(bytes: u64, size: u64) -> u64 {
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn alone_nothing_is_sent() {
+    fn single_process_sends_nothing() {
         assert_eq!([all_reduce(8, 1), all_gather(8, 1), all_to_all(&[8], 0), broadcast(8, 0, 0, 1)], [0; 4]);
     }
 
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broadcast_reaches_everybody_once() {
+    fn broadcast_reaches_every_rank_once() {
         for size in 1..20 {
             for from in 0..size {
                 let sent: u64 = (0..size).map(|rank| broadcast(1, rank, from, size)).sum();

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_cover_the_tree_has_no_sum() {
+    fn tree_fold_needs_full_cover() {
         let sum =
             |shards, leaves| fold::<f32, Infallible>(shards, leaves, |a, b| Ok(a + b)).expect("infallible");
         assert_eq!(sum(0, vec![]), None);

@@ -23,7 +23,7 @@ fn assessment(name: &str, text: &str) -> Result<String, String> {
 }
 
 #[test]
-fn every_kind_of_libtorch_says_its_version() {
+fn libtorch_version_is_read_from_every_kind() {
     let header = "#pragma once\n/// Major\n#define TORCH_VERSION_MAJOR 2\n\n#define TORCH_VERSION_MINOR 13\n\
                   #define TORCH_VERSION_PATCH 0\n#define TORCH_VERSION \\\n  \"x\"\n";
     let kinds = [
@@ -39,7 +39,7 @@ fn every_kind_of_libtorch_says_its_version() {
         {
             let said = assessment(name, &other).expect_err("another version");
             assert!(
-                said.starts_with("libtorch 2.1") && said.contains("(by LIBTORCH); calmix needs"),
+                said.starts_with("libtorch 2.1") && said.contains("(from LIBTORCH); calmix needs"),
                 "{said}"
             );
         }
@@ -47,7 +47,7 @@ fn every_kind_of_libtorch_says_its_version() {
 }
 
 #[test]
-fn what_says_nothing_is_no_libtorch() {
+fn libtorch_without_version_is_refused() {
     for (name, text) in
         [("version.py", "version = 1"), ("version.h", "2.13.0"), ("include/torch/version.h", "")]
     {
@@ -60,7 +60,7 @@ fn what_says_nothing_is_no_libtorch() {
 }
 
 #[test]
-fn the_one_that_is_linked_is_the_one_that_was_checked() {
+fn linked_libtorch_is_the_checked_one() {
     let linked = Path::new(env!("CALMIX_LIBTORCH"));
     assert_eq!(version(linked).expect("a version").1, NEEDED);
 }

@@ -73,15 +73,15 @@ impl Batch<'_> {
         let mut at = (0, 0);
         for ShardRows { labelled, unlabelled } in shards {
             if (labelled.start, unlabelled.start) != at || labelled.is_empty() {
-                return misfit("shards of a batch that do not follow each other, or have no labelled row");
+                return misfit("the shards of a batch do not follow each other, or one has no labelled row");
             }
             at = (labelled.end, unlabelled.end);
         }
         if at != self.rows() {
-            return misfit("shards that are not all of the batch");
+            return misfit("the shards do not cover the batch");
         }
         if sharding.count().get() < shards.len() as u64 || *labelled == 0 {
-            return misfit("a step with fewer shards, groups or rows than are run here");
+            return misfit("the step has fewer shards, groups or rows than this process runs");
         }
         Ok(())
     }

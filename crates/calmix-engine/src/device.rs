@@ -1,15 +1,15 @@
-//! Which devices are here, and how libtorch computes on them.
+//! The devices of this machine, and how libtorch computes on them.
 
 use calmix_dist::gpu::GpuFlags;
 use calmix_recipe::device::Device;
 
 /// A device that this machine or this libtorch does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no {asked} here; there is {}", list(.here))]
+#[error("there is no {asked} here; available: {}", list(.here))]
 pub struct MissingDevice {
-    /// What was asked for.
+    /// The requested device.
     pub asked: Device,
-    /// What there is.
+    /// The available devices.
     pub here: Vec<Device>,
 }
 
@@ -23,35 +23,35 @@ pub fn all() -> Vec<Device> {
     (0..visible_gpus()).map(Device::Cuda).chain(mps).chain([Device::Cpu]).collect()
 }
 
-/// What `auto` comes to: the first GPU, or else the processor.
+/// The device that `auto` selects: the first GPU, or else the CPU.
 pub fn fastest() -> Device {
     all().first().copied().unwrap_or(Device::Cpu)
 }
 
-/// Makes sure that a device is here.
+/// Checks that a device is available.
 ///
 /// # Errors
-/// If it is not, with what there is.
+/// If it is not; the error lists the available devices.
 pub fn check(device: Device) -> Result<(), MissingDevice> {
     let here = all();
     if here.contains(&device) { Ok(()) } else { Err(MissingDevice { asked: device, here }) }
 }
 
-/// How many GPUs this process sees.
+/// The number of GPUs that are visible to this process.
 pub fn visible_gpus() -> usize {
     usize::try_from(tch::Cuda::device_count()).unwrap_or(0)
 }
 
 /// How a GPU has to compute so that a run can be repeated to the bit; `None` for other devices.
 ///
-/// Evaluations and `train.precision = "f32"` mean f32, so TF32, which libtorch allows convolutions unless told
-/// otherwise, is off.
+/// Evaluations and `train.precision = "f32"` mean f32, so TF32, which libtorch allows for convolutions by default, is
+/// off.
 pub fn gpu_flags(device: Device) -> Option<GpuFlags> {
     let flags = GpuFlags { benchmark: false, deterministic: true, tf32: false };
     matches!(device, Device::Cuda(_)).then_some(flags)
 }
 
-/// As the binding calls it.
+/// Converts to the device type of `tch`.
 pub fn torch(device: Device) -> tch::Device {
     match device {
         Device::Cpu => tch::Device::Cpu,
@@ -60,14 +60,14 @@ pub fn torch(device: Device) -> tch::Device {
     }
 }
 
-/// How many threads the arithmetic on the processor uses; results depend on it in their last bits.
+/// The number of threads of CPU arithmetic; results depend on it in their last bits.
 ///
 /// More than there are free cores is far slower than fewer: libtorch's threads wait for each other by spinning.
 pub fn set_threads(threads: usize) {
     tch::set_num_threads(i32::try_from(threads.max(1)).unwrap_or(i32::MAX));
 }
 
-/// The version of libtorch that this was built with; no other is accepted.
+/// The version of libtorch that calmix was built with; no other is accepted.
 pub const LIBTORCH: &str = env!("CALMIX_LIBTORCH_VERSION");
 
 #[cfg(test)]
@@ -82,10 +82,10 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_device_is_told_with_what_there_is() {
+    fn missing_device_error_lists_available_ones() {
         let error = check(Device::Cuda(4095)).unwrap_err().to_string();
         assert!(
-            error.starts_with("there is no cuda:4095 here; there is ") && error.ends_with("cpu"),
+            error.starts_with("there is no cuda:4095 here; available: ") && error.ends_with("cpu"),
             "{error}"
         );
     }

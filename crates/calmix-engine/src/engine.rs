@@ -1,4 +1,4 @@
-//! The engine: a model that learns.
+//! The engine: a model in training.
 
 use calmix_core::rng::Seed;
 use calmix_dist::gpu::GpuFlags;
@@ -20,34 +20,34 @@ use crate::scalar::guarded;
 use crate::statistics::RunningStatistics;
 use crate::weights::{self, Part};
 
-/// Everything that makes an engine.
+/// The settings of an engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// The network and its images; a head reads vectors instead.
     pub model: ModelSpec,
-    /// C.
+    /// The number of classes.
     pub classes: usize,
-    /// Where it runs.
+    /// The device it runs on.
     pub device: Device,
-    /// In how many bits.
+    /// The precision of the training passes.
     pub precision: Precision,
     /// The optimiser.
     pub optimiser: Sgd,
-    /// How much of the average of the weights is kept at each step.
+    /// The decay of the exponential moving average of the weights, per step.
     pub ema_decay: f64,
-    /// What BatchNorm's running statistics take of each batch, where it is not the network's own share.
+    /// The momentum of BatchNorm's running statistics; `None` for the default of the network.
     pub norm_momentum: Option<f64>,
-    /// The norm that a gradient is cut down to.
+    /// The norm to which a larger gradient is clipped; `None` for no clipping.
     pub clip: Option<f64>,
     /// Which passes a step makes.
     pub step: StepKind,
 }
 
-/// Which weights.
+/// Which weights to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weights {
-    /// The ones that are trained.
+    /// The live weights, which are trained.
     Live,
     /// Their exponential moving average; BatchNorm's statistics are the live ones.
     Ema,
@@ -62,7 +62,7 @@ pub struct Outputs {
     pub features: Vec<f32>,
 }
 
-/// Everything of an engine that changes: what a checkpoint keeps. The first three are safetensors files.
+/// The state of an engine that a checkpoint stores. The first three are safetensors files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EngineSnapshot {
     /// The live weights and BatchNorm's statistics.
@@ -71,11 +71,11 @@ pub struct EngineSnapshot {
     pub ema: Vec<u8>,
     /// The optimiser's momentum.
     pub momentum: Vec<u8>,
-    /// The factor of the loss.
+    /// The loss scale.
     pub loss_scale: LossScale,
 }
 
-/// A model that learns: weights, their average, their momentum.
+/// A model in training: weights, their average, their momentum.
 #[derive(Debug)]
 pub struct Engine {
     settings: Settings,
@@ -89,7 +89,7 @@ impl Engine {
     /// A network before its first step; with the same seed the same bits on every machine.
     ///
     /// # Errors
-    /// If the device is not there or has too little memory.
+    /// If the device does not exist or has too little memory.
     pub fn new(settings: Settings, seed: Seed) -> Result<Self, EngineError> {
         device::check(settings.device)?;
         device::gpu_flags(settings.device).into_iter().for_each(GpuFlags::set);
@@ -103,7 +103,7 @@ impl Engine {
         Ok(Self { settings, model, average, velocity, loss_scale })
     }
 
-    /// What it was made with.
+    /// The settings it was created with.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -121,12 +121,12 @@ impl Engine {
         self.loss_scale
     }
 
-    /// Whether a gradient that is not finite comes of the factor of the loss, which is lowered then.
+    /// Whether a non-finite gradient was caused by the loss scale, which is then lowered.
     pub(crate) fn loss_scale_overflowed(&mut self) -> bool {
         self.loss_scale.overflowed()
     }
 
-    /// Moves statistics, weights and average on: clips, then takes the optimiser's step.
+    /// Updates statistics, weights and average: clips the gradient, then takes the optimiser's step.
     pub(crate) fn update(
         &mut self,
         mut gradient: Tensor,
@@ -151,12 +151,12 @@ impl Engine {
         Ok(())
     }
 
-    /// What the network says about images as they are, by BatchNorm's running statistics: the evaluation, in f32
-    /// whatever training runs in, since eight bits of a logit would show in its calibration. An image has the same
-    /// outputs whatever its neighbours.
+    /// Evaluates images with BatchNorm's running statistics. It computes in f32 whatever the training precision, because
+    /// logits of eight bits would change the calibration. The outputs of an image do not depend on the other images of
+    /// the batch.
     ///
     /// # Errors
-    /// If `pixels` are not whole images of the size, or the device has too little memory for so many.
+    /// If `pixels` are not whole images of the size, or the device has too little memory for them.
     pub fn predict(&self, pixels: &[u8], which: Weights) -> Result<Outputs, EngineError> {
         let parameters = match which {
             Weights::Live => &self.model.parameters,
@@ -165,7 +165,7 @@ impl Engine {
         self.model.predict(parameters, pixels, PredictPass::EVALUATION)
     }
 
-    /// The weights, their average and their momentum in a few bytes: other bits, another number.
+    /// A checksum of the weights, their average and their momentum: any single changed bit changes it.
     ///
     /// # Errors
     /// If the device fails.
@@ -184,8 +184,8 @@ impl Engine {
         self.model.network.longest_weights()
     }
 
-    /// Begins from the backbone of a pretrained network, a safetensors file. The classifier stays as it is; the file's own,
-    /// if it has one, is for other classes.
+    /// Loads the backbone of a pretrained network, a safetensors file. The classifier stays as it is; that of the file, if
+    /// any, is for other classes.
     ///
     /// # Errors
     /// If the file is not of this network; nothing has changed then.
@@ -200,7 +200,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Everything that changes.
+    /// Takes a snapshot of the state.
     ///
     /// # Errors
     /// If the device fails.
@@ -214,7 +214,7 @@ impl Engine {
         })
     }
 
-    /// Goes back to a snapshot, bit for bit.
+    /// Restores a snapshot, bit for bit.
     ///
     /// # Errors
     /// If one of its files is not of this network; nothing has changed then.

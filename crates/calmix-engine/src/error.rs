@@ -1,4 +1,4 @@
-//! Why the engine could not do what it was asked for.
+//! The error of the engine.
 
 use calmix_dist::DistError;
 use tch::TchError;
@@ -6,14 +6,14 @@ use tch::TchError;
 use crate::device::MissingDevice;
 use crate::weights::WeightsError;
 
-/// Why the engine could not do what it was asked for.
+/// Why an operation of the engine failed or was refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// libtorch refused an operation: memory, a driver, or a mistake of ours.
+    /// libtorch refused an operation: too little memory, a driver error, or a bug in calmix.
     #[error("libtorch failed: {}", first_line(.0))]
     Libtorch(#[from] TchError),
-    /// The device is not there.
+    /// The device does not exist.
     #[error(transparent)]
     Device(#[from] MissingDevice),
     /// Weights that do not belong to the network.
@@ -23,18 +23,18 @@ pub enum EngineError {
     #[error("{0}")]
     Settings(String),
     /// A batch that contradicts itself.
-    #[error("the {batch} batch has {rows} rows but {got} {what}")]
+    #[error("the {batch} batch has {rows} rows, but {got} {what}")]
     Batch {
-        /// Which one.
+        /// `labelled`, `unlabelled`, `evaluation` or `features`.
         batch: &'static str,
-        /// Rows, counted by ids.
+        /// Rows, counted by their ids.
         rows: usize,
-        /// What there is another number of.
+        /// What does not match the number of rows.
         what: &'static str,
-        /// How many there are.
+        /// Its actual number.
         got: usize,
     },
-    /// There is always something labelled to train on.
+    /// A batch without labelled rows: every step needs some.
     #[error("the labelled batch is empty")]
     NothingLabelled,
     /// A label that is not a class.
@@ -44,19 +44,20 @@ pub enum EngineError {
         row: usize,
         /// Its label.
         label: u32,
-        /// C.
+        /// The number of classes.
         classes: usize,
     },
     /// A plan that does not fit its batch.
     #[error("the plan does not fit its batch: {0}")]
     Misfit(String),
-    /// Another process, or the way to it.
+    /// A collective failed: another process died, or the connection to it was lost.
     #[error(transparent)]
     Processes(#[from] DistError),
     /// A loss or a gradient is not finite. Nothing was updated: parameters, statistics and averages are those of
     /// the step before.
     #[error(
-        "step {step}: the {what} is not finite, so nothing was trained on it; try a lower learning rate, gradient clipping, or f32"
+        "step {step}: the {what} is not finite, so the weights were not updated; try a lower learning rate, gradient \
+         clipping or f32"
     )]
     NotFinite {
         /// The step.
@@ -66,7 +67,7 @@ pub enum EngineError {
     },
 }
 
-/// libtorch adds the addresses of its stack to its sentences; the first line is the sentence.
+/// The first line of a libtorch message; the lines after it are a stack trace.
 fn first_line(error: &TchError) -> String {
     let said = error.to_string();
     said.lines().next().unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! A pretrained backbone that does not learn: images in, features out.
+//! A frozen pretrained backbone: images in, features out.
 
 use calmix_dist::gpu::GpuFlags;
 use calmix_recipe::precision::Precision;
@@ -35,7 +35,7 @@ impl FrozenBackbone {
     /// settings does not matter.
     ///
     /// # Errors
-    /// If the file is not of this network, or the device is not there or has too little memory.
+    /// If the file is not of this network, or the device does not exist or has too little memory.
     pub fn new(settings: &PredictorSettings, precision: Precision, file: &[u8]) -> Result<Self, EngineError> {
         let &PredictorSettings { model, device, .. } = settings;
         device::check(device)?;
@@ -57,12 +57,12 @@ impl FrozenBackbone {
         Network::of(&settings.model, 1).longest_weights() + CLASSIFIER
     }
 
-    /// How many features an image has.
+    /// The number of features of an image.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// How many features an image would have.
+    /// The number of features that an image would have.
     pub fn width_of(settings: &PredictorSettings) -> usize {
         Network::of(&settings.model, 1).layout().feature_width()
     }
@@ -72,7 +72,7 @@ impl FrozenBackbone {
         self.network.pass_bytes(self.pass)
     }
 
-    /// The features of images, f16, row by row, as bytes. An image has the same features whatever its neighbours.
+    /// The features of images, f16, row by row, as bytes. The features of an image do not depend on the other images.
     ///
     /// # Errors
     /// If `pixels` are not whole images of the size, or the device has too little memory.
@@ -82,7 +82,7 @@ impl FrozenBackbone {
     }
 }
 
-/// Folds each BatchNormLayer that is behind a convolution into it: `w·γ/√(σ² + ε)`, and `β − μ·γ/√(σ² + ε)` to add.
+/// Folds each BatchNorm that follows a convolution into it: `w·γ/√(σ² + ε)`, and `β − μ·γ/√(σ² + ε)` to add.
 fn fold(
     layout: &Layout,
     parameters: &Flat,

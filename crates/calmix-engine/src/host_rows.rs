@@ -24,10 +24,10 @@ impl HostRows {
         Ok(())
     }
 
-    /// The labelled rows, of which there must be so many.
+    /// The labelled rows, whose number is checked.
     ///
     /// # Errors
-    /// If libtorch has returned another number.
+    /// If libtorch has returned another number of rows.
     pub(crate) fn labelled(&self, rows: usize) -> Result<Matrix<'_>, EngineError> {
         matrix(&self.labelled, rows, self.width)
     }
@@ -35,7 +35,7 @@ impl HostRows {
     /// The unlabelled rows, likewise.
     ///
     /// # Errors
-    /// If libtorch has returned another number.
+    /// If libtorch has returned another number of rows.
     pub(crate) fn unlabelled(&self, rows: usize) -> Result<Matrix<'_>, EngineError> {
         matrix(&self.unlabelled, rows, self.width)
     }

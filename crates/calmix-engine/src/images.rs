@@ -1,4 +1,4 @@
-//! From the bytes of a batch to what a network reads: images, uploaded as u8 and normalised on the device, channels-last; or
+//! From the bytes of a batch to the input of a network: images, uploaded as u8 and normalised on the device, channels-last; or
 //! vectors, as they are.
 
 use calmix_recipe::model_spec::ModelSpec;
@@ -12,7 +12,7 @@ use crate::shard_plan::{Image, Mixture};
 pub(crate) enum Input {
     /// An image, u8.
     Image(Size, Normaliser),
-    /// A vector of so many f32: the features of a frozen backbone.
+    /// A vector of f32 of this length: the features of a frozen backbone.
     Vector(usize),
 }
 
@@ -36,7 +36,7 @@ impl Size {
         Self { height: side, width: side }
     }
 
-    /// Bytes an image has.
+    /// Bytes of an image.
     fn bytes(self) -> usize {
         self.height * self.width * 3
     }
@@ -51,8 +51,8 @@ impl Input {
         }
     }
 
-    /// What a network reads: images normalised, f32, (rows, 3, height, width) with the strides of channels-last; vectors
-    /// as they are.
+    /// Converts to the input of a network: images normalised, f32, (rows, 3, height, width) with the strides of
+    /// channels-last; vectors as they are.
     fn read(&self, rows: &Tensor) -> Result<Tensor, TchError> {
         match self {
             Self::Image(_, normaliser) => normaliser.apply(rows),
@@ -96,7 +96,7 @@ impl InputRows {
         input.read(&self.0.f_narrow(0, start as i64, count as i64)?)
     }
 
-    /// `λ·a + (1 − λ)·b` of each mixture, images mixed after normalisation; `place` says in which row an image is.
+    /// `λ·a + (1 − λ)·b` of each mixture, images mixed after normalisation; `place` returns the row of an image.
     pub(crate) fn mixed(
         &self,
         input: &Input,
@@ -118,12 +118,12 @@ impl InputRows {
         a.f_mul(&lambda)?.f_add(&b.f_mul(&rest)?)
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) fn len(&self) -> usize {
         self.0.size().first().map_or(0, |&rows| rows as usize)
     }
 
-    /// Adds rows behind these.
+    /// Appends rows.
     pub(crate) fn append(&mut self, more: &Self) -> Result<(), TchError> {
         self.0 = Tensor::f_cat(&[&self.0, &more.0], 0)?;
         Ok(())

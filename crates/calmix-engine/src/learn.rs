@@ -1,4 +1,4 @@
-//! The second half of a step: from what the network said and what was planned on it to new weights.
+//! The second half of a step: from the outputs of the network and the plan for them to new weights.
 //!
 //! The backward pass goes shard by shard. What a shard adds to the step (its gradient, its running statistics, its
 //! losses and its tally, in one buffer) is added along the tree at once, so that one shard's graph and a few buffers are
@@ -29,15 +29,15 @@ pub struct StepOutput {
     pub total: f64,
     /// The norm of the gradient, before it was clipped.
     pub gradient_norm: f64,
-    /// Whether the weights moved: in f16 a step is left out when the scaled gradient overflows.
+    /// Whether the weights were updated: in f16 a step is skipped when the scaled gradient overflows.
     pub moved: bool,
     /// The tallies of all shards, added up.
     pub tally: Vec<f32>,
 }
 
 impl Engine {
-    /// Learns what the plan says from a batch that was observed. This process has some shards of the step, and
-    /// `processes` have the others; what is learnt does not depend on who has which.
+    /// Updates the weights by the plan for an observed batch. This process has some shards of the step, and `processes`
+    /// have the others; the result does not depend on how the shards are distributed.
     ///
     /// # Errors
     /// If the plan does not fit the batch, if another process is lost, or if an output, a loss or the gradient is not
@@ -87,7 +87,7 @@ impl Engine {
         Ok(output)
     }
 
-    /// What a shard adds to the step: the gradient of its loss, then statistics, then losses, then its tally.
+    /// The contribution of a shard to the step: the gradient of its loss, then statistics, then losses, then its tally.
     fn contribution(
         &self,
         method: &Method,
@@ -106,7 +106,7 @@ impl Engine {
         let scaled = guarded(|| total.f_mul_scalar(self.loss_scale().factor))?;
         let gradients = Tensor::f_run_backward(&[scaled], &[&self.model().parameters.buffer], false, false)?;
         let [gradient] = &gradients[..] else {
-            return Err(EngineError::Misfit("nothing to differentiate".to_owned()));
+            return Err(EngineError::Misfit("there is nothing to differentiate".to_owned()));
         };
         let losses: Vec<&Tensor> = losses.iter().chain([&total]).collect();
         let losses = Tensor::f_stack(&losses, 0)?.f_detach()?.f_to_kind(Kind::Float)?;
@@ -193,13 +193,13 @@ struct StepSum {
 }
 
 impl StepSum {
-    /// A step learns the mean over its groups, and BatchNorm remembers the mean over all shards.
+    /// The gradient is the mean over the groups of a step; BatchNorm's statistics are the mean over all shards.
     fn of(sum: &Tensor, engine: &Engine, observed: &Observed, terms: i64) -> Result<Self, EngineError> {
         let parameters = engine.layout().len() as i64;
         let numbers = engine.model().statistics.numbers().numel() as i64;
         let tally = sum.numel() as i64 - parameters - numbers - (terms + 1);
         if tally < 0 {
-            return Err(EngineError::Misfit("a sum that is too short".to_owned()));
+            return Err(EngineError::Misfit("the sum over the shards is too short".to_owned()));
         }
         let mut gradient = sum.f_narrow(0, 0, parameters)?;
         let mut statistics = sum.f_narrow(0, parameters, numbers)?;
@@ -235,8 +235,8 @@ impl StepSum {
     }
 }
 
-/// The Euclidean norm of a flat buffer: by rows, then over the rows, for one sum of millions of squares in f32 loses
-/// digits on the processor.
+/// The Euclidean norm of a flat buffer: by rows, then over the rows, because one sum of millions of squares in f32 loses
+/// digits on the CPU.
 fn norm(buffer: &Tensor) -> Result<Tensor, TchError> {
     const ROW: i64 = 4096;
     let length = buffer.numel() as i64;

@@ -1,9 +1,9 @@
 //! Networks and the training step, on libtorch.
 //!
-//! A step has two halves. [`observe`] shows a batch to the network; [`learn`] updates the weights by what a *plan* says of
-//! the batch. The engine knows no method: which pseudo-label counts and which images are mixed is decided between the
-//! two by [`calmix_core::plan::plan_step`], on plain numbers. Nothing of libtorch shows on the outside: bytes, slices
-//! and names go in and come out.
+//! A step has two halves. [`observe`] runs the network on a batch; [`learn`] updates the weights according to a *plan* for
+//! the batch. The engine does not know the method: which pseudo-labels count and which images are mixed is decided between
+//! the two by [`calmix_core::plan::plan_step`], on plain numbers. No type of libtorch is part of the interface: bytes,
+//! slices and names go in and come out.
 //!
 //! ```
 //! use calmix_core::planner::Planner;
@@ -56,7 +56,7 @@
 //!
 //! # The same bits again
 //!
-//! On a processor a step is a pure function of the engine, the batch and the number of threads. A
+//! On a CPU a step is a pure function of the engine, the batch and the number of threads. A
 //! [`EngineSnapshot`](engine::EngineSnapshot) restores it bit for bit. On a GPU libtorch may sum in any order in some
 //! convolutions; nothing is guaranteed there yet.
 #![forbid(unsafe_code)]

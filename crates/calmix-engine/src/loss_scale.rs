@@ -1,7 +1,7 @@
 //! Loss scaling for f16, whose smallest numbers are larger than many gradients.
 //!
 //! The loss is multiplied before the backward pass and the gradient divided after it. A gradient that overflows
-//! halves the factor and the step is not taken; after a long spell without one the factor doubles (Micikevicius et
+//! halves the factor and the step is not taken; after many steps without overflow the factor doubles (Micikevicius et
 //! al. 2018, with the constants of PyTorch's `GradScaler`).
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub struct LossScale {
     pub factor: f64,
     /// Steps since it last changed.
     pub held: u32,
-    /// Whether it moves at all.
+    /// Whether the factor adapts.
     pub dynamic: bool,
 }
 
@@ -27,7 +27,7 @@ impl LossScale {
     /// For f16.
     pub const HALF: Self = Self { factor: 65_536.0, held: 0, dynamic: true };
 
-    /// A step whose gradient was finite.
+    /// Records a step whose gradient was finite.
     pub fn held(&mut self) {
         if self.dynamic {
             self.held += 1;
@@ -37,8 +37,8 @@ impl LossScale {
         }
     }
 
-    /// A step whose gradient was not. Tells whether a smaller factor can still help: if not, it is the training
-    /// that diverges, not the arithmetic.
+    /// Records a step whose gradient was not finite. Returns whether a smaller factor can still help: if not, the
+    /// training diverges and the precision is not the cause.
     pub fn overflowed(&mut self) -> bool {
         let lower = self.dynamic && self.factor > 1.0;
         if lower {
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_factor_halves_at_once_and_doubles_after_a_long_spell() {
+    fn loss_scale_halves_at_once_and_doubles_late() {
         let mut scale = LossScale::HALF;
         assert!(scale.overflowed());
         assert_eq!(scale.factor, 32_768.0);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_up_at_one_and_never_moves_where_it_is_not_needed() {
+    fn loss_scale_gives_up_at_one() {
         let mut scale = LossScale::HALF;
         assert_eq!((0..40).filter(|_| scale.overflowed()).count(), 16);
         let mut fixed = LossScale::ONE;

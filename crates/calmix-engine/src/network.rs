@@ -27,12 +27,12 @@ use layout::LayoutBuilder;
 use resnet::ResNet50;
 use wide_resnet::WideResNet;
 
-/// What a network says about a batch: one row an image, in f32.
+/// The outputs of a network for a batch: one row per image, in f32.
 #[derive(Debug)]
 pub(crate) struct Output {
     /// C numbers per row.
     pub(crate) logits: Tensor,
-    /// What the classifier reads: pooled, D numbers per row.
+    /// The input of the classifier: pooled features, D numbers per row.
     pub(crate) features: Tensor,
 }
 
@@ -99,7 +99,7 @@ impl Network {
         self.vector_width
     }
 
-    /// Numbers of its widest activations for each pixel of an image: what the memory of a pass grows with.
+    /// The size of its widest activations per pixel of an image: the memory of a pass is proportional to it.
     pub(crate) fn channels_per_pixel(&self) -> usize {
         self.channels_per_pixel
     }

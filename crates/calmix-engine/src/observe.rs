@@ -1,8 +1,8 @@
-//! The first half of a step: what the network says about a batch.
+//! The first half of a step: the outputs of the network for a batch.
 //!
-//! Who normalises with whom is part of the method and changes results, so there are three named ways to run a step
-//! ([`StepKind`]). They differ in what this first pass shows to the network, and in what [`learn`](crate::learn) makes
-//! of it. BatchNorm sees one shard at a time, the plan sees all of them.
+//! Which images share a BatchNorm batch is part of the method and changes results, so there are three named ways to run a
+//! step ([`StepKind`]). They differ in the images of this first pass, and in how [`learn`](crate::learn) uses its outputs.
+//! BatchNorm normalises one shard at a time; the plan covers all of them.
 
 use calmix_core::method::{BaseLoss, Method};
 use calmix_core::observation::{Observation, Rows};
@@ -23,7 +23,7 @@ use crate::network::layer::BatchNormMode;
 use crate::shard_plan::{Image, LocalPlan, Mixture};
 use crate::statistics::RunningStatistics;
 
-/// A batch as the network saw it. It owns all that [`Engine::learn`] needs of it.
+/// A batch with the outputs of the network. It owns everything that [`Engine::learn`] needs.
 #[derive(Debug)]
 pub struct Observed {
     pub(crate) step: u64,
@@ -33,7 +33,7 @@ pub struct Observed {
     pub(crate) images: InputRows,
     /// BatchNorm's running statistics as each shard has them.
     pub(crate) statistics: Vec<RunningStatistics>,
-    /// The second pass of the released code, where it was made.
+    /// The second pass of the released code; `None` if it was not run.
     pub(crate) second_pass: Option<Vec<Output>>,
     pub(crate) labels: Vec<u32>,
     labelled_ids: Vec<u64>,
@@ -42,7 +42,7 @@ pub struct Observed {
     features: HostRows,
 }
 
-/// What the network was shown first.
+/// The first pass of a step.
 #[derive(Debug)]
 pub(crate) enum FirstPass {
     /// `[x; u_weak]`, without a gradient.
@@ -65,10 +65,10 @@ impl FirstPass {
 }
 
 impl Engine {
-    /// Shows a batch to the network. `mixing` says whether the step may have mixtures: while it has none, `Concat` needs
+    /// Runs the network on a batch. `mixing` tells whether the step may have mixtures: while it has none, `Concat` needs
     /// one pass only.
     ///
-    /// Numbers that are not finite are no error here: the processes of a group have to hear of them first.
+    /// Non-finite numbers are not an error here: all processes of a group have to be notified of them first.
     ///
     /// # Errors
     /// If the batch or its partition contradicts itself, or libtorch fails.
@@ -77,14 +77,14 @@ impl Engine {
         let twice = method.base_loss == BaseLoss::Twice;
         if twice && kind != StepKind::Joint {
             let sentence =
-                "the released code counts its base loss in two whole passes: take joint steps for it";
+                "the released code computes its base loss in two whole passes: use joint steps for it";
             return Err(EngineError::Settings(sentence.to_owned()));
         }
         batch.check(model.input.bytes(), self.settings().classes)?;
         let partition = batch.partition.clone();
         let statistics =
             partition.shards.iter().map(|_| model.statistics.copy()).collect::<Result<_, _>>()?;
-        // Nothing is decided on what plain supervision sees: one pass is all there is.
+        // Supervised training makes no decisions on outputs, so one pass is enough.
         let undecided = method.base == Base::Supervised && method.mixup().is_none();
         let whole = undecided
             || match kind {
@@ -116,8 +116,8 @@ impl Engine {
         Ok(observed)
     }
 
-    /// The released code runs its base algorithm a second time, with the mixtures in the batch: what the network says
-    /// then takes the place of what it said first.
+    /// The released code runs its base algorithm a second time, with the mixtures in the batch: the outputs
+    /// of this pass replace those of the first.
     ///
     /// # Errors
     /// If the plan does not fit, or libtorch fails.
@@ -146,7 +146,7 @@ impl Engine {
 }
 
 impl Observed {
-    /// What the network said about the rows of this process, shard by shard.
+    /// The outputs for the rows of this process, shard by shard.
     ///
     /// # Errors
     /// If libtorch has returned another number of rows than it was given.
@@ -197,7 +197,7 @@ impl Observed {
         Ok(())
     }
 
-    /// Fetches what the network said about `[x; u_weak]`, which stand first, from the device.
+    /// Fetches the outputs for `[x; u_weak]`, which come first, from the device.
     fn fetch(
         &mut self,
         engine: &Engine,

@@ -29,7 +29,7 @@ impl Flat {
         Ok(Self { buffer: Tensor::f_zeros([layout.len() as i64], (Kind::Float, device))? })
     }
 
-    /// The parameters when training starts: the same bits on every machine, for they do not depend on libtorch.
+    /// The parameters when training starts: the same bits on every machine, because they do not depend on libtorch.
     pub(crate) fn initial(layout: &Layout, seed: Seed, device: Device) -> Result<Self, TchError> {
         let mut numbers = Vec::with_capacity(layout.len());
         for region in REGIONS {
@@ -44,7 +44,7 @@ impl Flat {
         Ok(Self { buffer: Tensor::f_from_slice(&numbers)?.f_to_device(device)? })
     }
 
-    /// As what a gradient is taken by.
+    /// The buffer as the variable of differentiation.
     pub(crate) fn differentiable(self) -> Result<Self, TchError> {
         Ok(Self { buffer: self.buffer.f_set_requires_grad(true)? })
     }
@@ -53,7 +53,7 @@ impl Flat {
         Ok(Self { buffer: self.buffer.f_detach_copy()? })
     }
 
-    /// What a pass in `precision` computes with. Differentiating by the buffer gives one flat gradient, in
+    /// The parameters for a pass in `precision`. Differentiating by the buffer gives one flat gradient, in
     /// the order of the buffer.
     pub(crate) fn weights(&self, layout: &Layout, precision: Kind) -> Result<PassWeights, TchError> {
         let sizes = REGIONS.map(|region| layout.len_of(region) as i64);

@@ -1,4 +1,4 @@
-//! A network with its weights on a device: what passes run through.
+//! A network with its weights on a device, ready for passes.
 
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
@@ -55,7 +55,7 @@ impl From<&Settings> for Placement {
 #[derive(Debug)]
 pub(crate) struct PlacedNetwork {
     pub(crate) network: Network,
-    /// The live weights: what the gradient is taken by.
+    /// The live weights, with respect to which the gradient is computed.
     pub(crate) parameters: Flat,
     pub(crate) statistics: RunningStatistics,
     pub(crate) precision: Precision,
@@ -79,7 +79,7 @@ impl PlacedNetwork {
         Ok(Self { network, parameters, statistics, precision, norm_momentum, norm_eps, device, input })
     }
 
-    /// A pass with the live weights, which moves `statistics` on if it learns.
+    /// Runs a pass with the live weights; a training pass updates `statistics`.
     pub(crate) fn forward(
         &self,
         images: &Tensor,
@@ -112,9 +112,8 @@ impl PlacedNetwork {
         (self.rows_of(pass) * self.input.bytes()).max(1)
     }
 
-    /// What the network says about rows as they are, by BatchNorm's running statistics, so many in a pass. The
-    /// rest of the last pass is filled up, so that every pass has the same shape: what the network says about an image
-    /// depends neither on its neighbours nor on how many there are.
+    /// Evaluates rows with BatchNorm's running statistics, a fixed number per pass. The last pass is padded, so that every
+    /// pass has the same shape: the outputs of an image depend neither on the other images nor on their number.
     pub(crate) fn predict(
         &self,
         parameters: &Flat,

@@ -1,4 +1,4 @@
-//! A network that only predicts: weights from a file, nothing that learning needs.
+//! A network for prediction only: weights from a file, without the state of training.
 
 use calmix_dist::gpu::GpuFlags;
 use calmix_recipe::device::Device;
@@ -16,14 +16,14 @@ use crate::placed_network::{PlacedNetwork, Placement, PredictPass};
 use crate::projection::Projection;
 use crate::weights::{self, Part};
 
-/// What a file of weights does not say of its network.
+/// The properties of a network that a file of weights does not contain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PredictorSettings {
     /// The network and its images.
     pub model: ModelSpec,
-    /// C.
+    /// The number of classes.
     pub classes: usize,
-    /// Where it runs.
+    /// The device it runs on.
     pub device: Device,
 }
 
@@ -34,24 +34,24 @@ impl From<&PredictorSettings> for Placement {
     }
 }
 
-/// A network with the weights of a file: it says the same as the [`Engine`](crate::engine::Engine) that wrote them.
+/// A network with the weights of a file: its outputs equal those of the [`Engine`](crate::engine::Engine) that wrote them.
 #[derive(Debug)]
 pub struct Predictor {
     network: PlacedNetwork,
-    /// What makes the vectors that a head reads.
+    /// The backbone and projection that compute the input of a head; `None` for a whole network.
     below: Option<(FrozenBackbone, Projection)>,
 }
 
 impl Predictor {
-    /// Takes the weights of a safetensors file.
+    /// Loads the weights of a safetensors file.
     ///
     /// # Errors
-    /// If they are not of this network, or the device is not there or has too little memory.
+    /// If they are not of this network, or the device does not exist or has too little memory.
     pub fn new(settings: &PredictorSettings, file: &[u8]) -> Result<Self, EngineError> {
         let &PredictorSettings { model, classes, device } = settings;
         device::check(device)?;
         let network = Network::of(&model, classes);
-        // Before memory is allocated for a network that somebody else named.
+        // Checked before memory is allocated, because the network comes from an untrusted file.
         weights::check(network.layout(), file)?;
         device::gpu_flags(device).into_iter().for_each(GpuFlags::set);
         let parameters = Flat::zeros(network.layout(), device::torch(device))?;
@@ -96,7 +96,7 @@ impl Predictor {
     /// As [`Engine::predict`](crate::engine::Engine::predict).
     ///
     /// # Errors
-    /// If `pixels` are not whole images of the size, or the device has too little memory for so many.
+    /// If `pixels` are not whole images of the size, or the device has too little memory for them.
     pub fn predict(&self, pixels: &[u8]) -> Result<Outputs, EngineError> {
         let predict =
             |rows: &[u8]| self.network.predict(&self.network.parameters, rows, PredictPass::EVALUATION);

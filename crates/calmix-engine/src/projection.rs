@@ -1,4 +1,4 @@
-//! From the features of a frozen backbone to what a head reads: centred, scaled to unit length, and rotated to fewer
+//! From the features of a frozen backbone to the input of a head: centred, scaled to unit length, and rotated to fewer
 //! dimensions by a principal component analysis, which is not whitened.
 
 use tch::{Device, Kind, TchError, Tensor};
@@ -26,7 +26,7 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// Fits it to features, f16 and `width` of them a row, and keeps so many dimensions; 0 for all.
+    /// Fits it to features, f16 with `width` per row, and keeps the given number of dimensions; 0 for all.
     ///
     /// # Errors
     /// If there are no whole rows, or libtorch fails.
@@ -35,7 +35,7 @@ impl Projection {
         let kept = if dimensions == 0 { width } else { dimensions.min(width) };
         let rows = f32_rows(features, width)?;
         if rows.size().first() == Some(&0) {
-            return Err(EngineError::Misfit("no features to fit a projection to".to_owned()));
+            return Err(EngineError::Misfit("there are no features to fit a projection to".to_owned()));
         }
         let mean =
             rows.f_to_kind(Kind::Double)?.f_mean_dim(0, false, Kind::Double)?.f_to_kind(Kind::Float)?;
@@ -63,7 +63,7 @@ impl Projection {
     /// Reads what [`to_file`](Self::to_file) wrote.
     ///
     /// # Errors
-    /// If it is not the projection of `width` features to so many dimensions.
+    /// If it is not the projection of `width` features to that number of dimensions.
     pub fn from_file(file: &[u8], width: usize, dimensions: usize) -> Result<Self, EngineError> {
         let layout = layout(width, if dimensions == 0 { width } else { dimensions.min(width) });
         weights::check(&layout, file)?;
@@ -85,12 +85,12 @@ impl Projection {
         weights::longest(&layout(width, width))
     }
 
-    /// How many features per row has before it.
+    /// The number of features per row before the projection.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// How many numbers per row has after it.
+    /// The number of dimensions per row after the projection.
     pub fn dimensions(&self) -> usize {
         self.layout
             .parameters
@@ -100,7 +100,7 @@ impl Projection {
             .unwrap_or(0)
     }
 
-    /// Rows of f16 features to rows of f32 numbers, as bytes. A row has the same numbers whatever its neighbours.
+    /// Rows of f16 features to rows of f32 numbers, as bytes. The result of a row does not depend on the other rows.
     ///
     /// # Errors
     /// If there are no whole rows, or libtorch fails.

@@ -1,7 +1,7 @@
 //! Operations of libtorch with a scalar, whose failure is an error instead of a panic.
 //!
-//! tch drops the temporary `Scalar` of such a call before it reads libtorch's error, and that drop panics on the error: where
-//! memory runs out, the process would end with nothing saved.
+//! tch drops the temporary `Scalar` of such a call before it reads libtorch's error, and that drop panics on the error: when
+//! memory runs out, the process would end without saving anything.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -12,7 +12,7 @@ pub const PANICKING_FILE: &str = "src/wrappers/scalar.rs";
 
 /// Runs an operation that has a scalar among its arguments.
 pub(crate) fn guarded<T>(operation: impl FnOnce() -> Result<T, TchError>) -> Result<T, TchError> {
-    // What the operation may have left half done is not used: every caller hands the error on.
+    // Unwind safety: every caller returns the error, so a half-finished result is never used.
     catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().and_then(|text| text.split_once("Torch(\""));
         match said {

@@ -7,7 +7,7 @@ use calmix_core::sharding::{Partition, ShardRows};
 
 use crate::error::EngineError;
 
-/// What the shards of a batch have to learn.
+/// The plans of a batch's shards.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LocalPlan {
     /// One for each shard, in their order.
@@ -16,12 +16,12 @@ pub struct LocalPlan {
     pub partners: Vec<u8>,
 }
 
-/// What one shard has to learn.
+/// The plan of one shard.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ShardPlan {
     /// Label and weight of each of its unlabelled rows.
     pub pseudo: PseudoLabels,
-    /// The same for the second pass of the released code, where it has one.
+    /// The same for the second pass of the released code; `None` if there is none.
     pub second: Option<PseudoLabels>,
     /// What it mixes.
     pub mixes: Vec<Mixture>,
@@ -31,20 +31,20 @@ pub struct ShardPlan {
     pub tally: Vec<f32>,
 }
 
-/// `λ·a + (1 − λ)·b` of two images that are available.
+/// A mixture `λ·a + (1 − λ)·b` of two images of this process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mixture {
-    /// The first.
+    /// The image with weight λ.
     pub a: Image,
-    /// The second.
+    /// The image with weight 1 − λ.
     pub b: Image,
     /// λ.
     pub lambda: f32,
-    /// What its loss is multiplied with before the sum.
+    /// The weight of its loss in the sum.
     pub weight: f32,
 }
 
-/// An image that is available.
+/// An image of this process that can be mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Image {
     /// A labelled row of the batch.
@@ -76,7 +76,7 @@ impl Mixture {
 }
 
 impl LocalPlan {
-    /// Checks that every shard's plan fits its rows, and that all it names is there.
+    /// Checks that every shard's plan fits its rows, and that all rows it names exist.
     pub(crate) fn check(
         &self,
         partition: &Partition,
@@ -86,7 +86,7 @@ impl LocalPlan {
         let misfit = |sentence: String| Err(EngineError::Misfit(sentence));
         let shards = &partition.shards;
         if self.shards.len() != shards.len() {
-            return misfit(format!("plans of {} shards for {}", self.shards.len(), shards.len()));
+            return misfit(format!("plans for {} shards, but there are {}", self.shards.len(), shards.len()));
         }
         let rows = |of: fn(&ShardRows) -> usize| shards.iter().map(of).max().unwrap_or(0);
         let (x, u) = (rows(|shard| shard.labelled.end), rows(|shard| shard.unlabelled.end));
@@ -109,7 +109,7 @@ impl LocalPlan {
                     return misfit(format!("a fairness target of {} classes", fairness_target.len()));
                 }
                 if let Some(label) = labels.iter().find(|&&label| label as usize >= classes) {
-                    return misfit(format!("label {label} of {classes} classes"));
+                    return misfit(format!("label {label}, but there are {classes} classes"));
                 }
             }
             if let Some(mix) = mixes.iter().find(|mix| !exists(mix.a) || !exists(mix.b)) {

@@ -12,7 +12,7 @@ pub(crate) struct RunningStatistics {
     /// Of each layer.
     channels: Vec<i64>,
     views: Vec<(Tensor, Tensor)>,
-    /// How often they moved on: what PyTorch calls `num_batches_tracked`.
+    /// The number of updates: `num_batches_tracked` in PyTorch.
     pub(crate) batches: i64,
 }
 
@@ -38,7 +38,7 @@ impl RunningStatistics {
         Ok(Self { buffer, channels, views, batches })
     }
 
-    /// Mean and variance of a layer: views, through which libtorch moves them on.
+    /// Mean and variance of a layer: views through which libtorch updates them.
     pub(crate) fn at(&self, id: StatisticsId) -> (&Tensor, &Tensor) {
         let (mean, variance) = &self.views[id.0];
         (mean, variance)
@@ -52,7 +52,7 @@ impl RunningStatistics {
         Ok(())
     }
 
-    /// StatisticsLayer of their own to begin with, for a pass that may not count.
+    /// A copy to start from, for a pass whose update may be discarded.
     pub(crate) fn copy(&self) -> Result<Self, TchError> {
         Self::over(self.buffer.f_detach_copy()?, self.channels.clone(), self.batches)
     }
@@ -62,7 +62,7 @@ impl RunningStatistics {
         &self.buffer
     }
 
-    /// Takes over the statistics of a step.
+    /// Replaces the statistics by those of a step.
     pub(crate) fn move_on(&mut self, numbers: &Tensor) -> Result<(), TchError> {
         self.buffer.f_copy_(numbers)?;
         self.batches += 1;

@@ -10,12 +10,12 @@ use tch::{Device, Kind, Reduction, TchError, Tensor};
 use crate::scalar::guarded;
 use crate::shard_plan::ShardPlan;
 
-/// What a shard's terms are computed from.
+/// The inputs of a shard's terms.
 #[derive(Debug)]
 pub(crate) struct ShardOutput<'a> {
     pub(crate) labels: &'a [u32],
     pub(crate) plan: &'a ShardPlan,
-    /// Logits of the base pass, and of the second one where the released code makes it.
+    /// Logits of the base pass, and of the second one if the released code runs it.
     pub(crate) passes: Vec<BaseLogits<'a>>,
     /// Logits of the mixtures, if any.
     pub(crate) mixed: Option<Tensor>,
@@ -29,7 +29,7 @@ pub(crate) struct BaseLogits<'a> {
     pub(crate) pseudo: &'a PseudoLabels,
 }
 
-/// What the terms of all shards are computed with.
+/// The inputs that the terms of all shards share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms<'a> {
     pub(crate) smoothing: Smoothing,
@@ -77,7 +77,7 @@ impl Terms<'_> {
             .f_dot(&Tensor::f_from_slice(&weights)?.f_to_device(self.device)?)
     }
 
-    /// L_mix: what each mixture weighs in the group is in the plan.
+    /// L_mix: the weight of each mixture in the group is part of the plan.
     fn mixup(self, loss: MixLoss, logits: &Tensor, plan: &ShardPlan) -> Result<Tensor, TchError> {
         let targets = Tensor::f_from_slice(&plan.targets)?
             .f_to_device(self.device)?
@@ -90,7 +90,7 @@ impl Terms<'_> {
         losses.f_dot(&Tensor::f_from_slice(&weights)?.f_to_device(self.device)?)
     }
 
-    /// FreeMatch's fairness of the shard, divided by the number of shards of the group; zero where nothing is selected.
+    /// FreeMatch's fairness of the shard, divided by the number of shards of the group; zero if no row is selected.
     fn fairness(self, pass: &BaseLogits<'_>) -> Result<Tensor, TchError> {
         let PseudoLabels { weights, fairness_target, .. } = pass.pseudo;
         let selected: Vec<i64> = (0..).zip(weights).filter(|&(_, &w)| w > 0.0).map(|(row, _)| row).collect();
@@ -103,7 +103,7 @@ impl Terms<'_> {
         guarded(|| fairness.f_div_scalar(self.shards_of_group()))
     }
 
-    /// The logit distance of the shard, divided by the number of shards of the group; zero where nothing is selected.
+    /// The logit distance of the shard, divided by the number of shards of the group; zero if no row is selected.
     fn logit_distance(self, pass: &BaseLogits<'_>, margin: f64) -> Result<Tensor, TchError> {
         let PseudoLabels { labels, weights, .. } = pass.pseudo;
         if labels.is_empty() {

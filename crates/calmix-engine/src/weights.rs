@@ -1,7 +1,7 @@
 //! Weights in and out as safetensors, under the names of the PyTorch networks, strictly.
 //!
-//! A file has exactly the tensors of its network: not one more, not one less, of the right shape, in f32 (in i64 for
-//! `num_batches_tracked`), all of them finite. Nothing of a file is used before all of it is checked. A pretrained file
+//! A file has exactly the tensors of its network: no more and no fewer, of the right shape, in f32 (in i64 for
+//! `num_batches_tracked`), all of them finite. A file is checked completely before any of it is used. A pretrained file
 //! may have a classifier of other classes or none; its own is never used.
 
 use std::collections::BTreeSet;
@@ -18,10 +18,10 @@ use crate::statistics::RunningStatistics;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WeightsError {
-    /// Not the format.
+    /// The file is not safetensors.
     #[error("not a safetensors file: {0}")]
     Format(#[from] safetensors::SafeTensorError),
-    /// Other tensors than the network's.
+    /// The tensors are not those of the network.
     #[error("these are not the weights of this network: {}", names(.missing, .unexpected))]
     Names {
         /// In the network but not in the file.
@@ -30,7 +30,7 @@ pub enum WeightsError {
         unexpected: Vec<String>,
     },
     /// A tensor of another shape.
-    #[error("`{name}` has the shape {got:?}, but the network's has {wanted:?}")]
+    #[error("`{name}` has the shape {got:?}, but the network needs {wanted:?}")]
     Shape {
         /// The tensor.
         name: String,
@@ -50,7 +50,7 @@ pub enum WeightsError {
         got: String,
     },
     /// A file that is too short for the network.
-    #[error("{length} bytes, too few for the {needed} bytes of the network's weights")]
+    #[error("{length} bytes, but the weights of the network need at least {needed}")]
     Length {
         /// The file's.
         length: usize,
@@ -58,11 +58,11 @@ pub enum WeightsError {
         needed: usize,
     },
     /// A weight that is not a number.
-    #[error("`{name}` has a number at {place} that is not finite")]
+    #[error("`{name}` has a non-finite number at position {place}")]
     NotFinite {
         /// The tensor.
         name: String,
-        /// Counted from its start.
+        /// The position of the number, from 0.
         place: usize,
     },
 }
@@ -73,7 +73,7 @@ fn names(missing: &[String], unexpected: &[String]) -> String {
         [one] => Some(format!("{what} `{one}`")),
         [first, ..] => Some(format!("{what} {} tensors such as `{first}`", names.len())),
     };
-    let parts = [some("it misses", missing), some("it has the unknown", unexpected)];
+    let parts = [some("missing", missing), some("unexpected", unexpected)];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -123,16 +123,16 @@ pub(crate) fn check(layout: &Layout, file: &[u8]) -> Result<(), WeightsError> {
     if length >= needed { Ok(()) } else { Err(WeightsError::Length { length, needed }) }
 }
 
-/// Which weights a file decides.
+/// Which weights are taken from a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// All.
+    /// All weights.
     Network,
     /// All but the classifier, which stays as it is.
     Backbone,
 }
 
-/// Takes over what a file holds; if it is refused, nothing has changed.
+/// Loads a file into the network; if it is refused, nothing has changed.
 pub(crate) fn read(
     layout: &Layout,
     part: Part,

@@ -23,7 +23,7 @@ use methods::{calibratemix, plain, softmatch};
 use run::{Rows, Run, Views, settings};
 
 #[test]
-fn a_step_keeps_what_it_must_and_leaves_nothing() {
+fn step_memory_is_bounded_and_released() {
     calmix_engine::device::set_threads(1);
     if measure::now().is_none() {
         return tier::skipped("this system does not report the memory of a process");

@@ -86,7 +86,7 @@ fn bf16_is_f32_with_rounding() {
     }
 }
 
-/// Evaluation runs in f32 whatever training runs in: the same weights say the same, to the last bit.
+/// Evaluation runs in f32 whatever the training precision: the same weights give the same outputs, to the last bit.
 #[test]
 fn evaluation_is_in_f32() {
     calmix_engine::device::set_threads(1);
@@ -106,7 +106,7 @@ fn evaluation_is_in_f32() {
 }
 
 #[test]
-fn f16_leaves_out_the_steps_that_overflow_and_takes_the_others() {
+fn f16_skips_only_steps_that_overflow() {
     calmix_engine::device::set_threads(1);
     let settings = Settings { precision: Precision::F16, ..settings(4) };
     let rows = Rows { labelled: 2, unlabelled: 2 };

@@ -35,10 +35,10 @@ fn refused<T>(run: &mut Run, ask: impl FnOnce(&mut Run) -> Result<T, EngineError
     error.to_string()
 }
 
-const ADVICE: &str = "so nothing was trained on it; try a lower learning rate, gradient clipping, or f32";
+const ADVICE: &str = "so the weights were not updated; try a lower learning rate, gradient clipping or f32";
 
 #[test]
-fn what_is_not_finite_is_told_with_its_step_and_changes_nothing() {
+fn non_finite_step_is_named_and_changes_nothing() {
     for step in [StepKind::Concat, StepKind::Joint, StepKind::Lean] {
         let mut run = running(step);
         let said = refused(&mut run, |run| run.step_with(|_, plan| plan.pseudo.weights[1] = f32::NAN));
@@ -88,7 +88,7 @@ fn plans_that_do_not_fit() {
     let mistakes: [(&str, Tamper); 7] = [
         ("4 labels and 3 weights for 4 rows", |plan| plan.pseudo.weights.truncate(3)),
         ("5 labels and 4 weights for 4 rows", |plan| plan.pseudo.labels.push(0)),
-        ("label 4 of 4 classes", |plan| plan.pseudo.labels[2] = 4),
+        ("label 4, but there are 4 classes", |plan| plan.pseudo.labels[2] = 4),
         ("a mixture of Labelled(4) and Weak(0)", |plan| {
             (plan.mixes[0].a, plan.mixes[0].b) = (Row::Labelled(4), Row::Unlabelled(0));
         }),
@@ -108,7 +108,7 @@ fn plans_that_do_not_fit() {
 }
 
 #[test]
-fn the_second_plan_of_the_released_code_is_looked_at_too() {
+fn second_plan_of_released_code_is_checked() {
     let mut run = Run::new(settings(4), released(), ROWS);
     run.steps(3);
     let said = refused(&mut run, |run| {
@@ -118,13 +118,13 @@ fn the_second_plan_of_the_released_code_is_looked_at_too() {
             }
         })
     });
-    assert_eq!(said, "the plan does not fit its batch: label 9 of 4 classes");
+    assert_eq!(said, "the plan does not fit its batch: label 9, but there are 4 classes");
     for step in [StepKind::Lean, StepKind::Concat] {
         let mut run = Run::new(Settings { step, ..settings(4) }, released(), ROWS);
         let said = refused(&mut run, Run::step);
         assert_eq!(
             said,
-            "the released code counts its base loss in two whole passes: take joint steps for it"
+            "the released code computes its base loss in two whole passes: use joint steps for it"
         );
     }
 }
@@ -133,10 +133,10 @@ fn the_second_plan_of_the_released_code_is_looked_at_too() {
 fn batches_that_contradict_themselves() {
     type Tamper = fn(&mut Views);
     let mistakes: [(&str, Tamper); 6] = [
-        ("the labelled batch has 4 rows but 3 labels", |views| views.labels.truncate(3)),
-        ("the labelled batch has 4 rows but 191 bytes of pixels", |views| views.x.truncate(191)),
-        ("the unlabelled batch has 4 rows but 144 bytes of weak views", |views| views.weak.truncate(144)),
-        ("the unlabelled batch has 4 rows but 0 bytes of strong views", |views| views.strong.clear()),
+        ("the labelled batch has 4 rows, but 3 labels", |views| views.labels.truncate(3)),
+        ("the labelled batch has 4 rows, but 191 bytes of pixels", |views| views.x.truncate(191)),
+        ("the unlabelled batch has 4 rows, but 144 bytes of weak views", |views| views.weak.truncate(144)),
+        ("the unlabelled batch has 4 rows, but 0 bytes of strong views", |views| views.strong.clear()),
         ("the labelled batch is empty", |views| {
             (views.ids, views.labels, views.x) = (Vec::new(), Vec::new(), Vec::new());
         }),
@@ -153,6 +153,6 @@ fn batches_that_contradict_themselves() {
             assert_eq!(said, sentence);
         }
         let said = refused(&mut run, |run| run.engine.predict(&[0; 49], Weights::Ema));
-        assert_eq!(said, "the evaluation batch has 1 rows but 49 bytes");
+        assert_eq!(said, "the evaluation batch has 1 rows, but 49 bytes");
     }
 }

@@ -72,7 +72,7 @@ fn two_threads_repeat_and_resume_bit_for_bit_in_f32_and_bf16() {
 
 /// What processes compare of each other's weights.
 #[test]
-fn one_bit_of_a_weight_is_seen() {
+fn changed_weight_bit_changes_the_hash() {
     calmix_engine::device::set_threads(1);
     let mut run = Run::new(settings(4), calibratemix(softmatch()), ROWS);
     run.steps(2);

@@ -1,4 +1,4 @@
-//! A step that is cut into shards learns what the whole would, where the two can be compared to the bit.
+//! A step that is divided into shards gives the same update as the whole, where the two can be compared bit for bit.
 #![allow(clippy::expect_used)] // in the functions that the tests share
 
 #[path = "training/methods.rs"]
@@ -75,9 +75,9 @@ fn nothing(rows: usize) -> calmix_core::plan::StepPlan {
 }
 
 /// Two groups with the same rows are as good as one. Two shards are run again for their gradient where one is not, so
-/// this also says that a pass without a gradient has the bits of one with it.
+/// this also checks that a pass without a gradient has the bits of one with it.
 #[test]
-fn the_mean_of_a_group_and_its_twin_is_the_group() {
+fn mean_of_identical_groups_is_the_group() {
     set_threads(1);
     let method: Method = calibratemix(fixmatch());
     for step in [StepKind::Concat, StepKind::Joint, StepKind::Lean] {
@@ -126,7 +126,7 @@ fn the_mean_of_a_group_and_its_twin_is_the_group() {
     }
 }
 
-/// What rides on the gradient sum is added up over the shards as it is.
+/// Tallies, which travel with the gradient sum, are added over the shards unchanged.
 #[test]
 fn tallies_are_added_up() {
     set_threads(1);

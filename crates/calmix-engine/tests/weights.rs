@@ -77,17 +77,17 @@ fn named<'a>(tensors: &'a mut [Raw], name: &str) -> &'a mut Raw {
 }
 
 #[test]
-fn only_the_tensors_of_the_network() {
+fn weights_need_exactly_the_network_tensors() {
     let wrong = "these are not the weights of this network:";
     let said = refused_tensors(|tensors| tensors.retain(|raw| raw.name != "fc.bias"));
-    assert_eq!(said, format!("{wrong} it misses `fc.bias`"));
+    assert_eq!(said, format!("{wrong} missing `fc.bias`"));
     let said = refused_tensors(|tensors| tensors.retain(|raw| raw.name != "bn1.num_batches_tracked"));
-    assert_eq!(said, format!("{wrong} it misses `bn1.num_batches_tracked`"));
+    assert_eq!(said, format!("{wrong} missing `bn1.num_batches_tracked`"));
     let said = refused_tensors(|tensors| {
         let extra = Raw { name: "fc2.bias".to_owned(), ..named(tensors, "fc.bias").clone() };
         tensors.push(extra);
     });
-    assert_eq!(said, format!("{wrong} it has the unknown `fc2.bias`"));
+    assert_eq!(said, format!("{wrong} unexpected `fc2.bias`"));
     let said = refused_tensors(|tensors| {
         for name in ["fc.bias", "fc.weight"] {
             named(tensors, name).name = format!("module.{name}");
@@ -95,21 +95,19 @@ fn only_the_tensors_of_the_network() {
     });
     assert_eq!(
         said,
-        format!(
-            "{wrong} it misses 2 tensors such as `fc.bias`, it has the unknown 2 tensors such as `module.fc.bias`"
-        )
+        format!("{wrong} missing 2 tensors such as `fc.bias`, unexpected 2 tensors such as `module.fc.bias`")
     );
     // Momentum has no statistics, so weights are not momentum and momentum is not a weights.
     let said = refused(|snapshot| snapshot.momentum.clone_from(&snapshot.live));
-    assert!(said.starts_with(&format!("{wrong} it has the unknown 21 tensors such as")), "{said}");
+    assert!(said.starts_with(&format!("{wrong} unexpected 21 tensors such as")), "{said}");
     let said = refused(|snapshot| snapshot.ema.clone_from(&snapshot.momentum));
-    assert!(said.starts_with(&format!("{wrong} it misses 21 tensors such as")), "{said}");
+    assert!(said.starts_with(&format!("{wrong} missing 21 tensors such as")), "{said}");
 }
 
 #[test]
-fn only_of_the_right_shape_and_type() {
+fn weights_need_the_right_shape_and_type() {
     let said = refused_tensors(|tensors| named(tensors, "fc.weight").shape.reverse());
-    assert_eq!(said, "`fc.weight` has the shape [64, 4], but the network's has [4, 64]");
+    assert_eq!(said, "`fc.weight` has the shape [64, 4], but the network needs [4, 64]");
     let said = refused_tensors(|tensors| {
         let bias = named(tensors, "fc.bias");
         (bias.dtype, bias.shape) = (Dtype::F16, vec![8]);
@@ -121,23 +119,23 @@ fn only_of_the_right_shape_and_type() {
     });
     assert_eq!(said, "`bn1.num_batches_tracked` is F32, but must be I64");
     let said = refused_tensors(|tensors| named(tensors, "bn1.num_batches_tracked").shape = vec![1]);
-    assert_eq!(said, "`bn1.num_batches_tracked` has the shape [1], but the network's has []");
+    assert_eq!(said, "`bn1.num_batches_tracked` has the shape [1], but the network needs []");
 }
 
 #[test]
-fn only_numbers() {
+fn weights_must_be_finite() {
     for (name, place) in [("block2.layer.0.conv1.weight", 17), ("fc.bias", 3), ("bn1.running_var", 0)] {
         for number in [f32::NAN, f32::INFINITY] {
             let said = refused_tensors(|tensors| {
                 named(tensors, name).bytes[4 * place..4 * place + 4].copy_from_slice(&number.to_le_bytes());
             });
-            assert_eq!(said, format!("`{name}` has a number at {place} that is not finite"));
+            assert_eq!(said, format!("`{name}` has a non-finite number at position {place}"));
         }
     }
 }
 
 #[test]
-fn only_whole_files() {
+fn weights_file_must_be_complete() {
     let (_, snapshot) = engine();
     for length in [0, 7, 8, 100, snapshot.live.len() / 2, snapshot.live.len() - 1] {
         let said = refused(|snapshot| snapshot.live.truncate(length));
@@ -150,7 +148,7 @@ fn only_whole_files() {
 }
 
 #[test]
-fn a_good_file_is_taken_whatever_its_order() {
+fn weights_may_be_in_any_order() {
     let (mut engine, snapshot) = engine();
     let mut tensors = unpack(&snapshot.live);
     tensors.reverse();

@@ -1,11 +1,11 @@
-//! A file that appears as a whole or not at all, also when the power fails.
+//! Writes a file atomically, so that it is complete or absent even after a power failure.
 //!
-//! It is written under a scratch name beside its place, synchronised, renamed, and the folder is synchronised. Renaming
-//! first and synchronising later leaves empty files after a power failure, and so do most programs that "save
-//! atomically". The crate `tempfile` does not synchronise the folder, and its calls cannot be made to fail in a test.
+//! It is written under a scratch name in the same folder, synchronised, renamed, and the folder is synchronised. Renaming
+//! before synchronising, as many programs do, can leave an empty file after a power failure. The crate `tempfile` does not
+//! synchronise the folder, and its calls cannot be made to fail in a test.
 //!
-//! A process that is killed leaves its scratch file behind. While a file is written it is locked (`flock`), and the
-//! lock ends with the process: so [`sweep_abandoned`] can tell what nobody writes any more, without a clock.
+//! A process that is killed leaves its scratch file behind. A file is locked (`flock`) while it is written, and the
+//! lock ends with the process, so [`sweep_abandoned`] can find abandoned files without a clock.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -18,13 +18,13 @@ use crate::confined_path::ConfinedPath;
 use crate::disk::{Disk, RealDisk, patiently};
 use crate::error::FileError;
 
-/// Between the name that something will have and what makes its scratch name unique.
+/// The separator between the final name and the unique part of a scratch name.
 const SCRATCH: &str = ".tmp-";
 
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
-/// Returns a name beside `path` that no other process uses: by process and a count, since a clock may stand still. It is
-/// hidden: whoever reads all files of a folder, such as pyarrow, passes over it.
+/// Returns a name beside `path` that no other process uses, from the process id and a counter, since a clock may stand still.
+/// It is hidden, so that programs that read all files of a folder, such as pyarrow, skip it.
 pub fn scratch(path: &ConfinedPath) -> ConfinedPath {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -40,7 +40,7 @@ pub fn stands_for(name: &str) -> Option<&str> {
     (number(process) && number(serial)).then_some(name)
 }
 
-/// Makes something with a scratch name. A name left by a dead process that had the same id is passed over.
+/// Creates something under a scratch name. A name left by a dead process with the same id is skipped.
 ///
 /// # Errors
 /// Those of `make`.
@@ -58,16 +58,16 @@ pub fn make<T>(
     }
 }
 
-/// Writes `bytes` to `path`: a reader, now or after a power failure, finds the old content or all of this. A link in its
+/// Writes `bytes` to `path`: a reader, now or after a power failure, finds the old content or all of the new. A link in its
 /// place is replaced, not followed.
 ///
 /// # Errors
-/// If it cannot be written; after a failure of the storage that passes by itself it is tried again.
+/// If it cannot be written; temporary failures of the storage are retried.
 pub fn write(path: impl Into<ConfinedPath>, bytes: &[u8]) -> Result<(), FileError> {
     write_on(&RealDisk, path, bytes)
 }
 
-/// [`write()`], on a disk of the caller's.
+/// Writes as [`write()`] does, on the caller's disk.
 ///
 /// # Errors
 /// As [`write()`].
@@ -76,13 +76,13 @@ pub fn write_on(disk: &dyn Disk, path: impl Into<ConfinedPath>, bytes: &[u8]) ->
     let mut left = Vec::new();
     patiently(disk, || write_once(disk, &path, bytes, &mut left))?;
     for scratch in left {
-        // The disk was away when it had to go, and is back.
+        // It could not be removed while the disk was unavailable; now the disk is back.
         let _ = disk.remove_file(&scratch);
     }
     Ok(())
 }
 
-/// Writes a file once. Adds the scratch file to `left` where it could be neither renamed nor removed.
+/// Tries to write a file once. Adds the scratch file to `left` if it could be neither renamed nor removed.
 fn write_once(
     disk: &dyn Disk,
     path: &ConfinedPath,
@@ -92,20 +92,20 @@ fn write_once(
     let (mut file, scratch) = create_locked(disk, path)?;
     let written = disk.write(&mut file, bytes).and_then(|()| disk.sync(&file));
     written.and_then(|()| disk.rename(&scratch, path)).map_err(|error| {
-        // The error that matters is the first; what stays in the end is removed by a later sweep.
+        // The first error is the one to return; a later sweep removes any scratch file that stays.
         if disk.remove_file(&scratch).is_err() {
             left.push(scratch);
         }
         FileError::new(path, error)
     })?;
-    // Its name is its own now, which no sweep removes.
+    // The file has its final name now, which no sweep removes, so the lock can go.
     drop(file);
     let folder = path.folder();
     disk.sync_folder(&folder).map_err(|error| FileError::new(&folder, error))
 }
 
-/// Gives a folder its name: a reader, now or after a power failure, finds nothing there or all of it. Its files have to be
-/// synchronised.
+/// Gives a folder its final name: a reader, now or after a power failure, finds nothing or the complete folder. Its files
+/// must be synchronised before.
 ///
 /// # Errors
 /// As [`fs::rename`], and if one of the folders cannot be synchronised.
@@ -116,7 +116,7 @@ pub fn rename_folder(made: impl Into<ConfinedPath>, target: impl Into<ConfinedPa
     RealDisk.sync_folder(&target.folder())
 }
 
-/// Makes a scratch file that no [`sweep_abandoned`] removes until it is closed.
+/// Creates a scratch file that [`sweep_abandoned`] does not remove until it is closed.
 fn create_locked(disk: &dyn Disk, path: &ConfinedPath) -> Result<(File, ConfinedPath), FileError> {
     loop {
         let (file, scratch) = make(path, |scratch| disk.create(scratch))?;
@@ -131,8 +131,8 @@ fn create_locked(disk: &dyn Disk, path: &ConfinedPath) -> Result<(File, Confined
     }
 }
 
-/// Removes what dead processes left in `folder` under scratch names for which `ours` holds. Only for a folder that no
-/// other process writes to, such as a run whose lock the caller has: nothing is asked about living writers.
+/// Removes everything in `folder` with a scratch name for which `ours` holds. Use it only for a folder that no other process
+/// writes to, such as a run whose lock the caller holds: it does not check for live writers.
 ///
 /// # Errors
 /// If the folder cannot be read or something in it cannot be removed.
@@ -148,16 +148,16 @@ pub fn sweep(disk: &dyn Disk, folder: &ConfinedPath, ours: impl Fn(&str) -> bool
     Ok(())
 }
 
-/// Removes the scratch files of a folder that no process writes any more, as far as it can. Other processes may write
-/// to the folder at the same time, on this machine or on others that share its locks.
+/// Removes the abandoned scratch files of a folder, as far as it can. Other processes may write to the folder at the same
+/// time, on this machine or on others that share its locks.
 pub fn sweep_abandoned(folder: impl Into<ConfinedPath>) {
     for (name, path) in names(folder).unwrap_or_default() {
-        // Never a link, which would be opened in its place.
+        // Skip links: opening one would lock its target instead.
         let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
         if stands_for(&name).is_none() || !is_file {
             continue;
         }
-        // For writing: some network file systems lock nothing else.
+        // Open for writing, because some network file systems only lock such files.
         let Ok(file) = path.open(OFlags::WRONLY | OFlags::NONBLOCK) else { continue };
         if file.try_lock().is_ok() {
             let _ = path.remove_file();
@@ -165,7 +165,7 @@ pub fn sweep_abandoned(folder: impl Into<ConfinedPath>) {
     }
 }
 
-/// Returns the names in a folder, sorted, with their paths. Names that are not text are nothing of ours.
+/// Returns the names in a folder, sorted, with their paths. Invalid UTF-8 in a name is replaced.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(*disk.0.lock().unwrap(), ["sync scratch", "rename to a", "sync folder"]);
     }
 
-    /// Whatever its clock says, a file that a living process writes is not swept.
+    /// A file that a live process is writing is not swept, whatever its modification time.
     #[test]
     fn only_abandoned_scratch_files_are_swept() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,13 +1,13 @@
-//! The names of classes, read from a file that came from somebody else.
+//! Reads class names from an untrusted file.
 
 use std::fmt;
 
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 
-/// The most classes that a dataset or a model can have.
+/// The largest number of classes of a dataset or a model.
 pub const MOST: usize = 1 << 20;
 
-/// Reads a list of names and stops at the first that is too many: a short file can list many empty ones, and each takes
+/// Reads a list of names and stops when there are too many: even a short file can list many empty names, and each takes
 /// memory. For `#[serde(deserialize_with = "class_names::deserialize")]`.
 ///
 /// # Errors

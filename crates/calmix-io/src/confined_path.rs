@@ -1,8 +1,8 @@
 //! A path with the folder that it must not leave.
 //!
-//! A check of a path says nothing about what the path leads to a moment later: whoever can write into a folder can put a link
-//! where a folder was. So what is below the folder that the user named is opened by handles, name by name without following
-//! links: by one call of `openat2` on Linux, and by `openat` for each name where the kernel or a sandbox has no such call.
+//! Checking a path before opening it is not enough: another process with write access can replace a folder by a link in
+//! between. Everything below the folder that the user named is therefore opened by handles, without following links: by one
+//! call of `openat2` on Linux, or by `openat` for each name if the kernel or a sandbox does not allow that call.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -23,32 +23,32 @@ pub struct ConfinedPath {
 }
 
 impl ConfinedPath {
-    /// The folder itself, which the user named.
+    /// Returns the folder itself, which the user named.
     pub fn root(folder: impl Into<PathBuf>) -> Self {
         let root = folder.into();
         Self { whole: root.clone(), root }
     }
 
-    /// Something below it.
+    /// Returns a path below it.
     #[must_use]
     pub fn join(&self, name: impl AsRef<Path>) -> Self {
         Self { root: self.root.clone(), whole: self.whole.join(name) }
     }
 
-    /// Something beside it.
+    /// Returns the path with another file name in the same folder.
     #[must_use]
     pub fn with_file_name(&self, name: impl AsRef<OsStr>) -> Self {
         Self { root: self.root.clone(), whole: self.whole.with_file_name(name) }
     }
 
-    /// The folder that it is in; the root for what is not below it.
+    /// Returns the folder that contains it; the root if it is not below the root.
     #[must_use]
     pub fn folder(&self) -> Self {
         let below = self.whole.parent().filter(|folder| folder.starts_with(&self.root));
         Self { root: self.root.clone(), whole: below.unwrap_or(&self.root).to_owned() }
     }
 
-    /// Opens it as `flags` say.
+    /// Opens it with `flags`, never following links below the root.
     pub(crate) fn open(&self, flags: OFlags) -> io::Result<File> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let names = self.names()?;
@@ -57,41 +57,41 @@ impl ConfinedPath {
         }
         let root = open_root(&self.root)?;
         match open_at_once(&root, &names, flags) {
-            // Older kernels have no such call, and sandboxes refuse it.
+            // Older kernels do not have the call, and sandboxes refuse it.
             Err(Errno::NOSYS | Errno::PERM) => Ok(open_by_name(root, &names, flags)?.into()),
             opened => Ok(opened?.into()),
         }
     }
 
-    /// Makes a folder of this name.
+    /// Creates a folder with this name.
     pub(crate) fn create_folder(&self) -> io::Result<()> {
         let (folder, name) = self.in_folder()?;
         Ok(rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777))?)
     }
 
-    /// Gives it another name, in the place of what has that name.
+    /// Renames it, replacing the target.
     pub(crate) fn rename(&self, to: &Self) -> io::Result<()> {
         let (folder, name) = self.in_folder()?;
         let (new_folder, new_name) = to.in_folder()?;
         Ok(rustix::fs::renameat(folder, name, new_folder, new_name)?)
     }
 
-    /// Gives a file elsewhere this name, too.
+    /// Creates a hard link with this name to the file `from`.
     ///
     /// # Errors
-    /// If something has the name, or the file system has no hard links.
+    /// If the name is taken, or the file system has no hard links.
     pub fn hard_link(&self, from: &Path) -> io::Result<()> {
         let (folder, name) = self.in_folder()?;
         Ok(rustix::fs::linkat(CWD, from, folder, name, AtFlags::empty())?)
     }
 
-    /// Removes a file, or the name of a link.
+    /// Removes a file, or a link itself.
     pub(crate) fn remove_file(&self) -> io::Result<()> {
         let (folder, name) = self.in_folder()?;
         Ok(rustix::fs::unlinkat(folder, name, AtFlags::empty())?)
     }
 
-    /// Removes a folder and what is in it.
+    /// Removes a folder and its contents.
     pub(crate) fn remove_folder(&self) -> io::Result<()> {
         for name in self.entries()? {
             let inner = self.join(name);
@@ -105,7 +105,7 @@ impl ConfinedPath {
         Ok(rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// The names in a folder.
+    /// Returns the names in the folder.
     pub(crate) fn entries(&self) -> io::Result<Vec<OsString>> {
         let folder = self.open(OFlags::RDONLY | OFlags::DIRECTORY)?;
         let mut names = Vec::new();
@@ -119,15 +119,15 @@ impl ConfinedPath {
         Ok(names)
     }
 
-    /// The folder that it is in, open, and its name there.
+    /// Returns a handle of the folder that contains it, and its name there.
     fn in_folder(&self) -> io::Result<(File, &OsStr)> {
         let name = self.names()?.pop().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         Ok((self.folder().open(AS_PLACE | OFlags::DIRECTORY)?, name))
     }
 
-    /// The names that lead from the root to it.
+    /// Returns the names of the path components below the root.
     fn names(&self) -> io::Result<Vec<&OsStr>> {
-        let outside = || io::Error::new(io::ErrorKind::InvalidInput, "a path that leaves its folder");
+        let outside = || io::Error::new(io::ErrorKind::InvalidInput, "the path leads out of its folder");
         let below = self.whole.strip_prefix(&self.root).map_err(|_| outside())?;
         let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
         if !below.components().all(plain) {
@@ -137,10 +137,10 @@ impl ConfinedPath {
     }
 }
 
-/// The rights of new files, before the umask.
+/// The permissions of new files, before the umask.
 const MODE: Mode = Mode::from_raw_mode(0o666);
 
-/// How a folder is opened to name something in it: without the right to list it, if the system knows that.
+/// The flags to open a folder as the base of another path; on Linux this does not need permission to list it.
 #[cfg(target_os = "linux")]
 const AS_PLACE: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
@@ -151,7 +151,7 @@ fn open_root(root: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(CWD, named(root), flags, Mode::empty())?)
 }
 
-/// An empty path is the working folder.
+/// Returns `.` for an empty path, which means the working directory.
 fn named(root: &Path) -> &Path {
     if root.as_os_str().is_empty() { Path::new(".") } else { root }
 }
@@ -178,7 +178,7 @@ fn open_by_name(mut folder: OwnedFd, names: &[&OsStr], flags: OFlags) -> Result<
     rustix::fs::openat(&folder, *last, flags, MODE)
 }
 
-/// A file or folder that the user named: its own name is not followed, nor what is below it.
+/// A file or folder that the user named: neither its own name nor anything below it is followed if it is a link.
 impl From<&Path> for ConfinedPath {
     fn from(path: &Path) -> Self {
         let root = path.parent().filter(|_| path.file_name().is_some()).unwrap_or(path);
@@ -220,7 +220,7 @@ mod tests {
 
     use super::*;
 
-    /// Both ways of opening, of what is in `folder/inner` after a link took the place of `inner`.
+    /// Both ways of opening refuse `folder/inner/file` after `inner` was replaced by a link.
     #[test]
     fn link_in_the_place_of_a_folder_is_not_followed() {
         let temp = tempfile::tempdir().unwrap();
@@ -254,7 +254,7 @@ mod tests {
         inner.remove_folder().unwrap_err();
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
         assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "precious");
-        // Nor the last name, whichever way it is opened.
+        // The last name is not followed either, whichever way it is opened.
         let link = ConfinedPath::root(&folder).join("link");
         symlink(outside.join("file"), &link).unwrap();
         link.open(OFlags::RDONLY).unwrap_err();

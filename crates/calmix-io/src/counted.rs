@@ -1,6 +1,6 @@
-//! Counts as people read them: `1 class`, `2,000 steps`.
+//! Counts in a readable form: `1 class`, `2,000 steps`.
 
-/// Thousands apart: 1,048,576.
+/// Formats a number with thousands separators: 1,048,576.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -13,7 +13,7 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
-/// A count and its noun, of which the last word gets the plural: `3 training labels`.
+/// Formats a count with its noun, whose last word is put in the plural: `3 training labels`.
 pub fn counted(number: u64, noun: &str) -> String {
     let hisses = ["s", "x", "ch", "sh"].iter().any(|end| noun.ends_with(end));
     let plural = match number {

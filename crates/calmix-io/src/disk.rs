@@ -1,4 +1,4 @@
-//! The calls that change a disk, in one place, so that a test can make any one of them fail.
+//! All calls that change a disk, behind one trait, so that a test can make any of them fail.
 
 use std::fmt::Debug;
 use std::fs::File;
@@ -13,13 +13,13 @@ use crate::confined_path::ConfinedPath;
 use crate::error::FileError;
 use crate::transient::BackOff;
 
-/// What calmix does to a disk. Reading is not here: what is read is checked, wherever it comes from. No call follows a link
-/// below the folder that its path must not leave.
+/// The operations that change a disk. Reading is not included, because everything that is read is checked anyway. No
+/// operation follows a link below the folder that its path must not leave.
 ///
-/// The provided methods are the real ones; [`RealDisk`] adds nothing. Tests implement a disk that is full, that
+/// The provided methods do the real operations; [`RealDisk`] adds nothing. Tests implement a disk that is full, that
 /// fails to synchronise, or that stops as if the process had been killed.
 pub trait Disk: Debug + Send + Sync {
-    /// Makes a folder where nothing stands.
+    /// Creates a folder; fails if the name is taken.
     ///
     /// # Errors
     /// As [`std::fs::create_dir`].
@@ -27,7 +27,7 @@ pub trait Disk: Debug + Send + Sync {
         path.create_folder()
     }
 
-    /// Makes a file where nothing stands.
+    /// Creates a file; fails if the name is taken.
     ///
     /// # Errors
     /// As [`File::create_new`].
@@ -43,7 +43,7 @@ pub trait Disk: Debug + Send + Sync {
         file.write_all(bytes)
     }
 
-    /// Cuts a file to `length` bytes.
+    /// Truncates a file to `length` bytes.
     ///
     /// # Errors
     /// As [`File::set_len`].
@@ -51,16 +51,16 @@ pub trait Disk: Debug + Send + Sync {
         file.set_len(length)
     }
 
-    /// Returns when the bytes of a file are on the disk.
+    /// Synchronises a file: returns when its bytes are on the disk.
     ///
     /// # Errors
     /// As [`File::sync_all`]. After an error the content of the disk is unknown, and a second call does not help: the
-    /// system may have dropped the bytes and forgotten that it did. The file has to be written anew.
+    /// system may have dropped the bytes without keeping a record of it. The file must be written again.
     fn sync(&self, file: &File) -> io::Result<()> {
         file.sync_all()
     }
 
-    /// Returns when the names in a folder are on the disk.
+    /// Synchronises a folder: returns when its entries are on the disk.
     ///
     /// # Errors
     /// As [`File::sync_all`].
@@ -68,7 +68,7 @@ pub trait Disk: Debug + Send + Sync {
         path.open(OFlags::RDONLY | OFlags::DIRECTORY)?.sync_all()
     }
 
-    /// Gives a file or folder another name.
+    /// Renames a file or folder.
     ///
     /// # Errors
     /// As [`std::fs::rename`].
@@ -84,7 +84,7 @@ pub trait Disk: Debug + Send + Sync {
         path.remove_file()
     }
 
-    /// Removes a folder and what is in it. Links are removed, never followed.
+    /// Removes a folder and its contents. Links are removed, never followed.
     ///
     /// # Errors
     /// As [`std::fs::remove_dir_all`].
@@ -92,20 +92,20 @@ pub trait Disk: Debug + Send + Sync {
         path.remove_folder()
     }
 
-    /// Waits before something that failed with `error` is tried again; `back_off` knows for how long it has been tried.
+    /// Waits before an operation that failed with `error` is retried; `back_off` tracks the total time waited.
     fn wait(&self, wait: Duration, error: &FileError, back_off: &BackOff) {
         let _ = (error, back_off);
         thread::sleep(wait);
     }
 }
 
-/// The disk as the system offers it.
+/// The real disk.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
 
 impl Disk for RealDisk {}
 
-/// The disk as the system offers it, which says so when it does not answer.
+/// The real disk, with a warning while it is unavailable.
 #[derive(Clone)]
 pub struct WarningDisk(pub Arc<dyn Fn(&str) + Send + Sync>);
 
@@ -125,11 +125,11 @@ impl Debug for WarningDisk {
     }
 }
 
-/// Does something to a disk, again and again while it fails for a reason that passes by itself: a filer that restarts
-/// is away for a minute. What is done has to be the same when it is done twice.
+/// Retries an operation on a disk while it fails for a temporary reason, such as a file server that restarts, which takes
+/// about a minute. The operation must be idempotent.
 ///
 /// # Errors
-/// Those of `action` that do not pass, and the last one when it is time to give up.
+/// Those of `action` that are not temporary, and its last error after [`BackOff::LONGEST`].
 pub fn patiently<T>(
     disk: &dyn Disk,
     mut action: impl FnMut() -> Result<T, FileError>,

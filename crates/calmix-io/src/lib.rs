@@ -1,16 +1,16 @@
-//! What every crate that reads and writes files needs: they appear as a whole, an error names the file, and a name from
-//! outside does no harm.
+//! Safe file access for all calmix crates: files are written atomically, errors name the file, and untrusted names do no
+//! harm.
 //!
 //! | question | module |
 //! |---|---|
-//! | how does a file appear as a whole or not at all? | [`atomic_file`] |
-//! | which calls change a disk, and what if the storage is away for a while? | [`disk`], by [`transient`] |
-//! | what is wrong with a file, and what to try next? | [`error`] |
+//! | how is a file written atomically? | [`atomic_file`] |
+//! | which calls change a disk, and what if the storage is temporarily unavailable? | [`disk`], by [`transient`] |
+//! | what is wrong with a file, and what to do next? | [`error`] |
 //! | which folder must a path not leave? | [`confined_path`] |
 //! | which paths from outside are safe? | [`safe_path`] |
-//! | how is a file in a folder opened that came from somebody else? | [`safe_open`] |
-//! | which process alone may write into a folder? | [`lock`] |
-//! | is a file nothing but holes? | [`sparse_file`] |
+//! | how is a file in an untrusted folder opened? | [`safe_open`] |
+//! | how does only one process write to a folder? | [`lock`] |
+//! | is a file nearly all holes? | [`sparse_file`] |
 //! | how many classes may a file name? | [`class_names`] |
 //! | how are names from outside and counts shown? | [`shown`], [`counted`] |
 #![forbid(unsafe_code)]

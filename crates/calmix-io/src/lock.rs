@@ -1,13 +1,13 @@
-//! One process at a time in a folder: a lock file.
+//! A lock file that lets only one process at a time write to a folder.
 //!
 //! The lock is the kernel's (`flock`, by the standard library's `File::try_lock`): it ends with the process, however that
 //! ends, so there is nothing to clean up after a kill and no age to guess. The text of the file names the process that
-//! holds it. The file stays when the lock is given back, since removing it would let two processes lock two files of one
-//! name; its text is removed.
+//! holds it. When the lock is released, its text is removed but the file stays, since removing it would let two processes
+//! lock two files of the same name.
 //!
-//! Some mounts of network file systems (`nolock`, `local_lock=all`, Lustre's `localflock`) give every machine locks of its own,
-//! without an error. There the text is what is left to go by: if a process of another machine wrote it and has not removed it,
-//! that process may still be writing, and the lock is refused unless the caller takes it over.
+//! Some mounts of network file systems (`nolock`, `local_lock=all`, Lustre's `localflock`) give every machine its own locks,
+//! without an error. There only the text can tell: if a process on another machine wrote it and has not removed it, that
+//! process may still be writing, and the lock is refused unless the caller takes it over.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -25,19 +25,19 @@ use crate::safe_open;
 use crate::safe_open::open_to_write;
 use crate::shown::shown;
 
-/// Bytes of the longest text that is read from a lock.
+/// The largest number of bytes that is read from a lock file.
 const LONGEST: u64 = 256;
 
-/// How often this process has taken a lock.
+/// The number of locks that this process has taken.
 static LOCKS: AtomicU64 = AtomicU64::new(0);
 
-/// How often this process has taken a lock, for tests that limit it.
+/// Returns how often this process has taken a lock, for tests that bound it.
 #[doc(hidden)]
 pub fn locks() -> u64 {
     LOCKS.load(Ordering::Relaxed)
 }
 
-/// Why a lock cannot be taken.
+/// The reason why a lock cannot be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Its file cannot be read or written.
@@ -48,11 +48,11 @@ pub enum LockError {
     Unsupported {
         /// The lock.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A process of another machine has not given it back, and may still hold it.
-    #[error("{}: {holder}, another machine, has not given this lock back", shown(.path.display()))]
+    /// A process on another machine has not released it, and may still hold it.
+    #[error("{}: {holder}, another machine, has not released this lock", shown(.path.display()))]
     Foreign {
         /// The lock.
         path: PathBuf,
@@ -79,12 +79,12 @@ impl Lock {
     /// Takes the lock in the file `path`, or returns at once with the name of its holder.
     ///
     /// # Errors
-    /// If another process holds it, a process of another machine has not given it back, or the file system has no locks.
+    /// If another process holds it, a process on another machine has not released it, or the file system has no locks.
     pub fn take(path: &ConfinedPath) -> Result<Self, LockError> {
         Self::take_as(path, &Machine::this(), false)
     }
 
-    /// [`take`](Self::take), also if a process of another machine has not given the lock back.
+    /// Takes the lock as [`take`](Self::take) does, even if a process on another machine has not released it.
     ///
     /// # Errors
     /// If another process holds it, or the file system has no locks.
@@ -109,23 +109,23 @@ impl Lock {
             return Err(LockError::Foreign { path: path.to_path_buf(), holder: first_line(&text) });
         }
         file.rewind().map_err(cannot)?;
-        // In place, against the rule for all other files: renaming a new file here would leave the lock behind.
+        // Written in place, unlike all other files: the lock belongs to this file and would not move to a renamed new one.
         file.set_len(0).map_err(cannot)?;
         file.write_all(machine.text().as_bytes()).map_err(cannot)?;
         Ok(Self { file })
     }
 }
 
-/// A machine, as the text of a lock names it.
+/// The identity of a machine in the text of a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Machine {
     host: String,
-    /// One start of its kernel; empty where that is not known.
+    /// The id of the current boot; empty if unknown.
     boot: String,
 }
 
 impl Machine {
-    /// This one.
+    /// Returns the machine that this process runs on.
     fn this() -> Self {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         Self { host: uname().nodename().to_string_lossy().into_owned(), boot: boot.trim().to_owned() }
@@ -135,8 +135,8 @@ impl Machine {
         format!("process {} on {}\nboot {}\n", process::id(), self.host, self.boot)
     }
 
-    /// Whether a process of another machine wrote this text. Two containers with one kernel share its locks, and a machine
-    /// that was started again has no process of before. A text without a second line is of a version that never removed it.
+    /// Returns whether a process on another machine wrote this text. Containers on one kernel share its locks, and no process
+    /// survives a reboot. A text without a second line is from an old version, which never removed it.
     fn is_foreign(&self, text: &str) -> bool {
         let mut lines = text.lines();
         let host = lines.next().and_then(|line| line.split_once(" on "));
@@ -149,15 +149,15 @@ impl Machine {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Without a text the folder is free, also for a machine that does not see this lock.
+        // An empty text marks the folder as free for machines that do not see this lock.
         let _ = self.file.set_len(0);
-        // Closing the file is not enough: a child between its fork and its exec has it open, too.
+        // Closing the file is not enough: a child between fork and exec still has it open.
         let _ = self.file.unlock();
     }
 }
 
-/// Whether a process of this machine holds the lock, as the kernel lists its locks: asking takes none. On systems without
-/// such a list no lock is known to be held.
+/// Returns whether a process on this machine holds the lock, from the kernel's list of locks and without taking it. Always
+/// false on systems without such a list.
 pub fn is_held_here(path: &ConfinedPath) -> bool {
     is_listed(path).unwrap_or(false)
 }
@@ -184,8 +184,8 @@ fn is_listed(_: &ConfinedPath) -> Option<bool> {
     None
 }
 
-/// Why a lock that nobody holds cannot be had. There is no fallback: a file that says who writes outlives a killed
-/// process, and on a network file system two processes can both find it missing.
+/// Returns the error for a lock that cannot be taken although no process holds it. There is no fallback: a file that names
+/// the writer outlives a killed process, and on a network file system two processes can both find it missing.
 fn refused(path: &Path, error: io::Error) -> LockError {
     if let Some(number) = Errno::from_io_error(&error)
         && [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOTSUP, Errno::NOSYS].contains(&number)
@@ -198,7 +198,7 @@ fn refused(path: &Path, error: io::Error) -> LockError {
     FileError::new(path, error).into()
 }
 
-/// The process that wrote the text, if it could be read: it may be about to write it.
+/// Returns the process that wrote the text; it may be missing while the process is about to write it.
 fn holder(file: &File) -> String {
     first_line(&text(file))
 }
@@ -208,7 +208,7 @@ fn first_line(text: &str) -> String {
     if line.is_empty() { "another process".to_owned() } else { line }
 }
 
-/// The text of a lock; empty where it cannot be read, as that of a locked file on some systems.
+/// Reads the text of a lock; empty if it cannot be read, as for a locked file on some systems.
 fn text(file: &File) -> String {
     let mut text = Vec::new();
     let _ = file.take(LONGEST).read_to_end(&mut text);
@@ -281,11 +281,11 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_was_given_back_is_free_although_a_child_inherited_it() {
+    fn released_lock_is_free_despite_inheriting_child() {
         let temp = tempfile::tempdir().unwrap();
         let path = ConfinedPath::root(temp.path()).join("lock");
         let lock = Lock::take(&path).unwrap();
-        // What a fork does: another handle of the same open file.
+        // Like a fork: another handle of the same open file.
         let inherited = lock.file.try_clone().unwrap();
         assert!(matches!(Lock::take(&path), Err(LockError::Held { .. })));
         drop(lock);

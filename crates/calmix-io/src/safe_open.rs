@@ -1,10 +1,10 @@
-//! Opens what is inside a run's folder or a cache. Every reader and writer of a run goes through here.
+//! Opens files in a run's folder or a cache. Every reader and writer of a run goes through here.
 //!
-//! A run may come from somebody else, so a name in its folder is never followed: a link could lead to any file of the
-//! user's, a pipe would be waited for without end, a device is endless. Files have to be regular files, folders real
-//! folders, and a file is read only up to a limit that its reader states. The folder of the run itself may be reached
-//! through links: that path is the user's own. Files are opened by handles from there ([`ConfinedPath`]), so that no link is
-//! followed that takes the place of a folder meanwhile.
+//! A run may come from an untrusted source, so links in its folder are never followed: a link could lead to any file of the
+//! user, reading a pipe could block forever, and a device never ends. Files must be regular files, folders real
+//! folders, and a file is read only up to a limit set by its reader. The folder of the run itself may be reached
+//! through links, since the user gave that path. Files are opened by handles from there ([`ConfinedPath`]), so that no link
+//! is followed even if it replaces a folder in the meantime.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
@@ -18,14 +18,13 @@ use crate::confined_path::ConfinedPath;
 use crate::error::{FileError, FileProblem};
 use crate::sparse_file::is_hollow;
 
-/// What to do about something that is not what it should be.
-const PUT_A_COPY: &str =
-    "make sure that you trust its origin, and put a copy of what it should be in its place";
+/// The hint for a link or device in place of a file or folder.
+const PUT_A_COPY: &str = "check that you trust its source, then replace it with a copy of the original";
 
-/// Opens a regular file for reading; returns its length, too.
+/// Opens a regular file for reading; returns it with its length in bytes.
 ///
 /// # Errors
-/// If it is a link, a folder, a pipe or a device, has nothing but holes, or cannot be opened.
+/// If it is a link, a folder, a pipe or a device, is nearly all holes, or cannot be opened.
 pub fn open(path: impl Into<ConfinedPath>) -> Result<(File, u64), FileError> {
     opened(&path.into(), OFlags::RDONLY).map(|(file, metadata)| (file, metadata.len()))
 }
@@ -50,7 +49,7 @@ pub fn read(path: impl Into<ConfinedPath>, longest: u64) -> Result<Vec<u8>, File
     read_opened(&path, open(&path)?, longest)
 }
 
-/// [`read`], of a file that belongs to this user or to root.
+/// Reads a file as [`read`] does, if it belongs to this user or to root.
 ///
 /// # Errors
 /// As [`read`] and [`open_own`].
@@ -66,12 +65,12 @@ fn read_opened(path: &Path, (file, length): (File, u64), longest: u64) -> Result
     let mut bytes = Vec::new();
     let cannot = |error| FileError::new(path, error);
     bytes.try_reserve_exact(length as usize).map_err(|error| cannot(error.into()))?;
-    // A file that grows meanwhile is cut.
+    // If the file grows in the meantime, only its first `length` bytes are read.
     file.take(length).read_to_end(&mut bytes).map_err(cannot)?;
     Ok(bytes)
 }
 
-/// [`read`], of text.
+/// Reads a text file as [`read`] does.
 ///
 /// # Errors
 /// As [`read`], and if it is not UTF-8.
@@ -81,10 +80,10 @@ pub fn read_text(path: impl Into<ConfinedPath>, longest: u64) -> Result<String, 
         .map_err(|error| FileError::new(&path, FileProblem::Format(error.to_string())))
 }
 
-/// Opens a regular file for reading and writing in place; makes it where there is none.
+/// Opens a regular file for reading and writing in place; creates it if it is missing.
 ///
 /// # Errors
-/// As [`open`], and if the file has a second name, which would change with it.
+/// As [`open`], and if the file has a second hard link, whose content would change too.
 pub fn open_to_write(path: impl Into<ConfinedPath>) -> Result<File, FileError> {
     let path = path.into();
     let (file, metadata) = opened(&path, OFlags::RDWR | OFlags::CREATE)?;
@@ -92,7 +91,7 @@ pub fn open_to_write(path: impl Into<ConfinedPath>) -> Result<File, FileError> {
     Ok(file)
 }
 
-/// Opens a regular file for appending; makes it where there is none.
+/// Opens a regular file for appending; creates it if it is missing.
 ///
 /// # Errors
 /// As [`open_to_write`].
@@ -103,7 +102,7 @@ pub fn append(path: impl Into<ConfinedPath>) -> Result<File, FileError> {
     Ok(file)
 }
 
-/// Whether something has this name. A link that leads nowhere has it, too: it is refused when it is opened.
+/// Returns whether the name is taken, even by a broken link, which is refused when it is opened.
 pub fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
@@ -111,7 +110,7 @@ pub fn exists(path: &Path) -> bool {
 /// Checks that a folder is a real one.
 ///
 /// # Errors
-/// If it is a link, anything else, or not there.
+/// If it is a link, not a folder, or missing.
 pub fn check_folder(path: &Path) -> Result<(), FileError> {
     let found = fs::symlink_metadata(path).map_err(|error| FileError::new(path, error))?;
     if found.is_dir() { Ok(()) } else { Err(refused(path, &found, "folder")) }
@@ -127,10 +126,10 @@ pub fn check_own_folder(path: &Path) -> Result<(), FileError> {
     own(path, &found)
 }
 
-/// Makes a folder, unless it is there.
+/// Creates a folder, unless it exists.
 ///
 /// # Errors
-/// As [`check_folder`], and if it cannot be made.
+/// As [`check_folder`], and if it cannot be created.
 pub fn make_folder(path: impl Into<ConfinedPath>) -> Result<(), FileError> {
     let path = path.into();
     match path.create_folder() {
@@ -142,52 +141,52 @@ pub fn make_folder(path: impl Into<ConfinedPath>) -> Result<(), FileError> {
 
 fn opened(path: &ConfinedPath, flags: OFlags) -> Result<(File, Metadata), FileError> {
     let cannot = |error| FileError::new(path, error);
-    // Before it is opened, since opening a device may already do something.
+    // Check before opening, since opening a device may already have an effect.
     match fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => return Err(refused(path, &found, "file")),
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
         _ => {}
     }
-    // Not to wait for the other end of a pipe; no effect on a regular file.
+    // NONBLOCK avoids waiting for the other end of a pipe; it has no effect on a regular file.
     let file = path.open(flags | OFlags::NONBLOCK).map_err(|error| in_its_path(path, error))?;
-    // Again, of what was opened: the name may mean another file by now.
+    // Check the opened file again: the name may refer to another file by now.
     let found = file.metadata().map_err(cannot)?;
     if !found.is_file() {
         return Err(refused(path, &found, "file"));
     }
     if is_hollow(&file, &found) {
-        let problem = format!("{} bytes, nearly all of them holes", found.len());
+        let problem = format!("a sparse file: {} bytes, nearly all of them holes", found.len());
         return Err(FileError::new(path, FileProblem::Limit(problem)));
     }
     Ok((file, found))
 }
 
-/// Says in words that a folder of the path is a link.
+/// Returns the error for a path that cannot be opened, with a clear message if a folder in it is a link.
 fn in_its_path(path: &Path, error: io::Error) -> FileError {
     if Errno::from_io_error(&error) != Some(Errno::LOOP) {
         return FileError::new(path, error);
     }
-    let problem = "a symbolic link in its path, and calmix expects plain folders here".to_owned();
+    let problem = "there is a symbolic link in its path, where calmix expects plain folders".to_owned();
     FileError::new(path, FileProblem::Content(problem)).hint(PUT_A_COPY)
 }
 
-/// Checks that a file that is written in place has no other name: a hard link is no less a link.
+/// Checks that a file that is written in place has no other hard link.
 fn only_name(path: &Path, found: &Metadata) -> Result<(), FileError> {
     use std::os::unix::fs::MetadataExt;
     if found.nlink() <= 1 {
         return Ok(());
     }
-    let problem = "a hard link, and what is written here would change the other file, too";
+    let problem = "this is a hard link, so writing to it would also change the other file";
     Err(FileError::new(path, FileProblem::Content(problem.to_owned()))
-        .hint("put a copy of the file in its place"))
+        .hint("replace it with a copy of the file"))
 }
 
-/// The number of this user.
+/// Returns the effective user id.
 pub fn user() -> u32 {
     geteuid().as_raw()
 }
 
-/// Whether something belongs to another user than this one or root.
+/// Returns whether a file or folder belongs to a user other than this one and root.
 pub fn is_foreign(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| belongs_to_another(&found))
 }
@@ -197,12 +196,12 @@ fn belongs_to_another(found: &Metadata) -> bool {
     ![user(), 0].contains(&found.uid())
 }
 
-/// Checks that nobody but this user and root can have written something.
+/// Checks that a file or folder belongs to this user or root.
 fn own(path: &Path, found: &Metadata) -> Result<(), FileError> {
     if !belongs_to_another(found) {
         return Ok(());
     }
-    let problem = "it belongs to another user, who can put anything into it".to_owned();
+    let problem = "it belongs to another user, who could change it".to_owned();
     Err(FileError::new(path, FileProblem::Content(problem)))
 }
 
@@ -217,7 +216,7 @@ fn refused(path: &Path, found: &Metadata, wanted: &str) -> FileError {
     } else {
         "a pipe, a socket or a device"
     };
-    let problem = format!("{what}, and calmix expects a plain {wanted} here");
+    let problem = format!("this is {what}, but calmix expects a plain {wanted}");
     FileError::new(path, FileProblem::Content(problem)).hint(PUT_A_COPY)
 }
 
@@ -229,7 +228,7 @@ mod tests {
 
     use super::*;
 
-    /// Everything that is not a regular file, under its name; the last leads to nothing.
+    /// Creates one of everything that is not a regular file and returns the names; the last is a broken link.
     fn zoo(folder: &Path) -> Vec<&'static str> {
         fs::write(folder.join("sentinel"), "precious").unwrap();
         fs::create_dir(folder.join("folder")).unwrap();
@@ -261,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_two_names_is_read_but_not_written_in_place() {
+    fn hard_link_is_read_but_not_written() {
         let temp = tempfile::tempdir().unwrap();
         let (one, two) = (temp.path().join("one"), temp.path().join("two"));
         fs::write(&one, "precious").unwrap();
@@ -272,18 +271,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_has_a_limit() {
+    fn read_refuses_long_and_sparse_files() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("file");
         fs::write(&path, "12345678").unwrap();
         assert_eq!(read_text(&path, 8).unwrap(), "12345678");
         assert!(matches!(read(&path, 7).unwrap_err().problem, FileProblem::Limit(_)));
-        // A terabyte of nothing, which a hash of it would take an hour to find out; and what memory would notice.
+        // A terabyte of holes, which would take an hour to hash, and 20 MiB, which would take memory.
         for length in [1 << 40, 20 << 20] {
             File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
             assert!(open(&path).unwrap_err().to_string().contains("holes"), "{length}");
         }
-        // Less is read.
+        // Smaller sparse files are read.
         File::options().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
         assert!(open(&path).is_ok());
         fs::write(&path, [0xff]).unwrap();

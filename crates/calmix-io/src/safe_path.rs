@@ -13,22 +13,22 @@ pub fn check(root: &Path, path: &Path) -> Result<(), FileError> {
     let real = |path: &Path| fs::canonicalize(path).map_err(|error| FileError::new(path, error));
     let found = real(path)?;
     if !found.starts_with(real(root)?) {
-        let problem = FileProblem::Content("a link that leads out of the dataset's folder".into());
-        return Err(FileError::new(path, problem).hint("copy what it points to into the folder"));
+        let problem = FileProblem::Content("a link that leads out of the dataset folder".into());
+        return Err(FileError::new(path, problem).hint("replace the link with a copy of its target"));
     }
     if !fs::metadata(&found).map_err(|error| FileError::new(path, error))?.is_file() {
-        return Err(FileError::new(path, FileProblem::Content("not a plain file".into())));
+        return Err(FileError::new(path, FileProblem::Content("not a regular file".into())));
     }
     Ok(())
 }
 
-/// Bytes of the longest path.
+/// The largest length of a path, in bytes.
 pub const LONGEST: usize = 4_096;
 
-/// Why `name` is not safe as a path below a folder; none if it is safe.
+/// Returns why `name` is not safe as a path below a folder; `None` if it is safe.
 ///
-/// A safe path is relative and joins plain names by `/`. The rule is the same on every system: a drive on one system
-/// must not be a file name on another.
+/// A safe path is relative and joins plain names by `/`. The rule is the same on every system, because a file name on one
+/// system can be a drive on another.
 pub fn why_unsafe(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("is empty")

@@ -1,17 +1,17 @@
-//! Paths in commands that a message proposes.
+//! Quotes paths for the shell commands that messages suggest.
 
 use std::path::Path;
 
 use crate::shown::is_command;
 
-/// A path as a word of a shell command.
+/// Quotes a path as one word of a shell command, if necessary.
 pub fn shell_quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@\\".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         text
     } else if text.chars().any(is_command) {
-        // Bash's and zsh's quotes with escapes.
+        // Bash and zsh support escapes in `$'…'`.
         let byte = |byte: u8| format!("\\x{byte:02x}");
         let quoted = text.chars().map(|c| match c {
             '\'' | '\\' => format!("\\{c}"),

@@ -1,11 +1,11 @@
-//! How a name or a text from outside is shown: no control character reaches a terminal.
+//! Escapes names and texts from outside, so that no control character reaches a terminal.
 //!
-//! The name of a file or a class may hold the commands of a terminal, which move its cursor, change its title or make
-//! one line look like another. What is shown has them written out, as `\u{1b}`.
+//! The name of a file or a class may contain terminal control sequences, which move the cursor, change the title or make
+//! one line look like another. They are escaped, as `\u{1b}`.
 
 use std::fmt::{Display, Write};
 
-/// A name or path on one line: control characters and marks that reorder text are written out.
+/// Formats a name or path on one line; control characters and marks that reorder text are escaped.
 ///
 /// ```
 /// use calmix_io::shown::shown;
@@ -17,12 +17,12 @@ pub fn shown(name: impl Display) -> String {
     escaped(&name.to_string(), |_| false)
 }
 
-/// A text of several lines, likewise; its lines stay.
+/// Escapes a text of several lines in the same way, keeping its line breaks.
 pub fn shown_lines(text: &str) -> String {
     escaped(text, |c| c == '\n')
 }
 
-/// Whether a character is a command to whatever shows it.
+/// Returns whether a character can control the terminal that shows it.
 pub fn is_command(c: char) -> bool {
     // Besides control characters: line and paragraph separators, and the marks of bidirectional text.
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

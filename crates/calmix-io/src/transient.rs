@@ -1,16 +1,16 @@
-//! Which errors of a disk pass by themselves, and how long to wait for that: a filer that restarts is away for a minute.
+//! Temporary disk errors, and how long to wait before a retry: a file server that restarts is away for about a minute.
 //!
-//! No clock and no sleep here: [`BackOff`] says how long to wait, the caller waits. What is read or written afterwards is
-//! what it would have been, so time never decides what a run learns.
+//! There is no clock and no sleep here: [`BackOff`] gives the waiting times, and the caller waits. The bytes read or written
+//! afterwards are the same, so timing never changes the result of a run.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-/// Errors without a kind of their own, by their number: EIO, ENFILE, EMFILE; on Linux also EREMOTEIO.
+/// Errors without an [`ErrorKind`], by number: EIO, ENFILE, EMFILE; on Linux also EREMOTEIO.
 const NUMBERS: &[i32] = if cfg!(target_os = "linux") { &[5, 23, 24, 121] } else { &[5, 23, 24] };
 
-/// Whether the same call may succeed later, with nobody doing anything about it here: the device or the network is at
-/// fault. A full disk, a missing file and a missing permission wait for a person.
+/// Returns whether the same call may succeed later by itself, because the device or the network is at fault. A full disk, a
+/// missing file and a missing permission need the user.
 pub fn is_transient(error: &io::Error) -> bool {
     let by_kind = matches!(
         error.kind(),
@@ -30,8 +30,8 @@ pub fn is_transient(error: &io::Error) -> bool {
     by_kind || error.raw_os_error().is_some_and(|number| NUMBERS.contains(&number))
 }
 
-/// Whether the path is at fault: what is missing, of another kind, or not allowed there stays so until a person names
-/// another path or changes its rights.
+/// Returns whether the path is at fault: missing, of the wrong kind, or not permitted. The error stays until the user gives
+/// another path or changes its permissions.
 pub fn is_wrong_path(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -45,7 +45,7 @@ pub fn is_wrong_path(error: &io::Error) -> bool {
     )
 }
 
-/// How long to wait before each further attempt: twice as long every time, up to five seconds, 90 seconds in all.
+/// The waiting times between attempts: doubled every time, up to five seconds each and 90 seconds in total.
 ///
 /// ```
 /// use calmix_io::transient::BackOff;
@@ -62,19 +62,19 @@ pub struct BackOff {
 }
 
 impl BackOff {
-    /// The sum of all waits: longer than a filer needs to restart.
+    /// The sum of all waits: longer than a file server needs to restart.
     pub const LONGEST: Duration = Duration::from_secs(90);
-    /// After so long a person should hear of it; shorter waits are nothing to tell.
+    /// The total wait after which the user is warned.
     pub const WORTH_TELLING: Duration = Duration::from_secs(3);
     const FIRST: Duration = Duration::from_millis(100);
     const EACH: Duration = Duration::from_secs(5);
 
-    /// Whether `wait`, the last one, is the one after which a person should hear of it.
+    /// Returns whether the user should be warned after `wait`, the last wait.
     pub fn is_worth_a_warning(&self, wait: Duration) -> bool {
         (self.waited.saturating_sub(wait)..self.waited).contains(&Self::WORTH_TELLING)
     }
 
-    /// The sum of the waits so far.
+    /// Returns the sum of the waits so far.
     pub fn waited(&self) -> Duration {
         self.waited
     }
@@ -83,7 +83,7 @@ impl BackOff {
 impl Iterator for BackOff {
     type Item = Duration;
 
-    /// The next wait; none when it is time to give up.
+    /// Returns the next wait; `None` when the total is reached.
     fn next(&mut self) -> Option<Duration> {
         let doubled = Self::FIRST.saturating_mul(1 << self.attempts.min(16));
         let wait = doubled.min(Self::EACH).min(Self::LONGEST.saturating_sub(self.waited));
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_device_or_a_network_does_passes_and_what_a_person_must_change_does_not() {
+    fn device_and_network_errors_are_transient() {
         for kind in [ErrorKind::StaleNetworkFileHandle, ErrorKind::TimedOut, ErrorKind::NotConnected] {
             assert!(is_transient(&kind.into()), "{kind:?}");
         }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn linux_numbers_are_known() {
         let passes = |number| is_transient(&io::Error::from_raw_os_error(number));
-        // EIO, EMFILE, ESTALE, ENOTCONN (what FUSE says of a server that died), ETIMEDOUT; ENOENT, EACCES, ENOSPC, EROFS.
+        // EIO, EMFILE, ESTALE, ENOTCONN (FUSE's error for a dead server), ETIMEDOUT; ENOENT, EACCES, ENOSPC, EROFS.
         assert_eq!([5, 24, 116, 107, 110].map(passes), [true; 5]);
         assert_eq!([2, 13, 28, 30].map(passes), [false; 4]);
     }

@@ -2,8 +2,8 @@
 //! `cargo run -p calmix-metrics --example calibrate_logits [FILE]`
 //!
 //! A line of the file is one sample: its class, from 0, and then its logits, with commas between them (`2,0.1,-1.3,4.0`).
-//! Every second line fits the temperature, the others measure it: on the samples that it was fitted on, a temperature always
-//! looks better than it is. Without a file the logits are synthetic, and three times as confident as they should be.
+//! The temperature is fitted on every second line and evaluated on the others: on the samples that it was fitted on, its
+//! metrics would be optimistic. Without a file the logits are synthetic, and three times too large.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
@@ -77,7 +77,7 @@ fn parse(text: &str) -> Result<Vec<Sample>, String> {
         let logits: Result<Vec<f32>, _> = logits.split(',').map(|logit| logit.trim().parse()).collect();
         let logits = logits.map_err(|_| wrong("a logit is not a number"))?;
         if samples.first().is_some_and(|first| first.logits.len() != logits.len()) {
-            return Err(wrong("not as many logits as in the first line"));
+            return Err(wrong("the number of logits differs from the first line"));
         }
         samples.push(Sample { label, logits });
     }

@@ -1,16 +1,16 @@
-//! The threshold from which on a classifier answers, so that its answers are right often enough.
+//! The score threshold at or above which a classifier answers, so that its answers have a guaranteed precision.
 //!
-//! Tested on labels that it was not trained on, from the highest score down: as soon as the answers at a score and above
-//! are not shown to be right often enough, the score before that is the threshold. Each test is Clopper and Pearson's at the
-//! same δ. Testing in a fixed order, and no further than the first failure, keeps the whole sequence at δ: nothing is lost to
-//! the number of tests, and accuracy need not fall with the score (Angelopoulos, Bates, Candès, Jordan, Lei: "Learn then
-//! test", 2021).
+//! It is found on labels that the model was not trained on, by tests from the highest score down: at the first score where
+//! the precision of the answers at or above it is not shown to be high enough, the previous score is the threshold. Each test
+//! is Clopper and Pearson's at the same δ. Testing in a fixed order, and no further than the first failure, keeps the whole
+//! sequence at δ: no correction for the number of tests is needed, and accuracy need not fall with the score (Angelopoulos,
+//! Bates, Candès, Jordan, Lei: "Learn then test", 2021).
 //!
-//! The order of the images must not come from the labels of the test. Given the score at which a test ends, the answers
-//! above it are right or wrong as new images above it are, independently of each other, which is all that Clopper and
-//! Pearson need. If the scores were fitted to the same labels, it would end where the labels put it: an isotonic
-//! calibrator draws the edges of its plateaus where the answers happen to go wrong, and a precision that is not there was
-//! then found in 29 of 100 draws instead of 10. Therefore:
+//! The order of the images must not depend on the labels of the test. Given the score at which a test ends, the answers
+//! above it are then right or wrong like those of new images, independently of each other, which is all that Clopper and
+//! Pearson's interval needs. Scores fitted to the same labels break this: an isotonic calibrator puts the edges of its
+//! plateaus where the answers happen to be wrong, and a precision that did not hold was then found in 29 of 100 draws instead
+//! of 10. Therefore:
 //!
 //! - A temperature and an isotonic calibrator keep the predicted class, so nothing fitted is needed: the score is
 //!   [`log_odds`] of the logits of the network itself. An isotonic calibrator is a non-decreasing function of this score,
@@ -27,28 +27,28 @@ use crate::checked;
 use crate::error::CalibrationError;
 use crate::stats::share_at_least;
 
-/// Into how many steps the labels are cut, by the rank of their score. Each test may end the sequence by chance, so a finer
-/// grid answers less.
+/// The number of tests: the labels are cut into this many steps by the rank of their score. Each test may end the sequence
+/// by chance, so a finer grid leads to fewer answers.
 const STEPS: usize = 20;
 
-/// The first test is of so many times the labels that could show the precision if all of them were right, so that a few
-/// may be wrong; of two fifths of the labels where they are few.
+/// The first test uses this many times the labels that would show the precision if all were right, so that a few may be
+/// wrong; at most two fifths of the labels.
 const FIRST: usize = 3;
 
-/// The score from which on a classifier answers.
+/// The score at or above which a classifier answers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AnswerThreshold {
-    /// It answers at this score and above.
+    /// The lowest score that is answered, in log-odds.
     pub threshold: f64,
-    /// How many of the labels have this score or a higher one.
+    /// The number of labels with at least this score.
     pub answered: usize,
-    /// How many of these it got right.
+    /// The number of these that were predicted correctly.
     pub right: usize,
-    /// How many labels there are.
+    /// The number of all labels.
     pub n: usize,
 }
 
-/// ln(p / (1 − p)) of the winning class under softmax: it orders rows as their confidence does, and still tells apart
+/// Computes ln(p / (1 − p)) of the predicted class under softmax: it orders rows by their confidence, and still separates
 /// rows whose confidence rounds to one. At most 709; zero for an empty row.
 pub fn log_odds(logits: &[f32]) -> f64 {
     let winner = argmax(logits);
@@ -58,8 +58,9 @@ pub fn log_odds(logits: &[f32]) -> f64 {
     if logits.is_empty() { 0.0 } else { -libm::log(mass.max(f64::MIN_POSITIVE)) }
 }
 
-/// The lowest threshold at which the share of right answers is shown to be at least `precision`, except with probability
-/// `delta`; none if the labels do not show it of any. The [module](self) says which scores are allowed.
+/// Finds the lowest threshold at which the precision of the answers is at least `precision`, except with probability
+/// `delta`; `None` if the labels do not show it for any threshold. The [module](self) documentation explains which scores
+/// are allowed.
 ///
 /// ```
 /// use calmix_metrics::abstention::answer_threshold;
@@ -92,14 +93,14 @@ pub fn answer_threshold(
     let first = fewest.saturating_mul(FIRST).min(2 * n / 5).max(fewest);
     let mut found = None;
     for rank in (1..=STEPS).map(|step| (n * step).div_ceil(STEPS)).filter(|&rank| rank >= first) {
-        // Equal scores are answered together or not at all: those of the first that is left out are left out.
+        // Equal scores are answered together or not at all, so the score of the first label left out is excluded.
         let limit = rows.get(rank).map(|&(score, _)| score);
         let answered = limit.map_or(n, |limit| rows.partition_point(|&(score, _)| score > limit));
         if answered < fewest {
             continue;
         }
         let right = rows[..answered].iter().filter(|(_, right)| *right).count();
-        // There are samples, and delta is a probability.
+        // It cannot fail: there are samples, and delta is a probability.
         if share_at_least(right, answered, delta).is_ok_and(|share| share < precision) {
             break;
         }
@@ -108,9 +109,9 @@ pub fn answer_threshold(
     Ok(found)
 }
 
-/// How many labels, all of them right, show a precision.
+/// Returns the smallest number of labels that shows a precision if all of them are predicted correctly.
 pub fn fewest_labels(precision: f64, delta: f64) -> usize {
-    // precisionⁿ ≤ delta.
+    // The smallest n with precisionⁿ ≤ delta.
     (libm::log(delta) / libm::log(precision)).ceil().max(1.0) as usize
 }
 

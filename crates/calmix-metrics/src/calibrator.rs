@@ -1,8 +1,8 @@
-//! The maps that calibrate a confidence after training.
+//! Calibrators, which correct the confidence of a model after training.
 //!
-//! They are values stored beside a model, never part of its weights: [`temperature`], [`vector`] scaling, [`isotonic`]
-//! regression, and any of them as a [`any_calibrator`]. [`CalibratorChoice`] says which of them a set of labels carries;
-//! [`cross_fit`] evaluates a map where there is no second set of labels.
+//! They are stored beside a model and never change its weights: [`temperature`], [`vector`] scaling, [`isotonic`]
+//! regression, and [`any_calibrator`] for any of them. [`CalibratorChoice`] chooses the kind that a set of labels supports;
+//! [`cross_fit`] evaluates a calibrator without a second set of labels.
 
 pub mod any_calibrator;
 mod calibrator_choice;

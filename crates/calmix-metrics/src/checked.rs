@@ -1,20 +1,20 @@
-//! What predictions must satisfy before they are measured, and what a map must before it is fitted or used.
+//! Checks of predictions before they are measured, and of calibrators before they are fitted or used.
 
 use calmix_core::matrix::Matrix;
 
 use crate::error::CalibrationError;
 
-/// As many of `what` as there must be.
+/// Checks the number of `what`.
 pub(super) fn length(what: &'static str, expected: usize, got: usize) -> Result<(), CalibrationError> {
     if expected == got { Ok(()) } else { Err(CalibrationError::Length { what, expected, got }) }
 }
 
-/// Something to fit on.
+/// Checks that there are labels to fit on.
 pub(super) fn not_empty(labels: &[u32]) -> Result<(), CalibrationError> {
     if labels.is_empty() { Err(CalibrationError::NoSamples) } else { Ok(()) }
 }
 
-/// One label per row, each of them a class.
+/// Checks that there is one label per row, each a valid class.
 fn labels(matrix: Matrix<'_>, labels: &[u32]) -> Result<(), CalibrationError> {
     length("labels", matrix.rows(), labels.len())?;
     let classes = matrix.width();
@@ -24,13 +24,13 @@ fn labels(matrix: Matrix<'_>, labels: &[u32]) -> Result<(), CalibrationError> {
     }
 }
 
-/// Probabilities in [0, 1] with their labels. Rows need not sum to one exactly: f32 does not let them.
+/// Checks probabilities in [0, 1] and their labels. Rows need not sum to one exactly, because of the rounding of f32.
 pub(super) fn probabilities(matrix: Matrix<'_>, truth: &[u32]) -> Result<(), CalibrationError> {
     labels(matrix, truth)?;
     entries("probability", matrix, "in [0, 1]", |p| (0.0..=1.0).contains(&p))
 }
 
-/// Finite logits with their labels.
+/// Checks that logits are finite, and their labels.
 pub(super) fn logits(matrix: Matrix<'_>, truth: &[u32]) -> Result<(), CalibrationError> {
     labels(matrix, truth)?;
     entries("logit", matrix, "finite", f32::is_finite)
@@ -49,12 +49,12 @@ fn entries(
     Err(CalibrationError::Entry { what, row, class, value: matrix.data()[at], allowed })
 }
 
-/// A column of finite numbers.
+/// Checks that the numbers of a column are finite.
 pub(super) fn finite(what: &'static str, numbers: &[f64]) -> Result<(), CalibrationError> {
     values(what, numbers, "finite", f64::is_finite)
 }
 
-/// A column of numbers that are all `valid`.
+/// Checks that the numbers of a column are all `valid`.
 pub(super) fn values(
     what: &'static str,
     numbers: &[f64],
@@ -67,7 +67,7 @@ pub(super) fn values(
     }
 }
 
-/// One number that is `valid`.
+/// Checks that a single number is `valid`.
 pub(super) fn parameter(
     what: &'static str,
     value: f64,
@@ -77,7 +77,7 @@ pub(super) fn parameter(
     if valid(value) { Ok(()) } else { Err(CalibrationError::Parameter { what, value, allowed }) }
 }
 
-/// A number that logits can be divided by.
+/// Checks a temperature: a positive, finite number.
 pub(super) fn temperature(value: f64) -> Result<(), CalibrationError> {
     parameter("temperature", value, "positive and finite", |t| t > 0.0 && t.is_finite())
 }

@@ -1,6 +1,6 @@
-//! Split conformal prediction: sets of classes that hold the true one with a guaranteed probability.
+//! Split conformal prediction: prediction sets that contain the true class with a guaranteed probability.
 //!
-//! Calibrated on n samples that are exchangeable with the ones to come (and were not trained on), a set holds
+//! Calibrated on n samples that are exchangeable with new ones (and were not trained on), a set contains
 //! the true class with probability at least 1 − α, whatever the model. The guarantee is over calibration sets
 //! and new samples together; it is not per sample, and per class only with a threshold per class ([`ClassConditional`]).
 //!
@@ -31,52 +31,52 @@ use crate::error::CalibrationError;
 pub use class_conditional::ClassConditional;
 pub use prediction_sets::PredictionSets;
 
-/// How strange a class is for a sample; the strangest classes are left out of its set.
+/// The nonconformity score of a class for a sample; classes with a high score are left out of its set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Score {
-    /// 1 − p of the class: the smallest sets on average, empty where the model is unsure of everything.
+    /// 1 − p of the class: the smallest sets on average, which may be empty if the model is unsure of every class.
     ///
     /// Sadinle, Lei, Wasserman: "Least ambiguous set-valued classifiers with bounded error levels", 2019
     /// (also called THR).
     Lac,
-    /// The probability of the class and of all that are more likely: sets that grow where the model doubts.
+    /// The probability of the class and of all likelier classes: sets that grow where the model is unsure.
     ///
     /// Romano, Sesia, Candès: "Classification with valid and adaptive coverage", `NeurIPS` 2020, without
     /// their randomisation: never below 1 − α, often above.
     Aps,
-    /// APS with the probability of the class itself counted by a uniform fraction: closest to 1 − α.
+    /// APS with a uniform random fraction of the class's own probability: the coverage closest to 1 − α.
     RandomisedAps {
-        /// Where the fractions come from; one per sample.
+        /// The seed of the fractions, one per sample.
         seed: Seed,
     },
 }
 
-/// A calibrated rule for sets of classes.
+/// A calibrated rule for prediction sets.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Conformal {
-    /// How strangeness is measured.
+    /// The nonconformity score.
     pub score: Score,
-    /// The allowed probability of missing the true class.
+    /// α: the allowed probability of missing the true class.
     pub alpha: f64,
-    /// The largest score of a class in the set; none if n was too small for α, and every class is in.
+    /// The largest score of a class in the set; `None` if n is too small for α, so that every set contains all classes.
     pub threshold: Option<f64>,
-    /// Whether a set that would be empty holds the most likely class instead.
+    /// Whether a set that would be empty contains the most likely class instead.
     pub never_empty: bool,
-    /// How many samples it was calibrated on.
+    /// The number of samples it was calibrated on.
     pub n: usize,
 }
 
-// Calibration and prediction draw from different times of the domain, so that the fraction of a new sample
-// is never that of a calibration row.
+// Calibration and prediction draw at different times of the domain, so that a new sample never has the same
+// fraction as a calibration row.
 const CALIBRATION: u64 = 0;
 const PREDICTION: u64 = 1;
 
 impl Conformal {
     /// Calibrates on rows of probabilities: the threshold is the ⌈(n + 1)(1 − α)⌉-th smallest score.
     ///
-    /// No rows are allowed: like any n < 1/α − 1 they give sets of all classes. The probabilities need not
-    /// sum to one, so any map may have been applied before.
+    /// Zero rows are allowed: like any n < 1/α − 1, they give sets of all classes. The probabilities need not
+    /// sum to one, so any calibrator may have been applied before.
     ///
     /// # Errors
     /// If labels and rows do not fit each other, a probability is not in [0, 1], or α is not in (0, 1).
@@ -92,8 +92,7 @@ impl Conformal {
         Self::from_scores(scores.collect(), score, alpha)
     }
 
-    /// The rule whose calibration samples gave these scores to their true classes: what a model stores instead of the
-    /// samples.
+    /// Calibrates on the scores of the true classes, which a model stores instead of the samples.
     ///
     /// # Errors
     /// If a score is not finite, or α is not in (0, 1).
@@ -105,25 +104,25 @@ impl Conformal {
         Ok(Self { score, alpha, threshold: scores.get(rank(n, alpha) - 1).copied(), never_empty: false, n })
     }
 
-    /// The fewest calibration samples that give a threshold: ⌈1/α⌉ − 1, nine for a coverage of 90%.
+    /// Returns the smallest number of calibration samples that gives a threshold: ⌈1/α⌉ − 1, nine for a coverage of 90%.
     pub fn needed_labels(alpha: f64) -> usize {
         // Rounded as in `rank`.
         (((1.0 - 1e-9) / alpha).ceil() as usize).saturating_sub(1)
     }
 
-    /// The same rule, with the most likely class in a set that would be empty.
+    /// Returns the same rule, with the most likely class in a set that would be empty.
     ///
-    /// Coverage can only rise. Without it an empty set is possible under every score, and means that no
-    /// class is as ordinary as 1 − α of the calibration samples were.
+    /// Coverage can only rise. Without it an empty set is possible with every score; it means that no class conforms as
+    /// well as the true classes of 1 − α of the calibration samples did.
     #[must_use]
     pub fn never_empty(self) -> Self {
         Self { never_empty: true, ..self }
     }
 
-    /// The classes in the set of one sample, the most likely first, the lower class first among equals.
+    /// Returns the prediction set of one sample, the most likely class first; among equals, the lower class first.
     ///
     /// `sample` is the sample's number: randomised sets are a function of it and the seed, not of the order
-    /// in which samples are asked for.
+    /// of the calls.
     pub fn set(&self, probabilities: &[f32], sample: u64) -> Vec<u32> {
         let mut set: Vec<u32> = self
             .score
@@ -148,13 +147,13 @@ fn rank(n: usize, alpha: f64) -> usize {
 }
 
 impl Score {
-    /// The score of a sample's true class, for [`Conformal::from_scores`]; none for a class that is not there.
+    /// Computes the score of a sample's true class, for [`Conformal::from_scores`]; `None` if the class does not exist.
     pub fn of_label(self, probabilities: &[f32], label: u32, sample: u64) -> Option<f64> {
         let own = *probabilities.get(label as usize)?;
         if self == Self::Lac {
             return Some(1.0 - f64::from(own));
         }
-        // The classes before the label in the order of `of_classes`, and in that order: the sums have the same bits.
+        // The classes before the label are summed in the order of `of_classes`, so that both sums have the same bits.
         let classes = probabilities.iter().enumerate();
         let mut before: Vec<f32> = classes
             .filter(|&(class, &p)| match p.total_cmp(&own) {
@@ -169,7 +168,7 @@ impl Score {
         Some(before + self.fraction(CALIBRATION, sample) * f64::from(own))
     }
 
-    /// The part of its own probability that counts for a class.
+    /// Returns the fraction of a class's own probability in its score.
     fn fraction(self, time: u64, sample: u64) -> f64 {
         match self {
             Self::RandomisedAps { seed } => seed.stream(Domain::Conformal, time, sample).uniform(),
@@ -177,7 +176,7 @@ impl Score {
         }
     }
 
-    /// Every class with its score, the most likely first.
+    /// Returns every class with its score, the most likely first.
     fn of_classes(self, probabilities: &[f32], time: u64, sample: u64) -> Vec<(u32, f64)> {
         let fraction = self.fraction(time, sample);
         let mut order: Vec<usize> = (0..probabilities.len()).collect();

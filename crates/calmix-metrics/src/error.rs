@@ -1,106 +1,108 @@
-//! Why predictions cannot be measured, and why a calibration map could not be fitted, loaded or applied.
+//! Errors of measuring predictions and of fitting, loading or applying a calibrator.
 
 use std::{error, fmt};
 
-/// What is wrong with predictions, or with the parameters of a calibration map.
+/// A problem with predictions, or with the parameters of a calibrator.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum CalibrationError {
-    /// Nothing to fit on.
+    /// There are no samples to fit on.
     NoSamples,
     /// Two columns of one table have different lengths.
     Length {
-        /// What there are too few or too many of.
+        /// The column, in the plural.
         what: &'static str,
-        /// How many there must be.
+        /// The number that is needed.
         expected: usize,
-        /// How many there are.
+        /// The number that was given.
         got: usize,
     },
     /// A label names a class that does not exist.
     Label {
         /// The row, from zero.
         row: usize,
-        /// Its label.
+        /// The label of the row.
         label: u32,
-        /// How many classes there are.
+        /// The number of classes.
         classes: usize,
     },
-    /// A logit or a probability is not in the range where it means something.
+    /// A logit or a probability is out of its range.
     Entry {
-        /// Which of the two.
+        /// `logit` or `probability`.
         what: &'static str,
         /// The row, from zero.
         row: usize,
         /// The class, from zero.
         class: usize,
-        /// What stands there.
+        /// The invalid value.
         value: f32,
-        /// What may stand there.
+        /// The valid range, in words.
         allowed: &'static str,
     },
-    /// A number of a column is not in the range where it means something.
+    /// A number of a column is out of its range.
     Value {
-        /// What the number is, and of what: "the weight of sample".
+        /// The name of the column, such as "the weight of sample".
         what: &'static str,
-        /// Its position, from zero.
+        /// The position in the column, from zero.
         index: usize,
-        /// The number.
+        /// The invalid number.
         value: f64,
-        /// What it may be.
+        /// The valid range, in words.
         allowed: &'static str,
     },
-    /// A number that there is only one of (a temperature, a level, a total) is out of its range.
+    /// A single number (a temperature, a level, a total) is out of its range.
     Parameter {
-        /// Its name.
+        /// The name of the parameter.
         what: &'static str,
-        /// The number.
+        /// The invalid number.
         value: f64,
-        /// What it may be.
+        /// The valid range, in words.
         allowed: &'static str,
     },
-    /// A map was fitted for another number of classes.
+    /// A calibrator was fitted for another number of classes.
     Classes {
-        /// Classes of the map.
+        /// The number of classes of the calibrator.
         expected: usize,
-        /// Width of the rows.
+        /// The number of logits per row.
         got: usize,
     },
-    /// Every fold needs a sample, and so does its complement.
+    /// There are too few folds or samples: every fold needs a sample, and so does its complement.
     Folds {
-        /// Folds asked for.
+        /// The requested number of folds.
         folds: usize,
-        /// Samples there are.
+        /// The number of samples.
         samples: usize,
     },
-    /// The knots of an isotonic map do not describe a finite non-decreasing function.
+    /// The knots of an isotonic calibrator do not describe a finite non-decreasing function.
     Knots,
 }
 
 impl fmt::Display for CalibrationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSamples => f.write_str("a calibration map needs at least one sample of positive weight"),
-            Self::Length { what, expected, got } => write!(f, "{got} {what}, but there must be {expected}"),
+            Self::NoSamples => f.write_str("a calibrator needs at least one sample of positive weight"),
+            Self::Length { what, expected, got } => write!(f, "there are {got} {what}, expected {expected}"),
             Self::Label { row, label, classes } => {
                 write!(f, "row {row} has label {label}, but there are {classes} classes")
             }
             Self::Entry { what, row, class, value, allowed } => {
-                write!(f, "the {what} of class {class} in row {row} is {value}, not {allowed}")
+                write!(f, "the {what} of class {class} in row {row} is {value}; it must be {allowed}")
             }
             Self::Value { what, index, value, allowed } => {
-                write!(f, "{what} {index} is {value}, not {allowed}")
+                write!(f, "{what} {index} is {value}; it must be {allowed}")
             }
-            Self::Parameter { what, value, allowed } => write!(f, "the {what} is {value}, not {allowed}"),
+            Self::Parameter { what, value, allowed } => {
+                write!(f, "the {what} is {value}; it must be {allowed}")
+            }
             Self::Classes { expected, got } => {
-                write!(f, "the map is for {expected} classes, the rows have {got}")
+                write!(f, "the calibrator is for {expected} classes, but the rows have {got}")
             }
             Self::Folds { folds, samples } => write!(
                 f,
-                "{folds} folds of {samples} samples: there must be at least 2 folds and a sample in each"
+                "cannot split {samples} samples into {folds} folds: use at least 2 folds with a sample in each"
             ),
             Self::Knots => f.write_str(
-                "the knots must strictly increase, their values must not decrease, and both ranges be finite",
+                "the knots must strictly increase, their values must not decrease, and both must be finite",
             ),
         }
     }

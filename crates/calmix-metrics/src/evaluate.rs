@@ -1,13 +1,13 @@
-//! How good a network is, and how true its confidence: every metric from logits and labels.
+//! Evaluates a network: every metric of accuracy and calibration, from logits and labels.
 //!
 //! [`evaluate()`] turns [`Predictions`] into an [`Evaluation`]: a pure function, so every number of a run can be rebuilt from
 //! the files of its predictions.
 //!
 //! | question | here |
 //! |---|---|
-//! | How good? | [`Metrics`] |
-//! | How sure is that? | [`ExactIntervals`](crate::metrics::ExactIntervals), always; [`Intervals`], by bootstrap, at the end of a run |
-//! | What is a fitted map worth? | [`Calibrated`], on labels that did not fit it |
+//! | How accurate and how calibrated? | [`Metrics`] |
+//! | How uncertain are these metrics? | [`ExactIntervals`](crate::metrics::ExactIntervals), always; [`Intervals`], by bootstrap, at the end of a run |
+//! | What does a fitted calibrator gain? | [`Calibrated`], on labels that did not fit it |
 //! | Which of many evaluations is the result? | [`Selection`] |
 //!
 //! ```
@@ -44,23 +44,23 @@ use crate::predictions::Predictions;
 pub use evaluation::{Calibrated, EvaluatedBy, Evaluation};
 pub use selection::{Selected, Selection, select};
 
-/// Measures predictions: the metrics, at the end of a run their intervals, and both again with a fitted map.
+/// Evaluates predictions: the metrics, at the end of a run their intervals, and both again with a fitted calibrator.
 ///
-/// Replicates are a function of the seed, the step and the split: all models and maps are measured on the same resampled
-/// rows, so their differences are not those of the draws. Labels that fitted the map are evaluated by cross-fitting.
+/// Replicates are a function of the seed, the step and the split: all models and calibrators are evaluated on the same
+/// resampled rows, so the draws do not add to their differences. Labels that fitted the calibrator are cross-fitted.
 ///
 /// # Errors
-/// If labels and logits do not fit each other, or a logit is not finite.
+/// If labels and logits do not match, or a logit is not finite.
 pub fn evaluate(
     predictions: &Predictions,
     calibration: Option<&FittedCalibrator>,
     resampling: Option<(Resampling, Seed)>,
 ) -> Result<Evaluation, CalibrationError> {
     let all = evaluate_unless(predictions, calibration, resampling, &mut || false);
-    Ok(all?.unwrap_or_else(|| unreachable!("nobody asked to stop")))
+    Ok(all?.unwrap_or_else(|| unreachable!("there is no stop condition")))
 }
 
-/// As [`evaluate()`], unless `stop`, which is asked before every replicate, says so: then there is nothing.
+/// Evaluates as [`evaluate()`] does; returns `None` if `stop`, which is called before every replicate, returns true.
 ///
 /// # Errors
 /// As [`evaluate()`].
@@ -86,7 +86,7 @@ pub fn evaluate_unless(
         let MappedLogits { logits, temperature, evaluated_by } = MappedLogits::of(predictions, map)?;
         let rows = PreparedRows::new(predictions.shaped(&logits)?, labels, temperature)?;
         let Some((metrics, intervals, bins, by_class)) = measure(&rows) else { return Ok(None) };
-        // Only vector scaling changes which class wins.
+        // Only vector scaling can change the predicted class.
         let class_accuracy = if map.calibrator.may_change_labels() { by_class } else { Vec::new() };
         calibrated = Some(Calibrated {
             kind: map.calibrator.kind(),
@@ -115,22 +115,22 @@ pub fn evaluate_unless(
     }))
 }
 
-/// What a map makes of predictions: logits, and what they are still to be divided by.
+/// Calibrated predictions: logits, and the temperature that they are still to be divided by.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MappedLogits<'a> {
     /// One row of logits per sample.
     pub logits: Cow<'a, [f32]>,
     /// The softmax of these logits at this temperature is the calibrated probability.
     pub temperature: Temperature,
-    /// Which labels evaluate the map here.
+    /// The labels on which the calibrator is evaluated.
     pub evaluated_by: EvaluatedBy,
 }
 
 impl<'a> MappedLogits<'a> {
-    /// The predictions as a map calibrates them; those that fitted it, each by a map fitted without it.
+    /// Calibrates predictions; if their labels fitted the calibrator, each with a calibrator fitted without it.
     ///
     /// # Errors
-    /// If labels and logits do not fit each other, a logit is not finite, or the map is of another number of classes.
+    /// If labels and logits do not match, a logit is not finite, or the calibrator is for another number of classes.
     pub fn of(predictions: &'a Predictions, map: &FittedCalibrator) -> Result<Self, CalibrationError> {
         let (logits, labels) = (predictions.matrix()?, predictions.labels.as_slice());
         let fitted = map.fitted_on.split() == Some(predictions.split) && labels.len() > 1;

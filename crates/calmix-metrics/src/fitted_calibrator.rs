@@ -1,6 +1,7 @@
-//! The map that calibrates a model, with the labels that fitted it: `calibration` in `model.json`.
+//! The fitted calibrator of a model, with the labels that it was fitted on: `calibration` in `model.json`.
 //!
-//! Labels that fitted a map do not evaluate it: the metrics here are cross-fitted, each label by a map fitted without it.
+//! Labels that fitted a calibrator cannot evaluate it: the metrics here are cross-fitted, each label with a calibrator fitted
+//! without it.
 
 use calmix_core::matrix::Matrix;
 use calmix_core::softmax::argmax;
@@ -15,7 +16,7 @@ use crate::measure::nll_from_logits;
 use crate::metrics::Metrics;
 use crate::predictions::{EvalSet, Predictions};
 
-/// Which labels fitted a map.
+/// The labels that a calibrator was fitted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FittedOn {
@@ -23,29 +24,29 @@ pub enum FittedOn {
     HeldOut,
     /// The dataset's own validation split.
     ValidationSplit,
-    /// Labels that came after training: `calmix calibrate`.
+    /// New labels, given to `calmix calibrate` after training.
     Later,
-    /// The labels that training saw, and only as far as a cross-fit helps and makes the model less sure.
+    /// The training labels, used only if a cross-fit helps and makes the model less confident.
     LabelledCrossFit,
-    /// The labels that training saw, each by a head that was trained without it.
+    /// The training labels, each predicted by a head that was trained without it.
     OutOfFold,
 }
 
-/// How a map was chosen and fitted.
+/// The rule by which a calibrator was chosen and fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FitRule {
-    /// A temperature, by the summed NLL and a penalty that decides where labels are few.
+    /// A temperature that minimises the summed NLL plus a penalty, which dominates if there are few labels.
     PenalisedNll,
-    /// The simplest kind of map, unless the cross-validated NLL of another is lower by more than a standard error.
+    /// The simplest kind of calibrator, unless the cross-validated NLL of another is lower by more than a standard error.
     CrossValidatedNll,
-    /// A temperature, the most probable one under a prior for heads on frozen features, unless its cross-validated gain is
-    /// below a standard error: then 1.
+    /// The most probable temperature under a prior for heads on frozen features, or 1 if its cross-validated gain is below a
+    /// standard error.
     ClearGain,
 }
 
 impl FitRule {
-    /// Fits a map of this kind.
+    /// Fits a calibrator of this kind.
     fn fit(
         self,
         kind: CalibratorKind,
@@ -59,85 +60,85 @@ impl FitRule {
     }
 }
 
-/// Where labels that came after training are from.
+/// The origin of labels that were given after training.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelsOrigin {
-    /// The folder.
+    /// The folder with the labelled images.
     pub folder: String,
     /// The fingerprint of its images and labels.
     pub dataset: String,
 }
 
-/// A fitted map, what fitted it, and what it is worth. Later versions may add fields.
+/// A fitted calibrator, the labels that it was fitted on, and the metrics before and after. Later versions may add fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FittedCalibrator {
-    /// The map.
+    /// The calibrator itself.
     pub calibrator: Calibrator,
-    /// Which labels fitted it.
+    /// The labels that it was fitted on.
     pub fitted_on: FittedOn,
-    /// How many.
+    /// The number of these labels.
     pub samples: u64,
-    /// By which rule.
+    /// The rule by which it was fitted.
     pub rule: FitRule,
-    /// The kinds of maps that were tried.
+    /// The kinds of calibrators that were tried.
     pub tried: Vec<TriedCalibrator>,
-    /// On how many of these labels the map changes the winning class: none, but by vector scaling.
+    /// The number of these labels for which it changes the predicted class; zero except for vector scaling.
     pub changed_labels: u64,
-    /// Where the labels are from, if they came later.
+    /// The origin of the labels, if they were given after training.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<LabelsOrigin>,
-    /// The metrics of these labels before.
+    /// The metrics on these labels before calibration.
     pub raw: Metrics,
-    /// Their metrics after, each evaluated by a map that was fitted without it.
+    /// The metrics on these labels after calibration, each label with a calibrator fitted without it.
     pub calibrated: Metrics,
 }
 
-/// A temperature with the labels it rests on: `scaling` in `result.json`.
+/// A temperature with the labels that it was fitted on: `scaling` in `result.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scaling {
-    /// The temperature.
+    /// The number by which logits are divided.
     pub temperature: Temperature,
-    /// On what it was fitted.
+    /// The labels that it was fitted on.
     pub fitted_on: FittedOn,
-    /// On how many samples.
+    /// The number of these labels.
     pub samples: u64,
 }
 
-/// Why a run has no map.
+/// The reason why a run has no calibrator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uncalibrated {
-    /// How many labels were held out.
+    /// The number of labels that were held out.
     pub held_out: u64,
-    /// From how many on a map is fitted.
+    /// The smallest number of held-out labels that a calibrator is fitted on.
     pub least: u64,
-    /// What the labels say that training saw.
+    /// Why the training labels did not give a calibrator either.
     pub training_labels: TrainingLabels,
 }
 
-/// Why the labels that training saw fit no map.
+/// The reason why no calibrator was fitted on the training labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrainingLabels {
     /// There are too few of them.
     TooFew,
-    /// A fit does not help those that it has not seen.
+    /// A cross-fit does not help on the labels that were left out.
     NoHelp,
-    /// They would make the model surer: it was trained on them, and looks better on them than on any others.
+    /// They would make the model more confident: it was trained on them and does better on them than on other samples.
     Surer,
 }
 
-/// A map, or why there is none.
+/// A fitted calibrator, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fitted {
-    /// The map.
+    /// The fitted calibrator.
     Map(Box<FittedCalibrator>),
     /// There is none.
     Nothing(Uncalibrated),
 }
 
 impl FittedOn {
-    /// The split whose metrics need a cross-fit, since its labels fitted the map.
+    /// Returns the split whose metrics need a cross-fit, because its labels fitted the calibrator.
     pub fn split(self) -> Option<EvalSet> {
         match self {
             Self::HeldOut | Self::ValidationSplit => Some(EvalSet::Validation),
@@ -152,11 +153,11 @@ impl Fitted {
     /// Fits on labels that the model was not trained on, if there are enough for a temperature, otherwise by cross-fitting
     /// a temperature on those that it was trained on.
     ///
-    /// Of the latter only a fit that makes the model less sure is kept (on Fashion-MNIST with 25 labels per class another
-    /// one, 0.60, raised the ECE of the test split from 10 to 17%).
+    /// In the latter case, only a fit that makes the model less confident is kept (on Fashion-MNIST with 25 labels per class,
+    /// a temperature of 0.60 raised the ECE of the test split from 10 to 17%).
     ///
     /// # Errors
-    /// If labels and logits do not fit each other, or a logit is not finite.
+    /// If labels and logits do not match, or a logit is not finite.
     pub fn of(
         held_out: Option<(&Predictions, FittedOn)>,
         labelled: Option<&Predictions>,
@@ -186,7 +187,7 @@ impl Fitted {
         }
     }
 
-    /// The map, if there is one.
+    /// Returns the calibrator, if there is one.
     pub fn map(&self) -> Option<&FittedCalibrator> {
         match self {
             Self::Map(map) => Some(map),
@@ -194,7 +195,7 @@ impl Fitted {
         }
     }
 
-    /// Why there is none.
+    /// Returns why there is no calibrator; `None` if there is one.
     pub fn nothing(&self) -> Option<Uncalibrated> {
         match self {
             Self::Map(_) => None,
@@ -204,10 +205,10 @@ impl Fitted {
 }
 
 impl FittedCalibrator {
-    /// Chooses a kind of map and fits it on labels that the model was not trained on.
+    /// Chooses a kind of calibrator and fits it on labels that the model was not trained on.
     ///
     /// # Errors
-    /// If there are fewer than two labels, labels and logits do not fit each other, or a logit is not finite.
+    /// If there are fewer than two labels, labels and logits do not match, or a logit is not finite.
     pub fn fit(said: &Predictions, on: FittedOn) -> Result<Self, CalibrationError> {
         let CalibratorChoice { kind, cross_fit, tried } = CalibratorChoice::of(said.matrix()?, &said.labels)?;
         let calibrator = Calibrator::fit(kind, said.matrix()?, &said.labels)?;
@@ -219,11 +220,11 @@ impl FittedCalibrator {
         Ok(map)
     }
 
-    /// Fits a temperature to what heads said about labels that each was trained without, where that clearly helps; else the
-    /// temperature is 1.
+    /// Fits a temperature on out-of-fold predictions, each by a head trained without the label; if it does not clearly help,
+    /// the temperature is 1.
     ///
     /// # Errors
-    /// If labels and logits do not fit each other, or there are fewer than two.
+    /// If labels and logits do not match, or there are fewer than two.
     pub fn fit_out_of_fold(said: &Predictions) -> Result<Self, CalibrationError> {
         let (logits, labels) = (said.matrix()?, said.labels.as_slice());
         let rule = FitRule::ClearGain;
@@ -257,16 +258,16 @@ impl FittedCalibrator {
         })
     }
 
-    /// Calibrates the labels that fitted the map again, each by a fit of the same kind and rule without it.
+    /// Cross-fits the labels that fitted the calibrator, each with a fit of the same kind and rule without it.
     ///
     /// # Errors
-    /// If labels and logits do not fit each other, or there are fewer than two.
+    /// If labels and logits do not match, or there are fewer than two.
     pub fn cross_fit(&self, said: &Predictions) -> Result<CrossFit, CalibrationError> {
         let fit = |logits: Matrix<'_>, labels: &[u32]| self.rule.fit(self.calibrator.kind(), logits, labels);
         CrossFit::in_five(fit, said.matrix()?, &said.labels)
     }
 
-    /// The temperature, if the map is one.
+    /// Returns the temperature, if the calibrator is one.
     pub fn temperature(&self) -> Option<Temperature> {
         match &self.calibrator {
             Calibrator::Temperature { temperature } => Some(*temperature),
@@ -274,7 +275,7 @@ impl FittedCalibrator {
         }
     }
 
-    /// As `scaling` in `result.json`, if the map is a temperature.
+    /// Returns the entry `scaling` of `result.json`, if the calibrator is a temperature.
     pub fn scaling(&self) -> Option<Scaling> {
         let (fitted_on, samples) = (self.fitted_on, self.samples);
         self.temperature().map(|temperature| Scaling { temperature, fitted_on, samples })

@@ -1,11 +1,11 @@
-//! Held-out labels as a model keeps them: what prediction sets and abstention are computed from.
+//! The held-out labels that a model stores, from which prediction sets and abstention are computed.
 //!
-//! A few numbers per label: neither images nor logits travel with a model, and every coverage and every precision can
+//! They are a few numbers per label: a model contains neither images nor logits, and every coverage and every precision can
 //! still be requested later.
 //!
-//! Labels that fitted the calibrator are scored by their cross-fit, each by a calibrator fitted without it. Scored by the
-//! calibrator that they fitted they would look more ordinary than new images do: with vector scaling, sets of 90% then
-//! cover 85 to 88%.
+//! Labels that fitted the calibrator are scored by cross-fitting, each by a calibrator fitted without it. Scored by the
+//! calibrator that they fitted, they would conform better than new images do: with vector scaling, sets for 90% then
+//! cover only 85 to 88%.
 
 mod of_predictions;
 
@@ -29,7 +29,7 @@ pub use of_predictions::{cross_fitted, of_others};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HeldOut {
-    /// The true class.
+    /// The true class of each label.
     pub label: Vec<u32>,
     /// The score by which the model abstains ([`Calibrator::answer_score`]).
     pub answer: Vec<f64>,
@@ -42,7 +42,7 @@ pub struct HeldOut {
     pub aps: Vec<f64>,
 }
 
-/// The fractions of randomised APS come from here, in every model.
+/// Randomised APS with the seed that every model uses.
 const APS: Score = Score::RandomisedAps { seed: Seed(0) };
 
 /// How the classes of a prediction set are chosen.
@@ -59,7 +59,7 @@ pub enum SetRule {
 }
 
 impl HeldOut {
-    /// Labels that a model keeps at most.
+    /// The largest number of labels that a model stores.
     pub const MOST: usize = 1_000;
 
     /// The probability with which a guaranteed precision may be missed.
@@ -68,7 +68,7 @@ impl HeldOut {
     /// Scores labels by a calibrator that was not fitted on them.
     ///
     /// # Errors
-    /// If labels and logits do not fit each other, a logit is not finite, or the calibrator is of another number of classes.
+    /// If labels and logits do not match, a logit is not finite, or the calibrator is for another number of classes.
     pub fn of_others(
         logits: Matrix<'_>,
         labels: &[u32],
@@ -81,12 +81,12 @@ impl HeldOut {
 
     /// Scores the labels that fitted a calibrator, each by the one that was fitted without its fold.
     ///
-    /// The calibrator that predictions are made with was fitted on all of them. It differs from those of the folds by a
-    /// fifth of the labels, so the coverage is not a theorem, as that of [`of_others`](Self::of_others) is, but what a
-    /// simulation shows (docs/guarantees.md).
+    /// The calibrator that is used for predictions was fitted on all labels, those of the folds on four fifths of them. The
+    /// coverage is therefore not proven, as it is for [`of_others`](Self::of_others), but shown by a simulation
+    /// (docs/guarantees.md).
     ///
     /// # Errors
-    /// If labels, logits and the cross-fit do not fit each other, or a logit is not finite.
+    /// If labels, logits and the cross-fit do not match, or a logit is not finite.
     pub fn cross_fitted(
         logits: Matrix<'_>,
         labels: &[u32],
@@ -122,7 +122,7 @@ impl HeldOut {
         held_out
     }
 
-    /// The entries of these rows, in this order.
+    /// Returns the entries of these rows, in this order.
     #[must_use]
     pub fn select(&self, rows: &[usize]) -> Self {
         let rows: Vec<usize> = rows.iter().copied().filter(|&row| row < self.len()).collect();
@@ -135,24 +135,24 @@ impl HeldOut {
         }
     }
 
-    /// How many labels.
+    /// Returns the number of labels.
     pub fn len(&self) -> usize {
         self.label.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no labels.
     pub fn is_empty(&self) -> bool {
         self.label.is_empty()
     }
 
-    /// Whether the lists are equally long and not too long; those of a file may be anything.
+    /// Returns whether the lists have the same length of at most [`MOST`](Self::MOST), which a file does not guarantee.
     pub fn is_sound(&self) -> bool {
         let n = self.len();
         n <= Self::MOST && [self.answer.len(), self.right.len(), self.lac.len(), self.aps.len()] == [n; 4]
     }
 
-    /// The rule for prediction sets that contain the true class with a probability of at least `coverage`, on average or for
-    /// each class, and always the likeliest class.
+    /// Returns the rule for prediction sets that contain the true class with a probability of at least `coverage`, on average
+    /// or for each class. Every set contains the likeliest class.
     ///
     /// # Errors
     /// If the coverage is not between 0 and 1, or a score is not finite.
@@ -171,8 +171,8 @@ impl HeldOut {
         }
     }
 
-    /// The score from which on at least the share `precision` of the answers is right, except with the probability
-    /// [`DELTA`](Self::DELTA); none if the labels do not show that of any.
+    /// Finds the score threshold at or above which at least the share `precision` of the answers is right, except with
+    /// probability [`DELTA`](Self::DELTA); `None` if the labels do not show it for any threshold.
     ///
     /// # Errors
     /// If the precision is not between 0 and 1, or a score is not finite.

@@ -1,7 +1,7 @@
-//! How easy the samples were at the end of a run: `margins.json`, the distributions of AUM and APM.
+//! The distributions of AUM and APM at the end of a run, which show how easy its samples were: `margins.json`.
 //!
-//! Counts in bins of a fixed width, so that processes add up what they know in any order, and a billion samples make no
-//! larger file than a thousand.
+//! They are counts in bins of a fixed width, so that processes can add their counts in any order, and a billion samples give
+//! a file no larger than a thousand do.
 
 use calmix_core::margin::{LabelledMargins, MarginStore};
 use serde::{Deserialize, Serialize};
@@ -27,16 +27,16 @@ struct HistogramParts {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SampleMargins {
-    /// AUM of the labelled samples that were seen.
+    /// AUM of the labelled samples that were visited.
     pub labelled: MarginHistogram,
-    /// Of the unlabelled samples that were seen: the APM of the class that it is greatest of.
+    /// The largest APM over all classes of each unlabelled sample that was visited.
     pub unlabelled: MarginHistogram,
 }
 
 impl MarginHistogram {
     /// The width of a bin, in logits.
     pub const WIDTH: f64 = 0.125;
-    /// Bins on each side of zero; the last ones hold everything beyond.
+    /// The number of bins on each side of zero; the last ones include everything beyond.
     const MOST: i64 = 512;
 
     /// Counts a margin.
@@ -51,7 +51,7 @@ impl MarginHistogram {
         }
     }
 
-    /// Adds what another process counted.
+    /// Adds the counts of another process.
     pub fn merge(&mut self, other: &Self) {
         if self.counts.is_empty() {
             self.counts.clone_from(&other.counts);
@@ -62,12 +62,12 @@ impl MarginHistogram {
         }
     }
 
-    /// How many margins.
+    /// Returns the number of margins.
     pub fn samples(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Every bin from the first to the last that is not empty: where it begins, and how many margins it holds.
+    /// Returns every bin from the first to the last that is not empty: its lower end, and its number of margins.
     pub fn bins(&self) -> impl Iterator<Item = (f64, u64)> {
         let HistogramParts { first, counts, .. } = self.clone().into();
         counts
@@ -76,7 +76,7 @@ impl MarginHistogram {
             .map(move |(at, count)| ((first as f64 + at as f64) * Self::WIDTH, count))
     }
 
-    /// The median, as if the margins of a bin were spread evenly; none without margins.
+    /// Returns the median, as if the margins of a bin were spread evenly; `None` without margins.
     pub fn median(&self) -> Option<f64> {
         let half = self.samples() as f64 / 2.0;
         let mut before = 0.0;
@@ -109,12 +109,12 @@ impl SampleMargins {
         }
     }
 
-    /// Adds what another process knows of its unlabelled samples; the labelled ones are with every process.
+    /// Adds the unlabelled samples of another process; every process has all labelled samples already.
     pub fn merge_unlabelled(&mut self, other: &Self) {
         self.unlabelled.merge(&other.unlabelled);
     }
 
-    /// Whether nothing was counted: the method does not ask how easy a sample is.
+    /// Returns whether nothing was counted, because the method does not use margins.
     pub fn is_empty(&self) -> bool {
         self.labelled.samples() + self.unlabelled.samples() == 0
     }

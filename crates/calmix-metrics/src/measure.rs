@@ -1,27 +1,27 @@
-//! How well calibrated a confidence is.
+//! Measures of calibration.
 //!
-//! A classifier is calibrated when, of the predictions it makes with confidence 0.8, eight in ten are right.
+//! A classifier is calibrated if, for example, eight in ten of its predictions with confidence 0.8 are right.
 //! [`TopLabel`] holds the confidence of each prediction and whether it was right. Every measure of the predicted
 //! class alone is computed from it:
 //!
 //! - [`reliability_bins`], and from them [`ece`], [`mean_confidence`], [`confidence_gap`] and
-//!   [`debiased_squared_error`]; [`BinTotals`] makes them of predictions that come batch by batch;
+//!   [`debiased_squared_error`]; [`BinTotals`] computes the bins batch by batch;
 //! - [`smooth_ece`], which needs no bins;
 //! - [`BrierDecomposition`], and the risk at every coverage ([`coverage_curve`], [`aurc`]).
 //!
 //! Measures of all classes take the matrix: [`class_wise_ece`], [`brier_score`] and [`nll_from_logits`].
 //!
-//! [`vote_metrics`] compares a model with several people.
+//! [`vote_metrics`] compares a model with the votes of several annotators.
 //!
 //! Measures of resampled rows are prepared once and then computed for [`Counts`]: [`Binned`],
 //! [`ClassWise`], [`RiskCoverage`], and the scores of every row ([`brier_of_rows`], [`nll_of_rows`]). The plain
 //! functions are these with every row counted once.
 //!
-//! Measures check what they are given and fail with a [`CalibrationError`](crate::error::CalibrationError).
+//! Measures check their arguments and fail with a [`CalibrationError`](crate::error::CalibrationError).
 //!
 //! Sums are accumulated in f64 in the order of the rows. Which bin a row falls in and how ties are treated
-//! never depend on that order, so shuffled rows give the same result up to the rounding of the sums. No
-//! measure of zero rows is undefined: it is zero.
+//! never depend on that order, so shuffled rows give the same result up to the rounding of the sums. Every
+//! measure of zero rows is zero.
 //!
 //! ```
 //! use calmix_metrics::measure::{Binning, TopLabel, ece, reliability_bins};

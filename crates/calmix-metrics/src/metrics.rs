@@ -1,4 +1,5 @@
-//! The metrics of one set of predictions, and how sure they are: [`ExactIntervals`], always; [`Intervals`], by bootstrap.
+//! The metrics of one set of predictions, and their confidence intervals: [`ExactIntervals`], always; [`Intervals`], by
+//! bootstrap.
 
 mod exact;
 mod intervals;
@@ -15,34 +16,34 @@ pub use exact::{ENOUGH_FOR_ECE, ENOUGH_TO_JUDGE, ExactIntervals, LEVEL};
 pub use intervals::{Interval, Intervals, Resampling};
 pub(crate) use rows::PreparedRows;
 
-/// To which bin a confidence on an edge belongs: bins are `[a, b)`, and the last one holds 1 as well.
+/// The bin to which a confidence on an edge belongs: bins are `[a, b)`, and the last one includes 1.
 pub const EDGES: Edges = Edges::LeftClosed;
 
-/// How many metrics there are.
+/// The number of metrics.
 pub(crate) const METRICS: usize = 12;
 
-/// How good predictions are, and how true their confidence. Shares are in [0, 1], not per cent. Less is better, but for
-/// the mean confidence, and for its gap, which is best at zero.
+/// Metrics of accuracy and calibration. Shares are in [0, 1], not per cent. Lower is better, except for the mean confidence
+/// and the confidence gap, which is best at zero.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metrics {
-    /// The share of predictions that are wrong; the first of equal logits counts.
+    /// The share of wrong predictions; of equal logits, the first is the prediction.
     pub error: f64,
     /// The share of samples whose class is not among the five likeliest; zero with five classes or fewer.
     pub top_5_error: f64,
-    /// The mean confidence: what the network says of the winning class.
+    /// The mean confidence: the probability of the predicted class.
     pub mean_confidence: f64,
-    /// Mean confidence − accuracy: positive where the network is over-confident, negative where it is under-confident.
+    /// Mean confidence − accuracy: positive if the network is over-confident, negative if it is under-confident.
     pub confidence_gap: f64,
-    /// Expected calibration error of the winning class, 10 bins of equal width with [`EDGES`].
+    /// Expected calibration error (ECE) of the predicted class, 10 bins of equal width with [`EDGES`].
     pub ece_10: f64,
-    /// The same with 15 bins.
+    /// ECE with 15 bins of equal width.
     pub ece_15: f64,
-    /// The same with 15 bins of equal mass.
+    /// ECE with 15 bins of equal mass.
     pub adaptive_ece: f64,
-    /// The mean over classes of the error of every class's probability, 15 bins of equal width with [`EDGES`].
+    /// The mean over classes of the calibration error of each class's probability, 15 bins of equal width with [`EDGES`].
     pub class_wise_ece: f64,
-    /// Calibration error without bins.
+    /// Smooth ECE: the calibration error without bins.
     pub smooth_ece: f64,
     /// Mean negative log-likelihood, in nats.
     pub nll: f64,
@@ -50,14 +51,14 @@ pub struct Metrics {
     pub brier: f64,
     /// Area under the risk-coverage curve.
     pub aurc: f64,
-    /// The squared calibration error of 15 bins of equal width without what chance alone puts there; may be negative. None in
-    /// results that are a median of several evaluations, and in files of earlier versions.
+    /// The squared calibration error of 15 bins of equal width, with the bias of sampling noise removed; may be negative.
+    /// `None` in results that are a median of several evaluations, and in files of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debiased_squared_error: Option<f64>,
 }
 
 impl Metrics {
-    /// Measures softmax(`logits` / `temperature`) against `labels`.
+    /// Evaluates softmax(`logits` / `temperature`) against `labels`.
     ///
     /// # Errors
     /// If there is not one label per row, a label is not a class, or a logit is not finite.
@@ -69,13 +70,13 @@ impl Metrics {
         Ok(Self::of_rows(&PreparedRows::new(logits, labels, temperature)?))
     }
 
-    /// The metrics of rows that all count once.
+    /// Computes the metrics of rows that all count once.
     pub(crate) fn of_rows(rows: &PreparedRows) -> Self {
         let debiased_squared_error = Some(debiased_squared_error(&rows.bins()));
         Self { smooth_ece: rows.smooth_ece(), debiased_squared_error, ..Self::without_smooth(rows) }
     }
 
-    /// The same without the smooth error, which costs more than all others together.
+    /// Computes the metrics without the smooth ECE, which costs more than all others together.
     pub(crate) fn without_smooth(rows: &PreparedRows) -> Self {
         let [before @ .., nll, brier, aurc] = rows.metrics(&Counts::once(rows.len()));
         let [error, top_5_error, mean, gap, ece_10, ece_15, adaptive, class_wise] = before;
@@ -96,7 +97,7 @@ impl Metrics {
         ])
     }
 
-    /// The metrics in the order of their fields.
+    /// Returns the metrics in the order of their fields.
     pub(crate) fn values(&self) -> [f64; METRICS] {
         let Self { error, top_5_error, mean_confidence, confidence_gap, ece_10, ece_15, .. } = *self;
         let Self { adaptive_ece, class_wise_ece, smooth_ece, nll, brier, aurc, .. } = *self;

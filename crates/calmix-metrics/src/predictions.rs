@@ -9,17 +9,17 @@ use crate::error::CalibrationError;
 /// Logits and labels of every sample of a split.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predictions {
-    /// How many updates the network had seen.
+    /// The number of training steps before the evaluation.
     pub step: u64,
-    /// Of which split.
+    /// The evaluated split.
     pub split: EvalSet,
-    /// Of which weights.
+    /// The evaluated weights.
     pub model: EvalModel,
     /// The names of the classes, in the order of the logits.
     pub classes: Vec<String>,
-    /// The samples.
+    /// The ids of the samples.
     pub ids: Vec<u64>,
-    /// Their true classes.
+    /// The true class of each sample.
     pub labels: Vec<u32>,
     /// One row of logits per sample.
     pub logits: Vec<f32>,
@@ -29,37 +29,37 @@ pub struct Predictions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvalSet {
-    /// Held-out labels: they may choose a model or fit a temperature.
+    /// Held-out labels, which may select a model or fit a calibrator.
     Validation,
-    /// Labels that choose nothing.
+    /// Labels that are used only for evaluation.
     Test,
-    /// The labels that training sees. Their metrics say nothing about other samples; where no labels can be held
-    /// out, a temperature is fitted here.
+    /// The training labels. Their metrics do not carry over to other samples; if no labels can be held out, a
+    /// temperature is fitted on them.
     Labelled,
-    /// The labels of a head on frozen features, each by a head that was trained without it.
+    /// The labels of a head on frozen features, each predicted by a head that was trained without it.
     OutOfFold,
 }
 
-/// Which weights were measured.
+/// The weights that were evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvalModel {
     /// The exponential moving average of the weights.
     Ema,
-    /// The weights as they are trained.
+    /// The weights that the optimiser updates.
     Live,
 }
 
 impl Predictions {
-    /// The logits as a matrix.
+    /// Returns the logits as a matrix.
     ///
     /// # Errors
-    /// If there is not one row of as many logits as classes for every label.
+    /// If there is not one row per label with one logit per class.
     pub fn matrix(&self) -> Result<Matrix<'_>, CalibrationError> {
         self.shaped(&self.logits)
     }
 
-    /// Other logits of the same samples as a matrix.
+    /// Returns other logits of the same samples as a matrix.
     ///
     /// # Errors
     /// As [`matrix`](Self::matrix).
@@ -72,14 +72,14 @@ impl Predictions {
         })
     }
 
-    /// The seed of the replicates of these samples at this step, whichever the model.
+    /// Returns the seed of the bootstrap for these samples at this step, the same for every model.
     pub(crate) fn seed(&self, of_run: Seed) -> Seed {
         of_run.child(self.step).child(self.split as u64)
     }
 }
 
 impl EvalSet {
-    /// Which of several sets a run is evaluated by: the one with the highest number.
+    /// Returns the precedence of the set: a run is evaluated on the one with the highest number.
     pub fn precedence(self) -> u8 {
         match self {
             Self::Labelled => 0,
@@ -89,7 +89,7 @@ impl EvalSet {
         }
     }
 
-    /// Its name in files and tags.
+    /// Returns its name in files and tags.
     pub fn name(self) -> &'static str {
         match self {
             Self::OutOfFold => "out-of-fold",
@@ -101,7 +101,7 @@ impl EvalSet {
 }
 
 impl EvalModel {
-    /// Its name in files and tags.
+    /// Returns its name in files and tags.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ema => "ema",

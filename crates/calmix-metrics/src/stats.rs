@@ -1,7 +1,7 @@
 //! Statistics of a few runs and of many samples: means, intervals, and a correction for several tests.
 //!
-//! Every result carries the `n` it rests on. Nothing is reported that the data cannot carry: no samples are
-//! an error, and one sample has a mean but neither a deviation nor an interval.
+//! Every result includes its number of samples `n`. Zero samples are an error, and one sample has a mean but neither a
+//! deviation nor an interval.
 
 mod bootstrap;
 mod clopper_pearson;
@@ -17,29 +17,29 @@ pub use clopper_pearson::{clopper_pearson, share_at_least};
 pub use holm::holm;
 pub use summary::{Estimate, PairedTest, Summary, paired_t_test};
 
-/// Why a statistic could not be computed.
+/// The reason why a statistic could not be computed.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum StatsError {
     /// Fewer samples than the statistic needs.
     TooFew {
-        /// The smallest number that would do.
+        /// The smallest number of samples that is enough.
         needed: usize,
-        /// How many there are.
+        /// The number of samples that was given.
         got: usize,
     },
-    /// Samples that belong together in pairs are not equally many.
+    /// The two sides of a paired test have different numbers of samples.
     Unpaired {
-        /// On the one side.
+        /// The number of samples on the first side.
         first: usize,
-        /// On the other.
+        /// The number of samples on the second side.
         second: usize,
     },
     /// A number is outside its range.
     Value {
         /// What the number is.
         what: &'static str,
-        /// Its position; zero if any only.
+        /// Its position, from zero; zero for a single number.
         index: usize,
         /// The number.
         value: f64,
@@ -71,7 +71,7 @@ fn check_finite(what: &'static str, numbers: &[f64]) -> Result<(), StatsError> {
     }
 }
 
-/// Between zero and one, both excluded.
+/// Checks that a number is between zero and one, both excluded.
 fn check_level(what: &'static str, value: f64) -> Result<(), StatsError> {
     if value > 0.0 && value < 1.0 {
         Ok(())

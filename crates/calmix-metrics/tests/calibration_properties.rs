@@ -1,4 +1,4 @@
-//! What must hold of every calibration measure, whatever the predictions.
+//! Properties of the calibration measures that hold for any predictions.
 // Clippy spares functions marked as tests, not those that draw inputs for them.
 #![allow(clippy::unwrap_used)]
 

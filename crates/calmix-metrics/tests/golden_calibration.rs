@@ -1,4 +1,4 @@
-//! The calibration measures against the packages people use: torchmetrics, netcal, scikit-learn, PyTorch,
+//! The calibration measures against common packages: torchmetrics, netcal, scikit-learn, PyTorch,
 //! relplot and uncertainty-calibration.
 //!
 //! `golden/calibration_measures.py` drew the inputs from the streams of `calmix_core::rng` and recorded what

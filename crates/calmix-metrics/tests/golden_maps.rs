@@ -1,4 +1,4 @@
-//! The calibration maps and statistics against scipy, scikit-learn, statsmodels and NumPy.
+//! The calibrators and statistics against scipy, scikit-learn, statsmodels and NumPy.
 //!
 //! The expected values are written by `golden/maps.py`; inputs are drawn here from the same streams.
 

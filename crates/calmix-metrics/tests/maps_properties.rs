@@ -1,4 +1,4 @@
-//! What must hold of the calibration maps and statistics for any finite input.
+//! Properties of the calibrators and statistics that hold for any finite input.
 
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;

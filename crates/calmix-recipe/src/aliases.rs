@@ -1,6 +1,6 @@
-//! Aliases: what USB, TorchSSL, FixMatch's ports and timm call our keys.
+//! Aliases: the names of our keys in USB, TorchSSL, FixMatch's ports and timm.
 
-/// Aliases and the keys that they stand for.
+/// Each alias with its key.
 const ALIASES: &[(&str, &str)] = &[
     ("amp", "train.precision"),
     ("arch", "network.name"),
@@ -42,7 +42,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("wd", "optimiser.weight_decay"),
 ];
 
-/// The key that an alias stands for.
+/// Returns the key of an alias.
 pub(super) fn key_of_alias(name: &str) -> Option<&'static str> {
     ALIASES.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
 }
@@ -54,7 +54,7 @@ mod tests {
     use crate::field::leaves;
 
     #[test]
-    fn every_name_leads_to_a_key_and_is_none_itself() {
+    fn aliases_lead_to_keys_and_are_not_keys() {
         let keys = leaves(Recipe::fields());
         for (theirs, ours) in ALIASES {
             assert!(keys.iter().any(|(path, _)| path == ours), "{ours}");

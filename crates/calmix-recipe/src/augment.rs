@@ -1,79 +1,79 @@
-//! What is seen of a image.
+//! The keys of the augmentation: the views of an image.
 
 use calmix_data::augment::{self as data_augment, EvalView, Filter, First, Strong};
 
 use crate::field::limit::{SHARE, SOME, SOME_SHARE, above, from};
 use crate::field::{choice, section};
 
-/// The largest side of a view or of a image before it is cut.
+/// The largest side of a view, or of an image before it is cropped, in pixels.
 const LARGEST: f64 = 16_384.0;
 
 section! {
-    /// The weak view, the strong view, and the one for evaluation.
+    /// The weak view, the strong view and the evaluation view of an image.
     Augment {
-        /// Whose rules; what follows can then be changed one by one.
+        /// The published augmentation to start from; every key below can still be set by itself.
         fixed family: Family = Family::Usb;
-        /// Pixels a side of every view.
+        /// The side of every view, in pixels.
         fixed size: u32 = 32, SOME.to(LARGEST);
-        /// How images are resized.
+        /// The interpolation used to resize images.
         fixed filter: Filter = Filter::Bilinear;
-        /// Pixels of the shorter side before the middle is cut out for evaluation; 0 for `size`.
+        /// The shorter side of an image, in pixels, before the centre crop for evaluation; 0 for `size`.
         fixed evaluation_resize: u32 = 0, from(0.0).to(LARGEST);
         /// The weak view.
         part weak: Geometry;
-        /// The strong view, before the operations.
+        /// The strong view, before the RandAugment operations.
         part strong: Geometry;
-        /// The operations of the strong view.
+        /// The RandAugment operations of the strong view.
         part rand_augment: RandAugment;
-        /// The square that is cut out of the strong view.
+        /// The square that is cut out of the strong view (Cutout).
         part cutout: Cutout;
     }
 }
 
 choice! {
-    /// Whose rules of augmentation.
+    /// A published augmentation.
     Family {
-        /// USB and TorchSSL on small images: a shift, three operations, a square of up to half the side.
+        /// USB and TorchSSL on small images: a shift, three operations, a cutout of up to half the side.
         Usb = "usb",
-        /// Google's FixMatch on small images: a shift, two operations at probability ½, a square of 16 pixels.
+        /// Google's FixMatch on small images: a shift, two operations with probability ½ each, a cutout of 16 pixels.
         Google = "google",
-        /// USB on ImageNet: a crop of 224 from 256, a random-resized crop for the strong view.
+        /// USB on ImageNet: a crop of 224 from 256 pixels, a random resized crop for the strong view.
         Imagenet = "imagenet",
     }
 }
 
 section! {
-    /// How the frame of a view is drawn.
+    /// How a view is cropped from its image.
     Geometry {
-        /// How.
+        /// The kind of crop.
         fixed frame: Frame = Frame::Shift;
-        /// The widest shift, as a share of the side: reflected padding of so much is cut away again.
+        /// The largest shift, as a share of the side: the image is padded by this much (by reflection), then cropped.
         #[when(frame is Frame::Shift)]
         fixed shift: f64 = 0.125, SHARE;
-        /// Whether half of the views are mirrored.
+        /// Whether half of the views are flipped horizontally.
         fixed flip: bool = true;
-        /// Whether a shifted view is cut or mirrored first.
+        /// Whether a shifted view is cropped or flipped first.
         #[when(frame is Frame::Shift)]
         #[when(flip is true)]
         fixed first: First = First::Crop;
-        /// Pixels a side before a crop.
+        /// The side of the image before the crop, in pixels.
         #[when(frame is Frame::Crop)]
         fixed resize: u32 = 256, SOME.to(LARGEST);
-        /// Least and greatest share of the image's area in a resized crop.
+        /// The smallest and the largest share of the image's area in a resized crop.
         #[when(frame is Frame::ResizedCrop)]
         fixed area: [f64; 2] = [0.08, 1.0], SOME_SHARE;
-        /// Least and greatest ratio of width to height in a resized crop.
+        /// The smallest and the largest ratio of width to height in a resized crop.
         #[when(frame is Frame::ResizedCrop)]
         fixed ratio: [f64; 2] = [3.0 / 4.0, 4.0 / 3.0], above(0.0);
     }
 }
 
 choice! {
-    /// How the frame of a view is drawn.
+    /// How a view is cropped from its image.
     Frame {
-        /// The image is padded by its reflection and a window is cut out anywhere.
+        /// The image is padded by reflection, and a random window is cropped.
         Shift = "shift",
-        /// The image is squeezed to a square of `resize` pixels and a window is cut out anywhere.
+        /// The image is resized to a square of `resize` pixels, and a random window is cropped.
         Crop = "crop",
         /// A rectangle of random `area` and `ratio` is resized to the view.
         ResizedCrop = "resized-crop",
@@ -81,48 +81,48 @@ choice! {
 }
 
 section! {
-    /// The operations of the strong view.
+    /// The RandAugment operations of the strong view.
     RandAugment {
-        /// Whose rule draws them.
+        /// How operations and magnitudes are drawn.
         fixed rule: RandAugmentRule = RandAugmentRule::Usb;
-        /// How many.
+        /// The number of operations per view.
         fixed operations: u32 = 3, from(0.0).to(64.0);
     }
 }
 
 choice! {
-    /// Whose rule draws the operations.
+    /// How the RandAugment operations are drawn.
     RandAugmentRule {
-        /// Each is applied, with a magnitude uniform in its range.
+        /// Every operation is applied, with a magnitude drawn uniformly from its range.
         Usb = "usb",
-        /// Each is applied with probability ½, at one of nine levels.
+        /// Every operation is applied with probability ½, at one of nine magnitudes.
         Google = "google",
     }
 }
 
 section! {
-    /// The square that is cut out of the strong view.
+    /// The square that is cut out of the strong view (Cutout).
     Cutout {
-        /// How it is drawn.
+        /// How the side of the square is chosen.
         fixed rule: CutoutRule = CutoutRule::Random;
-        /// The greatest side of a random square, as a share of the width.
+        /// The largest side of a random square, as a share of the width.
         #[when(rule is CutoutRule::Random)]
         fixed share: f64 = 0.5, SHARE;
         /// The side of a fixed square, in pixels.
         #[when(rule is CutoutRule::Fixed)]
         fixed side: u32 = 16, from(0.0).to(LARGEST);
-        /// Its colour.
+        /// The colour of the square: red, green and blue.
         #[when(rule is not CutoutRule::None)]
         fixed fill: [u8; 3] = [125, 123, 114];
     }
 }
 
 choice! {
-    /// How the square is drawn.
+    /// How the side of the cutout square is chosen.
     CutoutRule {
-        /// There is none.
+        /// No cutout.
         None = "none",
-        /// A side between nothing and `share` of the width.
+        /// A random side of up to `share` of the width.
         Random = "random",
         /// A side of `side` pixels.
         Fixed = "fixed",
@@ -130,7 +130,7 @@ choice! {
 }
 
 impl Augment {
-    /// What this comes to.
+    /// Returns the augmentation as calmix-data applies it.
     pub fn resolve(&self) -> data_augment::Augment {
         let fill = self.cutout.fill;
         let operations = self.rand_augment.operations;

@@ -1,15 +1,15 @@
-//! The recipes that come with the program.
+//! The built-in recipes, sweeps, presets and augmentation families.
 
 use crate::layer::Layer;
 use crate::nearest::nearest;
 use crate::origin::Place;
 
-/// A recipe of ours.
+/// A built-in recipe or sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Builtin {
     /// Its name.
     pub name: &'static str,
-    /// What it says, as TOML; every number has its source in a comment.
+    /// Its TOML text; a comment beside each number gives its source.
     pub text: &'static str,
 }
 
@@ -30,37 +30,37 @@ const SWEEPS: &[Builtin] = texts!("sweeps/": "table-1" "table-2" "table-3" "tabl
 const PRESETS: &[Builtin] = texts!("presets/": "released-code");
 const FAMILIES: &[Builtin] = texts!("augmentations/": "google" "imagenet");
 
-/// Every recipe of ours.
+/// Returns every built-in recipe.
 pub fn builtin() -> &'static [Builtin] {
     RECIPES
 }
 
-/// Every sweep of ours.
+/// Returns every built-in sweep.
 pub fn builtin_sweeps() -> &'static [Builtin] {
     SWEEPS
 }
 
-/// The layer of a preset. The defaults are the reading `paper`, so that has none.
+/// Returns the layer of a preset. The defaults are the preset `paper`, so it has no layer.
 pub(super) fn preset(name: &str) -> Option<Layer> {
     let text = PRESETS.iter().find(|preset| preset.name == name)?.text;
     Some(Layer::text(&Place::Preset(name.to_owned()), text))
 }
 
-/// The layer of a family of augmentations. The defaults are `usb`, so that has none.
+/// Returns the layer of an augmentation family. The defaults are `usb`, so it has no layer.
 pub(super) fn family(name: &str) -> Option<Layer> {
     let text = FAMILIES.iter().find(|family| family.name == name)?.text;
     Some(Layer::text(&Place::Family(name.to_owned()), text))
 }
 
-/// What was perhaps meant by a name that no recipe has.
+/// Suggests a recipe for an unknown name, or lists them all.
 pub(super) fn hint(name: &str) -> String {
     let names = RECIPES.iter().map(|recipe| recipe.name);
-    // What the recipes for CPUs were called before.
+    // The CPU recipes were called `desk-…` in earlier versions.
     let renamed = |known: &&str| {
         name.strip_prefix("desk-").is_some_and(|rest| known.strip_prefix("cpu-") == Some(rest))
     };
     match names.clone().find(renamed).or_else(|| nearest(name, names.clone())) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
+        None => format!("the built-in recipes are {}", names.collect::<Vec<_>>().join(", ")),
     }
 }

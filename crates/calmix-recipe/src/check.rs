@@ -1,4 +1,4 @@
-//! Whether a value is one that its key can have.
+//! Checks that a value is valid for its key.
 
 use strsim::osa_distance;
 use toml::Value;
@@ -10,7 +10,7 @@ use crate::nearest::nearest;
 use crate::problem::What;
 use crate::value::read;
 
-/// The value as its key holds it, or what is wrong with it.
+/// Returns the value as its key stores it, or what is wrong with it.
 pub(super) fn check(path: &str, field: &Field, value: &Value) -> Result<Value, What> {
     let Shape::Value(kind) = (field.shape)() else { return Err(What::Section) };
     fit(kind, field.limit, value).ok_or_else(|| What::Expected {
@@ -20,11 +20,11 @@ pub(super) fn check(path: &str, field: &Field, value: &Value) -> Result<Value, W
     })
 }
 
-/// The key that was perhaps meant, spelt almost alike and fit for the value: `train.steps` for `train.step = 10`.
+/// Suggests a key with a similar name for which the value is valid: `train.steps` for `train.step = 10`.
 fn other_key(path: &str, value: &Value) -> Option<String> {
     let fits = |(other, field): &(String, &'static Field)| {
         let Shape::Value(kind) = (field.shape)() else { return false };
-        // A word of the command line may be a number for another key.
+        // A word from the command line may be a valid number for another key.
         let value = value.as_str().map_or_else(|| value.clone(), |text| read(text, kind));
         let letters = osa_distance(path, other);
         (1..=2).contains(&letters) && fit(kind, field.limit, &value).is_some()
@@ -32,7 +32,7 @@ fn other_key(path: &str, value: &Value) -> Option<String> {
     leaves(Recipe::fields()).into_iter().find(fits).map(|(other, _)| format!("the key `{other}`"))
 }
 
-/// The value, where it fits; a whole number may stand for a number.
+/// Returns the value if it is valid; a whole number is also a number.
 fn fit(kind: Kind, limit: Limit, value: &Value) -> Option<Value> {
     match (kind, value) {
         (Kind::Flag, Value::Boolean(_)) | (Kind::Text, Value::String(_)) => Some(value.clone()),
@@ -56,7 +56,7 @@ fn fit(kind: Kind, limit: Limit, value: &Value) -> Option<Value> {
     }
 }
 
-/// What a key can hold, in words.
+/// Describes the valid values of a key, for messages.
 pub(super) fn expected(kind: Kind, limit: Limit) -> String {
     match kind {
         Kind::Flag => "true or false".into(),
@@ -84,7 +84,7 @@ pub(super) fn expected(kind: Kind, limit: Limit) -> String {
     }
 }
 
-/// The limit of a whole number, the end of its type included where that is a small one.
+/// Returns the limit of a whole number, including the maximum of its type if that is small.
 fn within(kind: Kind, limit: Limit) -> Limit {
     match kind {
         Kind::Whole(most) if most <= i64::from(u16::MAX) => {

@@ -1,4 +1,4 @@
-//! What is trained on: the dataset, and which of its labels are kept.
+//! The keys of the dataset and of its labels.
 
 use calmix_core::rng::Seed;
 use calmix_data::prepare::{Cifar100Labels, SourceSpec};
@@ -13,40 +13,40 @@ use crate::field::{choice, section};
 section! {
     /// The dataset.
     Data {
-        /// What the files are.
+        /// The format of the dataset's files.
         fixed source: SourceName = SourceName::Folder;
-        /// The folder that holds them. No recipe knows it: it is given by a file, the environment or `--set`.
+        /// The folder of the dataset's files. No recipe sets it: give it in a file, in the environment or with `--set`.
         free path: String = String::new();
-        /// The folder that `prepare` wrote; empty for one of the run's own, which is then prepared first.
+        /// The folder that `calmix prepare` wrote; if empty, the run prepares the dataset in its own folder first.
         free prepared: String = String::new();
-        /// Which folders are splits and which are classes.
+        /// How folder names are read: as splits or as classes.
         #[when(source is SourceName::Folder)]
         fixed layout: LayoutName = LayoutName::Auto;
-        /// The column of a list of labels that names the image; empty for one with a usual name.
+        /// The column of the CSV file with the image's path; if empty, it is found by a usual name.
         #[when(source is SourceName::LabelsCsv)]
         fixed path_column: String = String::new();
-        /// The column of a list of labels that holds the class; empty for one with a usual name.
+        /// The column of the CSV file with the class; if empty, it is found by a usual name.
         #[when(source is SourceName::LabelsCsv)]
         fixed label_column: String = String::new();
-        /// Whether images without a label are trained on: in `labels-csv` those that no row names (otherwise left
-        /// out), in `webdataset` those without a class (otherwise an error).
+        /// Whether to train on images without a label: in `labels-csv` those that no row names (otherwise they are left
+        /// out), in `webdataset` those without a class (otherwise they are an error).
         #[when(source is SourceName::LabelsCsv | SourceName::Webdataset)]
         fixed unlabelled: bool = true;
-        /// The shorter side in pixels to which larger images are shrunk when the dataset is prepared; 0 keeps their size.
-        /// With 512, a table that was prepared with another number fits, too.
+        /// The shorter side, in pixels, to which larger images are shrunk when the dataset is prepared; 0 keeps their size.
+        /// With 512, a dataset prepared with another value is accepted too.
         #[when(source is SourceName::Folder | SourceName::LabelsCsv)]
         fixed shrink: u32 = DEFAULT_SIDE, from(0.0).to(16_384.0);
-        /// The subset that models are evaluated by; empty if there is none.
+        /// The subset to evaluate models on; empty if there is none.
         fixed test: String = "test".into();
-        /// The mean of red, green and blue, which is subtracted from pixels in 0 to 1.
+        /// The mean of red, green and blue, subtracted from pixel values between 0 and 1.
         fixed mean: [f64; 3] = [0.485, 0.456, 0.406], SHARE;
-        /// The standard deviation of red, green and blue, which pixels are then divided by.
+        /// The standard deviation of red, green and blue, by which pixel values are divided after the mean is subtracted.
         fixed std: [f64; 3] = [0.229, 0.224, 0.225], above(0.0);
     }
 }
 
 choice! {
-    /// What the files of a dataset are.
+    /// The format of a dataset's files.
     SourceName {
         /// CIFAR-10, binary version.
         Cifar10 = "cifar10",
@@ -58,17 +58,17 @@ choice! {
         Mnist = "mnist",
         /// Fashion-MNIST.
         FashionMnist = "fashion-mnist",
-        /// SVHN, cropped digits, with its extra images.
+        /// SVHN, cropped digits, with the extra images.
         Svhn = "svhn",
-        /// SVHN without its extra images.
+        /// SVHN without the extra images.
         SvhnNoExtra = "svhn-no-extra",
-        /// STL-10, binary version, with its unlabelled images.
+        /// STL-10, binary version, with the unlabelled images.
         Stl10 = "stl10",
         /// A folder for each class, and one for unlabelled images.
         Folder = "folder",
         /// A folder of images with `labels.csv` or `metadata.csv`.
         LabelsCsv = "labels-csv",
-        /// Tar shards of the WebDataset convention.
+        /// Tar shards in WebDataset format.
         Webdataset = "webdataset",
         /// ImageNet in its folder layout.
         Imagenet = "imagenet",
@@ -80,11 +80,11 @@ choice! {
 choice! {
     /// How the folders of a dataset are read.
     LayoutName {
-        /// By their names and contents; an error where two readings are possible.
+        /// Detected from names and contents; an error if the layout is ambiguous.
         Auto = "auto",
-        /// Every folder is a class, whatever its name; only `unlabelled` is none.
+        /// Every folder is a class, whatever its name, except `unlabelled`.
         Classes = "classes",
-        /// `train`, `val`, `test` and `unlabelled` are splits; without `train`, other folders are its classes.
+        /// `train`, `val`, `test` and `unlabelled` are splits; without `train`, the other folders are its classes.
         Splits = "splits",
         /// Folders are groups of classes, and the folders in them are the classes.
         Nested = "nested",
@@ -92,54 +92,53 @@ choice! {
 }
 
 section! {
-    /// Which labels are kept; all others are forgotten.
+    /// Which labels are kept; all others are dropped.
     Labels {
-        /// How the number of labels is given.
+        /// How the labels to keep are chosen.
         fixed keep: Keep = Keep::PerClass;
-        /// How many, of each class or in all.
+        /// The number of labels, per class or in total.
         #[when(keep is Keep::PerClass | Keep::Total)]
         fixed count: u64 = 4, SOME;
-        /// Which share, where a share is kept.
+        /// The share of the labels of each class.
         #[when(keep is Keep::Share)]
         fixed share: f64 = 0.1, SOME_SHARE;
-        /// The split whose labels are kept, where they are given: a `split.json`.
+        /// The path of a `split.json` that lists the labels to keep.
         #[when(keep is Keep::Given)]
         free file: String = String::new();
-        /// What the draw depends on besides the dataset: the same labels in every run with this number.
+        /// The seed of the draw: with the same seed, every run on the dataset keeps the same labels.
         fixed seed: u64 = 0;
-        /// The subsets that labels come from.
+        /// The subsets to take labels from.
         fixed from: Vec<String> = vec!["train".into()];
-        /// The subsets whose samples are trained on without their label.
+        /// The subsets to take unlabelled samples from; their labels are ignored.
         fixed unlabelled_from: Vec<String> = vec!["train".into()];
-        /// How many samples are trained on without their label; 0 for all there are. Which ones does not depend on the
-        /// seed.
+        /// The number of unlabelled samples to train on; 0 for all. Which samples are used does not depend on the seed.
         fixed unlabelled_count: u64 = 0;
-        /// Whether samples that keep their label are among the unlabelled ones, too.
+        /// Whether labelled samples are also used as unlabelled samples.
         fixed include_labelled: bool = true;
-        /// The share of the labels that is held out for validation, or a rule; no class gives its last label. Where the
-        /// dataset has a validation split of its own, that one is used and no label is held out.
+        /// The share of the labels held out for validation, or a rule; every class keeps at least one label. If the dataset
+        /// has its own validation split, that split is used and no labels are held out.
         fixed validation: HoldOut = HoldOut::NONE, KEPT;
     }
 }
 
 choice! {
-    /// How the number of labels is given.
+    /// How the labels to keep are chosen.
     Keep {
-        /// So many of each class: `count`.
+        /// `count` labels per class.
         PerClass = "per-class",
-        /// So many in all, evenly over the classes: `count`.
+        /// `count` labels in total, spread evenly over the classes.
         Total = "total",
-        /// The same share of each class: `share`.
+        /// The share `share` of the labels of each class.
         Share = "share",
         /// Every label.
         All = "all",
-        /// Exactly those of `file`.
+        /// Exactly the labels listed in `file`.
         Given = "given",
     }
 }
 
 impl Data {
-    /// What the files are, as `prepare` takes it.
+    /// Returns the format of the files, as calmix-data's `prepare` takes it.
     pub fn source_spec(&self) -> SourceSpec {
         match self.source {
             SourceName::Cifar10 => SourceSpec::Cifar10,
@@ -180,14 +179,14 @@ fn named(column: &str) -> Option<String> {
 }
 
 impl SourceName {
-    /// Whether files of this kind can have a validation split of their own.
+    /// Returns whether a dataset in this format can have its own validation split.
     pub fn may_have_validation(self) -> bool {
         matches!(self, Self::Folder | Self::LabelsCsv | Self::Webdataset | Self::Imagenet | Self::Webvision)
     }
 }
 
 impl Labels {
-    /// How the dataset is split.
+    /// Returns how the dataset is split into labelled, unlabelled and validation samples.
     pub fn plan(&self) -> SplitPlan {
         let labels = self.count;
         SplitPlan {

@@ -1,4 +1,4 @@
-//! Where the arithmetic runs: `cpu`, `cuda:N` or `mps`, by name.
+//! The names of devices: `cpu`, `cuda:N` and `mps`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::OrAuto;
 use crate::field::{Form, Kind, SettingType, Shape};
 
-/// A device by name. Whether it is here is for the engine to say.
+/// A device by name. Whether it is available is checked by `calmix-engine`.
 ///
 /// ```
 /// use calmix_recipe::device::Device;
@@ -19,22 +19,22 @@ use crate::field::{Form, Kind, SettingType, Shape};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Device {
-    /// The processor.
+    /// The CPU.
     Cpu,
-    /// A GPU through CUDA (or ROCm, which libtorch gives the same name).
+    /// A GPU through CUDA (or ROCm, which libtorch also calls CUDA), by index.
     Cuda(usize),
     /// The GPU of an Apple processor.
     Mps,
 }
 
-/// Not the name of a device.
+/// The error for a name that is not a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a device: try cpu, cuda, cuda:1 or mps")]
+#[error("`{0}` is not a device; use cpu, cuda, cuda:1 or mps")]
 pub struct UnknownDevice(String);
 
 impl Device {
-    /// The device of one of several processes on a machine: each takes the GPU of its local rank. Where a launcher shows
-    /// every process a GPU of its own and no other (`srun --gpus-per-task=1`), that one is number 0 for all of them.
+    /// Returns the device of one of several processes on a machine: the GPU of its local rank. If the launcher makes only
+    /// one GPU visible to each process (`srun --gpus-per-task=1`), that GPU is number 0 for all of them.
     #[must_use]
     pub fn of_local_rank(self, rank: usize, visible: usize) -> Self {
         match self {
@@ -115,7 +115,7 @@ mod tests {
         let gpu = |rank, visible| Device::Cuda(0).of_local_rank(rank, visible);
         assert_eq!([0, 1, 7].map(|rank| gpu(rank, 8)), [0, 1, 7].map(Device::Cuda));
         assert_eq!([0, 1, 7].map(|rank| gpu(rank, 1)), [0; 3].map(Device::Cuda));
-        // More processes than GPUs: the check of the device names the missing one.
+        // With more processes than GPUs, the device check reports the missing GPU.
         assert_eq!(gpu(2, 2), Device::Cuda(2));
         assert_eq!(Device::Cpu.of_local_rank(3, 1), Device::Cpu);
         assert_eq!(Device::Mps.of_local_rank(3, 0), Device::Mps);

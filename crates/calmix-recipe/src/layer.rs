@@ -20,21 +20,21 @@ pub(super) struct Setting {
     pub(super) path: String,
     pub(super) value: Value,
     pub(super) origin: Origin,
-    /// What the text says about it in a comment.
+    /// The comment beside it in the text.
     pub(super) comment: Option<String>,
 }
 
-/// The settings of one text, of the environment, or of one argument.
+/// The settings of one text, of the environment, or of one command-line argument.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Layer {
     pub(super) settings: Vec<Setting>,
     pub(super) problems: Vec<Problem>,
-    /// The recipe that the text is laid over, and where it says so.
+    /// The recipe that the text extends, and where it names it.
     pub(super) extends: Option<(String, Origin)>,
 }
 
 impl Layer {
-    /// The settings of a TOML text.
+    /// Reads the settings of a TOML text.
     pub(super) fn text(place: &Place, text: &str) -> Self {
         let ends: Vec<usize> =
             text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
@@ -45,7 +45,7 @@ impl Layer {
             Ok(read) => read,
             Err(error) => {
                 let origin = origin(error.span().map(|span| line_of(span.start)));
-                return Self::unreadable(origin, format!("not TOML: {}", error.message()));
+                return Self::unreadable(origin, format!("invalid TOML: {}", error.message()));
             }
         };
         let mut spans_of = BTreeMap::new();
@@ -91,7 +91,7 @@ impl Layer {
         }
     }
 
-    /// Keys with their values, all from one place.
+    /// Returns a layer of keys and values that all have the same origin.
     pub(super) fn values(origin: &Origin, values: impl IntoIterator<Item = (String, Value)>) -> Self {
         let mut layer = Self::default();
         for (path, value) in values {
@@ -105,8 +105,8 @@ impl Layer {
         layer
     }
 
-    /// The settings of the environment: `CALMIX_TRAIN__STEPS` is `train.steps`, `CALMIX__PRESET` is `preset`.
-    /// Other variables that begin alike are not ours to evaluate.
+    /// Reads the settings of the environment: `CALMIX_TRAIN__STEPS` is `train.steps`, `CALMIX__PRESET` is `preset`.
+    /// Other variables that start with `CALMIX_` are ignored.
     pub(super) fn environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut ours: Vec<_> = variables
             .into_iter()
@@ -119,20 +119,20 @@ impl Layer {
             let origin = Origin::Environment { variable };
             match value.into_string() {
                 Ok(text) => layer.assign(&path, &text, origin),
-                Err(_) => layer.problem(&path, origin, What::Unreadable("not UTF-8".into())),
+                Err(_) => layer.problem(&path, origin, What::Unreadable("the value is not UTF-8".into())),
             }
         }
         layer
     }
 
-    /// A key that an option of the command line sets.
+    /// Returns a layer with the key that a command-line option sets.
     pub(super) fn option(option: &'static str, path: &str, value: &str) -> Self {
         let mut layer = Self::default();
         layer.assign(path, value, Origin::Option { option });
         layer
     }
 
-    /// The setting of one argument, `key=value`.
+    /// Reads the setting of one argument, `key=value`.
     pub(super) fn set(number: usize, text: &str) -> Self {
         let origin = Origin::Set { number };
         let mut layer = Self::default();
@@ -145,7 +145,7 @@ impl Layer {
         layer
     }
 
-    /// A layer that is nothing but a problem.
+    /// Returns a layer with nothing but a problem.
     pub(super) fn unreadable(origin: Origin, why: String) -> Self {
         let mut layer = Self::default();
         layer.problem("", origin, What::Unreadable(why));
@@ -164,7 +164,7 @@ impl Layer {
     }
 
     fn no_key(&mut self, path: &str, origin: Origin) {
-        // For those that are listed: a hostile file has thousands, and each takes its time.
+        // Only for problems that are listed: a hostile file has thousands of unknown keys, and each search takes time.
         let is_listed = self.problems.len() < LISTED;
         let nearest = is_listed.then(|| nearest_key(path, Recipe::fields())).flatten();
         self.problem(path, origin, What::NoKey { nearest });
@@ -175,7 +175,7 @@ impl Layer {
     }
 }
 
-/// The key that an environment variable means.
+/// Returns the key that an environment variable sets.
 fn path_of(variable: &str) -> Option<String> {
     let path = match variable.strip_prefix("CALMIX__") {
         Some(top) => top,
@@ -184,7 +184,7 @@ fn path_of(variable: &str) -> Option<String> {
     Some(path.to_lowercase().replace("__", "."))
 }
 
-/// Where every key of a document begins and its value ends.
+/// Collects where every key of a document starts and where its value ends.
 fn locate(table: &DeTable<'_>, prefix: &str, spans: &mut BTreeMap<String, Range<usize>>) {
     for (key, value) in table {
         let path = format!("{prefix}{}", key.get_ref());
@@ -195,11 +195,11 @@ fn locate(table: &DeTable<'_>, prefix: &str, spans: &mut BTreeMap<String, Range<
     }
 }
 
-/// The comment about a key: the lines right above it, and what stands behind its value.
+/// Returns the comment about a key: the lines directly above it, and the comment after its value.
 fn comment(text: &str, span: &Range<usize>) -> Option<String> {
     let words = |line: &str| line.trim().strip_prefix('#').map(|words| words.trim().to_owned());
     let (before, behind) = (text.get(..span.start)?, text.get(span.end..)?);
-    // Without the part of its own line that stands before the key.
+    // Skip the part of its own line before the key.
     let above = before.lines().rev().skip(usize::from(!before.ends_with('\n')));
     let mut said: Vec<String> = above.map_while(words).collect();
     said.reverse();

@@ -1,4 +1,4 @@
-//! From layers to a recipe.
+//! The layers of a recipe, and how they are resolved into one checked recipe.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,20 +21,20 @@ use crate::unused_keys::unused_keys;
 use crate::value::{self, Leaves, find};
 use crate::{OrAuto, Recipe, resume};
 
-/// Bytes of the longest file of a recipe, some ten times what all keys take.
+/// The size limit of a recipe file, in bytes: about ten times what all keys take.
 pub const LONGEST_RECIPE: u64 = 128 << 10;
 
-/// How often this process has resolved a recipe.
+/// The number of recipes that this process has resolved.
 static RESOLUTIONS: AtomicU64 = AtomicU64::new(0);
 
-/// How often this process has resolved a recipe, for tests that limit it.
+/// Returns how often this process has resolved a recipe, for tests that bound it.
 #[doc(hidden)]
 pub fn resolutions() -> u64 {
     RESOLUTIONS.load(Ordering::Relaxed)
 }
 
-/// The layers of a recipe. Whatever the order in which they are added, they lie over each other in this one: the
-/// defaults, the family of augmentations, recipes of ours, the preset, pretrained weights, what the dataset decides, files, the
+/// The layers of a recipe. The order in which they are added does not matter; the later in this list wins: the defaults, the
+/// family of augmentations, built-in recipes, the preset, pretrained weights, what the dataset decides, files, the
 /// environment, settings, options.
 #[derive(Debug, Clone, Default)]
 pub struct Layers {
@@ -45,16 +45,16 @@ pub struct Layers {
     environment: Vec<Layer>,
     settings: Vec<Layer>,
     options: Vec<Layer>,
-    /// The name of the last recipe of ours, as it was asked for.
+    /// The name of the last built-in recipe that was requested.
     base: Option<String>,
 }
 
-/// A recipe that has been checked, and where each of its values came from.
+/// A checked recipe, with the origin of each of its values.
 #[derive(Debug, Clone)]
 pub struct Resolved {
     /// The recipe.
     pub recipe: Recipe,
-    /// What is allowed, and probably not meant.
+    /// Values that are allowed but probably not intended.
     pub warnings: Vec<Warning>,
     leaves: Leaves,
     origins: BTreeMap<String, Origin>,
@@ -63,12 +63,12 @@ pub struct Resolved {
 }
 
 impl Layers {
-    /// The defaults alone.
+    /// Returns the defaults alone.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a recipe of ours.
+    /// Adds a built-in recipe.
     #[must_use]
     pub fn recipe(mut self, name: &str) -> Self {
         self.extend(name, Origin::Default, &mut Vec::new());
@@ -101,7 +101,7 @@ impl Layers {
         self
     }
 
-    /// Adds settings that something else than the user decides, below everything that the user sets. `by` is what to call it.
+    /// Adds settings that calmix decides itself, below everything that the user sets. `by` names their origin in messages.
     #[must_use]
     pub fn decided(mut self, by: &str, values: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
         let origin = Origin::Text { place: Place::File(by.into()), line: None };
@@ -110,7 +110,7 @@ impl Layers {
         self
     }
 
-    /// Adds keys and values that stand in a file of another kind.
+    /// Adds keys and values from a file that is not a recipe, such as a sweep.
     #[must_use]
     pub fn values(mut self, path: &Path, values: impl IntoIterator<Item = (String, Value)>) -> Self {
         let origin = Origin::Text { place: Place::File(path.to_owned()), line: None };
@@ -118,8 +118,8 @@ impl Layers {
         self
     }
 
-    /// Sets what pretrained weights say of keys, each with the file that says it: above our recipes, below everything that
-    /// the user sets. The later of two values counts.
+    /// Sets the values that come with pretrained weights, each with the file it was read from: above built-in recipes, below
+    /// everything that the user sets. The later of two values wins.
     #[must_use]
     pub fn pretrained<'a>(mut self, said: impl IntoIterator<Item = (&'a Path, &'a str, Value)>) -> Self {
         let mut layer = Layer::default();
@@ -146,7 +146,7 @@ impl Layers {
         self
     }
 
-    /// Adds a setting whose value is a text, whatever is in it.
+    /// Adds a setting whose value is `text`, without parsing it.
     #[must_use]
     pub fn set_to(mut self, path: &str, text: String) -> Self {
         let origin = Origin::Set { number: self.settings.len() + 1 };
@@ -154,14 +154,14 @@ impl Layers {
         self
     }
 
-    /// Adds a key that an option of the command line sets, such as `--device`.
+    /// Adds a key that a command-line option sets, such as `--device`.
     #[must_use]
     pub fn option(mut self, option: &'static str, path: &str, value: &str) -> Self {
         self.options.push(Layer::option(option, path, value));
         self
     }
 
-    /// Forgets what the files so far say of a key.
+    /// Removes a key from the files added so far.
     #[must_use]
     pub fn without(mut self, path: &str) -> Self {
         for layer in &mut self.files {
@@ -170,29 +170,29 @@ impl Layers {
         self
     }
 
-    /// The word that the highest layer gives a key, unchecked; none where no layer speaks of it, or not by a word.
+    /// Returns the word that the highest layer sets for a key, unchecked; `None` if no layer sets it, or not to a word.
     pub fn word(&self, path: &str) -> Option<&str> {
         self.all_settings().rev().find(|setting| setting.path == path)?.value.as_str()
     }
 
-    /// Whether the user sets a key: in a file, the environment or the command line.
+    /// Returns whether the user sets a key: in a file, the environment or on the command line.
     pub fn is_set_by_user(&self, path: &str) -> bool {
         let layers = [&self.files, &self.environment, &self.settings, &self.options];
         let mut settings = layers.into_iter().flatten().flat_map(|layer| &layer.settings);
         settings.any(|setting| setting.path == path)
     }
 
-    /// The built-in recipe that the layers are based on, if any.
+    /// Returns the built-in recipe that the layers are based on, if any.
     pub fn base(&self) -> Option<&str> {
         self.base.as_deref()
     }
 
-    /// Whether the layers name a built-in recipe or have a file.
+    /// Returns whether the layers name a built-in recipe or have a file.
     pub fn names_recipe(&self) -> bool {
         self.base.is_some() || !self.files.is_empty()
     }
 
-    /// The settings of all layers but those of pretrained weights, the lowest first.
+    /// Iterates over the settings of all layers except pretrained weights, the lowest first.
     fn all_settings(&self) -> impl DoubleEndedIterator<Item = &Setting> {
         let layers =
             [&self.recipes, &self.decided, &self.files, &self.environment, &self.settings, &self.options];
@@ -202,8 +202,7 @@ impl Layers {
     /// Lays the layers over each other and checks every value.
     ///
     /// # Errors
-    /// Names every key that does not exist and every value that cannot be; if there are none of these, every
-    /// combination that makes no sense.
+    /// Lists every unknown key and every invalid value; if there are none, every invalid combination of values.
     pub fn resolve(self) -> Result<Resolved, RecipeError> {
         RESOLUTIONS.fetch_add(1, Ordering::Relaxed);
         let defaults = value::of(&Recipe::default()).map_err(|error| unexpected(&error))?;
@@ -236,7 +235,7 @@ impl Layers {
         Ok(resolved)
     }
 
-    /// All layers, the lowest first.
+    /// Returns all layers, the lowest first.
     fn in_order(self) -> Vec<Layer> {
         let family = self.word("augment.family").and_then(builtin::family);
         let preset = self.word("preset").and_then(builtin::preset);
@@ -246,7 +245,7 @@ impl Layers {
         family.into_iter().chain(self.recipes).chain(preset).chain(above).collect()
     }
 
-    /// Adds a recipe of ours, and first the one that it extends.
+    /// Adds a built-in recipe, after the one that it extends.
     fn extend(&mut self, name: &str, origin: Origin, above: &mut Vec<String>) {
         let known = builtin().iter().find(|recipe| recipe.name == name);
         let Some(recipe) = known.filter(|_| !above.iter().any(|other| other == name)) else {
@@ -265,48 +264,48 @@ impl Layers {
 }
 
 impl Resolved {
-    /// Where a value came from.
+    /// Returns where a value came from.
     pub fn origin(&self, path: &str) -> Origin {
         self.origins.get(path).cloned().unwrap_or(Origin::Default)
     }
 
-    /// Whether the user set a value, in a file, the environment or the command line.
+    /// Returns whether the user set a value: in a file, the environment or on the command line.
     pub fn is_set_by_user(&self, path: &str) -> bool {
         let origin = self.origin(path);
         origin.is_asked_for() || matches!(origin, Origin::Option { .. })
     }
 
-    /// Where each value came from, by its path.
+    /// Returns where each value came from, by path.
     pub fn origins(&self) -> BTreeMap<String, Origin> {
         self.leaves.keys().map(|path| (path.clone(), self.origin(path))).collect()
     }
 
-    /// The recipe of ours that it was made from, if any.
+    /// Returns the built-in recipe that it is based on, if any.
     pub fn base(&self) -> Option<&str> {
         self.base.as_deref()
     }
 
-    /// What the text that gave a value says about it, by its path.
+    /// Returns the comments beside the values in the files they came from, by path.
     pub fn comments(&self) -> &BTreeMap<String, String> {
         &self.comments
     }
 
-    /// The value at a path, as TOML.
+    /// Returns the value at a path, as TOML.
     pub fn value(&self, path: &str) -> Option<&Value> {
         self.leaves.get(path)
     }
 
-    /// The recipe as TOML, every value of it: what is stored with a run. Read again, it is the same recipe.
+    /// Writes every value of the recipe as TOML. This text is stored with a run; reading it gives the same recipe.
     pub fn to_toml(&self) -> String {
         value::document(&self.leaves, &|_| None)
     }
 
-    /// The same as JSON, with an object for each section.
+    /// Returns every value of the recipe as JSON, with an object for each section.
     pub fn to_json(&self) -> serde_json::Value {
         value::json(&self.leaves)
     }
 
-    /// As TOML, with a comment after each value: where it came from, and what is said about it there.
+    /// Writes the recipe as TOML, with a comment after each value: its origin, and the comment beside it there.
     pub fn to_toml_with_origins(&self) -> String {
         value::document(&self.leaves, &|path| {
             let comment = self.comments.get(path).map(|comment| format!(": {comment}"));
@@ -314,16 +313,16 @@ impl Resolved {
         })
     }
 
-    /// Names the run: 64 hexadecimal digits that are the same for recipes with the same values in every key that
-    /// must match when a run is resumed.
+    /// Returns the hash that identifies the run: 64 hexadecimal digits, equal for recipes that agree in every key that must
+    /// match when a run is resumed.
     pub fn hash(&self) -> String {
         resume::hash(self)
     }
 
-    /// Whether a run can start: what no recipe knows has been given.
+    /// Checks that a run can start: the values that no recipe can know are set.
     ///
     /// # Errors
-    /// Names every key that is still missing.
+    /// Lists every key that is still missing.
     pub fn ready(&self) -> Result<(), RecipeError> {
         let Recipe { dataset, network, .. } = &self.recipe;
         let missing = |is_missing: bool, path: &str, hint: &str| {
@@ -334,22 +333,22 @@ impl Resolved {
             missing(
                 dataset.path.is_empty(),
                 "dataset.path",
-                "give the folder of the dataset, for example with `--set dataset.path=FOLDER`",
+                "set it to the folder of the dataset, for example with `--set dataset.path=FOLDER`",
             ),
             missing(
                 self.recipe.has_head() && network.weights.is_empty(),
                 "network.weights",
-                "network.train is head, and a head needs a pretrained backbone: `calmix weights list` shows those available",
+                "network.train is \"head\", and a head needs a pretrained backbone; `calmix weights list` shows those available",
             ),
         ];
         let problems: Vec<_> = problems.into_iter().flatten().collect();
         if problems.is_empty() { Ok(()) } else { Err(RecipeError { problems }) }
     }
 
-    /// Writes in what `auto` came to, so that the stored recipe is enough to repeat the run.
+    /// Replaces `auto` by the values chosen at launch, so that the stored recipe is enough to repeat the run.
     ///
     /// # Errors
-    /// If the values contradict their own checks.
+    /// If the values do not pass the recipe's own checks.
     pub fn decide(
         &mut self,
         device: Device,
@@ -364,7 +363,7 @@ impl Resolved {
         Ok(())
     }
 
-    /// Resets what has no effect, so that recipes that do the same are the same.
+    /// Resets values that have no effect to their defaults, so that recipes with the same effect are equal.
     fn reset_unused(&mut self, defaults: &Leaves) -> Result<(), RecipeError> {
         for (path, why) in unused_keys(&self.recipe, &self.leaves) {
             let (Some(value), Some(default)) = (self.leaves.get_mut(&path), defaults.get(&path)) else {
@@ -400,18 +399,19 @@ impl Resolved {
     }
 }
 
-/// Reads a file of the user's, which may be a link or a pipe.
+/// Reads a user's file, which may be a link or a pipe.
 fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(LONGEST_RECIPE + 1).read_to_string(&mut text)?;
     if text.len() as u64 > LONGEST_RECIPE {
-        return Err(io::Error::other(format!("longer than {LONGEST_RECIPE} bytes")));
+        return Err(io::Error::other(format!("it is larger than {LONGEST_RECIPE} bytes")));
     }
     Ok(text)
 }
 
-/// What the checks before should have caught.
+/// Wraps an error that the checks before should have caught.
 pub(crate) fn unexpected(error: &dyn std::fmt::Display) -> RecipeError {
-    let what = What::Unreadable(format!("the recipe contradicts its own checks: {error}"));
+    let what =
+        What::Unreadable(format!("the recipe does not pass its own checks (a bug in calmix): {error}"));
     RecipeError { problems: vec![Problem { path: String::new(), origin: Origin::Default, what }] }
 }

@@ -1,9 +1,9 @@
-//! A recipe: one typed configuration of everything that decides what a run learns.
+//! A recipe: the typed configuration of everything that determines the result of a run.
 //!
-//! It is put together from layers, each over the one before: the defaults, a recipe of ours (`recipes/`), a file,
+//! It is built from layers, each overriding the one before: the defaults, a built-in recipe (`recipes/`), a file,
 //! the environment (`CALMIX_TRAIN__STEPS=2000`), and settings on the command line (`train.steps=2000`). Every
-//! value knows where it came from; a key that does not exist is refused with the nearest one that does; every
-//! value and every combination is checked before anything starts, and all problems are told at once.
+//! value knows where it came from; an unknown key is refused with a suggestion of the nearest one; every
+//! value and every combination is checked before anything starts, and all problems are listed at once.
 //!
 //! ```
 //! use calmix_recipe::Layers;
@@ -17,11 +17,11 @@
 //! # Ok::<(), calmix_recipe::RecipeError>(())
 //! ```
 //!
-//! The resolved recipe is stored with the run as TOML: read again, it is the same recipe, and enough to repeat the
-//! run. [`differences`] tells what a resumed run would change, and whether it may. A [`sweep`] is a file that many recipes
-//! come from.
+//! The resolved recipe is stored with the run as TOML: reading it gives the same recipe, which is enough to repeat the
+//! run. [`differences`] lists what a resumed run would change, and whether it may. A [`sweep`] is a file that describes many
+//! runs.
 //!
-//! The words for networks, devices and precisions are here too, without libtorch: what they come to is in `calmix-engine`.
+//! The names of networks, devices and precisions are here too, without libtorch; `calmix-engine` implements them.
 #![forbid(unsafe_code)]
 
 mod aliases;
@@ -77,13 +77,13 @@ use calmix_core::pseudo::Base;
 use field::{Field, SettingType, Shape, choice, section};
 
 section! {
-    /// Everything that decides what a run learns.
+    /// Everything that determines the result of a run.
     Recipe {
         /// What the recipe is for, in one line.
         free description: String = String::new();
-        /// Whose reading of the paper fills in what the recipe does not say.
+        /// The reading of the paper that fills in what the recipe does not set.
         fixed preset: Preset = Preset::Paper;
-        /// Which model is the result.
+        /// Which evaluated model becomes the result.
         fixed selection: Selection = Selection::Last;
         /// The dataset.
         part dataset: Data;
@@ -93,21 +93,21 @@ section! {
         part network: NetworkSection;
         /// The method.
         part method: Method;
-        /// How long the run trains, on how much at a time, and where.
+        /// The length of the run, its batches, and the device.
         part train: Train;
         /// Stochastic gradient descent.
         part optimiser: Optimiser;
-        /// The averaged copy of the network.
+        /// The exponential moving average (EMA) of the network's weights.
         part ema: Ema;
-        /// What is seen of a image.
+        /// The weak, strong and evaluation views of an image.
         part augment: Augment;
-        /// Who makes the batches.
+        /// The data loader.
         part loader: LoaderSection;
         /// When and how models are evaluated.
         part evaluate: Evaluate;
-        /// When the state of the run is kept.
+        /// When the state of the run is saved.
         part checkpoint: CheckpointSection;
-        /// What the run tells while it trains.
+        /// What the run logs while it trains.
         part log: Log;
     }
 }
@@ -115,15 +115,15 @@ section! {
 choice! {
     /// A reading of the paper.
     Preset {
-        /// What the paper says; where it is silent, what its other sentences make likelier.
+        /// The paper's text; where it leaves a choice open, the more likely reading.
         Paper = "paper",
-        /// What the code that its authors published does. It exists for SoftMatch alone.
+        /// The behaviour of the code that the authors released. It exists only for SoftMatch.
         ReleasedCode = "released-code",
     }
 }
 
 impl Recipe {
-    /// Every key of a recipe.
+    /// Returns every key of a recipe.
     pub fn fields() -> &'static [Field] {
         match Self::shape() {
             Shape::Section(fields) => fields,
@@ -131,12 +131,12 @@ impl Recipe {
         }
     }
 
-    /// Whether a head is trained on a frozen backbone.
+    /// Returns whether a head is trained on a frozen backbone.
     pub fn has_head(&self) -> bool {
         self.network.train == TrainedPart::Head
     }
 
-    /// How many samples are trained on without their label, of so many that could be.
+    /// Returns how many unlabelled samples are trained on, of the `all` that are available.
     pub fn unlabelled_samples(&self, all: u64) -> u64 {
         match (self.unlabelled(), self.labels.unlabelled_count) {
             (0, _) => 0,
@@ -145,7 +145,7 @@ impl Recipe {
         }
     }
 
-    /// Unlabelled images of a batch: none where the method is trained on labelled images only.
+    /// Returns the number of unlabelled images per batch; 0 if the method uses labelled images only.
     pub fn unlabelled(&self) -> u32 {
         if self.method.base == Base::Supervised {
             0

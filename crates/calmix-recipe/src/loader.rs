@@ -1,4 +1,4 @@
-//! Who makes the batches, and what becomes of corrupt samples.
+//! The keys of the data loader.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -9,36 +9,36 @@ use crate::field::limit::{SHARE, SOME, from};
 use crate::field::{choice, section};
 
 section! {
-    /// Who makes the batches. None of it changes a byte of them.
+    /// The data loader. None of these keys changes the contents of a batch.
     LoaderSection {
-        /// Worker threads of a process; 0 for one per core, shared among the processes of a machine.
+        /// Worker threads per process; 0 to divide the machine's cores among its processes.
         free workers: u32 = 0, from(0.0).to(4096.0);
-        /// How many batches may be in the making or waiting.
+        /// The number of batches that may be in preparation or waiting.
         free prefetch: u32 = 2, SOME.to(1024.0);
-        /// Seconds without any progress after which the run gives up; reads that fail are repeated for 90.
+        /// Seconds without progress after which the run stops with an error; failed reads are retried for 90 seconds.
         free patience: u32 = 120, SOME.to(86_400.0);
-        /// Megabytes of decoded images to keep in memory, shared among the processes of a machine; 0 for none.
+        /// Megabytes of decoded images to cache in memory, shared among the processes of a machine; 0 for no cache.
         free memory: u64 = 1024;
-        /// What becomes of a corrupt sample.
+        /// What happens to a corrupt sample.
         free on_corrupt: CorruptPolicy = CorruptPolicy::Skip;
-        /// The largest share of the samples seen that may be skipped.
+        /// The largest share of the samples read so far that may be skipped.
         #[when(on_corrupt is CorruptPolicy::Skip)]
         free corrupt_share: f64 = 0.001, SHARE;
     }
 }
 
 choice! {
-    /// What becomes of a corrupt sample.
+    /// What happens to a corrupt sample.
     CorruptPolicy {
-        /// Another takes its place by a fixed rule, and it is counted.
+        /// It is replaced by another sample, chosen by a fixed rule, and counted.
         Skip = "skip",
-        /// The run stops and names it.
+        /// The run stops with an error that names it.
         Stop = "stop",
     }
 }
 
 impl LoaderSection {
-    /// The workers of one of so many processes of a machine.
+    /// Returns the workers of each of `processes` processes on a machine.
     pub fn workers(&self, processes: usize) -> Workers {
         let some = |number: u32, otherwise| NonZeroUsize::new(number as usize).unwrap_or(otherwise);
         let defaults = Workers::default();
@@ -50,7 +50,7 @@ impl LoaderSection {
         }
     }
 
-    /// What becomes of a corrupt sample.
+    /// Returns what happens to a corrupt sample.
     pub fn corrupt(&self) -> data_loader::OnCorrupt {
         match self.on_corrupt {
             CorruptPolicy::Skip => data_loader::OnCorrupt::Skip { share: self.corrupt_share },

@@ -1,34 +1,34 @@
-//! What a file of weights does not say of its network: which one it is, and which images it reads.
+//! The description of a model that a weights file lacks: its network, and the images that it takes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Recipe;
 use crate::network::{Architecture, BottleneckStride, FirstBlock};
 
-/// A network and its images. How many classes it tells apart is not part of it: a model has their names.
+/// A network and its input images. The number of classes is not included: a model stores their names.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ModelSpec {
     /// The network: `wrn-28-2`.
     pub network: Architecture,
-    /// What the first block of the later stages of a Wide ResNet reads: `google`.
+    /// The input of the first block of the later stages of a Wide ResNet: `google`.
     pub block: FirstBlock,
     /// Which convolution of a bottleneck of ResNet-50 halves the image: `3x3`.
-    // Files of models that are older than the choice do not have it.
+    // Older model files do not have it.
     #[serde(default)]
     pub stride: BottleneckStride,
-    /// What BatchNorm adds to the variance before the root, where it is not the network's own number.
+    /// The epsilon of batch normalisation; `None` for the network's own value.
     #[serde(default)]
     pub norm_eps: Option<f64>,
-    /// Pixels of a side of its images.
+    /// The side of its images, in pixels.
     pub size: u32,
-    /// The mean of red, green and blue, subtracted from pixels in 0 to 1.
+    /// The mean of red, green and blue, subtracted from pixel values between 0 and 1.
     pub mean: [f64; 3],
-    /// The standard deviation of red, green and blue, which pixels are then divided by.
+    /// The standard deviation of red, green and blue, by which pixel values are then divided.
     pub std: [f64; 3],
 }
 
 impl ModelSpec {
-    /// A network in its published form on images of `size` pixels per side, their channels from -1 to 1.
+    /// Returns a network in its published form on images of `size` pixels per side, with channels from -1 to 1.
     pub fn new(network: Architecture, size: u32) -> Self {
         Self {
             network,
@@ -41,7 +41,7 @@ impl ModelSpec {
         }
     }
 
-    /// Bytes of an image.
+    /// Returns the size of an image, in bytes.
     pub fn image_bytes(&self) -> usize {
         let side = self.size as usize;
         side * side * 3

@@ -1,14 +1,14 @@
-//! What was perhaps meant by a word that does not exist.
+//! Suggests the nearest valid word or key for an unknown one.
 
 use strsim::osa_distance;
 
 use crate::aliases::key_of_alias;
 use crate::field::{Field, Shape};
 
-/// Nothing of ours is half as long; what is longer is not a slip of the finger, and comparing it would take its time.
+/// The longest word that is compared. No key is half as long, so a longer word is not a typo, and comparing it takes time.
 const LONGEST: usize = 100;
 
-/// The candidate nearest to `word`, if any is near enough to be a slip of the finger.
+/// Returns the candidate nearest to `word`, if one is close enough for a typo.
 pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > LONGEST {
         return None;
@@ -22,8 +22,8 @@ pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, candidate)| candidate)
 }
 
-/// The key nearest to `path`: one with another name elsewhere, one of the same name in another section, or one that
-/// is spelt almost alike.
+/// Returns the key nearest to `path`: one that has this name in another framework, one with the same name in another
+/// section, or one with a similar spelling.
 pub(super) fn nearest_key(path: &str, fields: &'static [Field]) -> Option<String> {
     if path.len() > LONGEST {
         return None;
@@ -34,7 +34,7 @@ pub(super) fn nearest_key(path: &str, fields: &'static [Field]) -> Option<String
     }
     let keys = keys(fields, "");
     let spelt_alike = || nearest(path, keys.iter().map(String::as_str));
-    // Of several sections with a key of that name, the one that is spelt most like the path.
+    // Of several sections with a key of that name, the one most similar to the path.
     let elsewhere = || {
         let same = keys.iter().filter(|key| last(key) == name);
         same.min_by_key(|key| osa_distance(path, key)).map(String::as_str)
@@ -48,7 +48,7 @@ fn last(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }
 
-/// Every section and every key, by path.
+/// Returns every section and every key, by path.
 fn keys(fields: &'static [Field], prefix: &str) -> Vec<String> {
     let mut all = Vec::new();
     for field in fields {
@@ -67,7 +67,7 @@ mod tests {
     use crate::Recipe;
 
     #[test]
-    fn keys_that_were_perhaps_meant() {
+    fn nearest_key_is_suggested() {
         for (path, expected) in [
             ("train.stpes", Some("train.steps")),
             (concat!("optimi", "zer"), Some("optimiser")),

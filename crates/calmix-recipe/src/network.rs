@@ -1,4 +1,4 @@
-//! The words for networks: which one, and in which of its published forms.
+//! The names of networks and of their published variants.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::field::{self, Form, SettingType, choice};
 
-/// More features than any backbone has.
+/// The largest width of a head's input, larger than the features of any backbone.
 const WIDEST: usize = 65_536;
 
 /// A network by name: `wrn-28-2`, `wrn-37-2`; under timm's names `resnet50`, `tf_efficientnet_lite0`; a head on vectors,
@@ -33,7 +33,7 @@ pub enum Architecture {
     Head(HeadShape),
 }
 
-/// WRN-d-k: a stem, stages of n blocks of two convolutions each, a shortcut convolution a stage.
+/// The shape of WRN-d-k: a stem, stages of n blocks of two convolutions each, one shortcut convolution per stage.
 ///
 /// The depth counts the stem, the convolutions of the blocks and the shortcuts: `d = 1 + s·(2n + 1)`, so that
 /// WRN-28 has three stages of four blocks and WRN-37 four.
@@ -45,23 +45,23 @@ pub struct WideResNetShape {
     blocks_per_stage: usize,
 }
 
-/// Which EfficientNet-Lite, by how much it is wider and deeper than the first.
+/// The size of an EfficientNet-Lite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EfficientNetLiteSize {
-    /// The first.
+    /// The smallest.
     Lite0,
-    /// Deeper.
+    /// Deeper than Lite0.
     Lite1,
-    /// Deeper and wider.
+    /// Deeper and wider than Lite0.
     Lite2,
 }
 
 /// A head and the width of its vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HeadShape {
-    /// Its form.
+    /// The layers of the head.
     pub kind: HeadKind,
-    /// Features of a vector.
+    /// The number of features per input vector.
     pub width: usize,
 }
 
@@ -70,21 +70,21 @@ choice! {
     HeadKind = Linear {
         /// One linear layer.
         Linear = "linear",
-        /// A hidden layer of 256 with ReLU, then a linear one.
+        /// A hidden layer of 256 units with ReLU, then a linear layer.
         Hidden = "hidden",
     }
 }
 
 choice! {
-    /// What the first block of the later stages of a Wide ResNet reads.
+    /// The input of the first block of the later stages of a Wide ResNet.
     FirstBlock = Google {
-        /// The main path begins with the activated input, as in Google's code.
+        /// The main path starts from the activated input, as in Google's code.
         ///
-        /// The shortcut begins with the raw one.
+        /// The shortcut starts from the raw input.
         Google = "google",
-        /// The main path begins with the raw input, as in every port to PyTorch.
+        /// The main path starts from the raw input, as in every PyTorch port.
         ///
-        /// So does the shortcut: for weights from there.
+        /// So does the shortcut. Use it for weights from such a port.
         Torch = "torch",
     }
 }
@@ -94,48 +94,48 @@ choice! {
     BottleneckStride = Middle {
         /// The 3×3 in the middle, as in torchvision and timm.
         Middle = "3x3",
-        /// The first 1×1, as in the paper and in Keras: for weights from there.
+        /// The first 1×1, as in the ResNet paper and in Keras; use it for weights from Keras.
         First = "1x1",
     }
 }
 
-/// What the running statistics of batch normalisation take of each batch, in the published form of each network.
+/// The momentum of batch normalisation (the share of each batch in the running statistics) in each published network.
 pub mod norm_momentum {
     /// running = 0.999·running + 0.001·batch.
     pub const WIDE_RESNET: f64 = 0.001;
-    /// PyTorch's default, which torchvision's weights were made with.
+    /// PyTorch's default, which torchvision's weights were trained with.
     pub const RESNET50: f64 = 0.1;
     /// timm's.
     pub const EFFICIENTNET_LITE: f64 = 0.1;
 }
 
-/// Not the name of a network.
+/// The error for a name that is not a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no network: try wrn-28-2, wrn-28-8, wrn-37-2 (four stages, for images of 96 pixels), resnet50, \
+    "`{0}` is not a network; use wrn-28-2, wrn-28-8, wrn-37-2 (four stages, for images of 96 pixels), resnet50, \
      tf_efficientnet_lite0, tf_efficientnet_lite1, tf_efficientnet_lite2, or a small one such as wrn-10-1; the depth of a \
      Wide ResNet is 1 + 3·(2n + 1) or 1 + 4·(2n + 1)"
 )]
 pub struct UnknownArchitecture(String);
 
 impl Architecture {
-    /// The networks whose published weights have timm's names.
+    /// Iterates over the networks whose published weights use timm's names.
     pub fn timm() -> impl Iterator<Item = Self> {
         let lite = EfficientNetLiteSize::ALL.map(Self::EfficientNetLite);
         lite.into_iter().chain([Self::ResNet50])
     }
 
-    /// Whether it has bottlenecks, whose stride can be in one of two convolutions.
+    /// Returns whether it has bottlenecks, whose stride can be in either of two convolutions.
     pub fn has_bottlenecks(self) -> bool {
         self == Self::ResNet50
     }
 
-    /// Whether it is one of the EfficientNet-Lites.
+    /// Returns whether it is an EfficientNet-Lite.
     pub fn is_efficient_net_lite(self) -> bool {
         matches!(self, Self::EfficientNetLite(_))
     }
 
-    /// What the running statistics of its batch normalisation take of each batch by themselves.
+    /// Returns the default momentum of its batch normalisation: the share of each batch in the running statistics.
     pub fn norm_momentum(self) -> f64 {
         match self {
             Self::WideResNet(_) => norm_momentum::WIDE_RESNET,
@@ -146,12 +146,12 @@ impl Architecture {
         }
     }
 
-    /// A head on vectors of so many features.
+    /// Returns a head on vectors of `width` features.
     pub fn head(kind: HeadKind, width: usize) -> Self {
         Self::Head(HeadShape { kind, width })
     }
 
-    /// How many numbers per row of a batch has, where rows are vectors.
+    /// Returns the number of features per row; `None` if rows are images.
     pub fn vector_width(self) -> Option<usize> {
         match self {
             Self::Head(shape) => Some(shape.width),
@@ -161,7 +161,7 @@ impl Architecture {
 }
 
 impl WideResNetShape {
-    /// Nothing where no such network exists.
+    /// Returns the shape of WRN-`depth`-`width`; `None` if no such network exists.
     pub fn new(depth: usize, width: usize) -> Option<Self> {
         let convolutions = depth.checked_sub(1)?;
         [3, 4].into_iter().find_map(|stages| {
@@ -175,32 +175,32 @@ impl WideResNetShape {
     fn named(name: &str) -> Option<Self> {
         let (depth, width) = name.strip_prefix("wrn-")?.split_once('-')?;
         let (depth, width) = (depth.parse().ok()?, width.parse().ok()?);
-        // Deeper or wider than anything published is a typing error, and would take all memory.
+        // A depth or width far beyond anything published is a typo, and would use up all memory.
         let sane = depth <= 1_000 && (1..=100).contains(&width);
         sane.then(|| Self::new(depth, width)).flatten()
     }
 
-    /// k: the first stage has 16k channels, each next one twice as many.
+    /// Returns k: the first stage has 16k channels, each later stage twice as many as the one before.
     pub fn width(self) -> usize {
         self.width
     }
 
-    /// Three, or four for larger images.
+    /// Returns the number of stages: three, or four for larger images.
     pub fn stages(self) -> usize {
         self.stages
     }
 
-    /// n.
+    /// Returns n, the number of blocks per stage.
     pub fn blocks_per_stage(self) -> usize {
         self.blocks_per_stage
     }
 }
 
 impl EfficientNetLiteSize {
-    /// Every one.
+    /// Every size, the smallest first.
     pub const ALL: [Self; 3] = [Self::Lite0, Self::Lite1, Self::Lite2];
 
-    /// timm's name.
+    /// Returns timm's name for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lite0 => "tf_efficientnet_lite0",
@@ -226,7 +226,7 @@ impl HeadShape {
 impl SettingType for Architecture {
     fn shape() -> field::Shape {
         field::Shape::Value(field::Kind::Form(Form {
-            expected: "a network: wrn-10-1, wrn-10-2, wrn-16-2, wrn-28-2, wrn-28-8, wrn-37-2, resnet50 or \
+            expected: "a network such as wrn-10-1, wrn-10-2, wrn-16-2, wrn-28-2, wrn-28-8, wrn-37-2, resnet50 or \
                        tf_efficientnet_lite0, 1 or 2",
             pattern: "^(wrn-[0-9]+-[0-9]+|resnet-?50|tf_efficientnet_lite[012])$",
             has: |text| text.parse::<Architecture>().is_ok(),
@@ -250,7 +250,7 @@ impl FromStr for Architecture {
 
     fn from_str(name: &str) -> Result<Self, UnknownArchitecture> {
         let known = match name {
-            // The second is what calmix called it before it took timm's names.
+            // `resnet-50` is the name from before calmix used timm's names.
             "resnet50" | "resnet-50" => Some(Self::ResNet50),
             _ => EfficientNetLiteSize::named(name)
                 .map(Self::EfficientNetLite)
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn depths_are_read_as_in_the_literature() {
+    fn depth_gives_stages_and_blocks() {
         let stages =
             |depth| WideResNetShape::new(depth, 2).map(|shape| (shape.stages, shape.blocks_per_stage));
         assert_eq!(stages(10), Some((3, 1)));

@@ -1,4 +1,4 @@
-//! How a run is watched and kept: evaluation, checkpoints, log, and which model is the result.
+//! The keys of evaluation, checkpoints and the log.
 
 use crate::field::limit::{SOME, from};
 use crate::field::{choice, section};
@@ -6,52 +6,53 @@ use crate::field::{choice, section};
 section! {
     /// When and how models are evaluated.
     Evaluate {
-        /// Steps from one evaluation to the next; there is always one after the last step.
+        /// Steps between evaluations; the model is always evaluated after the last step too.
         fixed every: u64 = 5120, SOME;
-        /// How many of the last evaluations the median is taken of.
+        /// The number of last evaluations over which `selection = "median"` takes the median.
         fixed window: u32 = 20, SOME;
-        /// Images at a time.
+        /// Images per batch during evaluation.
         free batch: u32 = 256, SOME.to(65_536.0);
-        /// Resamples for confidence intervals; 0 for none.
+        /// Bootstrap resamples for confidence intervals; 0 for no intervals.
         free bootstrap: u32 = 1000, from(0.0).to(1_000_000.0);
-        /// How many of the last evaluations keep their predictions; those of the result always stay. 0 for all.
+        /// The number of last evaluations whose predictions are kept; 0 for all. The predictions of the result are always
+        /// kept.
         free keep_predictions: u32 = 20, from(0.0);
-        /// Whether the network itself is evaluated as well as its average.
+        /// Whether to evaluate the network itself as well as its averaged (EMA) copy.
         fixed online: bool = false;
-        /// Whether the network labels all unlabelled samples once more at the end, where their classes are known, to count the
-        /// wrong ones.
+        /// Whether to pseudo-label all unlabelled samples once more at the end of the run, if their classes are known, and
+        /// count the wrong ones.
         free pseudo_labels: bool = true;
     }
 }
 
 section! {
-    /// When the state of a run is kept.
+    /// When the state of a run is saved.
     CheckpointSection {
-        /// Steps from one checkpoint to the next.
+        /// Steps between checkpoints.
         free every: u64 = 1024, SOME;
-        /// How many are kept.
+        /// The number of checkpoints to keep.
         free keep: u32 = 2, SOME;
-        /// What happens when one cannot be written.
+        /// What happens if a checkpoint cannot be written.
         free on_failure: OnFailure = OnFailure::Stop;
     }
 }
 
 choice! {
-    /// What happens when a checkpoint cannot be written.
+    /// What happens if a checkpoint cannot be written.
     OnFailure {
-        /// The run stops; the checkpoint before is intact.
+        /// The run stops; the previous checkpoint is intact.
         Stop = "stop",
-        /// The run goes on and says so with every event, until one can be written again.
+        /// The run continues and warns with every event, until a checkpoint can be written again.
         GoOn = "go-on",
     }
 }
 
 section! {
-    /// What a run tells while it trains.
+    /// What a run logs while it trains.
     Log {
-        /// Steps from one line to the next.
+        /// Steps between log lines.
         free every: u64 = 64, SOME;
-        /// Whether events are written for TensorBoard as well.
+        /// Whether to write TensorBoard event files as well.
         free tensorboard: bool = false;
     }
 }

@@ -1,16 +1,16 @@
-//! A value that may be left to the first launch.
+//! A value that may be chosen at the first launch.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A value, or `auto`: then it is chosen at the first launch and written into the run.
+/// A value, or `auto`, which is resolved at the first launch and stored with the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum OrAuto<T> {
     /// `auto`.
     Auto(Auto),
-    /// This one.
+    /// A given value.
     Is(T),
 }
 
@@ -23,10 +23,10 @@ pub enum Auto {
 }
 
 impl<T> OrAuto<T> {
-    /// To be chosen.
+    /// The value `auto`.
     pub const AUTO: Self = Self::Auto(Auto::Auto);
 
-    /// The value, or what is chosen in its place.
+    /// Returns the value, or the result of `choose` for `auto`.
     pub fn or_else(self, choose: impl FnOnce() -> T) -> T {
         match self {
             Self::Auto(_) => choose(),

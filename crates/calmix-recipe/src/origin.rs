@@ -1,20 +1,20 @@
-//! Where a value came from.
+//! The origin of a value.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use calmix_io::shown::shown;
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody said anything.
+    /// The default: no layer sets the key.
     Default,
-    /// A text: a recipe of ours or a file.
+    /// A text: a built-in recipe or a file.
     Text {
-        /// Which one.
+        /// The recipe or file.
         place: Place,
-        /// The line, from 1; nothing if it is about the whole.
+        /// The line, from 1; `None` for the text as a whole.
         line: Option<usize>,
     },
     /// An environment variable.
@@ -27,9 +27,9 @@ pub enum Origin {
         /// Its name, such as `--device`.
         option: &'static str,
     },
-    /// A setting on the command line.
+    /// A `--set` on the command line.
     Set {
-        /// Which one, from 1.
+        /// Its position among all `--set`, from 1.
         number: usize,
     },
 }
@@ -37,7 +37,7 @@ pub enum Origin {
 /// A text that holds values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A recipe of ours.
+    /// A built-in recipe.
     Recipe(String),
     /// A reading of the paper.
     Preset(String),
@@ -50,10 +50,10 @@ pub enum Place {
 }
 
 impl Origin {
-    /// Whether somebody asked for the value in this very run.
+    /// Returns whether the user set the value for this run.
     pub(super) fn is_asked_for(&self) -> bool {
         match self {
-            // An option may set several keys, such as both seeds, where they have an effect.
+            // An option may set several keys, such as both seeds, and no warning is due for one that has no effect.
             Self::Default | Self::Option { .. } => false,
             Self::Text { place, .. } => matches!(place, Place::File(_)),
             Self::Environment { .. } | Self::Set { .. } => true,

@@ -1,4 +1,4 @@
-//! How many bits convolutions and activations have.
+//! The number format of convolutions and activations.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub enum Precision {
     F32,
     /// bfloat16: the range of f32, so that gradients need no scaling.
     Bf16,
-    /// IEEE half, with a scaled loss: for GPUs without bfloat16.
+    /// IEEE half precision with a scaled loss, for GPUs without bfloat16.
     F16,
 }
 
@@ -23,10 +23,10 @@ impl SettingType for OrAuto<Precision> {
             Precision::F32 | Precision::Bf16 | Precision::F16 => (),
         };
         Shape::Value(Kind::Word(&[
-            Word { word: "auto", doc: &["The fastest one that the device computes in hardware."] },
+            Word { word: "auto", doc: &["The fastest format that the device supports in hardware."] },
             Word { word: "f32", doc: &["Single precision."] },
-            Word { word: "bf16", doc: &["Half precision with the range of single precision."] },
-            Word { word: "f16", doc: &["Half precision with a scaled loss: the released code."] },
+            Word { word: "bf16", doc: &["bfloat16: half precision with the range of single precision."] },
+            Word { word: "f16", doc: &["Half precision with a scaled loss, as in the released code."] },
         ]))
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a recipe, and what is merely odd.
+//! Problems and warnings about a recipe.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use calmix_io::shown::shown;
 
 use crate::origin::Origin;
 
-/// Problems that are listed; a recipe with more has no typing error but is something else.
+/// The number of problems that are listed; a file with more is probably not a recipe.
 pub(super) const LISTED: usize = 50;
 
 /// Everything that is wrong with a recipe.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct RecipeError {
-    /// At least one problem.
+    /// The problems, at least one.
     pub problems: Vec<Problem>,
 }
 
-/// One thing that is wrong with a recipe.
+/// A problem with a recipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The key.
@@ -27,29 +27,29 @@ pub struct Problem {
     pub what: What,
 }
 
-/// What can be wrong.
+/// The kinds of problems.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum What {
     /// There is no such key.
     NoKey {
-        /// The one that was perhaps meant.
+        /// The key that was probably meant.
         nearest: Option<String>,
     },
     /// There is no such recipe.
     NoRecipe {
-        /// The one that was perhaps meant, otherwise all that there are.
+        /// The recipe that was probably meant, otherwise a list of all recipes.
         hint: String,
     },
-    /// A value where keys belong.
+    /// A value in place of a section.
     Section,
-    /// A value that the key cannot have.
+    /// A value that is invalid for the key.
     Expected {
         /// The value.
         value: String,
-        /// What it should have been.
+        /// A description of the valid values.
         expected: String,
-        /// The word that was perhaps meant.
+        /// The value or key that was probably meant.
         nearest: Option<String>,
     },
     /// A value that contradicts another.
@@ -59,16 +59,16 @@ pub enum What {
         /// What it contradicts and what to do.
         rule: String,
     },
-    /// A value that nobody gave.
+    /// A required value that is not set.
     Missing {
-        /// How to give it.
+        /// How to set it.
         hint: String,
     },
-    /// Something that cannot be read.
+    /// A file or setting that cannot be read, with the message.
     Unreadable(String),
 }
 
-/// Something that is allowed, and probably not meant.
+/// A value that is allowed but probably not intended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     /// The key.
@@ -77,7 +77,7 @@ pub struct Warning {
     pub value: String,
     /// Where that came from.
     pub origin: Origin,
-    /// What is odd about it.
+    /// The reason for the warning.
     pub why: String,
 }
 
@@ -114,7 +114,7 @@ impl fmt::Display for Warning {
 }
 
 impl fmt::Display for RecipeError {
-    /// One problem a line.
+    /// Writes one problem per line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, problem) in self.problems.iter().enumerate() {
             if n == LISTED {

@@ -1,13 +1,13 @@
-//! Which recipes are the paper's: those of ours for its datasets, in which nothing differs but what its tables vary.
+//! Recognises the paper's settings: the built-in recipes for its datasets, with changes only in what its tables vary.
 
 use crate::Resolved;
 use crate::layers::Layers;
 use crate::resume::differences;
 
-/// Recipes of ours with the paper's numbers for one of its datasets.
+/// The built-in recipes with the paper's values for one of its datasets.
 const RECIPES: [&str; 6] = ["cifar10", "cifar100", "svhn", "stl10", "imagenet", "webvision"];
 
-/// What the paper's tables vary: labels, base algorithm, pairing, smoothing, and the ablations' k and warm-up.
+/// The keys that the paper's tables vary: labels, base algorithm, pairing, smoothing, and the ablations' k and warm-up.
 const VARIED: [&str; 9] = [
     "labels.keep",
     "labels.count",
@@ -20,13 +20,14 @@ const VARIED: [&str; 9] = [
     "method.mixup.start.share",
 ];
 
-/// What differs between repetitions of a run.
+/// The keys that differ between repetitions of a run.
 pub const SEEDS: [&str; 2] = ["train.seed", "labels.seed"];
 
-/// What a run decides where it starts, or which of its evaluations is reported.
+/// The keys that are decided at the start of a run, and the one that selects the evaluation to publish.
 const LEFT_OPEN: [&str; 3] = ["train.precision", "train.shards", "selection"];
 
-/// Whether a recipe, made from the recipe of ours `base`, is a setting of the paper's tables. A table need not have it.
+/// Returns whether a recipe based on the built-in recipe `base` varies only what the paper's tables vary. The exact setting
+/// need not be in a table.
 pub fn is_papers(recipe: &Resolved, base: &str) -> bool {
     if !RECIPES.contains(&base) {
         return false;

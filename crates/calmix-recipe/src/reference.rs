@@ -14,13 +14,13 @@ const INTRODUCTION: &str = "\
 
 A key is set in a file (`[train]`, then `steps = 2000`), by an environment variable (`CALMIX_TRAIN__STEPS=2000`) or by `--set
 train.steps=2000`. `calmix inspect RECIPE` prints the value of every key in a recipe, where it comes from and why. The defaults
-below are those of no recipe.
+below apply when no recipe is used.
 
-*Resume* says whether `calmix resume` may change a key; a run with another value of any other key would be another run. A key that
-has no effect, given the values of others, is reset to its default, with a warning if you set it.
+*Resume* shows whether `calmix resume` may change a key; changing any other key would make it a different run. A key that has no
+effect, given the values of others, is reset to its default, with a warning if you set it.
 ";
 
-/// The page.
+/// Writes the page docs/keys.md.
 pub fn reference() -> String {
     let defaults = value::of(&Recipe::default()).unwrap_or_default();
     let mut text = INTRODUCTION.to_owned();
@@ -37,7 +37,7 @@ fn section(
 ) {
     let (sections, values): (Vec<&Field>, Vec<&Field>) =
         fields.iter().partition(|field| matches!((field.shape)(), Shape::Section(_)));
-    let title = if path.is_empty() { "At the top".to_owned() } else { format!("`{path}`") };
+    let title = if path.is_empty() { "Top level".to_owned() } else { format!("`{path}`") };
     text.extend(["\n## ", &title, "\n"]);
     if let Some(field) = about {
         let outer = path.rsplit_once('.').map_or("", |(outer, _)| outer);
@@ -66,7 +66,7 @@ fn section(
     }
 }
 
-/// What a key may hold.
+/// Describes the values that a key may have.
 fn values_of(field: &Field) -> String {
     match (field.shape)() {
         Shape::Value(Kind::Word(_)) => "a word".to_owned(),
@@ -75,14 +75,14 @@ fn values_of(field: &Field) -> String {
     }
 }
 
-/// The words of a key, each with its meaning.
+/// Lists the words of a key, each with its meaning.
 fn words(field: &Field) -> String {
     let Shape::Value(Kind::Word(words)) = (field.shape)() else { return String::new() };
     let each = words.iter().map(|word| format!("<br>`{}`: {}", word.word, word.description()));
     each.collect::<Vec<_>>().concat()
 }
 
-/// When a key has an effect.
+/// Describes when a key has an effect.
 fn conditions<'a>(when: impl Iterator<Item = &'a When>, section: &str) -> String {
     let conditions: Vec<String> = when.filter_map(|when| condition(when, section)).collect();
     if conditions.is_empty() { String::new() } else { format!(" *Only if {}.*", conditions.join(" and ")) }
@@ -94,7 +94,7 @@ fn condition(when: &When, section: &str) -> Option<String> {
     let candidates: Vec<&str> = match kind {
         Kind::Word(words) => words.iter().map(|word| word.word).collect(),
         Kind::Flag => vec!["true", "false"],
-        // Conditions on numbers exclude a special one.
+        // A condition on a number only ever excludes one special value.
         _ => vec!["0", "1", "0.0", "1.0"],
     };
     let (held, broken): (Vec<&str>, Vec<&str>) =
@@ -111,7 +111,7 @@ fn joined(section: &str, name: &str) -> String {
     if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") }
 }
 
-/// A cell of a table has no bars and no line breaks.
+/// Escapes a text for a table cell, which cannot contain bars or line breaks.
 fn in_cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

@@ -1,4 +1,4 @@
-//! What a resumed run may change.
+//! The differences between two recipes, and which of them a resumed run may have.
 
 use toml::Value;
 
@@ -15,19 +15,19 @@ pub struct Difference {
     pub old: Value,
     /// The value that it would be resumed with.
     pub new: Value,
-    /// Whether it may be changed.
+    /// Whether a resumed run may change it.
     pub may_change: bool,
 }
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { path, old, new, may_change } = self;
-        let assessment = if *may_change { "" } else { ", which would be another run" };
+        let assessment = if *may_change { "" } else { ", which would make it a different run" };
         write!(f, "{path}: {old} → {new}{assessment}")
     }
 }
 
-/// Everything that differs between the recipe a run was started with and the one it would be resumed with, in the
+/// Returns every key that differs between the recipe a run was started with and the one it would be resumed with, in the
 /// order of the recipe.
 pub fn differences(old: &Resolved, new: &Resolved) -> Vec<Difference> {
     leaves(Recipe::fields())
@@ -40,12 +40,12 @@ pub fn differences(old: &Resolved, new: &Resolved) -> Vec<Difference> {
         .collect()
 }
 
-/// Every key that a resumed run may change.
+/// Returns every key that a resumed run may change.
 pub fn may_change() -> Vec<String> {
     keys(Resume::MayChange)
 }
 
-/// Every key that a resumed run may not change: what decides what it learns.
+/// Returns every key that a resumed run may not change, because the result of the training depends on it.
 pub fn must_match() -> Vec<String> {
     keys(Resume::MustMatch)
 }
@@ -56,20 +56,20 @@ fn keys(resume: Resume) -> Vec<String> {
 }
 
 impl Recipe {
-    /// Every key that must match, with its value, for trackers that show runs side by side.
+    /// Returns every key that must match, with its value, for experiment trackers that compare runs.
     ///
     /// # Errors
-    /// If the recipe contradicts its own checks.
+    /// If the recipe does not pass its own checks.
     pub fn hyperparameters(&self) -> Result<Vec<(String, Value)>, RecipeError> {
         let mut values = value::of(self).map_err(|error| unexpected(&error))?;
         Ok(must_match().into_iter().filter_map(|path| values.remove_entry(&path)).collect())
     }
 }
 
-/// Blake3 of the keys that must match, one `path = value` a line, in the order of their paths.
+/// Computes the BLAKE3 hash of the keys that must match, one `path = value` per line, sorted by path.
 ///
-/// A key that a later version adds changes it. What an older version stored is therefore read again and compared by
-/// [`differences`]; the hash names a run within one version.
+/// A key that a later version adds changes the hash. Recipes stored by an older version are therefore compared by
+/// [`differences`]; the hash identifies a run only within one version.
 pub(super) fn hash(resolved: &Resolved) -> String {
     let mut lines: Vec<String> = must_match()
         .into_iter()

@@ -14,11 +14,11 @@ use crate::precision::Precision;
 use crate::step_kind::StepKind;
 use crate::{OrAuto, Preset, Recipe, Selection};
 
-/// The highest learning rate at which a hidden layer on frozen features was seen to learn well. At 1.0 it lost, at 3.0 all
-/// of its units died.
+/// The highest learning rate at which a hidden layer on frozen features trained well in our experiments. At 1.0 its accuracy
+/// fell, at 3.0 all of its units died.
 const HIDDEN_RATE: f64 = 0.3;
 
-/// A rule that the values of a recipe break, at the key that is best changed.
+/// A broken rule: the key to change, and the message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum RuleViolation {
     /// The recipe is refused.
@@ -27,12 +27,12 @@ pub(super) enum RuleViolation {
     Warning(&'static str, String),
 }
 
-/// Every rule that the recipe breaks.
+/// Returns every rule that the recipe breaks.
 pub(super) fn check_rules(recipe: &Recipe) -> Vec<RuleViolation> {
     let ours = [base, labels, mixup, training, evaluating, head];
     let mut violations: Vec<RuleViolation> =
         ours.into_iter().flat_map(|rules| rules(recipe)).flatten().collect();
-    // The message of calmix-data counts only where no rule here refuses the recipe.
+    // The rules above name the recipe's own keys, so the check of calmix-data is only needed if they all pass.
     if !violations.iter().any(|violation| matches!(violation, RuleViolation::Error(..))) {
         violations.extend(augmentation(recipe));
     }
@@ -54,35 +54,38 @@ fn base(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
         error(
             *preset == Preset::ReleasedCode && base != BaseName::SoftMatch,
             "method.base",
-            "preset = \"released-code\" exists for softmatch alone; take preset = \"paper\"",
+            "preset = \"released-code\" exists only for softmatch; use preset = \"paper\"",
         ),
         error(
             base != BaseName::Supervised && train.ratio == 0,
             "train.ratio",
             &format!(
-                "{base} is trained on unlabelled images and would get none; give it 1 or more, or take method.base = \"supervised\""
+                "{base} trains on unlabelled images, and a ratio of 0 gives it none; use 1 or more, or method.base = \
+                 \"supervised\""
             ),
         ),
         error(
             base == BaseName::SupervisedPseudoMixup && method.mixup().is_none(),
             "method.mixup.pairing",
-            "supervised-pseudo-mixup uses unlabelled images in mixtures alone, and there are none; take \"calibratemix\", or method.base = \"supervised\"",
+            "supervised-pseudo-mixup uses unlabelled images only in mixtures, and \"none\" turns these off; use \
+             \"calibratemix\", or method.base = \"supervised\"",
         ),
         error(
             base == BaseName::SoftMatch && rows == 1,
             "train.ratio",
-            "softmatch takes a variance over the unlabelled images of a batch and would get one; give it two or more",
+            "softmatch computes a variance over the unlabelled images of a batch, which would have only one; use two or more",
         ),
         error(
             matches!(method.base, Base::SoftMatch(SoftMatch { statistics: Statistics::Aligned, .. }))
                 && train.groups > 1,
             "train.groups",
-            "method.softmatch.statistics = \"aligned\" takes its statistics from the aligned rows of one group; take train.groups = 1, or \"raw\"",
+            "method.softmatch.statistics = \"aligned\" computes its statistics within one group; use train.groups = 1, or \
+             \"raw\" statistics",
         ),
         warning(
             base == BaseName::SoftMatch && train.ratio == 1 && rows > 1,
             "train.ratio",
-            "is what USB falls back to when nothing is set, and softmatch has been seen to diverge with it (USB issue 88); 7 is usual",
+            "is USB's fallback when nothing is set, and softmatch has diverged with it (USB issue 88); 7 is usual",
         ),
     ]
 }
@@ -96,17 +99,17 @@ fn head(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
         error(
             train.groups > 1 || train.shards > 1,
             if train.groups > 1 { "train.groups" } else { "train.shards" },
-            "a head is trained in one process, as one group of one shard",
+            "a head is trained in one process, with one group and one shard; set it to 1",
         ),
         error(
             *selection != Selection::Last,
             "selection",
-            "a head is chosen by out-of-fold labels at the end of its run; take \"last\"",
+            "a head is selected on out-of-fold labels at the end of the run; use \"last\"",
         ),
         warning(
             network.head == HeadKind::Hidden && optimiser.lr > HIDDEN_RATE,
             "optimiser.lr",
-            "is too high for a hidden layer, whose units die at such rates (network.head = \"hidden\"); 0.1 is usual",
+            "is too high for a hidden layer (network.head = \"hidden\"): its units die at such rates; 0.1 is usual",
         ),
     ]
 }
@@ -119,18 +122,22 @@ fn labels(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
         error(
             labels.keep == Keep::Given && labels.file.is_empty(),
             "labels.file",
-            "labels.keep is given, but no file says which labels",
+            "labels.keep is \"given\", but no file lists the labels to keep; set it to the path of a split.json",
         ),
-        error(labels.from.is_empty(), "labels.from", "labels have to come from somewhere; name a subset"),
+        error(
+            labels.from.is_empty(),
+            "labels.from",
+            "there is no subset to take labels from; name one, such as \"train\"",
+        ),
         error(
             needs && labels.unlabelled_from.is_empty(),
             "labels.unlabelled_from",
-            "unlabelled images have to come from somewhere; name a subset",
+            "there is no subset to take unlabelled images from; name one, such as \"train\"",
         ),
         error(
             needs && labels.keep == Keep::All && inside && !labels.include_labelled,
             "labels.include_labelled",
-            "every label is kept, so no unlabelled image would be left; set it to true",
+            "every label is kept, so no images would be left for the unlabelled batches; set it to true",
         ),
     ]
 }
@@ -152,7 +159,8 @@ fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             begin >= train.steps,
             key,
             &format!(
-                "the mixup term would begin at step {begin}, but train.steps is {}; begin earlier, for example with method.mixup.start.rule = \"share\" and method.mixup.start.share = 0.1",
+                "the mixup term would start at step {begin}, but train.steps is {}; start it earlier, for example with \
+                 method.mixup.start.rule = \"share\" and method.mixup.start.share = 0.1",
                 train.steps
             ),
         ),
@@ -160,7 +168,7 @@ fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             !method.base.weighs_unlabelled() && matches!(mixup.start.rule, StartRule::Utilisation { .. }),
             "method.mixup.start.rule",
             &format!(
-                "{} gives no unlabelled image per weight, so the mixup term would never begin; take \"share\"",
+                "{} does not weight unlabelled images, so the mixup term would never start; use \"share\"",
                 method.base.word()
             ),
         ),
@@ -168,7 +176,7 @@ fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             !method.base.weighs_unlabelled() && mixup.pair_weight == PairWeight::Base,
             "method.mixup.pair_weight",
             &format!(
-                "{} gives no unlabelled image per weight, so their mixtures would count for nothing; take \"one\"",
+                "{} does not weight unlabelled images, so their mixtures would have weight 0; use \"one\"",
                 method.base.word()
             ),
         ),
@@ -176,36 +184,39 @@ fn mixup(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             !method.base.weighs_unlabelled() && mixup.pseudo_target == PseudoTarget::Blended,
             "method.mixup.pseudo_target",
             &format!(
-                "{} gives no unlabelled image per weight to blend by, so this would be \"soft\"; take \"soft\" or \"hard\"",
+                "{} does not weight unlabelled images, so there is no weight to blend with; use \"soft\" or \"hard\"",
                 method.base.word()
             ),
         ),
         error(
             backwards.is_some(),
             "method.mixup.start.full",
-            &format!("the ramp would end before it begins at {}", backwards.unwrap_or_default()),
+            &format!(
+                "the ramp starts at {} and cannot end before that; use a larger value",
+                backwards.unwrap_or_default()
+            ),
         ),
         error(
             method.guidance().is_some() && train.batch < 2,
             "train.batch",
-            "one labelled image has no easy and no hard half; give it two or more",
+            "a batch of one labelled image cannot be split into an easy and a hard half; use two or more",
         ),
         error(
             method.base_loss == BaseLoss::Twice && train.step != StepKind::Joint,
             "train.step",
-            "method.base_loss = \"twice\" needs both passes; take train.step = \"joint\"",
+            "method.base_loss = \"twice\" needs both passes; use train.step = \"joint\"",
         ),
         error(
             method.base_loss == BaseLoss::Twice && train.groups > 1,
             "train.groups",
-            "method.base_loss = \"twice\" labels each batch twice, which only one group can do; take train.groups = 1",
+            "method.base_loss = \"twice\" labels each batch twice, which works only with one group; use train.groups = 1",
         ),
     ]
 }
 
 fn training(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
     let Recipe { train, optimiser, ema, network, .. } = recipe;
-    // What the initial weights and statistics still weigh at the end.
+    // The share of the initial weights, and of the initial batch statistics, that is left after the last step.
     let left = power(ema.decay, train.steps);
     let share = match network.norm_momentum {
         0.0 => network.name.norm_momentum(),
@@ -216,24 +227,25 @@ fn training(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
         error(
             optimiser.nesterov && optimiser.momentum == 0.0,
             "optimiser.nesterov",
-            "without momentum there is nothing for Nesterov to look ahead with; set it to false",
+            "Nesterov momentum needs optimiser.momentum above 0; set it to false, or raise the momentum",
         ),
         error(
             recipe.has_head() && network.folds == 1,
             "network.folds",
-            "one fold leaves no label to train on; take at least 2, or 0 for none",
+            "a single fold leaves no labels to train on; use at least 2, or 0 for no folds",
         ),
         uneven_rows(recipe, train.shards).map(|why| RuleViolation::Error("train.shards", why)),
         error(
             train.precision == OrAuto::Is(Precision::F16) && train.device == OrAuto::Is(Device::Cpu),
             "train.precision",
-            "f16 is for GPUs; on a CPU take \"bf16\" or \"f32\"",
+            "f16 needs a GPU; on a CPU use \"bf16\" or \"f32\"",
         ),
         warning(
             left > 0.01,
             "ema.decay",
             &format!(
-                "leaves {:.0}% of the initial weights in the averaged model after {}; for so short a run, --set ema.decay={}",
+                "leaves {:.0}% of the initial weights in the averaged model after {}; for a run this short, use --set \
+                 ema.decay={}",
                 100.0 * left,
                 counted(train.steps, "step"),
                 rounded_down(suiting_decay(train.steps)),
@@ -243,8 +255,8 @@ fn training(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
             left_of_norms > 0.01,
             "network.norm_momentum",
             &format!(
-                "leaves {:.0}% of the initial statistics in batch normalisation after {}; for so short a run, --set \
-                 network.norm_momentum={}",
+                "leaves {:.0}% of the initial statistics in batch normalisation after {}; for a run this short, use \
+                 --set network.norm_momentum={}",
                 100.0 * left_of_norms,
                 counted(train.steps, "step"),
                 rounded_up(1.0 - suiting_decay(train.steps)),
@@ -253,26 +265,26 @@ fn training(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
     ]
 }
 
-/// The decay that leaves a hundredth of what was there at first.
+/// Returns the decay that leaves 1% of the initial value after `steps`.
 fn suiting_decay(steps: u64) -> f64 {
     0.01_f64.powf(1.0 / steps.max(1) as f64)
 }
 
-/// As people write a decay: two digits that say something, so that 0.98 comes of 0.9886.
+/// Rounds a decay down so that its distance to 1 has one significant digit: 0.98 for 0.9886.
 fn rounded_down(decay: f64) -> f64 {
     let rest = rounded_up(1.0 - decay);
-    // Without the noise of the subtraction.
+    // Rounding removes the floating-point noise of the subtraction, which the message would show.
     (1e9 * (1.0 - rest)).round() / 1e9
 }
 
-/// To one digit, upwards: 0.02 of 0.0114.
+/// Rounds up to one significant digit: 0.02 for 0.0114.
 fn rounded_up(share: f64) -> f64 {
     let unit = 10_f64.powf(share.log10().floor());
     let digits = (share / unit).ceil();
     (1e9 * digits * unit).round() / 1e9
 }
 
-/// Why a recipe's batches cannot be cut into so many equal shards; none where they can.
+/// Explains why a recipe's batches cannot be cut into `shards` equal shards; `None` if they can.
 pub fn uneven_rows(recipe: &Recipe, shards: u32) -> Option<String> {
     let (labelled, unlabelled) = (recipe.train.batch, recipe.unlabelled());
     let uneven = |rows: u32| shards > 1 && !rows.is_multiple_of(shards);
@@ -284,7 +296,7 @@ pub fn uneven_rows(recipe: &Recipe, shards: u32) -> Option<String> {
     })
 }
 
-/// A share below one, multiplied with itself so many times: nothing but products, so the same everywhere.
+/// Raises a share below one to a power, by multiplication alone so that the result is the same on every platform.
 fn power(mut base: f64, mut exponent: u64) -> f64 {
     let mut product = 1.0;
     while exponent > 0 {
@@ -306,27 +318,27 @@ fn evaluating(recipe: &Recipe) -> Vec<Option<RuleViolation>> {
                 && labels.validation == HoldOut::NONE
                 && !dataset.source.may_have_validation(),
             "selection",
-            "no labels are held out to choose by; give labels.validation a share, such as 0.2",
+            "no labels are held out to select the model on; set labels.validation to a share, such as 0.2",
         ),
         error(
             *selection == Selection::BestTest && dataset.test.is_empty(),
             "selection",
-            "dataset.test names no subset to choose by",
+            "dataset.test names no subset to select the model on; name one, or use another selection",
         ),
         warning(
             *selection == Selection::BestTest,
             "selection",
-            "chooses the model by the images it is evaluated with; every table will say so",
+            "selects the model on the test images that it is evaluated on; every table marks this",
         ),
         warning(
             *selection == Selection::Median && evaluations < u64::from(evaluate.window),
             "evaluate.window",
-            &format!("is more than the {evaluations} evaluations of the run"),
+            &format!("is larger than the number of evaluations in the run, {evaluations}"),
         ),
     ]
 }
 
-/// What calmix-data says about the augmentation that it is given.
+/// Checks the augmentation with calmix-data, which knows how its parts fit together.
 fn augmentation(recipe: &Recipe) -> Option<RuleViolation> {
     let error = recipe.augment.resolve().check().err()?;
     Some(RuleViolation::Error("augment.size", error.to_string()))

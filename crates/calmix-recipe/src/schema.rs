@@ -7,7 +7,7 @@ use crate::field::limit::Limit;
 use crate::field::{Field, Kind, Shape};
 use crate::{Recipe, value};
 
-/// The schema of a recipe file, draft 2020-12, with every description and default.
+/// Returns the schema of a recipe file (draft 2020-12), with every description and default.
 pub fn schema() -> Value {
     let defaults = value::of(&Recipe::default()).unwrap_or_default();
     let mut schema = section(Recipe::fields(), "", &defaults);
@@ -15,7 +15,7 @@ pub fn schema() -> Value {
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = "calmix recipe".into();
     schema["properties"]["extends"] =
-        json!({ "description": "The recipe that this one is laid over.", "enum": names });
+        json!({ "description": "The built-in recipe that this one extends.", "enum": names });
     schema
 }
 
@@ -45,7 +45,7 @@ fn of(kind: Kind, limit: Limit) -> Value {
         Kind::Form(form) => json!({ "type": "string", "pattern": form.pattern }),
         Kind::Whole(most) => {
             let least = limit.least.max(0.0) as i64;
-            // The end of 64 bits is not a limit that an editor has to know.
+            // An editor does not need the limit of 64-bit integers.
             let most = (most < i64::MAX).then(|| (most as f64).min(limit.most) as i64);
             let mut schema = json!({ "type": "integer", "minimum": least });
             if let Some(most) = most {

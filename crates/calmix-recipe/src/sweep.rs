@@ -1,7 +1,8 @@
 //! A sweep: many runs from one small file.
 //!
-//! A file has grids. A grid is a recipe and keys; a key with a list takes each of its values in turn, and `seeds` sets both
-//! seeds of a run. A grid is every combination, the seeds outermost. `[all]` has keys for every grid, and a grid's own win:
+//! A file has grids. A grid names a recipe and sets keys; a key with a list takes each of its values in turn, and `seeds` sets
+//! both seeds of a run. A grid has a run for every combination, with the seeds outermost. `[all]` sets keys for every grid; a
+//! grid's own keys take precedence:
 //!
 //! ```
 //! use std::path::Path;
@@ -33,10 +34,10 @@ use toml::Value;
 use crate::{Layers, SEEDS};
 use grid::Grid;
 
-/// The most cells of a sweep: some ten times those of the paper's tables together.
+/// The largest number of runs in a sweep: about ten times those of all the paper's tables.
 const MOST_CELLS: usize = 10_000;
 
-/// A sweep.
+/// A sweep: its description and its runs.
 #[derive(Debug, Clone)]
 pub struct Sweep {
     /// What it is for, in one line.
@@ -48,9 +49,9 @@ pub struct Sweep {
 /// A run of a sweep.
 #[derive(Debug, Clone)]
 pub struct SweepCell {
-    /// The name of its folder, unlike all others: the recipe, the values that vary in its grid, and the seed.
+    /// The name of its folder, unique in the sweep: the recipe, the values that vary in its grid, and the seed.
     pub name: String,
-    /// The recipe of ours that it is made from.
+    /// The built-in recipe that it is based on.
     pub recipe: String,
     /// The keys that the sweep sets, with their values.
     pub settings: BTreeMap<String, Value>,
@@ -68,10 +69,10 @@ pub struct SweepError {
 }
 
 impl Sweep {
-    /// Reads the text of a sweep file. Recipes are not resolved yet.
+    /// Reads the text of a sweep file, without resolving its recipes.
     ///
     /// # Errors
-    /// If it is not TOML, has no grid, has a key that is none of a sweep, or two runs of it would have one name.
+    /// If it is not TOML, has no grid, has an unknown top-level key, or two of its runs would have the same name.
     pub fn read(path: &Path, text: &str) -> Result<Self, SweepError> {
         let fail = |problem: String| SweepError { path: path.to_owned(), problem };
         let mut table: toml::Table =
@@ -79,18 +80,18 @@ impl Sweep {
         let description = match table.remove("description") {
             Some(Value::String(description)) => description,
             None => String::new(),
-            Some(other) => return Err(fail(format!("description = {other}: it has to be a text"))),
+            Some(other) => return Err(fail(format!("description = {other}: expected a text in quotes"))),
         };
         let all = match table.remove("all") {
             Some(Value::Table(all)) => all,
             None => toml::Table::new(),
-            Some(_) => return Err(fail("`all` has to be a table: [all], then its keys".to_owned())),
+            Some(_) => return Err(fail("`all` must be a table: write [all], then its keys".to_owned())),
         };
         let Some(Value::Array(grids)) = table.remove("grid") else {
-            return Err(fail("there is no grid: write [[grid]], then recipe = \"…\" and keys".to_owned()));
+            return Err(fail("there is no grid; write [[grid]], then recipe = \"…\" and keys".to_owned()));
         };
         if let Some(key) = table.keys().next() {
-            return Err(fail(format!("no key `{key}` here: keys of recipes go below [all] or [[grid]]")));
+            return Err(fail(format!("a sweep has no key `{key}`; put recipe keys under [all] or [[grid]]")));
         }
         let mut cells: Vec<SweepCell> = Vec::new();
         let mut names: BTreeMap<String, usize> = BTreeMap::new();
@@ -98,17 +99,17 @@ impl Sweep {
             let in_grid = |problem: String| fail(format!("grid {number}: {problem}"));
             let grid = Grid::read(&all, grid).map_err(in_grid)?;
             if grid.size().is_none_or(|size| cells.len() + size > MOST_CELLS) {
-                return Err(fail(format!("more than {MOST_CELLS} runs")));
+                return Err(fail(format!("the sweep has more than {MOST_CELLS} runs")));
             }
             for (name, recipe, settings) in grid.cells() {
                 let place = PathBuf::from(format!("{}, grid {number}", path.display()));
                 let cell = SweepCell { name, recipe, settings, place };
                 match names.get(&cell.name).map(|&other| &cells[other]) {
-                    // Tables share rows.
+                    // The same run in two grids is fine: the paper's tables share rows.
                     Some(other) if (&other.recipe, &other.settings) == (&cell.recipe, &cell.settings) => {}
                     Some(_) => {
                         let problem = format!(
-                            "a run `{}` is in an earlier grid with other keys: give this grid a `name`",
+                            "the run `{}` is in an earlier grid with other keys; give this grid a `name`",
                             cell.name
                         );
                         return Err(in_grid(problem));
@@ -125,18 +126,18 @@ impl Sweep {
 }
 
 impl SweepCell {
-    /// The layers of its recipe, for others to be laid over them.
+    /// Returns the layers of its recipe, to which more can be added.
     pub fn layers(&self) -> Layers {
         self.over(Layers::new().recipe(&self.recipe))
     }
 
-    /// Layers with what the sweep sets above them.
+    /// Adds what the sweep sets to `layers`.
     #[must_use]
     pub fn over(&self, layers: Layers) -> Layers {
         layers.values(&self.place, self.settings.clone())
     }
 
-    /// The keys that the sweep sets other than the seeds, and the seed, each as `key=value`.
+    /// Returns the keys that the sweep sets, with one entry for both seeds, each as `key=value`.
     pub fn changes(&self) -> Vec<String> {
         let is_seed = |key: &str| SEEDS.contains(&key);
         let set = self
@@ -149,7 +150,7 @@ impl SweepCell {
     }
 }
 
-/// A value as on the command line.
+/// Formats a value as on the command line: words without quotes.
 pub(crate) fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -183,9 +184,9 @@ mod tests {
         assert_eq!((recipe.labels.count, recipe.train.steps, recipe.labels.from.len()), (25, 5, 2));
     }
 
-    /// Every sweep of ours is of settings of the paper's tables, and of all of them.
+    /// The built-in sweeps cover exactly the settings of the paper's tables.
     #[test]
-    fn our_sweeps_are_the_papers() {
+    fn builtin_sweeps_cover_the_papers_tables() {
         let counted = builtin_sweeps().iter().map(|sweep| {
             let cells = Sweep::read(Path::new(sweep.name), sweep.text).unwrap().cells;
             let settings = cells.iter().map(|cell| {
@@ -200,7 +201,7 @@ mod tests {
             let settings: BTreeSet<Vec<String>> = settings.collect();
             (sweep.name, settings.len(), cells.len())
         });
-        // Tables 1 to 4 have 136, 240, 32 and 28 metrics: an ECE and an error of each setting.
+        // Tables 1 to 4 have 136, 240, 32 and 28 numbers: an ECE and an error for each setting.
         let expected = [
             ("table-1", 68, 204),
             ("table-2", 120, 360),
@@ -216,18 +217,18 @@ mod tests {
         let grid = "[[grid]]\nrecipe = \"cifar10\"\nseeds = [0, 1]\n";
         assert_eq!(names(&[grid, grid].concat()), ["cifar10-seed-0", "cifar10-seed-1"]);
         let other = format!("{grid}{grid}train.steps = 5\n");
-        assert!(read(&other).unwrap_err().contains("grid 2: a run `cifar10-seed-0` is in an earlier grid"));
+        assert!(read(&other).unwrap_err().contains("grid 2: the run `cifar10-seed-0` is in an earlier grid"));
         assert_eq!(names(&format!("{other}name = \"short\"\n")).last().unwrap(), "short-cifar10-seed-1");
     }
 
-    /// Whatever a file says, a run stays in the folder of its sweep.
+    /// No name in a file can place a run outside the folder of its sweep.
     #[test]
-    fn names_are_plain_names_of_folders() {
+    fn run_names_are_safe_folder_names() {
         let name = |recipe: &str| names(&format!("[[grid]]\nrecipe = \"{recipe}\"\n")).concat();
         assert_eq!(["..", "", "../x", "/etc", "a b"].map(name), ["_", "_", "_x", "_etc", "a_b"]);
     }
 
-    /// A file that is cut, or has other bytes in it, is read or refused.
+    /// A truncated or damaged file is read or refused, without a panic.
     #[test]
     fn damaged_files_do_no_harm() {
         let text = builtin_sweeps().iter().find(|sweep| sweep.name == "table-4").unwrap().text;
@@ -252,11 +253,14 @@ mod tests {
     fn mistakes_are_named() {
         for (text, problem) in [
             ("", "there is no grid"),
-            ("[[grid]]\n", "grid 1: which recipe? write recipe = \"cifar10\""),
+            ("[[grid]]\n", "grid 1: no recipe is named; write recipe = \"cifar10\""),
             ("[[grid]]\nrecipe = 3\n", "grid 1: recipe = 3"),
             ("[[grid]]\nrecipe = \"cifar10\"\nseeds = [\"a\"]\n", "grid 1: seeds"),
             ("[[grid]]\nrecipe = \"cifar10\"\nlabels.count = []\n", "grid 1: labels.count is an empty list"),
-            ("train.steps = 3\n[[grid]]\nrecipe = \"cifar10\"\n", "no key `train` here"),
+            (
+                "train.steps = 3\n[[grid]]\nrecipe = \"cifar10\"\n",
+                "a sweep has no key `train`; put recipe keys under",
+            ),
             ("grid = 3", "there is no grid"),
             ("[[grid", "TOML parse error"),
         ] {

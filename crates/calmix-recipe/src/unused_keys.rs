@@ -1,6 +1,6 @@
-//! Which keys have no effect, given what others say.
+//! Finds the keys that have no effect, given the values of others.
 //!
-//! Most of it follows from the declaration of the keys ([`Field::when`]); only what depends on several keys at once is
+//! Most of this follows from the declaration of the keys ([`Field::when`]); only conditions on several keys at once are
 //! written here.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::data::Keep;
 use crate::field::{Field, Shape, When, leaves};
 use crate::value::Leaves;
 
-/// Every key without effect and the reason, in the order of the recipe.
+/// Returns every key without effect and the reason, in the order of the recipe.
 pub(super) fn unused_keys(recipe: &Recipe, values: &Leaves) -> Vec<(String, String)> {
     let mut reasons = BTreeMap::new();
     by_declaration(Recipe::fields(), "", None, values, &mut reasons);
@@ -25,7 +25,7 @@ pub(super) fn unused_keys(recipe: &Recipe, values: &Leaves) -> Vec<(String, Stri
     in_order.filter_map(|(path, _)| reasons.remove(&path).map(|why| (path, why))).collect()
 }
 
-/// A key that decides, and its value, for which others have no effect.
+/// A key and its value, because of which other keys have no effect.
 #[derive(Clone)]
 struct Reason {
     key: String,
@@ -42,7 +42,7 @@ fn by_declaration(
 ) {
     for field in fields {
         let path = format!("{section}{}", field.name);
-        // What a rule depends on, its numbers depend on.
+        // The numbers of a rule depend on everything that the rule depends on.
         let of_rule =
             fields.iter().filter(|other| Some(other.name) == field.rule && other.name != field.name);
         let mut conditions = of_rule.flat_map(|rule| rule.when).chain(field.when);
@@ -68,7 +68,7 @@ fn broken(when: &When, section: &str, values: &Leaves) -> Option<Reason> {
     (!(when.holds)(&value)).then_some(Reason { key, value })
 }
 
-/// The keys that depend on more than one other key, or on more than a word.
+/// Returns the unused keys that depend on several other keys, or on more than a word.
 fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
     let Recipe { labels, network, train, .. } = recipe;
     let mut unused = Vec::new();
@@ -91,10 +91,10 @@ fn by_several_keys(recipe: &Recipe) -> Vec<(&'static str, String)> {
         if recipe.method.base_loss == BaseLoss::Once {
             unused.push(("train.step", format!("{why}, and a head has no batch normalisation")));
         }
-        unused.push(("network.norm_momentum", format!("{why}, and its backbone does not learn")));
+        unused.push(("network.norm_momentum", format!("{why}, and its backbone is frozen")));
         unused.push((
             "labels.validation",
-            format!("{why}, and every label evaluates a head that was trained without it"),
+            format!("{why}, and every label is held out from one of its folds instead"),
         ));
     }
     if !network.name.to_string().starts_with("wrn-") {

@@ -10,7 +10,7 @@ use crate::field::{Field, Kind, Shape};
 /// Every value of a recipe, by its path.
 pub(super) type Leaves = BTreeMap<String, Value>;
 
-/// The key at a path.
+/// Finds the key at a path.
 pub(super) fn find(path: &str) -> Option<&'static Field> {
     let mut fields = Recipe::fields();
     let mut names = path.split('.').peekable();
@@ -27,7 +27,7 @@ pub(super) fn find(path: &str) -> Option<&'static Field> {
     None
 }
 
-/// The values of a recipe.
+/// Returns the values of a recipe, by path.
 pub(super) fn of(recipe: &Recipe) -> Result<Leaves, toml::ser::Error> {
     let mut leaves = Leaves::new();
     flatten(Recipe::fields(), "", &Table::try_from(recipe)?, &mut leaves);
@@ -37,7 +37,7 @@ pub(super) fn of(recipe: &Recipe) -> Result<Leaves, toml::ser::Error> {
 fn flatten(fields: &'static [Field], prefix: &str, table: &Table, leaves: &mut Leaves) {
     for field in fields {
         let path = format!("{prefix}{}", field.name);
-        // The keys of a rule are inside its value.
+        // The keys of a rule are serialised inside its value.
         let table = field.rule.map_or(Some(table), |rule| table.get(rule)?.as_table());
         match (table.and_then(|table| table.get(field.name)), (field.shape)()) {
             (Some(Value::Table(table)), Shape::Section(inner)) => {
@@ -51,7 +51,7 @@ fn flatten(fields: &'static [Field], prefix: &str, table: &Table, leaves: &mut L
     }
 }
 
-/// The recipe with these values.
+/// Returns the recipe with these values.
 pub(super) fn recipe(leaves: &Leaves) -> Result<Recipe, toml::de::Error> {
     Value::Table(nested(Recipe::fields(), "", leaves)).try_into()
 }
@@ -76,7 +76,7 @@ fn nested(fields: &'static [Field], prefix: &str, leaves: &Leaves) -> Table {
     table
 }
 
-/// The values as a JSON document with an object for each section.
+/// Returns the values as a JSON document with an object for each section.
 pub(super) fn json(leaves: &Leaves) -> serde_json::Value {
     let mut document = serde_json::Map::new();
     for (path, value) in leaves {
@@ -92,7 +92,7 @@ pub(super) fn json(leaves: &Leaves) -> serde_json::Value {
     document.into()
 }
 
-/// The values as a TOML document, in the order in which keys are declared; `note` becomes a comment after a value.
+/// Writes the values as a TOML document, in the order of declaration; `note` becomes a comment after a value.
 pub(super) fn document(leaves: &Leaves, note: &dyn Fn(&str) -> Option<String>) -> String {
     let mut text = String::new();
     write(Recipe::fields(), "", leaves, note, &mut text);
@@ -128,7 +128,7 @@ fn write(
     }
 }
 
-/// A value from outside TOML: from the environment or the command line. Words need no quotes, lists no brackets.
+/// Reads a value from the environment or the command line, where words need no quotes and lists no brackets.
 pub(super) fn read(text: &str, kind: Kind) -> Value {
     let bare = || Value::String(text.to_owned());
     match kind {
@@ -147,6 +147,6 @@ pub(super) fn read(text: &str, kind: Kind) -> Value {
 
 fn toml_value(text: &str) -> Option<Value> {
     let document = format!("value = {text}").parse::<Table>().ok()?;
-    // A line break in the text could bring in more keys.
+    // A line break in the text could add more keys.
     if document.len() == 1 { document.into_iter().next().map(|(_, value)| value) } else { None }
 }

@@ -1,4 +1,4 @@
-//! Which setting is better, and is the difference more than chance?
+//! Comparison of settings: which is better, and is the difference significant?
 //!
 //! Runs that differ in nothing but their seeds are one setting. Settings on the same data are compared run by run, seed by
 //! seed: Student's interval of the mean difference, and p-values after Holm's correction for all tests of the comparison.
@@ -6,10 +6,10 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what is known of a run? | this one: [`ComparedRun`] |
+//! | which data of a run are compared? | this one: [`ComparedRun`] |
 //! | which runs are one setting, and what is it called? | `settings.rs`, `method_words.rs` |
 //! | how do two settings differ? | `difference.rs` |
-//! | what does the paper say of a setting? | `paper.rs`, from `paper.csv` |
+//! | what are the paper's metrics of a setting? | `paper.rs`, from `paper.csv` |
 //! | how is it written? | `layout.rs`, then `markdown.rs`, `latex.rs`, `long_csv.rs` |
 
 mod difference;
@@ -33,15 +33,15 @@ pub use difference::{ENOUGH_PAIRS, PairOutcome, SettingDifference};
 pub use paper::{PAPER, PublishedMetrics};
 pub use settings::DataColumn;
 
-/// The level of every interval.
+/// The confidence level of every interval.
 pub const LEVEL: f64 = 0.95;
 
-/// What a comparison knows of a finished run.
+/// The data of a finished run that a comparison uses.
 #[derive(Debug, Clone)]
 pub struct ComparedRun {
     /// Its name, for notes.
     pub name: String,
-    /// Every key that decides what it learns, but for the seeds, with its value as text.
+    /// Every key that affects training, except the seeds, with its value as text.
     pub settings: BTreeMap<String, String>,
     /// Identifies the dataset's files.
     pub fingerprint: String,
@@ -49,11 +49,11 @@ pub struct ComparedRun {
     pub seeds: (u64, u64),
     /// Whether the paper's tables have a row of this setting.
     pub is_papers: bool,
-    /// Whether the test split both chose the model and measured it.
+    /// Whether the model was both selected and evaluated on the test split.
     pub chosen_on_test: bool,
-    /// The split that was measured.
+    /// The split of the metrics.
     pub on: EvalSet,
-    /// On how many samples.
+    /// The number of samples in that split.
     pub samples: u64,
     /// Which of its two heads, if it has heads.
     pub head: Option<HeadName>,
@@ -63,11 +63,11 @@ pub struct ComparedRun {
     pub calibrated: Option<Metrics>,
 }
 
-/// What is compared: less is better.
+/// The metric that is compared: lower is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// The expected calibration error, 15 bins; from [`ENOUGH_FOR_ECE`] samples on.
+    /// The expected calibration error, 15 bins; for at least [`ENOUGH_FOR_ECE`] samples.
     Ece,
     /// The share of wrong predictions.
     Error,
@@ -96,26 +96,26 @@ pub struct SettingCell {
     pub row: usize,
     /// Its seeds, `train.seed` and `labels.seed`, in order.
     pub seeds: Vec<(u64, u64)>,
-    /// The ECE of 15 bins; none of fewer than a thousand samples.
+    /// The ECE of 15 bins; `None` with fewer than [`ENOUGH_FOR_ECE`] samples.
     pub ece: Option<Summary>,
-    /// The ECE of 10 bins, which the released code of the paper takes.
+    /// The ECE of 10 bins, which the released code of the paper uses.
     pub ece_10: Option<Summary>,
     /// The error.
     pub error: Summary,
     /// The other measures, those that all of its runs have.
     pub measures: BTreeMap<Measure, Summary>,
-    /// Whose metrics these are, if the runs have two heads.
+    /// The head of these metrics; `None` unless the runs have two heads.
     pub head: Option<HeadName>,
-    /// What the paper says, where the setting is the paper's.
+    /// The paper's metrics, if it has this setting.
     pub paper: Option<PublishedMetrics>,
-    /// Whether the test split chose the model of a run.
+    /// Whether the model of at least one run was selected on the test split.
     pub chosen_on_test: bool,
 }
 
 /// Settings side by side.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
-    /// The data: datasets, and how many labels are kept of them.
+    /// The data: datasets, and the number of labels that are kept.
     pub columns: Vec<DataColumn>,
     /// The names of the methods.
     pub rows: Vec<String>,
@@ -123,9 +123,9 @@ pub struct Comparison {
     pub cells: Vec<SettingCell>,
     /// Every paired difference.
     pub differences: Vec<SettingDifference>,
-    /// How many tests Holm's correction is for.
+    /// The number of tests that Holm's correction accounts for.
     pub tests: usize,
-    /// What was left out, and why.
+    /// The runs that were left out, and why.
     pub notes: Vec<String>,
 }
 
@@ -143,10 +143,10 @@ impl Measure {
         Self::CalibratedDebiased,
     ];
 
-    /// Those whose differences are tested. Holm's correction pays for each one more.
+    /// The measures whose differences are tested. Only two, since each further test costs power under Holm's correction.
     pub const TESTED: [Self; 2] = [Self::Ece, Self::Error];
 
-    /// In tables.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ece => "ECE",
@@ -161,7 +161,7 @@ impl Measure {
         }
     }
 
-    /// What tables multiply it by: shares are in per cent, a squared one in per cent squared.
+    /// The factor of the tables: shares are in per cent, a squared share in per cent squared.
     pub(crate) fn scale(self) -> f64 {
         match self {
             Self::Ece | Self::Error | Self::CalibratedEce => 100.0,
@@ -170,12 +170,12 @@ impl Measure {
         }
     }
 
-    /// Digits after the point in tables.
+    /// Digits after the decimal point in tables.
     pub(crate) fn digits(self) -> usize {
         if self.scale() == 1.0 { 3 } else { 2 }
     }
 
-    /// Of a run; none where it has too few samples.
+    /// The value of a run; `None` with too few samples.
     fn of(self, run: &ComparedRun) -> Option<f64> {
         let enough = run.samples >= ENOUGH_FOR_ECE;
         let calibrated = run.calibrated;
@@ -196,7 +196,7 @@ impl Measure {
 }
 
 impl SettingCell {
-    /// The plot of a measure.
+    /// The mean and deviation of a measure; `None` unless all runs have it.
     pub fn measured(&self, measure: Measure) -> Option<Summary> {
         match measure {
             Measure::Ece => self.ece,
@@ -205,7 +205,7 @@ impl SettingCell {
         }
     }
 
-    /// Ours minus the paper's, in points; of the ECE, ours with 10 bins.
+    /// Our mean minus the paper's, in points; for the ECE, ours with 10 bins.
     pub fn beside_paper(&self, measure: Measure) -> Option<f64> {
         let paper = self.paper?;
         match measure {
@@ -217,11 +217,11 @@ impl SettingCell {
 }
 
 impl Comparison {
-    /// Compares runs. Each setting is compared with that of the run `against`; where none is named, with the plain base
+    /// Compares runs. Each setting is compared with that of the run `against`; if `None`, with the plain base
     /// algorithm of the same name on the same data, or else with the first setting there.
     ///
     /// # Errors
-    /// If a plot is not finite.
+    /// If a metric is not finite.
     pub fn of(runs: Vec<ComparedRun>, against: Option<&str>) -> Result<Self, StatsError> {
         let settings::Grouped { columns, rows, settings, mut notes } = settings::group(runs);
         let mut cells = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | what is known of runs, as plain data? | [`report`] |
+//! | which data does a report hold? | [`report`] |
 //! | what does each plot show, and of which numbers? | [`plot`] |
 //! | how is a plot drawn? | [`svg`] |
 //! | how does it become one file that a browser shows? | [`page`] |

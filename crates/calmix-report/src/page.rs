@@ -1,7 +1,7 @@
 //! A report as one HTML file, and the files beside it.
 //!
-//! The page needs no network and no script. Its policy forbids both, so that a hostile name that got through would do
-//! nothing.
+//! The page needs no network and no script. Its content security policy forbids both, so that a hostile name that slipped
+//! through the escaping could do nothing.
 
 mod encode;
 mod html;
@@ -25,7 +25,7 @@ pub struct ReportFile {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PageError {
-    /// A image.
+    /// A plot cannot be drawn as PNG.
     #[cfg(feature = "raster")]
     #[error(transparent)]
     Raster(#[from] crate::svg::RasterError),
@@ -34,10 +34,10 @@ pub enum PageError {
 /// Whether [`files`] draws every plot as PNG too, which takes the feature `raster`.
 pub const DRAWS_PNG: bool = cfg!(feature = "raster");
 
-/// Every plot as SVG, CSV and, where [`DRAWS_PNG`] says so, PNG.
+/// Draws every plot as SVG, CSV and, if [`DRAWS_PNG`], PNG.
 ///
 /// # Errors
-/// If a plot cannot be drawn as a image.
+/// If a plot cannot be drawn as PNG.
 pub fn files(report: &RunsReport) -> Result<Vec<ReportFile>, PageError> {
     let mut files = Vec::new();
     for plot in plot::all(report) {

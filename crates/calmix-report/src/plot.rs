@@ -15,7 +15,7 @@ const PANEL: f64 = 400.0;
 mod table;
 mod view;
 
-/// The name of a run as a legend has room for it.
+/// Shortens the name of a run for a legend.
 fn brief(name: &str) -> String {
     crate::svg::fitted(name, 32)
 }

@@ -1,5 +1,4 @@
-//! What is known of runs, read from their folders and measured again: plain data, from which every page, table and
-//! plot is made.
+//! The data of a report: runs read from their folders and evaluated again. Every page, table and plot is made from it.
 
 mod answers;
 mod assessment;
@@ -23,7 +22,7 @@ pub const FORMAT: u32 = 1;
 pub struct RunsReport {
     /// The format.
     pub format: u32,
-    /// The version of calmix that measured.
+    /// The version of calmix that made the report.
     pub calmix: String,
     /// The runs, in the order in which they were named.
     pub runs: Vec<RunReport>,
@@ -51,7 +50,7 @@ impl RunsReport {
     /// As JSON, every number with all its digits.
     ///
     /// # Errors
-    /// None that is known.
+    /// If serde fails, which no field of a report causes.
     pub fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
         let mut json = serde_json::to_vec_pretty(self)?;
         json.push(b'\n');

@@ -144,7 +144,7 @@ fn derived_settings_are_not_in_names() {
         comparison.rows,
         ["FixMatch, network.weights = lite0", "FixMatch, network.weights = resnet50"]
     );
-    // The same weights with another normalisation are told apart by it.
+    // The same weights with another normalisation are two settings.
     let mut three = runs(weights("resnet50", "[0.4]"));
     three.push(run(1, 0.1, 0.2, &weights("lite0", "[0.3]")));
     let comparison = Comparison::of(three, None).unwrap();
@@ -156,8 +156,8 @@ fn the_best_of_a_column_is_bold() {
     let comparison = Comparison::of(two_methods(), None).unwrap();
     let markdown = comparison.to_markdown();
     assert_eq!(markdown.matches("**").count(), 4, "{markdown}");
-    assert!(markdown.contains("**6.71 ± ") && markdown.contains("**22.89 ± "), "{markdown}");
-    assert!(markdown.contains("| Compared with ") && markdown.contains("| Assessment "), "{markdown}");
+    assert!(markdown.contains("**6.71 ± ") && markdown.contains("**22.88 ± "), "{markdown}");
+    assert!(markdown.contains("| Compared with ") && markdown.contains(" Result |"), "{markdown}");
     assert_eq!(comparison.to_latex().matches("\\boldmath").count(), 2, "{}", comparison.to_latex());
 }
 
@@ -177,7 +177,7 @@ fn the_order_of_runs_does_not_matter() {
 }
 
 #[test]
-fn too_few_runs_say_nothing() {
+fn too_few_runs_are_not_tested() {
     let runs = |seeds: std::ops::Range<u64>| -> Vec<_> {
         seeds
             .flat_map(|seed| [run(seed, 0.1, 0.2, &[]), run(seed, 0.05 + 0.001 * seed as f64, 0.2, MIXED)])
@@ -188,7 +188,7 @@ fn too_few_runs_say_nothing() {
     for seen in &comparison.differences {
         assert_eq!((seen.pairs, seen.interval, seen.outcome), (2, None, PairOutcome::TooFew));
     }
-    assert!(comparison.to_markdown().contains("| too few runs to say |"), "{}", comparison.to_markdown());
+    assert!(comparison.to_markdown().contains("| too few runs |"), "{}", comparison.to_markdown());
     // Errors that are all the same scatter by nothing: no p-value of zero.
     let comparison = Comparison::of(runs(1..4), None).unwrap();
     assert_eq!(comparison.differences[1].outcome, PairOutcome::NoScatter);
@@ -196,7 +196,7 @@ fn too_few_runs_say_nothing() {
 }
 
 #[test]
-fn pairs_are_runs_of_the_same_seeds_and_a_repeated_run_counts_once() {
+fn pairs_share_seeds_and_repeated_runs_count_once() {
     let mut runs = two_methods();
     runs.push(ComparedRun { name: "again".to_owned(), ..run(1, 0.5, 0.5, MIXED) });
     runs.push(run(9, 0.5, 0.5, MIXED));
@@ -242,14 +242,14 @@ fn settings_have_the_papers_places_and_names() {
     assert_eq!(compared, [(0, 2, 0), (0, 2, 0), (0, 4, 3), (0, 4, 3), (1, 1, 0), (1, 1, 0)]);
     assert!(comparison.to_latex().contains("\\multicolumn{2}{c}{CIFAR-10} & \\multicolumn{1}{c}{SVHN}"));
 
-    // Against a run of the user's, where the data are the same.
+    // Against a run that the user names, on the same data.
     let against = runs.iter().find(|run| run.settings["method.base"] == "softmatch").unwrap().name.clone();
     let comparison = Comparison::of(runs, Some(&against)).unwrap();
     assert!(comparison.differences.iter().all(|seen| (seen.column, seen.against) == (0, 3)));
 }
 
 #[test]
-fn the_papers_metrics_are_beside_ours_where_the_setting_is_its_own() {
+fn paper_metrics_are_beside_ours_in_its_settings() {
     let mut runs = two_methods();
     for run in &mut runs {
         run.is_papers = true;

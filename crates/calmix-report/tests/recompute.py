@@ -133,7 +133,7 @@ def coverage(confidence, right):
     return {"aurc": area / len(right), "points": points}
 
 
-def figures(p, logits, labels, right, confidence):
+def metrics(p, logits, labels, right, confidence):
     rows = np.arange(len(labels))
     onehot = np.zeros_like(p)
     onehot[rows, labels] = 1.0
@@ -223,7 +223,7 @@ def curves(run):
     last = {e["step"]: e for e in seen if e["split"] == split}
     training = {
         "split": split,
-        "points": [{"step": s, "error": e["figures"]["error"], "ece_15": e["figures"]["ece_15"]} for s, e in sorted(last.items())],
+        "points": [{"step": s, "error": e["metrics"]["error"], "ece_15": e["metrics"]["ece_15"]} for s, e in sorted(last.items())],
     }
     steps = [e for e in events if e["event"] == "step" and e.get("utilisation") is not None]
     together = max(1, -(-len(steps) // 200))
@@ -267,8 +267,8 @@ def check(report, run):
     same(report["pseudo_labels"], pseudo, "pseudo_labels")
     if report["margins"]:
         same(report["margins"], margins(run), "margins")
-    judged = report["judged"]
-    split, evaluation = judged["split"], judged["evaluation"]
+    evaluated = report["evaluated"]
+    split, evaluation = evaluated["split"], evaluated["evaluation"]
     said, about = tensors(run / "predictions" / f"step-{evaluation['step']:09}-{split}-ema.safetensors")
     labels, classes = said["labels"].astype(np.int64), about["classes"]
     calibration = json.loads((run / "model.json").read_text()).get("calibration")
@@ -281,23 +281,23 @@ def check(report, run):
         predicted = said["logits"].argmax(1)
         confidence, right = p.max(1), predicted == labels
         sides.append((confidence, right, p, predicted))
-        same(judged["reliability"][name], reliability(confidence, right), f"reliability.{name}")
-        same(judged["coverage"][name], coverage(confidence, right), f"coverage.{name}")
-        wanted, of_f32 = figures(p, said["logits"], labels, right, confidence)
-        found = evaluation["figures"] if name == "before" else evaluation["calibrated"]["figures"]
-        same(found, wanted, f"figures.{name}")
+        same(evaluated["reliability"][name], reliability(confidence, right), f"reliability.{name}")
+        same(evaluated["coverage"][name], coverage(confidence, right), f"coverage.{name}")
+        wanted, of_f32 = metrics(p, said["logits"], labels, right, confidence)
+        found = evaluation["metrics"] if name == "before" else evaluation["calibrated"]["metrics"]
+        same(found, wanted, f"metrics.{name}")
         # calmix takes these two of probabilities in f32, each off by some 2⁻²³ of itself; the probabilities of a row sum to
         # one, and a square has twice the error.
-        same(found, of_f32, f"figures.{name}", 4 * 2.0**-23)
-        asked = ask_torchmetrics(judged["reliability"][name], p, labels, confidence, f"reliability.{name}")
+        same(found, of_f32, f"metrics.{name}", 4 * 2.0**-23)
+        asked = ask_torchmetrics(evaluated["reliability"][name], p, labels, confidence, f"reliability.{name}")
     _, counts = np.unique(labels * len(classes) + sides[-1][3], return_counts=True)
     pairs = np.unique(labels * len(classes) + sides[-1][3])
     cells = [{"label": int(x // len(classes)), "predicted": int(x % len(classes)), "count": int(n)} for x, n in zip(pairs, counts)]
-    same(judged["confusion"], {"classes": classes, "cells": cells}, "confusion")
+    same(evaluated["confusion"], {"classes": classes, "cells": cells}, "confusion")
     if asked:
-        confusion_by_torchmetrics(judged["confusion"]["cells"], sides[-1][3], labels, len(classes))
-    same(judged["by_class"], by_class(labels, sides, len(classes)), "by_class")
-    same(judged["examples"], examples(said["ids"], labels, sides, classes), "examples")
+        confusion_by_torchmetrics(evaluated["confusion"]["cells"], sides[-1][3], labels, len(classes))
+    same(evaluated["by_class"], by_class(labels, sides, len(classes)), "by_class")
+    same(evaluated["examples"], examples(said["ids"], labels, sides, classes), "examples")
     return asked
 
 

@@ -1,8 +1,9 @@
-//! Checkpoints: everything that decides how a run continues, at one step, whole or not at all.
+//! Checkpoints: the complete state of a run at one step, written atomically.
 //!
-//! A checkpoint is a folder `step-000000120` with files and a `MANIFEST` that has the length and the hash of each. It is written under a scratch name, every file is synchronised, then the folder;
-//! then it is renamed, and the folder above is synchronised. There is no pointer to the latest one that could be
-//! wrong: the highest step whose every byte agrees with its manifest wins, and timestamps are ignored.
+//! A checkpoint is a folder `step-000000120` with files and a `MANIFEST` that has the length and the hash of each. It is
+//! written under a scratch name, every file is synchronised, then the folder; then it is renamed, and the folder above is
+//! synchronised. There is no pointer to the latest one that could be wrong: the highest step whose every byte agrees with its
+//! manifest wins, and timestamps are ignored.
 //!
 //! [`newest`] also returns the newer checkpoints that it skipped, with the reason. It does not skip one that the system
 //! cannot read: a file server that is away for a moment has damaged nothing. If there are checkpoints and none can be
@@ -66,12 +67,12 @@ use crate::run::Mark;
 /// The fewest usable checkpoints that a run retains.
 const FEWEST: usize = 2;
 
-/// What a checkpoint is made of, where one process has it all.
+/// The contents of a checkpoint that one process writes alone.
 #[derive(Debug)]
 pub struct CheckpointContents<'a> {
-    /// Steps that were done.
+    /// The number of steps before it.
     pub step: u64,
-    /// What it belongs to.
+    /// The recipe, dataset and split that it belongs to.
     pub identity: Identity,
     /// Where the file of events ends.
     pub journal: Mark,
@@ -85,7 +86,7 @@ pub struct Checkpoints {
     folder: ConfinedPath,
     keep: usize,
     disk: Arc<dyn Disk>,
-    /// What is known of older checkpoints, so that each is read at most once to decide what to remove.
+    /// The state of older checkpoints, so that each is read at most once to decide which to remove.
     usable: BTreeMap<u64, bool>,
     _lock: Arc<Lock>,
 }
@@ -100,7 +101,7 @@ impl Checkpoints {
         &self.folder
     }
 
-    /// Makes a checkpoint of what one process has.
+    /// Writes a checkpoint from one process.
     ///
     /// # Errors
     /// As [`begin`](Self::begin), [`CheckpointFiles`] and [`Writer::commit`]. Older checkpoints are untouched then.
@@ -113,9 +114,9 @@ impl Checkpoints {
         writer.commit(snapshot.identity.clone(), snapshot.journal.clone(), files)
     }
 
-    /// Begins a checkpoint, for several processes to write their parts of.
+    /// Begins a checkpoint to which several processes write their parts.
     ///
-    /// A damaged checkpoint of the same step, which the run passed over when it was resumed, is removed.
+    /// A damaged checkpoint of the same step, which was skipped when the run was resumed, is removed.
     ///
     /// # Errors
     /// If there is one of this step that can be used, if there are only damaged ones, or if the disk fails.

@@ -1,8 +1,8 @@
-//! How many collectives the training steps of a process took.
+//! Counts of the collective operations in the training steps of a process.
 
 use serde::{Deserialize, Serialize};
 
-/// Collectives of training steps.
+/// The number of collective operations in training steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Collectives {
@@ -17,7 +17,7 @@ pub struct Collectives {
 }
 
 impl Collectives {
-    /// Those since an earlier count.
+    /// The number since an earlier count.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What happened in a run, as plain data.
+//! The events of a run, as plain data.
 //!
 //! There are two kinds of facts. An [`Event`] is a function of the recipe, the data and the seed: losses,
 //! metrics, warnings. A [`Pace`] depends on the clock and on the machine: images per second, time left. Events go
@@ -7,7 +7,7 @@
 //!
 //! # Format
 //!
-//! One JSON object a line, `event` says its kind. What was not measured is absent. JSON has no number that is not
+//! One JSON object per line; `event` is its kind. What was not measured is absent. JSON has no number that is not
 //! finite: a loss that is infinite or not a number is written as `null` and read back as NaN. Whether such a loss
 //! ends the run is the run's decision, not the log's. Numbers have as many digits as their type needs to be read
 //! back to the same bits: what the engine computes in f32 stays f32 here, so that 0.1 is not written as
@@ -41,15 +41,15 @@ pub use pseudo::{ImpurityOf, PseudoLabelMetrics};
 pub use starvation::Starvation;
 pub use step::{EasyHard, Loss, Margins, Step};
 
-/// Something that happened, the same in every repetition of the run.
+/// An event of a run, the same in every repetition of the run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
     /// The network was updated.
     Step(Box<Step>),
-    /// The network was measured.
+    /// The network was evaluated.
     Evaluation(Box<Evaluation>),
-    /// Something a person should know.
+    /// A warning for the user.
     Note(Note),
     /// The run finished.
     Finished(Finished),
@@ -58,9 +58,9 @@ pub enum Event {
 /// A warning, with what to try next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// How many updates had been made.
+    /// The number of updates before it.
     pub step: u64,
-    /// What is the matter.
+    /// What happened.
     pub text: String,
     /// What to try next.
     pub hint: String,
@@ -69,12 +69,13 @@ pub struct Note {
 /// The end of a finished run. An interrupted run has none yet: it can be resumed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
-    /// How many updates were made.
+    /// The number of updates.
     pub step: u64,
-    /// The result by every rule that was asked for.
+    /// The result by every selection rule of the recipe.
     pub selected: BTreeMap<Selection, Selected>,
-    /// How true the labels are that the trained network, not its average, gives to all unlabelled samples at the end:
-    /// the images as they are, BatchNorm by its running statistics. None where no class is known, or it was not asked for.
+    /// The quality of the pseudo-labels that the trained network, not its average, gives to all unlabelled samples at the end:
+    /// the images without augmentation, BatchNorm by its running statistics. `None` if no class is known or the recipe does
+    /// not request it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pseudo: Option<PseudoLabelMetrics>,
 }
@@ -83,16 +84,16 @@ pub struct Finished {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventError {
-    /// Not JSON, or not the fields of its kind.
+    /// The line is not JSON, or lacks the fields of its kind.
     #[error("this is not an event: {0}; it may have been written by another version of calmix")]
     Json(#[from] serde_json::Error),
-    /// A kind that does not exist.
+    /// The kind of event does not exist.
     #[error("there is no event `{0}`; it may have been written by another version of calmix")]
     EventKind(String),
 }
 
 impl Event {
-    /// How many updates had been made when it happened.
+    /// The number of updates before the event.
     pub fn step(&self) -> u64 {
         match self {
             Self::Step(step) => step.step,
@@ -102,10 +103,10 @@ impl Event {
         }
     }
 
-    /// The line of `events.jsonl`, without its end.
+    /// Writes the line of `events.jsonl`, without its line break.
     ///
     /// # Errors
-    /// None that is known: there are no maps with odd keys here, which is what JSON refuses.
+    /// If JSON refuses a value, which no field of an event causes.
     pub fn to_line(&self) -> Result<String, EventError> {
         Ok(serde_json::to_string(self)?)
     }
@@ -114,7 +115,7 @@ impl Event {
     ///
     /// # Errors
     /// If it is not JSON, not of a known kind, or lacks a field of its kind. Fields of a later version are
-    /// passed over.
+    /// ignored.
     //
     // Not serde's own reader of tagged enums: it reads numbers as f64 before it knows the type, and a number of
     // f32 that is rounded twice may come back one unit off.
@@ -130,7 +131,7 @@ impl Event {
     }
 }
 
-/// What every event says first.
+/// The field that every event has.
 #[derive(Deserialize)]
 struct EventKind {
     event: String,

@@ -1,7 +1,7 @@
-//! Predictions worth looking at, and their images: `thumbnails.safetensors`.
+//! Example predictions with their images: `thumbnails.safetensors`.
 //!
-//! The most confident mistakes show wrong labels and classes that look alike; the least confident hits what the model
-//! finds hard. Confidence is the network's own: a map that is fitted later changes no choice.
+//! The most confident mistakes show wrong labels and classes that look alike; the least confident hits show what the model
+//! finds hard. They are chosen by the network's own confidence, so that a calibrator fitted later does not change them.
 
 use calmix_metrics::error::CalibrationError;
 use calmix_metrics::measure::TopLabel;
@@ -12,26 +12,26 @@ use serde::{Deserialize, Serialize};
 use crate::tensors::TensorsError;
 use crate::tensors::{self, Tensors, tensor};
 
-/// How many of each kind.
+/// The number of examples of each kind.
 pub const EXAMPLES: usize = 12;
 
 /// Pixels of a side of a small and of a large image.
 pub const SIDES: [usize; 2] = [48, 96];
 
-/// Rows of predictions worth looking at.
+/// The rows of the example predictions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExampleRows {
-    /// The most confident mistakes, the surest first.
+    /// The most confident mistakes, by descending confidence.
     pub mistakes: Vec<usize>,
-    /// The least confident hits, the least sure first.
+    /// The least confident hits, by ascending confidence.
     pub hits: Vec<usize>,
 }
 
 impl ExampleRows {
-    /// Of these predictions; of equal confidence, by the id of the sample.
+    /// Selects the examples among these predictions; ties are broken by the id of the sample.
     ///
     /// # Errors
-    /// If labels and logits do not fit each other, or a logit is not finite.
+    /// If labels and logits differ in number, or a logit is not finite.
     pub fn of(predictions: &Predictions) -> Result<Self, CalibrationError> {
         let said = TopLabel::from_logits(predictions.matrix()?, &predictions.labels, 1.0)?;
         let chosen = |right: bool| {
@@ -47,7 +47,7 @@ impl ExampleRows {
         Ok(Self { mistakes: chosen(false), hits: chosen(true) })
     }
 
-    /// All of them.
+    /// All rows, of both kinds.
     pub fn all(&self) -> impl Iterator<Item = usize> {
         self.mistakes.iter().chain(&self.hits).copied()
     }
@@ -56,7 +56,7 @@ impl ExampleRows {
 /// Images of samples, small and large: RGB, row by row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Thumbnails {
-    /// The samples.
+    /// The ids of the samples.
     pub ids: Vec<u64>,
     /// The names of their files.
     pub names: Vec<String>,
@@ -64,17 +64,17 @@ pub struct Thumbnails {
     pub pixels: [Vec<u8>; 2],
 }
 
-/// Why images cannot be read.
+/// Why thumbnails cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ThumbnailsError {
-    /// Not safetensors, or not these tensors.
-    #[error("these are no thumbnails: {0}")]
+    /// The file is not safetensors, or has other tensors.
+    #[error("this is not a file of thumbnails: {0}")]
     Format(#[from] TensorsError),
-    /// Not our metadata.
+    /// The metadata cannot be parsed.
     #[error("the names of these thumbnails cannot be read: {0}")]
     Metadata(#[from] serde_json::Error),
-    /// Parts that contradict each other.
+    /// The numbers of names and thumbnails differ.
     #[error("{0} names for {1} thumbnails")]
     Names(usize, usize),
 }
@@ -143,7 +143,7 @@ mod tests {
     use calmix_metrics::predictions::{EvalModel, EvalSet};
 
     #[test]
-    fn the_surest_mistakes_and_the_least_sure_hits() {
+    fn examples_are_confident_mistakes_and_unsure_hits() {
         let predictions = Predictions {
             step: 1,
             split: EvalSet::Test,

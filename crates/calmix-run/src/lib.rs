@@ -1,19 +1,19 @@
-//! What a run leaves behind: its folder, and every file in it. Reads and writes files; knows neither libtorch nor the
+//! The run folder and every file in it. Reads and writes these files; does not depend on libtorch or the
 //! trainer.
 //!
 //! | question | module |
 //! |---|---|
-//! | what is in a run's folder, and who may write there? | [`run`] |
+//! | what is in a run folder, and which process may write there? | [`run`] |
 //! | how does a run survive a kill, a full disk, a torn file? | [`checkpoint`], with the state of samples in [`sample_files`] |
 //! | what happened, step by step? | [`events`] |
 //! | where do events go, and in which format? | [`sink`]: JSON lines, TensorBoard, a terminal |
-//! | what did a network say of every sample of a split? | [`predictions_file`] |
+//! | what did a network predict for every sample of a split? | [`predictions_file`] |
 //! | how do several workers share the runs of a sweep? | [`sweep_folder`] |
-//! | what do pretrained weights say about themselves? | [`pretrained_config`] |
-//! | which predictions are worth looking at? | [`examples`] |
+//! | how are pretrained weights configured? | [`pretrained_config`] |
+//! | which predictions are shown as examples? | [`examples`] |
 //! | how is a table written for spreadsheets? | [`csv_line`] |
-//! | whose metrics does a finished run have? | [`measured`] |
-//! | what is a run, and what is its result? | [`read`], [`summary`], [`result`], [`model_info`]; of many runs, [`overview`] |
+//! | which models of a finished run have metrics? | [`measured`] |
+//! | what was trained, and what is the result? | [`read`], [`summary`], [`result`], [`model_info`]; of many runs, [`overview`] |
 //!
 //! Libraries never print: a sink writes to whatever writer it is given.
 #![forbid(unsafe_code)]

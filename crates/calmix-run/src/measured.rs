@@ -1,4 +1,4 @@
-//! Whose metrics a finished run has: those of its network, or of the two heads on its frozen features.
+//! The models of a finished run that have metrics: its network, or the two heads on its frozen features.
 
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::metrics::Metrics;
@@ -10,17 +10,17 @@ use crate::result::{HeadName, RunResult};
 /// The metrics of one model of a run, on the split that its selection rule measures on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measured {
-    /// None if the run trained a whole network.
+    /// The head; `None` if the run trained a whole network.
     pub head: Option<HeadName>,
     /// Whether it is the model of the run.
     pub is_kept: bool,
-    /// The split that it was measured on.
+    /// The split of the metrics.
     pub on: EvalSet,
-    /// On how many samples.
+    /// The number of samples in that split.
     pub samples: u64,
-    /// Before calibration.
+    /// The metrics before calibration.
     pub metrics: Metrics,
-    /// None without a calibrator.
+    /// The metrics after calibration; `None` without a calibrator.
     pub calibrated: Option<Metrics>,
 }
 

@@ -1,6 +1,6 @@
-//! What the weights in `model.safetensors` are: `model.json`, beside them.
+//! `model.json`: the description of the weights in `model.safetensors`, beside them.
 //!
-//! The weights alone do not say which network they are of, what their outputs mean or what images they expect. With
+//! The weights alone do not identify their network, the classes of their outputs or the images that they expect. With
 //! this file they can be used without the recipe, and a file that was swapped, cut or damaged is found. The same stands
 //! in the metadata of the weights, for a file that travels alone.
 
@@ -24,7 +24,7 @@ const KEY: &str = "calmix";
 /// Bytes that the metadata may add to a file of weights.
 pub const LONGEST_METADATA: u64 = 16 << 20;
 
-/// What a file of weights is, and what it is made for.
+/// The network, the classes, the images and the calibration of a file of weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelInfo {
     /// The format of this file.
@@ -37,25 +37,25 @@ pub struct ModelInfo {
     /// The names of the classes, in the order of the logits.
     #[serde(deserialize_with = "class_names::deserialize")]
     pub classes: Vec<String>,
-    /// Pixels of the shorter side of a image before the middle is cut out.
+    /// Pixels of the shorter side of an image before the centre crop.
     #[serde(default)]
     pub resize: u32,
     /// How images are resized: `bilinear`.
     #[serde(default)]
     pub filter: String,
-    /// The shorter side to which larger images are shrunk before anything else, where those that it trained on were.
+    /// The shorter side to which larger images are shrunk before anything else; `None` if the training images were not shrunk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shrink: Option<u32>,
-    /// The head, where the model is one on a frozen backbone.
+    /// The head, if the model is a head on a frozen backbone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<HeadInfo>,
-    /// The map that calibrates its confidence, and the labels that fitted it; none where there were too few.
+    /// The calibrator, and the labels that it was fitted on; `None` if there were too few.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<FittedCalibrator>,
-    /// The scores of held-out labels, if any: without them nothing is guaranteed.
+    /// The scores of held-out labels, if any: without them there is no coverage or precision guarantee.
     #[serde(default)]
     pub held_out: Option<HeldOut>,
-    /// The blake3 of the calibration and of what is known of held-out labels, in hexadecimal digits: they can be fitted again
+    /// The blake3 of the calibration and the scores of held-out labels, in hexadecimal digits: they can be fitted again
     /// later, so the metadata of the weights do not protect them. [`seal`](Self::seal) sets it.
     #[serde(default)]
     pub calibration_blake3: String,
@@ -66,11 +66,11 @@ pub struct ModelInfo {
 pub struct HeadInfo {
     /// The head.
     pub network: Architecture,
-    /// What the backbone computes in.
+    /// The number format that the backbone computes in.
     pub precision: Precision,
-    /// Features of the backbone.
+    /// The number of features of the backbone.
     pub features: u32,
-    /// Numbers that the projection makes of them.
+    /// The number of features after the projection.
     pub dimensions: u32,
     /// BLAKE3 of `backbone.safetensors`, in hexadecimal.
     pub backbone: String,
@@ -111,7 +111,7 @@ impl ModelInfo {
         Ok(weights)
     }
 
-    /// What the metadata of a file of weights says; none where it says nothing.
+    /// Reads the metadata of a file of weights; `None` if calmix did not write any.
     ///
     /// # Errors
     /// If the file is not safetensors, or its metadata is not what [`embed`](Self::embed) writes.
@@ -131,8 +131,8 @@ impl ModelInfo {
         blake3::hash(weights).to_hex().to_string()
     }
 
-    /// The first thing that differs between this file and what is `found`: the weights, the run's recipe, its dataset.
-    /// None if all is the same. What can be fitted again later, the map and the held-out labels, is not compared.
+    /// Describes the first difference between this file and what is `found`: the weights, the run's recipe, its dataset.
+    /// `None` if all is the same. The calibrator and the held-out labels are not compared, since they can be fitted again later.
     pub fn difference(&self, found: &Self) -> Option<String> {
         let Self { format, blake3, model, classes, resize, filter, shrink, head, .. } = self;
         let ModelSpec { network, block, stride, norm_eps, size, mean, std } = model;
@@ -163,16 +163,16 @@ impl ModelInfo {
                     classes.iter().zip(&found.classes).enumerate().find(|(_, (here, there))| here != there);
                 pair.map(|(n, (here, there))| format!("class {n} is {here:?} here, but {there:?} in the run"))
             })
-            .or_else(|| differs("number added to a variance", &some(*norm_eps), &some(there.norm_eps)))
+            .or_else(|| differs("epsilon of normalisation", &some(*norm_eps), &some(there.norm_eps)))
             .or_else(|| differs("size of images", size, &there.size))
-            .or_else(|| differs("size before the cut", resize, &found.resize))
+            .or_else(|| differs("size before cropping", resize, &found.resize))
             .or_else(|| differs("filter", filter, &found.filter))
             .or_else(|| differs("side of shrunk images", &whole(*shrink), &whole(found.shrink)))
             .or_else(|| differs("mean of pixels", &list(mean), &list(&there.mean)))
-            .or_else(|| differs("deviation of pixels", &list(std), &list(&there.std)))
+            .or_else(|| differs("standard deviation of pixels", &list(std), &list(&there.std)))
             .or_else(|| {
                 (head != &found.head)
-                    .then(|| "the head or what is below it is another than in the run".to_owned())
+                    .then(|| "the head or its backbone differs from that of the run".to_owned())
             })
     }
 }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_say_what_they_are() {
+    fn weights_metadata_round_trips() {
         let tensors = vec![crate::tensors::tensor("fc.bias", &[2], &[0.5_f32, -1.0])];
         let bare = crate::tensors::write(tensors, None).unwrap();
         assert_eq!(ModelInfo::embedded(&bare).unwrap(), None);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_is_compared_and_new_ones_are_passed_over() {
+    fn every_field_is_compared_and_new_ones_ignored() {
         let info = info();
         assert_eq!(info.difference(&info), None);
         let of = |model: ModelSpec| ModelInfo { model, ..info.clone() };
@@ -259,17 +259,17 @@ mod tests {
                 ModelInfo { classes: vec!["cat".into(), "cow".into()], ..info.clone() },
                 "class 1 is \"dog\" here",
             ),
-            (ModelInfo { format: 1, ..info.clone() }, "the format is 3 here, but 1 in the run"),
+            (ModelInfo { format: 1, ..info.clone() }, "the format is 4 here, but 1 in the run"),
             (
                 of(ModelSpec { norm_eps: Some(0.5), ..info.model }),
-                "the number added to a variance is the network's own here, but 0.5",
+                "the epsilon of normalisation is the network's own here, but 0.5",
             ),
             (of(ModelSpec { size: 96, ..info.model }), "the size of images is 32 here, but 96"),
             (
                 ModelInfo { shrink: Some(512), ..info.clone() },
                 "the side of shrunk images is none here, but 512",
             ),
-            (ModelInfo { resize: 36, ..info.clone() }, "the size before the cut is 32 here, but 36"),
+            (ModelInfo { resize: 36, ..info.clone() }, "the size before cropping is 32 here, but 36"),
             (
                 ModelInfo { filter: "bicubic".into(), ..info.clone() },
                 "the filter is bilinear here, but bicubic",
@@ -278,7 +278,7 @@ mod tests {
                 of(ModelSpec { mean: [0.5, 0.5, 0.4], ..info.model }),
                 "the mean of pixels is [0.5, 0.5, 0.5] here",
             ),
-            (of(ModelSpec { std: [0.5; 3], ..info.model }), "the deviation of pixels"),
+            (of(ModelSpec { std: [0.5; 3], ..info.model }), "the standard deviation of pixels"),
             (
                 ModelInfo {
                     head: Some(HeadInfo {
@@ -291,7 +291,7 @@ mod tests {
                     }),
                     ..info.clone()
                 },
-                "the head or what is below it is another",
+                "the head or its backbone differs",
             ),
         ];
         for (found, sentence) in others {

@@ -1,4 +1,4 @@
-//! Runs at a glance, to tell them apart: what each is, how far it is, and how good. Checkpoints are not verified, so many
+//! An overview of the runs in a folder: what each is, its progress and its metrics. Checkpoints are not verified, so many
 //! runs take no longer than reading their small files.
 
 use std::cmp::Reverse;
@@ -17,27 +17,27 @@ use crate::read;
 use crate::run::Paths;
 use crate::summary::RunSummary;
 
-/// A run at a glance.
+/// The overview of a run.
 #[derive(Debug)]
 pub struct RunOverview {
-    /// Its folder.
+    /// The folder of the run.
     pub folder: PathBuf,
-    /// What it is; none where the run has not begun or cannot be read.
+    /// Its dataset, method and network; `None` if the run has not started or cannot be read.
     pub summary: Option<RunSummary>,
     /// The step of its newest checkpoint, by its name.
     pub step: Option<u64>,
     /// The metrics of its result, or of its latest evaluation.
     pub metrics: Option<OverviewMetrics>,
-    /// How far it is.
+    /// Its state.
     pub state: RunState,
 }
 
-/// The metrics of a run at a glance, of the EMA model.
+/// The metrics of a run in the overview, of the EMA model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct OverviewMetrics {
-    /// The split: test if any.
+    /// The split of the metrics: test if any.
     pub split: EvalSet,
-    /// How many samples.
+    /// The number of samples.
     pub samples: u64,
     /// The share of wrong predictions.
     pub error: f64,
@@ -45,7 +45,7 @@ pub struct OverviewMetrics {
     pub ece_15: f64,
 }
 
-/// How far a run is.
+/// The state of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunState {
     /// It has a result.
@@ -61,7 +61,7 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// In a word.
+    /// The name of the state, in tables and JSON.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Finished => "finished",
@@ -73,7 +73,7 @@ impl RunState {
     }
 }
 
-/// The runs in a folder, by their names; `cpu-folder-2` comes before `cpu-folder-10`.
+/// Lists the runs in a folder, sorted by name; `cpu-folder-2` comes before `cpu-folder-10`.
 ///
 /// # Errors
 /// If the folder cannot be listed.
@@ -95,7 +95,7 @@ pub fn is_run(folder: &Path) -> bool {
     folder.is_dir() && safe_open::exists(&Paths::new(folder).marker())
 }
 
-/// A run at a glance. What cannot be read is its state.
+/// Reads the overview of a run. If it cannot be read, that is its state.
 pub fn overview(folder: &Path) -> RunOverview {
     let nothing = RunOverview {
         folder: folder.to_owned(),

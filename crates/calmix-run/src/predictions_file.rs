@@ -13,20 +13,20 @@ use crate::tensors::{self, Tensors, tensor};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PredictionsError {
-    /// Not safetensors, or not these tensors.
-    #[error("these are no predictions: {0}; the file may be cut short, evaluate the checkpoint again")]
+    /// The file is not safetensors, or has other tensors.
+    #[error("this is not a file of predictions: {0}; it may be cut short: evaluate the checkpoint again")]
     Format(#[from] TensorsError),
-    /// Not our metadata.
+    /// The metadata cannot be parsed.
     #[error(
         "the metadata of these predictions cannot be read: {0}; they may come from another version of calmix"
     )]
     Metadata(#[from] serde_json::Error),
-    /// Parts that contradict each other.
-    #[error("these predictions contradict themselves: {0}")]
+    /// The parts are inconsistent, such as more ids than labels.
+    #[error("these predictions are inconsistent: {0}")]
     Content(String),
 }
 
-/// What does not fit into a tensor. One key, since the order of several would not be fixed.
+/// The metadata. One key, since the order of several would not be fixed.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct About {
@@ -44,7 +44,7 @@ pub fn file_name(step: u64, split: EvalSet, model: EvalModel) -> String {
     format!("step-{step:09}-{}-{}.safetensors", split.name(), model.name())
 }
 
-/// Bytes of the longest file of so many samples and classes.
+/// The most bytes that a file with these numbers of samples and classes can have.
 pub fn longest(samples: u64, classes: usize) -> u64 {
     /// Bytes of the names of tensors and the like, and of the name of a class, which is escaped twice.
     const HEADER: u64 = 64 << 10;
@@ -58,7 +58,7 @@ pub fn longest(samples: u64, classes: usize) -> u64 {
 /// The bytes of the file: the same for the same predictions.
 ///
 /// # Errors
-/// If ids, labels, logits and classes are not equally many.
+/// If the numbers of ids, labels, logits and classes do not match.
 pub fn to_bytes(predictions: &Predictions) -> Result<Vec<u8>, PredictionsError> {
     check(predictions)?;
     let (n, classes) = (predictions.labels.len(), predictions.classes.len());

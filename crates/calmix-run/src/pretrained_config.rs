@@ -1,4 +1,4 @@
-//! What pretrained weights say about themselves: in `config.json` beside them, in the form of timm's hub files, or in their
+//! The configuration of pretrained weights: in `config.json` beside them, in the form of timm's hub files, or in their
 //! own metadata.
 
 use safetensors::SafeTensors;
@@ -18,7 +18,7 @@ const KEY: &str = "config";
 /// Pixels of the largest side.
 const LARGEST: u64 = 16_384;
 
-/// Which network weights are of, and which images they expect; nothing where they do not say.
+/// The network of the weights and the images they expect; `None` for fields that the configuration lacks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PretrainedConfig {
     /// The network, by timm's name.
@@ -27,7 +27,7 @@ pub struct PretrainedConfig {
     pub block: Option<String>,
     /// Which convolution of a bottleneck halves the image.
     pub stride: Option<String>,
-    /// What BatchNorm adds to a variance.
+    /// The epsilon that BatchNorm adds to a variance.
     pub norm_eps: Option<f64>,
     /// Pixels of a side of the images.
     pub size: Option<u32>,
@@ -39,36 +39,36 @@ pub struct PretrainedConfig {
     pub licence: Option<String>,
 }
 
-/// What cannot be taken from a `config.json`, or from the metadata of weights.
+/// Why a `config.json` or the metadata of weights cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PretrainedConfigError {
-    /// Not JSON.
+    /// The text is not JSON.
     #[error("not JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// Not safetensors.
+    /// The file is not safetensors.
     #[error("not a safetensors file: {0}")]
     Weights(#[from] safetensors::SafeTensorError),
-    /// A value of another kind or outside its limits.
+    /// A value has the wrong type or is out of range.
     #[error("`{key}` is {value}, but must be {expected}")]
     Value {
-        /// Where.
+        /// The key of the value.
         key: &'static str,
-        /// What stands there, shortened.
+        /// The value, shortened.
         value: String,
-        /// What may stand there.
+        /// The values that are allowed.
         expected: &'static str,
     },
-    /// An argument of the network that calmix does not have.
-    #[error("`model_args` has `{0}`, which calmix does not know: the network may be another one")]
+    /// An argument of the network that calmix does not support.
+    #[error("`model_args` has `{0}`, which calmix does not know: the network may differ")]
     Argument(String),
 }
 
 impl PretrainedConfig {
-    /// Reads the text of a `config.json`. What calmix does not need is passed over.
+    /// Reads the text of a `config.json`. Keys that calmix does not need are ignored.
     ///
     /// # Errors
-    /// If it is not JSON, or a value that calmix needs is of another kind or outside its limits.
+    /// If it is not JSON, or a value that calmix needs has the wrong type or is out of range.
     pub fn parse(text: &[u8]) -> Result<Self, PretrainedConfigError> {
         let whole: Value = serde_json::from_slice(text)?;
         let whole = object("config.json", &whole)?;
@@ -85,7 +85,7 @@ impl PretrainedConfig {
                 return Err(PretrainedConfigError::Argument(shortened(other)));
             }
         }
-        // The tag behind the name, `.in1k`, says what it was trained on.
+        // The tag after the name, such as `.in1k`, names the training data.
         let architecture = string("architecture", whole)?;
         let architecture = architecture.map(|name| name.split('.').next().unwrap_or_default().to_owned());
         Ok(Self {
@@ -99,8 +99,8 @@ impl PretrainedConfig {
         })
     }
 
-    /// What the metadata of a file of weights says: the text of a `config.json`, or what a run writes into its model. None
-    /// where it says nothing.
+    /// Reads the metadata of a file of weights: the text of a `config.json`, or what a run writes into its model. `None`
+    /// if there is no such metadata.
     ///
     /// # Errors
     /// As [`parse`](Self::parse), and if the file is not safetensors.
@@ -109,7 +109,7 @@ impl PretrainedConfig {
         if let Some(text) = header.metadata().as_ref().and_then(|metadata| metadata.get(KEY)) {
             return Self::parse(text.as_bytes()).map(Some);
         }
-        // A file of another program may have anything under our key; then it says nothing.
+        // A file of another program may have anything under our key; then it is ignored.
         let Ok(Some(info)) = ModelInfo::embedded(weights) else { return Ok(None) };
         let numbers = |numbers: [f64; 3]| Value::from(numbers.to_vec());
         let checked = Map::from_iter([
@@ -130,7 +130,7 @@ impl PretrainedConfig {
     }
 }
 
-/// So much of a value as a message has room for.
+/// Shortens a value for a message.
 fn shortened(text: &str) -> String {
     if text.chars().count() <= 60 { text.to_owned() } else { text.chars().take(60).chain(['…']).collect() }
 }
@@ -170,8 +170,8 @@ fn channels(key: &'static str, from: &Map<String, Value>) -> Result<Option<[f64;
     let numbers: Option<[f64; 3]> = numbers.and_then(|numbers| numbers.try_into().ok());
     // A deviation so small that its inverse is not finite in f32 would make every image NaN.
     let (least, expected) = match key {
-        "std" => (1e-6, "three numbers from 0.000001 to 1, of red, green and blue"),
-        _ => (0.0, "three numbers from 0 to 1, of red, green and blue"),
+        "std" => (1e-6, "three numbers from 0.000001 to 1, for red, green and blue"),
+        _ => (0.0, "three numbers from 0 to 1, for red, green and blue"),
     };
     let is_sound = |numbers: &[f64; 3]| numbers.iter().all(|number| (least..=1.0).contains(number));
     numbers.filter(is_sound).map(Some).ok_or_else(|| refused(key, value, expected))
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(config.architecture.as_deref(), Some("tf_efficientnet_lite0"));
         assert_eq!((config.size, config.std), (Some(224), Some([0.5, 0.25, 0.5])));
         assert_eq!((config.licence.as_deref(), config.stride), (Some("apache-2.0"), None));
-        // As older files are, and with what says nothing.
+        // In the form of older files, with values that are ignored.
         let older = r#"{"architecture": "resnet50", "input_size": [3, 96, 96], "mean": null}"#;
         let older = parse(older).unwrap();
         assert_eq!((older.size, older.mean), (Some(96), None));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_its_key() {
+    fn invalid_values_are_refused_with_their_key() {
         let hostile = [
             ("[]", "`config.json` is [], but must be an object"),
             ("{", "not JSON"),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_says_the_same_as_the_file_beside_it() {
+    fn metadata_matches_the_file_beside_it() {
         let tensors = || vec![crate::tensors::tensor("fc.bias", &[2], &[0.5_f32, -1.0])];
         let with = |key: &'static str, text: &str| {
             crate::tensors::write(tensors(), Some((key, text.to_owned()))).unwrap()

@@ -26,7 +26,7 @@ const LONGEST_RESULT: u64 = 16 << 20;
 /// Bytes of the longest line of `events.jsonl`.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// What a run was made with.
+/// Reads the environment that a run was made with.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -34,7 +34,7 @@ pub fn environment(folder: &Path) -> Result<RunEnvironment, FileError> {
     json(&Paths::new(folder).file(RunFile::Environment)?, LONGEST_NOTE)
 }
 
-/// What a run is.
+/// Reads the summary of a run.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -42,7 +42,7 @@ pub fn summary(folder: &Path) -> Result<RunSummary, FileError> {
     json(&Paths::new(folder).file(RunFile::Summary)?, LONGEST_NOTE)
 }
 
-/// The result of a run; none before it is finished.
+/// Reads the result of a run; `None` before it is finished.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -51,15 +51,15 @@ pub fn result(folder: &Path) -> Result<Option<RunResult>, FileError> {
     if safe_open::exists(&path) { Ok(Some(json(&path, LONGEST_RESULT)?)) } else { Ok(None) }
 }
 
-/// What the weights of a run are.
+/// Reads `model.json`, which describes the weights of a run.
 ///
 /// # Errors
 /// If it cannot be read, or another version of calmix wrote it in a format of its own. A run has it once it is finished.
 pub fn model_info(folder: &Path) -> Result<ModelInfo, FileError> {
     let path = Paths::new(folder).file(RunFile::ModelInfo)?;
     if !safe_open::exists(&path) {
-        let problem = "there is no such file, so nothing tells whether the weights are those of this run";
-        let hint = "put it back, or delete result.json and the newest checkpoint and resume the run";
+        let problem = "this file is missing, so calmix cannot verify that the weights are those of this run";
+        let hint = "restore it, or delete result.json and the newest checkpoint and resume the run";
         return Err(FileError::new(path, FileProblem::Content(problem.to_owned())).hint(hint));
     }
     let info: ModelInfo = json(&path, LONGEST_RESULT)?;
@@ -69,14 +69,14 @@ pub fn model_info(folder: &Path) -> Result<ModelInfo, FileError> {
         return Err(FileError::new(path, FileProblem::Content(problem)).hint(hint));
     }
     if !info.is_sealed() {
-        let problem = "the calibration is not the one that was written";
-        let hint = "put back model.json as it was written";
+        let problem = "the calibration has changed since it was written";
+        let hint = "restore model.json as it was written";
         return Err(FileError::new(path, FileProblem::Changed(problem.to_owned())).hint(hint));
     }
     Ok(info)
 }
 
-/// How easy the samples of a run were at its end; none before, and where the method does not ask.
+/// Reads the margins of the samples at the end of a run; `None` before, or if the method does not use them.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -85,7 +85,7 @@ pub fn margins(folder: &Path) -> Result<Option<SampleMargins>, FileError> {
     if safe_open::exists(&path) { Ok(Some(json(&path, LONGEST_NOTE)?)) } else { Ok(None) }
 }
 
-/// Images of predictions worth looking at; none before the end of a run.
+/// Reads the thumbnails of the example predictions; `None` before the end of a run.
 ///
 /// # Errors
 /// If they cannot be read.
@@ -98,7 +98,7 @@ pub fn thumbnails(folder: &Path) -> Result<Option<Thumbnails>, FileError> {
     Ok(Some(read.map_err(|error| FileError::new(&path, FileProblem::Format(error.to_string())))?))
 }
 
-/// The text of a run's recipe.
+/// Reads the text of a run's recipe.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -106,19 +106,19 @@ pub fn recipe(folder: &Path) -> Result<String, FileError> {
     safe_open::read_text(&Paths::new(folder).file(RunFile::Recipe)?, LONGEST_RECIPE)
 }
 
-/// The predictions in a file, of at most so many samples and classes.
+/// Reads the predictions in a file that has at most these numbers of samples and classes.
 ///
 /// # Errors
-/// If it cannot be read, has more, or they are no predictions.
+/// If it cannot be read, has more, or is not a file of predictions.
 pub fn predictions(file: &Path, samples: u64, classes: usize) -> Result<Predictions, FileError> {
     predictions_file::from_bytes(&safe_open::read(file, predictions_file::longest(samples, classes))?)
         .map_err(|error| FileError::new(file, FileProblem::Format(error.to_string())))
 }
 
-/// The predictions of an evaluation; none where the run does not have them, or no longer.
+/// Reads the predictions of an evaluation; `None` if the run never had them or has deleted them.
 ///
 /// # Errors
-/// As [`predictions`]: the file may hold no more than the evaluation says, and the run has.
+/// As [`predictions`], with the numbers of samples and classes of the evaluation as limits.
 pub fn predictions_of(folder: &Path, seen: &Evaluation) -> Result<Option<Predictions>, FileError> {
     let name = predictions_file::file_name(seen.step, seen.split, seen.model);
     let path = Paths::new(folder).file(RunFile::Predictions(&name))?;
@@ -135,7 +135,7 @@ pub fn predictions_of(folder: &Path, seen: &Evaluation) -> Result<Option<Predict
     predictions(&path, samples, classes).map(Some)
 }
 
-/// What happened in a run, in order. Reading ends at a torn line, which a kill can leave. Takes the memory of the whole
+/// Reads the events of a run, in order. Reading ends at a torn line, which a kill can leave. Takes the memory of the whole
 /// file.
 ///
 /// # Errors
@@ -146,7 +146,7 @@ pub fn events(folder: &Path) -> Result<Vec<Event>, FileError> {
     Ok(events)
 }
 
-/// The latest evaluation of each split and model for which `wanted` holds, in the order of the file. Takes the memory
+/// Reads the latest evaluation of each split and model for which `wanted` holds, in the order of the file. Takes the memory
 /// of these, however long the file is.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! What came of a run: `result.json`, beside the weights in `model.safetensors`.
+//! The result of a run: `result.json`, beside the weights in `model.safetensors`.
 
 use calmix_io::class_names;
 use calmix_metrics::evaluate::Evaluation;
@@ -14,22 +14,22 @@ use crate::events::Finished;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunResult {
-    /// After how many steps the model was what it is.
+    /// The step of the model.
     pub step: u64,
-    /// The rule that chose it.
+    /// The selection rule that chose it.
     pub selection: Selection,
     /// The names of the classes, in the order of the logits.
     #[serde(deserialize_with = "class_names::deserialize")]
     pub classes: Vec<String>,
-    /// The temperature that its logits are divided by, where one could be fitted. `model.json` has every kind of map.
+    /// The temperature that its logits are divided by, if one was fitted. `model.json` has every kind of calibrator.
     pub scaling: Option<Scaling>,
-    /// Why there is no map.
+    /// Why there is no calibrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncalibrated: Option<Uncalibrated>,
-    /// How good the model is, before and after calibration, split by split.
+    /// The metrics of the model, before and after calibration, split by split.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evaluations: Vec<Evaluation>,
-    /// The heads of a run on frozen features, where it trained more than one.
+    /// The heads of a run on frozen features, if it trained more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heads: Option<HeadChoice>,
     /// The metrics by every rule.
@@ -37,13 +37,13 @@ pub struct RunResult {
 }
 
 /// The heads that were trained on the same frozen features and the same labels, and which of them is the model: that of the
-/// recipe, unless labels that no head saw are likelier by the other by more than a standard error.
+/// recipe, unless labels that no head was trained on have a higher likelihood under the other, by more than a standard error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeadChoice {
-    /// Which labels chose: those out of fold, or those of the dataset's validation split.
+    /// The labels of the choice: those out of fold, or those of the dataset's validation split.
     pub chosen_on: EvalSet,
-    /// The NLL of the recipe's head minus that of the other on these labels, label by label, with its interval; none where
+    /// The NLL of the recipe's head minus that of the other on these labels, label by label, with its interval; `None` if
     /// there are too few labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nll_difference: Option<Estimate>,
@@ -51,13 +51,13 @@ pub struct HeadChoice {
     pub candidates: Vec<HeadCandidate>,
 }
 
-/// Which of the heads of a run on frozen features.
+/// One of the heads of a run on frozen features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeadName {
-    /// The one of the recipe, whether the run kept it or not.
+    /// The head of the recipe, whether the run kept it or not.
     Recipe,
-    /// The one that was trained on the labels alone.
+    /// The head that was trained on the labels alone.
     LabelsAlone,
 }
 
@@ -77,26 +77,26 @@ impl HeadName {
         }
     }
 
-    /// Whose metrics a run has that kept it.
+    /// The head in words, for sentences.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Recipe => "the recipe's head",
-            Self::LabelsAlone => "the head of the labels alone",
+            Self::LabelsAlone => "the head trained on the labels alone",
         }
     }
 }
 
-/// What is known of a head.
+/// The data of a head.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeadCandidate {
-    /// Which one.
+    /// The name of the head.
     pub name: HeadName,
     /// Whether it is the model.
     pub kept: bool,
-    /// The mean NLL of the labels that chose, each by a head and a calibrator that did not see it.
+    /// The mean NLL of the labels of the choice, each by a head and a calibrator that were fitted without it.
     pub nll: Option<f64>,
-    /// The temperature.
+    /// The temperature of its calibrator.
     pub temperature: Option<f64>,
     /// Its metrics, split by split.
     pub evaluations: Vec<Evaluation>,

@@ -6,18 +6,18 @@
 //! | `recipe.toml` | the recipe with every default written out |
 //! | `environment.json` | versions, commit, features, device, fingerprint of the dataset, hash of the split ([`RunEnvironment`]) |
 //! | `split.json` | which samples kept their labels |
-//! | `events.jsonl` | what happened, a line each ([`Journal`]) |
-//! | `timing.jsonl`, `tensorboard/` | how fast it was, and everything for TensorBoard: what depends on the clock |
-//! | `predictions/` | what the network said at each evaluation |
+//! | `events.jsonl` | the events, one per line ([`Journal`]) |
+//! | `timing.jsonl`, `tensorboard/` | the pace, and everything for TensorBoard: files that depend on the clock |
+//! | `predictions/` | the predictions of each evaluation |
 //! | `checkpoints/` | where to continue from ([`crate::checkpoint`]) |
 //! | `model.safetensors`, `model.json`, `result.json` | the resulting model, what it is, its temperature and its metrics, at the end |
-//! | `backbone.safetensors`, `projection.safetensors` | what is below the model, where it is a head on a frozen backbone |
+//! | `backbone.safetensors`, `projection.safetensors` | backbone and projection, if the model is a head on frozen features |
 //! | `prepared/` | the prepared dataset, unless it was prepared elsewhere |
-//! | `calmix.lock` | who is writing here |
+//! | `calmix.lock` | the process that writes here |
 //!
-//! Every file but the journal, the lock and what depends on the clock appears as a whole or not at all. A folder that has anything else in
-//! it is refused, and what a run removes later are only names of its own making. One process at a time may have a
-//! [`Run`]; reading needs none, only [`Paths`].
+//! Every file but the journal, the lock and what depends on the clock appears as a whole or not at all. A folder that has
+//! anything else in it is refused, and what a run removes later are only names of its own making. One process at a time may
+//! have a [`Run`]; reading needs none, only [`Paths`].
 //!
 //! ```
 //! use calmix_run::run::{Mark, Paths, Run, RunError, RunFile};
@@ -70,7 +70,7 @@ pub const FORMAT: u32 = 3;
 /// Bytes of the longest `run.json`.
 const LONGEST: u64 = 4_096;
 
-/// What `run.json` says.
+/// The content of `run.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Marker {
     format: u32,
@@ -85,23 +85,23 @@ pub struct Run {
 }
 
 impl Run {
-    /// Begins a run in a folder that is empty or does not exist.
+    /// Starts a run in a folder that is empty or does not exist.
     ///
     /// # Errors
-    /// If there is anything in the folder, another process is beginning a run there, or nothing can be written.
+    /// If the folder is not empty, another process is starting a run there, or nothing can be written.
     pub fn create(folder: impl Into<PathBuf>) -> Result<Self, RunError> {
         Self::create_on(folder, Arc::new(RealDisk))
     }
 
-    /// Continues a run, and removes what a process that was killed left half-written.
+    /// Opens a run to continue it, and removes what a killed process left half-written.
     ///
     /// # Errors
-    /// If there is no run, another process has it, or it is in another format.
+    /// If there is no run, another process is using it, or it is in another format.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, RunError> {
         Self::open_on(folder, Arc::new(RealDisk))
     }
 
-    /// [`create`](Self::create), on a disk of the caller's.
+    /// [`create`](Self::create), on the caller's [`Disk`].
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -133,7 +133,7 @@ impl Run {
         Ok(run)
     }
 
-    /// [`open`](Self::open), on a disk of the caller's.
+    /// [`open`](Self::open), on the caller's [`Disk`].
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -168,7 +168,7 @@ impl Run {
         &self.paths
     }
 
-    /// Makes one of its files the same as a file elsewhere that nobody changes: by a hard link where the system has one.
+    /// Copies a file that will not change into the run: by a hard link if the file system supports it.
     ///
     /// # Errors
     /// If it can be neither linked nor written.
@@ -277,7 +277,7 @@ fn check_marker(paths: &Paths) -> Result<(), RunError> {
     let problem = match serde_json::from_slice::<Marker>(&bytes) {
         Ok(Marker { format: FORMAT }) => return Ok(()),
         Ok(Marker { format }) => format!(
-            "another version of calmix wrote this run, in format {format}, and this version reads format {FORMAT}"
+            "another version of calmix wrote this run, in format {format}, but this version reads format {FORMAT}"
         ),
         Err(error) => error.to_string(),
     };

@@ -10,10 +10,10 @@ use crate::tensors::{self, Tensors, tensor};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleFileError {
-    /// Its tensors.
+    /// The tensors are damaged or missing.
     #[error(transparent)]
     Tensors(#[from] TensorsError),
-    /// Its samples.
+    /// The state does not fit the samples.
     #[error(transparent)]
     Samples(#[from] StateError),
 }
@@ -33,7 +33,7 @@ pub fn longest_shard(fresh: &ShardSamples) -> u64 {
     HEADER + 4 * (margins + fresh.selected.as_ref().map_or(0, Vec::len)) as u64
 }
 
-/// The file of the labelled samples.
+/// Writes the file of the labelled samples.
 ///
 /// # Errors
 /// If it cannot be encoded.
@@ -50,7 +50,7 @@ pub fn write_labelled(store: Option<&LabelledMargins>) -> Result<Vec<u8>, Tensor
     tensors::write(named, None)
 }
 
-/// What a checkpoint has of the labelled samples of `fresh`, a state before the first step.
+/// Reads the state of the labelled samples from a checkpoint; `fresh` is their state before the first step.
 ///
 /// # Errors
 /// If the file is damaged, or of other samples.
@@ -72,7 +72,7 @@ pub fn read_labelled(
     fresh.map(read).transpose()
 }
 
-/// The file of a shard's unlabelled samples.
+/// Writes the file of a shard's unlabelled samples.
 ///
 /// # Errors
 /// If it cannot be encoded.
@@ -89,7 +89,7 @@ pub fn write_shard(samples: &ShardSamples) -> Result<Vec<u8>, TensorsError> {
     tensors::write(named, None)
 }
 
-/// What a checkpoint has of the shard of `fresh`, a state before the first step.
+/// Reads the state of a shard from a checkpoint; `fresh` is its state before the first step.
 ///
 /// # Errors
 /// If the file is damaged, or of other samples or classes.
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_comes_back() {
+    fn sample_state_round_trips() {
         let fresh = |ids: &[u64]| LabelledSamples::new(&method(), ids);
         let mut labelled = fresh(&[3, 5]);
         labelled.visit(&[5, 5], &[0.3, 2.0]).unwrap();

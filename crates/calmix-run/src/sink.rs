@@ -2,11 +2,11 @@
 //!
 //! | sink | gets | for |
 //! |---|---|---|
-//! | [`JsonLines`] | events and pace, each in a file of its own | programs, and everything that is shown later |
-//! | [`TensorBoard`] | every number of both | TensorBoard and what reads its files |
-//! | [`Progress`] | what matters while one waits | a person at a terminal, or the log of a job |
+//! | [`JsonLines`] | events and pace, each in a file of its own | programs, reports and inspection |
+//! | [`TensorBoard`] | every number of both | TensorBoard and tools that read its files |
+//! | [`Progress`] | a selection of both | a terminal, or the log of a job |
 //!
-//! Sinks know neither files nor the clock: they are given writers, and times where they need them.
+//! Sinks open no files and read no clock: they are given writers, and times where they need them. So tests are deterministic.
 
 mod jsonl;
 mod progress;
@@ -21,20 +21,20 @@ pub use tensorboard::{Hyperparameter, TensorBoard, numbers};
 
 use crate::events::{Event, Pace};
 
-/// How far the features of a frozen backbone are.
+/// The progress of computing the features of a frozen backbone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FeatureProgress {
-    /// Views that were made.
+    /// Views that are computed.
     pub done: u64,
-    /// Views to make.
+    /// Views in total.
     pub total: u64,
-    /// Since when.
+    /// Seconds since the start.
     pub seconds: f64,
 }
 
 /// Receives the events and the pace of a run.
 pub trait Sink {
-    /// Takes an event, which is the same in every repetition of the run.
+    /// Takes an event. Events are the same in every repetition of a run.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -46,7 +46,7 @@ pub trait Sink {
     /// If it cannot be written.
     fn pace(&mut self, pace: &Pace) -> Result<(), SinkError>;
 
-    /// Takes the step that the run begins at or goes on from, before it is made.
+    /// Takes the step at which the run starts or resumes, before that step.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -55,8 +55,7 @@ pub trait Sink {
         Ok(())
     }
 
-    /// Takes the pace of the first steps, before that of the first interval: for people, who want to know how long it
-    /// takes.
+    /// Takes the pace of the first steps, before that of the first interval, so that a user soon sees the time left.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -65,7 +64,7 @@ pub trait Sink {
         Ok(())
     }
 
-    /// Takes how far the features of a frozen backbone are, which are made before the first step.
+    /// Takes the progress of the features of a frozen backbone, which are computed before the first step.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -81,29 +80,27 @@ pub trait Sink {
     fn flush(&mut self) -> Result<(), SinkError>;
 }
 
-/// A sink could not write.
+/// The error of a sink that cannot write.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "cannot write to {what}: {source}; when there is room again, the run can be resumed from its last checkpoint"
-)]
+#[error("cannot write to {what}: {source}; free some space, then resume the run from its last checkpoint")]
 pub struct SinkError {
-    /// The file or device.
+    /// The file or device that the sink writes to.
     pub what: &'static str,
-    /// Why.
+    /// The error of the system.
     pub source: io::Error,
 }
 
 impl SinkError {
-    /// Nothing, if the storage is away for a while: what depends on the clock is not worth waiting for.
+    /// Drops an error that may pass, since a measurement of pace is not worth waiting for the storage.
     ///
     /// # Errors
-    /// This error, if it stays.
+    /// This error, if it is permanent.
     pub fn unless_transient(self) -> Result<(), Self> {
         if is_transient(&self.source) { Ok(()) } else { Err(self) }
     }
 }
 
-/// Says where writing failed.
+/// Adds the name of the file or device to an error.
 fn at<T>(what: &'static str, written: io::Result<T>) -> Result<T, SinkError> {
     written.map_err(|source| SinkError { what, source })
 }

@@ -1,24 +1,24 @@
-//! What a run is, in a few typed lines: `summary.json`, for readers that know no recipe.
+//! `summary.json`: dataset, method, network and seeds of a run, for readers that do not parse recipes.
 
 use serde::{Deserialize, Serialize};
 
-/// What a run is.
+/// The summary of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSummary {
     /// The kind of dataset: `cifar10`, `folder`.
     pub dataset: String,
-    /// How many classes it has.
+    /// The number of its classes.
     pub classes: usize,
-    /// How many labelled samples are trained on.
+    /// The number of labelled samples that are trained on.
     pub labelled: usize,
-    /// How many labelled samples are held out.
+    /// The number of labelled samples that are held out.
     pub validation: usize,
-    /// How many unlabelled samples are trained on.
+    /// The number of unlabelled samples that are trained on.
     pub unlabelled: u64,
     /// The base algorithm: `fixmatch`.
     pub base: String,
-    /// Who is mixed with whom: `calibratemix`, `none`.
+    /// How samples are paired for mixup: `calibratemix`, `none`.
     pub pairing: String,
     /// The network: `wrn-28-2`.
     pub network: String,

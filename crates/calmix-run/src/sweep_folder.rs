@@ -39,10 +39,10 @@ pub struct CellClaim {
     _lock: Lock,
 }
 
-/// How far a cell is.
+/// The state of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellState {
-    /// It has to be trained, or trained on.
+    /// It has to be trained or resumed.
     Open,
     /// Its run has a result.
     Finished,
@@ -64,10 +64,10 @@ struct AttemptRecord {
 }
 
 impl SweepFolder {
-    /// Makes the folder, unless it is there.
+    /// Creates the folder, unless it exists.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     pub fn create(folder: impl Into<PathBuf>) -> Result<Self, FileError> {
         let folder = folder.into();
         fs::create_dir_all(&folder).map_err(|error| FileError::new(&folder, error))?;
@@ -100,13 +100,14 @@ impl SweepFolder {
         }
     }
 
-    /// How far a cell is. One whose result is damaged, or whose folder is not a plain one, has failed: the other cells must not wait for it.
+    /// Reads the state of a cell. One whose result is damaged, or whose folder is a link, has failed: other cells must not
+    /// wait for it.
     ///
     /// # Errors
     /// If its files cannot be read.
     pub fn state(&self, cell: &str) -> Result<CellState, FileError> {
         let run = self.run(cell);
-        // A link would have the run made where it leads.
+        // A link would create the run in the folder that it points to.
         if safe_open::exists(&run)
             && let Err(error) = safe_open::check_folder(&run)
         {
@@ -129,7 +130,7 @@ impl SweepFolder {
         Ok(CellState::Failed(record.error))
     }
 
-    /// How often workers have begun a cell since its last checkpoint without coming to an end: each was killed, or ran
+    /// The number of attempts at a cell since its last checkpoint that did not end: each worker was killed, or ran
     /// out of memory.
     ///
     /// # Errors
@@ -139,7 +140,7 @@ impl SweepFolder {
         Ok(if record.checkpoint == self.newest_checkpoint(cell) { record.attempts } else { 0 })
     }
 
-    /// Records that a worker begins a cell. Only the worker that has claimed it may call this.
+    /// Records that a worker starts a cell. Only the worker that has claimed it may call this.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -149,7 +150,7 @@ impl SweepFolder {
         write_json(&self.attempt(cell), &record)
     }
 
-    /// Records that the attempt at a cell came to an end, whichever.
+    /// Records that the attempt at a cell has ended, with or without success.
     ///
     /// # Errors
     /// If the record cannot be removed.
@@ -178,7 +179,7 @@ impl SweepFolder {
         write_json(&self.failure(cell), &FailureRecord { error: error.to_owned() })
     }
 
-    /// Forgets that a cell failed.
+    /// Deletes the record that a cell failed.
     ///
     /// # Errors
     /// If the record cannot be removed.
@@ -235,7 +236,7 @@ mod tests {
     use crate::run::{Run, RunFile};
 
     #[test]
-    fn a_cell_is_claimed_once_and_a_failure_is_kept_until_it_is_forgotten() {
+    fn cell_is_claimed_once_and_failures_persist() {
         let temp = tempfile::tempdir().unwrap();
         let sweep = SweepFolder::create(temp.path().join("sweep")).unwrap();
         let claim = sweep.claim("a").unwrap().unwrap();

@@ -27,20 +27,20 @@ type Append<'a> = Box<dyn Fn(&mut Vec<u8>) + 'a>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TensorsError {
-    /// Not safetensors.
+    /// The file is not safetensors.
     #[error("not a safetensors file: {0}")]
     Format(#[from] SafeTensorError),
     /// The header cannot be written.
     #[error("the header cannot be written: {0}")]
     Header(#[from] serde_json::Error),
-    /// A tensor of another type or shape.
+    /// A tensor has another type or shape.
     #[error("`{name}` is {found}, not {wanted}")]
     Shape {
-        /// The tensor.
+        /// The name of the tensor.
         name: String,
-        /// What it is.
+        /// Its type and shape.
         found: String,
-        /// What it should be.
+        /// The type and shape that it should have.
         wanted: String,
     },
 }
@@ -68,7 +68,7 @@ macro_rules! numbers {
 
 numbers! { f32 => F32 f64 => F64 i32 => I32 u8 => U8 u32 => U32 u64 => U64 }
 
-/// Numbers under a name.
+/// Adds numbers under a name.
 pub(crate) fn tensor<'a, T: TensorElement>(
     name: &'static str,
     shape: &[usize],

@@ -10,9 +10,9 @@ use calmix_io::confined_path::ConfinedPath;
 use calmix_io::disk::{Disk, RealDisk};
 use calmix_run::run::{Build, Mark, Paths, Run, RunEnvironment, RunError, RunFile};
 
-/// G4: what is there is somebody's.
+/// G4: existing files belong to the user.
 #[test]
-fn a_folder_with_anything_in_it_is_refused_and_untouched() {
+fn non_empty_folder_is_refused_and_untouched() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("precious");
     fs::create_dir(&folder).unwrap();
@@ -69,18 +69,18 @@ fn model_of_an_older_format_is_refused_by_its_number() {
         "held_out": {"confidence": [0.9], "right": [true], "lac": [0.0], "aps": [0.0]}}"#;
     fs::write(temp.path().join("model.json"), model).unwrap();
     let error = calmix_run::read::model_info(temp.path()).unwrap_err().to_string();
-    assert!(error.contains("format 2, but this version of calmix reads format 3"), "{error}");
+    assert!(error.contains("format 2, but this version of calmix reads format 4"), "{error}");
 }
 
 #[test]
 fn a_run_of_another_format_is_refused_by_its_number() {
     let temp = tempfile::tempdir().unwrap();
     drop(Run::create(temp.path()).unwrap());
-    fs::write(temp.path().join("run.json"), r#"{"format":3,"more":true}"#).unwrap();
+    fs::write(temp.path().join("run.json"), r#"{"format":2,"more":true}"#).unwrap();
     let error = Run::open(temp.path()).unwrap_err().to_string();
     assert!(
         error.contains(
-            "another version of calmix wrote this run, in format 3, and this version reads format 2; use the version of \
+            "another version of calmix wrote this run, in format 2, but this version reads format 3; use the version of \
              calmix that wrote it, or start a new run in another folder"
         ),
         "{error}"
@@ -114,7 +114,7 @@ fn files_are_written_and_written_over_as_a_whole() {
 }
 
 #[test]
-fn a_resumed_journal_is_the_one_of_a_run_that_was_not_interrupted() {
+fn resumed_journal_is_byte_identical() {
     let temp = tempfile::tempdir().unwrap();
     let run = Run::create(temp.path()).unwrap();
     let path = run.paths().events();
@@ -137,7 +137,7 @@ fn a_resumed_journal_is_the_one_of_a_run_that_was_not_interrupted() {
 }
 
 #[test]
-fn a_journal_that_somebody_changed_is_noticed_and_not_cut() {
+fn changed_journal_is_noticed_and_not_cut() {
     let temp = tempfile::tempdir().unwrap();
     let run = Run::create(temp.path()).unwrap();
     let path = run.paths().events();
@@ -145,9 +145,11 @@ fn a_journal_that_somebody_changed_is_noticed_and_not_cut() {
     journal.append("one").unwrap();
     let mark = journal.mark().unwrap();
     drop(journal);
-    for (changed, place) in
-        [("", "byte 0: ends here"), ("on", "byte 2: ends here"), ("onE\ntwo", "byte 4: the bytes before")]
-    {
+    for (changed, place) in [
+        ("", "byte 0: the file ends here"),
+        ("on", "byte 2: the file ends here"),
+        ("onE\ntwo", "byte 4: the bytes before"),
+    ] {
         fs::write(&path, changed).unwrap();
         let error = run.journal(&mark).unwrap_err().to_string();
         assert!(error.contains("events.jsonl") && error.contains(place), "{error}");

@@ -1,4 +1,4 @@
-//! How far a run is, with its recipe: no lock is taken and nothing is written.
+//! The state of a run and its recipe. Takes no lock and writes nothing.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use calmix_run::summary::RunSummary;
 
 use crate::trainer::TrainError;
 
-/// How far a run is.
+/// The state of a run.
 #[derive(Debug)]
 pub struct Inspected {
-    /// Its recipe.
+    /// The recipe of the run.
     pub recipe: Resolved,
-    /// What it is.
+    /// Its dataset, method and network.
     pub summary: RunSummary,
-    /// What differs from the built-in recipe that it was made from; none where no such recipe is known.
+    /// What differs from the built-in recipe that it is based on; `None` if this version has no such recipe.
     pub changes: Option<Vec<Difference>>,
-    /// What it was made with.
+    /// The environment that it was made with.
     pub environment: RunEnvironment,
-    /// The step of the newest checkpoint that can be used; none before the first.
+    /// The step of the newest usable checkpoint; `None` before the first.
     pub step: Option<u64>,
     /// Newer checkpoints that cannot be used.
     pub skipped: Vec<SkippedCheckpoint>,
@@ -30,7 +30,7 @@ pub struct Inspected {
     pub result: Option<RunResult>,
 }
 
-/// How far the run in a folder is.
+/// Reads the state of the run in a folder.
 ///
 /// # Errors
 /// If there is no run, or its files are damaged.
@@ -45,11 +45,11 @@ pub fn inspect(folder: &Path) -> Result<Inspected, TrainError> {
     Ok(Inspected { recipe, summary, changes, environment, step, skipped, result })
 }
 
-/// Keys that a run decides or is told where it starts, and that no recipe knows.
+/// Keys that are set when a run starts, and that no built-in recipe sets.
 const DECIDED: [&str; 6] =
     ["dataset.path", "dataset.prepared", "train.device", "train.precision", "train.threads", "train.shards"];
 
-/// What a run's recipe has changed of a built-in one. What the built-in one leaves open is not a change.
+/// Lists what a run's recipe changes of a built-in one. A key that the built-in one leaves open is not a change.
 fn changes(name: &str, recipe: &Resolved) -> Option<Vec<Difference>> {
     let base = Layers::new().recipe(name).resolve().ok()?;
     let default = Layers::new().resolve().ok()?;
@@ -61,8 +61,8 @@ fn changes(name: &str, recipe: &Resolved) -> Option<Vec<Difference>> {
     Some(differences(&base, recipe).into_iter().filter(|change| !is_open(&change.path)).collect())
 }
 
-/// What a recipe would change of a run that has begun, of what may not change. What it leaves to the start of the run is no
-/// change.
+/// Lists the keys that a recipe would change and that may not change in a run that has begun. A key that is set when a run
+/// starts is not a change.
 ///
 /// # Errors
 /// As [`recipe()`].
@@ -73,7 +73,7 @@ pub fn changes_of_run(folder: &Path, asked: &Resolved) -> Result<Vec<Difference>
     Ok(changes.filter(|change| !change.may_change && !is_open(&change.path)).collect())
 }
 
-/// The recipe of a run.
+/// Reads the recipe of a run.
 ///
 /// # Errors
 /// If there is no run that has begun, or its recipe cannot be read.
@@ -81,11 +81,12 @@ pub fn recipe(folder: &Path) -> Result<Resolved, TrainError> {
     Ok(written_layers(folder)?.resolve()?)
 }
 
-/// The recipe of a run to go on with, for settings to be laid over it. A run may come from somebody else, so its recipe does
-/// not say where to write: `network.cache` is empty, which means the run's own folder, until the user names another.
+/// Reads the recipe of a run to resume it, for settings to be laid over it. A run may come from an untrusted source, so its
+/// recipe does not decide where to write: `network.cache` is empty, which means the run's own folder, until the user names
+/// another.
 ///
 /// # Errors
-/// As [`recipe`], except that what its text says is not checked yet.
+/// As [`recipe`], except that its values are not checked yet.
 pub fn recipe_layers(folder: &Path) -> Result<Layers, TrainError> {
     Ok(written_layers(folder)?.without("network.cache"))
 }

@@ -3,12 +3,12 @@
 //! | question | module |
 //! |---|---|
 //! | how does it train, and how is a run resumed? | [`trainer`] |
-//! | how far is a run? | [`inspect`] |
+//! | what is the state of a run? | [`inspect`] |
 //! | which pretrained weights are available? | [`weights_folder`], each a [`weights_file`] |
-//! | what do they say of a recipe? | [`pretrained_layer`] |
-//! | who are the processes of a run, as their launcher says? | [`launch`] |
+//! | which keys of a recipe do they set? | [`pretrained_layer`] |
+//! | which processes of a run did a launcher start? | [`launch`] |
 //!
-//! What is trained, on what, for how long, is a recipe of [`calmix_recipe`]. What a run leaves behind is in [`calmix_run`].
+//! What is trained, on what data and for how long is a recipe of [`calmix_recipe`]. The files of a run are in [`calmix_run`].
 #![forbid(unsafe_code)]
 
 pub mod inspect;

@@ -1,4 +1,4 @@
-//! The layer of a recipe that pretrained weights fill: which network they are of, and which images they expect.
+//! The layer of a recipe that pretrained weights set: their network, and the images that they expect.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use toml::Value;
 use crate::weights_file::WeightsFile;
 use crate::weights_folder::WeightsFolder;
 
-/// Adds what the pretrained weights say that the layers name by `network.weights`, if they name any: above our recipes,
-/// below everything that the user sets. What stands in `config.json` counts before what stands in the weights.
+/// Adds the configuration of the pretrained weights that the layers name by `network.weights`, if any: above our recipes,
+/// below everything that the user sets. `config.json` takes precedence over the metadata of the weights.
 ///
 /// # Errors
 /// If there are no such weights, or they cannot be used.
@@ -23,7 +23,7 @@ pub fn with_pretrained(layers: Layers, folder: &WeightsFolder) -> Result<Layers,
     Ok(layers.pretrained(said(&file, frozen)))
 }
 
-/// A frozen backbone is shown images of the recipe's size: smaller ones take a fraction of the time.
+/// A frozen backbone gets images of the recipe's size, since smaller ones take a fraction of the time.
 fn said(file: &WeightsFile, frozen: bool) -> Vec<(&Path, &'static str, Value)> {
     let word = |word: &Option<String>| word.clone().map(Value::String);
     let channels = |numbers: [f64; 3]| Value::Array(numbers.map(Value::Float).to_vec());

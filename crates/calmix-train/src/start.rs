@@ -1,4 +1,4 @@
-//! From a folder of images to a run: what `calmix train --data photos` decides, as one typed pipeline.
+//! From a folder of images to a run: everything that `calmix train --data photos` decides, as one typed pipeline.
 //!
 //! [`Draft`] chooses the recipe and resolves it; [`prepare_run`] claims the folder of the run, opens or makes the table of the
 //! dataset, draws the split, chooses a pretrained backbone and resolves the recipe again with what it found;
@@ -52,13 +52,13 @@ pub struct StartContext<'a> {
     pub stop: &'a AtomicBool,
     /// Receives warnings at once, while the preparation waits for storage. Called from any thread.
     pub warn: Warn,
-    /// Measures how many views per second a backbone makes at 160 pixels: [`measure_rate`], unless a test fixes it.
+    /// Measures how many views per second a backbone computes at 160 pixels: [`measure_rate`], unless a test fixes it.
     pub measure_rate: &'a dyn Fn(&StoredWeights) -> Result<f64, TrainError>,
-    /// Receives what happens during the preparation.
+    /// Receives the events of the preparation.
     pub notify: &'a mut dyn FnMut(StartNotice<'_>),
 }
 
-/// Something that happened while a run was prepared.
+/// An event of the preparation of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartNotice<'a> {
@@ -123,7 +123,7 @@ pub struct PreparedRun {
     pub folder: RunFolder,
 }
 
-/// What came of [`train_folder`].
+/// The result of [`train_folder`].
 #[derive(Debug)]
 pub struct TrainedRun {
     /// The folder of the run.

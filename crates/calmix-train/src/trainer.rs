@@ -1,7 +1,7 @@
 //! From a recipe and a dataset to a calibrated model.
 //!
-//! A run that is killed at any moment continues to the same bits: every file of its folder but the timing is in the
-//! end what it would have been. What decides that is in the checkpoints (`trainer/lifecycle/checkpoint_files.rs` lists it), and everything
+//! A run that is killed at any moment continues to the same bits: every file of its folder but the timing is in the end what it
+//! would have been. What decides that is in the checkpoints (`trainer/lifecycle/checkpoint_files.rs` lists it), and everything
 //! else is a function of the recipe, the data and the step.
 //!
 //! ```no_run
@@ -76,7 +76,7 @@ pub struct Trainer<'a> {
     processes: ProcessGroup,
     local: LocalProcesses,
     watch: Watch,
-    /// What the processes compare of what was asked of them, where it is not the recipe itself.
+    /// The hash of the request that all processes must have in common; `None` to compare the recipe itself.
     asked: Option<String>,
     build: Build,
     /// Whether a run is opened that a process of another machine has not closed.
@@ -92,7 +92,7 @@ pub enum Outcome {
     AlreadyFinished(Finished),
     /// It stopped on request, and can be resumed.
     Stopped {
-        /// Steps that were done.
+        /// The number of steps so far.
         step: u64,
     },
 }
@@ -115,13 +115,13 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// Writes to a disk of the caller's.
+    /// Writes to the caller's disk.
     #[must_use]
     pub fn on_disk(self, disk: Arc<dyn Disk>) -> Self {
         Self { disk, ..self }
     }
 
-    /// Passes on what people should know at once, while a run waits: that the storage of the dataset or of the run's folder
+    /// Receives urgent warnings while a run waits: that the storage of the dataset or of the run's folder
     /// does not answer, and that it is back. Called from any thread.
     #[must_use]
     pub fn warning(self, warn: impl Fn(&str) + Send + Sync + 'static) -> Self {
@@ -144,7 +144,7 @@ impl<'a> Trainer<'a> {
         Ok(Self { processes, local, ..self })
     }
 
-    /// Says what was asked of this process, where that is less than its recipe: it must be the same with all processes.
+    /// Sets the hash of the request to this process, if that is less than its recipe: all processes must have the same.
     #[must_use]
     pub fn asked(self, hash: String) -> Self {
         Self { asked: Some(hash), ..self }
@@ -169,14 +169,14 @@ impl<'a> Trainer<'a> {
     }
 
     /// Adds a sink. The events in the run's folder are written in any case. An error of the sink does not end the run:
-    /// people may stop watching.
+    /// the terminal or the pipe behind it may close.
     #[must_use]
     pub fn sink(mut self, sink: impl Sink + 'a) -> Self {
         self.sinks.push(Box::new(sink));
         self
     }
 
-    /// Begins a run in a folder that is empty or does not exist, or that a run was killed in before it began.
+    /// Starts a run in a folder that is empty or does not exist, or in which a run was killed before it began.
     ///
     /// # Errors
     /// If the recipe lacks something, the folder is in use, the dataset cannot be used, or anything fails on the way.
@@ -185,7 +185,7 @@ impl<'a> Trainer<'a> {
         self.go(claimed, Some(recipe), folder)
     }
 
-    /// Begins a run that [`prepare_run`](crate::start::prepare_run) has prepared, or continues it if it has begun.
+    /// Starts a run that [`prepare_run`](crate::start::prepare_run) has prepared, or resumes it if it has begun.
     ///
     /// # Errors
     /// As [`start`](Self::start) and [`resume`](Self::resume).
@@ -193,7 +193,7 @@ impl<'a> Trainer<'a> {
         let PreparedRun { resolved, dataset, split, mut folder, .. } = prepared;
         let claimed = match folder.take_lock() {
             Some(run) => {
-                let from = NewRun::Prepared { run, table: (dataset, split) };
+                let from = NewRun::Prepared { run, table: Box::new((dataset, split)) };
                 self.open_new(resolved.clone(), from, self.processes.size()).map(Claimed::New)
             }
             None => self.lock(folder.path()).map(Claimed::Begun),
@@ -202,7 +202,7 @@ impl<'a> Trainer<'a> {
         self.go(Some(claimed), Some(&resolved), folder.path())
     }
 
-    /// Continues a run from its newest checkpoint, or from its beginning if it has none: with the recipe that it
+    /// Resumes a run from its newest checkpoint, or from its beginning if it has none: with the recipe that it
     /// has, or with another one that differs only in what may change.
     ///
     /// # Errors
@@ -213,7 +213,7 @@ impl<'a> Trainer<'a> {
         self.go(claimed, recipe, folder)
     }
 
-    /// Begins a run, or continues it where it has begun: for launchers, which start the same command again.
+    /// Starts a run, or resumes it if it has begun: for launchers, which start the same command again.
     ///
     /// # Errors
     /// As [`start`](Self::start) and [`resume`](Self::resume).
@@ -228,7 +228,7 @@ impl<'a> Trainer<'a> {
         self.go(claimed, Some(recipe), folder)
     }
 
-    /// Makes the folder of a run that so many processes of this machine are going to resume from its beginning.
+    /// Creates the folder of a run that several processes of this machine are going to resume from its beginning.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -237,18 +237,18 @@ impl<'a> Trainer<'a> {
         let local = LocalProcesses { rank: 0, processes };
         let trainer = Self { local, ..self };
         if let Some(run) = folder.take_lock() {
-            let from = NewRun::Prepared { run, table: (dataset, split) };
+            let from = NewRun::Prepared { run, table: Box::new((dataset, split)) };
             drop(trainer.open_new(resolved, from, processes)?);
         }
         Ok(folder.path().to_owned())
     }
 
-    /// Makes the features that a run with this recipe takes of its frozen backbone, or this process's part of them. The
+    /// Computes the features of the frozen backbone that a run with this recipe needs, or this process's part of them. The
     /// dataset has to be prepared.
     ///
     /// # Errors
     /// If the recipe has no head, or its dataset or its backbone cannot be used; [`TrainError::Abandoned`] if it has to stop,
-    /// and the cache keeps what was made.
+    /// and the cache keeps what was computed.
     pub fn make_features(mut self, recipe: &Resolved, part: PageShard) -> Result<(), TrainError> {
         let watch = FeatureWatch { stop: self.stop, warn: &self.warn, sinks: &mut self.sinks };
         make_features(recipe.clone(), part, self.local.processes, watch)
@@ -293,7 +293,7 @@ impl<'a> Trainer<'a> {
         };
         let step = opened.found.as_ref().map_or(0, |found| found.checkpoint.step());
         match self.begin(opened) {
-            // While the features were made.
+            // While the features were computed.
             Err(TrainError::Abandoned) => Ok(Outcome::Stopped { step }),
             begun => begun?.run(),
         }

@@ -1,4 +1,4 @@
-//! A file of pretrained weights, with what it says about itself.
+//! A file of pretrained weights, with its configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use calmix_run::pretrained_config::{CONFIG, LONGEST_CONFIG, PretrainedConfig};
 /// Bytes of the longest file that is read.
 const LONGEST: u64 = 2 << 30;
 
-/// What pickles are called. calmix never reads them: they run code.
+/// The extensions of pickles. calmix never reads them, since they can run code.
 const PICKLES: [&str; 5] = ["pth", "pt", "bin", "ckpt", "pkl"];
 
 /// The extension of files of weights.
@@ -25,11 +25,12 @@ const CONVERT: &str = "convert it once: python -c \"import torch, safetensors.to
 /// A file of pretrained weights that was read.
 #[derive(Debug)]
 pub struct WeightsFile {
-    /// Where it is, as it was named.
+    /// The path of the file, as the user gave it.
     pub path: PathBuf,
     /// The whole file.
     pub bytes: Vec<u8>,
-    /// What the metadata and then the `config.json` beside it say, each with the file that says it: the later one counts.
+    /// The configurations of the metadata and then of the `config.json` beside it, each with its file: the later one takes
+    /// precedence.
     pub configs: Vec<(PathBuf, PretrainedConfig)>,
     /// The bytes of the `config.json` beside it.
     pub config: Option<Vec<u8>>,
@@ -39,7 +40,7 @@ impl WeightsFile {
     /// Reads a file of weights and the `config.json` beside it.
     ///
     /// # Errors
-    /// If it is a pickle, is not there, is too long, or what stands beside it or in its metadata cannot be.
+    /// If it is a pickle, does not exist or is too long, or its `config.json` or its metadata is invalid.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         if is_named(path, &PICKLES) {
             return Err(pickle(path));
@@ -49,7 +50,7 @@ impl WeightsFile {
         if let Some(text) = &file.config {
             let beside = path.with_file_name(CONFIG);
             let parsed = PretrainedConfig::parse(text).map_err(|error| {
-                let hint = "correct it, or move it away: then the recipe's keys say what it would";
+                let hint = "correct it, or move it away and set its values in the recipe";
                 FileError::new(&beside, FileProblem::Content(error.to_string())).hint(hint)
             })?;
             file.configs.push((beside, parsed));
@@ -57,7 +58,7 @@ impl WeightsFile {
         Ok(file)
     }
 
-    /// Reads the copy of a file of weights in the folder of a run, which may come from somebody else: a link is refused, and
+    /// Reads the copy of a file of weights in the folder of a run, which may be untrusted: a link is refused, and
     /// nothing beside the file is read.
     ///
     /// # Errors
@@ -83,15 +84,15 @@ impl WeightsFile {
         ModelInfo::hash(&self.bytes)
     }
 
-    /// The last of what was said about something.
+    /// The last configuration that has a value.
     pub fn said<T>(&self, what: impl Fn(&PretrainedConfig) -> Option<T>) -> Option<T> {
         self.configs.iter().rev().find_map(|(_, config)| what(config))
     }
 
-    /// The network that it is of: the one that it names, or the one under timm's names whose backbone it has.
+    /// The network of the weights: the one that the configuration names, or the one with the same tensors under timm's names.
     ///
     /// # Errors
-    /// If it is of no network that calmix has, or of another than it says.
+    /// If it does not match a network that calmix supports, or not the one that its configuration names.
     pub fn network(&self) -> Result<Architecture, FileError> {
         let refused = |path: &Path, problem: String| FileError::new(path, FileProblem::Content(problem));
         let of = |architecture: Architecture| Network::new(architecture, FirstBlock::default(), 0);
@@ -103,15 +104,18 @@ impl WeightsFile {
                     refused(path, error.to_string())
                 })?;
             if let Err(error) = of(architecture).check_backbone(&self.bytes) {
-                return Err(refused(path, format!("says {architecture}, but {error}")));
+                return Err(refused(
+                    path,
+                    format!("names {architecture}, but the weights do not match: {error}"),
+                ));
             }
             named = Some(architecture);
         }
         let known = || Architecture::timm().find(|&known| of(known).check_backbone(&self.bytes).is_ok());
         named.or_else(known).ok_or_else(|| {
             let names: Vec<_> = Architecture::timm().map(|known| known.to_string()).collect();
-            refused(&self.path, "not the weights of a network that calmix has".to_owned())
-                .hint(format!("those of {} have timm's names", names.join(", ")))
+            refused(&self.path, "not the weights of a network that calmix supports".to_owned())
+                .hint(format!("calmix reads {}, with timm's tensor names", names.join(", ")))
         })
     }
 }
@@ -128,7 +132,7 @@ pub(crate) fn read_beside(path: &Path, name: &str, longest: u64) -> Result<Optio
 /// The user's own path: a link is followed, as for datasets. Hubs' caches consist of links.
 fn read_following(path: &Path, longest: u64) -> Result<Vec<u8>, FileError> {
     let target = path.canonicalize().map_err(|error| FileError::new(path, error))?;
-    // What is wrong is told of the name that the user knows.
+    // Errors show the path that the user gave.
     safe_open::read(&target, longest).map_err(|error| FileError { path: path.to_owned(), ..error })
 }
 
@@ -147,6 +151,8 @@ fn is_named(path: &Path, extensions: &[&str]) -> bool {
 }
 
 fn pickle(path: &Path) -> FileError {
-    let problem = FileProblem::Format("a pickle, which can run code: calmix does not read it".to_owned());
+    let problem = FileProblem::Format(
+        "a pickle, which can run code when it is read: calmix does not read it".to_owned(),
+    );
     FileError::new(path, problem).hint(CONVERT)
 }

@@ -1,4 +1,4 @@
-//! The folder of pretrained weights: a folder for each, as a hub has them, by a name that recipes can use.
+//! The folder of pretrained weights: a subfolder for each, laid out as on a hub, by a name that recipes can use.
 
 use std::env;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ const WEIGHTS: &str = "model.safetensors";
 const LICENCE: &str = "LICENSE";
 const LONGEST_LICENCE: u64 = 1 << 20;
 
-/// The variable that names another folder.
+/// The environment variable that sets another folder.
 const VARIABLE: &str = "CALMIX_WEIGHTS";
 
 /// The folder of pretrained weights.
@@ -33,7 +33,7 @@ pub struct WeightsFolder {
 /// Weights in the folder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredWeights {
-    /// What recipes call them.
+    /// The name that recipes use.
     pub name: String,
     /// The file.
     pub path: PathBuf,
@@ -41,9 +41,9 @@ pub struct StoredWeights {
     pub network: Architecture,
     /// Parameters of its backbone, without a classifier.
     pub parameters: usize,
-    /// Pixels of a side of its images, where it says so.
+    /// Pixels of a side of its images; `None` if its configuration does not say.
     pub size: Option<u32>,
-    /// The licence, where it says so.
+    /// The licence; `None` if its configuration does not say.
     pub licence: Option<String>,
     /// The blake3 of the file.
     pub blake3: String,
@@ -66,12 +66,12 @@ impl WeightsFolder {
         Self::new(variable(VARIABLE).or_else(|| data().map(below)).unwrap_or_default())
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.folder
     }
 
-    /// The file that a recipe means: a path, or a name in this folder.
+    /// Finds the file that a recipe names: by a path, or by a name in this folder.
     ///
     /// # Errors
     /// If there are no weights of that name.
@@ -86,8 +86,8 @@ impl WeightsFolder {
         let names = self.names()?;
         let there =
             if names.is_empty() { "is empty".to_owned() } else { format!("has {}", names.join(", ")) };
-        let problem = FileProblem::Content(format!("no weights are called {named}: the folder {there}"));
-        let hint = "`calmix weights add FILE` adds a file; network.weights may also be the path of one";
+        let problem = FileProblem::Content(format!("no weights are named {named}: the folder {there}"));
+        let hint = "`calmix weights add FILE` adds a file; network.weights can also be the path of a file";
         Err(FileError::new(&self.folder, problem).hint(hint))
     }
 
@@ -112,7 +112,7 @@ impl WeightsFolder {
         Ok(names)
     }
 
-    /// What weights of a name are.
+    /// Describes the weights of a name.
     ///
     /// # Errors
     /// If they cannot be used.
@@ -138,20 +138,20 @@ impl WeightsFolder {
     /// or not at all. Adding the same file again changes nothing.
     ///
     /// # Errors
-    /// If it cannot be used, the name is taken or is none, or the disk does not take it.
+    /// If it cannot be used, the name is taken or invalid, or the disk fails.
     pub fn add(&self, file: &Path, name: Option<&str>) -> Result<StoredWeights, FileError> {
         let read = WeightsFile::read(file)?;
         let network = read.network()?.to_string();
         let own = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        // What hubs call every file.
+        // The name that hubs give to every file.
         let own = if matches!(own, "model" | "pytorch_model") { &network } else { own };
         let name = name.unwrap_or(own);
         let refused = |problem: String| FileError::new(file, FileProblem::Content(problem));
         let sound = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         if name.is_empty() || name.len() > 100 || name.starts_with('.') || !name.chars().all(sound) {
             let problem =
-                format!("{name:?} cannot be the name of weights: letters, digits, `.`, `_` and `-`");
-            return Err(refused(problem).hint("give another by --name"));
+                format!("{name:?} cannot be the name of weights: use letters, digits, `.`, `_` and `-`");
+            return Err(refused(problem).hint("choose another name with --name"));
         }
         let target = self.folder.join(name);
         let added = Self::described(name, target.join(WEIGHTS), &read)?;
@@ -161,7 +161,7 @@ impl WeightsFolder {
                 return Ok(added);
             }
             let problem = format!("the name {name} is taken by other weights in {}", self.folder.display());
-            return Err(refused(problem).hint("give another by --name, or remove that folder"));
+            return Err(refused(problem).hint("choose another name with --name, or delete that folder"));
         }
         let licence = read_beside(file, LICENCE, LONGEST_LICENCE)?;
         let files =
@@ -174,13 +174,14 @@ impl WeightsFolder {
         done.map_err(|error| {
             let _ = fs::remove_dir_all(&scratch);
             let needs = counted(read.bytes.len() as u64 >> 20, "megabyte");
-            FileError::new(&target, error).hint(format!("it needs {needs}; {VARIABLE} names another folder"))
+            FileError::new(&target, error)
+                .hint(format!("it needs {needs}; set {VARIABLE} to use another folder"))
         })?;
         Ok(added)
     }
 }
 
-/// Files in a new folder, safely on the disk.
+/// Writes files into a new folder, and returns when they are on the disk.
 fn write_all<'a>(folder: &Path, files: impl Iterator<Item = (&'a str, &'a Vec<u8>)>) -> io::Result<()> {
     fs::create_dir(folder)?;
     for (name, bytes) in files {

@@ -1,5 +1,5 @@
-//! Real kills at random moments: `kill -9`, again and again, until a run is done; it must be the run that nobody
-//! killed. `CALMIX_KILLS` sets how many kills there are at least.
+//! Real kills at random moments: `kill -9`, again and again, until a run is done; the result must be that of a run that was
+//! never killed. `CALMIX_KILLS` sets how many kills there are at least.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // in the functions that the tests share
 
 #[path = "kill/harness.rs"]

@@ -1,4 +1,4 @@
-//! One run on one, two and four processes: the same bits, whoever runs what.
+//! One run on one, two and four processes: the same bits, whichever process runs which shards.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // in the functions that the tests share
 #![allow(clippy::print_stderr, clippy::print_stdout)] // what a process says to the test that started it
 
@@ -145,7 +145,7 @@ fn freematch_has_the_same_bits_on_one_two_and_four_processes() {
 
 /// Six shards on 1, 2, 3 and 6 processes: some of them run shards of two groups, and the tree is not a power of two.
 #[test]
-fn awkward_numbers_have_the_same_bits_too() {
+fn uneven_sizes_have_the_same_bits_too() {
     let bench = made::Bench::new();
     let settings =
         ["train.groups=3", "train.shards=2", "train.batch=6", "train.ratio=3", "method.base=flexmatch"];

@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 use crate::format::counted;
 use crate::terminal::warn;
 
-/// The number of cores that this process may use.
+/// Returns the number of cores that this process may use.
 pub(crate) fn available() -> u64 {
     available_parallelism().map_or(1, NonZeroUsize::get) as u64
 }

@@ -1,4 +1,4 @@
-//! How an error is shown: one sentence, what to try, and the exit code.
+//! Errors on the terminal: one sentence, what to try, and the exit code.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -81,12 +81,12 @@ pub(crate) fn exit_unparsed(error: &clap::Error) -> ! {
     std::process::exit(Exit::Invalid.code().into())
 }
 
-/// Options of other programs, and what calmix has in their place. Those of `train` alone come second.
+/// Options of other programs, and the equivalent in calmix. Those of `train` alone come second.
 const ELSEWHERE: [(&[&str], &str); 4] = [
     (&["--gpu", "--gpus", "--cuda"], "--device cuda"),
     (&["--cpu"], "--device cpu"),
     (&["--workers", "--num-workers", "--jobs"], "--threads N"),
-    (&["--verbose"], "calmix shows its progress unless you say --quiet"),
+    (&["--verbose"], "progress is shown unless you add --quiet"),
 ];
 const OF_TRAIN: [(&[&str], &str); 3] = [
     (
@@ -97,7 +97,7 @@ const OF_TRAIN: [(&[&str], &str); 3] = [
     (&["--config"], "--file FILE"),
 ];
 
-/// What to set in the place of epochs.
+/// Explains steps to users who look for epochs.
 const EPOCHS: &str = ": calmix counts steps. A step takes train.batch labelled and\n\
                       train.batch × train.ratio unlabelled images, so an epoch over the unlabelled ones is\n\
                       their number / (train.batch × train.ratio) steps";
@@ -111,7 +111,7 @@ fn show(message: &str, hint: Option<&str>) {
     }
 }
 
-/// Folders or lists that can be read in two ways: what is found, and a line for each reading.
+/// The question about a folder or list that can be read in two ways: what was found, and one line per reading.
 fn question(error: &Error) -> Option<String> {
     let data = match error.downcast_ref::<TrainError>() {
         Some(TrainError::Data(error)) => Some(error),
@@ -123,7 +123,7 @@ fn question(error: &Error) -> Option<String> {
     Some(readings.iter().fold(found, |text, reading| format!("{text}\n{}", shown(reading))))
 }
 
-/// The error and its causes, without those that an earlier one already contains.
+/// Joins the error and its causes, without those that an earlier one already contains.
 pub(crate) fn sentence(error: &Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain() {
@@ -192,15 +192,15 @@ fn recipe_hint(error: &RecipeError) -> Option<String> {
     }
 }
 
-/// The unknown option, and what the user probably means by it.
+/// Returns the unknown option and what the user probably means by it; `None` if clap's own hint is better.
 pub(crate) fn meant(error: &clap::Error) -> Option<(&str, String)> {
     let (clap::error::ErrorKind::UnknownArgument, Some(ContextValue::String(option))) =
         (error.kind(), error.get(ContextKind::InvalidArg))
     else {
         return None;
     };
-    // A typo in an option of ours: clap's own hint is right. Few typos are in the first letter, and clap takes
-    // `--epochs` for `--processes`.
+    // A typo in an option of calmix: clap's own hint is right. Few typos are in the first letters, so a suggestion that
+    // begins otherwise is not one: clap takes `--epochs` for `--processes`.
     if let Some(ContextValue::String(similar)) = error.get(ContextKind::SuggestedArg)
         && similar.get(..3) == option.get(..3)
     {

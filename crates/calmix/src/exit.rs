@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// How a command ends.
+/// The outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// The command succeeded.
@@ -24,13 +24,13 @@ pub(crate) const TABLE: &str = "\
 Exit codes:
     0  success
     1  failed; earlier checkpoints are intact
-    2  invalid arguments, recipe or dataset; nothing started, and a repetition would fail, too
-   75  stopped by SIGTERM, SIGHUP or SIGUSR1 with its state saved; requeue `calmix resume RUN`
-  130  interrupted by Ctrl-C; a run saves its state, a partly prepared dataset is deleted
-  131  ended at once by a second Ctrl-C; nothing saved since the last checkpoint";
+    2  invalid arguments, recipe or dataset; nothing started, the same command would fail again
+   75  stopped by SIGTERM, SIGHUP or SIGUSR1, state saved; requeue `calmix resume RUN`
+  130  interrupted by Ctrl-C; the state of a run is saved, a partly prepared dataset deleted
+  131  ended at once by a second Ctrl-C; nothing was saved since the last checkpoint";
 
 impl Exit {
-    /// The number.
+    /// Returns the code that the process exits with.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Done => 0,

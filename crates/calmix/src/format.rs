@@ -9,13 +9,13 @@ pub(crate) use calmix::run::sink::phrase::{
     signed_gap,
 };
 
-/// A number with its interval.
+/// Formats a number with its confidence interval.
 pub(crate) fn decimal(metric: f64, interval: Option<Interval>) -> String {
     let interval = interval.map(|Interval { low, high }| format!(" ({low:.3} to {high:.3})"));
     format!("{metric:.3}{}", interval.unwrap_or_default())
 }
 
-/// Bytes in the largest unit that leaves a whole number.
+/// Formats bytes in the largest unit that leaves a whole number.
 pub(crate) fn bytes(number: u64) -> String {
     match number {
         0..10_000 => format!("{} bytes", grouped(number)),

@@ -1,4 +1,4 @@
-//! The two heads of a run on frozen features, side by side: the recipe's, and one that trained on the labels alone.
+//! The two heads of a run on frozen features, side by side: the recipe's, and one trained on the labels alone.
 
 use calmix::metrics::evaluate::Evaluation;
 use calmix::metrics::metrics::ENOUGH_FOR_ECE;
@@ -8,7 +8,7 @@ use calmix::run::result::{HeadCandidate, HeadChoice, HeadName};
 
 use crate::format::percent;
 
-/// Both heads as they are calibrated, which of them is the model, and what the labels say of it.
+/// Shows both heads after calibration, which of them is the model, and why.
 pub(crate) fn heads(choice: &HeadChoice) -> String {
     let HeadChoice { chosen_on, nll_difference, candidates } = choice;
     let tested = [EvalSet::Test, EvalSet::Validation, EvalSet::OutOfFold]
@@ -32,15 +32,17 @@ pub(crate) fn heads(choice: &HeadChoice) -> String {
     text + &assessment(kept, *chosen_on, nll_difference.as_ref())
 }
 
-/// Which head is the model, by which labels.
+/// Says which head is the model, and which labels decided it.
 fn assessment(kept: HeadName, chosen_on: EvalSet, difference: Option<&Estimate>) -> String {
     let labels = chosen_on.name();
     let Some(Estimate { n, estimate, low, high, level }) = difference else {
-        return format!("  too few {labels} labels to compare them: the recipe's head is the model\n");
+        return format!(
+            "  too few {labels} labels to compare the heads, so the recipe's head is the model\n"
+        );
     };
     format!(
-        "  {} is the model: NLL of the recipe's minus that of the labels alone {estimate:+.3} by {n} {labels} labels ({:.0} % \
-         interval {low:+.3} to {high:+.3})\n",
+        "  {} is the model: on {n} {labels} labels, the NLL of the recipe's head\n  minus that of the labels alone is \
+         {estimate:+.3} ({:.0}% confidence interval {low:+.3} to {high:+.3})\n",
         kept.in_words(),
         100.0 * level
     )

@@ -1,4 +1,4 @@
-//! A model on the labelled images of a folder, for `evaluate --on` and `calibrate`.
+//! Predictions of a model on the labelled images of a folder, for `evaluate --on` and `calibrate`.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -18,11 +18,11 @@ use crate::format::counted;
 use crate::stop::Stop;
 use crate::terminal::{status, warn};
 
-/// Classes of a model that a message names.
+/// The most classes of a model that a message names.
 const NAMED: usize = 20;
 
-/// Reads a folder of images with labels, of any kind that `calmix prepare` knows, into a table in `scratch`, with the model's
-/// rule for large images: its table then has the bytes that a table of the model's training images has.
+/// Reads a folder of labelled images, in any format of `calmix prepare`, into a table in `scratch`. Large images are shrunk
+/// as for the model's training, so that the same images have the same table.
 pub(crate) fn open(model: &Model, folder: &Path, scratch: &Path, stop: &Stop) -> Result<Dataset> {
     status(&format!("reading {} …", shown(folder.display())));
     let table = scratch.join("prepared");
@@ -36,7 +36,7 @@ pub(crate) fn open(model: &Model, folder: &Path, scratch: &Path, stop: &Stop) ->
     Ok(Dataset::open(&table, folder)?)
 }
 
-/// The only subset that has labels.
+/// Returns the only subset that has labels; an error if there are several or none.
 pub(crate) fn only_subset(folder: &Path, dataset: &Dataset) -> Result<String> {
     let mut labelled = Vec::new();
     for subset in &dataset.header().subsets {
@@ -52,13 +52,15 @@ pub(crate) fn only_subset(folder: &Path, dataset: &Dataset) -> Result<String> {
         [name] => Ok((*name).to_owned()),
         [] => Err(CliError::invalid(format!("{folder}: there are no labelled images")).into()),
         [.., last] => {
-            let message = format!("{folder}: labels are in {}", labelled.join(", "));
-            Err(CliError::invalid(message).hint(format!("name one of them: --subset {}", shown(last))).into())
+            let message = format!("{folder}: several subsets have labels: {}", labelled.join(", "));
+            Err(CliError::invalid(message)
+                .hint(format!("choose one of them: --subset {}", shown(last)))
+                .into())
         }
     }
 }
 
-/// What the model says about the labelled images, or about those of one subset; none if the user stops it.
+/// Predicts the labelled images, or those of one subset; `None` if the user stops it.
 pub(crate) fn predict(
     model: &Model,
     folder: &Path,
@@ -70,22 +72,24 @@ pub(crate) fn predict(
     let found = match model.predict_labelled(dataset, subset, Workers::default(), is_stopped) {
         Err(ModelError::Load(LoadError::Interrupted)) => return Ok(None),
         Err(ModelError::UnknownClass { class, known }) => {
-            let message =
-                format!("{}: the model does not know the class {}", shown(folder.display()), shown(class));
+            let message = format!("{}: the model has no class {}", shown(folder.display()), shown(class));
             let more = if known.len() > NAMED { ", …" } else { "" };
             let known: Vec<_> = known.iter().take(NAMED).map(shown).collect();
-            let hint = format!("rename or remove the class; the model knows {}{more}", known.join(", "));
+            let hint = format!(
+                "rename or remove the class; the classes of the model are {}{more}",
+                known.join(", ")
+            );
             return Err(CliError::invalid(message).hint(hint).into());
         }
         found => found?,
     };
     if found.predictions.labels.is_empty() {
-        let message = format!("{}: no labelled image in it could be read", shown(folder.display()));
+        let message = format!("{}: none of the labelled images could be read", shown(folder.display()));
         return Err(CliError::invalid(message).into());
     }
     if found.skipped > 0 {
         let (images, first) = (counted(found.skipped, "image"), shown(&found.first_skipped));
-        warn(&format!("{images} could not be read and are left out ({first})"));
+        warn(&format!("{images} could not be read and were left out ({first})"));
     }
     Ok(Some(found))
 }

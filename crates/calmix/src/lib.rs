@@ -11,7 +11,7 @@
 //! | [`metrics`] | `calmix-metrics` | measures of calibration, calibrators, prediction sets, abstention, intervals, tests |
 //! | [`recipe`] | `calmix-recipe` | recipes, sweeps, and the words for networks and devices |
 //! | [`report`] | `calmix-report` | run folders to tables, diagrams and pages |
-//! | [`run`] | `calmix-run` | what a run leaves behind: folder, events, checkpoints, predictions |
+//! | [`run`] | `calmix-run` | the files of a run: folder, events, checkpoints, predictions |
 //! | [`train`] | `calmix-train` | the trainer |
 //!
 //! ```

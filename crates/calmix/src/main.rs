@@ -36,8 +36,8 @@ use clap::Parser;
 
 use command::Calmix;
 
-/// For libtorch: a step asks for the same blocks as the step before, and the system's allocator gives many of them back
-/// in between.
+/// The allocator for libtorch: a step needs the same blocks as the step before, and the system's allocator returns many of
+/// them to the system in between.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -60,7 +60,7 @@ fn run() -> ExitCode {
     }
 }
 
-/// Prints nothing of panics that the engine turns into errors: out of memory ends with a sentence.
+/// Hides the messages of panics that the engine turns into errors, such as out of memory.
 fn silence_handled_panics() {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

@@ -1,4 +1,4 @@
-//! Tables of metrics: error and calibration with their interval, before and after a map.
+//! Tables of metrics: error and calibration with confidence intervals, before and after calibration.
 
 use calmix::metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix::metrics::conformal::PredictionSets;
@@ -19,31 +19,35 @@ use crate::format::{
     signed_gap,
 };
 
-/// How labels evaluate the map that they fitted.
-const CROSS_FITTED: &str = "  on these images, each is evaluated by a fit without it\n";
+/// How labels evaluate the calibrator that they fitted.
+const CROSS_FITTED: &str =
+    "  the calibrator was fitted on these images, so each is evaluated by a fit without it\n";
 
-/// The name of a metric, its value, and its value with the map.
+/// The name of a metric, its value, and its value after calibration.
 type MetricRow = (&'static str, String, Option<String>);
 
-/// What is known of the map of a model.
+/// Whether a run has fitted a calibrator, as far as it has come.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum CalibratorState<'a> {
-    /// The run has not ended: none yet.
+    /// The run has not ended, so it has no calibrator yet.
     NotYet,
-    /// The run ended; why it has none, if it has none.
+    /// The run has ended; the reason if it has no calibrator.
     Ended(Option<&'a Uncalibrated>),
 }
 
-/// The metrics of evaluations, split by split; `None` without evaluations.
+/// Shows the metrics of evaluations, split by split; `None` without evaluations.
 pub(crate) fn table(evaluations: &[&Evaluation], state: CalibratorState<'_>) -> Option<String> {
     let tables = evaluations.iter().map(|seen| of_one(seen)).collect::<Vec<_>>();
     let last = evaluations.last()?;
-    let mut notes = vec!["in brackets: 95% interval, exact for the error, from it for the gap".to_owned()];
+    let mut notes = vec![
+        "brackets: 95% confidence intervals, exact for the error and derived from it for the gap".to_owned(),
+    ];
     if let Some(intervals) = &last.intervals {
-        notes.push(format!("by bootstrap for the rest, {}", counted(intervals.replicates, "resample")));
+        let resamples = counted(intervals.replicates, "bootstrap resample");
+        notes.push(format!("the other intervals are from {resamples}"));
     }
     if evaluations.iter().any(|seen| seen.samples < ENOUGH_FOR_ECE) {
-        notes.push("an ECE needs 1,000 images".to_owned());
+        notes.push("an ECE needs at least 1,000 images".to_owned());
     }
     notes.push(match (&last.calibrated, state) {
         (Some(calibrated), _) => {
@@ -51,59 +55,61 @@ pub(crate) fn table(evaluations: &[&Evaluation], state: CalibratorState<'_>) -> 
         }
         (None, CalibratorState::Ended(why)) => without_map(why),
         (None, CalibratorState::NotYet) => {
-            "the run computes intervals and a temperature at its end".to_owned()
+            "confidence intervals and a temperature are computed at the end of the run".to_owned()
         }
     });
-    Some(format!("{}({})\n", tables.join("\n"), notes.join("; ")))
+    Some(format!("{}\n{}\n", tables.join("\n"), notes.join("\n")))
 }
 
-/// Why there is no map, of a run that has no table either.
+/// Says why a run has neither metrics nor a calibrator.
 pub(crate) fn without_metrics(why: Option<&Uncalibrated>, has_head: bool) -> String {
     let labels = if has_head {
-        "there is neither a test nor a val subset, and no label was evaluated out of fold; add a folder test or val, a second \
-         label of each class, or set network.folds"
+        "there is no test or val subset, and no label was evaluated out of fold.\n\
+         Add a folder `test` or `val`, add a second label for each class, or set network.folds."
     } else {
-        "there is no test subset, and no label was held out; add a folder test, or labels: from 50 on a fifth of them is held \
-         out (labels.validation)"
+        "there is no test subset, and no label was held out.\n\
+         Add a folder `test`, or more labels: with at least 50, a fifth is held out (labels.validation)."
     };
     format!("no metrics: {labels}\n{}\n", without_map(why))
 }
 
-/// What `predict` makes of the held-out labels unless told otherwise; nothing without such labels.
+/// Says what `calmix predict` guarantees with its default options; empty without held-out labels.
 pub(crate) fn guarantees(held_out: Option<&HeldOut>) -> String {
     let Some(held_out) = held_out.filter(|held_out| held_out.is_sound() && !held_out.is_empty()) else {
         return String::new();
     };
     let ModelOptions { coverage, precision, sets, .. } = ModelOptions::default();
-    let labels = counted(held_out.len() as u64, "label");
+    let labels = counted(held_out.len() as u64, "held-out label");
     let threshold = match held_out.sets(sets, coverage) {
         Ok(PredictionSets::Marginal(rule)) => rule.threshold,
         Ok(PredictionSets::ByClass(_)) | Err(_) => None,
     };
     let sets = match threshold {
-        Some(0.0) => format!("a set of {:.0} % holds the likeliest class alone", 100.0 * coverage),
+        Some(0.0) => "a prediction set contains the most probable class alone".to_owned(),
         Some(threshold) => {
             format!(
-                "a set of {:.0} % holds the likeliest class and all of a probability from {:.3} on",
-                100.0 * coverage,
+                "a prediction set contains the top class and every class with probability at least {:.3}",
                 1.0 - threshold
             )
         }
-        None => format!("a set of {:.0} % holds all classes: {labels} are too few", 100.0 * coverage),
+        None => format!("a prediction set contains all classes, because {labels} are too few"),
     };
     let answers = match held_out.answer_threshold(precision).ok().flatten() {
         Some(found) => format!(
-            "for {:.0} % precision it answers where it is as sure as on {} of {labels}, {} of which are right",
-            100.0 * precision,
-            found.answered,
-            found.right
+            "it abstains below a confidence that {} of these labels reach, {} of them right",
+            found.answered, found.right
         ),
-        None => format!("it abstains from all: {labels} do not show {:.0} % precision", 100.0 * precision),
+        None => "it abstains from every image, because no threshold reaches this precision".to_owned(),
     };
-    format!("predict: {sets}; {answers}\n")
+    let coverage = 100.0 * coverage;
+    let precision = 100.0 * precision;
+    format!(
+        "`calmix predict` by default, based on {labels}:\n  \
+         {coverage:.0}% coverage: {sets}\n  {precision:.0}% precision: {answers}\n"
+    )
 }
 
-/// Which labels fitted a map.
+/// Says which labels a calibrator was fitted on.
 pub(crate) fn fitted_by(map: &str, on: FittedOn, samples: u64) -> String {
     match on {
         FittedOn::HeldOut => format!("{map} fitted on {}", counted(samples, "held-out label")),
@@ -111,39 +117,42 @@ pub(crate) fn fitted_by(map: &str, on: FittedOn, samples: u64) -> String {
             format!("{map} fitted on {} of the validation split", counted(samples, "label"))
         }
         FittedOn::OutOfFold => {
-            format!("{map} fitted on {}, each by a head trained without it", counted(samples, "label"))
+            format!(
+                "{map} fitted on {}, each predicted by a head trained without it",
+                counted(samples, "label")
+            )
         }
-        FittedOn::Later => format!("{map} fitted on {} that came later", counted(samples, "label")),
+        FittedOn::Later => format!("{map} fitted on {}", counted(samples, "new label")),
         FittedOn::LabelledCrossFit => {
-            format!("{map} fitted on {}, for want of others", counted(samples, "training label"))
+            format!("{map} fitted on {}, because too few were held out", counted(samples, "training label"))
         }
     }
 }
 
-/// Why there is no map.
+/// Says why there is no calibrator, in two lines.
 fn without_map(why: Option<&Uncalibrated>) -> String {
     let Some(Uncalibrated { held_out, least, training_labels }) = why else {
-        return "no temperature".to_owned();
+        return "no temperature was fitted".to_owned();
     };
     let held_out = match held_out {
-        0 => format!("no label was held out, and calmix fits a temperature from {least} on"),
-        1 => format!("1 label was held out, and calmix fits a temperature from {least} on"),
-        n => format!("{n} labels were held out, and calmix fits a temperature from {least} on"),
+        0 => format!("no label was held out, and a fit needs at least {least}"),
+        1 => format!("only 1 label was held out, and a fit needs at least {least}"),
+        n => format!("only {n} labels were held out, and a fit needs at least {least}"),
     };
     let training = match training_labels {
-        TrainingLabels::TooFew => "there are too few training labels to take their place",
-        TrainingLabels::NoHelp => "a fit on some of the training labels does not help the others",
-        TrainingLabels::Surer => "the training labels, which the model has seen, would only make it surer",
+        TrainingLabels::TooFew => "there are too few training labels to use instead",
+        TrainingLabels::NoHelp => "a fit on some of the training labels does not improve the others",
+        TrainingLabels::Surer => "a fit on the training labels would only make the model more confident",
     };
-    format!("no temperature: {held_out}; {training}")
+    format!("no temperature was fitted: {held_out};\n{training}")
 }
 
-/// The evaluations of the result of a finished run.
+/// Returns the evaluations of the result of a finished run.
 pub(crate) fn of_result<'a>(result: &RunResult, events: &'a [Event]) -> Vec<&'a Evaluation> {
     latest(events, |seen| seen.step == result.step)
 }
 
-/// The latest evaluation of each split; of the labels out of fold where there is no other.
+/// Returns the latest evaluation of each split; the one of the labels out of fold if there is no other.
 pub(crate) fn latest(events: &[Event], wanted: impl Fn(&Evaluation) -> bool) -> Vec<&Evaluation> {
     let of = |split| {
         events.iter().rev().find_map(|event| match event {
@@ -159,7 +168,7 @@ pub(crate) fn latest(events: &[Event], wanted: impl Fn(&Evaluation) -> bool) -> 
     if evaluated.is_empty() { of(EvalSet::OutOfFold).into_iter().collect() } else { evaluated }
 }
 
-/// The result of each selection rule of the recipe, one per line.
+/// Shows the result of each selection rule of the recipe, one per line.
 pub(crate) fn by_rule(result: &RunResult) -> String {
     let line = |(rule, selected): (&_, &Selected)| {
         let Selected { on, evaluations, chosen_on_test, samples, metrics, .. } = selected;
@@ -180,7 +189,7 @@ pub(crate) fn by_rule(result: &RunResult) -> String {
         return String::new();
     }
     let written = format!(
-        "by rule of selection (model.safetensors is the model after {}, by `{}`):\n",
+        "by selection rule (model.safetensors is the model after {}, selected by `{}`):\n",
         counted(result.step, "step"),
         result.selection.name()
     );
@@ -200,7 +209,7 @@ fn of_one(seen: &Evaluation) -> String {
     });
     let mut text = side_by_side(&title, seen.samples, raw, mapped, heading.as_deref(), keeps_labels);
     if seen.split == EvalSet::OutOfFold {
-        text += "  each label is evaluated by a head that was trained without it\n";
+        text += "  each label is evaluated by a head trained without it\n";
     }
     if at.is_some_and(|at| at.evaluated_by == EvaluatedBy::CrossFit) {
         text += CROSS_FITTED;
@@ -208,7 +217,7 @@ fn of_one(seen: &Evaluation) -> String {
     text
 }
 
-/// The metrics of one set of images, before and after a map.
+/// Shows the metrics of one set of images, before and after calibration.
 fn side_by_side(
     title: &str,
     samples: u64,
@@ -245,47 +254,48 @@ fn side_by_side(
     [table, words, after.unwrap_or_default(), too_few(samples, exact(raw.0))].concat()
 }
 
-/// What so few images say, and how many are missing.
+/// Warns about an estimate from too few images, with the number that is missing.
 fn too_few(samples: u64, error: Option<Interval>) -> String {
     let Some(Interval { low, high }) = error.filter(|_| samples < ENOUGH_TO_JUDGE) else {
         return String::new();
     };
     let missing = counted(ENOUGH_TO_JUDGE - samples, "more labelled image");
     format!(
-        "  too few to evaluate: the error may be anything from {:.0} to {:.0} %; {missing} would make {ENOUGH_TO_JUDGE}\n",
+        "  too few images for a reliable estimate: the error may be anywhere from {:.0}% to {:.0}%;\n  \
+         {missing} would make {ENOUGH_TO_JUDGE}\n",
         100.0 * low,
         100.0 * high
     )
 }
 
-/// The labels that fitted a map, before and after it.
+/// Shows the metrics of the labels that a calibrator was fitted on, before and after it.
 pub(crate) fn of_map(map: &FittedCalibrator) -> String {
     let name = map
         .temperature()
         .map_or(map.calibrator.kind().name().to_owned(), |t| format!("temperature {:.2}", t.value()));
     let heading = format!("{}{name}", if map.temperature().is_some() { "at " } else { "with " });
-    let title = format!("later labels, {}", counted(map.samples, "image"));
+    let title = format!("new labels, {}", counted(map.samples, "image"));
     let keeps_labels = !map.calibrator.may_change_labels();
     let (raw, mapped) = ((&map.raw, None), Some((&map.calibrated, None)));
     let table = side_by_side(&title, map.samples, raw, mapped, Some(&heading), keeps_labels);
     let changed = (!keeps_labels).then(|| {
         let (changed, all) = (grouped(map.changed_labels), counted(map.samples, "image"));
-        format!("  vector scaling changes labels: those of {changed} of {all}\n")
+        format!("  vector scaling changes the predicted label of {changed} of {all}\n")
     });
-    let by = format!("({})\n", fitted_by(map.calibrator.kind().name(), map.fitted_on, map.samples));
+    let by = format!("{}\n", fitted_by(map.calibrator.kind().name(), map.fitted_on, map.samples));
     [table, CROSS_FITTED.to_owned(), changed.unwrap_or_default(), by].concat()
 }
 
 fn name_of(calibrated: &Calibrated) -> String {
     let name = calibrated.kind.name();
     if calibrated.kind == CalibratorKind::Vector {
-        format!("{name}, which changes labels,")
+        format!("{name}, which can change predicted labels,")
     } else {
         name.to_owned()
     }
 }
 
-/// How true the pseudo-labels were at the end of a run, where their classes are known.
+/// Shows the error of the pseudo-labels at the end of a run, if the true classes are known.
 pub(crate) fn pseudo_labels(result: &RunResult) -> String {
     result.finished.pseudo.as_ref().map(|pseudo| pseudo_in_words(pseudo) + "\n").unwrap_or_default()
 }

@@ -1,9 +1,9 @@
 //! A run on an MLflow tracking server, by its REST interface.
 //!
 //! The run is found by a tag, the hash of its recipe and dataset: the same run pushed from another folder is the same run
-//! there. What has arrived is asked of the server, key by key, so that nothing has to be remembered between pushes: events
+//! there. The server says what has arrived, key by key, so that calmix stores nothing between pushes: events
 //! have rising steps, and a point whose step the server already has is not sent again. The time of a point is the start
-//! of the run on the server plus a millisecond a step: a point that is sent twice all the same, by two pushes at once, is
+//! of the run on the server plus a millisecond per step: a point that two simultaneous pushes send twice is
 //! the same row in the server's table.
 
 mod credentials;
@@ -35,7 +35,7 @@ const LONGEST_MESSAGE: usize = 1_000;
 /// A run on a server.
 pub(crate) struct TrackedRun {
     pub(crate) server: Server,
-    /// Its id on the server.
+    /// The id of the run on the server.
     pub(crate) id: String,
     start: i64,
     is_finished: bool,
@@ -54,7 +54,7 @@ pub(crate) struct MetricPoint {
 }
 
 impl TrackedRun {
-    /// Finds a run by its identity, or makes it.
+    /// Finds a run by its identity, or creates it.
     pub(crate) fn find_or_create(
         server: Server,
         experiment: &str,
@@ -72,7 +72,7 @@ impl TrackedRun {
         let body = json!({ "experiment_id": experiment, "run_name": name, "start_time": now, "tags": tags });
         let made = done(&server, "runs/create", Request::Post(&body))?;
         let own = id_of(&made["run"]["info"]["run_id"], "runs/create")?;
-        // Another push may have made one in the same moment: all keep the same one.
+        // Another push may have created one at the same moment: both keep the first one.
         let kept = search(&server, &experiment, identity)?.into_iter().next().unwrap_or_else(|| own.clone());
         if kept != own {
             done(&server, "runs/delete", Request::Post(&json!({ "run_id": own })))?;
@@ -80,7 +80,7 @@ impl TrackedRun {
         Self::open(server, kept)
     }
 
-    /// Asks what has arrived.
+    /// Asks the server what has arrived.
     fn open(server: Server, id: String) -> Result<Self> {
         let found = done(&server, "runs/get", Request::Get("run_id", &id))?;
         let info = &found["run"]["info"];
@@ -153,7 +153,7 @@ impl TrackedRun {
     }
 }
 
-/// The id of an experiment, which is made if there is none.
+/// Returns the id of an experiment, which is created if there is none.
 fn experiment_id(server: &Server, name: &str) -> Result<String> {
     let call = "experiments/get-by-name";
     let by_name = Request::Get("experiment_name", name);
@@ -168,7 +168,7 @@ fn experiment_id(server: &Server, name: &str) -> Result<String> {
     if made.status == 200 {
         return id_of(&made.body["experiment_id"], "experiments/create");
     }
-    // Made by another push in the same moment.
+    // Another push has created it at the same moment.
     let found = done(server, call, by_name)?;
     id_of(&found["experiment"]["experiment_id"], call)
 }
@@ -190,7 +190,7 @@ fn ask(server: &Server, call: &str, request: Request<'_>) -> Result<Answer, CliE
     server.ask(&format!("/api/2.0/mlflow/{call}"), request)
 }
 
-/// The answer to a call that has to succeed.
+/// Returns the answer to a call that has to succeed.
 fn done(server: &Server, call: &str, request: Request<'_>) -> Result<Value> {
     let answer = ask(server, call, request)?;
     if answer.status == 200 { Ok(answer.body) } else { Err(refusal(server, call, &answer).into()) }
@@ -207,7 +207,7 @@ fn refusal(server: &Server, call: &str, answer: &Answer) -> CliError {
         .hint(hint)
 }
 
-/// Reads an id, which goes into later requests: one with other characters than ids have is refused.
+/// Reads an id, which goes into later requests, and refuses characters that ids do not have.
 fn id_of(value: &Value, call: &str) -> Result<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let is_id = |id: &&str| (1..=256).contains(&id.len()) && id.bytes().all(is_plain);

@@ -1,4 +1,4 @@
-//! A trained model in use: images in, labels with calibrated confidence out.
+//! Predictions with a trained model: labels with calibrated confidence, prediction sets and abstention.
 //!
 //! ```no_run
 //! use calmix::Model;
@@ -41,27 +41,27 @@ pub use error::ModelError;
 pub use guarantee::{Guarantee, ScarceClass};
 pub use labelled::LabelledPredictions;
 
-/// The largest side of images that a model may ask for.
+/// The largest input size of a model, in pixels per side.
 const LARGEST: u32 = 2_048;
 
-/// Bytes of the views of a batch, unless one view has more. A command has up to five batches in memory: what it predicts, and
-/// what its loaders make ahead.
+/// The most bytes of the views of a batch, unless one view has more. A command has up to five batches in memory: the one
+/// that it predicts, and those that its loaders read ahead.
 const BATCH_BYTES: usize = 64 << 20;
 
-/// How a model is used.
+/// Options for loading a model and for its predictions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelOptions {
-    /// Where it runs; the fastest device of this machine if none is named.
+    /// The device of the model; `None` for the fastest one of this machine.
     pub device: Option<Device>,
-    /// Threads of the arithmetic on a CPU; one per core if none are named. The last bits of a result may depend on it.
+    /// CPU threads of the network; `None` for one per core. The last bits of a result may depend on it.
     pub threads: Option<usize>,
-    /// Images whose views are in memory at a time, and fewer of large ones. Results do not depend on it.
+    /// Images in memory at a time, fewer if they are large. Results do not depend on it.
     pub batch: usize,
-    /// The probability with which a set of classes has to hold the right one.
+    /// The probability with which a prediction set must contain the true class, between 0 and 1.
     pub coverage: f64,
-    /// How classes are chosen for a set.
+    /// The rule that forms prediction sets.
     pub sets: SetRule,
-    /// The share of the answers that has to be right; the model abstains from the others.
+    /// The share of the answers that must be right, between 0 and 1; the model abstains from less confident ones.
     pub precision: f64,
 }
 
@@ -78,22 +78,22 @@ impl Default for ModelOptions {
     }
 }
 
-/// What a model says about an image.
+/// The prediction of a model for an image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// The likeliest class, as an index into [`Model::classes`].
+    /// The most probable class, as an index into [`Model::classes`].
     pub label: usize,
-    /// Its calibrated probability.
+    /// The calibrated probability of `label`, between 0 and 1.
     pub confidence: f32,
-    /// By how much it is likelier than the second class.
+    /// The probability of `label` minus that of the second most probable class.
     pub margin: f32,
-    /// The calibrated probabilities of all classes.
+    /// The calibrated probabilities of all classes, in the order of [`Model::classes`].
     pub probabilities: Vec<f32>,
-    /// Classes that hold the right one with the guaranteed probability, the likeliest first; none where no labels were held
-    /// out.
+    /// The prediction set, which contains the true class with the guaranteed probability, most probable class first; `None`
+    /// if no labels were held out.
     pub set: Option<Vec<u32>>,
-    /// Whether the answer may be wrong too often for the requested precision, by the order of the model's own confidence
-    /// before calibration; none if no labels were held out.
+    /// Whether the confidence before calibration is below the threshold for the requested precision; `None` if no labels
+    /// were held out.
     pub abstain: Option<bool>,
 }
 
@@ -106,48 +106,49 @@ pub struct Model {
     map: Calibrator,
     guarantee: Guarantee,
     batch: usize,
-    /// The file of its weights, for errors.
+    /// The file of the weights, for errors.
     weights: PathBuf,
 }
 
 impl Model {
-    /// Loads the model of the run in `folder`: `model.safetensors` and `model.json`, of a head also `backbone.safetensors` and
-    /// `projection.safetensors`; without the recipe or the dataset.
+    /// Loads the model of the run in `folder`: `model.safetensors` and `model.json`, for a head also `backbone.safetensors`
+    /// and `projection.safetensors`. Needs neither the recipe nor the dataset.
     ///
     /// # Errors
-    /// If the files are not there, were changed, or contradict each other.
+    /// If the files are missing, were changed, or contradict each other.
     pub fn load(folder: impl AsRef<Path>) -> Result<Self, ModelError> {
         Self::load_with(folder, &ModelOptions::default())
     }
 
-    /// As [`load`](Self::load), with options.
+    /// Loads a model as [`load`](Self::load) does, with options.
     ///
     /// # Errors
-    /// As [`load`](Self::load), and if an option means nothing.
+    /// As [`load`](Self::load), and if an option is out of range.
     pub fn load_with(folder: impl AsRef<Path>, options: &ModelOptions) -> Result<Self, ModelError> {
         let (folder, paths) = (folder.as_ref(), Paths::new(folder.as_ref()));
         let path = paths.file(RunFile::ModelInfo)?;
         if !safe_open::exists(&path) && !safe_open::exists(&paths.file(RunFile::Model)?) {
             let problem =
-                FileProblem::Content("there is no model in it: a run has one once it is finished".into());
+                FileProblem::Content("there is no model here: a run writes it when it finishes".into());
             return Err(FileError::new(folder, problem)
                 .hint("resume the run, or name another folder")
                 .into());
         }
         let info = read::model_info(folder)?;
         let wrong = |problem: String| FileError::new(&path, FileProblem::Content(problem));
-        let filter = info.filter.parse().map_err(|_| wrong(format!("no filter {:?}", info.filter)))?;
+        let filter = info.filter.parse().map_err(|_| wrong(format!("unknown filter {:?}", info.filter)))?;
         let mut transform = Augment::usb(info.model.size);
         (transform.evaluation, transform.filter) = (EvalView { resize: info.resize }, filter);
         transform.check().map_err(|error| wrong(error.to_string()))?;
         if info.model.size > LARGEST {
-            return Err(
-                wrong(format!("images of {} pixels per side, more than {LARGEST}", info.model.size)).into()
-            );
+            return Err(wrong(format!(
+                "images of {} pixels per side, more than the {LARGEST} allowed",
+                info.model.size
+            ))
+            .into());
         }
         check::check(&info).map_err(|problem| {
-            wrong(problem)
-                .hint("make sure that you trust its origin, and put back model.json as it was written")
+            wrong(problem).hint("check that you trust its origin, and restore model.json as it was written")
         })?;
 
         let classes = info.classes.len();
@@ -158,9 +159,9 @@ impl Model {
         let in_weights =
             |problem: String| ModelError::File(FileError::new(&path, FileProblem::Format(problem)));
         let embedded = ModelInfo::embedded(&weights).map_err(|error| in_weights(error.to_string()))?;
-        let embedded = embedded.ok_or_else(|| in_weights("no metadata of calmix in it".to_owned()))?;
+        let embedded = embedded.ok_or_else(|| in_weights("it has no metadata of calmix".to_owned()))?;
         if let Some(difference) = info.difference(&embedded) {
-            let hint = "put back model.safetensors and model.json as the run wrote them";
+            let hint = "restore model.safetensors and model.json as the run wrote them";
             return Err(wrong(difference).hint(hint).into());
         }
 
@@ -190,17 +191,17 @@ impl Model {
         &self.info.classes
     }
 
-    /// What the weights are, and what they are made for.
+    /// The description of the weights in `model.json`: network, image format, calibration.
     pub fn info(&self) -> &ModelInfo {
         &self.info
     }
 
-    /// What is guaranteed of sets and answers.
+    /// The guarantees for prediction sets and answers.
     pub fn guarantee(&self) -> &Guarantee {
         &self.guarantee
     }
 
-    /// How the view of a image is made that the network sees.
+    /// The transform from an image to the view that the network receives.
     pub fn transform(&self) -> &Arc<Augment> {
         &self.transform
     }
@@ -210,20 +211,20 @@ impl Model {
         self.info.shrink.unwrap_or(0)
     }
 
-    /// Images whose views are in memory at a time: those of the options, or as many as 64 MiB hold.
+    /// Images in memory at a time: the number of the options, or as many views as fit into 64 MiB.
     pub fn batch(&self) -> usize {
         self.batch
     }
 
-    /// Bytes of the views of a pass through the network. More of them at once take no less time for each.
+    /// The bytes of the views in one pass through the network. A larger pass is not faster per image.
     pub fn pass_bytes(&self) -> usize {
         self.predictor.pass_bytes()
     }
 
-    /// What the model says about images of any size.
+    /// Predicts images of any size.
     ///
     /// # Errors
-    /// If a image has no pixels, or libtorch fails.
+    /// If an image has no pixels, or libtorch fails.
     pub fn predict(&self, images: &[Image]) -> Result<Vec<Prediction>, ModelError> {
         let (each, mut scratch) = (self.transform.bytes(), Scratch::default());
         let mut predictions = Vec::with_capacity(images.len());
@@ -239,7 +240,7 @@ impl Model {
         Ok(predictions)
     }
 
-    /// What the model says about views, which its [`transform`](Self::transform) made.
+    /// Predicts views that the [`transform`](Self::transform) of the model made.
     ///
     /// # Errors
     /// If they are not whole views, or libtorch fails.
@@ -248,7 +249,7 @@ impl Model {
         logits.chunks_exact(self.info.classes.len().max(1)).map(|row| self.prediction(row)).collect()
     }
 
-    /// The logits of views, before they are calibrated: one row an image.
+    /// Computes the logits of views before calibration, one row per image.
     ///
     /// # Errors
     /// As [`predict_views`](Self::predict_views).
@@ -261,10 +262,10 @@ impl Model {
         }
     }
 
-    /// What the logits of an image mean.
+    /// Turns the logits of an image into a prediction.
     ///
     /// # Errors
-    /// If they are not as many as the classes of the map that calibrates them.
+    /// If the calibrator is for another number of classes.
     pub fn prediction(&self, logits: &[f32]) -> Result<Prediction, ModelError> {
         let mut probabilities = vec![0.0; logits.len()];
         let label = self.map.probabilities_into(logits, &mut probabilities)?;
@@ -277,7 +278,7 @@ impl Model {
     }
 }
 
-/// The backbone and the projection of a head, which are in the run's folder.
+/// Reads the backbone and the projection below a head from the run's folder.
 fn below_head(
     paths: &Paths,
     head: &HeadInfo,
@@ -286,8 +287,7 @@ fn below_head(
     let read = |file: RunFile<'_>, longest: u64, hash: &str| -> Result<Vec<u8>, FileError> {
         let path = paths.file(file)?;
         if !safe_open::exists(&path) {
-            let problem =
-                FileProblem::Content("missing: the model is a head and cannot do without it".into());
+            let problem = FileProblem::Content("missing: the model is a head and needs it".into());
             let hint = "copy it from the folder of the run that trained the model, with model.safetensors and model.json";
             return Err(FileError::new(path, problem).hint(hint));
         }
@@ -297,7 +297,7 @@ fn below_head(
         }
         let problem = "not the file that the head was trained on: model.json has another hash";
         let error = FileError::new(path, FileProblem::Changed(problem.to_owned()));
-        Err(error.hint("put back the file as the run wrote it"))
+        Err(error.hint("restore the file as the run wrote it"))
     };
     let longest = FrozenBackbone::longest_file(settings);
     let backbone = read(RunFile::Backbone, longest, &head.backbone)?;
@@ -311,7 +311,7 @@ fn below_head(
     Ok((backbone, projection.map_err(|error| ModelError::of_weights(error, &path))?))
 }
 
-/// A number by which randomised sets tell one image from another: the same image has the same set (FNV-1a).
+/// A hash of the logits (FNV-1a) that seeds randomised prediction sets: the same image always has the same set.
 fn image_number(logits: &[f32]) -> u64 {
     let add = |hash: u64, logit: &f32| (hash ^ u64::from(logit.to_bits())).wrapping_mul(0x0100_0000_01b3);
     logits.iter().fold(0xcbf2_9ce4_8422_2325, add)

@@ -1,4 +1,4 @@
-//! Predictions of many images: read ahead by worker threads, predicted batch by batch, written in the order of the list.
+//! Predictions of many images: read ahead by worker threads, predicted in batches, written in the order of the list.
 
 mod foreign_file;
 pub(crate) mod input_shard;
@@ -25,10 +25,10 @@ use output::RowOutput;
 use rate::Rate;
 use row::{PredictedImage, escaped};
 
-/// Batches for which a loader is made. The next loader starts before the last batch of this one is predicted.
+/// The batches of one loader. The next loader starts before the last batch of this one is predicted.
 const BATCHES: usize = 16;
 
-/// What was predicted.
+/// The counts of predicted images.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PredictTally {
     /// Rows that were written.
@@ -45,7 +45,7 @@ struct Chunk {
     loader: EvalLoader<ImageViews<Augment>>,
 }
 
-/// Predicts images and writes a row for each, until `stop`: then the rows of all batches before this one are written.
+/// Predicts images and writes one row each, until `stop`: the rows of all earlier batches are then written.
 pub(crate) fn predict_list(
     model: &Model,
     mut list: impl Iterator<Item = Result<ListedImage>>,
@@ -57,7 +57,7 @@ pub(crate) fn predict_list(
     let mut tally = PredictTally::default();
     let mut next = || {
         let images: Vec<_> = list.by_ref().take(BATCHES * model.batch()).collect::<Result<_>>()?;
-        // No loader for a list that a signal cut short: it takes seconds to leave.
+        // No loader for a list that a signal cut short: a loader takes seconds to end.
         let is_over = images.is_empty() || stop.load(Ordering::Relaxed);
         (!is_over).then(|| start(model, images, workers)).transpose()
     };
@@ -85,7 +85,7 @@ pub(crate) fn predict_list(
     Ok(tally)
 }
 
-/// The predictions of a batch, pass by pass, since a batch can take a minute; none if the command has to stop.
+/// Predicts a batch, pass by pass, since a batch can take a minute; `None` if the command has to stop.
 fn predicted(model: &Model, batch: &EvalBatch, stop: &AtomicBool) -> Result<Option<Vec<Prediction>>> {
     let mut predictions = Vec::with_capacity(batch.ids.len());
     for views in batch.pixels.chunks(model.pass_bytes()) {

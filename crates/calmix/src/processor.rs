@@ -6,10 +6,10 @@
 
 use crate::exit::Exit;
 
-/// Says that the processor is too old; none if it is not.
+/// Prints an error if the processor is too old and returns the exit; `None` if the processor is new enough.
 ///
-/// Called first of all, and made of little: whatever runs before or in it may use the very instructions that it looks for.
-/// The initialisers of libtorch's libraries do run before; they are compiled for any x86-64 processor.
+/// Runs first and does as little as possible: any code before it, or in it, may use the very instructions that it checks.
+/// Only the initialisers of libtorch's libraries run earlier; they are compiled for any x86-64 processor.
 #[cfg(all(target_arch = "x86_64", target_feature = "avx2"))]
 #[inline(never)]
 pub(crate) fn refusal() -> Option<Exit> {

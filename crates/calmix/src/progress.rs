@@ -1,4 +1,4 @@
-//! Progress of a run. The command itself shows the result, as a table.
+//! The progress of a run. The command itself shows the result as a table.
 
 use std::io::{self, IsTerminal, Stderr};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::command::quicker;
 use crate::format::{counted, grouped, rough_time};
 use crate::terminal::{self, status, warn_at_once};
 
-/// Seconds after which a run is too long to wait for.
+/// The remaining seconds from which a warning suggests a quicker run.
 const DAY: f64 = 86_400.0;
 
 /// Shows the events of a run, or only its warnings.
@@ -22,9 +22,9 @@ pub(crate) struct ProgressSink {
     bar: Progress<Stderr>,
     steps: u64,
     is_quiet: bool,
-    /// The recipe of the run, to suggest a quicker one; none once it has been suggested.
+    /// The recipe of the run, to suggest a quicker one; `None` once the warning was shown.
     recipe: Option<Box<Recipe>>,
-    /// Whether a run that begins with its first step is worth a line, too.
+    /// Whether the user resumes the run: then a start at the first step is announced, too.
     is_resumed: bool,
     first_step: u64,
     /// When the progress of features was last shown.
@@ -33,7 +33,7 @@ pub(crate) struct ProgressSink {
 }
 
 impl ProgressSink {
-    /// For a run of a recipe; shows only warnings if it is quiet.
+    /// Shows the progress of a run of this recipe; only warnings if it is quiet.
     pub(crate) fn new(recipe: &Recipe, is_quiet: bool) -> Self {
         let steps = recipe.train.steps;
         let bar = Progress::new(io::stderr(), terminal::progress_style(), steps);
@@ -50,7 +50,7 @@ impl ProgressSink {
         }
     }
 
-    /// For a run that the user resumes.
+    /// Announces where the run continues, also at its first step.
     pub(crate) fn resumed(self) -> Self {
         Self { is_resumed: true, ..self }
     }
@@ -90,7 +90,7 @@ impl Sink for ProgressSink {
             _ if self.is_quiet => {}
             0 if self.is_resumed => status(&format!("no checkpoint yet: starting at the first of {steps}")),
             0 => {}
-            _ => status(&format!("going on after {} of {steps}", grouped(step))),
+            _ => status(&format!("continuing after {} of {steps}", grouped(step))),
         }
         Ok(())
     }
@@ -112,7 +112,7 @@ impl Sink for ProgressSink {
             let rate = done as f64 / seconds.max(1e-9);
             let left = rough_time((total - done) as f64 / rate.max(1e-9));
             terminal::status_in_place(&format!(
-                "features: {} of {} views, {} a second, {left} left",
+                "features: {} of {} views, {} per second, {left} left",
                 grouped(done),
                 grouped(total),
                 grouped(rate.round() as u64)

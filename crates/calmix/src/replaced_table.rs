@@ -1,4 +1,4 @@
-//! A prepared table that a new one takes the place of, as a whole: whoever opens it finds the old one or the new one.
+//! A prepared table that is replaced atomically: a process that opens it finds the old one or the new one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use calmix::data::prepare::PREPARING;
 use calmix::io::atomic_file::rename_folder;
 use tempfile::TempDir;
 
-/// A table that is there until the new one is complete.
+/// A table that stays in place until the new one is complete.
 #[derive(Debug)]
 pub(crate) struct ReplacedTable {
     table: PathBuf,
@@ -17,7 +17,7 @@ pub(crate) struct ReplacedTable {
 }
 
 impl ReplacedTable {
-    /// Makes room beside a table.
+    /// Creates a scratch folder beside a table.
     pub(crate) fn new(table: &Path) -> Result<Self> {
         let parent = table.parent().filter(|parent| !parent.as_os_str().is_empty());
         let scratch =
@@ -25,7 +25,7 @@ impl ReplacedTable {
         Ok(Self { table: table.to_owned(), scratch })
     }
 
-    /// Where to write the new table.
+    /// The folder to write the new table to.
     pub(crate) fn new_table(&self) -> PathBuf {
         self.scratch.path().join("new")
     }
@@ -35,7 +35,7 @@ impl ReplacedTable {
         let old = self.scratch.path().join("old");
         fs::rename(&self.table, &old)?;
         if let Err(error) = rename_folder(&self.new_table(), &self.table) {
-            // Better an old table than none.
+            // Put the old table back rather than leave none.
             let _ = fs::rename(&old, &self.table);
             return Err(error.into());
         }

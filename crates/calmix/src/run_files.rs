@@ -10,16 +10,16 @@ use calmix::train::launch::LaunchInfo;
 use crate::format::shell_quoted;
 use crate::supervise::is_supervised;
 
-/// What is in a run's folder, most wanted first.
+/// The files in a run's folder with what they hold, most useful first.
 const FILES: &[(&str, &str)] = &[
     ("model.safetensors", "model weights"),
     ("model.json", "hash, network, classes, image format and calibration of the weights"),
     ("backbone.safetensors", "frozen network below the head; the model needs it"),
-    ("projection.safetensors", "features to the head's inputs; the model needs it"),
+    ("projection.safetensors", "projects features to the inputs of the head; the model needs it"),
     ("model.previous.json", "model.json before `calmix calibrate`"),
     ("result.json", "classes, temperature and metrics"),
-    ("margins.json", "how easy the samples were"),
-    ("thumbnails.safetensors", "images that fool the model, for its report"),
+    ("margins.json", "margins of the training samples: how easy they were"),
+    ("thumbnails.safetensors", "images that the model gets wrong, for the report"),
     ("recipe.toml", "all settings; enough to repeat the run"),
     ("split.json", "which samples keep their labels"),
     ("summary.json", "dataset, method, network and seeds, for scripts"),
@@ -46,7 +46,7 @@ pub(crate) fn cache_option(recipe: &Recipe) -> String {
     }
 }
 
-/// How to go on with a run that stopped, in as many processes as it was trained in.
+/// Says how to resume a run that stopped, with as many processes as before.
 pub(crate) fn resume(run: &Path, recipe: &Recipe, launch: Option<&LaunchInfo>) -> String {
     match launch {
         None => format!("next: calmix resume {}{}\n", shell_quoted(run), cache_option(recipe)),
@@ -54,7 +54,10 @@ pub(crate) fn resume(run: &Path, recipe: &Recipe, launch: Option<&LaunchInfo>) -
             format!("next: calmix resume {} --processes {}\n", shell_quoted(run), launch.local_world)
         }
         Some(_) => {
-            format!("next: the same command, by the same launcher, goes on with {}\n", shown(run.display()))
+            format!(
+                "next: start the same command with the same launcher to resume {}\n",
+                shown(run.display())
+            )
         }
     }
 }
@@ -64,19 +67,19 @@ pub(crate) fn next(command: &str, path: &Path) -> String {
     format!("next: calmix {command} {}\n", shell_quoted(path))
 }
 
-/// What to do with a model: look at it, then use it.
+/// The next commands for a model: read its report, then predict with it.
 pub(crate) fn next_with_model(run: &Path) -> String {
     let run = shell_quoted(run);
     format!("next: calmix report {run}\nthen: calmix predict {run} IMAGES, a folder or files of your own\n")
 }
 
-/// The files that using the model elsewhere takes.
+/// Lists the files that the model needs when it is copied to another place.
 pub(crate) fn model_files(run: &Path) -> String {
     let files = ["model.safetensors", "model.json", "backbone.safetensors", "projection.safetensors"];
     files.into_iter().filter(|name| safe_open::exists(&run.join(name))).collect::<Vec<_>>().join(", ")
 }
 
-/// Where to look for a run.
+/// Says how to find or start a run.
 pub(crate) fn find_runs() -> &'static str {
     if Path::new("runs").is_dir() {
         "`calmix inspect runs` lists your runs"

@@ -1,4 +1,4 @@
-//! The runs that folders stand for: a run, a folder of runs, or a sweep.
+//! The runs in folders: each may be a run, a folder of runs, or a sweep.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::command::existing_folder;
 use crate::error::CliError;
 use crate::run_files;
 
-/// The runs of folders, in their order; refuses a folder without any.
+/// Returns the runs in folders, in order; refuses a folder without any.
 pub(crate) fn runs_of(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut runs = Vec::new();
     for folder in folders {
@@ -28,7 +28,7 @@ pub(crate) fn runs_of(folders: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(runs)
 }
 
-/// The folder in which a sweep has its runs; none if this is not a sweep.
+/// Returns the folder that holds the runs of a sweep; `None` if this is not a sweep.
 pub(crate) fn runs_of_sweep(folder: &Path) -> Option<PathBuf> {
     let has = |name: &str| folder.join(name).is_dir();
     (has("runs") && has("claims")).then(|| folder.join("runs"))

@@ -1,4 +1,4 @@
-//! The command of this process, to be typed again.
+//! The command line of this process, for messages that suggest running it again.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What happens while a run is prepared, on the terminal.
+//! The notices that the terminal shows while a run is prepared.
 
 use calmix::io::shown::shown;
 use calmix::train::start::{
@@ -50,22 +50,20 @@ impl NoticePrinter {
 
 fn in_words(evaluated_on: InsteadOfTest) -> &'static str {
     match evaluated_on {
-        InsteadOfTest::ValidationSplit => {
-            "val evaluates the model and fits its calibrator, each label without itself"
-        }
-        InsteadOfTest::OutOfFold => "every label evaluates a head that is trained without it (network.folds)",
-        InsteadOfTest::HeldOut => "the labels that are held out evaluate the model (labels.validation)",
+        InsteadOfTest::ValidationSplit => "the model and its calibrator (cross-fitted) are evaluated on val",
+        InsteadOfTest::OutOfFold => "each label is evaluated by a head trained without it (network.folds)",
+        InsteadOfTest::HeldOut => "the model is evaluated on the held-out labels (labels.validation)",
     }
 }
 
-/// Which recipe calmix has chosen, why, and how to choose otherwise.
+/// Says which recipe calmix has chosen, why, and how to choose another.
 pub(crate) fn chosen_recipe(recipe: &str) -> String {
     match recipe {
         HEAD_RECIPE => format!(
-            "recipe {HEAD_RECIPE}, since you have pretrained weights: a head on frozen features; `calmix train {CPU_RECIPE}` trains a \
-             whole network from scratch"
+            "recipe {HEAD_RECIPE}, since you have pretrained weights: trains a head on frozen features\n\
+             `calmix train {CPU_RECIPE}` trains a whole network from scratch instead"
         ),
-        // calmix chooses it if there are no weights.
+        // Chosen only if there are no pretrained weights, so it says how to get some.
         CPU_RECIPE => format!(
             "recipe {CPU_RECIPE}, for a CPU: {}\n{}",
             weights_hint::none_in(&WeightsFolder::of_user()),
@@ -75,12 +73,12 @@ pub(crate) fn chosen_recipe(recipe: &str) -> String {
     }
 }
 
-/// Which backbone calmix has chosen, why, and how long its features take, in two lines.
+/// Says which backbone calmix has chosen, why, and how long its features take, in two lines.
 pub(crate) fn chosen_backbone(choice: &BackboneChoice) -> String {
     let BackboneChoice { weights, size, rate, views } = choice;
     format!(
         "weights {weights} at {size} pixels: the best available whose features take at most {} min\n\
-         features of {} views at about {} per second: {}, once for this folder",
+         computing features of {} views at about {} per second takes {}, once for this folder",
         LONGEST_FEATURES.as_secs() / 60,
         grouped(*views),
         grouped(rate.round() as u64),

@@ -1,4 +1,4 @@
-//! The signals by which people and schedulers end a program. At the first one a run saves its state and stops.
+//! The signals by which users and schedulers end a program. At the first one a run saves its state and stops.
 //!
 //! | signal | who sends it | repeated |
 //! |---|---|---|
@@ -24,7 +24,7 @@ use calmix::train::launch::LaunchInfo;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// How often a thread looks for a signal.
+/// How often a thread checks for a signal.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A signal that follows another within this time is the same request: `timeout` sends SIGTERM to the process and to its group.
@@ -174,7 +174,7 @@ impl Stop {
     }
 }
 
-/// Whether this process was started with a signal ignored, as `nohup` does with SIGHUP: then a run goes on without its
+/// Whether this process was started with a signal ignored, as `nohup` does with SIGHUP: then a run continues without its
 /// terminal. Known on Linux alone; elsewhere the run is saved and stops.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

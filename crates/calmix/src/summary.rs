@@ -22,10 +22,10 @@ use crate::cores;
 use crate::format::{counted, grouped};
 use crate::terminal::{status, warn};
 
-/// Files that were left out, to name before training.
+/// The most skipped files that are named before training.
 const LEFT_OUT: usize = 3;
 
-/// Warns about the problems that the scan of a dataset found; the table in `prepared` has the whole report.
+/// Warns about the problems that the scan of a dataset found; the table in `prepared` lists all of them.
 pub(crate) fn warn_about_data(found: &Findings, prepared: &Path) {
     for problem in found.unreadable.iter().take(LEFT_OUT) {
         warn(&format!("skipped: {problem}"));
@@ -38,8 +38,8 @@ pub(crate) fn warn_about_data(found: &Findings, prepared: &Path) {
     found.warnings.iter().for_each(|warning| warn(warning));
 }
 
-/// Warns about a dataset that was scanned before: names no file that the scan named. A report that cannot be read is one
-/// warning more, since nothing but warnings comes from it.
+/// Warns about a dataset that was scanned before, without naming its files again. If the findings cannot be read, that is
+/// only one more warning.
 pub(crate) fn warn_again(prepared: &Path) {
     let found = match Findings::read(prepared) {
         Ok(found) => found,
@@ -53,16 +53,21 @@ pub(crate) fn warn_again(prepared: &Path) {
     found.warnings.iter().for_each(|warning| warn(warning));
 }
 
-/// Warns if classes have fewer labels than the recipe asks for, or far fewer than others where the method takes all classes
-/// to be equally frequent.
+/// Warns if classes have fewer labels than the recipe requests, or far fewer than others although the method assumes
+/// equally frequent classes.
 pub(crate) fn warn_about_labels(prepared: &PreparedRun) -> Result<()> {
     let PreparedRun { resolved, dataset, split, .. } = prepared;
-    short_labels(&resolved.recipe.labels, split, dataset).iter().for_each(|short| warn(short));
-    uneven_labels(&resolved.recipe, split, dataset)?.iter().for_each(|uneven| warn(uneven));
+    for sentence in short_labels(&resolved.recipe.labels, split, dataset).into_iter().chain(uneven_labels(
+        &resolved.recipe,
+        split,
+        dataset,
+    )?) {
+        warn(&sentence);
+    }
     Ok(())
 }
 
-/// A sentence about labels that are far from equally many per class, where the predictions are aligned to equal classes.
+/// A warning about imbalanced labels, if the method aligns its predictions to equally frequent classes.
 fn uneven_labels(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Result<Option<String>> {
     let Base::SoftMatch(SoftMatch { target: AlignmentTarget::Uniform, .. }) = recipe.method.base else {
         return Ok(None);
@@ -76,15 +81,15 @@ fn uneven_labels(recipe: &Recipe, split: &LabelSplit, dataset: &Dataset) -> Resu
         return Ok(None);
     }
     Ok(Some(format!(
-        "`{}` has {} and `{}` {most}, but softmatch aligns its predictions to equally frequent classes; if the unlabelled \
-         images are as uneven, set method.softmatch.target=labelled",
+        "`{}` has {} and `{}` has {most}, but softmatch assumes equally frequent classes. If the unlabelled images are as \
+         imbalanced, set method.softmatch.target=labelled",
         shown(rare),
         counted(fewest, "label"),
         shown(frequent),
     )))
 }
 
-/// A sentence about the classes that have fewer labels than asked for.
+/// A warning about the classes that have fewer labels than requested.
 pub(crate) fn short_labels(labels: &Labels, split: &LabelSplit, dataset: &Dataset) -> Option<String> {
     if !matches!(labels.keep, Keep::PerClass | Keep::Total) {
         return None;
@@ -95,7 +100,7 @@ pub(crate) fn short_labels(labels: &Labels, split: &LabelSplit, dataset: &Datase
     let more = if short.len() > 5 { ", …" } else { "" };
     let has = if short.len() == 1 { "has" } else { "have" };
     Some(format!(
-        "labels.count asks for {wanted} labels of each class, and {} of {} classes {has} fewer: {}{more}",
+        "labels.count requests {wanted} labels per class, but {} of {} classes {has} fewer: {}{more}",
         short.len(),
         dataset.classes().len(),
         examples.collect::<Vec<_>>().join(", "),
@@ -167,13 +172,12 @@ pub(crate) fn show(name: &str, prepared: &PreparedRun, processes: usize) -> Resu
     Ok(())
 }
 
-/// What learns, in a line.
+/// Describes the network or head that is trained, in a line.
 fn network(recipe: &Recipe, classes: usize) -> String {
     let NetworkSection { name, block, head, weak_views, strong_views, .. } = &recipe.network;
     if recipe.has_head() {
         return format!(
-            "a {head} head on features of {name}, which is frozen: {weak_views} weak and {strong_views} strong views of {} \
-             pixels",
+            "a {head} head on a frozen {name}: {weak_views} weak and {strong_views} strong views of {} pixels",
             recipe.augment.size
         );
     }
@@ -181,7 +185,7 @@ fn network(recipe: &Recipe, classes: usize) -> String {
     format!("{name}, {} parameters", grouped(parameters as u64))
 }
 
-/// Which pretrained weights a run begins from, what images they get, and who says so.
+/// Describes the pretrained weights of a run, the images that they expect, and where each value comes from.
 fn pretrained(resolved: &Resolved) -> Option<String> {
     let (network, Augment { size, .. }) = (&resolved.recipe.network, &resolved.recipe.augment);
     if network.weights.is_empty() {

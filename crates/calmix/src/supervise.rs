@@ -24,7 +24,7 @@ use crate::stop::{POLL_INTERVAL, Stop};
 
 /// The variable that makes a process stop when its standard input closes.
 const SUPERVISED: &str = "CALMIX_SUPERVISED";
-/// How long the other processes have to notice a failed one by themselves, before they get SIGTERM.
+/// How long the other processes have to notice a failed one on their own before they get SIGTERM.
 const NOTICE_TIME: Duration = Duration::from_secs(5);
 /// How long they have to exit after SIGTERM, before they get SIGKILL.
 const EXIT_TIME: Duration = Duration::from_mins(1);
@@ -83,7 +83,7 @@ impl Worker {
             .process_group(0)
             .stdin(Stdio::piped());
         if std::env::var_os("TORCH_CPP_LOG_LEVEL").is_none() {
-            // The worker that lost a connection reports it better than c10d does.
+            // The error of the worker that lost a connection is clearer than c10d's own log.
             command.env("TORCH_CPP_LOG_LEVEL", "FATAL");
         }
         if launch.rank > 0 {
@@ -205,7 +205,7 @@ fn without(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     kept
 }
 
-/// Whether `--processes` of another process of calmix started this one.
+/// Whether a calmix with `--processes` started this process.
 pub(crate) fn is_supervised() -> bool {
     std::env::var_os(SUPERVISED).as_deref() == Some(OsStr::new("1"))
 }

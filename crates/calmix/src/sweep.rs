@@ -1,4 +1,4 @@
-//! A worker of a sweep: claims one run after the other and trains it.
+//! A worker of a sweep: claims one run after another and trains it.
 
 mod planned_cell;
 mod results;
@@ -23,10 +23,10 @@ use crate::format::{counted, percent, rough_time, shell_quoted};
 use crate::stop::Stop;
 use crate::terminal::{clear_line, print, status, warn};
 
-/// After how many attempts that ended with their process a run has failed.
+/// The attempts that may end with their process before a run counts as failed.
 const MOST_ATTEMPTS: u32 = 3;
 
-/// How often a worker that waits looks whether a run has become free.
+/// How often a waiting worker checks whether a run has become free.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// A worker.
@@ -37,21 +37,21 @@ pub(crate) struct SweepWorker<'a> {
     pub(crate) overrides: &'a RecipeArgs,
     pub(crate) retry: bool,
     pub(crate) wait: bool,
-    /// The command that goes on.
+    /// The command that continues the sweep.
     pub(crate) again: String,
 }
 
-/// How many cells are in which state.
+/// The number of cells in each state.
 #[derive(Debug, Default)]
 struct CellCounts {
     finished: usize,
     failed: Vec<(String, String)>,
-    /// Steps of all cells that are neither.
+    /// Steps of all cells that are neither finished nor failed.
     steps_left: u64,
     left: usize,
 }
 
-/// How fast this worker is: over whole runs, with their start and their end.
+/// The speed of this worker, measured over whole runs with their start and end.
 #[derive(Debug, Default)]
 struct WorkerPace {
     runs: u64,
@@ -60,14 +60,14 @@ struct WorkerPace {
 }
 
 impl SweepWorker<'_> {
-    /// Works until no run is left that it may train.
+    /// Trains runs until none is left for this worker.
     pub(crate) fn run(&self) -> Result<Exit> {
         for planned in &self.cells {
             planned.refuse_changes(&self.folder.run(&planned.cell.name))?;
         }
         let stop = Stop::listen()?.announced();
         for planned in self.cells.iter().filter(|_| self.retry) {
-            // A worker that has it tries it again already.
+            // If another worker has claimed it, that worker already tries it again.
             if let Some(_claim) = self.folder.claim(&planned.cell.name)? {
                 self.folder.forget_failure(&planned.cell.name)?;
                 self.folder.end_attempt(&planned.cell.name)?;
@@ -97,7 +97,7 @@ impl SweepWorker<'_> {
         Ok(exit)
     }
 
-    /// Trains every run that no other worker has; returns how many others have.
+    /// Trains every run that no other worker has claimed; returns how many others have.
     fn pass(&self, stop: &Stop, pace: &mut WorkerPace) -> Result<usize> {
         let mut elsewhere = 0;
         for number in self.order()? {
@@ -117,7 +117,7 @@ impl SweepWorker<'_> {
             let attempts = self.folder.unfinished_attempts(name)?;
             if attempts >= MOST_ATTEMPTS {
                 let why = format!(
-                    "its process ended {attempts} times without an error of its own: killed, or out of memory"
+                    "its process ended {attempts} times without an error message: killed, or out of memory"
                 );
                 warn(&format!("{name} failed: {why}"));
                 self.folder.record_failure(name, &why)?;
@@ -130,7 +130,7 @@ impl SweepWorker<'_> {
             let begun = Instant::now();
             let outcome = planned.train(&self.folder.run(name), self.overrides, stop);
             clear_line();
-            // Whatever the outcome, the process lives.
+            // Whatever the outcome, the process has survived the attempt.
             self.folder.end_attempt(name)?;
             if stop.flag().load(Ordering::Relaxed) && !matches!(outcome, Ok(Outcome::Finished(_))) {
                 return Ok(elsewhere);
@@ -142,7 +142,7 @@ impl SweepWorker<'_> {
                     pace.time += begun.elapsed();
                     status(&self.finished(name));
                 }
-                // Somebody resumed the run by hand.
+                // Another process has resumed the run outside the sweep.
                 Err(error) if is_locked(&error) => elsewhere += 1,
                 Err(error) => {
                     let why = sentence(&error);
@@ -167,7 +167,7 @@ impl SweepWorker<'_> {
         Ok(order)
     }
 
-    /// What is trained, how far the whole is, and how long it takes.
+    /// The run that is trained next, the progress of the sweep, and the time that is left.
     fn headline(&self, number: usize, name: &str, elsewhere: usize, pace: &WorkerPace) -> Result<String> {
         let counts = self.counts()?;
         let mut about = vec![format!("{} finished", counts.finished)];
@@ -206,7 +206,7 @@ impl SweepWorker<'_> {
         Ok(counts)
     }
 
-    /// Shows how the sweep stands; writes the results if no run is left.
+    /// Shows the state of the sweep; writes the results if no run is left.
     fn end(&self, elsewhere: usize, stop: Stop) -> Result<Exit> {
         // Ends the announcements about stopping.
         let _ = stop.exit();

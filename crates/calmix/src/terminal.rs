@@ -1,5 +1,5 @@
-//! What is printed where: results to standard output, with `--json` as one document; progress, status and warnings to
-//! standard error. No control character of a name or a text from outside gets through.
+//! Output: results to standard output, with `--json` as one document; progress, status and warnings to standard error.
+//! Control characters in names and other external text are escaped.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -11,8 +11,11 @@ use calmix::run::sink::ProgressStyle;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, stat};
 use serde_json::Value;
 
-/// Columns of a terminal whose width is unknown.
+/// The columns assumed for a terminal of unknown width.
 const COLUMNS: usize = 80;
+
+/// The longest line of a sentence on a terminal: longer lines are hard to read.
+const LONGEST_LINE: usize = 100;
 
 /// Prints a result.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
@@ -38,7 +41,7 @@ pub(crate) fn print_json(document: &Value) -> anyhow::Result<()> {
     print(&escaped_json(&serde_json::to_string_pretty(document)?))
 }
 
-/// JSON writes out only some of the control characters.
+/// Escapes the control characters that JSON does not.
 fn escaped_json(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -54,13 +57,49 @@ fn escaped_json(text: &str) -> String {
 
 /// Shows what the command is doing. A closed standard error is not a failure.
 pub(crate) fn status(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", shown_lines(text.trim_end()));
+    let _ = writeln!(io::stderr().lock(), "{}", for_stderr(text, 0));
 }
 
 /// [`status`], with a word in a colour (an SGR code) before it, if the terminal shows colours.
 pub(crate) fn status_with(word: &str, colour: &str, text: &str) {
+    let text = for_stderr(text, word.chars().count() + 1);
     let word = if has_colour() { format!("\x1b[1;{colour}m{word}\x1b[0m") } else { word.to_owned() };
-    let _ = writeln!(io::stderr().lock(), "{word} {}", shown_lines(text.trim_end()));
+    let _ = writeln!(io::stderr().lock(), "{word} {text}");
+}
+
+/// The text as standard error gets it: on a terminal its long lines are broken. Programs that read it get whole lines.
+fn for_stderr(text: &str, indent: usize) -> String {
+    let text = shown_lines(text.trim_end());
+    if io::stderr().is_terminal() { wrapped(&text, indent) } else { text }
+}
+
+/// Breaks long lines at spaces. The first line begins in the column `indent`, and so do those that continue it. Commands to copy
+/// stay whole.
+fn wrapped(text: &str, indent: usize) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("next: ") || line.contains("  ") {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let mut broken = String::new();
+        let mut column = indent;
+        for word in line.split(' ') {
+            let width = word.chars().count();
+            if column > indent && column + 1 + width > LONGEST_LINE {
+                broken.push('\n');
+                broken.extend(std::iter::repeat_n(' ', indent));
+                column = indent;
+            } else if column > indent {
+                broken.push(' ');
+                column += 1;
+            }
+            broken.push_str(word);
+            column += width;
+        }
+        lines.push(broken);
+    }
+    lines.join("\n")
 }
 
 /// Shows a warning.
@@ -90,7 +129,7 @@ pub(crate) fn clear_line() {
     }
 }
 
-/// How progress is shown.
+/// Returns the style of the progress on standard error.
 pub(crate) fn progress_style() -> ProgressStyle {
     if !io::stderr().is_terminal() {
         return ProgressStyle::Plain;
@@ -106,4 +145,26 @@ pub(crate) fn progress_style() -> ProgressStyle {
 /// say. clap's messages follow the same rule.
 fn has_colour() -> bool {
     AutoStream::choice(&io::stderr()) != ColorChoice::Never
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_sentences_are_broken_and_commands_are_not() {
+        let sentence = "word ".repeat(30);
+        let broken = wrapped(sentence.trim_end(), 9);
+        assert!(broken.lines().skip(1).all(|line| line.starts_with("         word")), "{broken}");
+        // The first line follows a word of eight letters and a space.
+        assert!(
+            broken.lines().next().is_some_and(|line| line.chars().count() + 9 <= LONGEST_LINE),
+            "{broken}"
+        );
+        assert!(broken.lines().skip(1).all(|line| line.chars().count() <= LONGEST_LINE), "{broken}");
+        assert_eq!(broken.split_whitespace().count(), 30);
+        let command = format!("next: calmix train {sentence}");
+        assert_eq!(wrapped(&command, 0), command);
+        assert_eq!(wrapped("a\n\nb", 0), "a\n\nb");
+    }
 }

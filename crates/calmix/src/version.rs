@@ -1,4 +1,4 @@
-//! What this program was compiled from.
+//! The version of this program: commit, features and platform.
 
 use std::sync::LazyLock;
 

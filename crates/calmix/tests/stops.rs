@@ -1,5 +1,5 @@
-//! A run that is stopped at random moments, in every way in which people end a program, also inside its evaluations and
-//! while it finishes: it ends in the bytes of the run that nobody stopped, and a stop that the program can hear loses
+//! A run that is stopped at random moments, in every way in which users end a program, also inside its evaluations and
+//! while it finishes: it ends in the bytes of an uninterrupted run, and a stop that the program can hear loses
 //! nothing. `CALMIX_STOPS` sets how many stops there are at least; `--nocapture` prints what was seen.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -66,7 +66,7 @@ fn reached(run: &Path) -> (u64, u64) {
 }
 
 #[test]
-fn whatever_stops_a_run_it_ends_in_the_same_bytes() {
+fn stopped_run_ends_in_the_same_bytes() {
     // Every way once, or a hundred stops.
     let stops = tier::number("CALMIX_STOPS", WAYS.len() as u32, 100);
     let bench = made::Bench::new();

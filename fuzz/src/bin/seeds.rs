@@ -1,4 +1,4 @@
-//! Writes sound files of every format into `corpus/`, for the targets to begin from.
+//! Writes valid files of every format into `corpus/`, as seeds for the targets.
 
 #[path = "../../../crates/calmix-data/tests/golden/photos.rs"]
 mod golden;
@@ -17,14 +17,10 @@ use calmix_core::samples::Samples;
 use calmix_data::dataset::Dataset;
 use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
 use calmix_fuzz::{Scene, tiny};
-use calmix_metrics::evaluate::evaluate;
 use calmix_metrics::evaluate::{Selection, evaluate};
 use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn};
 use calmix_metrics::held_out::HeldOut;
-use calmix_metrics::predictions::Predictions;
-use calmix_metrics::predictions::{EvalModel, EvalSet};
 use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
-use calmix_recipe::Selection;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_run::events::{Event, Finished, Loss, Note, Step};
 use calmix_run::model_info::ModelInfo;
@@ -97,7 +93,7 @@ fn main() -> std::io::Result<()> {
     run_files()
 }
 
-/// Sound files of a run.
+/// Valid files of a run.
 fn run_files() -> std::io::Result<()> {
     let hash = "0".repeat(64);
     let manifest = format!(

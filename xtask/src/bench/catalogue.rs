@@ -1,5 +1,5 @@
-//! What can be measured. A new bench is an entry here, a module in `bench/src`, and, where there is something
-//! to compare with, a script in `bench/peers`.
+//! The benchmarks. A new one is an entry here, a module in `bench/src`, and, if there is a peer to compare
+//! with, a script in `bench/peers`.
 
 use super::measurement::Unit;
 use crate::setup::venv::{NUMPY, PYTORCH, TORCH};
@@ -11,20 +11,20 @@ pub(crate) struct Bench {
     pub(crate) cases: &'static [Case],
 }
 
-/// Something that is measured in one run, all sides of it in turn.
+/// A case that is measured in one run, all of its sides in turn.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) sides: Sides,
     pub(crate) unit: Unit,
     /// Files that all sides of ours read, and the peer of a pair; their folder is the last argument.
     pub(crate) files: Option<Files>,
-    /// What ours is built with beyond its default.
+    /// The features of calmix beyond the defaults.
     pub(crate) extra: Option<Extra>,
 }
 
-/// Who is measured.
+/// The sides of a case.
 pub(crate) enum Sides {
-    /// Ours and, where it can do it at all, a peer that is given the same arguments: a line of the table.
+    /// Calmix and, if there is one, a peer with the same arguments: a line of the table.
     Pair { arguments: &'static [&'static str], peer: Option<Peer> },
     /// Any number of programs, and how they should compare: a table of its own.
     Named { sides: &'static [Side], wanted: &'static [Wanted] },
@@ -43,7 +43,7 @@ pub(crate) enum Program {
     Peer(Peer),
 }
 
-/// What one side should be, measured by another.
+/// The ratio that one side should reach against another.
 pub(crate) struct Wanted {
     pub(crate) side: &'static str,
     pub(crate) against: &'static str,
@@ -74,7 +74,7 @@ pub(crate) struct Peer {
 pub(crate) struct Files {
     /// Below `$CALMIX_DATASETS`; empty for none.
     pub(crate) dataset: &'static str,
-    /// Without one, the case is skipped where the dataset is missing.
+    /// `None`: the case is skipped if the dataset is missing.
     pub(crate) made: Option<Made>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Made {
     pub(crate) arguments: &'static [&'static str],
 }
 
-/// A feature of ours that not every machine can build.
+/// A feature of calmix that not every machine can build.
 pub(crate) struct Extra {
     pub(crate) feature: &'static str,
     /// Programs without which it does not build: the case is then skipped.
@@ -121,7 +121,7 @@ const fn plan(name: &'static str, arguments: &'static [&'static str]) -> Case {
 
 const DATA: Bench = Bench {
     name: "data",
-    what: "a weak and a strong view (USB) of a image, against torchvision and Pillow, one thread each",
+    what: "a weak and a strong view (USB) of an image, against torchvision and Pillow, one thread each",
     cases: &[
         pairs("32×32, decoded", &["decoded", "32", "512"], 512.0, made(&["32", "32", "png"]), None),
         pairs("64×64, JPEG", &["jpeg", "64", "256"], 256.0, TINY, None),
@@ -155,7 +155,7 @@ const fn pairs(
 
 const ORDER: Bench = Bench {
     name: "order",
-    what: "which sample stands where in a stream of a billion, one thread",
+    what: "lookup of the sample at a position of a stream of a billion, one thread",
     cases: &[
         positions("each on its own", &["at", "1000000000", "100000"]),
         positions("through a cursor", &["cursor", "1000000000", "100000"]),
@@ -245,7 +245,7 @@ const fn photos(name: &'static str, what: &'static str, feature: &'static str) -
 const FEATURES: Bench = Bench {
     name: "features",
     what: "five views of images of 32×32 through a frozen EfficientNet-Lite0 at 160×160 into a cache, against the backbone \
-           alone on images at hand; bf16, two threads",
+           alone on images in memory; bf16, two threads",
     cases: &[Case {
         name: "CIFAR-10",
         sides: Sides::Named {
@@ -290,7 +290,7 @@ const SHARDS: Bench = Bench {
 const PROCESSES: Bench = Bench {
     name: "processes",
     what: "a run of FixMatch with CalibrateMix in two shards, WRN-28-2, B = 16, μ = 7, bf16, lean, on two cores; what \
-           the first process sends in a step beside 2·(W−1)/W·4 bytes a number and O(batch) (`StepTraffic`)",
+           the first process sends in a step beside 2·(W−1)/W·4 bytes per number and O(batch) (`StepTraffic`)",
     cases: &[Case {
         name: "CIFAR-10",
         sides: Sides::Named {
@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wanted_is_wanted_of_sides_that_are_there() {
+    fn wanted_ratios_name_existing_sides() {
         for case in BENCHES.iter().flat_map(|bench| bench.cases) {
             let Sides::Named { sides, wanted } = &case.sides else { continue };
             let names: Vec<_> = sides.iter().map(|side| side.name).collect();

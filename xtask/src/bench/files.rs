@@ -10,7 +10,7 @@ use crate::cache::Installed;
 use crate::setup::venv;
 use crate::workspace;
 
-/// The folder of the dataset, if it is there; else one in the cache, made by the script when needed. Nothing where
+/// The folder of the dataset, if it is there; else one in the cache, made by the script when needed. `None` if
 /// there is neither.
 pub(crate) fn folder(files: &Files) -> Result<Option<PathBuf>> {
     let dataset = dataset(files);

@@ -1,8 +1,8 @@
-//! What was measured, as a table and as JSON.
+//! Measurements, as a table and as JSON.
 
 use serde_json::json;
 
-/// What a number means.
+/// The unit of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unit {
     /// Milliseconds for one thing: lower is better.
@@ -50,7 +50,7 @@ impl Measurement {
         self.theirs.map(|theirs| theirs / self.ours)
     }
 
-    /// One line; `theirs` and `ratio` are null where there is nothing to compare with.
+    /// One line; `theirs` and `ratio` are null if there is no peer.
     pub(crate) fn json(&self) -> String {
         let value = |seconds| self.unit.value(seconds);
         let fields = [
@@ -66,7 +66,7 @@ impl Measurement {
     }
 }
 
-/// The middle value, or the mean of the two middle ones; nothing of nothing.
+/// The middle value, or the mean of the two middle ones; `None` of an empty list.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let upper = *values.get(values.len() / 2)?;

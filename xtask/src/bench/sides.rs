@@ -1,4 +1,4 @@
-//! Many sides of one case: what each took, and what one is of another.
+//! Many sides of one case: the measurements of each, and the ratios between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,17 +26,17 @@ struct Side {
     /// Of a repetition, the median.
     seconds: f64,
     peak: Option<u64>,
-    /// Medians of what else it said.
+    /// Medians of its other metrics.
     metrics: BTreeMap<String, f64>,
 }
 
-/// What was found where something was wanted.
+/// A measured ratio beside the wanted one.
 #[derive(Debug)]
 struct Found {
     side: &'static str,
     against: &'static str,
     wanted: Ratio,
-    /// Nothing where the system does not tell.
+    /// `None` if the system does not provide it.
     ratio: Option<f64>,
     /// The lowest and the highest ratio of the two in any one round.
     rounds: Option<[f64; 2]>,
@@ -53,7 +53,7 @@ impl Comparison {
         let side = |(&name, turns): (&&'static str, &Turns)| {
             let seconds = median(turns.seconds.clone());
             let seconds =
-                seconds.with_context(|| format!("{}: nothing was measured of {name}", case.name))?;
+                seconds.with_context(|| format!("{}: there is no measurement of {name}", case.name))?;
             let metric = |(name, all): (&String, &Vec<f64>)| Some((name.clone(), median(all.clone())?));
             let metrics = turns.metrics.iter().filter_map(metric).collect();
             Ok(Side { name, seconds, peak: turns.peak, metrics })

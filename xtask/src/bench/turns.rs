@@ -6,14 +6,14 @@ use anyhow::Result;
 
 use super::worker::{Repetition, Worker};
 
-/// What was measured of one side.
+/// The measurements of one side.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turns {
     /// Of each repetition.
     pub(crate) seconds: Vec<f64>,
-    /// What else it says of its repetitions, by name.
+    /// Its other metrics per repetition, by name.
     pub(crate) metrics: BTreeMap<String, Vec<f64>>,
-    /// The most memory it had beyond what it had before its first repetition, where the system tells.
+    /// The most memory it had beyond what it had before its first repetition, if the system provides it.
     pub(crate) peak: Option<u64>,
 }
 

@@ -28,13 +28,13 @@ pub(crate) struct Worker {
     child: Child,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
-    /// Read all along: a full pipe would stop the worker.
+    /// Read continuously, because a full pipe would block the worker.
     complaints: Option<JoinHandle<String>>,
     /// Bytes of its own before its first repetition.
     own: Option<u64>,
 }
 
-/// What a worker says of a repetition.
+/// The result of a repetition.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Repetition {
     pub(crate) seconds: f64,
@@ -66,7 +66,7 @@ impl Worker {
         let mut stderr = child.stderr.take().with_context(no_pipe)?;
         let complaints = thread::spawn(move || {
             let mut bytes = Vec::new();
-            // What was read before an error is all there is to show.
+            // After an error, only what was read before can be shown.
             let _ = stderr.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).trim().to_owned()
         });
@@ -78,20 +78,20 @@ impl Worker {
                 worker.own = memory::forget_peak(process).and_then(|()| memory::own(process));
                 Ok(worker)
             }
-            other => Err(worker.failure(&format!("said `{other}` instead of `ready`"))),
+            other => Err(worker.failure(&format!("printed `{other}` instead of `ready`"))),
         }
     }
 
     /// One repetition.
     pub(crate) fn repetition(&mut self) -> Result<Repetition> {
-        // A worker that has died shows in its answer, with its reason.
+        // If the worker has died, reading its answer gives the reason.
         let _ = writeln!(self.requests, "run");
         let answer = self.answer()?;
         Repetition::read(&answer)
-            .ok_or_else(|| self.failure(&format!("said `{answer}` instead of the seconds it took")))
+            .ok_or_else(|| self.failure(&format!("printed `{answer}` instead of the seconds it took")))
     }
 
-    /// The most memory it had beyond what it had when it was ready, where the system tells.
+    /// Its peak memory beyond what it had when it was ready; `None` if the system does not provide it.
     pub(crate) fn peak(&self) -> Option<u64> {
         Some(memory::peak(self.child.id())?.saturating_sub(self.own?))
     }
@@ -105,7 +105,7 @@ impl Worker {
         }
     }
 
-    /// Ends the worker and tells what happened with what it wrote to standard error.
+    /// Ends the worker and returns an error with its standard error output.
     fn failure(&mut self, what: &str) -> anyhow::Error {
         // It may have ended by itself; then there is nothing to kill.
         let _ = self.child.kill();
@@ -121,7 +121,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // A worker that is gone already needs no goodbye.
+        // The worker may have ended already.
         let _ = writeln!(self.requests, "quit");
         let _ = self.child.wait();
     }
@@ -166,12 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_not_a_time() {
+    fn invalid_worker_answer_is_refused() {
         for answer in ["fast", "-1", "0", "NaN", "inf", "1.0 sent", "1.0 sent=much"] {
             let mut worker = Worker::start("ours", shell(&format!("echo ready; read line; echo {answer}")))
                 .expect("starts");
             let said = worker.repetition().expect_err("nonsense").to_string();
-            assert!(said.contains(&format!("said `{answer}` instead of the seconds")), "{said}");
+            assert!(said.contains(&format!("printed `{answer}` instead of the seconds")), "{said}");
         }
         assert!(Worker::start("ours", shell("echo hello")).is_err());
     }

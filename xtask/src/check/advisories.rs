@@ -1,8 +1,8 @@
 //! The database of security advisories (RustSec) that `deny` compares dependencies with.
 //!
-//! The check never fetches: its result depends on the commit and the database alone. A machine with internet gets the
-//! database with `cargo deny fetch db`. A machine without one skips the comparison and says so; in CI, where no
-//! user reads that line, it is an error.
+//! The check never downloads anything: its result depends on the commit and the database alone. `cargo deny fetch db`
+//! downloads the database. Without it, the comparison is skipped with a message; in CI, where no user reads that message,
+//! it is an error.
 
 use std::ffi::OsString;
 use std::fs;
@@ -24,7 +24,7 @@ pub(super) fn folder() -> Result<Option<PathBuf>> {
 fn folder_by(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Result<Option<PathBuf>> {
     if let Some(named) = variable(VARIABLE) {
         let folder = PathBuf::from(named);
-        ensure!(has_database(&folder), "{VARIABLE}={} has no advisory-db-… in it", folder.display());
+        ensure!(has_database(&folder), "{VARIABLE}={} contains no advisory-db-…", folder.display());
         return Ok(Some(folder));
     }
     let home = variable("CARGO_HOME").map(PathBuf::from).or_else(|| Some(home?.join(".cargo")));
@@ -33,8 +33,8 @@ fn folder_by(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>)
     let is_ci = variable("CI").is_some_and(|value| value != "false" && value != "0");
     ensure!(
         found.is_some() || !is_ci,
-        "there is no database of security advisories, and with CI set in the environment that is an error: run \
-         `cargo deny fetch db`, or name the folder of a clone in {VARIABLE}"
+        "there is no database of security advisories, which is an error if CI is set in the environment: run \
+         `cargo deny fetch db`, or set {VARIABLE} to the folder of a clone"
     );
     Ok(found)
 }
@@ -44,7 +44,7 @@ fn has_database(folder: &Path) -> bool {
     names.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().starts_with("advisory-db-"))
 }
 
-/// A copy of `deny.toml` that knows the folder: cargo-deny takes it from nowhere else.
+/// Writes a copy of `deny.toml` with the folder: cargo-deny reads it from nowhere else.
 pub(super) fn config(folder: &Path) -> Result<PathBuf> {
     let root = workspace::root();
     let text = fs::read_to_string(root.join("deny.toml")).context("cannot read deny.toml")?;
@@ -59,7 +59,7 @@ pub(super) fn config(folder: &Path) -> Result<PathBuf> {
 fn with_database(text: &str, folder: &Path) -> Result<String> {
     const SECTION: &str = "[advisories]\n";
     let folder = std::path::absolute(folder)?;
-    let folder = serde_json::to_string(folder.to_str().context("the folder is not named in UTF-8")?)?;
+    let folder = serde_json::to_string(folder.to_str().context("the name of the folder is not UTF-8")?)?;
     let (before, after) = text.split_once(SECTION).context("deny.toml has no section [advisories]")?;
     Ok(format!("{before}{SECTION}db-path = {folder}\n{after}"))
 }

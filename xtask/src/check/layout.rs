@@ -4,6 +4,7 @@
 
 mod core_size;
 mod files;
+mod words;
 
 use anyhow::{Result, bail};
 
@@ -11,9 +12,12 @@ use crate::workspace;
 
 /// Checks every rule and names every breach.
 pub(crate) fn check() -> Result<()> {
-    let files = files::read(&workspace::root())?;
+    let root = workspace::root();
+    let files = files::read(&root)?;
     let core = core_size::dependencies()?;
-    let breaches = [files::length(&files), files::golden_size(&files), core_size::small_core(&core)].concat();
+    let mut breaches =
+        [files::length(&files), files::golden_size(&files), core_size::small_core(&core)].concat();
+    breaches.extend(words::avoided(&root, &files)?);
     println!("   {} files, calmix-core needs {} external crates", files.len(), core.len());
     if !breaches.is_empty() {
         bail!("the layout breaks its rules:\n  {}", breaches.join("\n  "));

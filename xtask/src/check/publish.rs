@@ -1,13 +1,13 @@
-//! Whether the crates that need no libtorch can be published: each is packed, and compiled from its package alone.
+//! Checks that the crates that do not need libtorch can be published: each is packaged, and compiled from its package.
 //!
-//! It finds what only shows outside the workspace: a file that is included from another folder, a feature that another
-//! crate turns on, metadata that crates.io demands. Nothing is uploaded, and no account is needed.
+//! This finds errors that only appear outside the workspace: a file that is included from another folder, a feature that another
+//! crate turns on, metadata that crates.io requires. Nothing is uploaded, and no account is needed.
 
 use anyhow::{Context, Result, ensure};
 
 use crate::workspace;
 
-/// The libraries that stand alone. The others link libtorch.
+/// The libraries that do not link libtorch.
 const CRATES: &[&str] = &[
     "calmix-core",
     "calmix-io",
@@ -18,7 +18,7 @@ const CRATES: &[&str] = &[
     "calmix-report",
 ];
 
-/// Packs and compiles the crates, in one go: they depend on each other, and crates.io does not have them yet.
+/// Packages and compiles the crates in one command: they depend on each other, and crates.io does not have them yet.
 pub(crate) fn check() -> Result<()> {
     let mut command = workspace::cargo();
     command.args(["publish", "--dry-run", "--locked"]);

@@ -1,5 +1,5 @@
-//! Tests that could not run on this machine. Each appends a line to the file that `$CALMIX_SKIPPED` names, so that no test
-//! counts as passed that did not run.
+//! Tests that could not run on this machine. Each appends a line to the file that `$CALMIX_SKIPPED` names, so that a test that
+//! did not run does not count as passed.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -17,7 +17,7 @@ pub(crate) struct SkippedTests {
 }
 
 impl SkippedTests {
-    /// Starts without any, whatever an earlier check has skipped.
+    /// Starts with an empty list.
     pub(crate) fn new() -> Result<Self> {
         // In the target folder, wherever that is.
         let file = env::current_exe()?.with_file_name("skipped-tests.txt");
@@ -25,7 +25,7 @@ impl SkippedTests {
         Ok(Self { file })
     }
 
-    /// Tells the tests that a command runs where to write.
+    /// Passes the path of the list to the tests of a command.
     pub(crate) fn listen(&self, command: &mut Command) {
         command.env("CALMIX_SKIPPED", &self.file);
     }
@@ -33,13 +33,15 @@ impl SkippedTests {
     /// Prints how many tests were skipped, and why.
     ///
     /// # Errors
-    /// If there are any where all must run: in the nightly tier, or with `CALMIX_REQUIRE_ALL=1`.
+    /// If any were skipped although all must run: in the nightly tier, or with `CALMIX_REQUIRE_ALL=1`.
     pub(crate) fn summarise(&self, tier: Tier) -> Result<()> {
         let written =
             fs::read_to_string(&self.file).with_context(|| format!("cannot read {}", self.file.display()))?;
         let Some(summary) = summary(&written) else { return Ok(()) };
         if is_required(tier, env::var("CALMIX_REQUIRE_ALL").ok().as_deref()) {
-            bail!("{summary}\ncheck: here every test must run; `CALMIX_REQUIRE_ALL=0` allows exceptions");
+            bail!(
+                "{summary}\ncheck: every test must run in this tier; set CALMIX_REQUIRE_ALL=0 to allow skipped tests"
+            );
         }
         println!("{summary}");
         Ok(())

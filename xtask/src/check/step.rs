@@ -10,46 +10,46 @@ use super::{advisories, layout, publish};
 use crate::setup::{CARGO_DENY, CARGO_NEXTEST, TYPOS, libtorch};
 use crate::workspace;
 
-/// One thing that must hold.
+/// A check that must pass.
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     /// The first tier that runs it.
     pub(crate) tier: Tier,
-    /// How to find out in a tier; an error when a tool is missing.
+    /// The action in a tier; an error if a tool is missing.
     pub(crate) action: fn(Tier) -> Result<Action>,
 }
 
-/// How a step finds out.
+/// What a step runs.
 pub(crate) enum Action {
     /// A command that succeeds.
     Command(Command),
-    /// A function of our own.
+    /// A function of xtask.
     Own { called: &'static str, run: fn() -> Result<()> },
 }
 
 pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "fmt",
-        what: "the code is formatted; `cargo fmt --all` does it",
+        what: "the code is formatted (`cargo fmt --all`)",
         tier: Tier::Quick,
         action: |_| Ok(cargo(&["fmt", "--all", "--check"])),
     },
     Step {
         name: "spelling",
-        what: "British spelling; exceptions go into _typos.toml",
+        what: "the spelling is British; exceptions go into _typos.toml",
         tier: Tier::Quick,
         action: |_| Ok(Action::Command(TYPOS.command()?)),
     },
     Step {
         name: "layout",
-        what: "length of files, size of golden data, dependencies of calmix-core",
+        what: "length of files, size of golden data, dependencies of calmix-core, words to avoid",
         tier: Tier::Quick,
         action: |_| Ok(Action::Own { called: "xtask/src/check/layout.rs", run: layout::check }),
     },
     Step {
         name: "deny",
-        what: "which crate may use which; versions, licences, sources and known flaws of dependencies: deny.toml",
+        what: "dependencies follow deny.toml: allowed crates, versions, licences, sources, security advisories",
         tier: Tier::Quick,
         action: |_| {
             let mut command = CARGO_DENY.command()?;
@@ -58,7 +58,7 @@ pub(crate) const STEPS: &[Step] = &[
                 command.arg("--config").arg(advisories::config(&folder)?).args(["check", "advisories"]);
             } else {
                 println!(
-                    "deny: no database of advisories here (CALMIX_ADVISORIES, or `cargo deny fetch db`)"
+                    "deny: there is no database of advisories (CALMIX_ADVISORIES, or `cargo deny fetch db`)"
                 );
                 command.arg("check");
             }
@@ -118,7 +118,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "raster",
-        what: "plots as PNG files, which take some thirty crates",
+        what: "plots are written as PNG files, which needs some thirty more crates",
         tier: Tier::Nightly,
         action: |_| {
             let packages = ["--package", "calmix-report", "--features", "raster"];
@@ -127,7 +127,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "publish",
-        what: "the crates that need no libtorch can be published: packed, and compiled from their packages",
+        what: "the crates that do not need libtorch can be packaged, and compile from their packages",
         tier: Tier::Nightly,
         action: |_| Ok(Action::Own { called: "xtask/src/check/publish.rs", run: publish::check }),
     },
@@ -143,20 +143,22 @@ const WITHOUT_LIBTORCH: &[&str] = &[
     "--package=calmix-core",
     "--package=calmix-io",
     "--package=calmix-metrics",
+    "--package=calmix-recipe",
     "--package=calmix-data",
     "--package=calmix-run",
     "--package=calmix-report",
     "--no-default-features",
 ];
 
-/// What is off by default or by `--no-default-features`, but the allocator; the headers of NCCL come with PyTorch's package, for Linux alone.
+/// The features that are off by default or by `--no-default-features`, except the allocator; the headers of NCCL come with
+/// PyTorch's package, on Linux only.
 const OPTIONAL_FEATURES: &str = if cfg!(target_os = "linux") {
     "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix/mlflow,calmix/raster,calmix/nccl"
 } else {
     "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix/mlflow,calmix/raster"
 };
 
-/// What can be compiled before libtorch is installed, for the steps `clippy` and `tests`; the rest fails, and silently.
+/// Commands that compile, for the steps `clippy` and `tests`, what does not need libtorch; the rest fails silently.
 pub(super) fn warming() -> [Command; 2] {
     let lints = linting(&["clippy", "--workspace", "--all-targets", "--keep-going", "--quiet"], &[]);
     let mut tests = workspace::cargo();
@@ -170,7 +172,7 @@ pub(super) fn warming() -> [Command; 2] {
 /// A command of cargo that compiles without linking, with every optional feature but the allocator.
 fn linting(before: &[&str], after: &[&str]) -> Command {
     let mut command = workspace::cargo();
-    // Nothing is linked, so libjpeg-turbo, which its crate would compile with cmake, need not be here.
+    // Nothing is linked, so libjpeg-turbo, which its crate would compile with cmake, is not needed.
     command.env("TURBOJPEG_SOURCE", "explicit").env("TURBOJPEG_DYNAMIC", "1");
     command.env("TURBOJPEG_LIB_DIR", workspace::root());
     command.args(before).args(["--locked", "--no-default-features", "--features", OPTIONAL_FEATURES]);
@@ -193,7 +195,7 @@ fn cargo(arguments: &[&str]) -> Action {
     Action::Command(command)
 }
 
-/// As it can be pasted into a shell.
+/// The command in a form that can be pasted into a shell.
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let command = match self {
@@ -206,7 +208,7 @@ impl fmt::Display for Action {
             }
         }
         let program = std::path::Path::new(command.get_program());
-        // The cargo that runs us has a long path that says nothing.
+        // The path of cargo is long and not informative.
         match program.file_stem() {
             Some(stem) if stem == "cargo" => f.write_str("cargo")?,
             _ => write!(f, "{}", program.display())?,

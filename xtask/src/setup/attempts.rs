@@ -1,4 +1,4 @@
-//! What installing from a network needs: room for it, nobody else at it, and a second attempt.
+//! Safeguards for installing over a network: enough disk space, one process at a time, and repeated attempts.
 
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
@@ -9,11 +9,11 @@ use anyhow::{Context, Result, bail};
 
 use crate::cache;
 
-/// Pauses before further attempts: a registry that is busy is so for seconds.
+/// Pauses before further attempts: a busy registry recovers within seconds.
 const PAUSES: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(15)];
 
-/// Makes other processes wait that set up the same cache, until it is dropped: two that install into one folder each
-/// remove what the other has begun.
+/// A lock that makes other setups of the same cache wait: two processes that install into one folder would each remove
+/// what the other has begun.
 pub(crate) fn lock() -> Result<File> {
     lock_in(&cache::folder()?)
 }
@@ -27,7 +27,10 @@ fn lock_in(folder: &Path) -> Result<File> {
         Ok(()) => return Ok(file),
         Err(TryLockError::WouldBlock) => println!("setup: waiting for another setup ({})", path.display()),
         Err(TryLockError::Error(error)) => {
-            println!("setup: {} cannot be locked ({error}); do not run two at a time", path.display());
+            println!(
+                "setup: {} cannot be locked ({error}); do not run two setups at the same time",
+                path.display()
+            );
             return Ok(file);
         }
     }
@@ -35,12 +38,12 @@ fn lock_in(folder: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Fails before anything is fetched where there is no room for so many bytes.
+/// Fails before anything is downloaded if there is too little disk space.
 pub(crate) fn require_space(bytes: u64, what: &str) -> Result<()> {
     let folder = cache::folder()?;
     match free(&folder) {
         Some(free) if free < bytes => bail!(
-            "{what} takes {} MB, and {} has {} MB left; make room, or set CALMIX_CACHE to a folder on another disk",
+            "{what} needs {} MB, but {} has only {} MB left; free some space, or set CALMIX_CACHE to a folder on another disk",
             bytes >> 20,
             folder.display(),
             free >> 20
@@ -54,7 +57,7 @@ fn free(folder: &Path) -> Option<u64> {
     Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// Tries again after a pause, and says so.
+/// Tries again after a pause, with a message.
 pub(crate) fn attempt<T>(what: &str, act: impl FnMut() -> Result<T>) -> Result<T> {
     attempt_after(&PAUSES, what, act)
 }
@@ -63,7 +66,7 @@ fn attempt_after<T>(pauses: &[Duration], what: &str, mut act: impl FnMut() -> Re
     for pause in pauses {
         match act() {
             Ok(done) => return Ok(done),
-            Err(error) => eprintln!("setup: {what} failed and is tried again in {pause:?}: {error:#}"),
+            Err(error) => eprintln!("setup: {what} failed, trying again in {pause:?}: {error:#}"),
         }
         thread::sleep(*pause);
     }
@@ -75,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_passing_failure_passes_and_a_lasting_one_is_told() {
+    fn transient_failure_is_retried() {
         let pauses = [Duration::ZERO; 2];
         let mut left = 2;
         let passing = attempt_after(&pauses, "a fetch", || {
@@ -104,9 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn more_than_any_disk_has_is_refused() {
+    fn too_little_disk_space_is_refused() {
         let error = require_space(u64::MAX, "everything").err().map(|error| error.to_string());
-        // Where the cache does not exist yet, nothing is known.
-        assert!(error.is_none_or(|error| error.contains("make room, or set CALMIX_CACHE")));
+        // If the cache does not exist yet, its free space is unknown.
+        assert!(error.is_none_or(|error| error.contains("free some space, or set CALMIX_CACHE")));
     }
 }

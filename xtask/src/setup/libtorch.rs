@@ -13,20 +13,24 @@ use crate::cache::Installed;
 use crate::human_time::human_time;
 use crate::workspace;
 
-/// Room that PyTorch's package and what it downloads take.
+/// Disk space of PyTorch's package and its dependencies.
 const BYTES: u64 = 8 << 30;
 
-/// Brings libtorch here and tells cargo where it is, unless the user has named one.
+/// Installs libtorch and writes its path for cargo, unless the user has named one.
 pub(super) fn install() -> Result<()> {
     let file = workspace::root().join(".cargo/libtorch.toml");
     let written = fs::read_to_string(&file).unwrap_or_default();
     if let Some(variable) = named_by_user(&written, |name| std::env::var_os(name)) {
-        println!("setup: {variable} is set, so libtorch is not installed; the build uses the one it names");
+        println!(
+            "setup: {variable} is set, so the build uses the libtorch that it names and none is installed"
+        );
         return Ok(());
     }
     let there = venv::is_there(venv::PYTORCH)?;
     if !there {
-        println!("setup: libtorch is missing; PyTorch, about 5 GB with CUDA's libraries, takes some minutes");
+        println!(
+            "setup: installing libtorch with PyTorch: about 5 GB with CUDA's libraries, which takes some minutes"
+        );
         attempts::require_space(BYTES, "libtorch")?;
     }
     let began = Instant::now();
@@ -36,7 +40,7 @@ pub(super) fn install() -> Result<()> {
     let shown = folder.display();
     fs::write(&file, text(&folder)?).with_context(|| format!("cannot write {}", file.display()))?;
     if there {
-        println!("setup: libtorch is there: {shown}");
+        println!("setup: libtorch is installed: {shown}");
     } else {
         println!("setup: libtorch installed in {}: {shown}", human_time(began.elapsed()));
     }
@@ -46,12 +50,12 @@ pub(super) fn install() -> Result<()> {
 /// Headers of CUDA that PyTorch's package does not bring, for the feature `nccl` of calmix-dist, which looks for them in
 /// this folder of the environment (`build/nccl.rs`).
 ///
-/// They are no packages of the environment: its folder is named after its packages, and would be made anew.
+/// They are not packages of the environment, because its folder is named after its packages and would be created again.
 fn add_headers(python: &Path) -> Result<()> {
     if !cfg!(target_os = "linux") {
         return Ok(());
     }
-    let environment = python.ancestors().nth(2).context("Python lies in no environment")?;
+    let environment = python.ancestors().nth(2).context("the Python interpreter is not in an environment")?;
     let headers = Installed { folder: environment.join("cuda-headers") };
     headers.ensure(|folder| {
         venv::unpack(python, folder, &["nvidia-cuda-crt==13.0.88", "nvidia-cuda-cccl==13.0.85"])
@@ -59,20 +63,20 @@ fn add_headers(python: &Path) -> Result<()> {
     Ok(())
 }
 
-/// An error where torch-sys would find no libtorch, and say so without naming `setup`.
+/// Fails if torch-sys would find no libtorch; its own error does not mention `setup`.
 pub(crate) fn require() -> Result<()> {
-    // Cargo sets LIBTORCH for us from what `install` wrote.
+    // Cargo sets LIBTORCH from the file that `install` wrote.
     let named = ["LIBTORCH", "LIBTORCH_USE_PYTORCH"].iter().any(|name| std::env::var_os(name).is_some());
     ensure!(
         named || Path::new("/usr/lib/libtorch.so").exists(),
-        "libtorch is not on this machine; `cargo xtask setup` installs it, and so does .ci/run"
+        "libtorch is not installed; run `cargo xtask setup`"
     );
     Ok(())
 }
 
 /// The variable by which the user names a libtorch.
 ///
-/// Cargo hands us what we wrote earlier as if it were in the environment; that does not count.
+/// Cargo passes on what an earlier setup wrote as if it were in the environment; that does not count.
 fn named_by_user<V: AsRef<OsStr>>(written: &str, value: impl Fn(&str) -> Option<V>) -> Option<&'static str> {
     if value("LIBTORCH_USE_PYTORCH").is_some() {
         return Some("LIBTORCH_USE_PYTORCH");
@@ -82,15 +86,15 @@ fn named_by_user<V: AsRef<OsStr>>(written: &str, value: impl Fn(&str) -> Option<
     (!ours).then_some("LIBTORCH")
 }
 
-/// The folder of the package torch, which importing would take seconds to tell.
+/// The folder of the package torch, found without importing it, which would take seconds.
 fn package(python: &Path) -> Result<PathBuf> {
     let ask = "import importlib.util; print(importlib.util.find_spec('torch').origin)";
     let output = Command::new(python).args(["-c", ask]).output();
     let output = output.with_context(|| format!("cannot start {}", python.display()))?;
-    let origin = String::from_utf8(output.stdout).context("the folder of torch is not named in UTF-8")?;
+    let origin = String::from_utf8(output.stdout).context("the name of torch's folder is not UTF-8")?;
     let folder = Path::new(origin.trim()).parent().filter(|folder| folder.join("lib").is_dir());
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
-    Ok(folder.with_context(|| format!("{} has torch without its libraries", python.display()))?.to_owned())
+    Ok(folder.with_context(|| format!("the torch of {} lacks its libraries", python.display()))?.to_owned())
 }
 
 fn text(folder: &Path) -> Result<String> {
@@ -103,7 +107,7 @@ fn text(folder: &Path) -> Result<String> {
 
 /// A line of TOML, whose strings are written like those of JSON.
 fn entry(folder: &Path) -> Result<String> {
-    let folder = folder.to_str().context("the folder of libtorch is not named in UTF-8")?;
+    let folder = folder.to_str().context("the name of libtorch's folder is not UTF-8")?;
     Ok(format!("LIBTORCH = {}", serde_json::to_string(folder)?))
 }
 
@@ -112,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_setup_wrote_itself_is_not_the_users_choice() {
+    fn libtorch_path_of_setup_is_not_a_user_choice() {
         let written = text(Path::new("/cache/a \"b\"/torch")).expect("UTF-8");
         let with = |name: &'static str, folder: &'static str| {
             named_by_user(&written, move |asked| (asked == name).then_some(folder))
@@ -125,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_installed_is_what_the_build_accepts() {
+    fn installed_libtorch_version_is_accepted_by_build() {
         let finder = workspace::root().join("crates/calmix-dist/build/libtorch.rs");
         let finder = fs::read_to_string(finder).expect("the build script of calmix-dist");
         let version = venv::TORCH.trim_start_matches("torch==");

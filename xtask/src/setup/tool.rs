@@ -26,7 +26,7 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// Our own installation, or one on `PATH` that is not older.
+    /// The installation in the cache, or one on `PATH` that is not older.
     pub(crate) fn find(&self) -> Result<Option<PathBuf>> {
         let installed = self.installed()?;
         if installed.is_complete() {
@@ -43,11 +43,7 @@ impl Tool {
     /// A command that runs the tool at the root of the workspace.
     pub(crate) fn command(&self) -> Result<Command> {
         let Some(program) = self.find()? else {
-            bail!(
-                "{} {} or newer is not on this machine; `cargo xtask setup` installs it, and so does .ci/run",
-                self.name,
-                self.version
-            );
+            bail!("{} {} or newer is not installed; run `cargo xtask setup`", self.name, self.version);
         };
         let mut command = Command::new(program);
         command.current_dir(workspace::root());
@@ -99,7 +95,7 @@ impl Tool {
     }
 }
 
-/// The first three-part number in what a tool says of itself.
+/// The first three-part number in the output of a tool's `--version`.
 fn version(said: &str) -> Option<[u64; 3]> {
     said.split_whitespace().find_map(|word| {
         let mut parts = word.split('.').map(|part| part.parse().ok());

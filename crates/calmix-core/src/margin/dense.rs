@@ -28,32 +28,32 @@ pub struct MarginStore {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MarginParts {
-    /// The averaging rule.
+    /// The rule by which margins are averaged.
     pub averaging: Averaging,
-    /// C.
+    /// C, the number of classes.
     pub classes: usize,
-    /// How often each sample was visited.
+    /// The number of visits to each sample.
     pub visits: Vec<u32>,
     /// APM of each sample and class, sample by sample.
     pub values: Vec<f32>,
 }
 
 impl MarginStore {
-    /// A store for samples `0..samples` that no visit has touched.
+    /// Creates a store for samples `0..samples`, without visits.
     pub fn new(averaging: Averaging, samples: usize, classes: usize) -> Self {
         let (visits, values) = (vec![0; samples], vec![0.0; samples * classes]);
         Self { parts: MarginParts { averaging, classes, visits, values } }
     }
 
-    /// Bytes of a store of so many samples and classes.
+    /// Returns the size of a store, in bytes.
     pub fn bytes(samples: usize, classes: usize) -> u64 {
         (samples as u64).saturating_mul(4).saturating_mul((classes as u64).saturating_add(1))
     }
 
-    /// Takes in one visit of one sample: every class moves by the same step size (Eq. 3–5).
+    /// Adds one visit to one sample: every class moves by the same step size (Eq. 3–5).
     ///
     /// # Errors
-    /// If there is no such sample or `logits` has not C numbers.
+    /// If there is no such sample or `logits` does not have C numbers.
     pub fn visit(&mut self, sample: u64, logits: &[f32]) -> Result<(), StateError> {
         let at = self.position(sample)?;
         let MarginParts { averaging, classes, visits, values } = &mut self.parts;
@@ -75,7 +75,7 @@ impl MarginStore {
         Ok(())
     }
 
-    /// The APM of a sample for one class.
+    /// Returns the APM of a sample for one class.
     ///
     /// # Errors
     /// If there is no such sample or class.
@@ -88,7 +88,7 @@ impl MarginStore {
         Ok(self.parts.values[at * classes + class as usize])
     }
 
-    /// One sample as it is: how often it was visited, and its APM of each class.
+    /// Returns the state of one sample: the number of its visits, and its APM for each class.
     ///
     /// # Errors
     /// If there is no such sample.
@@ -98,10 +98,10 @@ impl MarginStore {
         Ok((visits[at], &values[at * classes..(at + 1) * classes]))
     }
 
-    /// Puts a sample back to what [`sample`](Self::sample) said of it before.
+    /// Restores a sample to a state that [`sample`](Self::sample) returned before.
     ///
     /// # Errors
-    /// If there is no such sample, or `apm` has not C numbers.
+    /// If there is no such sample, or `apm` does not have C numbers.
     pub fn put_back(&mut self, sample: u64, visited: u32, apm: &[f32]) -> Result<(), StateError> {
         let at = self.position(sample)?;
         let MarginParts { classes, visits, values, .. } = &mut self.parts;
@@ -113,7 +113,7 @@ impl MarginStore {
         Ok(())
     }
 
-    /// The store as plain data, without a copy.
+    /// Returns the store as plain data, without a copy.
     pub fn parts(&self) -> &MarginParts {
         &self.parts
     }

@@ -6,7 +6,7 @@ use crate::samples::StateError;
 /// The areas under the margin of the labelled samples: averages over visits, by the rule that APM follows too.
 ///
 /// Labelled samples are few and their ids are scattered over the dataset, so the store is a sorted list of
-/// ids: 20 bytes a labelled sample, nothing for the others.
+/// ids: 20 bytes per labelled sample, nothing for the others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelledMargins {
     averaging: Averaging,
@@ -18,14 +18,14 @@ pub struct LabelledMargins {
 pub struct LabelledParts {
     /// The labelled samples, ascending.
     pub ids: Vec<u64>,
-    /// The average of each one's margins.
+    /// The average margin of each sample.
     pub averages: Vec<f64>,
-    /// How often each was visited.
+    /// The number of visits to each sample.
     pub visits: Vec<u32>,
 }
 
 impl LabelledMargins {
-    /// A store for these samples, in any order, that no visit has touched.
+    /// Creates a store for these samples, in any order, without visits.
     pub fn new(averaging: Averaging, ids: &[u64]) -> Self {
         let mut ids = ids.to_vec();
         ids.sort_unstable();
@@ -34,7 +34,7 @@ impl LabelledMargins {
         Self { averaging, parts: LabelledParts { ids, averages, visits } }
     }
 
-    /// Takes in the margin of one visit.
+    /// Adds the margin of one visit.
     ///
     /// # Errors
     /// If the sample is not one of the labelled ones.
@@ -46,7 +46,7 @@ impl LabelledMargins {
         Ok(())
     }
 
-    /// The AUM of a sample; zero before its first visit.
+    /// Returns the AUM of a sample; zero before its first visit.
     ///
     /// # Errors
     /// If the sample is not one of the labelled ones.
@@ -55,7 +55,7 @@ impl LabelledMargins {
         Ok(self.parts.averages[at])
     }
 
-    /// One sample as it is: the average of its margins, and how often it was visited.
+    /// Returns the state of one sample: the average of its margins, and the number of its visits.
     ///
     /// # Errors
     /// If the sample is not one of the labelled ones.
@@ -64,7 +64,7 @@ impl LabelledMargins {
         Ok((self.parts.averages[at], self.parts.visits[at]))
     }
 
-    /// Puts a sample back to what [`sample`](Self::sample) said of it before.
+    /// Restores a sample to a state that [`sample`](Self::sample) returned before.
     ///
     /// # Errors
     /// If the sample is not one of the labelled ones.
@@ -74,7 +74,7 @@ impl LabelledMargins {
         Ok(())
     }
 
-    /// A store from plain data.
+    /// Creates a store from plain data.
     ///
     /// # Errors
     /// If the columns contradict each other.
@@ -92,12 +92,12 @@ impl LabelledMargins {
         Ok(Self { averaging, parts })
     }
 
-    /// The rule of its averages.
+    /// Returns the rule by which margins are averaged.
     pub fn averaging(&self) -> Averaging {
         self.averaging
     }
 
-    /// The store as plain data, without a copy.
+    /// Returns the store as plain data, without a copy.
     pub fn parts(&self) -> &LabelledParts {
         &self.parts
     }

@@ -1,4 +1,4 @@
-//! From chosen pairs to mixtures with targets and weights.
+//! Turns chosen pairs into mixtures with targets and weights.
 
 use super::{Mix, MixLoss, Mixup, PairWeight, PseudoTarget, Row};
 use crate::observation::Observation;
@@ -7,7 +7,7 @@ use crate::rng::Seed;
 use crate::smoothing::Smoothing;
 use crate::softmax::{confidence, softmax_into};
 
-/// A batch with its pseudo-labels, and the rules to mix it by.
+/// A batch with its pseudo-labels, and the rules for mixing it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mixer<'a> {
     pub mixup: &'a Mixup,
@@ -32,10 +32,10 @@ impl Mixer<'_> {
         }
     }
 
-    /// Whether a row may take part at all: a pseudo-labelled one may need confidence.
+    /// Returns whether a row may be mixed: a pseudo-labelled one may need a minimum confidence.
     pub(crate) fn takes_part(&self, row: Row) -> bool {
         match row {
-            // The limit is compared in the precision of the confidence.
+            // Compare in f32, the precision of the confidence.
             Row::Unlabelled(j) if self.mixup.min_confidence > 0.0 => {
                 confidence(self.seen.unlabelled.logits.row(j)) >= self.mixup.min_confidence as f32
             }
@@ -43,7 +43,7 @@ impl Mixer<'_> {
         }
     }
 
-    /// The mixtures of one kind of pair. `kind` numbers it, so that kinds draw their own λ.
+    /// Returns the mixtures of one kind of pair; `kind` is its number, so that every kind draws its own λ.
     pub(crate) fn mix(&self, kind: u64, pairs: &[(Row, Row)]) -> Vec<Mix> {
         let first: Vec<u64> = pairs.iter().map(|&(a, _)| self.id(a)).collect();
         let lambdas = self.mixup.draw_lambda(&first, self.seed.child(kind), self.step);
@@ -66,7 +66,7 @@ impl Mixer<'_> {
         mixes
     }
 
-    /// D_M from the mixtures of all kinds: each weighs its share of the mean, times `term`.
+    /// Returns D_M from the mixtures of all kinds; each has its share of the mean as its weight, times `term`.
     pub(crate) fn unite(&self, kinds: Vec<Vec<Mix>>, term: f32) -> Vec<Mix> {
         let mut all: Vec<Mix> = kinds.into_iter().flatten().collect();
         if self.mixup.loss == MixLoss::CrossEntropy {
@@ -78,7 +78,7 @@ impl Mixer<'_> {
         all
     }
 
-    /// ỹ = λ·y_a + (1 − λ)·y_b for each mixture, smoothed; one row of C after the other.
+    /// Computes the smoothed target ỹ = λ·y_a + (1 − λ)·y_b of each mixture, one row of C after the other.
     pub(crate) fn targets(&self, mixes: &[Mix], smoothing: Smoothing) -> Vec<f32> {
         let classes = self.seen.classes();
         let mut targets = vec![0.0; mixes.len() * classes];
@@ -92,7 +92,7 @@ impl Mixer<'_> {
 
     /// Adds `share` of a row's own target.
     fn add(&self, row: Row, share: f32, target: &mut [f32]) {
-        // How much of it is one-hot, where the rest is the network's own probabilities.
+        // The one-hot share of the target; the rest is the network's own probabilities.
         let hard = match (row, self.mixup.pseudo_target) {
             (Row::Unlabelled(_), PseudoTarget::Soft) => 0.0,
             (Row::Unlabelled(j), PseudoTarget::Blended) => self.pseudo.weights[j],

@@ -1,18 +1,18 @@
-//! What a step takes from an order.
+//! The rows that a step takes from an order.
 
 use super::Order;
 
-/// An order that every step takes rows from: step s takes the s-th run of them.
+/// An order from which every step takes the next rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Feed {
     /// The order of the samples.
     pub order: Order,
-    /// How many of them a step takes: all labelled rows of the step, or the unlabelled rows of one shard.
+    /// The number of rows per step: all labelled rows of the step, or the unlabelled rows of one shard.
     pub rows: u64,
 }
 
 impl Feed {
-    /// The position in the order of a row of a step.
+    /// Returns the position in the order of a row of a step.
     ///
     /// After 2⁶⁴ positions the order begins again.
     pub fn position(self, step: u64, row: u64) -> u64 {

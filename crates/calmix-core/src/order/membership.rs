@@ -1,7 +1,7 @@
 //! Which shard an unlabelled sample belongs to, and the order in which a shard draws its samples.
 //!
-//! A sample belongs to the same shard for the whole run. So the process that runs a shard is the only one that sees
-//! its samples, whatever the number of processes, and it can keep their state in an array by slot.
+//! A sample belongs to the same shard for the whole run. Only the process that runs the shard reads its samples, whatever
+//! the number of processes, and it can keep their state in an array by slot.
 //!
 //! # Format
 //!
@@ -19,7 +19,7 @@ use crate::rng::{Domain, Seed};
 use super::Order;
 use super::permutation::Permutation;
 
-/// Which samples of the unlabelled stream each shard has.
+/// The assignment of the samples of the unlabelled stream to shards.
 ///
 /// Takes constant memory, 8 KB at most.
 ///
@@ -40,25 +40,25 @@ pub struct Membership {
     seed: Seed,
     samples: NonZeroU64,
     shards: NonZeroU64,
-    /// Nothing for a single shard.
+    /// `None` for a single shard.
     permutation: Option<Permutation>,
 }
 
 impl Membership {
-    /// Assigns the samples of a stream to the shards of a step; nothing where there are fewer samples than shards.
+    /// Assigns the samples of a stream to the shards of a step; `None` if there are fewer samples than shards.
     pub fn new(seed: Seed, samples: NonZeroU64, shards: NonZeroU64) -> Option<Self> {
         if samples < shards {
             return None;
         }
-        // Datasets are sorted by class or repeat their classes in turn. Without a permutation, a shard would have
-        // some classes and not others.
+        // Datasets are often sorted by class or repeat their classes in turn. Without a permutation, a shard could miss
+        // some classes.
         let draw = || Permutation::draw(samples, &mut seed.stream(Domain::Membership, 0, samples.get()));
         let permutation = (shards > NonZeroU64::MIN).then(draw);
         Some(Self { seed, samples, shards, permutation })
     }
 
-    /// How many samples per shard has: one at least, and at most one more than any other shard. None for a shard that
-    /// does not exist.
+    /// Returns the number of samples of a shard: at least one, and at most one more than any other shard. Zero for a shard
+    /// that does not exist.
     pub fn len(&self, shard: u64) -> u64 {
         if shard >= self.shards.get() {
             return 0;
@@ -66,7 +66,7 @@ impl Membership {
         (self.samples.get() - shard).div_ceil(self.shards.get())
     }
 
-    /// Which sample of the stream a shard has in a slot, if there is one.
+    /// Returns the sample of the stream in a slot of a shard; `None` if there is no such slot.
     pub fn sample(&self, shard: u64, slot: u64) -> Option<u64> {
         if slot >= self.len(shard) {
             return None;
@@ -75,7 +75,7 @@ impl Membership {
         Some(self.permutation.as_ref().map_or(place, |permutation| permutation.at(place)))
     }
 
-    /// The order in which a shard, if there is one, visits its slots.
+    /// Returns the order in which a shard visits its slots; `None` if there is no such shard.
     pub fn order(&self, shard: u64) -> Option<Order> {
         let len = NonZeroU64::new(self.len(shard))?;
         let seed = if self.shards == NonZeroU64::MIN { self.seed } else { self.seed.child(shard) };

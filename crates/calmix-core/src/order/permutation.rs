@@ -11,7 +11,7 @@ use std::num::NonZeroU64;
 
 use crate::rng::Stream;
 
-/// The longest stream that is shuffled whole.
+/// The longest stream that is shuffled into a table.
 pub(super) const TABLE: u64 = 4096;
 
 /// Five rounds are proven secure for fewer than √len queries (Patarin, 2004). An epoch queries all values, which no
@@ -25,7 +25,7 @@ pub(super) enum Permutation {
 }
 
 impl Permutation {
-    /// A random permutation of `len` values.
+    /// Draws a random permutation of `len` values.
     pub(super) fn draw(len: NonZeroU64, stream: &mut Stream) -> Self {
         if len.get() > TABLE {
             return Self::Feistel(Feistel::draw(len, stream));
@@ -35,7 +35,7 @@ impl Permutation {
         Self::Table(table)
     }
 
-    /// Where `place`, which is below `len`, goes.
+    /// Returns the image of `place`, which must be below `len`.
     pub(super) fn at(&self, place: u64) -> u64 {
         match self {
             Self::Table(table) => u64::from(table[place as usize]),

@@ -1,4 +1,4 @@
-//! FixMatch (Sohn et al. 2020): keep a pseudo-label when its confidence reaches a fixed threshold.
+//! FixMatch (Sohn et al. 2020): keep a pseudo-label if its confidence reaches a fixed threshold.
 
 use super::{PseudoLabels, hard_labels};
 use crate::matrix::Matrix;
@@ -9,7 +9,7 @@ use crate::softmax::confidence;
 section! {
     /// FixMatch's settings.
     FixMatch {
-        /// ω in the paper, τ elsewhere: the confidence from which a pseudo-label counts.
+        /// The minimum confidence of a pseudo-label that is used (ω in the paper, τ elsewhere).
         fixed threshold: f64 = 0.95, SHARE;
     }
 }
@@ -17,7 +17,7 @@ section! {
 impl Copy for FixMatch {}
 
 impl FixMatch {
-    /// Labels and weights (0 or 1) of an unlabelled batch.
+    /// Returns the labels and weights (0 or 1) of an unlabelled batch.
     pub fn pseudo_label(&self, logits: Matrix<'_>) -> PseudoLabels {
         let keep = |row: &[f32]| f32::from(confidence(row) >= self.threshold as f32);
         PseudoLabels::new(hard_labels(logits), logits.iter().map(keep).collect())

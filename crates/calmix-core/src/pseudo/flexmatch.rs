@@ -1,9 +1,9 @@
-//! FlexMatch (Zhang et al. 2021): a threshold per class that follows how well the class is learnt.
+//! FlexMatch (Zhang et al. 2021): a threshold per class that adapts to how well the class is learned.
 //!
-//! A sample is *selected* for class c when its last prediction with confidence ≥ τ (the fixed τ) was c. The
-//! number of samples selected for a class estimates how well it is learnt. The peers recount all samples every
-//! step; here the histogram moves by what a batch changes, O(batch), in whole numbers, so that any number of
-//! processes gives the same thresholds.
+//! A sample is *selected* for class c if its last prediction with confidence ≥ τ (the fixed τ) was c. The
+//! number of samples selected for a class estimates how well it is learned. Other implementations recount all samples in
+//! every step; here each batch updates the histogram incrementally, in O(batch) and in whole numbers, so that any number
+//! of processes gives the same thresholds.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,11 +16,11 @@ use crate::softmax::{argmax, confidence};
 section! {
     /// FlexMatch's settings.
     FlexMatch {
-        /// τ: the confidence from which a sample counts as learnt, and the highest threshold of a class.
+        /// τ: the minimum confidence of a sample that counts as learned, and the highest threshold of a class.
         fixed threshold: f64 = 0.95, SHARE;
-        /// From how well a class is learnt to its threshold.
+        /// The function from how well a class is learned (β) to its threshold.
         fixed mapping: Mapping = Mapping::Convex;
-        /// Whether samples without a confident label count in the normaliser (`thresh_warmup` elsewhere).
+        /// Whether the normaliser includes samples without a confident label (`thresh_warmup` in USB and TorchSSL).
         fixed warmup: bool = true;
     }
 }
@@ -30,7 +30,7 @@ impl Copy for FlexMatch {}
 choice! {
     /// M(β): the share of τ that a class's threshold takes. All have M(1) = 1; only the convex one has M(0) = 0.
     Mapping {
-        /// β/(2 − β), FlexMatch's own.
+        /// β/(2 − β), as in FlexMatch.
         Convex = "convex",
         /// (β + 1)/2.
         Linear = "linear",
@@ -42,7 +42,7 @@ choice! {
 }
 
 impl Mapping {
-    /// M(β).
+    /// Computes M(β).
     pub fn of(self, beta: f64) -> f64 {
         match self {
             Self::Convex => beta / (2.0 - beta),
@@ -53,23 +53,23 @@ impl Mapping {
     }
 }
 
-/// How many samples are selected for each class.
+/// The number of samples selected for each class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlexState {
-    /// σ_c: the samples whose last confident label was c.
+    /// σ_c: the number of samples whose last confident label was c.
     pub selected: Vec<u64>,
-    /// The samples that have had none.
+    /// The number of samples that have never had a confident label.
     pub unselected: u64,
 }
 
 impl FlexState {
-    /// Nothing selected yet.
+    /// Returns the initial state, with no sample selected.
     pub fn new(classes: usize, samples: u64) -> Self {
         Self { selected: vec![0; classes], unselected: samples }
     }
 
-    /// Moves the histogram by `change[c]` for class c, in whole numbers; the unselected make up for the sum.
+    /// Adds `change[c]` to the count of each class c, in whole numbers, and subtracts the sum from the unselected samples.
     pub(crate) fn apply(&mut self, change: &[f32]) {
         let shift = |count: u64, by: f32| count.saturating_add_signed(by as i64);
         for (count, &by) in self.selected.iter_mut().zip(change) {
@@ -80,28 +80,28 @@ impl FlexState {
 }
 
 impl FlexMatch {
-    /// β_c = σ_c / max(max σ, σ₋₁ with warm-up): how well each class is learnt; zero before any selection.
-    pub fn learnt(&self, state: &FlexState) -> Vec<f64> {
+    /// Computes how well each class is learned, β_c = σ_c / max(max σ, σ₋₁ with warm-up); zero before any selection.
+    pub fn learning_status(&self, state: &FlexState) -> Vec<f64> {
         let most = state.selected.iter().copied().max().unwrap_or(0);
         let normaliser = if self.warmup { most.max(state.unselected) } else { most };
         state.selected.iter().map(|&count| count as f64 / normaliser.max(1) as f64).collect()
     }
 
-    /// T_c = τ·M(β_c).
+    /// Computes the threshold of each class, T_c = τ·M(β_c).
     pub fn thresholds(&self, state: &FlexState) -> Vec<f64> {
-        self.learnt(state)
+        self.learning_status(state)
             .into_iter()
             .map(|beta| f64::from(self.threshold as f32) * self.mapping.of(beta))
             .collect()
     }
 
-    /// The class that a prediction selects its sample for: its label where its confidence reaches the fixed τ.
+    /// Returns the class that a prediction selects its sample for; `None` if its confidence is below the fixed τ.
     pub fn selects(&self, logits: &[f32]) -> Option<u32> {
         (confidence(logits) >= self.threshold as f32).then(|| argmax(logits) as u32)
     }
 
-    /// Labels and weights (0 or 1) of an unlabelled batch, under the thresholds that earlier steps left. What
-    /// this batch selects reaches the histogram with the step's [`Feedback`](crate::feedback::Feedback).
+    /// Returns the labels and weights (0 or 1) of an unlabelled batch, with the thresholds of earlier steps. The samples
+    /// that this batch selects enter the histogram with the step's [`Feedback`](crate::feedback::Feedback).
     pub fn pseudo_label(&self, logits: Matrix<'_>, state: &FlexState) -> PseudoLabels {
         let thresholds = self.thresholds(state);
         let labels = hard_labels(logits);
@@ -126,14 +126,14 @@ mod tests {
     fn thresholds_of_ten_samples() {
         let rule = FlexMatch::default();
         let state = FlexState { selected: vec![4, 2, 1], unselected: 3 };
-        assert!(close(&rule.learnt(&state), &[1.0, 0.5, 0.25]));
+        assert!(close(&rule.learning_status(&state), &[1.0, 0.5, 0.25]));
         assert!(close(&rule.thresholds(&state), &[0.95, 0.316_667, 0.135_714]));
         let early = FlexState { selected: vec![2, 1, 0], unselected: 7 };
-        assert!(close(&rule.learnt(&early), &[0.285_714, 0.142_857, 0.0]));
+        assert!(close(&rule.learning_status(&early), &[0.285_714, 0.142_857, 0.0]));
         assert!(close(&rule.thresholds(&early), &[0.158_333, 0.073_077, 0.0]));
         let no_warmup = FlexMatch { warmup: false, ..rule };
-        assert!(close(&no_warmup.learnt(&early), &[1.0, 0.5, 0.0]));
-        assert!(close(&no_warmup.learnt(&FlexState::new(3, 10)), &[0.0; 3]));
+        assert!(close(&no_warmup.learning_status(&early), &[1.0, 0.5, 0.0]));
+        assert!(close(&no_warmup.learning_status(&FlexState::new(3, 10)), &[0.0; 3]));
     }
 
     #[test]

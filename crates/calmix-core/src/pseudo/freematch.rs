@@ -1,4 +1,4 @@
-//! FreeMatch (Wang et al. 2023): a global threshold and one for each class, both of which follow the predictions, and a
+//! FreeMatch (Wang et al. 2023): a global threshold and one per class, both adapting to the predictions, and a
 //! fairness term that keeps the predictions of selected rows from collapsing into few classes.
 
 use serde::{Deserialize, Serialize};
@@ -10,17 +10,17 @@ use crate::settings::limit::{KEPT, from};
 use crate::settings::section;
 use crate::softmax::confidence;
 
-/// Where [`FreeMatch::clip`] keeps the global threshold (USB's value).
+/// The largest global threshold with [`FreeMatch::clip`] (USB's value).
 const CLIPPED_TO: f64 = 0.95;
 
 section! {
     /// FreeMatch's settings.
     FreeMatch {
-        /// How much of the running statistics each step keeps.
+        /// The momentum of the running statistics.
         fixed momentum: f64 = 0.999, KEPT;
-        /// Whether the global threshold stays at 0.95 or below; USB clips it on SVHN only.
+        /// Whether to limit the global threshold to 0.95; USB does this on SVHN only.
         fixed clip: bool = false;
-        /// The weight of the fairness term. The published configurations have 0.001; the code's own default is 0.01.
+        /// The weight of the fairness term. The published configurations use 0.001; the code's own default is 0.01.
         fixed fairness: f64 = 0.001, from(0.0);
     }
 }
@@ -40,20 +40,19 @@ pub struct FreeState {
 }
 
 impl FreeState {
-    /// 1/C everywhere.
+    /// Returns the initial state: 1/C everywhere.
     pub fn new(classes: usize) -> Self {
         let uniform = 1.0 / classes.max(1) as f64;
         Self { threshold: uniform, marginal: vec![uniform; classes], histogram: vec![uniform; classes] }
     }
 
-    /// τ_t(c) = τ_t·p̃_t(c)/max p̃_t: the threshold of each class.
+    /// Computes the threshold of each class, τ_t(c) = τ_t·p̃_t(c)/max p̃_t.
     pub fn thresholds(&self) -> Vec<f64> {
         let most = self.marginal.iter().copied().fold(0.0, f64::max);
         self.marginal.iter().map(|p| self.threshold * (p / most)).collect()
     }
 
-    /// p̃_t/h̃_t, normalised: what the fairness term compares the strong views' predictions with. A class that the
-    /// histogram does not have counts nothing.
+    /// Computes the target of the fairness term, p̃_t/h̃_t normalised. A class that is absent from the histogram gets zero.
     pub fn fairness_target(&self) -> Vec<f32> {
         let ratio = |(p, h): (&f64, &f64)| if *h > 0.0 { p / h } else { 0.0 };
         let ratios: Vec<f64> = self.marginal.iter().zip(&self.histogram).map(ratio).collect();
@@ -63,8 +62,8 @@ impl FreeState {
 }
 
 impl FreeMatch {
-    /// Labels and weights of a group's unlabelled batch. The statistics take in the step's `sums` first; the
-    /// thresholds use them already updated.
+    /// Returns the labels and weights of a group's unlabelled batch. The statistics are updated with the step's `sums`
+    /// first, so the thresholds include them.
     pub fn pseudo_label(&self, unlabelled: Matrix<'_>, sums: &Sums, state: &mut FreeState) -> PseudoLabels {
         self.update(&sums.unlabelled, state);
         let (labels, thresholds) = (hard_labels(unlabelled), state.thresholds());

@@ -1,4 +1,4 @@
-//! SoftMatch (Chen et al. 2023): no threshold; the weight falls off as a Gaussian below the mean confidence.
+//! SoftMatch (Chen et al. 2023): no threshold; the weight decreases as a Gaussian below the mean confidence.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,21 +9,21 @@ use crate::matrix::Matrix;
 use crate::settings::limit::{KEPT, from};
 use crate::settings::{choice, section};
 
-/// Keeps a class that was never predicted from dividing by zero in the alignment (USB's value).
+/// Prevents a division by zero in the alignment for a class that was never predicted (USB's value).
 const ALIGNMENT_FLOOR: f64 = 1e-6;
 
 section! {
     /// SoftMatch's settings.
     SoftMatch {
-        /// n_σ: how many standard deviations wide the fall-off is.
+        /// n_σ: the factor by which the standard deviation of the Gaussian is divided; larger values give a steeper weight.
         fixed n_sigma: f64 = 2.0, from(0.0);
-        /// How much of the running statistics each step keeps.
+        /// The momentum of the running statistics.
         fixed momentum: f64 = 0.999, KEPT;
-        /// What the mean and the variance of the confidence are taken of.
+        /// The probabilities over which the mean and the variance of the confidence are computed.
         fixed statistics: Statistics = Statistics::Raw;
-        /// What the predictions are aligned to.
+        /// The class distribution to which predictions are aligned.
         fixed target: AlignmentTarget = AlignmentTarget::Uniform;
-        /// Where the running class marginal starts.
+        /// The initial value of the running class distribution.
         fixed marginal_init: MarginalInit = MarginalInit::FirstBatch;
     }
 }
@@ -31,31 +31,31 @@ section! {
 impl Copy for SoftMatch {}
 
 choice! {
-    /// What the running mean and variance are taken of.
+    /// The probabilities over which the running mean and variance are computed.
     Statistics {
-        /// The probabilities as predicted: SoftMatch's paper and TorchSSL.
+        /// The predicted probabilities, as in SoftMatch's paper and TorchSSL.
         Raw = "raw",
-        /// The aligned probabilities: USB, and so the released code.
+        /// The aligned probabilities, as in USB and the released code.
         Aligned = "aligned",
     }
 }
 
 choice! {
-    /// The class marginal that predictions are aligned to.
+    /// The class distribution to which predictions are aligned.
     AlignmentTarget {
-        /// 1/C each.
+        /// 1/C for each class.
         Uniform = "uniform",
-        /// The running marginal of the predictions on labelled samples.
+        /// The running mean of the predictions on labelled samples.
         Labelled = "labelled",
     }
 }
 
 choice! {
-    /// Where the running class marginal starts.
+    /// The initial value of the running class distribution.
     MarginalInit {
-        /// The first batch's mean: USB.
+        /// The mean of the first batch, as in USB.
         FirstBatch = "first-batch",
-        /// 1/C each: TorchSSL.
+        /// 1/C for each class, as in TorchSSL.
         Uniform = "uniform",
     }
 }
@@ -68,14 +68,14 @@ pub struct SoftState {
     pub mean: f64,
     /// σ²_t: running variance of the confidence.
     pub variance: f64,
-    /// Running class marginal of the unlabelled predictions; none before the first batch.
+    /// Running class marginal of the unlabelled predictions; `None` before the first batch.
     pub marginal: Option<Vec<f64>>,
     /// Running class marginal of the labelled predictions.
     pub labelled_marginal: Vec<f64>,
 }
 
 impl SoftState {
-    /// μ = 1/C, σ² = 1, as in both reference codes.
+    /// Returns the initial state: μ = 1/C, σ² = 1, as in USB and TorchSSL.
     pub fn new(classes: usize) -> Self {
         let uniform = 1.0 / classes.max(1) as f64;
         Self { mean: uniform, variance: 1.0, marginal: None, labelled_marginal: vec![uniform; classes] }
@@ -83,8 +83,8 @@ impl SoftState {
 }
 
 impl SoftMatch {
-    /// Labels and weights of a group's unlabelled batch. The statistics take in the step's `sums` first; the
-    /// weights use them already updated. [`Statistics::Aligned`] knows the rows of its own group alone.
+    /// Returns the labels and weights of a group's unlabelled batch. The statistics are updated with the step's `sums`
+    /// first, so the weights include them. [`Statistics::Aligned`] uses only the rows of its own group.
     pub fn pseudo_label(&self, unlabelled: Matrix<'_>, sums: &Sums, state: &mut SoftState) -> PseudoLabels {
         let probabilities = probabilities(unlabelled);
         let rows = || probabilities.chunks_exact(unlabelled.width().max(1));
@@ -110,7 +110,7 @@ impl SoftMatch {
         PseudoLabels::new(hard_labels(unlabelled), weights)
     }
 
-    /// w = exp(−min(q − μ, 0)²/(2σ²/n_σ²)): one from the mean upwards.
+    /// Computes the weight w = exp(−min(q − μ, 0)²/(2σ²/n_σ²)), which is one at or above the mean.
     pub fn weight(&self, confidence: f64, state: &SoftState) -> f64 {
         let below = (confidence - state.mean).min(0.0);
         if below == 0.0 {
@@ -119,7 +119,7 @@ impl SoftMatch {
         libm::exp(-below * below * self.n_sigma * self.n_sigma / (2.0 * state.variance))
     }
 
-    /// Takes the confidences of a step into μ and σ²; the variance is the unbiased one, and needs two rows.
+    /// Updates μ and σ² with the confidences of a step; the variance is the unbiased one and needs two rows.
     fn update_moments(&self, sums: &BatchSums, state: &mut SoftState) {
         let &BatchSums { rows: n, confidence: sum, squares, .. } = sums;
         if n >= 1.0 {
@@ -148,7 +148,7 @@ impl SoftMatch {
         }
     }
 
-    /// What each class's probability is multiplied by before it is normalised again.
+    /// Returns the factor of each class's probability in the alignment, before it is normalised again.
     fn alignment_ratio(&self, state: &SoftState) -> Vec<f32> {
         let classes = state.labelled_marginal.len();
         let uniform = vec![1.0 / classes.max(1) as f64; classes];
@@ -162,7 +162,7 @@ impl SoftMatch {
     }
 }
 
-/// The largest probability after alignment.
+/// Returns the largest probability after alignment.
 fn aligned_confidence(probabilities: &[f32], ratio: &[f32]) -> f64 {
     let (sum, top) = lanes::sum_and_max_of_products(probabilities, ratio);
     if sum > 0.0 { f64::from(top) / sum } else { 0.0 }

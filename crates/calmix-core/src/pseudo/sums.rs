@@ -1,5 +1,5 @@
-//! Sums over the rows of a step that a base algorithm's statistics need, so that they are global: a shard makes its
-//! own, and the sums of all shards are added in the order of the shards.
+//! Sums over all rows of a step, for the statistics of a base algorithm: each shard computes its own, and they are added in
+//! the order of the shards.
 
 use super::{Base, hard_labels};
 use crate::lanes;
@@ -18,20 +18,20 @@ pub struct Sums {
 /// Sums over rows of predictions.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BatchSums {
-    /// How many rows.
+    /// The number of rows.
     pub rows: f64,
-    /// Of the largest probability of each row.
+    /// The sum of the confidences (the largest probability of each row).
     pub confidence: f64,
-    /// Of its square.
+    /// The sum of the squared confidences.
     pub squares: f64,
-    /// Of the probabilities, class by class.
+    /// The sums of the probabilities, one per class.
     pub probabilities: Vec<f64>,
-    /// How many rows have each class as their label.
+    /// The number of rows with each class as their (pseudo-)label.
     pub labels: Vec<f64>,
 }
 
 impl Sums {
-    /// The sums of a shard, as far as `base` needs them; all zero where it needs none.
+    /// Computes the sums of a shard, or zeros if `base` does not need them.
     pub fn of(base: &Base, labelled: Matrix<'_>, unlabelled: Matrix<'_>) -> Self {
         if !base.needs_sums() {
             return Self::default();
@@ -39,32 +39,32 @@ impl Sums {
         Self { labelled: BatchSums::of(labelled), unlabelled: BatchSums::of(unlabelled) }
     }
 
-    /// Adds those of the next shard.
+    /// Adds the sums of the next shard.
     pub fn add(&mut self, next: &Self) {
         self.labelled.add(&next.labelled);
         self.unlabelled.add(&next.unlabelled);
     }
 
-    /// As a list of numbers: as many for every shard of a method.
+    /// Returns the sums as a list of numbers, of the same length for every shard of a method.
     pub fn numbers(&self) -> Vec<f64> {
         let batches = [&self.labelled, &self.unlabelled];
         batches.into_iter().flat_map(BatchSums::numbers).collect()
     }
 
-    /// From such a list.
+    /// Reads the sums from such a list.
     pub fn read(numbers: &[f64]) -> Self {
         let (labelled, unlabelled) = numbers.split_at(numbers.len() / 2);
         Self { labelled: BatchSums::read(labelled), unlabelled: BatchSums::read(unlabelled) }
     }
 
-    /// How long that list is.
+    /// Returns the length of that list.
     pub fn width(base: &Base, classes: usize) -> usize {
         if base.needs_sums() { 2 * (BatchSums::SCALARS + 2 * classes) } else { 2 * BatchSums::SCALARS }
     }
 }
 
 impl BatchSums {
-    /// Numbers beside the classes.
+    /// The number of sums that are not per class.
     const SCALARS: usize = 3;
 
     fn of(logits: Matrix<'_>) -> Self {
@@ -82,14 +82,14 @@ impl BatchSums {
         sums
     }
 
-    /// Counts a row of this confidence.
+    /// Adds a row of this confidence.
     pub(super) fn add_confidence(&mut self, confidence: f64) {
         self.rows += 1.0;
         self.confidence += confidence;
         self.squares += confidence * confidence;
     }
 
-    /// The mean row; none when there is no row.
+    /// Returns the mean probabilities; `None` without rows.
     pub(super) fn mean(&self) -> Option<Vec<f64>> {
         (self.rows > 0.0).then(|| self.probabilities.iter().map(|sum| sum / self.rows).collect())
     }
@@ -120,7 +120,7 @@ impl BatchSums {
     }
 }
 
-/// The softmax of each row.
+/// Computes the softmax of each row.
 pub(super) fn probabilities(logits: Matrix<'_>) -> Vec<f32> {
     let mut probabilities = vec![0.0; logits.data().len()];
     for (p, z) in probabilities.chunks_exact_mut(logits.width().max(1)).zip(logits.iter()) {

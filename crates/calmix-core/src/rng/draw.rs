@@ -1,21 +1,21 @@
-//! What can be drawn from a stream.
+//! Distributions that can be drawn from a stream.
 //!
-//! By hand: rand and rand_distr do not guarantee the same values in their next version, and here the values are a format.
+//! rand and rand_distr are not used: they may change their values between versions, and here the values are a stable format.
 
 use super::Stream;
 
 impl Stream {
-    /// Uniform in `[0, 1)`, 53 bits.
+    /// Draws uniformly from `[0, 1)`, with 53 bits.
     pub fn uniform(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Uniform in `(0, 1]`, so that its logarithm is finite.
+    /// Draws uniformly from `(0, 1]`, so that the logarithm is finite.
     fn uniform_positive(&mut self) -> f64 {
         1.0 - self.uniform()
     }
 
-    /// Uniform among `0, 1, …, bound − 1`, without bias; zero when `bound` is zero.
+    /// Draws uniformly from `0, 1, …, bound − 1`, without bias; zero if `bound` is zero.
     ///
     /// Lemire, "Fast random integer generation in an interval", 2019.
     pub fn below(&mut self, bound: u64) -> u64 {
@@ -31,18 +31,18 @@ impl Stream {
         }
     }
 
-    /// An index into something of length `len`, without bias; zero when `len` is zero.
+    /// Draws an index into a list of length `len`, without bias; zero if `len` is zero.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// Standard normal (Box and Muller, 1958; one of the pair).
+    /// Draws from the standard normal distribution (Box and Muller, 1958; one of the pair).
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(self.uniform_positive()));
         radius * libm::cos(std::f64::consts::TAU * self.uniform())
     }
 
-    /// Beta(α, α). As in mixup's reference code, α = 0 means no mixing: the draw is 1.
+    /// Draws from Beta(α, α). As in mixup's reference code, α = 0 means no mixing: the draw is 1.
     ///
     /// λ = G₁/(G₁ + G₂) for two Gamma(α) variables, compared by their logarithms: for a small α both
     /// underflow long before their ratio loses its meaning.
@@ -54,7 +54,7 @@ impl Stream {
         1.0 / (1.0 + libm::exp(second - first))
     }
 
-    /// The logarithm of a Gamma(α) variate, as ln G(α + 1) + ln(U)/α.
+    /// Draws the logarithm of a Gamma(α) variate, as ln G(α + 1) + ln(U)/α.
     ///
     /// Marsaglia and Tsang, "A simple method for generating gamma variables", 2000, with the boost of their
     /// section 6 at every α, so that there is one path.
@@ -81,7 +81,7 @@ impl Stream {
         }
     }
 
-    /// `count` distinct indices below `len` in random order, all of them if `count` is larger.
+    /// Draws `count` distinct indices below `len` in random order, all of them if `count` is larger.
     ///
     /// Costs O(count) memory whatever `len` is (Floyd's algorithm, then a shuffle).
     pub fn draw_without_replacement(&mut self, len: u64, count: usize) -> Vec<u64> {

@@ -2,7 +2,7 @@
 //!
 //! Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 //!
-//! By hand: it is twenty lines with published test vectors, and checkpoints depend on its exact bits.
+//! No crate is used: it is twenty lines with published test vectors, and checkpoints depend on its exact bits.
 
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];

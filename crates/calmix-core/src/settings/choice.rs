@@ -2,7 +2,7 @@
 
 /// Declares a choice between words as an enum; `Name = Variant { … }` also gives it a default.
 ///
-/// The first paragraph of a word's documentation is what users see.
+/// Users see the first paragraph of a word's documentation.
 #[macro_export]
 macro_rules! choice {
     ($(#[doc = $about:literal])+ $Name:ident $(= $default:ident)? {
@@ -21,10 +21,10 @@ macro_rules! choice {
         })?
 
         impl $Name {
-            /// All of them, in order.
+            /// All variants, in the order of declaration.
             pub const ALL: &[Self] = &[$(Self::$Variant),+];
 
-            /// The word in a recipe.
+            /// Returns the word used in a recipe.
             pub const fn word(self) -> &'static str {
                 match self {
                     $(Self::$Variant => $word,)+

@@ -1,67 +1,67 @@
-//! Between what the numbers of a key lie.
+//! The range that the numbers of a key must lie in.
 
 use std::fmt;
 
 use super::OutOfRange;
 
-/// An interval, each end of which belongs to it or does not.
+/// An interval whose ends are each included or excluded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limit {
     /// The lower end.
     pub least: f64,
-    /// Whether the lower end is left out.
+    /// Whether the lower end is excluded.
     pub above: bool,
     /// The upper end.
     pub most: f64,
-    /// Whether the upper end is left out.
+    /// Whether the upper end is excluded.
     pub below: bool,
 }
 
-/// Any number.
+/// Any finite number.
 pub const ANY: Limit = Limit { least: f64::NEG_INFINITY, above: false, most: f64::INFINITY, below: false };
-/// A share of something.
+/// A share, from 0 to 1.
 pub const SHARE: Limit = from(0.0).to(1.0);
-/// A share of something, and not nothing.
+/// A share above 0, up to 1.
 pub const SOME_SHARE: Limit = above(0.0).to(1.0);
-/// What a running value keeps: never all of it.
+/// The share that a running value keeps at each step: from 0, below 1.
 pub const KEPT: Limit = from(0.0).below(1.0);
-/// How many, at least one.
+/// A count of at least one.
 pub const SOME: Limit = from(1.0);
 
-/// This number and everything greater.
+/// Returns the limit of all numbers of at least `least`.
 pub const fn from(least: f64) -> Limit {
     Limit { least, ..ANY }
 }
 
-/// Everything greater than this number.
+/// Returns the limit of all numbers greater than `least`.
 pub const fn above(least: f64) -> Limit {
     Limit { least, above: true, ..ANY }
 }
 
 impl Limit {
-    /// Up to and with this number.
+    /// Ends the range at `most`, included.
     #[must_use]
     pub const fn to(self, most: f64) -> Self {
         Self { most, below: false, ..self }
     }
 
-    /// Up to and without this number.
+    /// Ends the range at `most`, excluded.
     #[must_use]
     pub const fn below(self, most: f64) -> Self {
         Self { most, below: true, ..self }
     }
 
-    /// Whether a number lies within; what is not a number never does.
+    /// Returns whether a number lies in the range; NaN and infinities never do.
     pub fn holds(self, value: f64) -> bool {
         let low = if self.above { value > self.least } else { value >= self.least };
         let high = if self.below { value < self.most } else { value <= self.most };
         low && high && value.is_finite()
     }
 
-    /// Checks a number that has a name.
+    /// Checks the number of the setting `name`.
     ///
     /// # Errors
-    /// If it lies outside.
+    /// If it lies outside the range.
     pub fn check(self, name: &str, value: f64) -> Result<(), OutOfRange> {
         let out_of_range = || OutOfRange { setting: name.to_owned(), value, limit: self };
         if self.holds(value) { Ok(()) } else { Err(out_of_range()) }
@@ -69,18 +69,19 @@ impl Limit {
 }
 
 impl fmt::Display for Limit {
-    /// ` from 0 to 1`, with the space before it; nothing for any number.
+    /// Writes ` from 0 to 1` with a leading space, so that it can follow a noun; nothing for [`ANY`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { least, most, .. } = self;
-        if least.is_finite() {
-            write!(f, " {} {least}", if self.above { "above" } else { "from" })?;
-        }
         match (least.is_finite(), most.is_finite(), self.above, self.below) {
-            (true, false, false, _) => f.write_str(" up"),
-            (_, false, ..) => Ok(()),
-            (true, true, true, false) => write!(f, " and up to {most}"),
-            (_, true, _, true) => write!(f, " and below {most}"),
-            (_, true, _, false) => write!(f, " to {most}"),
+            (true, true, false, false) => write!(f, " from {least} to {most}"),
+            (true, true, false, true) => write!(f, " of at least {least} and below {most}"),
+            (true, true, true, false) => write!(f, " above {least} and up to {most}"),
+            (true, true, true, true) => write!(f, " above {least} and below {most}"),
+            (true, false, false, _) => write!(f, " of at least {least}"),
+            (true, false, true, _) => write!(f, " above {least}"),
+            (false, true, _, false) => write!(f, " of at most {most}"),
+            (false, true, _, true) => write!(f, " below {most}"),
+            (false, false, ..) => Ok(()),
         }
     }
 }
@@ -90,12 +91,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ends_belong_or_do_not() {
+    fn limit_ends_are_included_or_excluded() {
         for (limit, inside, outside, words) in [
             (SHARE, [0.0, 1.0], [-0.1, 1.1], " from 0 to 1"),
             (SOME_SHARE, [0.1, 1.0], [0.0, 1.1], " above 0 and up to 1"),
-            (KEPT, [0.0, 0.999], [-0.1, 1.0], " from 0 and below 1"),
-            (SOME, [1.0, 1e18], [0.0, f64::INFINITY], " from 1 up"),
+            (KEPT, [0.0, 0.999], [-0.1, 1.0], " of at least 0 and below 1"),
+            (SOME, [1.0, 1e18], [0.0, f64::INFINITY], " of at least 1"),
             (above(0.0), [1e-9, 5.0], [0.0, f64::NAN], " above 0"),
             (ANY, [-1.0, 1.0], [f64::NAN, f64::INFINITY], ""),
         ] {

@@ -1,10 +1,10 @@
 //! The declaration of a rule.
 
-/// Declares a rule: a choice between words of which some bring numbers or sections of their own.
+/// Declares a rule: a choice between words of which some have numbers or sections of their own.
 ///
-/// In code a rule is an enum whose variants hold what they bring. In a recipe it is flat: one key for the word and one
-/// for each number or section, in the section where the rule is used. These have an effect only with the words that
-/// bring them.
+/// In code a rule is an enum whose variants hold these. In a recipe it is flat: one key for the word and one
+/// for each number or section, in the section where the rule is used. Each has an effect only with the words that
+/// have it.
 ///
 /// ```
 /// use calmix_core::margin::{Averaging, AveragingKeys};
@@ -50,9 +50,9 @@ macro_rules! rule {
         }
 
         $crate::section! {
-            /// The keys of a rule: its word, and everything that any of its words brings.
+            /// The keys of a rule: its word, and the numbers and sections of all its words.
             $Keys {
-                /// The word.
+                /// The chosen word.
                 fixed $key: $Word = $Word::$default;
                 $(
                     $(#[doc = $number_doc])+
@@ -63,12 +63,12 @@ macro_rules! rule {
         }
 
         impl $Name {
-            /// Its word.
+            /// Returns the word of the variant.
             pub fn word(self) -> $Word {
                 $Keys::from(self).$key
             }
 
-            /// Whether a word brings a number or a section.
+            /// Returns whether a word has this number or section.
             fn uses(word: &str, number: &str) -> bool {
                 let numbers: &[&str] = match word {
                     $($word => &[$(stringify!($tuple))? $($(stringify!($part)),+)?],)+

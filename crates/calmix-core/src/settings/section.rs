@@ -4,16 +4,16 @@
 ///
 /// A line is a description, a class (`fixed` keys must match on resume, `free` ones may change, a `part` is a section
 /// within), a key, its type, its default and its limits. `#[when(KEY is WORD | WORD)]`, `#[when(KEY is not WORD)]` and
-/// the same with a literal say when the line has an effect. The first paragraph of the documentation is what users see.
+/// the same with a literal set when the line has an effect. Users see the first paragraph of the documentation.
 ///
 /// ```
 /// use calmix_core::settings::limit::SOME;
 /// use calmix_core::settings::{choice, section};
 ///
 /// choice! {
-///     /// How the number of labels is given.
+///     /// How the labels to keep are chosen.
 ///     Keep {
-///         /// So many of each class.
+///         /// `count` labels per class.
 ///         PerClass = "per-class",
 ///         /// Every label.
 ///         All = "all",
@@ -23,9 +23,9 @@
 /// section! {
 ///     /// Which labels are kept.
 ///     Labels {
-///         /// How the number of labels is given.
+///         /// How the labels to keep are chosen.
 ///         fixed keep: Keep = Keep::PerClass;
-///         /// How many.
+///         /// The number of labels per class.
 ///         #[when(keep is Keep::PerClass)]
 ///         fixed count: u64 = 4, SOME;
 ///     }

@@ -1,11 +1,11 @@
-//! Which rows of a batch belong to which shard.
+//! The assignment of the rows of a batch to shards.
 
 use std::ops::Range;
 
 use super::Sharding;
 use crate::mixup::Row;
 
-/// How many rows each shard of a step has.
+/// The number of rows of each shard of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowsPerShard {
     /// Labelled rows.
@@ -14,19 +14,19 @@ pub struct RowsPerShard {
     pub unlabelled: usize,
 }
 
-/// The rows of a batch that make up one shard, or several that follow each other.
+/// The rows of a batch that belong to one shard, or to several consecutive shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardRows {
-    /// Of the labelled rows.
+    /// The range of labelled rows.
     pub labelled: Range<usize>,
-    /// Of the unlabelled rows.
+    /// The range of unlabelled rows.
     pub unlabelled: Range<usize>,
 }
 
-/// How the batch of a process is cut: the shards that it runs of a step.
+/// The shards of a step that a process runs, and the rows of its batch.
 ///
 /// A step has groups of `labelled` and `unlabelled` rows, each in several shards. The batch has the rows of the shards
-/// that the process runs, one shard after the other. `BatchNorm` sees one shard at a time. Gradients, losses and
+/// that the process runs, one shard after the other. `BatchNorm` normalises one shard at a time. Gradients, losses and
 /// statistics are added up over all shards of the step in a fixed order, whichever process runs them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
@@ -34,14 +34,14 @@ pub struct Partition {
     pub sharding: Sharding,
     /// The shards that this process runs, in order.
     pub shards: Vec<ShardRows>,
-    /// Labelled rows of a group.
+    /// The number of labelled rows per group.
     pub labelled: usize,
-    /// Unlabelled rows of a group.
+    /// The number of unlabelled rows per group.
     pub unlabelled: usize,
 }
 
 impl RowsPerShard {
-    /// The rows of `shards` in a batch in which shard follows shard.
+    /// Returns the rows of `shards` in a batch of consecutive shards.
     pub fn of(self, shards: Range<usize>) -> ShardRows {
         ShardRows {
             labelled: shards.start * self.labelled..shards.end * self.labelled,
@@ -49,7 +49,7 @@ impl RowsPerShard {
         }
     }
 
-    /// The shard of a row of such a batch.
+    /// Returns the shard of a row of such a batch.
     pub fn shard_of(self, row: Row) -> usize {
         match row {
             Row::Labelled(i) => i / self.labelled.max(1),

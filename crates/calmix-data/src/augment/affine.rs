@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::canvas::{Canvas, Rgb, Scratch, refill};
 
-/// From where on the old canvas a pixel of the new one comes: `x' = a·x + b·y + c`, `y' = d·x + e·y + f`.
+/// The source position of a pixel on the new canvas: `x' = a·x + b·y + c`, `y' = d·x + e·y + f`.
 struct Affine {
     x: [f64; 3],
     y: [f64; 3],
@@ -117,7 +117,7 @@ pub(super) fn translate_y(canvas: &mut Canvas, by: f64, scratch: &mut Scratch) {
 
 /// How many whole pixels a shift is.
 ///
-/// Without rotation or shear Pillow adds up coordinates in f64, `by + ½` and then one a pixel, and truncates
+/// Without rotation or shear Pillow adds up coordinates in f64, `by + ½` and then one per pixel, and truncates
 /// those that are not negative.
 fn whole_shift(by: f64, len: usize) -> isize {
     let len = len.cast_signed();

@@ -1,4 +1,4 @@
-//! A image that is being changed, and the memory that changing it needs.
+//! An image that is changed in place, and the buffers that this needs.
 
 use super::resize::Taps;
 use crate::image::Image;
@@ -15,7 +15,7 @@ pub struct Canvas<'a> {
 }
 
 impl<'a> Canvas<'a> {
-    /// A canvas over `width·height·3` bytes; none if they are not as many or the canvas is empty.
+    /// A canvas over `width·height·3` bytes; `None` if their number differs or the canvas is empty.
     pub fn new(width: u32, height: u32, bytes: &'a mut [u8]) -> Option<Self> {
         let (width, height) = (width as usize, height as usize);
         let (pixels, rest) = bytes.as_chunks_mut();
@@ -23,7 +23,7 @@ impl<'a> Canvas<'a> {
         (fits && height > 0).then_some(Self { width, height, pixels })
     }
 
-    /// A canvas over a image; none if the image is empty.
+    /// A canvas over an image; `None` if the image is empty.
     pub fn over(image: &'a mut Image) -> Option<Self> {
         Self::new(image.width(), image.height(), image.pixels_mut())
     }

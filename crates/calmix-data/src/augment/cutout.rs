@@ -20,7 +20,7 @@ pub enum Cutout {
         /// The colour.
         fill: [u8; 3],
     },
-    /// A side of so many pixels.
+    /// A side of a fixed number of pixels.
     Fixed {
         /// The side.
         side: u32,

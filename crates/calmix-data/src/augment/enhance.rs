@@ -1,4 +1,4 @@
-//! Operations that blend a image with a degenerate of itself, as Pillow's `ImageEnhance`.
+//! Operations that blend an image with a degenerate of itself, as Pillow's `ImageEnhance`.
 //!
 //! Factor 0 gives the degenerate, 1 the image; beyond, the blend is extrapolated and clipped.
 
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn truncation_is_the_cast() {
+    fn truncation_equals_the_cast() {
         let around = |x: f32| [x.next_down(), x, x.next_up()];
         let whole = (-300_i16..600).map(|x| f32::from(x) / 2.0);
         let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MIN_POSITIVE, -0.0];

@@ -1,4 +1,4 @@
-//! Which part of a image per view shows: the geometry of every view, drawn first and then carried out.
+//! Which part of an image a view shows: the geometry of every view, drawn first and then carried out.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::canvas::{Canvas, Rgb, Scratch};
 use super::resize::{Filter, View, resize};
 use crate::image::Image;
 
-/// A rectangle of a image, in pixels.
+/// A rectangle of an image, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rect {
     /// Its first column.
@@ -20,7 +20,7 @@ pub struct Rect {
 }
 
 impl Rect {
-    /// The whole of a image of this size.
+    /// The whole of an image of this size.
     pub fn whole(width: u32, height: u32) -> Self {
         Self { left: 0, top: 0, width, height }
     }
@@ -28,11 +28,11 @@ impl Rect {
 
 /// What is cut out, to what size it is brought, and which window of that is shown.
 ///
-/// A window that leaves the resized image sees its reflection, in which the border pixel is not repeated
+/// A window that extends beyond the resized image shows its reflection, in which the border pixel is not repeated
 /// (`numpy.pad` with `reflect`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// The part of the image that is used; nothing outside it is seen.
+    /// The part of the image that is used; nothing outside it is shown.
     pub from: Rect,
     /// The width and height to which it is resized.
     pub resized: [u32; 2],
@@ -57,7 +57,7 @@ impl Frame {
         reflected(self.left, canvas.width, self.resized[0], columns);
         reflected(self.top, canvas.height, self.resized[1], rows);
         if target != [view.width, view.height] {
-            // Only what the window sees is computed: never more than the window, however long the image.
+            // Only the pixels of the window are computed, however large the image.
             let [wide, high] = [rebase(columns), rebase(rows)];
             let (width, height) = (wide.len(), high.len());
             resize(view, target, [wide, high], filter, resizing, resized);
@@ -93,7 +93,7 @@ fn gather(from: &[Rgb], columns: &[usize], row: &mut [Rgb]) {
     }
 }
 
-/// The rectangle of a image, if it has pixels and all of them are in the image.
+/// The rectangle of an image, if it has pixels and all of them are in the image.
 fn cut(image: &Image, rect: Rect) -> Option<View<'_>> {
     let inside =
         |first: u32, len: u32, side: u32| len > 0 && first.checked_add(len).is_some_and(|end| end <= side);
@@ -106,7 +106,7 @@ fn cut(image: &Image, rect: Rect) -> Option<View<'_>> {
     Some(View { bytes, stride, width: rect.width as usize, height: rect.height as usize })
 }
 
-/// The coordinates that a window of `len` pixels from `first` on sees in a image of `side` pixels.
+/// The coordinates in an image of `side` pixels that a window of `len` pixels starting at `first` shows.
 fn reflected(first: i64, len: usize, side: u32, coordinates: &mut Vec<usize>) {
     coordinates.clear();
     coordinates.extend((0..).take(len).map(|x| reflect(first.saturating_add(x), side)));

@@ -23,7 +23,7 @@ pub enum Geometry {
     },
     /// The whole image is squeezed to a square of `resize` pixels and a window is cut out anywhere.
     Crop {
-        /// Pixels a side before the crop; not less than the size of the view.
+        /// Pixels per side before the crop; not less than the size of the view.
         resize: u32,
         /// Whether half of the views are mirrored.
         flip: bool,
@@ -49,11 +49,11 @@ choice! {
     }
 }
 
-/// How often a rectangle that fits is sought before the largest one in the middle is taken.
+/// How many random rectangles are tried before the largest one in the middle is used.
 const ATTEMPTS: usize = 10;
 
 impl Geometry {
-    /// Draws the frame of a square view of `size` pixels for a image of this width and height.
+    /// Draws the frame of a square view of `size` pixels for an image of this width and height.
     ///
     /// The order of the draws is part of the format: rectangle or (top, left), then the mirror.
     pub fn draw(&self, size: u32, [width, height]: [u32; 2], stream: &mut Stream) -> Frame {
@@ -122,7 +122,7 @@ fn shorter_side_to(size: u32, [width, height]: [u32; 2]) -> [u32; 2] {
     if width <= height { [size, longer] } else { [longer, size] }
 }
 
-/// Where a window begins (left, top) in a image that is padded by `pad`.
+/// Where a window begins (left, top) in an image that is padded by `pad`.
 fn window(size: u32, sides: [u32; 2], pad: u32, stream: &mut Stream) -> [i64; 2] {
     let [width, height] = sides.map(|side| {
         let places = u64::from(side) + 2 * u64::from(pad) + 1;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::canvas::{Canvas, Scratch};
 use super::{affine, enhance, table};
 
-/// An operation on a image; its magnitude comes with it.
+/// An operation on an image; its magnitude is passed along.
 ///
 /// Each gives the bytes that Pillow gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub enum Op {
     Identity,
     /// Keep this many high bits of each channel, truncated to a whole number from 1 to 8.
     Posterise,
-    /// Turn counterclockwise by so many degrees.
+    /// Turn counterclockwise; the magnitude is in degrees.
     Rotate,
     /// Blend with the smoothed image; the magnitude is the image's weight.
     Sharpness,
@@ -60,7 +60,7 @@ impl Op {
         Self::TranslateY,
     ];
 
-    /// From which magnitude to which one is drawn.
+    /// The range from which the magnitude is drawn.
     pub fn range(self) -> [f64; 2] {
         match self {
             Self::Autocontrast | Self::Equalise | Self::Identity => [0.0, 1.0],

@@ -11,12 +11,12 @@ use super::op::Op;
 pub enum RandAugment {
     /// USB, TorchSSL: each operation is applied, with a magnitude uniform in its range.
     Usb {
-        /// How many; three in USB.
+        /// The number of operations; three in USB.
         operations: u32,
     },
     /// Google's FixMatch: each operation is applied with probability ½, at one of nine levels.
     Google {
-        /// How many; two in FixMatch.
+        /// The number of operations; two in FixMatch.
         operations: u32,
     },
 }
@@ -48,7 +48,7 @@ impl RandAugment {
     }
 }
 
-/// What a level of Google's rule means: a tenth of the range a level, whole bits, degrees, thresholds and
+/// What a level of Google's rule means: a tenth of the range per level, whole bits, degrees, thresholds and
 /// pixels, and a random sign where the range has one.
 fn google_magnitude(op: Op, level: f64, negative: bool, [width, height]: [usize; 2]) -> f64 {
     let part = |of: f64| level * of / LEVELS as f64;

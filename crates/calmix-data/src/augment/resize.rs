@@ -1,8 +1,8 @@
 //! Resizing as Pillow does it for eight bits: two passes, weights in fixed point, a byte between the passes.
 //!
-//! When a image shrinks, the filter widens with it, so that every pixel counts.
+//! When an image shrinks, the filter widens with it, so that every pixel counts.
 //!
-//! By hand: the bytes have to be Pillow's, and fast_image_resize rounds its weights as pillow-simd does. How fast it is
+//! Written by hand: the bytes have to be Pillow's, and fast_image_resize rounds its weights as pillow-simd does. How fast it is
 //! beside that crate has not been measured.
 
 use std::ops::Range;
@@ -141,7 +141,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Resizes `source` to `target` (width, height), but computes only the columns and rows asked for.
+/// Resizes `source` to `target` (width, height), but computes only the requested columns and rows.
 pub(super) fn resize(
     source: View,
     target: [usize; 2],

@@ -66,7 +66,7 @@ impl PartTable {
     /// The part with this index.
     pub(super) fn part(&self, index: u32) -> Result<DatasetPart, DataError> {
         if index >= self.count {
-            let problem = format!("there is no part {index}, there are {}", self.count);
+            let problem = format!("there is no part {index}; there are {} parts", self.count);
             return Err(DataError::new(self.table.path(), DataProblem::Format(problem)));
         }
         let mut record = [0; BYTES as usize];
@@ -89,7 +89,8 @@ impl PartTable {
         let root = if part.unpacked { &self.prepared } else { &self.source };
         let file = ReadAt::open(root, &part.path)?;
         if file.length() != part.length {
-            let problem = format!("{} bytes, but it had {} when prepared", file.length(), part.length);
+            let problem =
+                format!("the file has {} bytes, but it had {} when prepared", file.length(), part.length);
             let error = DataError::new(file.path(), DataProblem::Changed(problem));
             return Err(error.hint("prepare the dataset again"));
         }
@@ -176,7 +177,7 @@ impl PartTable {
             1 => (true, false),
             2 => (false, true),
             other => {
-                let problem = format!("it is of kind {other}, and there are 0, 1 and 2");
+                let problem = format!("its kind is {other}, expected 0, 1 or 2");
                 return Err(self.bad(index, DataProblem::Format(problem)));
             }
         };
@@ -224,7 +225,7 @@ impl PartEntry {
         if length <= LONGEST {
             Ok(length)
         } else {
-            Err(DataProblem::Limit(format!("a path of {length} bytes")))
+            Err(DataProblem::Limit(format!("its path is too long: {length} bytes")))
         }
     }
 }

@@ -10,14 +10,14 @@ use calmix_io::transient::is_transient;
 
 use crate::error::{DataError, DataProblem};
 
-/// How often in a row a read that brings nothing is tried again.
+/// How often in a row a read without result is tried again.
 const RETRIES: u32 = 3;
 
 /// A regular file below some root, open for positional reads.
 #[derive(Debug)]
 pub(super) struct ReadAt {
     path: PathBuf,
-    /// Opened anew after an outage, since a handle of a filer that restarted may be of no use.
+    /// Reopened after an outage, because a handle of a file server that restarted may be stale.
     file: RwLock<File>,
     length: u64,
 }
@@ -29,23 +29,25 @@ impl ReadAt {
         let path = named.canonicalize().map_err(|error| DataError::new(&named, error))?;
         if !path.starts_with(root) {
             let problem = DataProblem::Content(format!("a link that leads out of {}", root.display()));
-            return Err(DataError::new(&named, problem).hint("copy the file, or name the folder it is in"));
+            return Err(DataError::new(&named, problem)
+                .hint("replace the link with a copy, or pass the folder it leads to"));
         }
         // A pipe would block the open itself.
         let metadata = path.metadata().map_err(|error| DataError::new(&named, error))?;
         if !metadata.is_file() {
-            return Err(DataError::new(&named, DataProblem::Format("not a file".into())));
+            return Err(DataError::new(&named, DataProblem::Format("not a regular file".into())));
         }
         let file = File::open(&path).map_err(|error| DataError::new(&named, error))?;
         let found = file.metadata().map_err(|error| DataError::new(&named, error))?;
         if is_hollow(&file, &found) {
-            let problem = DataProblem::Limit(format!("{} bytes, nearly all of them holes", found.len()));
+            let problem =
+                DataProblem::Limit(format!("a sparse file: {} bytes, nearly all of them holes", found.len()));
             return Err(DataError::new(&named, problem));
         }
         Ok(Self { path: named, file: RwLock::new(file), length: found.len() })
     }
 
-    /// As it was named.
+    /// The path under which it was opened.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -57,12 +59,12 @@ impl ReadAt {
         }
     }
 
-    /// Bytes when it was opened.
+    /// Its length in bytes when it was opened.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Fills `buffer` from `offset` on.
+    /// Fills `buffer` with the bytes at `offset`.
     pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), DataError> {
         let read = |buffer: &mut [u8], offset| {
             read_some(&self.file.read().unwrap_or_else(PoisonError::into_inner), buffer, offset)
@@ -73,7 +75,7 @@ impl ReadAt {
             }
             let eof = error.kind() == io::ErrorKind::UnexpectedEof;
             let problem = if eof {
-                DataProblem::Changed("the file ends before the bytes that are expected here".into())
+                DataProblem::Changed("the file ends before the bytes that were prepared here".into())
             } else {
                 DataProblem::Io(error)
             };
@@ -83,8 +85,8 @@ impl ReadAt {
     }
 }
 
-/// Fills `buffer` by as many reads as it takes. Interruptions, errors of the device and empty reads may pass
-/// (network file systems, above all), so each is tried again a few times before it counts.
+/// Fills `buffer` by as many reads as it takes. Interruptions, device errors and empty reads may be transient,
+/// above all on network file systems, so each is tried again a few times before it counts.
 fn fill(
     mut buffer: &mut [u8],
     mut offset: u64,
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_reads_add_up_and_passing_failures_pass() {
+    fn short_reads_and_transient_failures_are_retried() {
         let source: Vec<u8> = (0..100).collect();
         let call = Cell::new(0_usize);
         let read = |buffer: &mut [u8], offset: u64| {

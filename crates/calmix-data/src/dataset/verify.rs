@@ -1,4 +1,4 @@
-//! Whether a dataset still is what was prepared.
+//! Verifies that a dataset is unchanged since it was prepared.
 
 use super::{AGAIN, Dataset};
 use crate::error::{DataError, DataProblem};
@@ -8,7 +8,7 @@ impl Dataset {
     /// Reads every sample again and compares the fingerprint.
     ///
     /// # Errors
-    /// With the first sample that cannot be read or is not what was prepared.
+    /// For the first sample that cannot be read or has changed.
     pub fn verify(&self) -> Result<(), DataError> {
         let mut fingerprint = Fingerprint::default();
         let mut bytes = Vec::new();
@@ -18,7 +18,7 @@ impl Dataset {
             fingerprint.sample(&blake3::hash(&bytes), record.label);
             let part = self.part(record.part)?;
             if part.shrunk && !self.parts.is_original(&part, &bytes)? {
-                let problem = DataProblem::Changed("not the file whose image was shrunk".into());
+                let problem = DataProblem::Changed("the file has changed since its image was shrunk".into());
                 return Err(DataError::new(part.path, problem).hint(AGAIN));
             }
         }
@@ -26,7 +26,8 @@ impl Dataset {
         if now == self.header.fingerprint {
             return Ok(());
         }
-        let problem = format!("the fingerprint is {now}, but it was {}", self.header.fingerprint);
+        let problem =
+            format!("the fingerprint is {now}, but it was {} when prepared", self.header.fingerprint);
         Err(DataError::new(self.samples.path(), DataProblem::Changed(problem)).hint(AGAIN))
     }
 }

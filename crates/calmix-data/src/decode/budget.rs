@@ -1,16 +1,16 @@
-//! How much of what is large is in memory at a time, in all threads together.
+//! A memory budget for large images and files, shared by all threads.
 //!
-//! A image may have 64 Mi pixels, its file 256 MiB, and there is a thread for each core: without a common limit a dataset
-//! of a few large images takes 192 MiB a thread for its pixels, and more for its files. What is small, as datasets are,
-//! never waits.
+//! An image may have 64 Mi pixels, its file 256 MiB, and there is a thread for each core: without a common limit a dataset
+//! of a few large images takes 192 MiB per thread for its pixels, and more for its files. Small images, the usual case,
+//! never wait.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Pixels of the largest image that does not count: 12 MB.
+/// Pixels of the largest image that needs no share: 12 MB.
 pub(super) const SMALL_IMAGE: u64 = 4 << 20;
-/// How long one waits for a share. Longer than any is held; after it the work is done all the same, since a loader that
-/// stands still is worse.
+/// How long a thread waits for a share: longer than any share is held. After that it continues without one, because a
+/// stalled loader is worse than exceeding the budget.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Pixels of large images: together one image of the largest size.
@@ -27,7 +27,7 @@ pub(crate) struct Budget {
     all: u64,
 }
 
-/// A share, given back when it is dropped.
+/// A share of a budget, returned when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lease {
     amount: u64,
@@ -39,13 +39,13 @@ impl Budget {
         Self { used: Mutex::new(0), freed: Condvar::new(), small, all }
     }
 
-    /// Waits until there is room for so much; none for what is small.
+    /// Waits until the budget has room for `amount`; `None` for a small amount, which needs no share.
     pub(crate) fn lease(&'static self, amount: u64) -> Option<Lease> {
         if amount <= self.small {
             return None;
         }
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        // What is alone is never too large.
+        // A single holder is always admitted, whatever its size.
         let full = |used: &mut u64| *used > 0 && *used + amount > self.all;
         let waited = self.freed.wait_timeout_while(used, PATIENCE, full);
         *waited.unwrap_or_else(PoisonError::into_inner).0 += amount;

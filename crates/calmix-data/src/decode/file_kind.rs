@@ -1,4 +1,4 @@
-//! What a file is, by its first bytes.
+//! The kind of a file, recognised by its first bytes.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub enum FileKind {
     Gif,
     /// TIFF, and the raw formats of cameras that build on it: DNG, NEF, ARW.
     Tiff,
-    /// A camera's raw file that says so: CR2, CR3, RAF, RW2, ORF.
+    /// A camera's raw file with a signature of its own: CR2, CR3, RAF, RW2, ORF.
     Raw,
     /// BMP.
     Bmp,
@@ -42,7 +42,7 @@ pub enum FileKind {
     LfsPointer,
     /// A web page, such as the error page of a download.
     WebPage,
-    /// No byte at all.
+    /// An empty file.
     Empty,
     /// Anything else.
     Unknown,
@@ -75,13 +75,13 @@ impl FileKind {
             Self::Tiff => {
                 "convert it to PNG with `magick FILE out.png`, or a raw file to JPEG with `darktable-cli FILE out.jpg`"
             }
-            Self::Npy | Self::Hdf5 | Self::Zip => "save its images as PNG files, one each",
+            Self::Npy | Self::Hdf5 | Self::Zip => "save each of its images as a PNG file",
             Self::Pickle => {
-                "calmix opens no pickle, since reading one can run code: save its images as PNG files"
+                "calmix does not open pickles, because reading one can run code: save its images as PNG files"
             }
             Self::Gzip => "unpack it first",
             Self::LfsPointer => "run `git lfs pull` to fetch the file itself",
-            Self::WebPage | Self::Empty => "fetch it again",
+            Self::WebPage | Self::Empty => "download it again",
             _ => "convert it to PNG, for example with `magick FILE out.png`",
         }
     }
@@ -109,7 +109,7 @@ impl fmt::Display for FileKind {
             Self::LfsPointer => "a Git LFS pointer, not the file itself",
             Self::WebPage => "a web page",
             Self::Empty => "an empty file",
-            Self::Unknown => "no image format that calmix knows",
+            Self::Unknown => "not an image format that calmix knows",
         })
     }
 }
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_told_by_their_first_bytes() {
+    fn formats_are_recognised_by_first_bytes() {
         let cases: [(&[u8], FileKind); 15] = [
             (b"", FileKind::Empty),
             (b"\xff\xd8\xff\xe0", FileKind::Jpeg),

@@ -10,7 +10,7 @@ use crate::image::Image;
 
 const KIND: &str = "JPEG";
 
-/// What the segments of a file say about its pixels.
+/// What the segments of a file declare about its pixels.
 struct Segments {
     frame: Frame,
     orientation: Orientation,
@@ -33,7 +33,7 @@ struct Frame {
     has_finer_chroma: bool,
 }
 
-/// Size and orientation, once the file is known to be one that is decoded right.
+/// Size and orientation of a file that the decoder decodes correctly; others are refused.
 pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
     let segments = walk(bytes)?;
     // libjpeg-turbo reads every kind.
@@ -53,7 +53,7 @@ impl Segments {
             return Err(DecodeError::Scans(self.scans));
         }
         if has_finer_chroma {
-            let problem = "calmix does not read JPEG with more samples of colour than of brightness";
+            let problem = "calmix does not read JPEG with more chroma than luma samples";
             return Err(DecodeError::Variant(problem.into()));
         }
         Ok(())
@@ -61,7 +61,7 @@ impl Segments {
 }
 
 /// Walks all segments: the frame, the orientation from the first EXIF, the scans, and the end marker, without
-/// which the file was cut short. Decoders paint what is missing grey and say nothing.
+/// which the file was cut short. Decoders silently fill the missing part with grey.
 fn walk(bytes: &[u8]) -> Result<Segments, DecodeError> {
     let mut frame = None;
     let mut orientation = None;
@@ -81,7 +81,7 @@ fn walk(bytes: &[u8]) -> Result<Segments, DecodeError> {
             _ => return Err(DecodeError::Short(KIND)),
         };
         if length < 2 {
-            return Err(damaged("a segment shorter than its length"));
+            return Err(damaged("a segment is shorter than its declared length"));
         }
         let segment = bytes.get(at + 2..at + length).ok_or(DecodeError::Short(KIND))?;
         at += length;
@@ -99,7 +99,7 @@ fn walk(bytes: &[u8]) -> Result<Segments, DecodeError> {
             _ => {}
         }
     }
-    let frame = frame.filter(|_| scans > 0).ok_or_else(|| damaged("no pixels in it"))?;
+    let frame = frame.filter(|_| scans > 0).ok_or_else(|| damaged("it contains no pixels"))?;
     Ok(Segments {
         frame,
         orientation: orientation.unwrap_or(Orientation::UPRIGHT),
@@ -109,7 +109,7 @@ fn walk(bytes: &[u8]) -> Result<Segments, DecodeError> {
     })
 }
 
-/// The next marker at or after `at` and where its segment begins. Bytes that are no marker are skipped, as
+/// The next marker at or after `at` and where its segment begins. Bytes that are not a marker are skipped, as
 /// every decoder does: they are compressed pixels or harmless padding.
 fn next_marker(bytes: &[u8], mut at: usize) -> Option<(u8, usize)> {
     loop {
@@ -130,9 +130,11 @@ fn read_frame(marker: u8, segment: &[u8]) -> Result<Frame, DecodeError> {
         return Err(DecodeError::Variant("calmix does not read lossless or arithmetic-coded JPEG".into()));
     }
     if precision != 8 {
-        return Err(DecodeError::Variant(format!("calmix does not read JPEG of {precision} bits a channel")));
+        return Err(DecodeError::Variant(format!(
+            "calmix does not read JPEG with {precision} bits per channel"
+        )));
     }
-    // Three bytes a component: its number, how often it is sampled across and down in four bits each, its table.
+    // Three bytes per component: its number, how often it is sampled across and down in four bits each, its table.
     let (components, _) = components.as_chunks::<3>();
     let samples = components.iter().map(|&[_, samples, _]| (samples >> 4, samples & 15));
     let first = samples.clone().next().unwrap_or_default();
@@ -169,7 +171,7 @@ fn plain(bytes: &[u8], head: Head, vector: bool) -> Result<Image, DecodeError> {
         .jpeg_set_out_colorspace(ColorSpace::RGB);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
     decoder.decode_headers().map_err(|error| damaged(&error.to_string()))?;
-    // The limits were checked against what this module read; nothing else may be decoded.
+    // The limits were checked against the size that this module read, so the decoder must agree with it.
     if decoder.dimensions() != Some((head.width as usize, head.height as usize)) {
         return Err(damaged("two sizes in one file"));
     }

@@ -13,7 +13,7 @@ impl Orientation {
     pub(super) const UPRIGHT: Self = Self(1);
 
     /// From an EXIF block, with or without its `Exif\0\0`. Anything unreadable is upright, as in Pillow: a
-    /// damaged note about a image does not damage the image.
+    /// damaged EXIF block does not make the image unreadable.
     pub(super) fn from_exif(exif: &[u8]) -> Self {
         find(exif.strip_prefix(b"Exif\0\0").unwrap_or(exif)).map_or(Self::UPRIGHT, Self)
     }

@@ -47,7 +47,7 @@ fn read_size(header: &[u8]) -> Result<(u32, u32), DecodeError> {
 /// Decodes to RGB.
 pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Image, DecodeError> {
     let count = head.width as usize * head.height as usize;
-    // Room for rows of 16-bit RGBA, palette and EXIF; the pixels themselves are ours.
+    // Room for rows of 16-bit RGBA, palette and EXIF; the buffer for the pixels is allocated here.
     let limits = Limits { bytes: (16 << 20) + head.width as usize * 16 };
     let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), limits);
     // Text and profiles may unpack to any size and are not used.
@@ -69,7 +69,7 @@ pub(super) fn pixels(bytes: &[u8], head: Head) -> Result<Image, DecodeError> {
         ColorType::GrayscaleAlpha => {
             stored.as_chunks::<2>().0.iter().flat_map(|&[grey, _]| [grey; 3]).collect()
         }
-        ColorType::Indexed => return Err(damaged("a palette that was not looked up")),
+        ColorType::Indexed => return Err(damaged("its palette was not applied")),
     };
     image(KIND, head.width, head.height, pixels)
 }

@@ -1,7 +1,7 @@
 //! JPEG by libjpeg-turbo, which can decode to a half, a quarter or an eighth of the size for a fraction of the
 //! work: the smaller image comes straight from the lower frequencies.
 
-use turbojpeg::{Colorspace, Decompressor, Image, PixelFormat, ScalingFactor};
+use turbojpeg::{Colorspace, Decompressor, PixelFormat, ScalingFactor};
 
 use super::Head;
 use crate::image::Image;
@@ -22,7 +22,8 @@ pub(super) fn pixels(bytes: &[u8], head: Head, side: u32) -> Option<Image> {
     let four = matches!(header.colorspace, Colorspace::CMYK | Colorspace::YCCK);
     let (format, channels) = if four { (PixelFormat::CMYK, 4) } else { (PixelFormat::RGB, 3) };
     let mut pixels = vec![0; width * height * channels];
-    let image = Image { pixels: pixels.as_mut_slice(), width, pitch: width * channels, height, format };
+    let image =
+        turbojpeg::Image { pixels: pixels.as_mut_slice(), width, pitch: width * channels, height, format };
     decoder.decompress(bytes, image).ok()?;
     if four {
         pixels = pixels.as_chunks::<4>().0.iter().flat_map(|&inks| rgb(inks)).collect();

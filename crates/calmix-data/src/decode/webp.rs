@@ -17,7 +17,7 @@ pub(super) fn head(bytes: &[u8]) -> Result<Head, DecodeError> {
     let mut canvas = None;
     let mut pixels = None;
     let mut orientation = Orientation::UPRIGHT;
-    // What the file says of its own length, behind which there are no chunks.
+    // The length that the file declares; no chunk lies behind it.
     let declared = match bytes.get(4..8) {
         Some(&[l0, l1, l2, l3]) => (u32::from_le_bytes([l0, l1, l2, l3]) as usize).saturating_add(8),
         _ => 0,

@@ -5,8 +5,8 @@
 //! Where nothing can be written, pages can be held in memory instead. Below the folder that the user named no link is
 //! followed, and no pipe or device is opened.
 //!
-//! Vectors decide what a run learns, and whoever can write a page can write any vectors with a right hash. So only pages of
-//! the same user, or of root, are used; in a folder that users share, each has a cache of their own.
+//! Vectors decide what a run learns, and any process that can write a page can write other vectors with a valid hash. So only
+//! pages of the same user, or of root, are used; in a folder that users share, each user has a separate cache.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -23,20 +23,20 @@ use crate::error::{DataError, DataProblem};
 
 /// What the cache is of, beside its pages.
 const IDENTITY: &str = "cache.json";
-/// What the names of pages begin with.
+/// The prefix of page names.
 const PAGE: &str = "page-";
 
 /// A cache of feature vectors.
 #[derive(Debug)]
 pub struct FeatureCache {
     folder: ConfinedPath,
-    /// Numbers of a vector.
+    /// The length of a vector, in numbers.
     width: usize,
     pages: Vec<StoredPage>,
     index: HashMap<(u64, FeatureView), Location>,
     /// Pages that could not be used.
     damaged: u64,
-    /// A folder or a page that was passed over, since it belongs to another user.
+    /// A folder or page that is not used because it belongs to another user.
     foreign: Option<ConfinedPath>,
 }
 
@@ -82,11 +82,11 @@ fn number(id: u64) -> u64 {
 }
 
 impl FeatureCache {
-    /// Opens the cache of this identity below `parent`, and makes it if there is none. If another user has made one, it is left
-    /// alone and this user gets another folder.
+    /// Opens the cache of this identity below `parent`, and creates it if there is none. If another user has created one, it is
+    /// not used and this user gets another folder.
     ///
     /// # Errors
-    /// If it cannot be read or made.
+    /// If it cannot be read or created.
     pub fn open(parent: impl Into<ConfinedPath>, identity: &FeatureIdentity) -> Result<Self, DataError> {
         let parent = &parent.into();
         let mut cache = Self::in_memory(parent, identity);
@@ -101,7 +101,7 @@ impl FeatureCache {
         let told = cache.folder.join(IDENTITY);
         let text = serde_json::to_vec_pretty(identity)
             .map_err(|error| DataError::new(&told, DataProblem::Format(error.to_string())))?;
-        // The name of the folder is its hash: whatever else it says, it is damaged. Nothing depends on it, so that the
+        // The folder name is the hash of this file, so other content means damage. Nothing depends on it, so that the
         // cache of another user, who alone may write there, can be read.
         if safe_open::read(&told, text.len() as u64).ok().as_deref() != Some(&text) {
             let _ = atomic_file::write(&told, &text);
@@ -136,12 +136,12 @@ impl FeatureCache {
         }
     }
 
-    /// Where it is.
+    /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// How many of its pages could not be used; they are made again where they are needed.
+    /// How many of its pages could not be used; they are computed again when needed.
     pub fn damaged(&self) -> u64 {
         self.damaged
     }
@@ -151,7 +151,7 @@ impl FeatureCache {
         self.foreign.as_deref()
     }
 
-    /// A file that [`keep_checked`](Self::keep_checked) kept under this name; none where there is none or it is damaged.
+    /// A file that [`keep_checked`](Self::keep_checked) kept under this name; `None` if there is none or it is damaged.
     pub fn kept(&self, name: &str, longest: u64) -> Option<Vec<u8>> {
         let path = self.folder.join(name);
         let mut bytes = safe_open::read_own(&path, longest + blake3::OUT_LEN as u64).ok()?;
@@ -181,8 +181,8 @@ impl FeatureCache {
         Ok(path)
     }
 
-    /// What is not there yet of these views of these samples, cut into pages by their ids: which pages are made does not
-    /// depend on which of them are there already.
+    /// The views of these samples that the cache lacks, divided into pages by their ids: the division does not depend on
+    /// which pages exist already.
     pub fn missing(&self, ids: impl IntoIterator<Item = u64>, views: &[FeatureView]) -> Vec<PageNeed> {
         let mut lacking: BTreeMap<(Vec<FeatureView>, u64), Vec<u64>> = BTreeMap::new();
         for id in ids {
@@ -203,7 +203,7 @@ impl FeatureCache {
     /// Keeps the vectors of a page: sample by sample, view by view.
     ///
     /// # Errors
-    /// If they are not as many as the page needs, or cannot be written.
+    /// If their number does not match the page, or they cannot be written.
     pub fn write(&mut self, need: &PageNeed, vectors: &[u8]) -> Result<(), DataError> {
         let Some(index) = self.index_of(need, vectors)? else { return Ok(()) };
         let path = self.folder.join(index.name());
@@ -217,26 +217,26 @@ impl FeatureCache {
     /// Keeps the vectors of a page as [`write`](Self::write) does, but in memory and for this process alone.
     ///
     /// # Errors
-    /// If they are not as many as the page needs.
+    /// If their number does not match the page.
     pub fn hold(&mut self, need: &PageNeed, vectors: Vec<u8>) -> Result<(), DataError> {
         let Some(index) = self.index_of(need, &vectors)? else { return Ok(()) };
         self.add(StoredPage::Memory(vectors), &index);
         Ok(())
     }
 
-    /// What a page with these vectors has; `None` if it has nothing.
+    /// The index of a page with these vectors; `None` if it is empty.
     fn index_of(&self, need: &PageNeed, vectors: &[u8]) -> Result<Option<PageIndex>, DataError> {
         let index = PageIndex { width: self.width, views: need.views.clone(), ids: need.ids.clone() };
         if index.vector_bytes() != vectors.len() || need.ids.len() > SAMPLES {
             let problem =
-                format!("{} bytes of vectors for a page of {}", vectors.len(), index.vector_bytes());
+                format!("{} bytes of vectors for a page of {} bytes", vectors.len(), index.vector_bytes());
             return Err(DataError::new(&self.folder, DataProblem::Content(problem)));
         }
         Ok((!vectors.is_empty()).then_some(index))
     }
 
-    /// The vectors of these samples in these views: sample by sample, view by view. Samples that are not there, or whose
-    /// page is damaged, are left out; the ids of the others come with them.
+    /// The vectors of these samples in these views: sample by sample, view by view. Samples that the cache lacks, or whose
+    /// page is damaged, are left out; the ids of the others are returned with the vectors.
     ///
     /// # Errors
     /// If a page cannot be read.
@@ -292,7 +292,7 @@ impl FeatureCache {
 }
 
 impl StoredPage {
-    /// All vectors, checked.
+    /// Reads all vectors and checks their hash.
     fn vectors(&self) -> Result<Cow<'_, [u8]>, DataError> {
         match self {
             Self::File(path) => Page::open(path)?.vectors(path).map(Cow::Owned),

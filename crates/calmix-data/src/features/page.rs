@@ -8,8 +8,8 @@
 //! | `views` | u8, views × 2 | each 0, 0 (clean), 1, n (weak) or 2, n (strong) |
 //! | `vectors` | f16, samples × views × width | the features |
 //!
-//! Its metadata have the BLAKE3 of the bytes of `vectors` under `blake3`. The name of the file is a hash of everything else, so
-//! that which vectors per page has can be checked without reading them.
+//! Its metadata contain the BLAKE3 of the bytes of `vectors` under `blake3`. The file name is a hash of everything else, so
+//! the set of vectors in a page can be checked without reading them.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,21 +25,21 @@ use safetensors::{Dtype, SafeTensorError, serialize};
 use super::FeatureView;
 use crate::error::{DataError, DataProblem};
 
-/// Samples of a page at most: those whose ids have the same quotient by it.
+/// The most samples of a page: it holds those whose ids have the same quotient by this number.
 pub(super) const SAMPLES: usize = 256;
 /// More views than any run keeps.
 const MOST_VIEWS: usize = 513;
 /// Numbers of the longest vector.
 const LONGEST: usize = 1 << 19;
-/// Bytes of the longest header; ours have some 300.
+/// Bytes of the longest header; headers that calmix writes have some 300.
 const LONGEST_HEADER: u64 = 4_096;
 /// Where in the metadata the hash of the vectors is.
 const HASH: &str = "blake3";
 
-/// Which vectors per page has.
+/// The samples and views whose vectors a page holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PageIndex {
-    /// Numbers of a vector.
+    /// The length of a vector, in numbers.
     pub(super) width: usize,
     pub(super) views: Vec<FeatureView>,
     pub(super) ids: Vec<u64>,
@@ -96,7 +96,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Opens a page and reads which vectors it has. Whether it is the page of its name is for the caller to check.
+    /// Opens a page and reads its index. The caller checks that the index matches the file name.
     pub(super) fn open(path: &ConfinedPath) -> Result<Self, DataError> {
         let (file, _) = safe_open::open_own(path)?;
         Self::read(file).map_err(|problem| DataError::new(path, problem))

@@ -1,4 +1,4 @@
-//! The pixels of several views of a sample in one row: what a backbone is shown.
+//! The pixels of several views of a sample in one row: the input of a backbone.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::loader::{ImageSource, LoadError, Transform, ViewKey, Views};
 /// What the cached views of all runs depend on: they share them.
 const SEED: Seed = Seed(0);
 
-/// Views of images, several in a row, by the loader for evaluation.
+/// Several views of each image in one row, loaded by the loader for evaluation.
 pub struct ViewPixels {
     /// The images.
     pub source: Arc<dyn ImageSource>,

@@ -35,7 +35,7 @@ impl FeatureTable {
 pub struct FeatureViews {
     /// Samples that are trained on.
     pub training: FeatureTable,
-    /// Samples that evaluate, in their clean view.
+    /// Samples for evaluation, in their clean view.
     pub evaluation: FeatureTable,
     /// The class of every sample of the dataset.
     pub labels: Vec<u32>,
@@ -53,7 +53,7 @@ impl Views for FeatureViews {
         Ok(label.copied().filter(|&label| label != NO_LABEL))
     }
 
-    /// Which of the cached views a visit takes is drawn for the visit.
+    /// Draws, for each visit, which of the cached views it uses.
     fn training(
         &self,
         key: ViewKey,
@@ -81,10 +81,10 @@ impl Views for FeatureViews {
     }
 }
 
-/// A sample without features is one whose image could not be used.
+/// The error of a sample without features: its image could not be read when the features were computed.
 fn absent(id: u64) -> LoadError {
     LoadError::View {
         id,
-        problem: DataProblem::Format("it has no features: its image could not be used".into()),
+        problem: DataProblem::Format("it has no features, because its image could not be read".into()),
     }
 }

@@ -1,4 +1,4 @@
-//! A file that cannot be read while others can: a bad sector, which no waiting mends.
+//! A file that cannot be read while others can, such as one on a bad sector: waiting does not help.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,14 +12,14 @@ use calmix_io::transient::BackOff;
 use super::{ImagePlace, ListedImage};
 use crate::error::{DataError, DataProblem};
 
-/// Other files that are tried, to see whether the storage answers.
+/// How many other files are tried to find out whether the storage works.
 const TRIED: usize = 16;
 
-/// Since when which images cannot be read.
+/// The images that cannot be read, and since when.
 #[derive(Debug)]
 pub(super) struct FailingFiles {
     since: Mutex<BTreeMap<u64, Instant>>,
-    /// How long the storage has to fail for an image before the image is to blame.
+    /// How long reading an image has to fail before the image itself counts as bad.
     patience: Duration,
 }
 
@@ -30,8 +30,8 @@ impl Default for FailingFiles {
 }
 
 impl FailingFiles {
-    /// The error of an image that cannot be read now: transient, so that it is tried again, or lasting if the storage was
-    /// waited for and gives other files.
+    /// The error of an image that cannot be read now: transient, so that it is tried again, or permanent if reading failed
+    /// for `patience` although the storage serves other files.
     pub(super) fn evaluated(&self, id: u64, error: DataError, images: &[ListedImage]) -> DataError {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = since.entry(id).or_insert_with(Instant::now).elapsed();
@@ -46,8 +46,8 @@ impl FailingFiles {
     }
 }
 
-/// Whether the storage of an image gives another file: one of the list, the next ones first, which no cache has yet, or one
-/// of its folder.
+/// Whether the storage of an image serves another file: one of the list (the following ones first, since they are not in a
+/// cache yet), or one in the same folder.
 fn gives_others(image: &ListedImage, id: usize, images: &[ListedImage]) -> bool {
     let Some(path) = image.place.file() else { return false };
     let (before, after) = images.split_at(id.min(images.len()));
@@ -71,7 +71,7 @@ impl ImagePlace {
         }
     }
 
-    /// Whether the storage gives a byte of it.
+    /// Whether one byte of it can be read.
     fn can_be_read(&self) -> bool {
         let (path, offset) = match self {
             Self::File(path) => (path, 0),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_sector_is_one_row_and_not_the_end() {
+    fn bad_sector_skips_one_image() {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["1.png", "2.png"].map(|name| folder.path().join(name));
         for path in &paths {
@@ -145,12 +145,12 @@ mod tests {
         let (id, problem) = &bad[0];
         assert!(*id == 1 && problem.contains(BAD) && problem.contains("nput/output error"), "{problem}");
         assert!(problem.contains("while other files can be read"), "{problem}");
-        // Before that it is waited for.
+        // Until the patience is over, the loader keeps waiting for the storage.
         assert!(load(list(), Duration::from_mins(1)).is_err());
     }
 
     #[test]
-    fn storage_that_gives_nothing_is_not_a_bad_sector() {
+    fn unavailable_storage_is_not_a_bad_sector() {
         let error = || DataError::new(BAD, std::io::Error::from_raw_os_error(5));
         let failing = FailingFiles { patience: Duration::ZERO, ..FailingFiles::default() };
         let alone: Vec<_> = ImageList::of_paths(vec![BAD.into()]).collect();

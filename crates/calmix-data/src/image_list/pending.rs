@@ -1,4 +1,4 @@
-//! What of a list is still to come: paths, lines, the rest of a folder or of a shard.
+//! The remainder of a list: paths, lines, the rest of a folder or of a shard.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -18,15 +18,15 @@ use crate::source::tar::TarMembers;
 const DEEPEST: usize = 64;
 /// Bytes of the longest line of a list.
 const LONGEST_LINE: u64 = 64 << 10;
-/// Bytes by which a file is known to be an image.
+/// Bytes at the start of a file that are enough to recognise an image.
 const HEAD: u64 = 64;
 
-/// Something that has images.
+/// A source of images: paths, lines, a folder or a shard.
 pub(super) enum PendingImages {
     Paths(IntoIter<PathBuf>),
     Lines(Box<dyn BufRead + Send>),
     Folder {
-        /// The folder without links, which its files must not lead out of.
+        /// The canonical path of the folder; its files must lie below it.
         real: PathBuf,
         path: PathBuf,
         relative: OsString,
@@ -47,12 +47,12 @@ pub(super) struct Entry {
     is_link: bool,
 }
 
-/// What comes next.
+/// The next step through a list.
 pub(super) enum ListStep {
     Image(ListedImage),
-    /// Something that has images of its own.
+    /// A folder or shard to descend into.
     Into(PendingImages),
-    /// Nothing that is an image.
+    /// An entry that is not an image.
     Passed,
     /// No more.
     Over,
@@ -124,7 +124,7 @@ fn of_line(lines: &mut Box<dyn BufRead + Send>) -> ListStep {
     match lines.take(LONGEST_LINE).read_until(b'\n', &mut line) {
         Ok(0) => return ListStep::Over,
         Ok(length) if length as u64 == LONGEST_LINE && !line.ends_with(b"\n") => {
-            return broken(format!("a line of more than {LONGEST_LINE} bytes"));
+            return broken(format!("a line is longer than {LONGEST_LINE} bytes"));
         }
         Ok(_) => {}
         Err(error) => return broken(error.to_string()),
@@ -149,15 +149,15 @@ fn of_entry(entry: &Entry, root: &Path, path: PathBuf, relative: OsString, depth
     if entry.is_link {
         let leads_out = fs::canonicalize(&path).is_ok_and(|real| !real.starts_with(root));
         if leads_out {
-            return nowhere(path, relative, "a link that leads out of the folder, which is not followed");
+            return nowhere(path, relative, "a link that leads out of the folder; calmix does not follow it");
         }
         if path.is_dir() {
-            return nowhere(path, relative, "a link to a folder, which is not followed");
+            return nowhere(path, relative, "a link to a folder; calmix does not follow it");
         }
     }
     if entry.is_folder {
         if depth > DEEPEST {
-            return nowhere(path, relative, "too many folders inside each other");
+            return nowhere(path, relative, "the folders are nested too deeply");
         }
         return of_folder(root, path, relative);
     }
@@ -179,7 +179,7 @@ fn of_folder(root: &Path, path: PathBuf, relative: OsString) -> ListStep {
     });
     match entries {
         Ok(mut entries) => {
-            // `a.png` comes before `a/b.png`, since a dot does before a slash.
+            // The order of whole paths: `a.png` comes before `a/b.png`, because a dot sorts before a slash.
             entries.sort_by_cached_key(|entry| {
                 let mut key = entry.name.as_encoded_bytes().to_vec();
                 key.extend(entry.is_folder.then_some(b'/'));
@@ -223,7 +223,7 @@ fn is_shard(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("tar")) && path.is_file()
 }
 
-/// By its name, or by its first bytes.
+/// Recognises an image by its name or by its first bytes.
 fn is_image_file(path: &Path) -> bool {
     if is_named_like_an_image(&path.to_string_lossy()) {
         return true;
@@ -234,7 +234,7 @@ fn is_image_file(path: &Path) -> bool {
     path.is_file() && File::open(path).and_then(read).is_ok() && kind(&head).is_image()
 }
 
-/// As in WebDataset, but for hidden ones.
+/// Whether WebDataset would take the member for an image; hidden members are not images.
 fn is_image_member(name: &str) -> bool {
     let base = name.rsplit('/').next().unwrap_or(name);
     let ending = base.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, ending)| ending);

@@ -5,21 +5,21 @@ use std::io;
 use super::error::LoadError;
 use crate::error::DataProblem;
 
-/// What to do about a corrupt sample: one that was no image when the dataset was prepared.
+/// What to do about a corrupt sample: one whose bytes, as they were prepared, cannot be decoded.
 ///
 /// A file that cannot be read at all, or that has changed since, is not a corrupt sample and always stops the loader: a run
-/// that skipped it could not be repeated, and trained on other data than it says.
+/// that skipped it could not be reproduced from its recipe and dataset.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OnCorrupt {
     /// Another sample takes its place, and it is counted.
     ///
-    /// In training that is the sample at the same place of the next epoch (or the one after, where that is
-    /// corrupt too), seen as it will be seen there: a rule that depends on the position alone. An unlabelled
-    /// sample is so replaced by one of its own shard. In evaluation nothing takes its place; the batch is
+    /// In training that is the sample at the same position of the next epoch (or the one after, if that is
+    /// corrupt too), in the views of that visit: a rule that depends on the position alone. An unlabelled
+    /// sample is thus replaced by one of its own shard. In evaluation nothing takes its place; the batch is
     /// shorter.
     Skip {
-        /// The largest share of the samples seen that may be corrupt. One in a thousand of 10,000 is always
-        /// allowed, so that a single one early in a run does not end it.
+        /// The largest share of the samples read that may be corrupt. It is taken of at least 10,000 samples,
+        /// so that a single corrupt one early in a run does not end it.
         share: f64,
     },
     /// The loader stops with an error that names the sample.
@@ -36,13 +36,13 @@ impl Default for OnCorrupt {
 /// The share is taken of at least this many samples.
 const FEWEST_SEEN: u64 = 10_000;
 
-/// How many samples were seen, and how many of them were corrupt.
+/// How many samples were read, and how many of them were corrupt.
 ///
 /// The tally decides only whether a run stops, never the bytes of a batch. A run that is resumed with its last tally
 /// stops at the same step as an uninterrupted run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Samples seen, with repetition.
+    /// Samples read, with repetition.
     pub seen: u64,
     /// Corrupt ones among them.
     pub skipped: u64,
@@ -83,7 +83,7 @@ impl Tally {
     }
 }
 
-/// Whether the bytes of the sample, as they were prepared, caused the error.
+/// Whether the error is caused by the sample's bytes as they were prepared.
 pub(super) fn is_corrupt(error: &LoadError) -> bool {
     let problem = match error {
         LoadError::Sample { error, .. } => &error.problem,

@@ -9,7 +9,7 @@ use calmix_core::sharding::Shard;
 use super::corrupt::Tally;
 use crate::error::{DataError, DataProblem};
 
-/// Why a batch cannot be made. The error names the sample that caused it, if one did.
+/// Why a batch cannot be made. The error names the sample that caused it, if any.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -32,13 +32,17 @@ pub enum LoadError {
         problem: DataProblem,
     },
     /// A sample of the labelled stream has no label.
-    #[error("sample {id} is in the labelled stream and has no label; check the split against the dataset")]
+    #[error(
+        "sample {id} is in the labelled stream but has no label; check that the split belongs to this dataset"
+    )]
     NoLabel {
         /// The sample.
         id: u64,
     },
     /// A worker panicked: a defect of the program, not of the data.
-    #[error("a worker panicked at sample {id}: {message}; please report this, with the sample")]
+    #[error(
+        "a loader thread panicked at sample {id}: {message}; this is a bug: please report it, with the sample"
+    )]
     Panicked {
         /// The sample that the worker was working on.
         id: u64,
@@ -46,54 +50,54 @@ pub enum LoadError {
         message: String,
     },
     /// A sample is corrupt, and so is everything that could take its place.
-    #[error("sample {id} is corrupt, and so were the {tried} that could take its place")]
+    #[error("sample {id} is corrupt, and so are the {tried} samples tried in its place")]
     NoReplacement {
         /// The sample.
         id: u64,
         /// How many others were tried.
         tried: u64,
     },
-    /// More samples are corrupt than a run may leave out.
+    /// More samples are corrupt than a run may skip.
     #[error(
-        "{} of {} samples seen are corrupt, the last is sample {id} ({problem}); \
-         repair the dataset, or allow a larger share", .tally.skipped, .tally.seen
+        "{} of {} samples read so far are corrupt, the last is sample {id} ({problem}); \
+         repair the dataset, or set a larger loader.corrupt_share", .tally.skipped, .tally.seen
     )]
     TooManyCorrupt {
         /// The last corrupt sample.
         id: u64,
         /// What is wrong with it.
         problem: String,
-        /// How many were seen and skipped.
+        /// Samples read and samples skipped so far.
         tally: Tally,
     },
-    /// No worker finished anything for too long.
-    #[error("no sample was finished for {} s; in progress: {ids:?}; is the storage reachable?", .after.as_secs_f64())]
+    /// No worker finished a sample within the patience.
+    #[error("no sample was loaded for {} s; in progress: {ids:?}; check that the storage is reachable", .after.as_secs_f64())]
     Stalled {
         /// The samples that the workers are working on.
         ids: Vec<u64>,
-        /// How long.
+        /// How long the loader waited.
         after: Duration,
     },
     /// The consumer gave up waiting for a batch.
-    #[error("a request to stop came while a batch was awaited")]
+    #[error("a stop was requested while waiting for a batch")]
     Interrupted,
     /// All workers ended without an error.
-    #[error("all workers ended before the batch of step {step} was complete")]
+    #[error("all loader threads ended before the batch of step {step} was complete")]
     NoWorkers {
         /// The step.
         step: u64,
     },
-    /// A stream without samples must give rows.
-    #[error("the {stream} stream has no samples to take {rows} rows a step from")]
+    /// A stream that must give rows has no samples.
+    #[error("the {stream} stream has no samples, but every step takes {rows} rows from it")]
     NoSamples {
         /// Labelled or unlabelled.
         stream: &'static str,
         /// Rows that a group takes in a step.
         rows: u32,
     },
-    /// A batch whose rows cannot be cut into equal shards.
+    /// A batch whose rows cannot be divided into equal shards.
     #[error(
-        "the {stream} batch of {rows} rows cannot be cut into {shards} equal shards; choose train.batch and \
+        "the {stream} batch of {rows} rows cannot be divided into {shards} equal shards; choose train.batch and \
          train.ratio so that train.shards divides both batches"
     )]
     UnequalShards {
@@ -119,7 +123,7 @@ pub enum LoadError {
     #[error("there is no shard {} in group {}", .0.index, .0.group)]
     NoSuchShard(Shard),
     /// A batch that no memory can hold.
-    #[error("{rows} rows of {bytes} bytes are too large for a batch")]
+    #[error("a batch of {rows} rows of {bytes} bytes is too large")]
     TooLarge {
         /// Rows of the batch.
         rows: u64,
@@ -127,12 +131,12 @@ pub enum LoadError {
         bytes: usize,
     },
     /// The system refused to start a worker.
-    #[error("a worker thread could not be started: {0}")]
+    #[error("a loader thread could not be started: {0}")]
     Thread(#[source] io::Error),
 }
 
 impl LoadError {
-    /// Whether the same row can perhaps be made later, because the storage is away for a while.
+    /// Whether the same row may succeed later, because the storage is temporarily unavailable.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Sample { error, .. } if error.is_transient())
     }

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_decoded_once() {
+    fn cached_images_are_decoded_once() {
         let memory = InMemory::new(Counting::default(), 3 * (48 + OVERHEAD) + 1);
         for _ in 0..2 {
             for id in 0..5 {

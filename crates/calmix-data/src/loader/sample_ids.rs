@@ -41,7 +41,7 @@ impl From<UnlabelledSet> for SampleIds {
 }
 
 impl SampleIds {
-    /// How many there are.
+    /// The number of ids.
     pub fn len(&self) -> u64 {
         match self {
             Self::Range(ids) => ids.end.saturating_sub(ids.start),
@@ -50,7 +50,7 @@ impl SampleIds {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the stream has no ids.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -67,7 +67,7 @@ impl SampleIds {
         }
     }
 
-    /// The id at `index`, if there are that many.
+    /// The id at `index`; `None` beyond the last.
     pub fn id(&self, index: u64) -> Option<u64> {
         match self {
             Self::Range(ids) => (index < self.len()).then(|| ids.start + index),

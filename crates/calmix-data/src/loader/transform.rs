@@ -1,4 +1,4 @@
-//! The transforms that make views of a image.
+//! The transforms that make views of an image.
 
 use calmix_core::rng::Seed;
 
@@ -134,7 +134,7 @@ impl Transform for AsIs {
         if (image.width(), image.height()) != (width, height) || out.len() != image.pixels().len() {
             let found = (image.width(), image.height());
             return Err(DataProblem::Content(format!(
-                "a image of {} × {} pixels where all have {width} × {height}",
+                "the image has {} × {} pixels, but all others have {width} × {height}",
                 found.0, found.1
             )));
         }

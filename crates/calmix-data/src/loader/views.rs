@@ -17,13 +17,13 @@ pub trait Views: Send + Sync {
     /// Bytes of a view.
     fn bytes(&self) -> usize;
 
-    /// A sample's class, if it has one.
+    /// A sample's class; `None` if it is unlabelled.
     ///
     /// # Errors
     /// If the label cannot be read.
     fn label(&self, id: u64) -> Result<Option<u32>, LoadError>;
 
-    /// The weak view of a sample, and the strong one where there is room for it.
+    /// The weak view of a sample, and the strong one if there is a buffer for it.
     ///
     /// # Errors
     /// If the sample cannot be read, or has no such view.

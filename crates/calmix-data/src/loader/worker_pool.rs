@@ -53,7 +53,7 @@ const ROWS: usize = 8;
 /// Bytes of a worker's own buffer, unless one row has more: of large rows it claims fewer.
 const BUFFER: usize = 8 << 20;
 
-/// Rows of so many bytes that a worker claims at a time.
+/// How many rows of this length in bytes a worker claims at a time.
 fn rows_at_once(bytes: usize) -> usize {
     (BUFFER / bytes.max(1)).clamp(1, ROWS)
 }
@@ -67,7 +67,7 @@ pub(super) fn check_size(rows: u64, bytes: usize) -> Result<(), LoadError> {
     fits.then_some(()).ok_or(LoadError::TooLarge { rows, bytes })
 }
 
-/// How often a consumer that waits looks for a request to stop.
+/// How often a waiting consumer checks for a request to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long the drop of a pool waits for workers to finish their samples: one that hangs is left behind.
@@ -156,7 +156,7 @@ impl<J: Job> WorkerPool<J> {
         self.shared.outage.set_warn(warn);
     }
 
-    /// The next batch, unless `stop` says so before; none after the last one, and none after an error.
+    /// The next batch, unless `stop` returns true before; `None` after the last one and after an error.
     pub(super) fn next(
         &mut self,
         stop: &mut dyn FnMut() -> bool,
@@ -237,14 +237,14 @@ impl<J: Job> Drop for WorkerPool<J> {
         let all_gone = gone.unwrap_or_else(PoisonError::into_inner).0.working == 0;
         for thread in self.threads.drain(..) {
             if all_gone || thread.is_finished() {
-                // A panic was caught and reported where it happened.
+                // A panic was already caught and turned into an error where it happened.
                 let _ = thread.join();
             }
         }
     }
 }
 
-/// Reports the end of a worker to the consumer, also after a panic.
+/// Signals the end of a worker to the consumer, also after a panic.
 struct WorkerGuard<'a, J: Job>(&'a PoolShared<J>);
 
 impl<J: Job> Drop for WorkerGuard<'_, J> {
@@ -282,7 +282,7 @@ impl<J: Job> PoolShared<J> {
             });
             current.store(IDLE, Ordering::Relaxed);
             let Task { step, rows, batch } = task;
-            // Before the report: `complete` needs the only reference to the batch.
+            // Dropped before the rows are counted: `complete` needs the only reference to the batch.
             drop(batch);
             self.state().report(step, &rows, outcome.map_err(|error| (row, error)));
             self.done.notify_all();
@@ -311,7 +311,7 @@ impl<J: Job> PoolShared<J> {
         }
     }
 
-    /// Makes a row. Waits for storage that is away for a while; what it makes then is what it would have made before.
+    /// Makes a row. Waits for storage that is temporarily unavailable; the row does not depend on the wait.
     fn make_row(
         &self,
         place: (u64, usize),

@@ -28,7 +28,7 @@ pub struct ManifestBuilder {
     parts: TableFile,
     names: TableFile,
     name_bytes: u64,
-    /// Shrunk images, once there is one.
+    /// The file of shrunk images; `None` until there is one.
     shrunk: Option<Unpacked>,
     unreadable: Vec<DataError>,
     warnings: Vec<DataWarning>,
@@ -62,11 +62,11 @@ impl ManifestBuilder {
     /// Begins a prepared dataset at `target`, with these classes in this order.
     ///
     /// # Errors
-    /// If something stands at `target` already, or nothing can be written beside it.
+    /// If `target` already exists, or its parent folder cannot be written.
     pub fn new(target: &Path, classes: Vec<String>, encoding: Encoding) -> Result<Self, DataError> {
         if target.exists() {
-            let problem = DataProblem::Content("there is something here already".into());
-            return Err(DataError::new(target, problem).hint("name another folder, or remove this one"));
+            let problem = DataProblem::Content("this path already exists".into());
+            return Err(DataError::new(target, problem).hint("choose another folder, or remove this one"));
         }
         let parent = match target.parent() {
             Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
@@ -159,7 +159,7 @@ impl ManifestBuilder {
         self.digested_sample(part, offset, &SampleDigest::new(bytes), label)
     }
 
-    /// As [`sample`](Self::sample), of bytes that are no longer in memory.
+    /// Adds the next sample as [`sample`](Self::sample) does, for bytes that are no longer in memory.
     pub(crate) fn digested_sample(
         &mut self,
         part: u32,
@@ -171,12 +171,14 @@ impl ManifestBuilder {
         let stray = label.filter(|&label| label as usize >= self.header.classes.len());
         if let Some(label) = stray {
             let classes = self.header.classes.len();
-            let problem = DataProblem::Content(format!("label {label}, but there are {classes} classes"));
+            let problem =
+                DataProblem::Content(format!("the label is {label}, but there are {classes} classes"));
             return Err(DataError::new(&self.target, problem).at(format!("sample {id}")));
         }
         let length =
             u32::try_from(digest.length).ok().filter(|&length| length <= MAX_SAMPLE).ok_or_else(|| {
-                let problem = format!("a sample of {} bytes, more than {MAX_SAMPLE}", digest.length);
+                let problem =
+                    format!("the sample has {} bytes, expected at most {MAX_SAMPLE}", digest.length);
                 DataError::new(&self.target, DataProblem::Limit(problem)).at(format!("sample {id}"))
             })?;
         let label = label.unwrap_or(NO_LABEL);
@@ -190,7 +192,7 @@ impl ManifestBuilder {
         Ok(())
     }
 
-    /// Adds the next sample: the file `path` of the source, of so many bytes, whose image was shrunk to a shorter side of
+    /// Adds the next sample: the file `path` of the source, whose image was shrunk to a shorter side of
     /// `side` pixels and is [stored](crate::shrink) as `bytes`.
     ///
     /// # Errors
@@ -221,12 +223,12 @@ impl ManifestBuilder {
         self.unreadable.push(error);
     }
 
-    /// Notes files and folders that are no part of the dataset.
+    /// Notes files and folders that are not part of the dataset.
     pub fn left_out(&mut self, errors: Vec<DataError>) {
         self.unreadable.extend(errors);
     }
 
-    /// Notes a probable mistake that only the source can see.
+    /// Notes a probable mistake that only the source can detect.
     pub fn warn(&mut self, warning: DataWarning) {
         self.warnings.push(warning);
     }
@@ -236,7 +238,7 @@ impl ManifestBuilder {
         self.unreadable.first()
     }
 
-    /// Writes everything down and moves the folder to its place in one step.
+    /// Writes all tables and moves the folder to its place atomically.
     ///
     /// # Errors
     /// If classes or subsets share a name, samples belong to no subset, a file cannot be written, or another
@@ -266,7 +268,7 @@ impl ManifestBuilder {
         written.map_err(|error| DataError::new(&path, error))?;
         let folder = self.folder.keep();
         std::fs::rename(&folder, &self.target).map_err(|error| {
-            // What was prepared is of no use elsewhere; the error that matters is the first.
+            // The temporary folder is of no use elsewhere, and only the first error matters.
             let _ = std::fs::remove_dir_all(&folder);
             DataError::new(&self.target, error)
         })?;
@@ -277,7 +279,10 @@ impl ManifestBuilder {
         check_part_path(path).map_err(|problem| DataError::new(&self.target, problem))?;
         let part = self.header.parts;
         self.header.parts = part.checked_add(1).ok_or_else(|| {
-            DataError::new(&self.target, DataProblem::Limit(format!("more than {} files", u32::MAX)))
+            DataError::new(
+                &self.target,
+                DataProblem::Limit(format!("the dataset has more than {} files", u32::MAX)),
+            )
         })?;
         let mut record = [0; 24];
         record[..8].copy_from_slice(&self.name_bytes.to_le_bytes());

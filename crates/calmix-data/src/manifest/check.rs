@@ -1,4 +1,4 @@
-//! What a manifest must fulfil, whether it was just made or comes from outside.
+//! The invariants of a manifest, whether it was just written or read as untrusted input.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ impl Header {
     ///
     /// # Errors
     /// If the version is another one, classes or subsets share a name or have none, subsets do not follow each
-    /// other from the first sample to the last, images have no pixels or too many, or the fingerprint is none.
+    /// other from the first sample to the last, images have no pixels or too many, or the fingerprint is malformed.
     pub fn check(&self) -> Result<(), DataProblem> {
         check_version(self.version)?;
         if self.classes.len() >= NO_LABEL as usize {
-            return Err(DataProblem::Limit(format!("{} classes", self.classes.len())));
+            return Err(DataProblem::Limit(format!("{} classes are too many", self.classes.len())));
         }
         if self.subsets.len() > MAX_SUBSETS {
-            let problem = format!("{} subsets, more than {MAX_SUBSETS}", self.subsets.len());
+            let problem = format!("{} subsets, expected at most {MAX_SUBSETS}", self.subsets.len());
             return Err(DataProblem::Limit(problem));
         }
         distinct("class", self.classes.iter())?;
@@ -40,12 +40,13 @@ impl Header {
             return Err(DataProblem::Format(problem));
         }
         if self.encoding.sample_bytes()?.is_some_and(|bytes| bytes == 0) {
-            return Err(DataProblem::Format("images without pixels".into()));
+            return Err(DataProblem::Format("the images have no pixels".into()));
         }
         if let Some(shrunk) = self.shrunk
             && (shrunk.side == 0 || shrunk.count == 0 || shrunk.count > self.samples)
         {
-            let problem = format!("{} of {} images shrunk to {}", shrunk.count, self.samples, shrunk.side);
+            let problem =
+                format!("{} of {} images shrunk to {} pixels", shrunk.count, self.samples, shrunk.side);
             return Err(DataProblem::Format(problem));
         }
         let digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
@@ -65,13 +66,13 @@ pub(crate) fn check_version(version: u32) -> Result<(), DataProblem> {
         return Ok(());
     }
     let problem = format!(
-        "another version of calmix wrote it, in format {version}, and this version reads format {VERSION}"
+        "another version of calmix wrote it in format {version}; this version reads format {VERSION}"
     );
     Err(DataProblem::Format(problem))
 }
 
 impl Encoding {
-    /// How many bytes every sample has, where that is fixed.
+    /// The number of bytes of every sample; `None` if it varies.
     ///
     /// # Errors
     /// If that is more than a sample may have.
@@ -80,7 +81,7 @@ impl Encoding {
         let bytes = layout.bytes(width, height).and_then(|bytes| u32::try_from(bytes).ok());
         match bytes.filter(|&bytes| bytes <= MAX_SAMPLE) {
             Some(bytes) => Ok(Some(bytes)),
-            None => Err(DataProblem::Limit(format!("images of {width}×{height} pixels"))),
+            None => Err(DataProblem::Limit(format!("images of {width}×{height} pixels are too large"))),
         }
     }
 }
@@ -88,7 +89,7 @@ impl Encoding {
 /// Whether `path` can be the path of a part: relative, with `/`, and staying below its root on every system.
 ///
 /// # Errors
-/// With what is wrong about it.
+/// If it is not, with the reason.
 pub fn check_part_path(path: &str) -> Result<(), DataProblem> {
     match why_unsafe(path) {
         Some(why) => Err(DataProblem::Format(format!("the path {:?} {why}", shortened(path)))),
@@ -103,7 +104,7 @@ fn distinct<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(
             return Err(DataProblem::Format(format!("a {what} without a name")));
         }
         if !seen.insert(name) {
-            return Err(DataProblem::Format(format!("the {what} `{}` comes twice", shortened(name))));
+            return Err(DataProblem::Format(format!("the {what} `{}` occurs twice", shortened(name))));
         }
     }
     Ok(())

@@ -1,22 +1,24 @@
-//! What a dataset is, in 32 bytes.
+//! The fingerprint of a dataset: 32 bytes that identify its content.
 
 use super::{Encoding, Header, PixelLayout};
 
-/// How a fingerprint is made, as a number. It is not the version of the tables: a dataset stays the same one in another format.
+/// The version of the fingerprint algorithm. The version of the tables is separate, so that a dataset keeps its fingerprint
+/// in another table format.
 const FORM: u32 = 1;
 
-/// A fingerprint in the making: samples in the order of their ids, then the header.
+/// An incremental fingerprint: samples in the order of their ids, then the header.
 ///
 /// It is the BLAKE3 of, each number little-endian and each text after its length: the number 1, the
 /// number of samples, the BLAKE3 of every (BLAKE3 of the content, label), the encoding, the classes, the
-/// subsets, and the side to which images were shrunk, if any were. Paths are not part of it: a dataset that was moved or sharded anew is the same dataset.
+/// subsets, and the side to which images were shrunk, if any were. Paths are not part of it: a dataset that was moved or
+/// sharded again is the same dataset.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fingerprint {
     samples: blake3::Hasher,
 }
 
 impl Fingerprint {
-    /// Takes in the next sample.
+    /// Adds the next sample.
     pub(crate) fn sample(&mut self, content: &blake3::Hash, label: u32) {
         self.samples.update(content.as_bytes());
         self.samples.update(&label.to_le_bytes());
@@ -34,8 +36,8 @@ impl Fingerprint {
 }
 
 impl Header {
-    /// Whether the fingerprint is that of this header: a class of another name would have another one. Known of tables that
-    /// have the hash of their content.
+    /// Whether the fingerprint matches this header, including its class names. Only tables that store the hash of their
+    /// content can be checked.
     pub(crate) fn is_genuine(&self) -> bool {
         let content = blake3::Hash::from_hex(&self.tables.content);
         self.tables.content.is_empty()

@@ -1,10 +1,10 @@
-//! From raw bytes to a image.
+//! From raw bytes to an image.
 
 use super::PixelLayout;
 use crate::image::Image;
 
 impl PixelLayout {
-    /// How many bytes per sample of this size has; none if that is more than can be counted.
+    /// The number of bytes of a sample of this size; `None` if it overflows.
     pub fn bytes(self, width: u32, height: u32) -> Option<u64> {
         let pixels = u64::from(width).checked_mul(u64::from(height))?;
         match self {
@@ -13,7 +13,7 @@ impl PixelLayout {
         }
     }
 
-    /// The image that `bytes` are; none if they are not as many as its size needs. Grey becomes RGB with
+    /// Converts raw bytes to an image; `None` if their number does not match the size. Grey becomes RGB with
     /// three equal channels.
     ///
     /// ```
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_another_size_are_no_image() {
+    fn raw_bytes_of_another_size_are_refused() {
         for layout in [PixelLayout::Grey, PixelLayout::Planes, PixelLayout::PlanesByColumn] {
             assert!(layout.image(3, 2, &[0; 17]).is_none());
             assert!(layout.image(u32::MAX, u32::MAX, &[0; 6]).is_none());

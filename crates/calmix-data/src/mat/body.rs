@@ -1,4 +1,4 @@
-//! The bytes of one variable, plain or unpacked on the way, never more than it declares.
+//! The bytes of one variable, plain or decompressed while reading, never more than it declares.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Take};
@@ -70,8 +70,11 @@ impl Body {
             other => return Err(body.refused(format!("an element of type {other}, expected a matrix (14)"))),
         }
         if !expansion::is_plausible(u64::from(bytes), u64::from(head.bytes)) {
-            let problem = DataProblem::Limit(format!("{bytes} bytes that claim to unpack to {}", head.bytes));
-            let hint = "if the file is what it should be, save it uncompressed with save(…, '-v6')";
+            let problem = DataProblem::Limit(format!(
+                "{bytes} compressed bytes that claim to unpack to {} bytes",
+                head.bytes
+            ));
+            let hint = "if you trust the file, save it uncompressed with save(…, '-v6')";
             return Err(DataError::new(&body.path, problem).at(body.location()).hint(hint));
         }
         body.left = u64::from(head.bytes);
@@ -102,7 +105,7 @@ impl Body {
         }
         if rest.len() as u64 > self.left {
             return Err(self.refused(format!(
-                "expected {} more bytes, the variable has {}",
+                "expected {} more bytes, but the variable has {}",
                 rest.len(),
                 self.left
             )));
@@ -128,9 +131,9 @@ impl Body {
             return Ok(Element { kind, bytes: self.order.u32(rest), inline: false });
         }
         if bytes > 4 {
-            return Err(
-                self.refused(format!("an element of type {kind} with {bytes} bytes in its head, at most 4"))
-            );
+            return Err(self.refused(format!(
+                "an element of type {kind} with {bytes} bytes in its header, expected at most 4"
+            )));
         }
         self.inline = (rest, bytes as usize);
         Ok(Element { kind, bytes, inline: true })
@@ -164,14 +167,14 @@ impl Body {
     /// The location of the next byte, in words.
     pub(super) fn location(&self) -> String {
         match self.element {
-            Some(element) => format!("byte {} of what is compressed at byte {element}", self.position),
+            Some(element) => format!("byte {} of the data compressed at byte {element}", self.position),
             None => format!("byte {}", self.position),
         }
     }
 
     pub(super) fn refused(&self, problem: impl Into<String>) -> DataError {
         let error = DataError::new(&self.path, DataProblem::Format(problem.into()));
-        error.at(self.location()).hint("fetch the file again")
+        error.at(self.location()).hint("download the file again")
     }
 
     fn unreadable(&self, error: io::Error) -> DataError {

@@ -91,7 +91,7 @@ pub struct Variable {
 }
 
 impl Variable {
-    /// Reads the head of a variable; none if it has another name.
+    /// Reads the head of a variable; `None` if it has another name.
     pub(super) fn read(mut body: Body, wanted: &str) -> Result<Option<Self>, DataError> {
         let flags = body.element()?;
         if (flags.kind, flags.bytes, flags.inline) != (UINT32, 8, false) {
@@ -112,7 +112,7 @@ impl Variable {
             let mut dim = [0; 4];
             body.read(&mut dim)?;
             let dim = body.order.u32(dim);
-            // They are signed; a negative one is none.
+            // Dimensions are signed; a negative one is invalid.
             if i32::try_from(dim).is_err() {
                 return Err(body.refused("a negative dimension"));
             }
@@ -142,7 +142,9 @@ impl Variable {
         let expected = values.and_then(|values| values.checked_mul(u64::from(mat_type.bytes())));
         if expected != Some(u64::from(data.bytes)) {
             let found = data.bytes;
-            return Err(body.refused(format!("{wanted:?} is {dims:?} of {mat_type:?} but has {found} bytes")));
+            return Err(
+                body.refused(format!("{wanted:?} is {dims:?} of {mat_type:?}, but has {found} bytes"))
+            );
         }
         if !data.inline && u64::from(data.bytes) > body.left() {
             let (expected, found) = (data.bytes, body.left());
@@ -229,7 +231,7 @@ impl Variable {
             let name = &self.name;
             return Err(self
                 .body
-                .refused(format!("{name} has {} values left, {values} asked for", self.left)));
+                .refused(format!("{name} has {} values left, but {values} were requested", self.left)));
         };
         self.left = left;
         Ok(())

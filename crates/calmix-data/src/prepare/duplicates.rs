@@ -1,4 +1,4 @@
-//! Duplicate images: in two subsets they make a test dishonest; under two labels one label is wrong.
+//! Duplicate images: in two subsets they bias the test; under two labels, one label is wrong.
 
 use crate::dataset::Dataset;
 use crate::error::DataError;
@@ -24,10 +24,10 @@ struct Copy {
     label: Option<u32>,
 }
 
-/// Looks for content that stands in two subsets or under two labels.
+/// Finds content that occurs in two subsets or under two labels.
 ///
-/// Candidates are found by sorting (checksum, length, id); a 32-bit checksum has chance collisions from some
-/// tens of thousands of samples on, so candidates are read again and compared by their BLAKE3.
+/// Candidates are found by sorting (checksum, length, id); with some tens of thousands of samples a
+/// 32-bit checksum has chance collisions, so candidates are read again and compared by their BLAKE3.
 pub(super) fn find(dataset: &Dataset) -> Result<Vec<DataWarning>, DataError> {
     if dataset.len() > MAX_SAMPLES {
         return Ok(vec![DataWarning::DuplicatesNotSought { samples: dataset.len(), limit: MAX_SAMPLES }]);
@@ -69,7 +69,7 @@ pub(super) fn find(dataset: &Dataset) -> Result<Vec<DataWarning>, DataError> {
 }
 
 impl Duplicates {
-    /// Notes a content if its copies differ in their mark.
+    /// Counts a content whose copies differ in their mark (subset or label).
     fn take_in<M: PartialEq>(&mut self, mut copies: impl Iterator<Item = (u64, M)>) {
         let Some((first, mark)) = copies.next() else { return };
         if let Some((other, _)) = copies.find(|(_, other)| *other != mark) {

@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use super::Report;
 use crate::error::{DataError, DataProblem};
 
-/// Bytes of the longest report that is read again: a hundred thousand classes.
+/// Bytes of the longest summary that is read back: enough for a hundred thousand classes.
 const LONGEST: u64 = 32 << 20;
 
-/// What people should know of a dataset, in sentences.
+/// What the user should know about a dataset, in sentences.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Findings {
-    /// How many files were left out; 0 in reports that list all of them.
+    /// How many files were left out; 0 in summaries that list all of them.
     #[serde(default)]
     left_out: u64,
-    /// The first of them, and why.
+    /// The first of them, each with the reason.
     pub unreadable: Vec<String>,
     /// Probable mistakes.
     pub warnings: Vec<String>,
@@ -31,7 +31,7 @@ impl Findings {
     /// Reads what was found when the dataset in the folder `prepared` was prepared.
     ///
     /// # Errors
-    /// If there is no report, or it cannot be read.
+    /// If there is no summary, or it cannot be read.
     pub fn read(prepared: &Path) -> Result<Self, DataError> {
         read_json(&prepared.join(Self::FILE), LONGEST)
     }
@@ -52,7 +52,7 @@ impl From<&Report> for Findings {
     }
 }
 
-/// Writes a file of a prepared dataset that nobody reads yet.
+/// Writes a file of a prepared dataset that is not yet visible to readers.
 pub(super) fn write_json(path: &Path, what: &impl Serialize) -> Result<(), DataError> {
     let written = serde_json::to_vec_pretty(what).map_err(io::Error::from).and_then(|mut bytes| {
         bytes.push(b'\n');
@@ -63,16 +63,16 @@ pub(super) fn write_json(path: &Path, what: &impl Serialize) -> Result<(), DataE
     written.map_err(|error| DataError::new(path, error))
 }
 
-/// Reads a file of a prepared dataset, which may be anybody's.
+/// Reads a file of a prepared dataset, which is untrusted input.
 pub(super) fn read_json<T: for<'de> Deserialize<'de>>(path: &Path, longest: u64) -> Result<T, DataError> {
     let cannot = |error| DataError::new(path, error);
-    // Opening a pipe would wait for whoever writes into it.
+    // Opening a pipe would block until another process writes into it.
     let found = std::fs::metadata(path).map_err(cannot)?;
     if !found.is_file() {
-        return Err(DataError::new(path, DataProblem::Content("not a plain file".into())));
+        return Err(DataError::new(path, DataProblem::Content("not a regular file".into())));
     }
     if found.len() > longest {
-        let problem = DataProblem::Limit(format!("{} bytes, more than {longest}", found.len()));
+        let problem = DataProblem::Limit(format!("{} bytes, expected at most {longest}", found.len()));
         return Err(DataError::new(path, problem).hint("prepare the dataset again"));
     }
     let mut bytes = Vec::new();

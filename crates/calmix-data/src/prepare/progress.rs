@@ -1,10 +1,10 @@
-//! How far a preparation is, for whoever watches it from another thread.
+//! Progress of a preparation, readable from another thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::outage::{Outage, Warn};
 
-/// Image files that were read, of so many. Sources that read published files leave it at zero: they take seconds.
+/// The number of image files read so far and in total. Sources of published files leave both at zero: they take seconds.
 #[derive(Debug, Default)]
 pub struct PrepareProgress {
     done: AtomicU64,
@@ -13,12 +13,12 @@ pub struct PrepareProgress {
 }
 
 impl PrepareProgress {
-    /// Files that were read, and files that there are; the latter is 0 before they are counted.
+    /// Files read so far, and files in total; the total is 0 until they have been counted.
     pub fn now(&self) -> (u64, u64) {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
     }
 
-    /// Sets who hears of storage that does not answer; the first one stays.
+    /// Sets the callback for warnings about unavailable storage; only the first call has an effect.
     pub fn set_warn(&self, warn: Warn) {
         self.outage.set_warn(warn);
     }

@@ -1,4 +1,4 @@
-//! What a prepared dataset holds, for the person who prepared it.
+//! The summary of a prepared dataset that `calmix prepare` prints and stores.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -13,30 +13,30 @@ use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::manifest::ShrunkImages;
 
-/// How many unreadable files a report prints.
+/// How many unreadable files the summary prints.
 const PRINTED: usize = 20;
 
-/// How many it lists, with the reason for each; the rest is counted, so that a report stays readable in every sense.
+/// How many unreadable files it stores with their reasons. The rest are only counted, which bounds the size of the file.
 const LISTED: usize = 1_000;
 
-/// From so many times the images on, one class outweighs another.
+/// The ratio of images from which two classes count as imbalanced.
 const UNEVEN: u64 = 10;
 
-/// Counts, classes, unreadable files and probable mistakes. For programs, the latter two are sentences.
+/// Counts, classes, unreadable files and probable mistakes. In JSON, the latter two are lists of sentences.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// What the dataset is, in hexadecimal.
+    /// The fingerprint of the dataset, in hexadecimal.
     pub fingerprint: String,
     /// The subsets in the order of their ids.
     pub subsets: Vec<SubsetReport>,
     /// The classes in the order of their labels.
     pub classes: Vec<ClassCount>,
-    /// The images that were shrunk, if any were.
+    /// The images that were shrunk; `None` if none were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shrunk: Option<ShrunkImages>,
     /// How many files and folders could not be read and were left out.
     pub left_out: u64,
-    /// The first thousand of them.
+    /// The first thousand of them, with the reasons.
     #[serde(serialize_with = "sentences")]
     pub unreadable: Vec<DataError>,
     /// Probable mistakes.
@@ -51,7 +51,7 @@ pub struct SubsetReport {
     pub name: String,
     /// Samples with a label.
     pub labelled: u64,
-    /// Samples without.
+    /// Samples without a label.
     pub unlabelled: u64,
 }
 
@@ -67,7 +67,7 @@ pub struct ClassCount {
 }
 
 impl Report {
-    /// Counts what `dataset` holds, and looks for what comes twice.
+    /// Counts the samples of `dataset` and searches it for duplicates.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -79,7 +79,7 @@ impl Report {
         Ok(Self { left_out, unreadable, ..report })
     }
 
-    /// Counts what the table of `dataset` says, whether or not its files are here: nothing is said about them.
+    /// Counts the samples in the table of `dataset` without reading its files, which may be absent.
     ///
     /// # Errors
     /// If the table cannot be read.
@@ -129,7 +129,7 @@ impl Report {
         self.subsets.iter().map(|subset| subset.unlabelled).sum()
     }
 
-    /// The least and the greatest number of labelled samples that a class has in a subset.
+    /// The smallest and the largest number of labelled samples per class in a subset; `None` if it has no labels.
     pub fn labelled_per_class(&self, subset: &str) -> Option<(u64, u64)> {
         let counts = || self.classes.iter().filter_map(|class| class.subsets.get(subset).copied());
         Some((counts().min()?, counts().max()?))
@@ -155,11 +155,11 @@ impl Display for Report {
         let subsets: Vec<String> = self.subsets.iter().map(count).collect();
         writeln!(f, "data: {short}")?;
         writeln!(f, "{} samples: {}", self.samples(), subsets.join(", "))?;
-        let each = if self.classes.len() == 1 { "" } else { " each" };
+        let per_class = if self.classes.len() == 1 { "" } else { " per class" };
         let classes = counted(self.classes.len() as u64, "class");
-        write!(f, "{classes}, labelled images{each}: {}", self.images_per_class())?;
+        write!(f, "{classes}, labelled images{per_class}: {}", self.images_per_class())?;
         if self.unlabelled() > 0 {
-            write!(f, "; {} without label", self.unlabelled())?;
+            write!(f, "; {} unlabelled", self.unlabelled())?;
         }
         if let Some(ShrunkImages { side, count }) = self.shrunk {
             let images = counted(count, "large image");

@@ -1,4 +1,4 @@
-//! What the files of a dataset were when it was prepared: enough to notice, without reading them, that they are others.
+//! Names, lengths and times of a dataset's files when it was prepared: enough to notice a change without reading them.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ const LONGEST: u64 = 1 << 20;
 /// The files that a dataset was prepared from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceStamp {
-    /// How they were read.
+    /// The source specification they were read with.
     pub source: SourceSpec,
     /// Their folder, as text.
     pub root: String,
@@ -36,19 +36,19 @@ pub struct SourceStamp {
 pub enum Stale {
     /// It was prepared from another folder.
     OtherFolder {
-        /// That folder.
+        /// The folder it was prepared from.
         prepared_from: String,
     },
-    /// It was read in another way.
+    /// It was prepared with another source specification.
     OtherSource {
-        /// How.
+        /// The specification it was prepared with.
         prepared_as: SourceSpec,
     },
     /// There are more files, or fewer.
     OtherCount {
-        /// How many there were.
+        /// Files when it was prepared.
         before: u64,
-        /// How many there are.
+        /// Files now.
         now: u64,
     },
     /// Files have other names, lengths or contents.
@@ -59,7 +59,7 @@ impl SourceStamp {
     /// The file beside the table.
     pub const FILE: &str = "source.json";
 
-    /// Looks at the files below `root` that `source` would read.
+    /// Stamps the files below `root` that `source` would read.
     ///
     /// # Errors
     /// If the folder cannot be listed.
@@ -82,7 +82,7 @@ impl SourceStamp {
         Ok(Self { source: source.clone(), root, files, names: hex(names), times: hex(times) })
     }
 
-    /// Reads the stamp of the dataset in the folder `prepared`; none if an earlier version prepared it.
+    /// Reads the stamp of the dataset in the folder `prepared`; `None` if an earlier version prepared it.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -95,8 +95,8 @@ impl SourceStamp {
         write_json(&prepared.join(Self::FILE), self)
     }
 
-    /// How the `dataset` that has this stamp differs from the files below `root` as `source` would read them. Where only
-    /// times differ, as after copying, the files are read and compared.
+    /// How the `dataset` with this stamp differs from the files below `root`; `None` if it is up to date. If only times
+    /// differ, as after copying, the files are read and compared.
     ///
     /// # Errors
     /// If the files cannot be read.

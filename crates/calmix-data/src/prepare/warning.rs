@@ -1,4 +1,4 @@
-//! Probable mistakes in a dataset, found before they cost a run.
+//! Probable mistakes in a dataset, reported before training starts.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -6,7 +6,7 @@ use calmix_io::shown::shown;
 
 use super::duplicates::EXAMPLES;
 
-/// Something that is allowed and probably a mistake.
+/// A property of a dataset that is allowed but probably a mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataWarning {
@@ -16,52 +16,52 @@ pub enum DataWarning {
         subset: String,
         /// How many such classes there are.
         classes: u64,
-        /// The first of them, with how many images they have.
+        /// The first few such classes, each with its number of images.
         examples: Vec<(String, u64)>,
     },
     /// Names of classes that differ only by case or by the space around them.
     AlikeNames {
-        /// All of them.
+        /// The names, in label order.
         names: Vec<String>,
     },
     /// Images without a label in a subset where others have one.
     SomeUnlabelled {
         /// The subset.
         subset: String,
-        /// Images without.
+        /// Images without a label.
         without: u64,
-        /// Images with.
+        /// Images with a label.
         with: u64,
     },
     /// Images with the same content in two subsets.
     SameInTwoSubsets {
-        /// How many different contents.
+        /// How many distinct images have such copies.
         contents: u64,
-        /// The first of them, as two names each.
+        /// The first few, each as the names of two copies.
         examples: Vec<(String, String)>,
     },
     /// Images with the same content under two labels.
     SameUnderTwoLabels {
-        /// How many different contents.
+        /// How many distinct images have such copies.
         contents: u64,
-        /// The first of them, as two names each.
+        /// The first few, each as the names of two copies.
         examples: Vec<(String, String)>,
     },
-    /// The dataset was too large to look for the same content twice.
+    /// The dataset has too many samples to search it for duplicates.
     DuplicatesNotSought {
-        /// How many samples it has.
+        /// Samples of the dataset.
         samples: u64,
-        /// How many are searched at most.
+        /// The largest number of samples that is searched.
         limit: u64,
     },
     /// Classes are named, but no image has a label.
     NoLabels,
-    /// One class: every prediction is right.
+    /// The dataset has one class, so every prediction would be correct.
     OneClass {
         /// Its name.
         name: String,
     },
-    /// A class with many times the labelled images of another one.
+    /// Class imbalance: one class has many times the labelled images of another.
     Uneven {
         /// The subset.
         subset: String,
@@ -70,12 +70,12 @@ pub enum DataWarning {
         /// The class with the fewest, and how many.
         least: (String, u64),
     },
-    /// A folder that is called like a split, and has images in it instead of classes.
+    /// A folder that is named like a split but contains images instead of class folders.
     SplitAsClass {
         /// Its name.
         name: String,
     },
-    /// Several folders that are called like the same split.
+    /// Several folders whose names mean the same split.
     SplitTwice {
         /// The split.
         subset: String,
@@ -89,7 +89,7 @@ impl Display for DataWarning {
         match self {
             Self::FewImages { subset, classes, examples } => {
                 let named = list(
-                    examples.iter().map(|(class, images)| format!("`{}` {images}", shown(class))),
+                    examples.iter().map(|(class, images)| format!("`{}` ({images})", shown(class))),
                     *classes,
                 );
                 let have = if *classes == 1 { "class has" } else { "classes have" };
@@ -97,36 +97,46 @@ impl Display for DataWarning {
             }
             Self::AlikeNames { names } => {
                 let named = list(names.iter().map(|name| format!("`{}`", shown(name))), names.len() as u64);
-                write!(f, "classes whose names differ only by case or space: {named}")
+                write!(f, "these class names differ only in case or in the spaces around them: {named}")
             }
             Self::SomeUnlabelled { subset, without, with } => {
-                write!(f, "{without} images of {subset} have no label, {with} have one")
+                write!(f, "{without} images in {subset} have no label; the other {with} have one")
             }
             Self::SameInTwoSubsets { contents, examples } => {
-                let are = if *contents == 1 { "image is" } else { "images are" };
-                write!(f, "{contents} {are} in two subsets: {}", pairs(examples, *contents))
+                let appear = if *contents == 1 { "image appears" } else { "images appear" };
+                write!(f, "{contents} {appear} in two subsets: {}", pairs(examples, *contents))
             }
             Self::SameUnderTwoLabels { contents, examples } => {
-                let have = if *contents == 1 { "image has" } else { "images have" };
-                write!(f, "{contents} {have} two labels: {}", pairs(examples, *contents))
+                let appear = if *contents == 1 { "image appears" } else { "images appear" };
+                write!(f, "{contents} {appear} under two labels: {}", pairs(examples, *contents))
             }
             Self::DuplicatesNotSought { samples, limit } => {
-                write!(f, "calmix did not look for duplicate images: {samples} samples are more than {limit}")
+                write!(
+                    f,
+                    "calmix did not search for duplicate images: {samples} samples exceed the limit of {limit}"
+                )
             }
-            Self::NoLabels => write!(f, "there are classes, but no image has a label"),
+            Self::NoLabels => write!(f, "the dataset has classes, but no image has a label"),
             Self::OneClass { name } => {
-                write!(f, "there is one class, `{}`: training needs at least two", shown(name))
+                write!(f, "there is only one class, `{}`: training needs at least two", shown(name))
             }
             Self::Uneven { subset, most, least } => {
                 let [(most, many), (least, few)] = [most, least].map(|(class, count)| (shown(class), count));
-                write!(f, "{subset} is uneven: {many} images of `{most}`, {few} of `{least}`; ")?;
-                write!(f, "add images of the rare classes, and look at class_accuracy in the run's events")
+                write!(
+                    f,
+                    "the classes of {subset} are imbalanced: {many} images of `{most}`, {few} of `{least}`; "
+                )?;
+                write!(f, "add images of the rare classes, and check class_accuracy in the run's events")
             }
             Self::SplitAsClass { name } => {
-                write!(f, "`{}` has no folders of classes in it and is taken for a class", shown(name))
+                write!(
+                    f,
+                    "`{}` is named like a split but contains no class folders, so it is read as a class",
+                    shown(name)
+                )
             }
             Self::SplitTwice { subset, folders } => {
-                write!(f, "{} are read together as {subset}", names(folders))
+                write!(f, "the folders {} are merged into the split {subset}", names(folders))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A folder of images: one folder a class.
+//! A folder of images: one folder per class.
 //!
 //! ```text
 //! root/CLASS/…            a class, its images at any depth          subset train
@@ -12,12 +12,12 @@
 //! root/test/CLASS/…       (or testing)       root/unlabelled/…, or root/train/unlabelled/…
 //! ```
 //!
-//! [`FolderLayout`] says otherwise. Classes are all names of class folders in ascending order of their bytes. Ids go
+//! [`FolderLayout`] overrides this. Classes are all names of class folders in ascending order of their bytes. Ids go
 //! through train, val, test and unlabelled; in each class by class; in a class through its files and then its folders,
 //! by name: neither the order in which a system lists files nor its language matters.
 //!
 //! Hidden files, `Thumbs.db` and the like are skipped, as is every file that neither is an image nor is named
-//! like one. Images that cannot be read, or lie outside any class, and folders without images are left out and reported.
+//! like one. Images that cannot be read, or lie outside any class, and folders without images are left out and listed.
 
 use std::path::Path;
 
@@ -76,12 +76,12 @@ pub fn prepare(root: &Path, target: &Path, options: &FolderOptions) -> Result<Pr
 }
 
 fn no_class(root: &Path) -> Result<DataError, DataError> {
-    let problem = DataProblem::Content("no folder of a class in it".into());
+    let problem = DataProblem::Content("there is no class folder in it".into());
     let has_list = contents(root, "")?.files.iter().any(|file| is_list(file));
     Ok(DataError::new(root, problem).hint(if has_list {
-        "there is a list of labels beside the images: --source labels-csv"
+        "to read the list of labels beside the images, use --source labels-csv"
     } else {
-        "put the images of each class into a folder of its name"
+        "put the images of each class into a folder named after the class"
     }))
 }
 
@@ -94,11 +94,11 @@ fn not_read(root: &Path) -> Result<Vec<DataError>, DataError> {
             .is_some_and(|ending| ["tar", "tgz", "gz", "zip", "7z"].iter().any(|known| ending == *known));
         let (what, hint) = if is_list(&file) {
             (
-                "a list of labels, which is not read: the folders are the classes",
-                "to read it: --source labels-csv",
+                "this list of labels was not read, because the folders are the classes",
+                "to read it, use --source labels-csv",
             )
         } else if is_archive {
-            ("an archive beside folders of images, which is not read", "unpack it, or move it away")
+            ("this archive beside the image folders was not read", "unpack it, or move it elsewhere")
         } else {
             continue;
         };

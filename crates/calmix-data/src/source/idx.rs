@@ -1,4 +1,4 @@
-//! idx files of bytes: MNIST, Fashion-MNIST and their relatives.
+//! IDX files of unsigned bytes: MNIST, Fashion-MNIST and their relatives.
 //!
 //! An idx file is two zero bytes, the type (8: unsigned bytes), the number of dimensions, each dimension as a
 //! big-endian u32, and the values. Plain files stay in place; those under gzip are unpacked.
@@ -21,7 +21,7 @@ use crate::prepare::Prepared;
 /// The longest side of an image: one image is held in memory, and the published ones are 28.
 const LONGEST_SIDE: u32 = 4_096;
 
-/// Which dataset: the files are alike and do not say.
+/// Which dataset the files hold: they do not contain class names themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Classes {
@@ -50,7 +50,7 @@ impl Classes {
 /// Prepares the four files in `root`, plain or under gzip, as subsets `train` and `test`.
 ///
 /// # Errors
-/// If a file is missing, is not what its header says or expands beyond reason, a label is not a class, or `target`
+/// If a file is missing, contradicts its header or expands beyond reason, a label is not a class, or `target`
 /// cannot be written.
 pub fn prepare(root: &Path, target: &Path, classes: Classes) -> Result<Prepared, DataError> {
     let subsets = [("train", "train"), ("test", "t10k")];
@@ -116,7 +116,7 @@ fn add(
         if usize::from(label) >= classes {
             let problem = DataProblem::Content(format!("label {label}, expected 0 to {}", classes - 1));
             let location = labels.location(labels.position - 1);
-            return Err(DataError::new(&labels.path, problem).at(location).hint("fetch the file again"));
+            return Err(DataError::new(&labels.path, problem).at(location).hint("download the file again"));
         }
         images.read(&mut pixels)?;
         if let Some(unpacked) = &mut unpacked {
@@ -175,18 +175,17 @@ impl Idx {
         }
         let total = values.and_then(|values| values.checked_add(idx.position));
         let Some((values, total)) = values.zip(total) else {
-            return Err(idx.refused(&format!("dimensions {:?} are beyond counting", idx.dims)));
+            return Err(idx.refused(&format!("the dimensions {:?} are too large", idx.dims)));
         };
         idx.values = values;
         if !packed && total != opened.length {
-            return Err(
-                idx.refused(&format!("expected {total} bytes by its header, found {}", opened.length))
-            );
+            return Err(idx
+                .refused(&format!("its header declares {total} bytes, but the file has {}", opened.length)));
         }
         if packed && !expansion::is_plausible(opened.length, total) {
-            let problem = format!("{} bytes that claim to unpack to {total}", opened.length);
+            let problem = format!("{} compressed bytes that claim to unpack to {total} bytes", opened.length);
             let error = DataError::new(&idx.path, DataProblem::Limit(problem));
-            return Err(error.hint("if the file is what it should be, unpack it with gunzip first"));
+            return Err(error.hint("if you trust the file, unpack it with gunzip first"));
         }
         Ok(idx)
     }
@@ -194,26 +193,27 @@ impl Idx {
     /// The width and height of the images, if these labels and the other subset agree with them.
     fn check_against(&self, labels: &Self, size: Option<(u32, u32)>) -> Result<(u32, u32), DataError> {
         let (&[samples, height, width], &[labelled]) = (self.dims.as_slice(), labels.dims.as_slice()) else {
-            return Err(self.refused("expected three dimensions, and one of its labels"));
+            return Err(self.refused("expected three dimensions for the images and one for the labels"));
         };
         let content = |path: &Path, problem: String| {
             let error = DataError::new(path, DataProblem::Content(problem));
-            error.hint("fetch images and labels again, together")
+            error.hint("download images and labels again, together")
         };
         if samples == 0 {
-            return Err(content(&self.path, "no images".into()));
+            return Err(content(&self.path, "the file has no images".into()));
         }
         if samples != labelled {
             return Err(content(&labels.path, format!("{labelled} labels for {samples} images")));
         }
         if !(1..=LONGEST_SIDE).contains(&width) || !(1..=LONGEST_SIDE).contains(&height) {
-            let problem = format!("images of {width}×{height}, sides from 1 to {LONGEST_SIDE} expected");
+            let problem = format!("images of {width}×{height} pixels, expected 1 to {LONGEST_SIDE} per side");
             return Err(DataError::new(&self.path, DataProblem::Limit(problem)));
         }
         match size {
-            Some((w, h)) if (w, h) != (width, height) => {
-                Err(content(&self.path, format!("images of {width}×{height}, the others are {w}×{h}")))
-            }
+            Some((w, h)) if (w, h) != (width, height) => Err(content(
+                &self.path,
+                format!("images of {width}×{height} pixels, but the others have {w}×{h}"),
+            )),
             _ => Ok((width, height)),
         }
     }
@@ -237,7 +237,9 @@ impl Idx {
         };
         match rest {
             Ok(0) => Ok(()),
-            Ok(_) => Err(self.refused(&format!("more than the {} values of its header", self.values))),
+            Ok(_) => {
+                Err(self.refused(&format!("more than the {} values that its header declares", self.values)))
+            }
             Err(error) => Err(self.unreadable(error)),
         }
     }
@@ -258,6 +260,6 @@ impl Idx {
 
     fn refused(&self, problem: &str) -> DataError {
         let error = DataError::new(&self.path, DataProblem::Format(problem.to_owned()));
-        error.at(self.location(self.position)).hint("fetch the file again")
+        error.at(self.location(self.position)).hint("download the file again")
     }
 }

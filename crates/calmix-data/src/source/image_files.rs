@@ -21,27 +21,27 @@ use crate::shrink::{decode_shrunk, stored};
 
 /// Files that are read at a time, for each thread: enough that a large one does not keep the others waiting.
 const AT_ONCE: usize = 8;
-/// Bytes of shrunk images that wait to be written, from which on no further file is read: a hundred ordinary ones.
+/// Bytes of shrunk images waiting to be written at which reading pauses: about a hundred images.
 const HELD: usize = 128 << 20;
 
 /// The image files below a root. They are read by several threads and added in the order in which they were named.
 #[derive(Debug)]
 pub(super) struct ImageFiles {
     root: PathBuf,
-    /// The root without links, to compare with.
+    /// The canonical path of the root; links must not lead out of it.
     real: PathBuf,
     inspection: Inspection,
     check: Check,
     added: u64,
     threads: usize,
     pending: Vec<NamedFile>,
-    /// How bytes are read, how one waits for them, and how many may wait to be written: tests have other ways.
+    /// How files are read, how to wait for the storage, and how many bytes may be pending. Tests replace these.
     read_bytes: ReadBytes,
     pause: fn(Duration),
     held: usize,
 }
 
-/// Reads a file of at most so many bytes.
+/// Reads a file within the limits.
 type ReadBytes = fn(&Path, &DecodeLimits) -> Result<EncodedFile, DataProblem>;
 
 /// A file that is still to be read.
@@ -49,18 +49,18 @@ type ReadBytes = fn(&Path, &DecodeLimits) -> Result<EncodedFile, DataProblem>;
 struct NamedFile {
     name: String,
     label: Option<u32>,
-    /// Named by a list, which makes a file that is not an image an unreadable one.
+    /// Whether a list names the file: then a file that is not an image counts as unreadable instead of being ignored.
     listed: bool,
 }
 
 /// What became of a file.
 enum ReadFile {
-    /// An image as it stands in its file, of so many bytes, at its beginning.
+    /// An image that is used as it is, at the start of a file of `file` bytes.
     Image {
         file: u64,
         digest: SampleDigest,
     },
-    /// An image that was shrunk, as it is stored, from a file of so many bytes.
+    /// A shrunk image in its stored form, from a file of `file` bytes.
     Shrunk {
         file: u64,
         bytes: Vec<u8>,
@@ -68,7 +68,7 @@ enum ReadFile {
     NoImage,
     /// Not an image that calmix reads: left out, with the reason.
     Unreadable(DataError),
-    /// The storage did not let it be read, so nobody knows what it is: the scan ends.
+    /// The storage failed, so the file may or may not be an image: the scan ends with this error.
     Failed(DataError),
     /// Not read, because the scan ends.
     Skipped,
@@ -123,10 +123,10 @@ impl ImageFiles {
         if self.pending.len() < AT_ONCE * self.threads { Ok(()) } else { self.flush(builder) }
     }
 
-    /// Adds what was named until now: before a subset begins, or anything else is noted.
+    /// Reads and adds all pending files. Call it before a subset begins, or anything else is noted.
     ///
     /// # Errors
-    /// If the storage does not let a file be read, after a while, or the table cannot be written.
+    /// If the storage keeps failing for a file, or the table cannot be written.
     pub(super) fn flush(&mut self, builder: &mut ManifestBuilder) -> Result<(), DataError> {
         let mut files = std::mem::take(&mut self.pending);
         while !files.is_empty() {
@@ -196,7 +196,7 @@ impl ImageFiles {
             Err(error) if error.is_of_storage() => {
                 is_over.store(true, Ordering::Relaxed);
                 let hint =
-                    if error.is_transient() { "prepare again when the storage answers" } else { PERMIT };
+                    if error.is_transient() { "try again when the storage is available" } else { PERMIT };
                 return ReadFile::Failed(error.hint(hint));
             }
             Err(error) => return ReadFile::Unreadable(error),
@@ -210,7 +210,7 @@ impl ImageFiles {
         })
     }
 
-    /// Checks a image; a large one is shrunk.
+    /// Checks an image, and shrinks it if it is large.
     fn checked(&self, bytes: &[u8]) -> Result<ReadFile, DecodeError> {
         let Inspection { limits, shrink, .. } = &self.inspection;
         let ImageExtent { width, height, end } = extent(bytes, limits)?;
@@ -219,14 +219,14 @@ impl ImageFiles {
             let image = decode_shrunk(bytes, limits, *shrink)?;
             return Ok(ReadFile::Shrunk { file, bytes: stored(&image, bytes) });
         }
-        // What is behind the image would be read again at every visit.
+        // Bytes behind the image are dropped from the sample: they would be read again at every visit.
         let image = bytes.get(..end).unwrap_or(bytes);
         check_image(image, limits, self.check)?;
         Ok(ReadFile::Image { file, digest: SampleDigest::new(image) })
     }
 
-    /// Reads a file, and waits for storage that is away for a while, as a loader does: an image that is left out now is missing
-    /// in every run on this table. None if the scan is over.
+    /// Reads a file, and waits for storage that is temporarily unavailable, as a loader does: an image that is left out now
+    /// is missing from every run on this table. `None` if the scan is over.
     fn read_patiently(&self, path: &Path, is_over: &AtomicBool) -> Result<Option<EncodedFile>, DataError> {
         let outage = self.inspection.progress.as_ref().map(|progress| progress.outage());
         let mut back_off = BackOff::default();
@@ -251,8 +251,8 @@ impl ImageFiles {
     fn read(&self, path: &Path) -> Result<EncodedFile, DataError> {
         let real = fs::canonicalize(path).map_err(|error| DataError::new(path, error))?;
         if !real.starts_with(&self.real) {
-            let problem = DataProblem::Content("a link that leads out of the dataset's folder".into());
-            return Err(DataError::new(path, problem).hint("copy what it points to into the folder"));
+            let problem = DataProblem::Content("a link that leads out of the dataset folder".into());
+            return Err(DataError::new(path, problem).hint("replace the link with a copy of its target"));
         }
         (self.read_bytes)(&real, &self.inspection.limits).map_err(|problem| DataError::new(path, problem))
     }
@@ -263,15 +263,15 @@ impl ImageFiles {
         if self.added > 0 {
             return builder.finish();
         }
-        let problem = DataProblem::Content("no image in it could be read".into());
+        let problem = DataProblem::Content("none of its images could be read".into());
         Err(DataError::new(self.root, problem).hint(match builder.first_unreadable() {
-            Some(first) => format!("the first is {first}"),
+            Some(first) => format!("the first error is: {first}"),
             None => "put JPEG, PNG or WebP files into it".to_owned(),
         }))
     }
 }
 
-/// Whether `bytes` are a image, as far as `check` looks.
+/// Whether `bytes` are an image, as thoroughly as `check` demands.
 pub(super) fn check_image(bytes: &[u8], limits: &DecodeLimits, check: Check) -> Result<(), DecodeError> {
     match check {
         Check::Header => size(bytes, limits).map(|_| ()),

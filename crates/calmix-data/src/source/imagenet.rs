@@ -1,12 +1,12 @@
 //! ImageNet (ILSVRC 2012) as it is unpacked: `train/n01440764/*.JPEG`, `val/…`, in the root or in Kaggle's
 //! `ILSVRC/Data/CLS-LOC`.
 //!
-//! A class is its WordNet id: readable names are not unique (two classes are called crane). Where
-//! `LOC_synset_mapping.txt` stands in the root, it says which classes there are; otherwise the folders of `train`
-//! do.
+//! A class is its WordNet id: readable names are not unique (two classes are called crane). If
+//! `LOC_synset_mapping.txt` is in the root, it lists the classes; otherwise the folders of `train` are the
+//! classes.
 //!
-//! `val` is either one folder a class, or flat as it was published. For the flat one the truth comes from
-//! `LOC_val_solution.csv` (Kaggle), from `imagenet_2012_validation_synset_labels.txt` (one WordNet id a line, in
+//! `val` is either one folder per class, or flat as it was published. For a flat one the labels come from
+//! `LOC_val_solution.csv` (Kaggle), from `imagenet_2012_validation_synset_labels.txt` (one WordNet id per line, in
 //! the order of the file names), or from either under another name. The development kit's
 //! `ILSVRC2012_validation_ground_truth.txt` is refused: its numbers follow an order of their own, and taking them
 //! for the alphabetical one is a classic mistake.
@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use calmix_io::counted::counted;
 use calmix_io::safe_path;
 
 use super::image_files::ImageFiles;
@@ -42,8 +43,8 @@ const TRUTHS: [&str; 2] = ["LOC_val_solution.csv", "imagenet_2012_validation_syn
 pub fn prepare(root: &Path, target: &Path, options: &ImagenetOptions) -> Result<Prepared, DataError> {
     let base = ["", "ILSVRC/Data/CLS-LOC/"].into_iter().find(|base| root.join(base).join("train").is_dir());
     let base = base.ok_or_else(|| {
-        let problem = DataProblem::Content("no folder train in it".into());
-        DataError::new(root, problem).hint("name the folder that holds train and val")
+        let problem = DataProblem::Content("there is no folder `train` in it".into());
+        DataError::new(root, problem).hint("pass the folder that contains train and val")
     })?;
     let train = format!("{base}train");
     let folders = class_folders(root, &train)?;
@@ -81,8 +82,9 @@ fn add_folders(
     for wnid in folders {
         let name = format!("{split}/{wnid}");
         let label = classes.binary_search(wnid).map_err(|_| {
-            let problem = DataProblem::Content("a folder of a class that is not listed".into());
-            DataError::new(root.join(&name), problem).hint("remove it, or add it to LOC_synset_mapping.txt")
+            let problem =
+                DataProblem::Content("a class folder that LOC_synset_mapping.txt does not list".into());
+            DataError::new(root.join(&name), problem).hint("remove the folder, or add its class to the list")
         })?;
         let mut left_out = Vec::new();
         let mut add = |file: &str| image_files.found(builder, file, Some(label as u32));
@@ -108,9 +110,13 @@ fn add_flat(
     let usual = TRUTHS.iter().map(|name| root.join(name)).find(|path| path.is_file());
     usual.iter().try_for_each(|path| safe_path::check(root, path))?;
     let Some(truth) = options.truth.clone().or(usual) else {
-        let problem = DataProblem::Content("images in no class, and no list of their classes".into());
-        let hint =
-            format!("put {} into the dataset's folder, or sort the images into classes", TRUTHS.join(" or "));
+        let problem = DataProblem::Content(
+            "the images are not in class folders, and there is no list of their classes".into(),
+        );
+        let hint = format!(
+            "put {} into the dataset folder, or sort the images into class folders",
+            TRUTHS.join(" or ")
+        );
         return Err(DataError::new(root.join(val), problem).hint(hint));
     };
     let truth = ValClasses::read(&truth)?;
@@ -119,7 +125,8 @@ fn add_flat(
         let wnid = truth.of(file, row)?;
         let label = classes.binary_search(wnid).map_err(|_| {
             let problem = DataProblem::Content(format!("{wnid}, the class of {file}, is not in train"));
-            DataError::new(&truth.path, problem).hint("give all of train, or a val of the same classes")
+            DataError::new(&truth.path, problem)
+                .hint("use the complete train, or a val with the same classes")
         })?;
         image_files.listed(builder, &format!("{val}/{file}"), Some(label as u32))?;
     }
@@ -144,35 +151,35 @@ impl ValClasses {
             }
             if line.parse::<u32>().is_ok() {
                 return Err(wrong(
-                    "a number of the development kit, which is not an alphabetical one".into(),
+                    "numbers of the development kit, which do not follow the order of the WordNet ids".into(),
                 )
                 .hint(format!("use {} instead", TRUTHS.join(" or "))));
             }
             let (name, rest) = line.split_once(',').unwrap_or(("", line));
             let wnid = rest.split_whitespace().next().unwrap_or_default();
             if !is_wnid(wnid) {
-                return Err(
-                    wrong(format!("no WordNet id in {line:?}")).hint("each line names a class as n01440764")
-                );
+                return Err(wrong(format!("no WordNet id in {line:?}"))
+                    .hint("each line must name a class such as n01440764"));
             }
             if name.is_empty() {
                 truth.in_order.push(wnid.to_owned());
             } else if truth.by_name.insert(name.to_owned(), wnid.to_owned()).is_some() {
-                return Err(wrong(format!("{name} has a line already")).hint("keep one line for each image"));
+                return Err(wrong(format!("{name} is listed twice")).hint("keep one line per image"));
             }
             Ok(())
         })?;
         Ok(truth)
     }
 
-    /// By order a list of another length labels everything wrongly.
+    /// Refuses a list of another length: since it assigns classes by order, all labels would be wrong.
     fn refuse_other_count(&self, files: usize) -> Result<(), DataError> {
         let lines = self.in_order.len();
         if self.by_name.is_empty() && lines != files {
-            let problem = DataProblem::Content(format!("classes: {lines}, but images: {files}"));
-            return Err(
-                DataError::new(&self.path, problem).hint("complete val: its images go by their order")
-            );
+            let lines = counted(lines as u64, "line");
+            let images = counted(files as u64, "image");
+            let problem = DataProblem::Content(format!("{lines} in the list, but {images} in val"));
+            return Err(DataError::new(&self.path, problem)
+                .hint("complete val: the list assigns classes by file order"));
         }
         Ok(())
     }
@@ -181,8 +188,8 @@ impl ValClasses {
         let stem = file.split('.').next().unwrap_or(file);
         let wnid = if self.by_name.is_empty() { self.in_order.get(row) } else { self.by_name.get(stem) };
         wnid.ok_or_else(|| {
-            let problem = DataProblem::Content(format!("no line for {file}"));
-            DataError::new(&self.path, problem).hint("fetch the list again")
+            let problem = DataProblem::Content(format!("the list has no line for {file}"));
+            DataError::new(&self.path, problem).hint("download the list again")
         })
     }
 }
@@ -190,15 +197,16 @@ impl ValClasses {
 fn class_folders(root: &Path, split: &str) -> Result<Vec<String>, DataError> {
     let contents = contents(root, split)?;
     if let Some(other) = contents.folders.iter().find(|folder| !is_wnid(folder)) {
-        let problem = DataProblem::Content("a folder that is not named like n01440764".into());
+        let problem =
+            DataProblem::Content("a folder that is not named like a class such as n01440764".into());
         return Err(DataError::new(root.join(split).join(other), problem)
-            .hint("move it away, or prepare the root as a folder of images"));
+            .hint("move it elsewhere, or use --source folder"));
     }
     let packed = |file: &&String| Path::new(file).extension().is_some_and(|ending| ending == "tar");
     if let Some(packed) = contents.files.iter().find(packed) {
-        let problem = DataProblem::Content("an archive of a class that was not unpacked".into());
+        let problem = DataProblem::Content("the archive of a class that was not unpacked".into());
         return Err(DataError::new(root.join(split).join(packed), problem)
-            .hint("unpack it into a folder of its name"));
+            .hint("unpack it into a folder of the same name"));
     }
     Ok(contents.folders)
 }
@@ -208,7 +216,7 @@ fn find_classes(root: &Path, train: &str, folders: &[String]) -> Result<Vec<Stri
     let mapping = root.join("LOC_synset_mapping.txt");
     if !mapping.is_file() {
         if folders.is_empty() {
-            let problem = DataProblem::Content("no folder of a class in it".into());
+            let problem = DataProblem::Content("there is no class folder in it".into());
             return Err(
                 DataError::new(root.join(train), problem).hint("unpack the archives of the classes into it")
             );
@@ -220,10 +228,10 @@ fn find_classes(root: &Path, train: &str, folders: &[String]) -> Result<Vec<Stri
     lines::for_each(&mapping, |number, line| {
         let wnid = line.split_whitespace().next().filter(|wnid| is_wnid(wnid));
         if !wnid.is_some_and(|wnid| classes.insert(wnid.to_owned())) {
-            let problem = DataProblem::Content(format!("no new WordNet id in {line:?}"));
+            let problem = DataProblem::Content(format!("no WordNet id, or a repeated one, in {line:?}"));
             return Err(DataError::new(&mapping, problem)
                 .at(format!("line {number}"))
-                .hint("fetch it again"));
+                .hint("download it again"));
         }
         Ok(())
     })?;

@@ -7,17 +7,17 @@
 //! c.jpg,
 //! ```
 //!
-//! The first line names the columns: `file`, `path`, `image` and the like, and `label`, `class`, `category` and the
-//! like, in any case ([`LabelColumns`] names others). Other columns are ignored. Names are relative to the list, with
-//! `/`. A row without a label is an image without one. Byte order marks and the line ends of any system are fine. The
-//! list stands in the root, or one in each of `train`, `val` and `test` below it.
+//! The first line names the columns: `file`, `path`, `image` or similar, and `label`, `class`, `category` or
+//! similar, in any case ([`LabelColumns`] names others). Other columns are ignored. Names are relative to the list, with
+//! `/`. A row without a label is an unlabelled image. Byte order marks and any line ending are accepted. The
+//! list is in the root, or there is one in each of `train`, `val` and `test` below it.
 //!
 //! Labelled rows become the subset `train` (or that of their folder), in the order of the list; rows without a
 //! label become `unlabelled`. Classes are all labels in ascending order of their bytes, so the same images in a
-//! [folder a class](super::folder) have the same classes.
+//! [folder per class](super::folder) have the same classes.
 //!
-//! A list that contradicts itself or the files is an error with the line it stands in. An image that cannot be
-//! decoded is skipped and reported.
+//! A list that contradicts itself or the files is an error that names the line. An image that cannot be
+//! decoded is left out and listed in the summary.
 
 mod columns;
 mod line_count;
@@ -39,14 +39,14 @@ use crate::prepare::Prepared;
 pub use columns::LabelColumns;
 use table::{LabelRow, LabelTable};
 
-/// What becomes of images that no row names.
+/// What to do with images that no row names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unlisted {
-    /// They are skipped and reported.
+    /// They are left out and listed in the summary.
     #[default]
     LeaveOut,
-    /// They are images without labels.
+    /// They become unlabelled images.
     Unlabelled,
 }
 
@@ -55,7 +55,7 @@ pub enum Unlisted {
 pub struct LabelsCsvOptions {
     /// How images are checked.
     pub inspection: Inspection,
-    /// What becomes of images that no row names.
+    /// What to do with images that no row names.
     pub unlisted: Unlisted,
     /// Which columns are read.
     pub columns: LabelColumns,
@@ -94,9 +94,9 @@ pub fn prepare(root: &Path, target: &Path, options: &LabelsCsvOptions) -> Result
     let classes: Vec<String> = labels.collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect();
     if classes.is_empty() {
         let list = tables.first().map_or(root.to_owned(), |(_, table)| table.path.clone());
-        let problem = DataProblem::Content("not one row has a label".into());
+        let problem = DataProblem::Content("no row has a label".into());
         return Err(
-            DataError::new(list, problem).hint("fill in the column label for some images of each class")
+            DataError::new(list, problem).hint("fill in the label column for some images of each class")
         );
     }
     let rows: usize = tables.iter().map(|(_, table)| table.rows.len()).sum();
@@ -151,10 +151,9 @@ fn add_unlabelled(
         let more = if count > 5 { ", …" } else { "" };
         let problem =
             DataProblem::Content(format!("images without a row were left out ({count}): {names}{more}"));
-        builder.unreadable(
-            DataError::new(root, problem)
-                .hint("add rows with an empty label, or train on them with dataset.unlabelled=true"),
-        );
+        builder.unreadable(DataError::new(root, problem).hint(
+            "to train on them without labels, add rows with an empty label or set dataset.unlabelled=true",
+        ));
     }
     Ok(())
 }
@@ -174,8 +173,8 @@ fn find_lists(root: &Path) -> Result<Vec<(&'static str, String, String)>, DataEr
     }
     lists.sort_by_key(|(subset, ..)| SPLITS.iter().position(|(name, _)| name == subset));
     if lists.is_empty() {
-        let problem = DataProblem::Content("no labels.csv and no metadata.csv in it".into());
-        return Err(DataError::new(root, problem).hint("write one with the columns file and label"));
+        let problem = DataProblem::Content("there is no labels.csv or metadata.csv in it".into());
+        return Err(DataError::new(root, problem).hint("create one with the columns `file` and `label`"));
     }
     Ok(lists)
 }
@@ -184,7 +183,7 @@ fn list_in(root: &Path, folder: &str) -> Result<Option<String>, DataError> {
     let mut lists = contents(root, folder)?.files.into_iter().filter(|file| is_list(file));
     let list = lists.next();
     if let (Some(first), Some(second)) = (&list, lists.next()) {
-        let problem = DataProblem::Content(format!("both {first} and {second} in it"));
+        let problem = DataProblem::Content(format!("it contains both {first} and {second}"));
         return Err(DataError::new(root.join(folder), problem).hint("keep one of them"));
     }
     Ok(list)

@@ -12,7 +12,7 @@ use super::listing::{Contents, below, contents, walk};
 use crate::error::{DataError, DataProblem};
 use crate::prepare::DataWarning;
 
-/// What splits are called, and what they may be called in a folder, in any case.
+/// The subsets, and the folder names that are recognised for each, in any case.
 pub(super) const SPLITS: [(&str, &[&str]); 4] = [
     (TRAIN, &["train", "training"]),
     ("val", &["val", "valid", "validation"]),
@@ -29,10 +29,10 @@ pub(super) const UNLABELLED: &str = "unlabelled";
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FolderLayout {
-    /// By their names and contents; an error where two readings are possible.
+    /// By their names and contents; an error if two readings are possible.
     #[default]
     Auto,
-    /// Every folder in the root is a class, whatever its name; only `unlabelled` is none.
+    /// Every folder in the root is a class, whatever its name, except `unlabelled`.
     Classes,
     /// Folders called `train`, `val`, `test` or `unlabelled` are splits; without `train`, other folders are its classes.
     Splits,
@@ -55,12 +55,12 @@ pub(super) struct ClassFolders {
     pub(super) folders: Vec<ClassFolder>,
     /// Files in all of them.
     pub(super) files: u64,
-    /// What is not a part of the dataset.
+    /// Files and folders that are not part of the dataset.
     pub(super) left_out: Vec<DataError>,
     pub(super) warnings: Vec<DataWarning>,
 }
 
-/// The split that a folder of this name holds.
+/// The split that a folder of this name holds, if it is a recognised name.
 pub(super) fn split(folder: &str) -> Option<&'static str> {
     let is_called = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(folder));
     SPLITS.iter().find(|(_, names)| is_called(names)).map(|(name, _)| *name)
@@ -115,8 +115,7 @@ impl ClassFolders {
                 Some(UNLABELLED) => self.push(UNLABELLED, folder.clone(), None),
                 Some(subset) => self.add_classes(root, folder, subset, layout)?,
                 None if has_train => {
-                    let problem =
-                        DataProblem::Content("a folder beside the splits, which is not read".into());
+                    let problem = DataProblem::Content("this folder beside the splits was not read".into());
                     let hint = "move it into one of them";
                     self.left_out.push(DataError::new(root.join(folder), problem).hint(hint));
                 }
@@ -135,7 +134,7 @@ impl ClassFolders {
         layout: FolderLayout,
     ) -> Result<(), DataError> {
         let mut inside = contents(root, folder)?;
-        // What the root holds besides was noted when it was listed.
+        // Stray files in the root were noted when it was listed.
         if !folder.is_empty() {
             self.left_out.append(&mut inside.left_out);
         }
@@ -145,8 +144,9 @@ impl ClassFolders {
             match split(&name) {
                 Some(UNLABELLED) if subset == TRAIN => self.push(UNLABELLED, path, None),
                 Some(UNLABELLED) => {
-                    let problem = DataProblem::Content(format!("images without labels in {subset}"));
-                    let hint = "move the folder beside train: val and test need labels";
+                    let problem =
+                        DataProblem::Content(format!("unlabelled images in {subset} were not read"));
+                    let hint = "move the folder next to train: images of val and test need labels";
                     self.left_out.push(DataError::new(root.join(path), problem).hint(hint));
                 }
                 _ if layout == FolderLayout::Nested => {
@@ -171,13 +171,13 @@ impl ClassFolders {
         let images = inside.files.iter().filter(|file| is_named_like_an_image(file)).count();
         if images > 0 {
             let problem = DataProblem::Content(format!("images outside any class were left out: {images}"));
-            let hint = "put them into the folder of their class, or unlabelled";
+            let hint = "move them into the folder of their class, or into unlabelled";
             let path = if folder.is_empty() { root.to_owned() } else { root.join(folder) };
             self.left_out.push(DataError::new(path, problem).hint(hint));
         }
     }
 
-    /// A folder without images is not a class; counts the files of the others.
+    /// Removes folders without images, which are not classes, and counts the files of the others.
     fn drop_empty(&mut self, root: &Path) -> Result<(), DataError> {
         let mut kept = Vec::with_capacity(self.folders.len());
         for folder in std::mem::take(&mut self.folders) {
@@ -194,7 +194,7 @@ impl ClassFolders {
                 continue;
             }
             let what = if folder.class.is_some() { ", so it is not a class" } else { "" };
-            let problem = DataProblem::Content(format!("no image in it{what}"));
+            let problem = DataProblem::Content(format!("there is no image in it{what}"));
             let hint = "put images into it, or remove it";
             self.left_out.push(DataError::new(root.join(&folder.folder), problem).hint(hint));
         }

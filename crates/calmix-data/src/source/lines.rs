@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::{DataError, DataProblem};
 
-/// A line of a list is a path and a word or two.
+/// Bytes of the longest line: a path and a word or two need far less.
 const LONGEST: u64 = 64 << 10;
 
 /// Calls `visit` with the number and text of every line that is not blank, without byte order mark and line end.
@@ -25,7 +25,7 @@ pub(super) fn for_each(
         }
         let at = |problem| DataError::new(path, problem).at(format!("line {number}"));
         if bytes.len() as u64 == LONGEST {
-            return Err(at(DataProblem::Limit("a line of more than 64 KiB".into())));
+            return Err(at(DataProblem::Limit("the line is longer than 64 KiB".into())));
         }
         let text = str::from_utf8(&bytes).map_err(|_| at(DataProblem::Format("not UTF-8".into())))?;
         let text = text.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(text).trim();

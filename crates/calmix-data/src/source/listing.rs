@@ -15,12 +15,12 @@ use crate::error::{DataError, DataProblem};
 /// The deepest nesting of folders.
 const DEEPEST: usize = 32;
 
-/// Files that only a prepared dataset has together, and those that only a run has.
+/// The files that identify a prepared dataset, and those that identify a run.
 const OURS: [&[&str]; 2] = [&["manifest.json", "samples.bin", "parts.bin"], &["run.json", "calmix.lock"]];
 
-/// What to do about a file or folder that may not be read.
+/// The hint for a file or folder without read permission.
 pub(super) const PERMIT: &str =
-    "allow yourself to read it (chmod u+r, for a folder u+rx), or move it elsewhere";
+    "give yourself read permission (chmod u+r, or u+rx for a folder), or move it elsewhere";
 
 /// What a folder holds.
 #[derive(Debug, Default)]
@@ -29,12 +29,12 @@ pub(super) struct Contents {
     pub(super) files: Vec<String>,
     /// Names of its folders, likewise.
     pub(super) folders: Vec<String>,
-    /// What is in it and no part of the dataset.
+    /// What is in it but not part of the dataset.
     pub(super) left_out: Vec<DataError>,
 }
 
 /// The contents of the folder `name` below `root`, without hidden files and files that operating systems create;
-/// `name` is empty for the root. Storage that is away for a while is waited for.
+/// `name` is empty for the root. Waits for storage that is temporarily unavailable.
 ///
 /// # Errors
 /// If the folder cannot be listed: a class without its images would be another dataset.
@@ -92,16 +92,16 @@ impl Contents {
         let is_folder = found.as_ref().is_some_and(fs::Metadata::is_dir);
         if is_link && is_folder {
             return leave_out(
-                "a link to a folder, which is not followed".into(),
-                "copy or mount the folder in its place, or link its files one by one",
+                "a link to a folder; calmix does not follow it".into(),
+                "copy or mount the folder in its place, or link its files individually",
             );
         }
         if is_link && found.is_none() {
-            return leave_out("a link to nothing".into(), "remove it, or put back what it points to");
+            return leave_out("a broken link".into(), "remove it, or restore its target");
         }
         if is_folder && is_ours(&path) {
-            let hint = "move it elsewhere, so that the folder holds only the dataset";
-            return leave_out("calmix wrote it, so it is not a part of the dataset".into(), hint);
+            let hint = "move it out of the dataset folder";
+            return leave_out("calmix wrote this folder, so it is not part of the dataset".into(), hint);
         }
         let names = if is_folder { &mut self.folders } else { &mut self.files };
         names.push(name);
@@ -110,7 +110,7 @@ impl Contents {
 }
 
 /// Visits every file below the folder `name`: first its files, then its folders, each in ascending order of
-/// their bytes, whatever order the system lists them in. What is not a part of the dataset goes to `left_out`.
+/// their bytes, whatever order the system lists them in. What is not part of the dataset is added to `left_out`.
 pub(super) fn walk(
     root: &Path,
     name: &str,
@@ -128,8 +128,8 @@ fn walk_from(
     visit: &mut dyn FnMut(&str) -> Result<(), DataError>,
 ) -> Result<(), DataError> {
     if depth > DEEPEST {
-        let problem = DataProblem::Limit(format!("more than {DEEPEST} folders deep"));
-        left_out.push(DataError::new(root.join(name), problem).hint("move it up"));
+        let problem = DataProblem::Limit(format!("nested more than {DEEPEST} folders deep"));
+        left_out.push(DataError::new(root.join(name), problem).hint("move it closer to the top folder"));
         return Ok(());
     }
     let mut contents = contents(root, name)?;

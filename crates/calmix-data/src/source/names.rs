@@ -1,9 +1,9 @@
-//! The names of classes: as the dataset's own list says, or as they were published.
+//! The names of classes: from the dataset's own list, or as published.
 
 use super::source_dir::SourceDir;
 use crate::error::{DataError, DataProblem};
 
-/// More than any of the lists: the longest published one has a thousand bytes.
+/// Bytes of the longest list of names; the longest published one has a thousand.
 const LIMIT: u64 = 1 << 16;
 
 /// The classes in the order of their numbers, from `file` if it is there.
@@ -15,18 +15,18 @@ pub(super) fn classes(dir: &SourceDir, file: &str, official: &[&str]) -> Result<
     let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
     let names: Vec<String> = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
     let refused = |problem: String| {
-        let hint = "fetch the archive again, or remove the file to use the published names";
+        let hint = "download the archive again, or remove the file to use the published names";
         Err(DataError::new(dir.path(file), DataProblem::Content(problem)).hint(hint))
     };
     if names.len() != official.len() {
-        return refused(format!("expected {} names, found {}", official.len(), names.len()));
+        return refused(format!("expected {} class names, found {}", official.len(), names.len()));
     }
     for (index, name) in names.iter().enumerate() {
         if names.iter().take(index).any(|earlier| earlier == name) {
-            return refused(format!("the name {name:?} stands twice"));
+            return refused(format!("the class name {name:?} occurs twice"));
         }
         if name.chars().any(char::is_control) {
-            return refused(format!("the name {name:?} has control characters"));
+            return refused(format!("the class name {name:?} contains control characters"));
         }
     }
     Ok(names)

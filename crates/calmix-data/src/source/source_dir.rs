@@ -21,7 +21,7 @@ impl SourceDir {
     /// `root` itself or the first folder of `inside` that holds one of `files`.
     pub(crate) fn find(root: &Path, inside: &[&str], files: &[&str]) -> Result<Self, DataError> {
         let true_root = root.canonicalize().map_err(|error| {
-            DataError::new(root, error).hint("name the folder that holds the files of the dataset")
+            DataError::new(root, error).hint("pass the folder that contains the files of the dataset")
         })?;
         for sub in std::iter::once(&"").chain(inside) {
             let folder = if sub.is_empty() { root.to_owned() } else { root.join(sub) };
@@ -33,10 +33,10 @@ impl SourceDir {
         }
         let (files, folders) = (files.join(", "), inside.join(", "));
         let problem = DataProblem::Content(format!("none of {files} is here or in {folders}"));
-        Err(DataError::new(root, problem).hint("name the folder that holds these files, unpacked"))
+        Err(DataError::new(root, problem).hint("pass the folder that contains these files, unpacked"))
     }
 
-    /// Whether there is such a file.
+    /// Whether the folder has a file of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.path(name).exists()
     }
@@ -48,7 +48,7 @@ impl SourceDir {
             return Ok(());
         }
         let looked = files.join(", ");
-        let problem = DataProblem::Content(format!("{} missing; looked for {looked}", missing.join(", ")));
+        let problem = DataProblem::Content(format!("{} missing; expected {looked}", missing.join(", ")));
         Err(DataError::new(&self.folder, problem).hint("unpack the whole archive of the dataset here"))
     }
 
@@ -62,8 +62,8 @@ impl SourceDir {
         let path = self.path(name);
         let failed = |error: io::Error| DataError::new(&path, error);
         if !path.canonicalize().map_err(failed)?.starts_with(&self.root) {
-            let problem = DataProblem::Content("a link that leads out of the dataset's folder".into());
-            return Err(DataError::new(&path, problem).hint("name the folder that the link leads to"));
+            let problem = DataProblem::Content("a link that leads out of the dataset folder".into());
+            return Err(DataError::new(&path, problem).hint("pass the folder that the link leads to"));
         }
         let found = fs::metadata(&path).map_err(failed)?;
         if !found.is_file() {
@@ -78,13 +78,13 @@ impl SourceDir {
     pub(crate) fn text(&self, name: &str, limit: u64) -> Result<String, DataError> {
         let opened = self.open(name)?;
         if opened.length > limit {
-            let problem = DataProblem::Limit(format!("{} bytes, at most {limit} expected", opened.length));
-            return Err(DataError::new(&opened.path, problem).hint("fetch the archive again"));
+            let problem = DataProblem::Limit(format!("{} bytes, expected at most {limit}", opened.length));
+            return Err(DataError::new(&opened.path, problem).hint("download the archive again"));
         }
         let mut text = String::new();
         // The file may grow after its length was read.
         opened.reader.take(limit).read_to_string(&mut text).map_err(|error| {
-            DataError::new(&opened.path, error).hint("expected UTF-8 text; fetch the archive again")
+            DataError::new(&opened.path, error).hint("expected UTF-8 text; download the archive again")
         })?;
         Ok(text)
     }
@@ -110,7 +110,9 @@ impl SourceFile {
     pub(crate) fn read(&mut self, into: &mut [u8]) -> Result<(), DataError> {
         self.reader.read_exact(into).map_err(|error| {
             let problem = match error.kind() {
-                io::ErrorKind::UnexpectedEof => DataProblem::Changed("the file became shorter".into()),
+                io::ErrorKind::UnexpectedEof => {
+                    DataProblem::Changed("the file became shorter while it was read".into())
+                }
                 _ => DataProblem::Io(error),
             };
             DataError::new(&self.path, problem).at(format!("byte {}", self.position))
@@ -133,7 +135,7 @@ impl SourceFile {
             }
             Count::Any => format!("expected a multiple of {record} bytes above zero, found {length}"),
         };
-        let hint = "fetch the archive again and unpack it whole";
+        let hint = "download the archive again and unpack all of it";
         Err(DataError::new(&self.path, DataProblem::Format(problem)).hint(hint))
     }
 
@@ -145,7 +147,7 @@ impl SourceFile {
                 let highest = usize::from(lowest) + classes - 1;
                 let problem = DataProblem::Content(format!("label {label}, expected {lowest} to {highest}"));
                 let place = format!("byte {}", self.position.saturating_sub(1));
-                let hint = "check that the file is of this dataset, or fetch the archive again";
+                let hint = "check that the file belongs to this dataset, or download the archive again";
                 Err(DataError::new(&self.path, problem).at(place).hint(hint))
             }
         }

@@ -17,7 +17,7 @@ const PIXELS: usize = 32 * 32 * 3;
 const SUBSETS: [(&str, &str); 3] =
     [("train", "train_32x32.mat"), ("test", "test_32x32.mat"), ("extra", "extra_32x32.mat")];
 
-/// Prepares the files in `root`, or in `svhn` inside it, as subsets `train`, `test` and, if asked for, `extra`.
+/// Prepares the files in `root`, or in `svhn` inside it, as subsets `train`, `test` and, if `extra` is set, `extra`.
 ///
 /// Compressed images are unpacked into the prepared folder; others stay in place. Images and labels are read side
 /// by side, so their order in the file does not matter and neither is ever held whole.
@@ -67,14 +67,15 @@ impl SvhnFile {
         let file = MatFile::open(path)?;
         let variable = |name: &str| {
             file.variable(name)?.ok_or_else(|| {
-                let problem = DataProblem::Content(format!("no variable {name:?}; looked for X and y"));
-                DataError::new(path, problem).hint("fetch format 2 (cropped digits) of SVHN")
+                let problem =
+                    DataProblem::Content(format!("there is no variable {name:?}; expected X and y"));
+                DataError::new(path, problem).hint("download format 2 (cropped digits) of SVHN")
             })
         };
         let (images, labels) = (variable("X")?, variable("y")?);
         let refused = |problem: String| {
             Err(DataError::new(path, DataProblem::Content(problem))
-                .hint("fetch format 2 (cropped digits) of SVHN"))
+                .hint("download format 2 (cropped digits) of SVHN"))
         };
         let samples = match (images.mat_type(), images.dims()) {
             // MATLAB drops a last dimension of one.
@@ -103,7 +104,7 @@ impl SvhnFile {
             let label = digit(number).ok_or_else(|| {
                 let problem = DataProblem::Content(format!("label {number}, expected 1 to 10"));
                 let error = DataError::new(self.labels.path(), problem).at(location);
-                error.hint("fetch the file again")
+                error.hint("download the file again")
             })?;
             act(index, &pixels, label)?;
         }

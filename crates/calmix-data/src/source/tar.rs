@@ -5,7 +5,7 @@
 //! extended headers, a bad checksum, a missing end mark. What is accepted is the list that Python's `tarfile`
 //! gives, by construction and by test.
 //!
-//! By hand for that reason: readers that disagree about a size are a way to smuggle files past a check. The crate tar did so
+//! Written by hand for that reason: readers that disagree about a size let files slip past a check. The crate tar did so
 //! until 0.4.45 (RUSTSEC-2026-0068), tokio-tar too (CVE-2025-62518).
 
 mod block;
@@ -19,11 +19,11 @@ use block::{BLOCK, TarBlock};
 /// A regular member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TarMember {
-    /// Its name, as it stands in the archive.
+    /// Its name, as stored in the archive.
     pub name: String,
-    /// Where its bytes begin.
+    /// The offset of its first byte in the archive.
     pub offset: u64,
-    /// How many there are.
+    /// Its length in bytes.
     pub length: u64,
 }
 
@@ -61,7 +61,7 @@ pub struct TarMembers<R> {
     ended: bool,
 }
 
-/// What extended headers say of the member that follows.
+/// Name and size that extended headers set for the member that follows.
 #[derive(Debug, Default)]
 struct Extended {
     seen: bool,
@@ -101,7 +101,7 @@ impl<R: Read + Seek> TarMembers<R> {
         let mut extended = Extended::default();
         loop {
             let Some(block) = self.block()? else {
-                let stray = Refusal::Header("an extended header without a member".into());
+                let stray = Refusal::Header("an extended header without a member after it".into());
                 return if extended.seen { Err(stray) } else { Ok(None) };
             };
             let size = block.check()?;
@@ -112,7 +112,7 @@ impl<R: Read + Seek> TarMembers<R> {
                     extended = Extended::default();
                     self.at = start;
                 }
-                b'5' => return Err(Refusal::Header("a folder with bytes of its own".into())),
+                b'5' => return Err(Refusal::Header("a folder entry that contains data".into())),
                 b'L' | b'x' if extended.seen => {
                     return Err(Refusal::Header("two extended headers for one member".into()));
                 }
@@ -128,7 +128,9 @@ impl<R: Read + Seek> TarMembers<R> {
                     let bytes = self.extended(size)?;
                     let global = read_pax(bytes.get(..size as usize).unwrap_or(&bytes))?;
                     if extended.seen || global.name.is_some() || global.size.is_some() {
-                        return Err(Refusal::Header("a global header that names or sizes members".into()));
+                        return Err(Refusal::Header(
+                            "a global header that sets the name or size of members".into(),
+                        ));
                     }
                 }
                 kind => return Err(Refusal::Header(refused_kind(kind))),
@@ -149,7 +151,7 @@ impl<R: Read + Seek> TarMembers<R> {
 
     fn regular(&mut self, block: &TarBlock, size: u64, extended: Extended) -> Result<TarMember, Refusal> {
         if extended.size.is_some_and(|pax| pax != size) {
-            return Err(Refusal::Header("two sizes for one member".into()));
+            return Err(Refusal::Header("two different sizes for one member".into()));
         }
         let name = match extended.name {
             Some(name) => name,

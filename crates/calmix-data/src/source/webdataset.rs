@@ -1,15 +1,15 @@
-//! WebDataset: shards of tar in which the members of a sample stand together.
+//! WebDataset: tar shards in which the members of a sample are adjacent.
 //!
 //! A member's name up to the first dot of its last part is its key; members of one key in a row are one sample:
 //! an image (`.jpg`, `.jpeg`, `.png`, `.webp`) and its class, as a number in `.cls` or as `label` or `cls` in
 //! `.json`. Other members are skipped, pickles among them; so are names without an ending, hidden ones, and
 //! the format's own `__notes__`, as in the package webdataset.
 //!
-//! Samples stay in place: a part is a shard, a record an offset into it. That gives random access to a format made
-//! for streaming, and nothing is unpacked.
+//! Samples stay in place: a part is a shard, a record an offset into it. This gives random access to a format designed
+//! for streaming, without unpacking.
 //!
 //! All `*.tar` below the root are shards, by name. A shard belongs to the split that its folder, or a word of its
-//! name between `-`, `_` and `.`, is called (`train`, `val`, `test`, `unlabelled` and their variants), else to
+//! name between `-`, `_` and `.`, names (`train`, `val`, `test`, `unlabelled` and their variants), else to
 //! `train`. Keys must be unique within a shard; between shards they are not compared.
 
 mod sample;
@@ -30,18 +30,18 @@ use crate::manifest::{Encoding, ManifestBuilder};
 use crate::prepare::Prepared;
 use sample::{Label, Sample, TarSamples};
 
-/// More classes than this are a mistake in a label.
+/// The largest number of classes; a label beyond it is taken for a mistake.
 const MOST_CLASSES: u64 = 1 << 20;
 
-/// Up to so many classes, labels may be sparse: a part of ImageNet under its original numbers.
+/// With at most this many classes, labels may be sparse: a subset of ImageNet under its original numbers.
 const FEW_CLASSES: u64 = 1_000;
 
 /// How shards are read.
 #[derive(Debug, Clone, Default)]
 pub struct WebdatasetOptions {
-    /// How images are checked; without a choice by their header, as shards are usually many.
+    /// How images are checked; by default only by their header, because shards usually hold many images.
     pub inspection: Inspection,
-    /// The classes in the order of their numbers; without them as many as there are, named by their numbers.
+    /// The classes in the order of their numbers; `None` for as many as occur, named by their numbers.
     pub classes: Option<Vec<String>>,
     /// Whether an image without a class is an unlabelled one; otherwise it is an error.
     pub unlabelled: bool,
@@ -83,18 +83,20 @@ pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Resul
             let at = |error: DataError| error.at(key.clone());
             let Some(image) = image else {
                 let problem = DataProblem::Content("a class without an image".into());
-                return Err(at(DataError::new(&shard.path, problem)).hint("write the shard again"));
+                return Err(at(DataError::new(&shard.path, problem)).hint("create the shard again"));
             };
             let label =
                 number(label, &classes).map_err(|problem| at(DataError::new(&shard.path, problem)))?;
             if label.is_none() && !options.unlabelled && subset != UNLABELLED {
                 let problem = DataProblem::Content("an image without a class".into());
-                return Err(at(DataError::new(&shard.path, problem))
-                    .hint("add a .cls member, or train on such images with dataset.unlabelled=true"));
+                return Err(at(DataError::new(&shard.path, problem)).hint(
+                    "add a .cls member, or set dataset.unlabelled=true to train on it without a label",
+                ));
             }
             if image.length > limits.bytes {
-                let problem = DataProblem::Limit(format!("an image of {} bytes", image.length));
-                builder.unreadable(at(DataError::new(&shard.path, problem)));
+                let problem =
+                    format!("the image has {} bytes, expected at most {}", image.length, limits.bytes);
+                builder.unreadable(at(DataError::new(&shard.path, DataProblem::Limit(problem))));
                 continue;
             }
             let bytes = samples.read(&image)?;
@@ -112,10 +114,10 @@ pub fn prepare(root: &Path, target: &Path, options: &WebdatasetOptions) -> Resul
         }
     }
     if added == 0 {
-        let problem = DataProblem::Content("no image in its shards could be read".into());
-        let first = builder.first_unreadable().map(|first| format!("the first is {first}"));
+        let problem = DataProblem::Content("none of the images in its shards could be read".into());
+        let first = builder.first_unreadable().map(|first| format!("the first error is: {first}"));
         return Err(DataError::new(root, problem)
-            .hint(first.unwrap_or_else(|| "images end in .jpg, .jpeg, .png or .webp".into())));
+            .hint(first.unwrap_or_else(|| "names of images must end in .jpg, .jpeg, .png or .webp".into())));
     }
     builder.finish()
 }
@@ -149,7 +151,9 @@ fn count_classes(shards: &[TarShard]) -> Result<Vec<String>, DataError> {
             let error = |problem| DataError::new(&shard.path, problem).at(sample.key.clone());
             match sample.label {
                 Some(Label::Number(label)) if label >= MOST_CLASSES => {
-                    return Err(error(DataProblem::Limit(format!("the label {label}"))));
+                    return Err(error(DataProblem::Limit(format!(
+                        "the label {label}, expected less than {MOST_CLASSES}"
+                    ))));
                 }
                 Some(Label::Number(label)) => {
                     seen.insert(label);
@@ -167,10 +171,10 @@ fn count_classes(shards: &[TarShard]) -> Result<Vec<String>, DataError> {
     }
     let Some((label, shard, key)) = highest else { return Ok(Vec::new()) };
     let (classes, used) = (label + 1, seen.len() as u64);
-    // Every class costs memory for every sample, so one wrong label could cost all of it.
+    // Memory grows with classes times samples, so one wrong label could exhaust it.
     if classes > FEW_CLASSES && used < classes / 10 {
-        let problem = format!("the label {label}, but only {used} different labels occur");
-        let hint = "correct it if it is wrong, or number the classes from 0 on without gaps";
+        let problem = format!("the label is {label}, but only {used} different labels occur");
+        let hint = "correct the label, or number the classes from 0 without gaps";
         return Err(DataError::new(&shard.path, DataProblem::Limit(problem)).at(key).hint(hint));
     }
     Ok((0..classes).map(|class| class.to_string()).collect())
@@ -182,8 +186,8 @@ fn find_shards(root: &Path, left_out: &mut Vec<DataError>) -> Result<Vec<TarShar
         let path = root.join(name);
         let lower = name.to_ascii_lowercase();
         if [".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"].iter().any(|end| lower.ends_with(end)) {
-            let problem = DataProblem::Content("a compressed shard has no random access".into());
-            return Err(DataError::new(path, problem).hint("unpack it to .tar: images hardly compress"));
+            let problem = DataProblem::Content("a compressed shard does not allow random access".into());
+            return Err(DataError::new(path, problem).hint("decompress it to .tar; images hardly compress"));
         }
         if Path::new(&lower).extension().is_some_and(|ending| ending == "tar") {
             let mut words = name.split(['/', '-', '_', '.']);
@@ -194,8 +198,8 @@ fn find_shards(root: &Path, left_out: &mut Vec<DataError>) -> Result<Vec<TarShar
         Ok(())
     })?;
     if shards.is_empty() {
-        let problem = DataProblem::Content("no .tar in it".into());
-        return Err(DataError::new(root, problem).hint("name the folder that holds the shards"));
+        let problem = DataProblem::Content("there is no .tar file in it".into());
+        return Err(DataError::new(root, problem).hint("pass the folder that contains the shards"));
     }
     shards.sort_by_key(|shard| SPLITS.iter().position(|(name, _)| *name == shard.subset));
     Ok(shards)

@@ -37,8 +37,8 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
     let classes = read_classes(&classes)?;
     let train: Vec<_> = TRAIN.iter().map(|list| info.join(list)).filter(|list| list.is_file()).collect();
     if train.is_empty() {
-        let problem = DataProblem::Content(format!("neither {} nor {} in it", TRAIN[0], TRAIN[1]));
-        return Err(DataError::new(info, problem).hint("unpack info.tar into the dataset's folder"));
+        let problem = DataProblem::Content(format!("there is neither {} nor {} in it", TRAIN[0], TRAIN[1]));
+        return Err(DataError::new(info, problem).hint("unpack info.tar into the dataset folder"));
     }
     let mut images = 0;
     for list in &train {
@@ -61,7 +61,8 @@ pub fn prepare(root: &Path, target: &Path, inspection: &Inspection) -> Result<Pr
         builder.subset("val");
         let folder = VAL_FOLDERS.into_iter().find(|folder| root.join(folder).is_dir());
         let folder = folder.ok_or_else(|| {
-            let problem = DataProblem::Content(format!("no folder {} in it", VAL_FOLDERS.join(", ")));
+            let problem =
+                DataProblem::Content(format!("there is no folder {} in it", VAL_FOLDERS.join(" or ")));
             DataError::new(root, problem).hint(format!("unpack the validation images, or remove info/{VAL}"))
         })?;
         add_list(root, &val, &format!("{folder}/"), classes.len(), &mut image_files, &mut builder)?;
@@ -74,10 +75,10 @@ fn read_classes(path: &Path) -> Result<Vec<String>, DataError> {
     lines::for_each(path, |number, line| {
         let wnid = line.split_whitespace().next().unwrap_or(line);
         if !seen.insert(wnid.to_owned()) {
-            let problem = DataProblem::Content(format!("{wnid} is a class already"));
+            let problem = DataProblem::Content(format!("{wnid} is listed twice"));
             return Err(DataError::new(path, problem)
                 .at(format!("line {number}"))
-                .hint("fetch the list again"));
+                .hint("download the list again"));
         }
         classes.push(wnid.to_owned());
         Ok(())
@@ -97,21 +98,21 @@ fn add_list(
         let wrong =
             |what: String| DataError::new(list, DataProblem::Content(what)).at(format!("line {number}"));
         let Some((file, label)) = line.rsplit_once(char::is_whitespace) else {
-            return Err(wrong(format!("no label in {line:?}"))
-                .hint("each line is a file and the number of its class"));
+            return Err(wrong(format!("there is no label in {line:?}"))
+                .hint("each line must be a file and its class number"));
         };
         let file = file.trim_end();
         if let Some(why) = safe_path::why_unsafe(file) {
-            return Err(wrong(format!("the file name {file:?} {why}")).hint("fetch the list again"));
+            return Err(wrong(format!("the file name {file:?} {why}")).hint("download the list again"));
         }
         let label =
             label.parse().ok().filter(|&label: &u32| (label as usize) < classes).ok_or_else(|| {
-                wrong(format!("the label {label}, but there are {classes} classes"))
+                wrong(format!("the label is {label}, but there are {classes} classes"))
                     .hint("use the synsets.txt that came with the list")
             })?;
         let name = format!("{folder}{file}");
         if !root.join(&name).is_file() {
-            return Err(wrong(format!("there is no file {name}")).hint("unpack all archives of images"));
+            return Err(wrong(format!("there is no file {name}")).hint("unpack all image archives"));
         }
         image_files.listed(builder, &name, Some(label))
     })

@@ -17,7 +17,7 @@ pub(super) enum Candidates<'a> {
     Ids(&'a [u64]),
 }
 
-/// Ids that were drawn, ascending, and classes that had fewer than was wanted.
+/// Ids that were drawn, ascending, and classes with fewer labels than wanted.
 pub(super) struct Drawn {
     pub(super) labelled: Vec<u64>,
     pub(super) validation: Vec<u64>,
@@ -33,7 +33,7 @@ struct Chosen {
 }
 
 /// Draws class by class in two passes over the candidates: one counts, one collects. Memory is for what is
-/// drawn, whatever the size of the dataset.
+/// drawn only, independent of the size of the dataset.
 pub(super) fn draw(dataset: &Dataset, plan: &SplitPlan, from: &Candidates<'_>) -> Result<Drawn, DataError> {
     let classes = dataset.classes();
     let mut available = vec![0_u64; classes.len()];
@@ -70,7 +70,7 @@ pub(super) fn draw(dataset: &Dataset, plan: &SplitPlan, from: &Candidates<'_>) -
     })?;
     if labelled.is_empty() {
         let problem = DataProblem::Content(format!("no sample of {} has a label", plan.labelled.join(", ")));
-        return Err(DataError::new(dataset.folder(), problem).hint("name a subset that has labels"));
+        return Err(DataError::new(dataset.folder(), problem).hint("choose a subset that has labels"));
     }
     Ok(Drawn { labelled, validation, short })
 }

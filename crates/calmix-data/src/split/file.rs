@@ -2,7 +2,7 @@
 //!
 //! A small split lists its ids, so that it can be published and read by anything. A large one that was drawn is a
 //! function of its plan and the dataset: it has the counts and the hash of its ids, and is drawn again when it is read.
-//! So the file of a run is never longer than what a run reads.
+//! This bounds the length of a run's file by what a run reads back.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,9 +18,9 @@ use super::{LabelSplit, Rule, Short, SplitPlan, VERSION, check_ids, ranges};
 use crate::dataset::Dataset;
 use crate::error::{DataError, DataProblem};
 
-/// Bytes of the longest `split.json` that is given: the ids of more than ten million labelled samples.
+/// Bytes of the longest `split.json` that is read: the ids of more than ten million labelled samples.
 const MAX_BYTES: u64 = 256 << 20;
-/// Labels from which on a split that was drawn does not list them: a megabyte.
+/// The number of labels from which a drawn split stores a hash instead of the ids: about a megabyte of ids.
 const LISTED: usize = 1 << 17;
 
 /// `split.json`.
@@ -39,7 +39,7 @@ struct SplitFile<'a> {
     short: Cow<'a, [Short]>,
 }
 
-/// What stands for the ids of a large split.
+/// Counts and hash that replace the ids of a large split.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DrawnIds {
@@ -72,7 +72,7 @@ impl LabelSplit {
         within(bytes, Self::LONGEST_STORED)
     }
 
-    /// The blake3 of the whole split, plan and ids, in hexadecimal digits: two splits with the same hash train the same run.
+    /// The blake3 of the whole split, plan and ids, in hexadecimal: two splits with the same hash give the same run.
     ///
     /// # Errors
     /// As [`to_bytes`](Self::to_bytes).
@@ -97,7 +97,7 @@ impl LabelSplit {
         DrawnIds { labelled, validation, blake3: self.hash_of_ids() }
     }
 
-    /// Writes the split atomically: a concurrent reader of `path` sees the old file or the new one.
+    /// Writes the split atomically: a concurrent reader of `path` reads either the old file or the new one.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -111,18 +111,18 @@ impl LabelSplit {
     ///
     /// # Errors
     /// If it is not a split, belongs to another dataset, or names samples that do not exist, have no label,
-    /// come twice or do not ascend.
+    /// occur twice or do not ascend.
     pub fn read(path: &Path, dataset: &Dataset) -> Result<Self, DataError> {
         let cannot = |error| DataError::new(path, error);
-        // Opening a pipe would wait for whoever writes into it.
+        // Opening a pipe would block until another process writes into it.
         if !fs::metadata(path).map_err(cannot)?.is_file() {
-            return Err(DataError::new(path, DataProblem::Content("not a plain file".into())));
+            return Err(DataError::new(path, DataProblem::Content("not a regular file".into())));
         }
         let mut bytes = Vec::new();
         let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
         read.map_err(cannot)?;
         if bytes.len() as u64 > MAX_BYTES {
-            return Err(DataError::new(path, DataProblem::Limit(format!("more than {MAX_BYTES} bytes"))));
+            return Err(DataError::new(path, DataProblem::Limit(format!("larger than {MAX_BYTES} bytes"))));
         }
         Self::from_bytes(&bytes, path, dataset)
     }
@@ -148,18 +148,20 @@ impl LabelSplit {
         split.check(dataset).map_err(bad)?;
         let Some(drawn) = drawn else {
             return if split.labelled.is_empty() {
-                Err(bad(DataProblem::Content("there are no labelled samples".into())))
+                Err(bad(DataProblem::Content("there are no labelled samples in it".into())))
             } else {
                 Ok(split)
             };
         };
         if !split.labelled.is_empty() || !split.validation.is_empty() {
-            return Err(bad(DataProblem::Content("ids and a hash that stands for them".into())));
+            return Err(bad(DataProblem::Content("it contains both ids and a hash in place of ids".into())));
         }
         let split = Self::draw(dataset, split.plan)?;
         if split.drawn_ids() != drawn {
-            let problem = "the labels that are drawn now are not those that were drawn then";
-            return Err(bad(DataProblem::Changed(problem.into())).hint("use the version that drew the split"));
+            let problem = "this version of calmix draws other labels than those of the split";
+            return Err(
+                bad(DataProblem::Changed(problem.into())).hint("use the version of calmix that drew it")
+            );
         }
         Ok(split)
     }
@@ -167,7 +169,7 @@ impl LabelSplit {
     fn check(&self, dataset: &Dataset) -> Result<(), DataProblem> {
         if self.version != VERSION {
             let problem = format!(
-                "another version of calmix wrote it, in format {}, and this version reads format {VERSION}",
+                "another version of calmix wrote it in format {}; this version reads format {VERSION}",
                 self.version
             );
             return Err(DataProblem::Format(problem));
@@ -175,7 +177,9 @@ impl LabelSplit {
         if self.dataset != dataset.fingerprint() {
             let short = |fingerprint: &str| fingerprint.chars().take(12).collect::<String>();
             let (theirs, ours) = (short(&self.dataset), short(dataset.fingerprint()));
-            return Err(DataProblem::Changed(format!("a split of the data {theirs}, but this is {ours}")));
+            return Err(DataProblem::Changed(format!(
+                "the split belongs to the dataset {theirs}, but this is {ours}"
+            )));
         }
         self.plan.check()?;
         ranges(dataset, &self.plan.unlabelled).map_err(|error| error.problem)?;
@@ -195,12 +199,12 @@ fn within(bytes: Vec<u8>, longest: u64) -> Result<Vec<u8>, DataProblem> {
         return Ok(bytes);
     }
     Err(DataProblem::Limit(format!(
-        "a list of given labels of {length} bytes, and a run stores at most {longest}; keep all labels, a share or a \
-         number of each class instead"
+        "the list of given labels has {length} bytes, but a run stores at most {longest}; keep all labels, a share of \
+         them or a number per class instead"
     )))
 }
 
-/// Reads ids that ascend and stops where they do not, so that memory is bounded by the length of the file.
+/// Reads ascending ids and stops at the first that does not ascend, so that the length of the file bounds the memory.
 fn ids<'de, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<Cow<'a, [u64]>>, D::Error> {
     struct Ascending;
     impl<'de> Visitor<'de> for Ascending {
@@ -214,7 +218,9 @@ fn ids<'de, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<Cow<'a, [u64]>>,
             let mut ids: Vec<u64> = Vec::new();
             while let Some(id) = list.next_element()? {
                 if let Some(before) = ids.last().filter(|&&before| before >= id) {
-                    return Err(A::Error::custom(format!("samples {before} and {id} do not ascend")));
+                    return Err(A::Error::custom(format!(
+                        "the ids {before} and {id} are not in ascending order"
+                    )));
                 }
                 ids.push(id);
             }
@@ -229,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_that_could_not_be_read_back_is_not_written() {
+    fn split_list_too_long_to_read_is_not_written() {
         assert_eq!(within(vec![0; 8], 8).map(|bytes| bytes.len()).ok(), Some(8));
         let problem = within(vec![0; 9], 8).unwrap_err();
         assert!(

@@ -1,4 +1,4 @@
-//! How many labels are held out to evaluate instead of teaching.
+//! How many labels are held out for evaluation instead of training.
 
 use calmix_core::settings::limit::Limit;
 use calmix_core::settings::{Kind, OutOfRange, SettingType, Shape, Word};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum HoldOut {
-    /// This share, in [0, 1). No class gives its last label.
+    /// This share, in [0, 1). Every class keeps at least one label.
     Share(f64),
     /// By a rule.
     Rule(HoldOutRule),
@@ -18,25 +18,25 @@ pub enum HoldOut {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HoldOutRule {
-    /// A fifth, at most 500, and none at all where that would be fewer than 10. Every class keeps two: one that has no more
-    /// gives none.
+    /// A fifth, at most 500, and none if that would be fewer than 10. Every class keeps at least two, so a class with two
+    /// or fewer gives none.
     Fifth,
 }
 
-/// The most labels that [`HoldOutRule::Fifth`] holds out: for a temperature more are no better.
+/// The most labels that [`HoldOutRule::Fifth`] holds out: fitting a temperature does not improve with more.
 const MOST: u64 = 500;
-/// The fewest labels that [`HoldOutRule::Fifth`] holds out: fewer say too little to be worth their teaching.
+/// The fewest labels that [`HoldOutRule::Fifth`] holds out: fewer are worth more as training labels.
 const LEAST: u64 = 10;
 
 const FIFTH: f64 = 0.2;
 
 impl HoldOut {
-    /// Nothing is held out.
+    /// Holds out nothing.
     pub const NONE: Self = Self::Share(0.0);
-    /// A fifth of the labels, where there are enough.
+    /// A fifth of the labels, if there are enough.
     pub const FIFTH: Self = Self::Rule(HoldOutRule::Fifth);
 
-    /// The share of `labels` to hold out, and how many every class keeps at least.
+    /// The share of `labels` to hold out, and the minimum that every class keeps.
     pub(super) fn share_of(self, labels: u64) -> (f64, u64) {
         match self {
             Self::Share(share) => (share, 1),
@@ -44,7 +44,7 @@ impl HoldOut {
         }
     }
 
-    /// Whether so few are as good as none.
+    /// Whether the rule holds out nothing rather than so few labels.
     pub(super) fn refuses(self, held_out: u64) -> bool {
         self == Self::FIFTH && held_out < LEAST
     }
@@ -55,7 +55,7 @@ impl SettingType for HoldOut {
         Shape::Value(Kind::NumberOr(&[Word {
             word: "fifth",
             doc: &[
-                "A fifth of the labels, at most 500; none where that would be fewer than 10. Every class keeps two.",
+                "A fifth of the labels, at most 500; none if that would be fewer than 10. Every class keeps at least two.",
             ],
         }]))
     }

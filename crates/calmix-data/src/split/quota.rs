@@ -4,7 +4,7 @@ use calmix_core::rng::{Domain, Seed};
 
 use super::{HoldOut, Rule};
 
-/// What the time of a stream of [`Domain::Split`] means. Published splits rely on these numbers.
+/// The meaning of the time of a stream of [`Domain::Split`]. Published splits depend on these numbers.
 #[derive(Debug, Clone, Copy)]
 #[repr(u64)]
 pub(super) enum Purpose {
@@ -40,7 +40,7 @@ pub(super) fn wanted(rule: Rule, seed: Seed, classes: &[String], available: &[u6
     }
 }
 
-/// How many of its labels each class gives to validation.
+/// How many of its labels each class gives to the held-out set.
 pub(super) fn held_out(how: HoldOut, seed: Seed, classes: &[String], labels: &[u64]) -> Vec<u64> {
     let (share, keeps) = how.share_of(labels.iter().sum());
     let most: Vec<u64> = labels.iter().map(|labels| labels.saturating_sub(keeps)).collect();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifth_is_held_out_where_it_is_enough_and_every_class_keeps_two() {
+    fn hold_out_fifth_keeps_two_per_class() {
         let held = |labels: &[u64]| held_out(HoldOut::FIFTH, Seed(1), &names(labels.len()), labels);
         assert_eq!(held(&[25; 10]), [5; 10]);
         assert_eq!(held(&[1_000; 10]), [50; 10], "at most 500");

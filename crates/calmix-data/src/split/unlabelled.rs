@@ -13,7 +13,7 @@ pub struct UnlabelledSet {
 }
 
 impl UnlabelledSet {
-    /// The ids of `ranges` that are not in `excluded`. Ids may come more than once in both, and in any order.
+    /// The ids of `ranges` that are not in `excluded`. Both may repeat ids, in any order.
     pub fn new(
         ranges: impl IntoIterator<Item = Range<u64>>,
         excluded: impl IntoIterator<Item = u64>,
@@ -38,17 +38,17 @@ impl UnlabelledSet {
         set
     }
 
-    /// How many ids there are.
+    /// The number of ids.
     pub fn len(&self) -> u64 {
         self.places - self.holes.len() as u64
     }
 
-    /// Whether there is none.
+    /// Whether the set has no ids.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The id at a position, in ascending order; none beyond the last.
+    /// The id at a position, in ascending order; `None` beyond the last.
     pub fn id(&self, position: u64) -> Option<u64> {
         if position >= self.len() {
             return None;
@@ -69,7 +69,7 @@ impl UnlabelledSet {
         Some(range.start + (place - begin))
     }
 
-    /// The position of an id; none if it is not in the set.
+    /// The position of an id; `None` if it is not in the set.
     pub fn position(&self, id: u64) -> Option<u64> {
         let place = self.raw_position(id)?;
         self.holes.binary_search(&place).err().map(|before| place - before as u64)
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_billion_ids_take_the_memory_of_the_few_that_are_left_out() {
+    fn billion_ids_need_memory_for_exclusions_only() {
         let set = UnlabelledSet::new(std::iter::once(5..1_000_000_005), [5, 6, 1_000_000_004, 500]);
         assert_eq!((set.len(), set.holes.len()), (999_999_996, 4));
         assert_eq!((set.id(0), set.id(492), set.id(493)), (Some(7), Some(499), Some(501)));

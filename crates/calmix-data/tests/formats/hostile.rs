@@ -100,7 +100,7 @@ fn with_length(mut element: Vec<u8>, bytes: u32) -> Vec<u8> {
 }
 
 #[test]
-fn mat_elements_that_lie() {
+fn mat_elements_with_false_lengths() {
     let mat = Mat::LITTLE;
     let labels = mat.labels(&[1]);
     let images = mat.images(1);
@@ -121,16 +121,16 @@ fn mat_elements_that_lie() {
         (twice, "compressed data inside compressed data"),
         (
             overflow,
-            "\"X\" is [2147483647, 2147483647, 2147483647, 2147483647, 2147483647] of U8 but has 8 bytes",
+            "\"X\" is [2147483647, 2147483647, 2147483647, 2147483647, 2147483647] of U8, but has 8 bytes",
         ),
         (negative, "a negative dimension"),
         (many_dims, "expected 2 to 32 dimensions"),
         (long_name, "expected the name of an array"),
         (text, "\"X\" holds elements of type 17, not numbers"),
-        (fat_head, "with 9 bytes in its head, at most 4"),
+        (fat_head, "with 9 bytes in its header, expected at most 4"),
         (longer, "8 bytes after the last value"),
         (with_length(images.clone(), u32::MAX), "expected an element of 4294967295 bytes, found"),
-        (with_length(images.clone(), 8), "expected 8 more bytes, the variable has 0"),
+        (with_length(images.clone(), 8), "expected 8 more bytes, but the variable has 0"),
         (mat.element(3, &[0; 8]), "an element of type 3, expected 14 or 15"),
         (mat.element(15, &[0; 8]), "the compressed data is damaged"),
         (mat.compressed(&mat.element(2, &[0; 8])), "an element of type 2, expected a matrix (14)"),
@@ -197,12 +197,12 @@ fn bombs() {
         prepared.unwrap_err().to_string()
     };
     assert!(digits(&honest_idx).contains("bytes that claim to unpack to 134"));
-    assert!(digits(&hidden_idx).contains("more than the 60 values of its header"));
+    assert!(digits(&hidden_idx).contains("more than the 60 values that its header declares"));
     // An image that would be held in memory; the file is a hole of a gigabyte.
     let wide = folder.path().join("train-images-idx3-ubyte");
     fs::write(&wide, made::idx(&[3, 1 << 15, 1 << 13], &[])).unwrap();
     fs::OpenOptions::new().write(true).open(&wide).unwrap().set_len(16 + (3 << 28)).unwrap();
-    assert!(digits(&hidden_idx).contains("images of 8192×32768, sides from 1 to 4096"));
+    assert!(digits(&hidden_idx).contains("images of 8192×32768 pixels, expected 1 to 4096 per side"));
     // Five refusals of a tenth of a second each at most; other tests keep the machine busy meanwhile.
     assert!(start.elapsed() < std::time::Duration::from_secs(5), "{:?}", start.elapsed());
     let grown = memory::peak().unwrap() - before;

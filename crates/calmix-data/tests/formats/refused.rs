@@ -46,7 +46,7 @@ fn cifar() {
         said(folder.path(), cifar10),
         "ROOT: none of data_batch_1.bin, data_batch_2.bin, data_batch_3.bin, data_batch_4.bin, \
          data_batch_5.bin, test_batch.bin is here or in cifar-10-batches-bin; \
-         name the folder that holds these files, unpacked"
+         pass the folder that contains these files, unpacked"
     );
     made::cifar10(folder.path());
     let official =
@@ -54,18 +54,18 @@ fn cifar() {
     assert_eq!(
         said(folder.path(), official),
         "data_batch_1.bin: expected 30730000 bytes (10000 samples of 3073), found 6146; \
-         fetch the archive again and unpack it whole"
+         download the archive again and unpack all of it"
     );
     overwrite(&path("data_batch_4.bin"), 3073, 10);
     assert_eq!(
         said(folder.path(), cifar10),
         "data_batch_4.bin, byte 3073: label 10, expected 0 to 9; \
-         check that the file is of this dataset, or fetch the archive again"
+         check that the file belongs to this dataset, or download the archive again"
     );
     fs::remove_file(path("data_batch_2.bin")).unwrap();
     assert!(
         said(folder.path(), cifar10)
-            .starts_with("ROOT: data_batch_2.bin missing; looked for data_batch_1.bin,")
+            .starts_with("ROOT: data_batch_2.bin missing; expected data_batch_1.bin,")
     );
     fs::create_dir(path("data_batch_2.bin")).unwrap();
     assert_eq!(said(folder.path(), cifar10), "data_batch_2.bin: not a regular file");
@@ -85,9 +85,9 @@ fn lists_of_names() {
     made::cifar10(folder.path());
     let names = folder.path().join("batches.meta.txt");
     for (text, problem) in [
-        ("a\nb\n", "expected 10 names, found 2"),
-        ("a\nb\nc\nd\ne\nf\ng\nh\ni\na\n", "the name \"a\" stands twice"),
-        ("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\u{1}\n", "the name \"j\\u{1}\" has control characters"),
+        ("a\nb\n", "expected 10 class names, found 2"),
+        ("a\nb\nc\nd\ne\nf\ng\nh\ni\na\n", "the class name \"a\" occurs twice"),
+        ("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\u{1}\n", "the class name \"j\\u{1}\" contains control characters"),
     ] {
         fs::write(&names, text).unwrap();
         let said = said(folder.path(), cifar10);
@@ -96,7 +96,7 @@ fn lists_of_names() {
     fs::write(&names, [0xff]).unwrap();
     assert!(said(folder.path(), cifar10).contains("expected UTF-8"));
     fs::write(&names, vec![b'a'; 100_000]).unwrap();
-    assert!(said(folder.path(), cifar10).contains("100000 bytes, at most 65536"));
+    assert!(said(folder.path(), cifar10).contains("100000 bytes, expected at most 65536"));
 }
 
 #[cfg(unix)]
@@ -134,7 +134,7 @@ fn idx_files() {
     for (bytes, problem) in [
         (made::idx(&[3], &[0, 1, 10]), ", byte 10: label 10, expected 0 to 9"),
         (made::idx(&[2], &[0, 1]), ": 2 labels for 3 images"),
-        (made::idx(&[3], &[0, 1]), ", byte 8: expected 11 bytes by its header, found 10"),
+        (made::idx(&[3], &[0, 1]), ", byte 8: its header declares 11 bytes, but the file has 10"),
         (made::idx(&[3, 1], &[0, 1, 2]), ", byte 4: expected 00 00 08 01, found [00, 00, 08, 02]"),
     ] {
         write(labels, &bytes);
@@ -146,10 +146,16 @@ fn idx_files() {
     assert!(said(folder.path(), digits).contains(".gz, byte 9 when unpacked: label 10"));
     made::mnist(folder.path(), true, 4, 3);
     for (bytes, problem) in [
-        (made::idx(&[3, 4, 3], &[0; 36]), "t10k-images-idx3-ubyte.gz: images of 4×3, the others are 3×4"),
-        (made::idx(&[3, 0, 3], &[]), "train-images-idx3-ubyte: images of 3×0, sides from 1 to 4096 expected"),
-        (made::idx(&[0, 3, 4], &[]), "train-images-idx3-ubyte: no images"),
-        (made::idx(&[u32::MAX; 3], &[]), "train-images-idx3-ubyte, byte 16: dimensions"),
+        (
+            made::idx(&[3, 4, 3], &[0; 36]),
+            "t10k-images-idx3-ubyte.gz: images of 4×3 pixels, but the others have 3×4",
+        ),
+        (
+            made::idx(&[3, 0, 3], &[]),
+            "train-images-idx3-ubyte: images of 3×0 pixels, expected 1 to 4096 per side",
+        ),
+        (made::idx(&[0, 3, 4], &[]), "train-images-idx3-ubyte: the file has no images"),
+        (made::idx(&[u32::MAX; 3], &[]), "train-images-idx3-ubyte, byte 16: the dimensions"),
     ] {
         write(images, &bytes);
         let said = said(folder.path(), digits);
@@ -183,9 +189,9 @@ fn svhn_files() {
     let half = mat.matrix("y", 6, &[2, 1], 9, &[1.0_f64, 2.5].map(f64::to_le_bytes).concat());
     let packed = mat.file(&[mat.compressed(&half), mat.compressed(&images)]);
     let said = svhn_said(&packed);
-    assert!(said.contains("variable y, byte 72 of what is compressed at byte 128: label 2.5"), "{said}");
+    assert!(said.contains("variable y, byte 72 of the data compressed at byte 128: label 2.5"), "{said}");
     for (elements, problem) in [
-        (vec![labels.clone()], "no variable \"X\"; looked for X and y"),
+        (vec![labels.clone()], "there is no variable \"X\"; expected X and y"),
         (vec![images.clone()], "no variable \"y\""),
         (vec![images.clone(), mat.labels(&[1])], "y is [1, 1], expected [2, 1] for 2 images"),
         (vec![mat.matrix("X", 9, &[32, 32, 4], 2, &[0; 4096]), labels.clone()], "X is [32, 32, 4] of U8"),
@@ -241,7 +247,7 @@ fn mat_files_of_other_versions_and_kinds() {
     let mut number = MatFile::open(&path).unwrap().variable("long_name_of_one").unwrap().unwrap();
     assert_eq!((number.dims(), number.values()), (&[1, 1][..], 1));
     assert_eq!(number.number().unwrap(), 2.0);
-    assert!(number.number().unwrap_err().to_string().contains("has 0 values left, 1 asked for"));
+    assert!(number.number().unwrap_err().to_string().contains("has 0 values left, but 1 were requested"));
     let labels = MatFile::open(&path).unwrap().variable("y").unwrap().unwrap();
     assert!(labels.finish().unwrap_err().to_string().contains("5 values of y were not read"));
 }

@@ -1,9 +1,9 @@
-"""What Pillow makes of random pictures: one CRC-32 a case, for tests/golden_augment.rs.
+"""Pillow's results for random images: one CRC-32 per case, for tests/golden_augment.rs.
 
     python augment.py                        writes augment.jsonl beside this file
-    python augment.py OPERATION CASE         prints the picture, the parameters and the result of one case
+    python augment.py OPERATION CASE         prints the image, the parameters and the result of one case
 
-Pictures and parameters are drawn from the streams of calmix_core::rng (seed 3, domain 4, time = the
+Images and parameters are drawn from the streams of calmix_core::rng (seed 3, domain 4, time = the
 operation's place in OPERATIONS, sample = the case), so that only results are stored. The test draws the same.
 """
 

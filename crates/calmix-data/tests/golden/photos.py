@@ -389,7 +389,7 @@ def main():
             "numpy": np.__version__,
             "webdataset": webdataset.__version__,
         },
-        "pictures": pictures,
+        "images": pictures,
         "archives": [{"name": n, "file": keep(d), "listing": listing(d)} for n, d in bases.items()],
         "crafted": crafted(),
         "mutants": mutants(list(bases.values()), 1500),

@@ -42,7 +42,7 @@ impl Scene {
         self
     }
 
-    /// A image whose bytes hold its name: no two are equal.
+    /// An image whose bytes contain its name: no two are equal.
     pub fn image(&self, name: &str) -> &Self {
         self.file(name, &self.bytes_of(name))
     }

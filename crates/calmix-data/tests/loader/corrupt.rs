@@ -127,7 +127,7 @@ fn changed_data_is_never_replaced() {
 /// A filer that is away for seconds: workers wait, people hear of it once, and the batches are the same.
 #[cfg(unix)]
 #[test]
-fn storage_that_is_away_for_a_while_changes_nothing() {
+fn temporary_outage_does_not_change_batches() {
     let whole = load(Drawn::default(), training(0..12), 2);
     // Two workers ask six times each: 0.1 to 3.2 s.
     let source = Drawn { fault: Some((100, Fault::Away(12))), ..Drawn::default() };
@@ -140,7 +140,7 @@ fn storage_that_is_away_for_a_while_changes_nothing() {
     let told = told.lock().unwrap();
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].contains("train.bin") && told[0].contains("waiting for the storage"), "{told:?}");
-    assert!(told[1].contains("the storage is back"), "{told:?}");
+    assert!(told[1].contains("the storage is available again"), "{told:?}");
 }
 
 /// A request to stop is heard while workers wait for the storage, or hang in it.

@@ -186,12 +186,12 @@ fn batches_that_cannot_be_cut_equally_are_refused() {
     let stream = |batch| SampleStream { ids: SampleIds::from(SAMPLES), batch };
     assert_eq!(
         refused(Training { labelled: stream(5), ..training(0..1) }),
-        "the labelled batch of 5 rows cannot be cut into 3 equal shards; choose train.batch and train.ratio so that \
+        "the labelled batch of 5 rows cannot be divided into 3 equal shards; choose train.batch and train.ratio so that \
          train.shards divides both batches"
     );
     let error = refused(Training { unlabelled: stream(23), ..training(0..1) });
     assert!(
-        error.starts_with("the unlabelled batch of 23 rows cannot be cut into 3 equal shards; "),
+        error.starts_with("the unlabelled batch of 23 rows cannot be divided into 3 equal shards; "),
         "{error}"
     );
     // For any choice of shards.

@@ -1,4 +1,4 @@
-//! Manifests from outside: refused with an error, never a panic, never memory by an unchecked length.
+//! Untrusted manifests: refused with an error, never a panic, never memory by an unchecked length.
 
 use std::fs;
 
@@ -73,7 +73,7 @@ fn changed_byte_of_a_table_is_refused() {
 /// A table whose hash would take minutes to find out that it holds nothing.
 #[cfg(unix)]
 #[test]
-fn table_of_holes_is_refused_unread() {
+fn sparse_table_is_refused_unread() {
     let tiny = tiny();
     let mut header: Value = serde_json::from_slice(&fs::read(tiny.file("manifest.json")).unwrap()).unwrap();
     let more = 10_000_000_000_u64;
@@ -83,18 +83,21 @@ fn table_of_holes_is_refused_unread() {
     let samples = fs::File::options().write(true).open(tiny.file("samples.bin")).unwrap();
     samples.set_len(24 * (4 + more)).unwrap();
     let error = Dataset::open(&tiny.prepared(), tiny.root.path()).unwrap_err().to_string();
-    assert!(error.contains("samples.bin: 240000000096 bytes, nearly all of them holes"), "{error}");
+    assert!(
+        error.contains("samples.bin: a sparse file: 240000000096 bytes, nearly all of them holes"),
+        "{error}"
+    );
 }
 
 #[test]
-fn table_of_the_first_format_is_refused_in_one_sentence() {
+fn table_of_first_format_is_refused() {
     let tiny = tiny();
     let mut header: Value = serde_json::from_slice(&fs::read(tiny.file("manifest.json")).unwrap()).unwrap();
     header["version"] = json!(1);
     header.as_object_mut().unwrap().remove("tables");
     fs::write(tiny.file("manifest.json"), header.to_string()).unwrap();
     let error = Dataset::open(&tiny.prepared(), tiny.root.path()).unwrap_err().to_string();
-    let sentence = "manifest.json: another version of calmix wrote it, in format 1, and this version reads format 2; \
+    let sentence = "manifest.json: another version of calmix wrote it in format 1; this version reads format 2; \
                     prepare the dataset again";
     assert!(error.ends_with(sentence), "{error}");
 }
@@ -114,7 +117,7 @@ fn headers_that_contradict_themselves_are_refused() {
         ("/unknown", json!(1)),
         ("/classes", json!(["cat", "cat"])),
         ("/classes", json!(["cat", ""])),
-        // Names that could be: they are not those of the fingerprint.
+        // Plausible names that do not match the fingerprint.
         ("/classes", json!(["cat", "cow"])),
         ("/subsets/0/name", json!("extra")),
         ("/tables/content", json!("0".repeat(64))),
@@ -172,8 +175,8 @@ fn paths_that_could_leave_the_root_are_refused_when_the_dataset_is_opened() {
 
 #[test]
 fn records_beyond_their_tables_are_named() {
-    // Byte of the first record → what the error must speak of.
-    let cases = [(8, "part 255"), (12, "255 bytes"), (20, "label 255"), (0, "bytes are expected here")];
+    // Byte of the first record → what the error must contain.
+    let cases = [(8, "part is 255"), (12, "255 bytes"), (20, "label is 255"), (0, "but the file has")];
     for (at, expected) in cases {
         let tiny = tiny();
         let mut table = fs::read(tiny.file("samples.bin")).unwrap();

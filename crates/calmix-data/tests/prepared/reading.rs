@@ -1,4 +1,4 @@
-//! What was prepared is what is read, or an error that says where it is not.
+//! A prepared dataset reads back, or an error names the sample that does not.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::tiny::{PIXEL, Tiny};
 fn shared_by_threads<T: Sync + Send>(_: &T) {}
 
 #[test]
-fn records_labels_bytes_and_images_come_back() {
+fn prepared_dataset_reads_back() {
     let tiny = Tiny::new(
         &["cat", "dog"],
         &[("train", &[(7, Some(1)), (8, None), (9, Some(0))]), ("test", &[(10, Some(0))])],
@@ -39,7 +39,7 @@ fn records_labels_bytes_and_images_come_back() {
         assert!(error.is_err());
     }
     let error = dataset.subset("valid").unwrap_err().to_string();
-    assert!(error.ends_with("there is no subset `valid`; there is: train, test"), "{error}");
+    assert!(error.ends_with("there is no subset `valid`; the subsets are: train, test"), "{error}");
 }
 
 #[test]
@@ -72,7 +72,10 @@ fn a_changed_byte_is_named_with_part_offset_and_sample() {
     for error in [dataset.image(4).unwrap_err(), dataset.verify().unwrap_err()] {
         assert!(matches!(error.problem, DataProblem::Changed(_)), "{error}");
         let sentence = error.to_string();
-        assert!(sentence.contains("train, byte 4, sample 4: checksum"), "{sentence}");
+        assert!(
+            sentence.contains("train, byte 4, sample 4: the content has changed: checksum"),
+            "{sentence}"
+        );
         assert!(sentence.ends_with("prepare the dataset again"), "{sentence}");
     }
     assert!(dataset.image(3).is_ok());
@@ -85,12 +88,12 @@ fn a_changed_byte_is_named_with_part_offset_and_sample() {
 }
 
 #[test]
-fn verify_sees_a_changed_label_whose_hash_was_made_right() {
+fn verify_detects_changed_label_with_valid_hash() {
     let tiny = Tiny::with_counts(&["a", "b"], &[2, 2]);
     let mut table = fs::read(tiny.file("samples.bin")).unwrap();
     table[20] = 1;
     fs::write(tiny.file("samples.bin"), table).unwrap();
-    // Whoever changes the table can change its hash, too.
+    // A changed table may come with a matching hash.
     tiny.rehash();
     let dataset = tiny.open();
     assert_eq!(dataset.label(0).unwrap(), Some(1));
@@ -135,7 +138,7 @@ fn many_threads_read_more_parts_than_are_kept_open() {
 
 #[cfg(unix)]
 #[test]
-fn links_may_lead_anywhere_below_the_root_and_nowhere_else() {
+fn links_must_stay_below_the_root() {
     use std::os::unix::fs::symlink;
     let tiny = Tiny::with_counts(&["a"], &[2]);
     let part = tiny.root.path().join("train");

@@ -28,7 +28,7 @@ fn cifar10_is_sixty_thousand_and_its_usual_split_is_balanced() {
     let text = report.to_string();
     assert!(
         text.contains(
-            "60000 samples: train 50000, test 10000\n10 classes, labelled images each: train 5000, test 1000"
+            "60000 samples: train 50000, test 10000\n10 classes, labelled images per class: train 5000, test 1000"
         ),
         "{text}"
     );

@@ -1,4 +1,4 @@
-//! The report of a prepared dataset.
+//! The summary of a prepared dataset.
 
 use calmix_data::dataset::Dataset;
 use calmix_data::error::{DataError, DataProblem};
@@ -41,13 +41,13 @@ fn a_sound_dataset_has_counts_and_no_warnings() {
     assert_eq!(
         report.to_string(),
         format!(
-            "data: {short}\n9 samples: train 7, unlabelled 2\n2 classes, labelled images each: train 3 to 4; 2 without label"
+            "data: {short}\n9 samples: train 7, unlabelled 2\n2 classes, labelled images per class: train 3 to 4; 2 unlabelled"
         )
     );
 }
 
 #[test]
-fn mistakes_are_seen() {
+fn dataset_mistakes_are_warned_of() {
     let train = [(1, Some(0)), (2, Some(0)), (3, Some(0)), (4, Some(1)), (4, Some(2)), (5, None), (5, None)];
     let test = [(2, Some(0)), (3, Some(0)), (9, Some(0))];
     let tiny = Tiny::new(&["Cat", "cat ", "dog"], &[("train", &train), ("test", &test)]);

@@ -24,7 +24,7 @@ fn names_of(dataset: &Dataset, ids: &[u64]) -> Vec<String> {
 }
 
 #[test]
-fn a_seed_gives_the_same_split_for_ever() {
+fn split_of_a_seed_never_changes() {
     let tiny = Tiny::with_counts(&["a", "b", "c"], &[20, 20, 20]);
     let dataset = tiny.open();
     let split =
@@ -57,7 +57,7 @@ fn a_class_draws_by_its_name_whatever_its_place_and_its_neighbours() {
 }
 
 #[test]
-fn small_classes_give_all_they_have_and_are_reported() {
+fn small_classes_give_all_labels() {
     let tiny = Tiny::with_counts(&["one", "two", "none", "many"], &[1, 2, 0, 30]);
     let dataset = tiny.open();
     let split = LabelSplit::draw(&dataset, plan(0, per_class(3))).unwrap();
@@ -78,7 +78,7 @@ fn small_classes_give_all_they_have_and_are_reported() {
 }
 
 #[test]
-fn labelled_samples_are_in_the_unlabelled_set_only_when_asked_and_held_out_ones_never() {
+fn unlabelled_set_includes_labelled_on_request_only() {
     let tiny = Tiny::with_counts(&["a", "b"], &[10, 10]);
     let dataset = tiny.open();
     for include_labelled in [false, true] {
@@ -125,7 +125,7 @@ fn unlabelled_samples_come_from_other_subsets_as_well() {
 }
 
 #[test]
-fn a_given_list_is_kept_to_the_letter_or_refused() {
+fn given_list_of_labels_is_kept_or_refused() {
     let tiny = Tiny::new(
         &["a", "b"],
         &[("train", &[(0, Some(0)), (1, Some(1)), (2, None), (3, Some(0))]), ("test", &[(4, Some(0))])],
@@ -147,7 +147,7 @@ fn a_given_list_is_kept_to_the_letter_or_refused() {
 }
 
 #[test]
-fn plans_without_sense_are_refused() {
+fn split_plans_out_of_range_are_refused() {
     let tiny = Tiny::with_counts(&["a"], &[4]);
     let dataset = tiny.open();
     let shares = [0.0, -0.5, 1.5, f64::NAN, f64::INFINITY].map(|share| Rule::Fraction { share });
@@ -160,7 +160,7 @@ fn plans_without_sense_are_refused() {
 }
 
 #[test]
-fn a_split_file_is_read_strictly() {
+fn split_file_is_read_strictly() {
     let tiny = Tiny::new(
         &["a", "b"],
         &[("train", &[(0, Some(0)), (1, Some(1)), (2, None), (3, Some(0))]), ("test", &[(4, Some(0))])],
@@ -215,7 +215,7 @@ fn a_split_file_is_read_strictly() {
     fs::write(&path, &whole).unwrap();
     let other = Tiny::with_counts(&["a", "b"], &[3, 3]);
     let error = LabelSplit::read(&path, &other.open()).unwrap_err().to_string();
-    assert!(error.contains("a split of the data"), "{error}");
+    assert!(error.contains("the split belongs to the dataset"), "{error}");
 }
 
 fn rules() -> impl Strategy<Value = Rule> {
@@ -287,7 +287,7 @@ proptest! {
 
 /// A run with many labels must be able to read back what it wrote.
 #[test]
-fn a_large_split_is_stored_as_its_plan_and_a_hash() {
+fn large_split_is_stored_as_plan_and_hash() {
     let tiny = Tiny::with_counts(&["a", "b"], &[80_000, 70_000]);
     let dataset = tiny.open();
     let plan = SplitPlan { validation: HoldOut::Share(0.1), ..plan(3, Rule::Fraction { share: 1.0 }) };
@@ -304,10 +304,10 @@ fn a_large_split_is_stored_as_its_plan_and_a_hash() {
     };
     let mut other = json.clone();
     other["plan"]["seed"] = 4.into();
-    assert!(reading(other).contains("not those that were drawn then"));
+    assert!(reading(other).contains("draws other labels than those of the split"));
     let mut both = json.clone();
     both["labelled"] = json!([1]);
-    assert!(reading(both).contains("a hash that stands for them"));
+    assert!(reading(both).contains("a hash in place of ids"));
     let mut given = json;
     given["plan"]["rule"] = json!("given");
     assert!(reading(given).contains("nothing to draw"));

@@ -59,7 +59,7 @@ impl C10dGroup {
         let (peer, mut watch) = (c_int(peer)?, ptr::null_mut());
         // SAFETY: the group is alive; `watch` is valid for writes.
         call(|error| unsafe { ffi::calmix_watch(self.0.as_ptr(), peer, &raw mut watch, error) })?;
-        NonNull::new(watch).map(PeerWatch::new).ok_or_else(|| C10dError::new("c10d made no receive"))
+        NonNull::new(watch).map(PeerWatch::new).ok_or_else(|| C10dError::new("c10d returned no receive"))
     }
 
     fn made(
@@ -67,7 +67,7 @@ impl C10dGroup {
     ) -> Result<Self, C10dError> {
         let mut group = ptr::null_mut();
         call(|error| make(&raw mut group, error))?;
-        NonNull::new(group).map(Self).ok_or_else(|| C10dError::new("c10d made no group"))
+        NonNull::new(group).map(Self).ok_or_else(|| C10dError::new("c10d returned no group"))
     }
 
     /// All-reduces the sum over all ranks, in place; the order of addition is unspecified.
@@ -115,7 +115,7 @@ impl C10dGroup {
         stop: &AtomicBool,
     ) -> Result<(), C10dError> {
         if receive.len() != send.len() {
-            return Err(C10dError::new("as many pieces are sent as are received"));
+            return Err(C10dError::new("the numbers of sent and received pieces differ"));
         }
         // SAFETY: as in `all_reduce`; both slices have `size` counts, and the shim copies them.
         call(|error| unsafe {
@@ -154,5 +154,5 @@ fn as_const(tensor: &Tensor) -> *const c_void {
 }
 
 pub(super) fn c_int(number: usize) -> Result<std::ffi::c_int, C10dError> {
-    std::ffi::c_int::try_from(number).map_err(|_| C10dError::new("there cannot be that many processes"))
+    std::ffi::c_int::try_from(number).map_err(|_| C10dError::new("there are too many processes"))
 }

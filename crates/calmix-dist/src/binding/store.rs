@@ -21,8 +21,8 @@ impl Store {
         Self::with_listener(host, port, is_server, -1, timeout)
     }
 
-    /// Hosts the store on this address alone: on all of them, anybody on the network could read and write the keys of a run
-    /// whose processes are all here.
+    /// Hosts the store on this address only: on all addresses, any machine on the network could read and write the keys of a
+    /// run whose processes are all on this host.
     pub(crate) fn host_on(address: IpAddr, port: u16, timeout: Duration) -> Result<Self, C10dError> {
         let listener =
             TcpListener::bind((address, port)).map_err(|error| C10dError::new(error.to_string()))?;
@@ -64,7 +64,7 @@ impl Store {
     fn made(make: impl FnOnce(*mut *mut CalmixStore, ffi::ErrorBuffer) -> c_int) -> Result<Self, C10dError> {
         let mut store = ptr::null_mut();
         call(|error| make(&raw mut store, error))?;
-        NonNull::new(store).map(Self).ok_or_else(|| C10dError::new("c10d made no store"))
+        NonNull::new(store).map(Self).ok_or_else(|| C10dError::new("c10d returned no store"))
     }
 
     pub(crate) fn set(&self, key: &str, value: &str) -> Result<(), C10dError> {

@@ -1,4 +1,4 @@
-//! A receive of c10d that nobody answers: it fails when the connection closes.
+//! A receive of c10d to which no peer sends: it fails when the connection closes.
 
 use std::ptr::NonNull;
 
@@ -32,7 +32,7 @@ impl PeerWatch {
 
 impl Drop for PeerWatch {
     fn drop(&mut self) {
-        // SAFETY: the shim made it with `new`, and it is freed once; nobody waits, because a waiting thread holds it too.
+        // SAFETY: the shim made it with `new`, and it is freed once; no thread waits, because a waiting thread holds it too.
         unsafe { ffi::calmix_watch_free(self.0.as_ptr()) }
     }
 }

@@ -50,7 +50,7 @@ fn first_host(variables: &LaunchVariables) -> Result<String, LaunchError> {
     let Some((name, list)) = names.iter().find_map(|name| Some((*name, variables.text(name)?))) else {
         return Err(LaunchError::Missing { missing: "SLURM_STEP_NODELIST", set: "SLURM_PROCID" });
     };
-    let why = "it does not begin with a host, such as node03 or node[03-05,9]; MASTER_ADDR can name one";
+    let why = "it does not begin with a host, such as node03 or node[03-05,9]; set MASTER_ADDR to name one";
     first_of(&list).ok_or_else(|| LaunchError::Value { name, value: list, why: why.into() })
 }
 
@@ -76,7 +76,7 @@ fn tasks_here(variables: &LaunchVariables) -> Result<Option<usize>, LaunchError>
         return Ok(None);
     };
     let Some(node) = variables.number::<usize>("SLURM_NODEID")? else { return Ok(None) };
-    let why = || format!("it does not say how many tasks node {node} has, as 4(x2),3 does");
+    let why = || format!("it does not contain the number of tasks on node {node}, as in 4(x2),3");
     let tasks = tasks_of(&list, node);
     tasks.map(Some).ok_or_else(|| LaunchError::Value { name, why: why(), value: list })
 }

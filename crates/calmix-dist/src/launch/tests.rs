@@ -41,13 +41,13 @@ fn with(
 }
 
 #[test]
-fn nothing_set_is_no_launch() {
+fn empty_environment_is_not_a_launch() {
     assert_eq!(read(&[]), Ok(None));
     assert_eq!(read(&[("MASTER_ADDR", "here"), ("RANK", "")]), Ok(None));
 }
 
 #[test]
-fn torchrun_says_everything() {
+fn torchrun_variables_are_read() {
     let launch = LaunchInfo {
         rank: 3,
         world: 4,
@@ -66,7 +66,7 @@ fn torchrun_says_everything() {
 }
 
 #[test]
-fn kubeflow_leaves_out_what_is_local() {
+fn kubeflow_without_local_variables_is_read() {
     let four = TORCHRUN
         .iter()
         .copied()
@@ -91,7 +91,7 @@ fn the_variables_of_a_launch_are_read_back() {
 }
 
 #[test]
-fn slurm_says_the_same_in_its_own_words() {
+fn slurm_variables_are_read() {
     let launch = read(SLURM).expect("valid").expect("launched");
     assert_eq!((launch.rank, launch.world, launch.local_rank, launch.local_world), (5, 6, 1, 2));
     assert_eq!(launch.master, ("node03".into(), 20_000 + (123_456 % 12_000) as u16));
@@ -102,13 +102,13 @@ fn slurm_says_the_same_in_its_own_words() {
 }
 
 #[test]
-fn a_shell_in_an_allocation_is_no_launch() {
+fn slurm_shell_is_not_a_launch() {
     assert_eq!(read(&without(SLURM, "SLURM_STEP_ID")), Ok(None));
     assert_eq!(read(&with(&with(SLURM, "SLURM_NTASKS", "1"), "SLURM_PROCID", "0")), Ok(None));
 }
 
 #[test]
-fn half_of_it_is_refused_by_name() {
+fn missing_variables_are_refused_by_name() {
     for (given, name) in [
         (without(TORCHRUN, "RANK"), "RANK"),
         (without(TORCHRUN, "WORLD_SIZE"), "WORLD_SIZE"),

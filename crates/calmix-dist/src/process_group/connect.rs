@@ -67,7 +67,7 @@ impl ProcessGroup {
             began,
             meter: &Arc::default(),
         };
-        // The prefix keeps processes of another job on the same port apart, the handshake those of an earlier start.
+        // The prefix separates jobs on the same port, the handshake separates starts of the same job.
         rendezvous.store = rendezvous.prefixed(&format!("calmix/{}/{}", launch.job, launch.world))?;
         rendezvous.store = rendezvous.meet()?;
         let (ours, masters) = route(host, *port);
@@ -134,7 +134,7 @@ impl Rendezvous<'_> {
         }
     }
 
-    /// Claims our rank, leaves a note for the other ranks, and waits until all have joined.
+    /// Claims the rank of this process, leaves a note for the other ranks, and waits until all have joined.
     fn join(&self, note: &str) -> Result<(), DistError> {
         let joined = |rank: usize| format!("joined/{rank}");
         let claims =
@@ -159,7 +159,7 @@ impl Rendezvous<'_> {
 
     /// An address of this host for the other ranks.
     ///
-    /// A host's own name may stand for a loopback address, as on Debian. Then the processes on the master's host see
+    /// A host's own name may stand for a loopback address, as on Debian. Then the processes on the master's host know
     /// only that address, but the address by which the other hosts reach the master is an address of this host.
     fn address(&self, ours: IpAddr) -> Result<IpAddr, DistError> {
         if !ours.is_loopback() {

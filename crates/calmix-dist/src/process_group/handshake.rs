@@ -4,8 +4,8 @@
 //! and no variable tells one start from the next: each agent counts the restarts that it began, not those that another
 //! agent began. So rank 0 publishes a nonce, made for this start. The other ranks answer below it, each with a nonce of
 //! its own. When all have answered, rank 0 acknowledges exactly these answers, each rank confirms, and rank 0 opens the
-//! round. Whoever is acknowledged and confirms is alive, and met a rank 0 that is alive; what an earlier start left
-//! behind is below another nonce, or acknowledges another one.
+//! round. A rank that is acknowledged and confirms is alive, and met a rank 0 that is alive; keys of an earlier
+//! start are below another nonce, or acknowledge another one.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, SystemTime};
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use crate::binding::{C10dError, Store};
 use crate::liveness::{acknowledge, missing_ranks};
 
-/// How long a rank waits for a key before it looks whether the round is still the current one.
+/// How long a rank waits for a key before it checks that the round is still the current one.
 const SLICE: Duration = Duration::from_millis(200);
 
 /// Under this key rank 0 publishes its nonce.
@@ -40,13 +40,13 @@ pub(super) struct Handshake<'a> {
 pub(super) enum Met {
     /// All ranks are here; their keys go below this prefix.
     All(String),
-    /// These ranks did not come in time.
+    /// These ranks did not join in time.
     Missing(Vec<usize>),
     /// Another process has this rank.
     Taken,
 }
 
-/// What a wait for a key of a round came to.
+/// The result of waiting for a key of a round.
 enum Waited {
     Set,
     /// The round is over.
@@ -71,7 +71,7 @@ impl Handshake<'_> {
                 return Ok(self.give_up(&round, missing_ranks(&round, &answer, 1, self.size)?));
             }
         }
-        // Only now: a rank that answered long ago has to show that it is still here.
+        // Acknowledged only now: a rank that answered long ago has to confirm that it is still alive.
         let mut answers = Vec::with_capacity(self.size);
         for rank in others.clone() {
             answers.push(acknowledged_answer(&round, rank)?);
@@ -95,7 +95,7 @@ impl Handshake<'_> {
     }
 
     fn follow(&self, own: &str) -> Result<Met, C10dError> {
-        // What to say if rank 0 begins no other round than the ones seen so far.
+        // The result if rank 0 begins no round other than the known ones.
         let (mut assessment, mut known) = (Met::Missing(vec![0]), None);
         while let Some((nonce, round)) = self.next_round(known.as_deref())? {
             known = Some(nonce.clone());
@@ -211,7 +211,7 @@ fn member(rank: usize) -> String {
     format!("member/{rank}")
 }
 
-/// A text that no other process makes, before or after.
+/// A text that is unique among all processes and starts.
 fn nonce() -> String {
     // The hasher's keys come from the system's randomness.
     let random = RandomState::new();

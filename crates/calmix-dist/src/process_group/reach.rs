@@ -1,4 +1,4 @@
-//! The way to the master: its store, and which of our addresses leads there.
+//! The route to the master: its store, and the address of this host that leads there.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::launch::LaunchInfo;
 pub(super) fn open(launch: &LaunchInfo, timeout: Duration) -> Result<Store, DistError> {
     let ((host, port), began, operation) = (&launch.master, Instant::now(), Operation::Connect);
     if launch.store_host.rank() == Some(launch.rank) {
-        // Where all processes are on this host, a loopback address is enough for them. A process on another host may know
+        // If all processes are on this host, a loopback address is enough. Otherwise a process on another host may know
         // this one by another name, whatever the address here.
         let loopback = host.parse::<IpAddr>().ok().filter(IpAddr::is_loopback);
         let store = match loopback.filter(|_| launch.local_world == launch.world) {
@@ -55,7 +55,8 @@ fn wait_for_port(host: &str, port: u16, left: impl Fn() -> Duration) -> Result<(
             }
         }
         if left() <= pause {
-            let why = last.map_or_else(|| "the name is not known".to_owned(), |error| error.to_string());
+            let why =
+                last.map_or_else(|| "the host name does not resolve".to_owned(), |error| error.to_string());
             return Err(C10dError::new(format!("{host}:{port}: {why}")));
         }
         std::thread::sleep(pause);

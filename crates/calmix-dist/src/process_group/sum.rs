@@ -25,7 +25,7 @@ impl ProcessGroup {
     }
 
     /// Begins a sum to which every rank adds `shards` consecutive shards: of N shards on W processes, rank r has N/W
-    /// from r·N/W on.
+    /// starting at r·N/W.
     pub fn begin_sum(&self, shards: usize) -> PartialSums<Tensor> {
         PartialSums::new(shards * self.size, shards * self.rank)
     }
@@ -39,11 +39,11 @@ impl ProcessGroup {
         let _guard = tch::no_grad_guard();
         let shape = shard.size();
         let [length] = *shape else {
-            return Err(self.argument(SUM, format!("a shard has the shape {shape:?} and is not a vector")));
+            return Err(self.argument(SUM, format!("a shard has the shape {shape:?}, expected a vector")));
         };
         if let Some(other) = sums.subtrees().first().map(|(_, sum)| sum.size()).filter(|size| *size != shape)
         {
-            let what = format!("one shard has {length} numbers and another the shape {other:?}");
+            let what = format!("one shard has {length} numbers, but another has the shape {other:?}");
             return Err(self.argument(SUM, what));
         }
         Ok(sums.push(shard, |mut a, b| a.f_add_(&b))?)

@@ -110,7 +110,7 @@ impl ProcessGroup {
         for (tensor, counts) in [(send, send_counts), (&*output, receive_counts)] {
             let (size, total) = (tensor.size(), self.total(operation, counts)?);
             if *size != [total] {
-                let what = format!("a tensor of shape {size:?} has no pieces of {counts:?}");
+                let what = format!("a tensor of shape {size:?} cannot be divided into pieces of {counts:?}");
                 return Err(self.argument(operation, what));
             }
         }
@@ -130,7 +130,7 @@ impl ProcessGroup {
     fn total(&self, operation: Operation, counts: &[i64]) -> Result<i64, DistError> {
         let sum = counts.iter().try_fold(0_i64, |sum, count| sum.checked_add(*count));
         sum.filter(|_| counts.len() == self.size && counts.iter().all(|count| *count >= 0)).ok_or_else(|| {
-            self.argument(operation, format!("{counts:?} are no lengths for {} ranks", self.size))
+            self.argument(operation, format!("{counts:?} are not valid lengths for {} ranks", self.size))
         })
     }
 

@@ -26,13 +26,13 @@ fn failed(group: &ProcessGroup) -> &AtomicBool {
     group.connection.as_ref().expect("connected").liveness.failed()
 }
 
-/// Ends a rank as the kernel ends a dead process: it says nothing, and its connections close.
+/// Ends a rank as the kernel ends a dead process: without a message, its connections close.
 fn dies(group: ProcessGroup) {
     failed(&group).store(true, Ordering::Release);
     drop(group);
 }
 
-/// Whether a rank that calls no operation is told of a failure within this time.
+/// Whether a rank that calls no operation learns of a failure within this time.
 fn told(group: &ProcessGroup, patience: Duration) -> bool {
     let began = Instant::now();
     while began.elapsed() < patience {
@@ -46,19 +46,19 @@ fn told(group: &ProcessGroup, patience: Duration) -> bool {
 
 /// An operation of NCCL looks at nothing else while it waits.
 #[test]
-fn a_dead_process_is_told_to_ranks_that_call_no_operation() {
+fn idle_ranks_are_notified_of_a_dead_process() {
     let [zero, one, two] = three();
     dies(one);
     let began = Instant::now();
     assert!(told(&zero, Duration::from_secs(5)) && told(&two, Duration::from_secs(5)));
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
-    let error = zero.barrier().expect_err("somebody is dead").to_string();
-    assert!(error.contains("rank 1 does not answer"), "{error}");
+    let error = zero.barrier().expect_err("a rank is dead").to_string();
+    assert!(error.contains("rank 1 does not respond"), "{error}");
     assert!(error.contains("first noticed by rank 0, which lost its connection"), "{error}");
 }
 
 #[test]
-fn who_leaves_is_not_taken_for_dead() {
+fn leaving_rank_is_not_taken_for_dead() {
     let [zero, one, two] = three();
     drop(one);
     assert!(!told(&zero, Duration::from_secs(1)));

@@ -21,7 +21,7 @@ pub(crate) struct Member {
     lines: Receiver<String>,
 }
 
-/// What a rank says of a failure.
+/// A failure as a rank prints it.
 #[derive(Debug)]
 pub(crate) struct Noticed {
     /// Seconds since 1970.
@@ -55,7 +55,7 @@ impl Crew {
         (0..self.size).map(|rank| self.start(task, rank)).collect()
     }
 
-    /// What every rank says in the end.
+    /// The last line of every rank.
     pub(crate) fn results(&self, task: &str) -> Vec<String> {
         self.start_all(task).into_iter().map(Member::result).collect()
     }
@@ -100,7 +100,7 @@ impl Member {
         line
     }
 
-    /// What the rank says of a failure, after which it was refused further operations.
+    /// The failure that the rank prints, after which further operations were refused.
     pub(crate) fn noticed(mut self) -> Noticed {
         let line = self.line();
         let mut fields = line.splitn(4, '|').map(str::to_owned);

@@ -10,7 +10,7 @@ fn all_going(members: &mut [Member]) {
     }
 }
 
-/// What the others say when `victim` of a crew that adds up without end is struck.
+/// The failures that the other ranks print when `victim` is struck during endless all-reduces.
 fn struck(crew: &Crew, victim: usize, strike: impl Fn(&mut Member)) -> Vec<(Noticed, f64)> {
     let mut members = crew.start_all("loop");
     all_going(&mut members);
@@ -37,7 +37,7 @@ fn a_dead_process_is_noticed_within_a_second_and_named() {
             for (noticed, after) in struck(&crew, victim, Member::kill) {
                 assert!(after < 1.0, "{after} s: {noticed:?}");
                 assert_eq!(noticed.missing, format!("[{victim}]"), "{noticed:?}");
-                let names = noticed.sentence.contains(&format!("rank {victim} does not answer"))
+                let names = noticed.sentence.contains(&format!("rank {victim} does not respond"))
                     || noticed.sentence.contains("hosts the store (rank 0) cannot be reached");
                 assert!(names && noticed.sentence.contains("all-reduce"), "{noticed:?}");
             }
@@ -48,7 +48,7 @@ fn a_dead_process_is_noticed_within_a_second_and_named() {
 #[test]
 fn a_frozen_process_is_noticed_at_the_timeout_and_named() {
     let timeout = 5.0;
-    // Rank 0 hosts the store, so no rank can be asked.
+    // Rank 0 hosts the store, so no rank can be queried.
     for victim in [2, 0] {
         let crew = Crew::new(3, Duration::from_secs_f64(timeout));
         for (noticed, after) in struck(&crew, victim, |member| member.freeze()) {
@@ -60,13 +60,13 @@ fn a_frozen_process_is_noticed_at_the_timeout_and_named() {
 }
 
 #[test]
-fn who_is_busy_is_not_taken_for_dead() {
+fn busy_rank_is_not_taken_for_dead() {
     let crew = Crew::new(3, Duration::from_mins(1));
     let mut members = crew.start_all("busy 1 2500");
     all_going(&mut members);
     members.remove(2).kill();
     for member in members {
-        // In a barrier rank 0 waits for rank 1, who notices when it has come there.
+        // In a barrier rank 0 waits for rank 1, which notices the failure when it arrives there.
         let limit = if member.rank == 1 { 1.0 } else { 2.5 + 1.0 };
         let noticed = member.noticed();
         assert_eq!(noticed.missing, "[2]", "{noticed:?}");
@@ -75,7 +75,7 @@ fn who_is_busy_is_not_taken_for_dead() {
 }
 
 #[test]
-fn whoever_gives_up_takes_the_others_along_at_once() {
+fn aborting_rank_ends_the_others_at_once() {
     let crew = Crew::new(3, Duration::from_mins(1));
     let mut members = crew.start_all("abort 1");
     let mut quitter = members.remove(1);
@@ -91,7 +91,7 @@ fn whoever_gives_up_takes_the_others_along_at_once() {
 }
 
 #[test]
-fn who_does_not_come_is_named_at_the_timeout() {
+fn missing_rank_is_named_at_the_timeout() {
     for missing in [2, 0] {
         let crew = Crew::new(3, Duration::from_secs(4));
         let at = now();
@@ -106,7 +106,7 @@ fn who_does_not_come_is_named_at_the_timeout() {
 }
 
 #[test]
-fn who_comes_late_is_waited_for() {
+fn late_rank_is_waited_for() {
     let crew = Crew::new(2, Duration::from_secs(30));
     let second = crew.start("operations", 1);
     std::thread::sleep(Duration::from_secs(2));
@@ -115,7 +115,7 @@ fn who_comes_late_is_waited_for() {
 }
 
 #[test]
-fn who_comes_twice_is_refused() {
+fn second_process_of_a_rank_is_refused() {
     let crew = Crew::new(2, Duration::from_mins(1));
     let mut members = crew.start_all("loop");
     all_going(&mut members);
@@ -124,8 +124,8 @@ fn who_comes_twice_is_refused() {
     let again = [crew.start("connect", 0).noticed(), crew.start("connect", 1).noticed()];
     assert!(again.iter().all(|noticed| noticed.at - at < 30.0), "{again:?}");
     assert!(again[0].sentence.contains("choose another MASTER_PORT"), "{again:?}");
-    assert!(again[1].sentence.contains("rank 1 of 2 has joined already"), "{again:?}");
-    // Those who were there first have not noticed anything.
+    assert!(again[1].sentence.contains("rank 1 of 2 has already joined"), "{again:?}");
+    // The ranks that joined first have not noticed anything.
     members.pop().unwrap().kill();
     assert_eq!(members.pop().unwrap().noticed().missing, "[1]");
 }

@@ -1,6 +1,6 @@
 //! Real processes: the test binary starts itself once for each rank.
 //!
-//! Interval are those of the specification: a dead process is noticed within a second, a frozen one within a tenth of the
+//! The time limits are those of the specification: a dead process is noticed within a second, a frozen one within a tenth of the
 //! timeout.
 #![allow(
     clippy::print_stdout,

@@ -7,7 +7,7 @@ use crate::crew::Crew;
 const PATIENT: Duration = Duration::from_mins(1);
 
 #[test]
-fn every_operation_does_what_it_says() {
+fn operations_give_correct_results() {
     for size in 1..=4 {
         let results = Crew::new(size, PATIENT).results("operations");
         assert!(results.iter().all(|result| result.starts_with("done")), "{size}: {results:?}");
@@ -28,7 +28,7 @@ fn sum(shards: usize, length: u64, size: usize) -> (String, u64) {
 }
 
 #[test]
-fn a_sum_has_the_same_bits_on_any_number_of_processes_at_the_price_of_a_ring() {
+fn tree_sum_bits_do_not_depend_on_processes() {
     for shards in [4, 8] {
         let (alone, nothing) = sum(shards, 1000, 1);
         assert_eq!(nothing, 0);
@@ -41,7 +41,7 @@ fn a_sum_has_the_same_bits_on_any_number_of_processes_at_the_price_of_a_ring() {
 }
 
 #[test]
-fn a_sum_has_the_same_bits_where_nothing_divides_evenly() {
+fn tree_sum_bits_with_uneven_lengths() {
     // Seven numbers on four processes leave the last one a single number; two leave the last ones nothing.
     for length in [7, 2, 1003] {
         let (alone, _) = sum(12, length, 1);

@@ -1,4 +1,4 @@
-//! What one rank does: the tasks that the tests hand out.
+//! The tasks of a rank, as the tests assign them.
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ fn connect() -> Result<ProcessGroup, DistError> {
     ProcessGroup::connect(&launch, Device::Cpu, timeout)
 }
 
-/// Every operation once, against what it says.
+/// Runs every operation once and checks its result.
 fn every_operation(group: &ProcessGroup) -> String {
     let (rank, size) = (group.rank() as i64, group.size() as i64);
     let floats = |tensor: &Tensor| Vec::<f32>::try_from(tensor.reshape([-1])).unwrap();
@@ -115,7 +115,7 @@ fn subgroups(group: &ProcessGroup) {
     assert_eq!((own.rank(), own.size(), own.sent()), (0, 1, group.sent()));
 }
 
-/// What contradicts itself is refused before anything is sent, so that the group goes on.
+/// Invalid arguments are refused before anything is sent, so the group stays usable.
 fn refusals(group: &ProcessGroup) {
     let size = group.size();
     let refused = |outcome: Result<(), DistError>| {
@@ -152,7 +152,7 @@ fn sum(group: &ProcessGroup, shards: usize, length: i64) -> String {
     format!("{mixed:x} {sent}")
 }
 
-/// Adds up until something happens.
+/// Runs all-reduces until one fails.
 fn forever(group: &ProcessGroup) {
     let mut tensor = Tensor::ones([100_000], (Kind::Float, Device::Cpu));
     for turn in 0.. {
@@ -167,7 +167,7 @@ fn forever(group: &ProcessGroup) {
     }
 }
 
-/// Rank `busy` computes for so many milliseconds while the others wait for it.
+/// Rank `busy` computes for the given milliseconds while the others wait for it.
 fn busy(group: &ProcessGroup, busy: usize, milliseconds: usize) {
     group.barrier().unwrap();
     say("going");
@@ -175,7 +175,7 @@ fn busy(group: &ProcessGroup, busy: usize, milliseconds: usize) {
         std::thread::sleep(Duration::from_millis(milliseconds as u64));
     }
     let began = Instant::now();
-    let error = group.barrier().expect_err("somebody is killed");
+    let error = group.barrier().expect_err("a rank is killed");
     end(group, &error, began);
 }
 
@@ -186,12 +186,12 @@ fn abort(group: &ProcessGroup, who: usize) {
         group.abort();
         assert!(matches!(group.barrier(), Err(DistError::Broken { .. })));
         say("gave up");
-        // Alive, as a process is that still writes what it has.
+        // Stays alive, like a process that is still saving its state.
         std::thread::sleep(Duration::from_secs(2));
         return;
     }
     let began = Instant::now();
-    let error = group.all_gather_bytes(b"never").expect_err("somebody gives up");
+    let error = group.all_gather_bytes(b"never").expect_err("a rank gives up");
     end(group, &error, began);
 }
 
@@ -201,13 +201,13 @@ fn again(group: &ProcessGroup) {
         say("first");
         group.barrier().unwrap();
         assert_ne!(group.rank(), 1, "on purpose");
-        group.barrier().expect_err("rank 1 is no more");
+        group.barrier().expect_err("rank 1 has died");
         panic!("on purpose");
     }
     say(&every_operation(group));
 }
 
-/// Tells a failure, and sees that nothing goes on after it.
+/// Prints a failure, and checks that further operations are refused.
 fn end(group: &ProcessGroup, error: &DistError, began: Instant) {
     let took = began.elapsed().as_secs_f64();
     assert!(matches!(group.barrier(), Err(DistError::Broken { .. })));

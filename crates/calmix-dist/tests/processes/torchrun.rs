@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::crew::{ENTRY, free_port, program};
 use crate::tier;
 
-/// What the ranks of `torchrun` say, run with these options.
+/// The output of ranks started by `torchrun` with these options.
 fn torchrun(task: &str, options: &[&str]) -> Option<String> {
     // …/lib/python3.11/site-packages/torch → …/bin/torchrun
     let torchrun = Path::new(env!("CALMIX_LIBTORCH")).ancestors().nth(4)?.join("bin/torchrun");
@@ -33,7 +33,7 @@ fn torchrun_starts_ranks_whether_it_hosts_the_store_or_not() {
 }
 
 #[test]
-fn torchrun_starts_us_again_and_nobody_meets_the_attempt_before() {
+fn torchrun_restart_ignores_the_earlier_attempt() {
     let Some(said) = torchrun("again", &["--standalone", "--max-restarts", "1"]) else { return };
     assert_eq!(said.matches("@ first").count(), 2, "{said}");
     assert_eq!(said.matches("@ done").count(), 2, "{said}");

@@ -30,7 +30,7 @@ const STAGES: [(usize, usize, usize, usize); 7] = [
     (3, 1, 320, 1),
 ];
 
-/// By how much it is wider and deeper than the first of the family, in tenths.
+/// The width and depth multipliers relative to the first of the family, in tenths.
 fn tenths(size: EfficientNetLiteSize) -> (usize, usize) {
     match size {
         EfficientNetLiteSize::Lite0 => (10, 10),

@@ -1,4 +1,4 @@
-//! The layers that networks are made of: what they hold is places, what they compute with is a [`Pass`].
+//! The layers of networks: they hold indices of parameters, and compute with those of a [`Pass`].
 
 use tch::{Device, Kind, TchError, Tensor};
 
@@ -7,27 +7,27 @@ use crate::parameters::PassWeights;
 use crate::scalar::guarded;
 use crate::statistics::RunningStatistics;
 
-/// What one pass through a network computes with.
+/// The weights and options of one pass through a network.
 #[derive(Debug)]
 pub(crate) struct Pass<'a> {
     /// The weights, in the precision of the pass.
     pub(crate) weights: &'a PassWeights,
     /// Running means and variances.
     pub(crate) statistics: &'a RunningStatistics,
-    /// What BatchNormLayer normalises by, and what it remembers.
+    /// How BatchNorm normalises, and whether it updates the running statistics.
     pub(crate) norm: BatchNormMode,
-    /// What the running statistics take of the batch, where it is not the network's own share.
+    /// The momentum of the running statistics; `None` for the default of the network.
     pub(crate) momentum: Option<f64>,
-    /// What is added to the variance, where it is not the network's own number.
+    /// The epsilon added to the variance; `None` for the default of the network.
     pub(crate) epsilon: Option<f64>,
 }
 
-/// What BatchNormLayer normalises by, and what it remembers.
+/// How BatchNorm normalises, and whether it updates the running statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchNormMode {
-    /// By the batch, moving the running statistics on.
+    /// By the batch, updating the running statistics.
     Train,
-    /// By the batch, leaving no trace.
+    /// By the batch, without updating them.
     TrainFrozen,
     /// By the running statistics: evaluation.
     Eval,
@@ -51,9 +51,9 @@ pub(crate) struct Conv {
 /// The zeros around the input of a convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Padding {
-    /// So many on each side.
+    /// This number on each side.
     Around(i64),
-    /// TensorFlow's: so many in all that ⌈size / stride⌉ outputs fit, the odd one below and to the right.
+    /// TensorFlow's SAME: enough zeros for ⌈size / stride⌉ outputs, the odd one below and to the right.
     Same,
 }
 
@@ -64,7 +64,7 @@ impl Padding {
     }
 }
 
-/// BatchNormLayer; parameters and statistics are f32 whatever its input is.
+/// BatchNorm; parameters and statistics are f32 whatever its input is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct BatchNormLayer {
     pub(crate) weight: ParameterId,
@@ -75,7 +75,7 @@ pub(crate) struct BatchNormLayer {
     pub(crate) epsilon: f64,
 }
 
-/// A convolution without a bias of its own, and the BatchNormLayer behind it.
+/// A convolution without a bias, and the BatchNorm that follows it.
 ///
 /// Folded, the convolution's weight has the layer's scale in it, and the layer's bias is all that is left to add: half of
 /// the memory traffic of a network that is not trained.
@@ -143,7 +143,7 @@ impl BatchNormLayer {
             training,
             pass.momentum.unwrap_or(self.momentum),
             pass.epsilon.unwrap_or(self.epsilon),
-            // cuDNN may choose; its sums are deterministic for BatchNormLayer.
+            // cuDNN may choose; its sums are deterministic for BatchNorm.
             true,
         )
     }
@@ -192,12 +192,12 @@ impl Pass<'_> {
 /// The slope below zero in all Wide ResNets of this field.
 const SLOPE: f64 = 0.1;
 
-/// Leaky ReLU of the output of BatchNormLayer, which it takes over: only the result stays in memory.
+/// Leaky ReLU of the output of BatchNorm, which it consumes: only the result stays in memory.
 ///
 /// The binding's `leaky_relu_` has the slope 0.01 and no other. Its derivative takes one, and is the same
 /// function: `x` where `x > 0`, else `slope·x`. The derivative of that derivative is what the backward pass needs,
 /// and it looks at nothing but the sign of the `x` it has kept; the result has the same sign. So the kept `x` is
-/// let go and the result put in its place, which is what an operation in place would do.
+/// released and replaced by the result, as an in-place operation would do.
 pub(crate) fn leaky_relu(x: Tensor) -> Result<Tensor, TchError> {
     let mut kept = x.f_detach()?;
     let activated = guarded(|| kept.f_leaky_relu_backward(&x, SLOPE, false))?;
@@ -212,7 +212,7 @@ mod tests {
     use crate::network::Layout;
     use crate::parameters::Flat;
 
-    /// Every number of bf16 but those that are none.
+    /// Every number of bf16 except NaNs.
     #[test]
     fn the_bits_of_bf16_are_clamped_as_its_numbers_are() {
         let layout = Layout::default();

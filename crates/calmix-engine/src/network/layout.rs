@@ -1,4 +1,4 @@
-//! Which parameters a network has, under which names, and where they stand in one flat buffer.
+//! The parameters of a network: their names, and their positions in one flat buffer.
 //!
 //! All parameters live in one f32 buffer: first the weights of convolutions, which the passes need in their own
 //! precision; then other matrices; then vectors, which are not decayed. The optimiser, the average of the weights
@@ -14,11 +14,11 @@ pub struct Parameter {
     pub name: String,
     /// As in files: (out, in, height, width), (out, in) or (channels).
     pub shape: Vec<usize>,
-    /// What it is when training starts.
+    /// Its initial value.
     pub init: Init,
 }
 
-/// What a parameter is when training starts.
+/// The initial value of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Init {
     /// Normal with this deviation.
@@ -30,12 +30,12 @@ pub enum Init {
 // Deviations are never NaN.
 impl Eq for Init {}
 
-/// The running statistics of one BatchNormLayer: a mean and a variance a channel.
+/// The running statistics of one BatchNorm: a mean and a variance per channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatisticsLayer {
-    /// The layer's.
+    /// The name of the layer.
     pub name: String,
-    /// How many channels.
+    /// The number of channels.
     pub channels: usize,
 }
 
@@ -56,7 +56,7 @@ pub struct Layout {
     pub statistics: Vec<StatisticsLayer>,
     /// The name of the classifier: the linear layer at the end.
     pub classifier: String,
-    /// Convolutions that the BatchNormLayer behind them can be folded into.
+    /// Convolutions into which the following BatchNorm can be folded.
     pub(crate) folds: Vec<ConvNorm>,
 }
 
@@ -72,12 +72,12 @@ pub(crate) enum Region {
 }
 
 impl Parameter {
-    /// How many numbers it has.
+    /// The number of its elements.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// Whether it has none.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -92,17 +92,17 @@ impl Parameter {
 }
 
 impl Layout {
-    /// How many numbers all parameters have together.
+    /// The number of elements of all parameters.
     pub fn len(&self) -> usize {
         self.parameters.iter().map(Parameter::len).sum()
     }
 
-    /// Whether there are none.
+    /// Whether there are no parameters.
     pub fn is_empty(&self) -> bool {
         self.parameters.is_empty()
     }
 
-    /// How many features the classifier reads.
+    /// The number of features that the classifier reads.
     pub(crate) fn feature_width(&self) -> usize {
         let name = format!("{}.weight", self.classifier);
         let weight = self.parameters.iter().find(|parameter| parameter.name == name);
@@ -120,13 +120,13 @@ impl Layout {
         numbered.filter(move |(_, parameter)| parameter.region() == region)
     }
 
-    /// How many numbers a region has.
+    /// The number of elements of a region.
     pub(crate) fn len_of(&self, region: Region) -> usize {
         self.of(region).map(|(_, parameter)| parameter.len()).sum()
     }
 }
 
-/// Writes down the layers of a network as it is described.
+/// Collects the layers of a network as it is described.
 #[derive(Debug, Default)]
 pub(crate) struct LayoutBuilder {
     pub(crate) layout: Layout,
@@ -170,7 +170,7 @@ impl LayoutBuilder {
         BatchNormLayer { weight, bias, statistics, momentum, epsilon }
     }
 
-    /// A convolution and the BatchNormLayer behind it.
+    /// A convolution and the BatchNorm that follows it.
     pub(crate) fn conv_norm(&mut self, conv: Conv, norm: BatchNormLayer) -> ConvNorm {
         let layer = ConvNorm { conv, norm };
         self.layout.folds.push(layer);

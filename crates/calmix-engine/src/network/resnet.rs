@@ -9,7 +9,7 @@ use super::Output;
 use super::layer::{ConvNorm, Linear, Pass, pool, relu};
 use super::layout::{ConvShape, LayoutBuilder};
 
-/// PyTorch's default, which torchvision's weights were made with.
+/// PyTorch's default, with which torchvision's weights were trained.
 const EPSILON: f64 = 1e-5;
 
 /// 64 channels at a quarter of the pixels, and 256 at a sixteenth.

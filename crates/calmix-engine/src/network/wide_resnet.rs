@@ -1,5 +1,5 @@
 //! Wide ResNets (Zagoruyko and Komodakis 2016), as the semi-supervised literature uses them: pre-activation
-//! blocks, leaky ReLU, BatchNormLayer with a long memory.
+//! blocks, leaky ReLU, BatchNorm with a small momentum.
 
 use calmix_recipe::network::norm_momentum::WIDE_RESNET as MOMENTUM;
 use calmix_recipe::network::{FirstBlock, WideResNetShape};
@@ -39,7 +39,7 @@ struct ResidualBlock {
     reads: Reads,
 }
 
-/// What the two paths of a block read, where they differ between implementations.
+/// The inputs of the two paths of a block, which differ between implementations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reads {
     /// The convolutions read the activated input, the shortcut the raw one: all blocks but the first of a stage,

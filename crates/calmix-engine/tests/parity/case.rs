@@ -1,4 +1,4 @@
-//! A run of the engine, written down for PyTorch to repeat, and what both came to.
+//! A run of the engine, recorded for PyTorch to repeat, and the comparison of both results.
 
 use std::fmt;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::peer::Peer;
 use crate::run::{Rows, Run, Told};
 use crate::tensors::{self, Tensors, distance, furthest, norm};
 
-/// What is to be repeated.
+/// The run to repeat.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
@@ -45,7 +45,7 @@ pub(crate) struct Apart {
     pub(crate) ema: (f64, String),
     /// The momentum; after a single step without decay it is the gradient.
     pub(crate) momentum: (f64, String),
-    /// What the engine was told and what it told.
+    /// Inputs and outputs of the engine.
     pub(crate) told: Vec<Told>,
 }
 
@@ -84,7 +84,7 @@ impl Apart {
 const FLOOR: f64 = 0.1;
 
 impl Case {
-    /// Runs the case here and there; the largest differences.
+    /// Runs the case in the engine and in PyTorch; returns the largest differences.
     pub(crate) fn compare(&self, peer: &mut Peer) -> Apart {
         let mut run = Run::new(self.settings, self.method, self.rows);
         let pieces = (0..self.steps / self.at_a_time).map(|_| self.compare_some(&mut run, peer));
@@ -190,7 +190,7 @@ impl Case {
     }
 }
 
-/// A step's plan, for PyTorch: who is mixed with whom, but neither targets nor weights, which it makes itself.
+/// A step's plan, for PyTorch: which rows are mixed, but neither targets nor weights, which it computes itself.
 fn planned(told: &Told) -> Value {
     let Told { views, rate, plan, again, .. } = told;
     let place = |row: Row| match row {

@@ -31,11 +31,11 @@ def replay(folder):
     images = load_file(folder / "images.safetensors")
     trainer = Trainer(model, case)
     trainer.restore(*(load_file(folder / f"start.{part}.safetensors") for part in ("live", "ema", "momentum")))
-    figures, seen = [], []
+    metrics, seen = [], []
     for n, plan in enumerate(case["steps"]):
         views = {view: normalised(case, images[f"{view}.{n}"]) for view in ("x", "weak", "strong")}
         numbers, logits = trainer.step(views | {"labels": torch.tensor(plan["labels"])}, plan)
-        figures.append(numbers)
+        metrics.append(numbers)
         seen.append(logits)
     model.eval()
     with torch.no_grad():
@@ -46,7 +46,7 @@ def replay(folder):
     write(folder / "momentum.safetensors", trainer.momentum())
     logits = {"seen": torch.cat(seen), "looked": looked}
     write(folder / "logits.safetensors", logits)
-    (folder / "figures.json").write_text(json.dumps(figures))
+    (folder / "metrics.json").write_text(json.dumps(metrics))
 
 
 def normalised(case, pixels):

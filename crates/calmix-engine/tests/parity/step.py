@@ -179,8 +179,8 @@ class Trainer:
         with torch.no_grad():
             for name, p in self.model.named_parameters():
                 self.average[name] = keep * self.average[name] + (1 - keep) * p
-        figures = [labelled, unlabelled, fair, distance, mix, total, norm]
-        return [float(figure.detach()) for figure in figures], seen.detach()
+        metrics = [labelled, unlabelled, fair, distance, mix, total, norm]
+        return [float(metric.detach()) for metric in metrics], seen.detach()
 
     def momentum(self):
         return {name: self.sgd.state[p]["momentum_buffer"] for name, p in self.model.named_parameters()}

@@ -1,7 +1,7 @@
 //! Whole steps, many of them: optimiser, average, statistics and every method.
 //!
 //! Twenty steps on their own are the test of how small differences add up; steps that each begin where the engine is
-//! are the sharper test of a single one, for nothing is excused by what came before.
+//! are the sharper test of a single one, because earlier differences cannot explain a deviation.
 
 use calmix_core::method::{BaseLoss, Method};
 use calmix_core::pseudo::Base;
@@ -81,7 +81,7 @@ fn twenty_steps_of_calibratemix() {
             something_was_decided(name, &apart);
         }
     }
-    // Two passes a step, summed here and there in another order: it is the losses that have to agree.
+    // Two passes per step, summed in different orders: only the losses have to agree.
     let (name, method) = ("the released code", released());
     let case = Case { name, settings: settings(8), method, rows: ROWS, steps: 10, at_a_time: 10 };
     let apart = case.compare(&mut peer);

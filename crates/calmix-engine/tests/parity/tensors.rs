@@ -35,11 +35,11 @@ pub(crate) fn distance(a: &[f32], b: &[f32]) -> f64 {
     norm(&a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>())
 }
 
-/// The tensor that is furthest from what it should be, and by how much relative to its own norm.
+/// The tensor with the largest difference, relative to its own norm.
 ///
-/// Where a tensor is smaller than `floor` times the root mean square of all of them, that is what its difference is
-/// relative to. Such tensors there are: the exact gradient of a bias before a BatchNorm is zero, and what comes out
-/// is rounding.
+/// If a tensor is smaller than `floor` times the root mean square of all of them, its difference is relative to that
+/// product instead. For example, the exact gradient of a bias before a BatchNorm is zero, and the computed one is
+/// rounding error.
 pub(crate) fn furthest(got: &Tensors, wanted: &Tensors, floor: f64) -> (f64, String) {
     let names = |tensors: &Tensors| tensors.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(got), names(wanted));

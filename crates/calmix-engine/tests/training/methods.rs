@@ -1,4 +1,4 @@
-//! The methods that runs are made with, with numbers that leave something to decide in the first steps already.
+//! The methods of the test runs, with parameters that lead to mixed decisions already in the first steps.
 #![allow(dead_code, reason = "not every test asks for everything")]
 
 use calmix_core::loss::LogitPenalty;
@@ -52,7 +52,7 @@ pub(crate) fn plain(base: Base) -> Method {
     preset::paper(base).without_mixup()
 }
 
-/// What the authors released.
+/// The code that the authors released.
 pub(crate) fn released() -> Method {
     begun(preset::released_code())
 }

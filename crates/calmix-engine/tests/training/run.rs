@@ -37,11 +37,11 @@ pub(crate) struct Rows {
     pub(crate) unlabelled: usize,
 }
 
-/// An engine of the smallest network on images of `side` pixels with four classes, on the processor.
+/// An engine of the smallest network on images of `side` pixels with four classes, on the CPU.
 pub(crate) fn settings(side: u32) -> Settings {
     Settings {
         model: ModelSpec {
-            // Exact in f32: whoever normalises in whatever order comes to the same bits.
+            // Exact in f32: any order of normalisation gives the same bits.
             mean: [128.0 / 255.0, 112.0 / 255.0, 96.0 / 255.0],
             std: [64.0 / 255.0, 32.0 / 255.0, 128.0 / 255.0],
             ..ModelSpec::new("wrn-10-1".parse().expect("a network"), side)
@@ -118,7 +118,7 @@ impl Views {
     }
 }
 
-/// What happened in a step, all of it.
+/// All results of a step.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
     pub(crate) views: Views,
@@ -194,7 +194,7 @@ impl Run {
     }
 }
 
-/// One step of a plan that is available.
+/// One step with an existing plan.
 pub(crate) fn learn(
     engine: &mut Engine,
     method: &Method,

@@ -1,7 +1,7 @@
-//! Any of the maps that calibrate a confidence: one way to fit, apply and store them.
+//! A calibrator of any kind, with one interface to fit, apply and store it.
 //!
-//! A temperature is for any number of labels. Vector scaling has two numbers for each class and an isotonic map as many
-//! as the labels ask for, so they need more ([`CalibratorKind::least_labels`]).
+//! A temperature works with any number of labels. Vector scaling has two parameters per class and isotonic regression as many
+//! as the labels require, so they need more labels ([`CalibratorKind::least_labels`]).
 
 use calmix_core::lanes;
 use calmix_core::matrix::Matrix;
@@ -15,31 +15,31 @@ use crate::abstention::log_odds;
 use crate::checked;
 use crate::error::CalibrationError;
 
-/// The kinds of maps, the simplest first.
+/// The kinds of calibrators, the simplest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CalibratorKind {
     /// One number that divides the logits.
     Temperature,
-    /// A scale and a bias for each class. The winning class may change.
+    /// A scale and a bias per class. The predicted class may change.
     Vector,
     /// A monotone function of the confidence.
     Isotonic,
 }
 
-/// A fitted map. It is stored beside a model and never changes its weights.
+/// A fitted calibrator. It is stored beside a model and never changes its weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Calibrator {
     /// Divides the logits.
     Temperature {
-        /// By this number.
+        /// The number by which logits are divided.
         temperature: Temperature,
     },
     /// Scales and shifts the logits of each class.
     Vector(VectorScaling),
-    /// Maps the confidence in the winning class. Each row is divided by the temperature that gives this confidence, so the
-    /// order of the classes stays, and their probabilities still sum to one.
+    /// Maps the confidence in the predicted class. Each row is divided by the temperature that gives this confidence, so the
+    /// order of the classes stays the same, and their probabilities still sum to one.
     Isotonic(Isotonic),
 }
 
@@ -47,7 +47,7 @@ impl CalibratorKind {
     /// All kinds, the simplest first.
     pub const ALL: [Self; 3] = [Self::Temperature, Self::Vector, Self::Isotonic];
 
-    /// From how many labels on a map of this kind is worth a trial.
+    /// Returns the smallest number of labels with which this kind is tried.
     pub fn least_labels(self) -> usize {
         match self {
             Self::Temperature => 10,
@@ -56,25 +56,25 @@ impl CalibratorKind {
         }
     }
 
-    /// Its name in tables.
+    /// Returns its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Temperature => "temperature",
             Self::Vector => "vector scaling",
-            Self::Isotonic => "isotonic map",
+            Self::Isotonic => "isotonic regression",
         }
     }
 }
 
 impl Calibrator {
-    /// The map that changes nothing.
+    /// The calibrator that changes nothing.
     pub const IDENTITY: Self = Self::Temperature { temperature: Temperature::IDENTITY };
 
-    /// Fits a map: a temperature by [`Temperature::fit_cautiously`], vector scaling with its default penalty, an isotonic
-    /// map of the confidence in the winning class.
+    /// Fits a calibrator: a temperature by [`Temperature::fit_cautiously`], vector scaling with its default penalty, or
+    /// isotonic regression of the confidence in the predicted class.
     ///
     /// # Errors
-    /// If there are no rows, or labels and rows do not fit each other, or a logit is not finite.
+    /// If there are no rows, labels and rows do not match, or a logit is not finite.
     pub fn fit(kind: CalibratorKind, logits: Matrix, labels: &[u32]) -> Result<Self, CalibrationError> {
         Ok(match kind {
             CalibratorKind::Temperature => {
@@ -85,7 +85,7 @@ impl Calibrator {
         })
     }
 
-    /// Which kind it is.
+    /// Returns its kind.
     pub fn kind(&self) -> CalibratorKind {
         match self {
             Self::Temperature { .. } => CalibratorKind::Temperature,
@@ -94,13 +94,13 @@ impl Calibrator {
         }
     }
 
-    /// Whether the winning class of a row may change.
+    /// Returns whether it may change the predicted class of a row.
     pub fn may_change_labels(&self) -> bool {
         self.kind() == CalibratorKind::Vector
     }
 
-    /// The score by which a model abstains from a row: of the logits as they are, unless the map changes which class wins
-    /// ([why](crate::abstention)).
+    /// Computes the score by which a model abstains: from the raw logits, unless the calibrator may change the predicted
+    /// class ([why](crate::abstention)).
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -113,10 +113,10 @@ impl Calibrator {
         Ok(log_odds(&mapped))
     }
 
-    /// The calibrated logits of all rows: their softmax is the calibrated probability.
+    /// Computes the calibrated logits of all rows; their softmax is the calibrated probability.
     ///
     /// # Errors
-    /// If the map is of another number of classes.
+    /// If the calibrator is for another number of classes.
     pub fn apply(&self, logits: Matrix) -> Result<Vec<f32>, CalibrationError> {
         let mut mapped = vec![0.0; logits.data().len()];
         for (row, out) in logits.iter().zip(mapped.chunks_mut(logits.width().max(1))) {
@@ -125,7 +125,7 @@ impl Calibrator {
         Ok(mapped)
     }
 
-    /// The calibrated probabilities of all rows.
+    /// Computes the calibrated probabilities of all rows.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -142,7 +142,7 @@ impl Calibrator {
         }
     }
 
-    /// Writes the calibrated probabilities of a row into `out`, which must be as long; returns the class that wins.
+    /// Writes the calibrated probabilities of a row into `out`, which must have the same length; returns the predicted class.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -158,12 +158,12 @@ impl Calibrator {
         Ok(argmax(if self.may_change_labels() { &mapped } else { row }))
     }
 
-    /// Writes the calibrated logits of a row into `out`, which must be as long.
+    /// Writes the calibrated logits of a row into `out`, which must have the same length.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
     pub fn apply_to_row(&self, row: &[f32], out: &mut [f32]) -> Result<(), CalibrationError> {
-        checked::length("mapped logits", row.len(), out.len())?;
+        checked::length("calibrated logits", row.len(), out.len())?;
         match self {
             Self::Temperature { temperature } => divide(row, temperature.value(), out),
             Self::Vector(map) => map.logits_into(row, out)?,
@@ -173,7 +173,7 @@ impl Calibrator {
     }
 }
 
-/// Below the winner, so that the greatest logits stay finite.
+/// Divides the logits of a row; if one would overflow f32, the largest logit is subtracted first.
 fn divide(row: &[f32], by: f64, out: &mut [f32]) {
     let top = f64::from(lanes::max(row));
     let keeps = row.iter().all(|z| (f64::from(*z) / by).abs() < f64::from(f32::MAX));
@@ -183,15 +183,15 @@ fn divide(row: &[f32], by: f64, out: &mut [f32]) {
     }
 }
 
-/// Steps of Newton's method: its error squares from step to step.
+/// The number of steps of Newton's method, whose error is squared in each step.
 const MOST_STEPS: u32 = 100;
 /// The largest β: classes that are equally likely stay so at any.
 const SHARPEST: f64 = 1e6;
 
-/// The β at which softmax(β·row) gives its winner the confidence that the map says.
+/// Finds the β at which softmax(β·row) gives the predicted class its calibrated confidence.
 ///
-/// A map says 0 or 1 where all its labels agree; half a label less than certain is as much as they can support. Less than an
-/// equal share of all classes is not a confidence in a winner.
+/// The calibrator returns 0 or 1 where all its labels agree; the confidence is limited to half a label from certainty, which
+/// is as much as they support, and is at least 1/C, since the predicted class cannot have less.
 fn sharpness(row: &[f32], map: &Isotonic) -> f64 {
     let least = 1.0 / row.len().max(1) as f64;
     let most = 1.0 - 0.5 / (map.n() as f64 + 1.0);
@@ -200,7 +200,7 @@ fn sharpness(row: &[f32], map: &Isotonic) -> f64 {
     let top = f64::from(lanes::max(row));
     let log_odds = libm::log(wanted / (1.0 - wanted));
     let mut beta = 0.0;
-    // ln of the others' mass is convex in β and falls, so Newton's steps from zero never pass the solution.
+    // The logarithm of the other classes' mass is convex and decreasing in β, so Newton's steps from zero never overshoot.
     for _ in 0..MOST_STEPS {
         let mut mass = 0.0;
         let mut slope = 0.0;
@@ -213,7 +213,7 @@ fn sharpness(row: &[f32], map: &Isotonic) -> f64 {
             }
         }
         let next = (beta + (libm::log(mass) + log_odds) * mass / slope).min(SHARPEST);
-        // Not a number where there is no other class, or none that is less likely.
+        // NaN if there is no other class, or none that is less likely.
         if next.is_nan() || next - beta <= f64::EPSILON * beta {
             break;
         }

@@ -9,35 +9,35 @@ use super::temperature::{Temperature, TemperaturePrior};
 use crate::error::CalibrationError;
 use crate::measure::nll_of_rows;
 
-/// Numbers (labels times classes) up to which every kind is tried; beyond, a temperature alone.
+/// The number of logits (labels times classes) up to which every kind is tried; above it, only a temperature.
 const MOST_NUMBERS: usize = 2_000_000;
 
 /// A kind of calibrator that was tried.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TriedCalibrator {
-    /// Which kind.
+    /// The kind that was tried.
     pub kind: CalibratorKind,
     /// Its mean NLL on labels that did not fit it.
     pub nll: f64,
 }
 
-/// The chosen kind, by what each kind makes of labels that did not fit it.
+/// The chosen kind of calibrator, by the NLL of each kind on labels that did not fit it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CalibratorChoice {
     /// The kind to fit.
     pub kind: CalibratorKind,
     /// Its cross-fit on the labels.
     pub cross_fit: CrossFit,
-    /// Every kind that there were enough labels for.
+    /// Every kind for which there were enough labels.
     pub tried: Vec<TriedCalibrator>,
 }
 
 impl CalibratorChoice {
-    /// Cross-fits every kind that there are [enough labels](CalibratorKind::least_labels) for, from the simplest on. A kind replaces
-    /// a simpler one if its NLL is lower by more than a standard error.
+    /// Cross-fits every kind for which there are [enough labels](CalibratorKind::least_labels), the simplest first. A kind
+    /// replaces a simpler one if its NLL is lower by more than a standard error.
     ///
     /// # Errors
-    /// If there are fewer than two labels, labels and logits do not fit each other, or a logit is not finite.
+    /// If there are fewer than two labels, labels and logits do not match, or a logit is not finite.
     pub fn of(logits: Matrix<'_>, labels: &[u32]) -> Result<Self, CalibrationError> {
         let cross_fit =
             |kind| CrossFit::in_five(|logits, labels| Calibrator::fit(kind, logits, labels), logits, labels);
@@ -59,13 +59,13 @@ impl CalibratorChoice {
     }
 }
 
-/// The most probable temperature where labels that did not fit it are likelier with it by more than a standard error; else
-/// none, which is 1.
+/// Returns the most probable temperature if it lowers the NLL of labels that did not fit it by more than a standard error;
+/// otherwise `None`, which means 1.
 ///
-/// A temperature of few labels often makes others less likely.
+/// A temperature fitted on few labels often raises the NLL of other labels.
 ///
 /// # Errors
-/// If there are fewer than two labels, labels and logits do not fit each other, or a logit is not finite.
+/// If there are fewer than two labels, labels and logits do not match, or a logit is not finite.
 pub fn temperature_where_it_helps(
     logits: Matrix<'_>,
     labels: &[u32],
@@ -83,7 +83,7 @@ pub fn temperature_where_it_helps(
     }
 }
 
-/// Whether the first numbers are lower by more than a standard error of the mean difference.
+/// Returns whether `these` are lower than `those` by more than a standard error of the mean difference.
 pub fn is_clearly_lower(these: &[f64], those: &[f64]) -> bool {
     let n = these.len().min(those.len()) as f64;
     let differences = || those.iter().zip(these).map(|(those, these)| those - these);

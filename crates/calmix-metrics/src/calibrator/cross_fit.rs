@@ -1,10 +1,10 @@
-//! Cross-fitting: what a map is worth on samples that did not fit it, if any set of labels and no second.
+//! Cross-fitting: evaluates a calibrator on the labels that fitted it, if there is no second set of labels.
 //!
-//! Every sample is mapped by a fit without it: its fold is left out. The map to use is then the one fitted on all
-//! samples, as is usual after cross-validation; the metrics of the cross-fitted rows say what such a map is worth.
+//! Every sample is calibrated by a fit without its fold. The calibrator to use is then the one fitted on all
+//! samples, as is usual after cross-validation; the metrics of the cross-fitted rows estimate its gain.
 //!
-//! The logits must come from a network that was not trained on these labels. A set that it has learnt by heart asks for
-//! the coldest temperature in every fold, and no fold disagrees.
+//! The logits must come from a network that was not trained on these labels. Labels that it has memorised give the
+//! lowest temperature in every fold, and cross-fitting cannot detect that.
 
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::{Domain, Seed};
@@ -14,16 +14,16 @@ use crate::checked;
 use crate::error::CalibrationError;
 use crate::measure::nll_of_rows;
 
-/// Rows that are calibrated without themselves.
+/// Cross-fitted rows, each calibrated by a fit without it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CrossFit {
-    /// The map fitted without the samples of each fold.
+    /// For each fold, the calibrator fitted without its samples.
     pub folds: Vec<Calibrator>,
     /// The fold of each sample.
     pub fold_of: Vec<u32>,
-    /// The logits of every sample, calibrated by the map that was fitted without it.
+    /// The logits of every sample, calibrated by the calibrator that was fitted without it.
     pub logits: Vec<f32>,
-    /// The NLL of every sample at these logits.
+    /// The NLL of every sample with these logits, in nats.
     pub nll: Vec<f64>,
 }
 
@@ -33,10 +33,10 @@ const FOLDS: usize = 5;
 const FOLD_SEED: Seed = Seed(0);
 
 impl CrossFit {
-    /// Cross-fits with the five folds that every model of calmix is evaluated by, or as many as there are samples.
+    /// Cross-fits with five folds, as for every model of calmix, or with one fold per sample if there are fewer.
     ///
     /// # Errors
-    /// If there are fewer than two samples, or for the reasons of `fit`.
+    /// If there are fewer than two samples, and those of `fit`.
     pub fn in_five(
         fit: impl Fn(Matrix<'_>, &[u32]) -> Result<Calibrator, CalibrationError>,
         logits: Matrix,
@@ -50,7 +50,7 @@ impl CrossFit {
     /// The folds are a function of the seed and the number of rows alone.
     ///
     /// # Errors
-    /// If a fold would be empty or the only one, or for the reasons of [`Calibrator::fit`].
+    /// If a fold would be empty or the only one, and those of [`Calibrator::fit`].
     pub fn fit(
         kind: CalibratorKind,
         logits: Matrix,
@@ -61,7 +61,7 @@ impl CrossFit {
         Self::fit_by(|logits, labels| Calibrator::fit(kind, logits, labels), logits, labels, folds, seed)
     }
 
-    /// As [`fit`](Self::fit), with a way to fit of the caller's.
+    /// Cross-fits as [`fit`](Self::fit) does, with the caller's own fit.
     ///
     /// # Errors
     /// As [`fit`](Self::fit).
@@ -99,7 +99,7 @@ impl CrossFit {
         Ok(Self { folds: maps, fold_of, logits: mapped, nll })
     }
 
-    /// The mean NLL of the cross-fitted rows.
+    /// Returns the mean NLL of the cross-fitted rows, in nats.
     pub fn mean_nll(&self) -> f64 {
         self.nll.iter().sum::<f64>() / self.nll.len().max(1) as f64
     }

@@ -1,10 +1,10 @@
-//! Isotonic regression: the best non-decreasing map from a score to a probability.
+//! Isotonic regression: the best non-decreasing function from a score to a probability.
 //!
 //! Zadrozny and Elkan, "Transforming classifier scores into accurate multiclass probability estimates", KDD
 //! 2002. Least squares by pooling adjacent violators, with the conventions of scikit-learn's
-//! `IsotonicRegression(out_of_bounds="clip")`: equal scores are averaged first, the map is linear between its
-//! knots, and constant beyond them. Scores are equal when they are the same number; scikit-learn also takes
-//! scores less than 1e-15 apart for equal.
+//! `IsotonicRegression(out_of_bounds="clip")`: equal scores are averaged first, the function is linear between its
+//! knots, and constant beyond them. Scores are equal if they are the same number; scikit-learn also treats
+//! scores less than 1e-15 apart as equal.
 //!
 //! ```
 //! use calmix_metrics::calibrator::isotonic::Isotonic;
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::checked;
 use crate::error::CalibrationError;
 
-/// A non-decreasing, piecewise linear map, given by its knots.
+/// A non-decreasing, piecewise linear function, given by its knots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StoredIsotonic", into = "StoredIsotonic")]
 pub struct Isotonic {
@@ -42,9 +42,9 @@ struct Pool {
 }
 
 impl Isotonic {
-    /// The non-decreasing map with the smallest weighted squared error; all weights are one by default.
+    /// Fits the non-decreasing function with the smallest weighted squared error; all weights are one by default.
     ///
-    /// A sample of weight zero is as good as absent. One sample gives a constant.
+    /// A sample of weight zero has no influence. One sample gives a constant.
     ///
     /// # Errors
     /// If no sample has a positive weight, the lengths differ, a number is not finite, a weight is negative,
@@ -55,7 +55,7 @@ impl Isotonic {
         checked::finite("the target of sample", targets)?;
         if let Some(weights) = weights {
             checked::length("weights", scores.len(), weights.len())?;
-            checked::values("the weight of sample", weights, "a finite number from 0 up", |w| {
+            checked::values("the weight of sample", weights, "zero or more, and finite", |w| {
                 w >= 0.0 && w.is_finite()
             })?;
         }
@@ -64,7 +64,7 @@ impl Isotonic {
             .filter(|&i| weight(i) > 0.0)
             .map(|i| Pool { first: scores[i], last: scores[i], value: targets[i], weight: weight(i) })
             .collect();
-        // Down to the weight, so that the order of the samples cannot change a bit of the result.
+        // Sort by all fields, so that the order of the samples cannot change a bit of the result.
         samples.sort_by(|a, b| {
             let by = |x: f64, y: f64| x.total_cmp(&y);
             by(a.first + 0.0, b.first + 0.0).then(by(a.value, b.value)).then(by(a.weight, b.weight))
@@ -76,12 +76,12 @@ impl Isotonic {
         Self::from_blocks(&blocks, n).checked()
     }
 
-    /// The map from top-label confidence to the frequency of being right, from logits and labels.
+    /// Fits the function from the confidence in the predicted class to its accuracy, from logits and labels.
     ///
     /// Apply it with [`Isotonic::confidence`].
     ///
     /// # Errors
-    /// If there are no rows, or labels and rows do not fit each other, or a logit is not finite.
+    /// If there are no rows, labels and rows do not match, or a logit is not finite.
     pub fn fit_top_label(logits: Matrix, labels: &[u32]) -> Result<Self, CalibrationError> {
         checked::logits(logits, labels)?;
         let scores: Vec<f64> = logits.iter().map(top_probability).collect();
@@ -90,14 +90,14 @@ impl Isotonic {
         Self::fit(&scores, &targets, None)
     }
 
-    /// The calibrated probability that the winning class of these logits is right.
+    /// Returns the calibrated probability that the predicted class of these logits is right.
     ///
-    /// It says nothing of the other classes, and the winner stays the winner whatever it is.
+    /// It does not apply to the other classes, and the predicted class never changes.
     pub fn confidence(&self, logits: &[f32]) -> f64 {
         self.predict(top_probability(logits))
     }
 
-    /// The value of the map at `score`; NaN at NaN.
+    /// Returns the value of the function at `score`; NaN at NaN.
     pub fn predict(&self, score: f64) -> f64 {
         if score.is_nan() {
             return f64::NAN;
@@ -109,16 +109,16 @@ impl Isotonic {
         }
         let (x0, x1) = (self.scores[above - 1], self.scores[above]);
         let (y0, y1) = (value(above - 1), value(above));
-        // Each operation is monotone under rounding, so the map is too.
+        // Each operation is monotone under rounding, so the function is too.
         (y0 + (y1 - y0) * ((score - x0) / (x1 - x0))).min(y1)
     }
 
-    /// The knots: scores in increasing order with the value at each.
+    /// Iterates over the knots: scores in increasing order with the value at each.
     pub fn knots(&self) -> impl ExactSizeIterator<Item = (f64, f64)> {
         self.scores.iter().copied().zip(self.values.iter().copied())
     }
 
-    /// How many samples of positive weight the map was fitted on.
+    /// Returns the number of samples of positive weight that it was fitted on.
     pub fn n(&self) -> usize {
         self.n
     }
@@ -168,7 +168,7 @@ fn average_ties(samples: &[Pool]) -> Vec<Pool> {
 fn pool_violators(samples: Vec<Pool>) -> Vec<Pool> {
     let mut stack: Vec<Pool> = Vec::with_capacity(samples.len());
     for mut block in samples {
-        // Blocks of equal value are one level too: fewer knots, the same map.
+        // Blocks of equal value are merged too: fewer knots, the same function.
         while let Some(before) = stack.pop_if(|before| before.value >= block.value) {
             block = merge(before, block);
         }
@@ -188,7 +188,7 @@ fn top_probability(logits: &[f32]) -> f64 {
     1.0 / logits.iter().map(|&z| libm::exp(f64::from(z) - top)).sum::<f64>()
 }
 
-/// What is written beside a model.
+/// The form in which it is stored beside a model.
 #[derive(Serialize, Deserialize)]
 struct StoredIsotonic {
     scores: Vec<f64>,

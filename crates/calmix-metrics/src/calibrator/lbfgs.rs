@@ -1,7 +1,7 @@
 //! L-BFGS for a smooth convex function (Nocedal and Wright, "Numerical optimization", algorithm 7.5).
 //!
-//! By hand: argmin is a framework that brings six crates, one of them unmaintained (paste, RUSTSEC-2024-0436), for one convex
-//! problem whose iterations have to be the same everywhere.
+//! argmin is not used: it would add six crates, one of them unmaintained (paste, RUSTSEC-2024-0436), for one convex problem
+//! whose iterations must be the same on every platform.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ pub(super) struct Minimum {
     pub(super) converged: bool,
 }
 
-/// Walks downhill from `start`; `objective` returns the value and writes the gradient.
+/// Minimises from `start`; `objective` returns the value and writes the gradient.
 ///
 /// The value never rises. Converged when no component of the gradient exceeds `tolerance`.
 pub(super) fn minimise(
@@ -61,7 +61,7 @@ pub(super) fn minimise(
         };
         let Some(trial_value) = accepted else {
             if history.is_empty() {
-                // Not even straight downhill: what is left is below the rounding of the function.
+                // Even steepest descent gains nothing: the rest is below the rounding of the function.
                 return Minimum { point, iterations, converged: true };
             }
             history.clear();

@@ -1,11 +1,11 @@
-//! Temperature scaling: divide the logits by one number, so that the confidence fits held-out labels.
+//! Temperature scaling: divides the logits by one number, so that the confidence matches held-out labels.
 //!
-//! Guo, Pleiss, Sun, Weinberger: "On calibration of modern neural networks", ICML 2017. The winning class
+//! Guo, Pleiss, Sun, Weinberger: "On calibration of modern neural networks", ICML 2017. The predicted class
 //! never changes. The temperature minimises the negative log-likelihood (NLL), which is convex in β = 1/T, so
 //! a bracketed Newton iteration finds the optimum: no learning rate, no starting point, no negative T.
 //!
 //! A lower NLL is guaranteed, a lower ECE is not: one number cannot undo every miscalibration, and ECE on few
-//! samples is mostly noise. Fit on samples the network was not trained on. From few of them, take
+//! samples is mostly noise. Fit on samples that the network was not trained on; with few of them, use
 //! [`Temperature::fit_cautiously`].
 //!
 //! ```
@@ -37,9 +37,9 @@ pub use prior::TemperaturePrior;
 
 /// The lowest temperature that a fit returns.
 ///
-/// If every sample is right, the NLL falls without end as T → 0; if most are wrong, it falls as T → ∞.
-/// Published temperatures of image classifiers lie between about 0.5 and 5. A factor of ten beyond that, only
-/// a set that is too small asks for more, and the map would become an argmax or a uniform distribution.
+/// If every prediction is right, the NLL has no minimum as T → 0; if most are wrong, none as T → ∞.
+/// Published temperatures of image classifiers lie between about 0.5 and 5. Values far beyond that only result from a set
+/// that is too small, and would turn the prediction into an argmax or a uniform distribution.
 pub const COLDEST: f64 = 0.05;
 
 /// The highest temperature that a fit returns; see [`COLDEST`].
@@ -54,7 +54,7 @@ impl Temperature {
     /// The temperature that changes nothing.
     pub const IDENTITY: Self = Self(1.0);
 
-    /// A temperature from elsewhere, of any positive size.
+    /// Returns a given temperature, of any positive size.
     ///
     /// # Errors
     /// If `value` is not positive and finite.
@@ -63,30 +63,30 @@ impl Temperature {
         Ok(Self(value))
     }
 
-    /// The temperature between [`COLDEST`] and [`HOTTEST`] with the smallest NLL on these rows.
+    /// Fits the temperature between [`COLDEST`] and [`HOTTEST`] with the smallest NLL on these rows.
     ///
-    /// Never worse in NLL than [`Temperature::IDENTITY`], which is also the answer where the rows say
-    /// nothing: one class, or all logits of a row equal.
+    /// Never worse in NLL than [`Temperature::IDENTITY`], which is also the result if the rows carry no information:
+    /// a single class, or equal logits in every row.
     ///
     /// # Errors
-    /// If there are no rows, or labels and rows do not fit each other, or a logit is not finite.
+    /// If there are no rows, labels and rows do not match, or a logit is not finite.
     pub fn fit(logits: Matrix, labels: &[u32]) -> Result<Self, CalibrationError> {
         checked::logits(logits, labels)?;
         checked::not_empty(labels)?;
         Ok(fit_rows(pairs(logits, labels)))
     }
 
-    /// The number by which logits are divided.
+    /// Returns the number by which logits are divided.
     pub fn value(self) -> f64 {
         self.0
     }
 
-    /// Whether the data asked for a temperature beyond what a fit allows: usually because there are too few.
+    /// Returns whether the fit ended at [`COLDEST`] or [`HOTTEST`], usually because there are too few labels.
     pub fn is_at_bound(self) -> bool {
         self.0 <= COLDEST || self.0 >= HOTTEST
     }
 
-    /// Writes softmax(`logits` / T) into `probabilities`, which must be as long.
+    /// Writes softmax(`logits` / T) into `probabilities`, which must have the same length.
     pub fn probabilities_into(self, logits: &[f32], probabilities: &mut [f32]) {
         let top = f64::from(lanes::max(logits));
         let weight = |z: f32| libm::exp((f64::from(z) - top) / self.0);
@@ -96,7 +96,7 @@ impl Temperature {
         }
     }
 
-    /// softmax(`logits` / T), row by row.
+    /// Computes softmax(`logits` / T), row by row.
     pub fn probabilities(self, logits: Matrix) -> Vec<f32> {
         let mut all = vec![0.0; logits.data().len()];
         if logits.width() > 0 {
@@ -131,17 +131,17 @@ fn pairs<'a>(logits: Matrix<'a>, labels: &'a [u32]) -> impl Iterator<Item = Labe
 /// Fits on checked rows with their labels.
 fn fit_rows<'a>(rows: impl Iterator<Item = LabelledLogits<'a>> + Clone) -> Temperature {
     let best = Temperature(minimise(|beta| slope_and_curvature(rows.clone(), beta)));
-    // What no rounding can break: nothing is returned that is not better than doing nothing.
+    // Compare explicitly, so that rounding can never make the result worse than no calibration.
     let better = nll_sum(rows.clone(), best) < nll_sum(rows, Temperature::IDENTITY);
     if better { best } else { Temperature::IDENTITY }
 }
 
-/// The summed NLL of checked rows.
+/// Computes the summed NLL of checked rows.
 fn nll_sum<'a>(rows: impl Iterator<Item = LabelledLogits<'a>>, temperature: Temperature) -> f64 {
     rows.map(|(row, label)| negative_log_likelihood(row, label as usize, temperature.0)).sum()
 }
 
-/// The temperature at which the slope of a convex function of β = 1/T changes sign, within the bounds.
+/// Finds the temperature at which the slope of a convex function of β = 1/T changes sign, within the bounds.
 fn minimise(derivatives: impl Fn(f64) -> (f64, f64)) -> f64 {
     let (mut slope, mut curvature) = derivatives(1.0);
     let (mut low, mut high) = if slope < 0.0 {
@@ -183,7 +183,7 @@ fn minimise(derivatives: impl Fn(f64) -> (f64, f64)) -> f64 {
     1.0 / beta
 }
 
-/// The first two derivatives in β of the summed NLL: Σ (E z − z of the label) and Σ Var z under softmax(β·z).
+/// Computes the first two derivatives in β of the summed NLL: Σ (E z − z of the label) and Σ Var z under softmax(β·z).
 fn slope_and_curvature<'a>(rows: impl Iterator<Item = LabelledLogits<'a>>, beta: f64) -> (f64, f64) {
     let (mut slope, mut curvature) = (0.0, 0.0);
     for (row, label) in rows {

@@ -25,8 +25,8 @@ use crate::error::CalibrationError;
 
 /// The default weight of the penalty: a standard normal prior on every wᵢ − 1 and bᵢ.
 ///
-/// The penalty is added to the *summed* NLL (it equals scikit-learn's `C = 1`): it decides where there are a
-/// handful of samples, keeps separable classes finite, and fades as samples arrive.
+/// The penalty is added to the *summed* NLL (it equals scikit-learn's `C = 1`): it dominates with a handful of samples,
+/// keeps the parameters of separable classes finite, and loses influence as samples are added.
 pub const DEFAULT_L2: f64 = 1.0;
 
 const MAX_ITERATIONS: usize = 1_000;
@@ -41,24 +41,25 @@ pub struct VectorScaling {
     bias: Vec<f64>,
 }
 
-/// A fitted map, and how the fit went.
+/// A fitted vector scaling, with the outcome of the fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorFit {
-    /// The map.
+    /// The fitted scales and biases.
     pub map: VectorScaling,
-    /// How many samples it was fitted on.
+    /// The number of samples it was fitted on.
     pub n: usize,
-    /// Steps taken.
+    /// The number of steps taken.
     pub iterations: usize,
-    /// Whether the optimum was reached within the cap on steps. If not, the map is still no worse than none.
+    /// Whether the optimum was reached within the maximum number of steps. If not, the result is still no worse than no
+    /// calibration.
     pub converged: bool,
 }
 
 impl VectorScaling {
-    /// The map from elsewhere: one scale and one bias per class.
+    /// Creates it from one scale and one bias per class.
     ///
     /// # Errors
-    /// If there are more of one than of the other, or one is not finite.
+    /// If their numbers differ, or one is not finite.
     pub fn new(scale: Vec<f64>, bias: Vec<f64>) -> Result<Self, CalibrationError> {
         checked::length("biases", scale.len(), bias.len())?;
         checked::finite("the scale of class", &scale)?;
@@ -66,23 +67,23 @@ impl VectorScaling {
         Ok(Self { scale, bias })
     }
 
-    /// The map of `classes` classes that changes nothing.
+    /// Returns the scaling of `classes` classes that changes nothing.
     pub fn identity(classes: usize) -> Self {
         Self { scale: vec![1.0; classes], bias: vec![0.0; classes] }
     }
 
-    /// The map with the smallest NLL + `l2`/2 · (Σ(w − 1)² + Σb²), the NLL summed over the rows.
+    /// Fits the scaling with the smallest NLL + `l2`/2 · (Σ(w − 1)² + Σb²), with the NLL summed over the rows.
     ///
     /// Never worse in NLL on these rows than the identity. With `l2 = 0`, separable rows have no optimum:
-    /// the fit then stops where the gradient has all but vanished.
+    /// the fit then stops where the gradient has nearly vanished.
     ///
     /// # Errors
-    /// If there are no rows, or labels and rows do not fit each other, or a logit is not finite, or `l2` is
-    /// negative or not finite.
+    /// If there are no rows, labels and rows do not match, a logit is not finite, or `l2` is negative or not
+    /// finite.
     pub fn fit(logits: Matrix, labels: &[u32], l2: f64) -> Result<VectorFit, CalibrationError> {
         checked::logits(logits, labels)?;
         checked::not_empty(labels)?;
-        checked::parameter("penalty l2", l2, "a finite number from 0 up", |l2| l2 >= 0.0 && l2.is_finite())?;
+        checked::parameter("penalty l2", l2, "zero or more, and finite", |l2| l2 >= 0.0 && l2.is_finite())?;
         let (n, classes) = (labels.len(), logits.width());
         let l2 = l2 / n as f64;
         let unit = units(logits, l2);
@@ -103,8 +104,8 @@ impl VectorScaling {
                 }
                 value
             });
-        // No step is taken that does not lower NLL + penalty, and the penalty is zero at the identity and
-        // nowhere negative: in every bit, the NLL is not a higher than it was.
+        // Every step lowers NLL + penalty, and the penalty is zero at the identity and nowhere negative, so the NLL
+        // is never higher than that of the identity.
         Ok(VectorFit {
             map: at(&minimum.point),
             n,
@@ -113,20 +114,20 @@ impl VectorScaling {
         })
     }
 
-    /// The scale of each class.
+    /// Returns the scale of each class.
     pub fn scale(&self) -> &[f64] {
         &self.scale
     }
 
-    /// The bias of each class.
+    /// Returns the bias of each class.
     pub fn bias(&self) -> &[f64] {
         &self.bias
     }
 
-    /// softmax(w ⊙ z + b), row by row.
+    /// Computes softmax(w ⊙ z + b), row by row.
     ///
     /// # Errors
-    /// If the rows have another width than the map.
+    /// If the rows have another number of classes.
     pub fn probabilities(&self, logits: Matrix) -> Result<Vec<f32>, CalibrationError> {
         self.check_classes(logits)?;
         let mut all = Vec::with_capacity(logits.data().len());
@@ -141,7 +142,7 @@ impl VectorScaling {
     /// Writes w ⊙ z + b into `out`, within the range of f32.
     ///
     /// # Errors
-    /// If the row has another width than the map.
+    /// If the row has another number of classes.
     pub(super) fn logits_into(&self, row: &[f32], out: &mut [f32]) -> Result<(), CalibrationError> {
         let (expected, got) = (self.scale.len(), row.len());
         if expected != got {
@@ -153,10 +154,10 @@ impl VectorScaling {
         Ok(())
     }
 
-    /// The mean NLL of the labels under this map, in nats.
+    /// Computes the mean NLL of the labels under this scaling, in nats.
     ///
     /// # Errors
-    /// As [`VectorScaling::fit`], and if the rows have another width than the map.
+    /// As [`VectorScaling::fit`], and if the rows have another number of classes.
     pub fn negative_log_likelihood(&self, logits: Matrix, labels: &[u32]) -> Result<f64, CalibrationError> {
         checked::logits(logits, labels)?;
         self.check_classes(logits)?;
@@ -189,7 +190,7 @@ impl VectorScaling {
         (top, sum)
     }
 
-    /// The mean NLL of checked rows; its gradient by scale and bias goes into `gradient`.
+    /// Computes the mean NLL of checked rows; writes its gradient by scale and bias into `gradient`.
     fn nll_and_gradient(&self, logits: Matrix, labels: &[u32], gradient: &mut [f64]) -> f64 {
         let (by_scale, by_bias) = gradient.split_at_mut(self.scale.len());
         by_scale.fill(0.0);
@@ -231,7 +232,7 @@ fn units(logits: Matrix, l2: f64) -> Vec<f64> {
     squares.iter().map(|s| unit(s / n)).chain(biases).collect()
 }
 
-/// What is written beside a model.
+/// The form in which it is stored beside a model.
 #[derive(Serialize, Deserialize)]
 struct StoredVector {
     scale: Vec<f64>,

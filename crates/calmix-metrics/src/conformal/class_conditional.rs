@@ -13,15 +13,14 @@ use crate::error::CalibrationError;
 /// A rule for prediction sets with a threshold per class. Every set contains the likeliest class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassConditional {
-    /// The rules of the classes that have labels. A map, because the classes may come from a file: a list as long as the
-    /// largest one would be as long as the file pleases.
+    /// The rules of the classes that have labels. A map rather than a list, because the classes may come from an untrusted
+    /// file, whose largest class would set the length of a list.
     rules: BTreeMap<u32, Conformal>,
     needed: usize,
 }
 
 impl ClassConditional {
-    /// The rule whose calibration samples gave these scores to their true classes by [`Score::Lac`], or zero where the true
-    /// class was the likeliest.
+    /// Calibrates on the [`Score::Lac`] scores of the true classes, which are zero if the true class was the likeliest.
     ///
     /// # Errors
     /// If a score is not finite, or `alpha` is not in (0, 1).
@@ -39,24 +38,24 @@ impl ClassConditional {
         Ok(Self { rules, needed: Conformal::needed_labels(alpha) })
     }
 
-    /// How many more labels per class needs for a threshold; zero if it has one.
+    /// Returns the number of further labels that a class needs for a threshold; zero if it has one.
     pub fn missing_labels(&self, class: u32) -> usize {
         self.needed.saturating_sub(self.rules.get(&class).map_or(0, |rule| rule.n))
     }
 
-    /// The fewest labels from which a class has a threshold.
+    /// Returns the smallest number of labels with which a class has a threshold.
     pub fn needed_labels(&self) -> usize {
         self.needed
     }
 
-    /// The classes in the set of one sample, the likeliest first, the lower class first among equals.
+    /// Returns the prediction set of one sample, the likeliest class first; among equals, the lower class first.
     pub fn set(&self, probabilities: &[f32]) -> Vec<u32> {
         let mut set = Vec::new();
         let classes = Score::Lac.of_classes(probabilities, PREDICTION, 0);
         for (place, (class, score)) in classes.into_iter().enumerate() {
             let threshold = self.rules.get(&class).and_then(|rule| rule.threshold);
-            // The likeliest class had the score zero when the thresholds were found, so it is below every one of them. With
-            // one threshold for all it would be in every set that is not empty; with several it need not be.
+            // The likeliest class is always included, as it had score zero when the thresholds were calibrated. With a single
+            // threshold it would be in every non-empty set anyway; with one per class it need not be.
             if place == 0 || threshold.is_none_or(|threshold| score <= threshold) {
                 set.push(class);
             }

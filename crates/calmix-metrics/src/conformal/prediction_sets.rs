@@ -7,12 +7,12 @@ use super::{ClassConditional, Conformal};
 pub enum PredictionSets {
     /// One threshold: the coverage is an average over all samples.
     Marginal(Conformal),
-    /// A threshold per class: the coverage is that of each class.
+    /// A threshold per class: the coverage holds for each class.
     ByClass(ClassConditional),
 }
 
 impl PredictionSets {
-    /// The classes in the set of one sample, the likeliest first; `sample` as in [`Conformal::set`].
+    /// Returns the prediction set of one sample, the likeliest class first; `sample` as in [`Conformal::set`].
     pub fn set(&self, probabilities: &[f32], sample: u64) -> Vec<u32> {
         match self {
             Self::Marginal(rule) => rule.set(probabilities, sample),

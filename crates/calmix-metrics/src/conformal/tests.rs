@@ -129,6 +129,6 @@ fn bad_input_is_an_error() {
     let high = Matrix::new(&[1.5, 0.0], 1, 2).unwrap();
     assert_eq!(
         Conformal::fit(high, &[0], Score::Lac, 0.1).unwrap_err().to_string(),
-        "the probability of class 0 in row 0 is 1.5, not in [0, 1]"
+        "the probability of class 0 in row 0 is 1.5; it must be in [0, 1]"
     );
 }

@@ -1,4 +1,4 @@
-//! How good the network was on one split at one step.
+//! The evaluation of a network on one split at one step.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,75 +12,75 @@ use crate::predictions::{EvalModel, EvalSet};
 /// The metrics of one model on one split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// How many updates had been made.
+    /// The number of training steps before the evaluation.
     pub step: u64,
-    /// On what.
+    /// The evaluated split.
     pub split: EvalSet,
-    /// Of what.
+    /// The evaluated weights.
     pub model: EvalModel,
-    /// On how many samples.
+    /// The number of evaluated samples.
     pub samples: u64,
-    /// Corrupt samples that were left out.
+    /// The number of corrupt samples that were left out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
-    /// To which bin a confidence on an edge belongs, in every metric that bins by width.
+    /// The bin to which a confidence on an edge belongs, in every metric with bins of equal width.
     pub edges: Edges,
-    /// What the network's own confidence is worth.
+    /// The metrics of the network without calibration.
     pub metrics: Metrics,
-    /// The share of each class's samples that is right, in the order of the classes; none for a class without samples.
+    /// The accuracy of each class, in the order of the classes; `None` for a class without samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub class_accuracy: Vec<Option<f64>>,
-    /// The 15 bins of equal width of a reliability diagram, the empty ones too.
+    /// The 15 bins of equal width of a reliability diagram, including empty ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bins: Vec<ReliabilityBin>,
-    /// How sure that is; only at the end of a run.
+    /// The confidence intervals of the metrics; `None` except at the end of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intervals: Option<Intervals>,
-    /// The same with a fitted map, where one could be fitted.
+    /// The metrics with a fitted calibrator; `None` if none could be fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated: Option<Calibrated>,
 }
 
-/// Which labels evaluate a map.
+/// The labels on which a calibrator is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvaluatedBy {
     /// Labels that did not fit it.
     OtherLabels,
-    /// The labels that fitted it, each by a map of the same kind that was fitted without it.
+    /// The labels that fitted it, each with a calibrator of the same kind fitted without it.
     CrossFit,
 }
 
-/// Metrics with a fitted map.
+/// Metrics with a fitted calibrator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibrated {
-    /// The kind of map.
+    /// The kind of calibrator.
     pub kind: CalibratorKind,
-    /// The temperature, if it is one.
+    /// The temperature; `None` for other kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<Temperature>,
-    /// On what it was fitted.
+    /// The labels that it was fitted on.
     pub fitted_on: FittedOn,
-    /// On how many samples it was fitted.
+    /// The number of labels that it was fitted on.
     pub fitted_samples: u64,
-    /// Which labels evaluate it here.
+    /// The labels on which it is evaluated here.
     pub evaluated_by: EvaluatedBy,
-    /// What the calibrated confidence is worth.
+    /// The metrics after calibration.
     pub metrics: Metrics,
-    /// The share of each class's samples that is right, where the map may change which class wins.
+    /// The accuracy of each class; empty if the calibrator cannot change the predicted class.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub class_accuracy: Vec<Option<f64>>,
-    /// Its 15 bins of equal width.
+    /// The 15 bins of equal width of its reliability diagram.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bins: Vec<ReliabilityBin>,
-    /// How sure that is.
+    /// The confidence intervals of the metrics; `None` except at the end of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intervals: Option<Intervals>,
 }
 
 impl Evaluation {
-    /// The same without its lists, which grow with the classes: what a run keeps of every evaluation.
+    /// Removes the lists, which grow with the classes: a run stores the rest for every evaluation.
     #[must_use]
     pub fn without_lists(mut self) -> Self {
         (self.class_accuracy, self.bins) = (Vec::new(), Vec::new());

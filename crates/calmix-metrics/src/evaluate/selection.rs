@@ -1,4 +1,4 @@
-//! Which of many evaluations is the result of a run.
+//! The rules that select the result of a run from its evaluations.
 
 use calmix_core::settings::choice;
 use serde::{Deserialize, Serialize};
@@ -8,48 +8,49 @@ use crate::metrics::Metrics;
 use crate::predictions::{EvalModel, EvalSet};
 
 choice! {
-    /// A rule that turns the history of a run into its result.
+    /// A rule that selects the result of a run from its evaluations.
     Selection = Last {
-        /// The averaged model of the last step.
+        /// The averaged (EMA) model after the last step.
         Last = "last",
-        /// The median metric of the last evaluations (20 unless `evaluate.window` says otherwise), as in Google's code.
+        /// The median of each metric over the last evaluations (`evaluate.window`, 20 by default), as in Google's code.
         ///
-        /// Each metric has a median of its own; FixMatch's published results take 20 evaluations of the EMA model.
+        /// Each metric has its own median; FixMatch's published results use 20 evaluations of the EMA model.
         Median = "median",
-        /// The best one on the labels held out for validation.
+        /// The best model on the labels held out for validation.
         ///
-        /// The EMA model with the least error, the first of equals.
+        /// The EMA model with the lowest error, the first of equals.
         BestValidation = "best-validation",
-        /// The best one on the test subset, as in USB, TorchSSL and the released code: every table then says so.
+        /// The best model on the test subset, as in USB, TorchSSL and the released code. Its metrics are optimistic, and every
+        /// table marks this.
         ///
-        /// The EMA model with the least error. The metric is optimistic: the same labels choose the model and measure it. Published tables
-        /// do so; here it has to be asked for, and is marked.
+        /// The EMA model with the lowest error. The metrics are optimistic because the same labels select and evaluate the
+        /// model. Published tables do this; here it must be requested, and is marked.
         BestTest = "best-test",
     }
 }
 
-/// A result.
+/// The selected result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Selected {
-    /// The split whose metrics these are: test if any, else validation, else the labels out of fold.
+    /// The evaluated split: test if there is one, otherwise validation, otherwise the out-of-fold labels.
     pub on: EvalSet,
-    /// After how many updates; none where the result is of several evaluations.
+    /// The step of the evaluation; `None` if the result combines several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_step: Option<u64>,
-    /// How many evaluations it was taken from.
+    /// The number of evaluations that it was selected from.
     pub evaluations: u64,
-    /// Whether the test split both chose the model and measured it.
+    /// Whether the model was both selected and evaluated on the test split.
     pub chosen_on_test: bool,
-    /// On how many samples.
+    /// The number of evaluated samples.
     #[serde(default)]
     pub samples: u64,
-    /// The metrics.
+    /// The metrics of the selected model.
     pub metrics: Metrics,
 }
 
 impl Selection {
-    /// Its name in recipes and tables.
+    /// Returns its name in recipes and tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Last => "last",
@@ -60,9 +61,9 @@ impl Selection {
     }
 }
 
-/// The result of a history by a rule; none where the history lacks the split that the rule asks.
+/// Selects the result from the evaluations of a run; `None` if they do not include the split that the rule needs.
 ///
-/// The history may hold every evaluation of the run, in order; only those of the EMA model count, and for the median
+/// The history may contain every evaluation of the run, in order; only those of the EMA model are used, and for the median
 /// only the last `window` of them.
 pub fn select(rule: Selection, window: usize, history: &[Evaluation]) -> Option<Selected> {
     let of = |split| {
@@ -117,7 +118,7 @@ fn least<'a>(history: &[&'a Evaluation]) -> Option<&'a Evaluation> {
     history.iter().copied().min_by(|a, b| a.metrics.error.total_cmp(&b.metrics.error))
 }
 
-/// Of an even number, the mean of the middle two.
+/// Returns the median; for an even number of values, the mean of the middle two.
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     let at = |i: usize| numbers.get(i).copied().unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! The held-out labels of a run, scored.
+//! Scores the held-out labels of a run.
 
 use calmix_core::rng::{Domain, Seed};
 
@@ -11,7 +11,7 @@ use crate::predictions::Predictions;
 /// Scores labels by a calibrator that was not fitted on them.
 ///
 /// # Errors
-/// If labels and logits do not fit each other, or the calibrator is of another number of classes.
+/// If labels and logits do not match, or the calibrator is for another number of classes.
 pub fn of_others(said: &Predictions, calibrator: &Calibrator) -> Result<HeldOut, CalibrationError> {
     Ok(HeldOut::of_others(said.matrix()?, &said.labels, calibrator)?.select(&kept(said)))
 }
@@ -19,13 +19,13 @@ pub fn of_others(said: &Predictions, calibrator: &Calibrator) -> Result<HeldOut,
 /// Scores the labels that fitted a calibrator, each by a fit without it.
 ///
 /// # Errors
-/// If labels and logits do not fit each other, or there are fewer than two.
+/// If labels and logits do not match, or there are fewer than two.
 pub fn cross_fitted(said: &Predictions, fitted: &FittedCalibrator) -> Result<HeldOut, CalibrationError> {
     let cross_fit = fitted.cross_fit(said)?;
     Ok(HeldOut::cross_fitted(said.matrix()?, &said.labels, &cross_fit)?.select(&kept(said)))
 }
 
-/// The rows that a model keeps, ascending; which of many follows from their ids.
+/// Returns the rows that a model stores, ascending; if there are too many, their ids decide which.
 fn kept(said: &Predictions) -> Vec<usize> {
     let mut rows: Vec<usize> = (0..said.labels.len()).collect();
     if rows.len() > HeldOut::MOST {

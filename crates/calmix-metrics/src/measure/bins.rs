@@ -25,37 +25,37 @@ pub use debiased::debiased_squared_error;
 pub enum Binning {
     /// Intervals of equal width, bin `i` of `bins` from `i / bins` to `(i + 1) / bins`.
     EqualWidth {
-        /// How many.
+        /// The number of bins.
         bins: NonZeroU16,
-        /// To which bin an edge belongs.
+        /// The bin to which an edge belongs.
         edges: Edges,
     },
-    /// As many predictions in every bin as ties allow.
+    /// Equally many predictions in every bin, as far as ties allow.
     ///
     /// With the confidences sorted, the prediction of rank `r` among `n` belongs to bin `⌊r · bins / n⌋`. Equal
-    /// confidences stay together and take the bin of the middle of their ranks, so that no order of the rows
-    /// shows. Bins that stay empty are left out.
+    /// confidences stay together in the bin of the middle of their ranks, so that the order of the rows does not
+    /// matter. Empty bins are left out.
     EqualMass {
-        /// How many.
+        /// The number of bins.
         bins: NonZeroU16,
     },
 }
 
-/// To which bin a confidence on an edge belongs.
+/// The bin to which a confidence on an edge belongs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Edges {
-    /// `[a, b)`, and the last bin holds 1 as well.
+    /// `[a, b)`, and the last bin includes 1.
     #[default]
     LeftClosed,
-    /// `(a, b]`, and the first bin holds 0 as well.
+    /// `(a, b]`, and the first bin includes 0.
     RightClosed,
     /// `[a, b)`, and a confidence of exactly 1 in a bin of its own behind the last one, as torchmetrics counts
     /// (its issue 3510). For comparison with numbers made there.
     Torchmetrics,
 }
 
-/// The usual number of bins.
+/// The default number of bins.
 pub(super) const FIFTEEN: NonZeroU16 = NonZeroU16::MIN.saturating_add(14);
 
 impl Default for Binning {
@@ -68,20 +68,20 @@ impl Default for Binning {
 /// Predictions of similar confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ReliabilityBin {
-    /// Where the bin begins: its edge, or the least confidence in a bin of equal mass.
+    /// The lower end: the edge, or the smallest confidence in a bin of equal mass.
     pub lower: f64,
-    /// Where it ends: its edge, or the greatest confidence in a bin of equal mass.
+    /// The upper end: the edge, or the largest confidence in a bin of equal mass.
     pub upper: f64,
-    /// How many predictions it holds.
+    /// The number of predictions in the bin.
     pub count: usize,
-    /// Their mean confidence; zero when there are none.
+    /// The mean confidence of these predictions; zero in an empty bin.
     pub confidence: f64,
-    /// The share of them that was right; zero when there are none.
+    /// The share of these predictions that was right; zero in an empty bin.
     pub accuracy: f64,
 }
 
 impl ReliabilityBin {
-    /// Accuracy above confidence: positive when the bin is under-confident.
+    /// Returns accuracy − confidence: positive if the bin is under-confident.
     pub fn gap(&self) -> f64 {
         self.accuracy - self.confidence
     }
@@ -89,7 +89,7 @@ impl ReliabilityBin {
 
 /// Divides the predictions into bins, in the order of confidence.
 ///
-/// Bins of equal width are all there, the empty ones too.
+/// Bins of equal width include the empty ones.
 pub fn reliability_bins(predictions: &TopLabel, binning: Binning) -> Vec<ReliabilityBin> {
     Binned::new(predictions, binning).bins(&Counts::once(predictions.len()))
 }

@@ -1,4 +1,4 @@
-//! The calibration of every class's probability, not only of the winner's.
+//! The calibration of every class's probability, not only of the predicted class's.
 
 mod cells;
 
@@ -15,7 +15,7 @@ use cells::Cells;
 ///
 /// Kull et al., "Beyond temperature scaling", 2019; the static calibration error of Nixon et al., "Measuring
 /// calibration in deep learning", 2019. With many classes almost all probabilities are near zero and well
-/// calibrated, so the metric falls with the number of classes: compare only at equal ones.
+/// calibrated, so the metric falls with the number of classes: compare it only for the same number of classes.
 ///
 /// # Errors
 /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].

@@ -2,8 +2,8 @@
 
 /// How often each row of a set counts: once in the set itself, as often as it was drawn in a resampled one.
 ///
-/// A measure that is taken of many resampled sets prepares its rows once and is then taken for any counts of
-/// as many rows. What a set measures is what it measures with every row once.
+/// A measure that is computed on many resampled sets prepares its rows once and is then computed for any counts of
+/// these rows. The measure of the set itself counts every row once.
 ///
 /// ```
 /// use calmix_metrics::measure::Counts;
@@ -22,7 +22,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Every row once.
+    /// Counts every row once.
     pub fn once(rows: usize) -> Self {
         Self { of_row: vec![1.0; rows], total: rows as f64 }
     }
@@ -30,7 +30,7 @@ impl Counts {
     /// Counts each row as often as it is among the `drawn`.
     ///
     /// # Panics
-    /// If a row was drawn that is not there.
+    /// If a drawn row does not exist.
     pub fn draw(&mut self, drawn: &[usize]) {
         self.of_row.fill(0.0);
         for &row in drawn {
@@ -39,18 +39,18 @@ impl Counts {
         self.total = drawn.len() as f64;
     }
 
-    /// How often all rows count together.
+    /// Returns the sum of all counts.
     pub fn total(&self) -> f64 {
         self.total
     }
 
-    /// The mean of a number that every row has; zero where nothing counts.
+    /// Returns the weighted mean of one number per row; zero if the total is zero.
     pub fn mean(&self, of_row: &[f64]) -> f64 {
         let sum: f64 = self.of_row.iter().zip(of_row).map(|(count, x)| count * x).sum();
         sum / self.total.max(1.0)
     }
 
-    /// The share of rows with a mark; zero where nothing counts.
+    /// Returns the weighted share of marked rows; zero if the total is zero.
     pub fn share(&self, marked: &[bool]) -> f64 {
         let rows = self.of_row.iter().zip(marked);
         let sum = rows.fold(0.0, |sum, (count, &marked)| sum + count * f64::from(u8::from(marked)));

@@ -1,19 +1,19 @@
-//! How wrong a classifier is when it answers only where it is confident.
+//! The risk of a classifier that answers only above a confidence threshold.
 
 use super::{Counts, TopLabel, ties::Ties};
 
-/// The risk when the classifier abstains below one confidence.
+/// The risk and coverage at one confidence threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoveragePoint {
-    /// The classifier answers at this confidence and above.
+    /// The lowest confidence at which the classifier answers.
     pub threshold: f64,
-    /// The share of predictions that it answers.
+    /// The share of samples that it answers.
     pub coverage: f64,
-    /// The share of its answers that is wrong; the accuracy is one minus this.
+    /// The share of its answers that is wrong: one minus the accuracy.
     pub risk: f64,
 }
 
-/// Predictions that are put in the order of confidence once, for any counts of their rows.
+/// Predictions that are sorted by confidence once, for any counts of their rows.
 ///
 /// ```
 /// use calmix_metrics::measure::{Counts, RiskCoverage, TopLabel};
@@ -40,7 +40,7 @@ impl RiskCoverage {
         Self { ties: Ties::new(predictions.confidence()), wrong }
     }
 
-    /// Area under the risk-coverage curve; see [`aurc`].
+    /// Computes the area under the risk-coverage curve; see [`aurc`].
     pub fn aurc(&self, counts: &Counts) -> f64 {
         let (mut kept, mut wrong, mut area) = (0.0, 0.0, 0.0);
         for (_, count, wrong_here) in self.steps(counts) {
@@ -66,9 +66,9 @@ impl RiskCoverage {
     }
 }
 
-/// The risk at every coverage that a threshold can reach, from the highest threshold down.
+/// Computes the risk at every coverage that a threshold can reach, from the highest threshold down.
 ///
-/// One point per distinct confidence: equal confidences are answered or left out together.
+/// There is one point per distinct confidence: equal confidences are answered or left out together.
 pub fn coverage_curve(predictions: &TopLabel) -> Vec<CoveragePoint> {
     let n = predictions.len() as f64;
     let (mut kept, mut wrong) = (0.0, 0.0);
@@ -81,17 +81,17 @@ pub fn coverage_curve(predictions: &TopLabel) -> Vec<CoveragePoint> {
     RiskCoverage::new(predictions).steps(&Counts::once(predictions.len())).map(point).collect()
 }
 
-/// Area under the risk-coverage curve (Geifman and El-Yaniv, 2017): the mean of the risk of the k most
+/// Computes the area under the risk-coverage curve (Geifman and El-Yaniv, 2017): the mean of the risk of the k most
 /// confident predictions over k = 1, …, n.
 ///
-/// Where k falls among equal confidences, the risk is the expected one when ties are broken by chance, so the
+/// If k falls among equal confidences, the risk is the expectation over random tie-breaking, so the
 /// area does not depend on the order of the rows.
 pub fn aurc(predictions: &TopLabel) -> f64 {
     RiskCoverage::new(predictions).aurc(&Counts::once(predictions.len()))
 }
 
-/// [`aurc`] above that of the best ranking of the same predictions, all right ones first (E-AURC; Geifman,
-/// Uziel and El-Yaniv, 2019).
+/// Computes the excess of [`aurc`] over the best ranking of the same predictions, with all right ones first (E-AURC;
+/// Geifman, Uziel and El-Yaniv, 2019).
 ///
 /// The best area is summed exactly, not approximated by r + (1 − r) ln(1 − r).
 pub fn excess_aurc(predictions: &TopLabel) -> f64 {

@@ -1,9 +1,9 @@
-//! What the Brier score of the winning class is made of.
+//! The decomposition of the Brier score of the predicted class.
 
 use super::bins::Assigner;
 use super::{Binning, Counts, TopLabel, reliability_bins};
 
-/// The Brier score of the event "the prediction is right", taken apart over bins.
+/// The Brier score of the event "the prediction is right", decomposed over bins.
 ///
 /// score = reliability − resolution + uncertainty + within-bin variance − within-bin covariance, exactly.
 /// Murphy's (1973) three terms are exact only when all predictions of a bin share one confidence; the other
@@ -26,7 +26,7 @@ pub struct BrierDecomposition {
 }
 
 impl BrierDecomposition {
-    /// Takes the score of `predictions` apart; all terms are zero without predictions.
+    /// Decomposes the score of `predictions`; all terms are zero without predictions.
     pub fn new(predictions: &TopLabel, binning: Binning) -> Self {
         let n = predictions.len().max(1) as f64;
         let accuracy = predictions.accuracy();
@@ -51,7 +51,7 @@ impl BrierDecomposition {
         parts
     }
 
-    /// The score as the sum of its parts.
+    /// Returns the score as the sum of its terms.
     pub fn sum(&self) -> f64 {
         self.reliability - self.resolution + self.uncertainty + self.within_bin_variance
             - self.within_bin_covariance

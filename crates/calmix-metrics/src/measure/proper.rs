@@ -1,4 +1,4 @@
-//! Proper scores: they are best, in expectation, only when the probabilities are the true ones.
+//! Proper scores, whose expectation is best only for the true probabilities.
 
 use calmix_core::matrix::Matrix;
 use calmix_core::softmax::negative_log_likelihood;
@@ -15,7 +15,7 @@ pub fn brier_score(probabilities: Matrix<'_>, labels: &[u32]) -> Result<f64, Cal
     Ok(mean(&brier_of_rows(probabilities, labels)?))
 }
 
-/// The Brier score of every row, of which [`brier_score`] is the mean.
+/// Computes the Brier score of every row, of which [`brier_score`] is the mean.
 ///
 /// # Errors
 /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
@@ -35,8 +35,8 @@ pub fn brier_of_rows(probabilities: Matrix<'_>, labels: &[u32]) -> Result<Vec<f6
 
 /// Negative log-likelihood of softmax(`logits` / `temperature`): the mean of `ln Σ exp(z/T) − z_label/T`.
 ///
-/// In f64 and relative to the largest logit: exact for any confidence. Probabilities would need a floor under
-/// their logarithm.
+/// Computed in f64 and relative to the largest logit, so that it is accurate for any confidence. Probabilities would need a
+/// floor under their logarithm.
 ///
 /// # Errors
 /// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature is
@@ -49,7 +49,7 @@ pub fn nll_from_logits(
     Ok(mean(&nll_of_rows(logits, labels, temperature)?))
 }
 
-/// The negative log-likelihood of every row, of which [`nll_from_logits`] is the mean.
+/// Computes the negative log-likelihood of every row, of which [`nll_from_logits`] is the mean.
 ///
 /// # Errors
 /// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature is

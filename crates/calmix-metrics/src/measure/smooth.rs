@@ -7,7 +7,7 @@ use super::TopLabel;
 pub struct SmoothEce {
     /// The error, in [0, 1].
     pub error: f64,
-    /// The bandwidth of the kernel, the fixed point found.
+    /// The bandwidth of the kernel, at the fixed point.
     pub bandwidth: f64,
 }
 
@@ -16,8 +16,8 @@ pub struct SmoothEce {
 /// Replaces bins by a Gaussian kernel reflected at 0 and 1: `smECE(σ) = ∫ |r(t)| dt / ∫ d(t) dt`, where `r` is
 /// the residual `confidence − correct` smoothed over confidences with bandwidth σ and `d` their smoothed
 /// density. The bandwidth is the fixed point `smECE(σ) = σ`, the scale at which error and resolution balance;
-/// the error decreases in σ, so bisection finds it, to 1/1024. Moving a confidence a little moves the result
-/// a little, which no binned error can guarantee.
+/// the error decreases in σ, so bisection finds it, to 1/1024. A small change of a confidence changes the result
+/// only slightly, which no binned error guarantees.
 ///
 /// Discretised exactly as in the authors' package `relplot`, so that the numbers agree with it: residuals
 /// are spread over a grid of at least 10/σ cells and 1000, smoothed there, and read at 10/σ points or 200.
@@ -47,22 +47,22 @@ pub fn smooth_ece(predictions: &TopLabel) -> SmoothEce {
 
 const HALVINGS: u32 = 10;
 const LEAST_BANDWIDTH: f64 = 0.001;
-/// Added to the density at every point, `relplot`'s guard of a division that is not needed here.
+/// Added to the density at every point: `relplot`'s guard against a division by zero, kept for equal results.
 const DENSITY_FLOOR: f64 = 1e-4;
-/// The kernel is cut where it has fallen below exp(−40) < 2⁻⁵⁷ of its peak, which no sum in f64 feels.
+/// The kernel is cut where it is below exp(−40) < 2⁻⁵⁷ of its peak, which cannot change a sum in f64.
 const REACH: f64 = 9.0;
 
 /// A residual and a density at one point.
 type Pair = (f64, f64);
 
-/// smECE at one bandwidth of `(confidence, residual)` rows.
+/// Computes smECE at one bandwidth, from rows of `(confidence, residual)`.
 fn smooth_ece_at(rows: &[Pair], bandwidth: f64) -> f64 {
     let nodes = (20.0 / bandwidth).round_ties_even().max(2000.0) as usize / 2 + 1;
     let points = (10.0 / bandwidth).round_ties_even().max(200.0) as usize;
     let spread = spread_over_grid(rows, nodes);
     let kernel = Kernel::new(bandwidth, nodes);
 
-    // Where the nodes are finer than the points, not every node is read.
+    // If the nodes are finer than the points, not every node is read.
     let mut smoothed: Vec<Option<Pair>> = vec![None; nodes];
     let mut at_node = |node: usize| *smoothed[node].get_or_insert_with(|| kernel.smooth(&spread, node));
 

@@ -15,7 +15,7 @@ pub struct TopLabel {
 }
 
 impl TopLabel {
-    /// Confidences in [0, 1] and whether each was right.
+    /// Takes confidences in [0, 1] and whether each prediction was right.
     ///
     /// # Errors
     /// If the lengths differ or a confidence is not a number in [0, 1].
@@ -25,7 +25,7 @@ impl TopLabel {
         Ok(Self { confidence, correct })
     }
 
-    /// The winners of softmax(`logits` / `temperature`), computed in f64.
+    /// Takes the predictions of softmax(`logits` / `temperature`), computed in f64.
     ///
     /// # Errors
     /// If there is not one label per row, a label is not a class, a logit is not finite, or the temperature
@@ -38,14 +38,14 @@ impl TopLabel {
         checked::temperature(temperature)?;
         checked::logits(logits, labels)?;
         Ok(Self::of_rows(logits, labels, |row, top| {
-            // At least one, from the winner itself: the confidence is in (0, 1].
+            // The sum is at least one, from the predicted class itself, so the confidence is in (0, 1].
             let sum: f64 =
                 row.iter().map(|&z| libm::exp((f64::from(z) - f64::from(top)) / temperature)).sum();
             1.0 / sum
         }))
     }
 
-    /// The winners of rows of probabilities.
+    /// Takes the predictions of rows of probabilities.
     ///
     /// # Errors
     /// If there is not one label per row, a label is not a class, or a probability is not in [0, 1].
@@ -65,27 +65,27 @@ impl TopLabel {
         Self { confidence, correct }
     }
 
-    /// How many predictions there are.
+    /// Returns the number of predictions.
     pub fn len(&self) -> usize {
         self.confidence.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no predictions.
     pub fn is_empty(&self) -> bool {
         self.confidence.is_empty()
     }
 
-    /// The confidences, in [0, 1].
+    /// Returns the confidences, in [0, 1].
     pub fn confidence(&self) -> &[f64] {
         &self.confidence
     }
 
-    /// Whether each prediction was right.
+    /// Returns whether each prediction was right.
     pub fn correct(&self) -> &[bool] {
         &self.correct
     }
 
-    /// The share of predictions that were right; zero when there are none.
+    /// Returns the share of right predictions; zero without predictions.
     pub fn accuracy(&self) -> f64 {
         let right = self.correct.iter().filter(|&&right| right).count();
         right as f64 / self.len().max(1) as f64
@@ -125,24 +125,24 @@ mod tests {
         let message = |result: Result<TopLabel, CalibrationError>| result.unwrap_err().to_string();
         assert_eq!(
             message(TopLabel::from_logits(z, &[0, 1], 1.0)),
-            "the logit of class 0 in row 1 is NaN, not finite"
+            "the logit of class 0 in row 1 is NaN; it must be finite"
         );
         assert_eq!(
             message(TopLabel::from_probabilities(z, &[0, 1])),
-            "the probability of class 0 in row 1 is NaN, not in [0, 1]"
+            "the probability of class 0 in row 1 is NaN; it must be in [0, 1]"
         );
         assert_eq!(
             message(TopLabel::from_probabilities(z, &[2, 1])),
             "row 0 has label 2, but there are 2 classes"
         );
-        assert_eq!(message(TopLabel::from_logits(z, &[0], 1.0)), "1 labels, but there must be 2");
+        assert_eq!(message(TopLabel::from_logits(z, &[0], 1.0)), "there are 1 labels, expected 2");
         assert_eq!(
             message(TopLabel::from_logits(z, &[0, 1], 0.0)),
-            "the temperature is 0, not positive and finite"
+            "the temperature is 0; it must be positive and finite"
         );
         assert_eq!(
             message(TopLabel::new(vec![0.5, 1.5], vec![true, true])),
-            "the confidence of row 1 is 1.5, not in [0, 1]"
+            "the confidence of row 1 is 1.5; it must be in [0, 1]"
         );
         assert!(TopLabel::new(vec![f64::NAN], vec![true]).is_err());
         assert!(TopLabel::new(vec![0.5], vec![]).is_err());

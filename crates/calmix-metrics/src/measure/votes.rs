@@ -1,7 +1,7 @@
-//! How a model's confidence compares with what several people said about the same images.
+//! Compares a model's confidence with the votes of several annotators on the same images.
 //!
 //! CIFAR-10H (Peterson, Battleday, Griffiths, Russakovsky: "Human uncertainty makes classification more robust", ICCV
-//! 2019) has some fifty votes an image. A model that is as unsure as people are has a low cross-entropy with their
+//! 2019) has about fifty votes per image. A model that is as uncertain as the annotators has a low cross-entropy with their
 //! votes, and is less confident where they disagree.
 
 use calmix_core::matrix::Matrix;
@@ -10,17 +10,17 @@ use calmix_core::softmax::{confidence, negative_log_likelihood};
 use crate::checked;
 use crate::error::CalibrationError;
 
-/// A model against people's votes.
+/// Metrics of a model against the votes of annotators.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VoteMetrics {
-    /// Images with votes.
+    /// The number of images with votes.
     pub samples: usize,
     /// The mean cross-entropy of the model's probabilities with the votes, in nats.
     pub cross_entropy: f64,
-    /// The mean entropy of the votes: the cross-entropy of a model that says what people say.
+    /// The mean entropy of the votes, in nats: the cross-entropy of a model that predicts the shares of the votes.
     pub entropy: f64,
     /// Spearman's rank correlation of the model's confidence with the share of the votes for the first class of an image:
-    /// positive if the model doubts where people do. None if one of them is the same for all images.
+    /// positive if the model is less confident where annotators disagree. `None` if either is constant over all images.
     pub correlation: Option<f64>,
 }
 

@@ -1,29 +1,29 @@
-//! Exact interval of an error and of a confidence gap, at any number of images.
+//! Exact confidence intervals of an error and of a confidence gap, for any number of images.
 
 use super::{Interval, Metrics};
 use crate::stats::clopper_pearson;
 
-/// From this many images on an error is worth a comparison: its interval are then some 28 points apart at most.
+/// The smallest number of images for which an error is compared: its 95% interval is then at most about 28 points wide.
 pub const ENOUGH_TO_JUDGE: u64 = 50;
-/// From this many images on an ECE is shown: with fifteen bins, fifty images of a calibrated model read 12.7% where the truth
-/// is 1.5%.
+/// The smallest number of images for which an ECE is shown: with fifteen bins and fifty images, a calibrated model has a
+/// measured ECE of 12.7%, where the true value is 1.5%.
 pub const ENOUGH_FOR_ECE: u64 = 1_000;
-/// The level of every interval that is printed.
+/// The confidence level of every interval that is printed.
 pub const LEVEL: f64 = 0.95;
 
-/// The interval of the metrics that are shares of so many images.
+/// The exact intervals of the metrics that are shares of the images.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExactIntervals {
-    /// Of the error: Clopper and Pearson's.
+    /// The Clopper–Pearson interval of the error.
     pub error: Interval,
-    /// Of the top-5 error.
+    /// The Clopper–Pearson interval of the top-5 error.
     pub top_5_error: Interval,
-    /// Of the confidence gap: the mean confidence minus the interval of the accuracy.
+    /// The interval of the confidence gap: the mean confidence minus the interval of the accuracy.
     pub confidence_gap: Interval,
 }
 
 impl ExactIntervals {
-    /// The interval of metrics of `samples` images; none without images, and for a level outside (0, 1).
+    /// Computes the intervals of metrics on `samples` images; `None` without images, or if the level is not in (0, 1).
     pub fn of(metrics: &Metrics, samples: u64, level: f64) -> Option<Self> {
         let n = usize::try_from(samples).ok()?;
         let interval = |share: f64| {

@@ -1,4 +1,4 @@
-//! How sure metrics are: exact interval of shares, percentile intervals by bootstrap of the others.
+//! Confidence intervals of metrics: exact intervals for shares, bootstrap percentile intervals for the others.
 
 use calmix_core::matrix::Matrix;
 use calmix_core::rng::Seed;
@@ -11,23 +11,23 @@ use crate::error::CalibrationError;
 use crate::measure::Counts;
 use crate::stats::{percentile_interval, resample};
 
-/// How often to resample, and for which level.
+/// The number of bootstrap replicates and the confidence level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resampling {
-    /// How many replicates.
+    /// The number of replicates.
     pub replicates: usize,
     /// The level of the intervals, between 0 and 1.
     pub level: f64,
 }
 
 impl Default for Resampling {
-    /// A thousand replicates, 95%.
+    /// Returns a thousand replicates at 95%.
     fn default() -> Self {
         Self { replicates: 1000, level: 0.95 }
     }
 }
 
-/// The ends of an interval.
+/// A confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interval {
@@ -37,51 +37,51 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// An interval for each of [`Metrics`], except the smooth error, whose replicates would take
+/// A confidence interval for each of [`Metrics`], except the smooth ECE, whose replicates would take
 /// longer than all others together.
 ///
 /// Those of both errors and of the confidence gap are exact ([`ExactIntervals`]): a bootstrap of four right answers would
-/// claim that none can be wrong. The others are percentiles of the bootstrap.
+/// give an interval of zero width. The others are bootstrap percentile intervals.
 ///
-/// Binned errors are biased upwards on few samples, and more so in a replicate: their intervals sit high.
+/// Binned errors are biased upwards on few samples, and more so in a replicate, so their intervals are too high.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Intervals {
     /// The level of every interval.
     pub level: f64,
-    /// How many replicates they rest on.
+    /// The number of bootstrap replicates.
     pub replicates: u64,
-    /// Of the error, by Clopper and Pearson.
+    /// The interval of the error (Clopper–Pearson).
     pub error: Interval,
-    /// Of the top-5 error, by Clopper and Pearson.
+    /// The interval of the top-5 error (Clopper–Pearson).
     pub top_5_error: Interval,
-    /// Of the mean confidence.
+    /// The interval of the mean confidence.
     pub mean_confidence: Interval,
-    /// Of mean confidence − accuracy, by the interval of the accuracy.
+    /// The interval of mean confidence − accuracy, from the interval of the accuracy.
     pub confidence_gap: Interval,
-    /// Of the ECE with 10 bins.
+    /// The interval of the ECE with 10 bins.
     pub ece_10: Interval,
-    /// Of the ECE with 15 bins.
+    /// The interval of the ECE with 15 bins.
     pub ece_15: Interval,
-    /// Of the ECE with bins of equal mass.
+    /// The interval of the ECE with bins of equal mass.
     pub adaptive_ece: Interval,
-    /// Of the class-wise ECE.
+    /// The interval of the class-wise ECE.
     pub class_wise_ece: Interval,
-    /// Of the NLL.
+    /// The interval of the NLL.
     pub nll: Interval,
-    /// Of the Brier score.
+    /// The interval of the Brier score.
     pub brier: Interval,
-    /// Of the area under the risk-coverage curve.
+    /// The interval of the area under the risk-coverage curve.
     pub aurc: Interval,
 }
 
-/// The caller asked to stop: there are no intervals.
+/// The caller requested a stop, so there are no intervals.
 #[derive(Debug)]
 pub(crate) struct Stopped;
 
 impl Intervals {
-    /// Resamples the rows; none where fewer than two rows, no replicates or an impossible level leave nothing to
-    /// say.
+    /// Computes the intervals by resampling the rows; `None` with fewer than two rows, without replicates, or if the level
+    /// is not in (0, 1).
     ///
     /// # Errors
     /// If there is not one label per row, a label is not a class, or a logit is not finite.
@@ -96,7 +96,7 @@ impl Intervals {
         Ok(Self::of_rows(&rows, how, seed, &mut || false).unwrap_or_default())
     }
 
-    /// As [`of`](Self::of), unless `stop` says so before a replicate.
+    /// Computes the intervals as [`of`](Self::of) does, unless `stop` returns true before a replicate.
     pub(crate) fn of_rows(
         rows: &PreparedRows,
         how: Resampling,

@@ -1,4 +1,4 @@
-//! What rows add to the metrics, prepared once and measured for any counts of the rows.
+//! The contributions of rows to the metrics, prepared once and evaluated for any counts of the rows.
 //!
 //! The metrics of a split count every row once; a replicate of the bootstrap counts each as often as it was drawn.
 //! A replicate costs O(n) and, for the class-wise error, O(n·C) additions, and never touches the logits again.
@@ -15,10 +15,10 @@ use crate::measure::{
     confidence_gap, ece, mean_confidence, nll_of_rows, smooth_ece,
 };
 
-/// How many metrics there are for any counts.
+/// The number of metrics that are computed for any counts.
 pub(crate) const COUNT: usize = 11;
 
-/// How many classes a prediction may name in [`Metrics::top_5_error`](super::Metrics::top_5_error).
+/// The number of classes among which the true one must be for [`Metrics::top_5_error`](super::Metrics::top_5_error).
 const TOP: usize = 5;
 
 const TEN: Binning = equal_width(10);
@@ -28,7 +28,7 @@ const fn equal_width(bins: u16) -> Binning {
     Binning::EqualWidth { bins: NonZeroU16::MIN.saturating_add(bins - 1), edges: EDGES }
 }
 
-/// What each row adds.
+/// The contribution of each row.
 pub(crate) struct PreparedRows {
     said: TopLabel,
     wrong: Vec<bool>,
@@ -71,7 +71,7 @@ impl PreparedRows {
         self.said.len()
     }
 
-    /// All metrics but the smooth error, in the order of [`Metrics`](super::Metrics).
+    /// Computes all metrics except the smooth ECE, in the order of [`Metrics`](super::Metrics).
     pub(crate) fn metrics(&self, counts: &Counts) -> [f64; COUNT] {
         let fifteen = self.fifteen.bins(counts);
         [
@@ -89,12 +89,12 @@ impl PreparedRows {
         ]
     }
 
-    /// The fifteen bins of equal width of rows that all count once.
+    /// Returns the fifteen bins of equal width of rows that all count once.
     pub(crate) fn bins(&self) -> Vec<ReliabilityBin> {
         self.fifteen.bins(&Counts::once(self.len()))
     }
 
-    /// The share of each class's rows that is right; none for a class without rows.
+    /// Returns the accuracy of each class; `None` for a class without rows.
     pub(crate) fn class_accuracy(&self, labels: &[u32], classes: usize) -> Vec<Option<f64>> {
         let mut of_class = vec![(0_u64, 0_u64); classes];
         for (&label, &wrong) in labels.iter().zip(&self.wrong) {
@@ -106,8 +106,8 @@ impl PreparedRows {
         of_class.into_iter().map(|(right, rows)| (rows > 0).then(|| right as f64 / rows as f64)).collect()
     }
 
-    /// The smooth error of rows that all count once. It has no form for other counts: it would convolve anew for
-    /// each, which costs more than all others together.
+    /// Computes the smooth ECE of rows that all count once. Other counts are not supported: each would need its own
+    /// convolution, which costs more than all other metrics together.
     pub(crate) fn smooth_ece(&self) -> f64 {
         smooth_ece(&self.said).error
     }
@@ -122,7 +122,7 @@ fn in_shape<'a>(data: &'a [f32], like: Matrix<'_>) -> Result<Matrix<'a>, Calibra
     })
 }
 
-/// How many classes are likelier than this one; of equals the first is.
+/// Counts the classes that are likelier than this one; of equals, the first is the likelier.
 fn rank(row: &[f32], class: usize) -> usize {
     let Some(&own) = row.get(class) else { return row.len() };
     let before = row.iter().take(class).filter(|&&z| z >= own).count();

@@ -1,11 +1,11 @@
-//! Bootstrap intervals: how far a statistic moves when the samples are drawn again from themselves.
+//! Bootstrap intervals: how much a statistic varies when the samples are resampled with replacement.
 //!
 //! Efron and Tibshirani, "An introduction to the bootstrap", 1993, chapter 13. Replicate `r` is a function of
 //! the seed, `r` and n alone: replicates can be computed in any order, and more of them never change the
 //! first ones. The percentile interval does not correct bias: the ECE, which is biased upwards on few
-//! samples, is more so in every replicate, and its interval sits too high.
+//! samples, is more so in every replicate, and its interval is too high.
 //!
-//! By hand: the crates for it were last released in 2022 and 2024, and do not key replicates by their number.
+//! No crate is used: those available were last released in 2022 and 2024, and do not key replicates by their number.
 
 use calmix_core::rng::{Domain, Seed};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use super::{Estimate, StatsError, check_finite, check_level};
 /// A percentile interval and the replicates behind it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bootstrap {
-    /// The statistic of the samples themselves, between two quantiles of the replicates.
+    /// The statistic of the original samples, with two quantiles of the replicates as its interval.
     pub interval: Estimate,
     /// The statistic of every replicate, in the order of replicates.
     pub replicates: Vec<f64>,
@@ -24,7 +24,7 @@ pub struct Bootstrap {
 /// The difference of two statistics on the same samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairedBootstrap {
-    /// Of `second − first`.
+    /// The bootstrap of `second − first`.
     pub difference: Bootstrap,
     /// Two-sided p-value of no difference: twice the share of replicates on the rarer side of zero, each
     /// count one higher, so that it is never zero.
@@ -38,9 +38,9 @@ pub fn resample(seed: Seed, replicate: u64, indices: &mut [usize]) {
     indices.fill_with(|| stream.index(n));
 }
 
-/// A percentile interval at `level` of a statistic of `n` samples, from `replicates` replicates.
+/// Computes the percentile interval at `level` of a statistic of `n` samples, from `replicates` replicates.
 ///
-/// `statistic` is given indices of samples, with repetitions. The interval are those of [`percentile_interval`].
+/// `statistic` gets the indices of samples, with repetitions. The interval is that of [`percentile_interval`].
 ///
 /// ```
 /// use calmix_core::rng::Seed;
@@ -55,7 +55,7 @@ pub fn resample(seed: Seed, replicate: u64, indices: &mut [usize]) {
 /// ```
 ///
 /// # Errors
-/// If there are fewer than two samples (one resampled is always itself, and would claim certainty) or no
+/// If there are fewer than two samples (resampling a single one would give an interval of zero width) or no
 /// replicates, if `level` is not between 0 and 1, or if the statistic is not finite on some replicate.
 pub fn bootstrap(
     n: usize,
@@ -80,8 +80,8 @@ pub fn bootstrap(
     Ok(Bootstrap { interval: Estimate { n, estimate, low, high, level }, replicates: of_replicate })
 }
 
-/// The interval of the percentile interval at `level` of replicates that are already there, as where several
-/// statistics come from each draw: quantiles with linear interpolation (NumPy's default).
+/// Computes the percentile interval at `level` of given replicates, for example if each draw gives several statistics:
+/// quantiles with linear interpolation (NumPy's default).
 ///
 /// ```
 /// use calmix_metrics::stats::percentile_interval;
@@ -106,7 +106,7 @@ pub fn percentile_interval(replicates: &[f64], level: f64) -> Result<(f64, f64),
     Ok((quantile(&sorted, tail), quantile(&sorted, 1.0 - tail)))
 }
 
-/// The difference of two statistics, both computed on the same replicates of the same samples.
+/// Computes the difference of two statistics on the same replicates of the same samples.
 ///
 /// # Errors
 /// As [`bootstrap`].
@@ -125,7 +125,7 @@ pub fn paired_bootstrap(
     Ok(PairedBootstrap { difference, p_value })
 }
 
-/// The `p`-quantile of sorted numbers, linear between the two nearest (Hyndman and Fan's type 7).
+/// Returns the `p`-quantile of sorted numbers, linear between the two nearest (Hyndman and Fan's type 7).
 fn quantile(sorted: &[f64], p: f64) -> f64 {
     let place = p * sorted.len().saturating_sub(1) as f64;
     let below = place.floor();

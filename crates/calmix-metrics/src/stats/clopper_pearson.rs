@@ -1,12 +1,12 @@
-//! Exact interval of a share: of the errors among so many images, of the right answers above a confidence.
+//! The exact interval of a share, such as an error rate or the precision above a threshold.
 //!
-//! Clopper and Pearson's interval covers the true share at least as often as its level says, at any number of samples:
-//! none wrong of four is an error between 0 and 60%, not between 0 and 0.
+//! Clopper and Pearson's interval covers the true share with at least its nominal probability, for any number of samples:
+//! with no errors on four images, the error is between 0 and 60%, not between 0 and 0.
 
 use super::incomplete_beta::regularised;
 use super::{Estimate, StatsError};
 
-/// The exact interval of a share, of which `hits` were counted among `n`.
+/// Computes the exact interval of a share, given `hits` among `n` samples.
 ///
 /// ```
 /// let error = calmix_metrics::stats::clopper_pearson(0, 4, 0.95)?;
@@ -17,7 +17,7 @@ use super::{Estimate, StatsError};
 ///
 /// # Errors
 ///
-/// Without samples, with more hits than samples, and with a level outside (0, 1).
+/// Without samples, with more hits than samples, or if the level is not in (0, 1).
 pub fn clopper_pearson(hits: usize, n: usize, level: f64) -> Result<Estimate, StatsError> {
     check(hits, n, level, "level")?;
     let tail = 0.5 * (1.0 - level);
@@ -25,7 +25,8 @@ pub fn clopper_pearson(hits: usize, n: usize, level: f64) -> Result<Estimate, St
     Ok(Estimate { n, estimate, low: lower(hits, n, tail), high: 1.0 - lower(n - hits, n, tail), level })
 }
 
-/// The share that the true one reaches, except with probability `delta`: the one-sided limit of Clopper and Pearson.
+/// Computes the lower bound of the true share that holds except with probability `delta`: Clopper and Pearson's one-sided
+/// interval.
 ///
 /// # Errors
 ///
@@ -48,7 +49,7 @@ fn check(hits: usize, n: usize, value: f64, what: &'static str) -> Result<(), St
     Err(StatsError::Value { what, index: 0, value, allowed: "between 0 and 1" })
 }
 
-/// The share at which `hits` or more of `n` have the probability `tail`.
+/// Finds the share at which `hits` or more of `n` have the probability `tail`.
 fn lower(hits: usize, n: usize, tail: f64) -> f64 {
     if hits == 0 {
         return 0.0;

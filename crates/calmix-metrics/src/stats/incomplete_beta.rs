@@ -1,6 +1,6 @@
 //! The regularised incomplete beta function I.
 //!
-//! By hand, because the one of statrs 0.19.1 loses its accuracy at the sizes of test sets (statrs-dev/statrs#434). At
+//! statrs is not used, because its function (0.19.1) is inaccurate at the sizes of test sets (statrs-dev/statrs#434). At
 //! I_½(s, s), which is exactly ½, it is off by 3e-7 at s = 10⁵, by 9e-3 at 10⁶ and by more than 1 at 10⁸; this one by 8e-11,
 //! 5e-10 and 1e-7. Its inverse can panic or never return (#435).
 

@@ -10,7 +10,7 @@ use super::{StatsError, check_level};
 
 const NEARLY_NORMAL: f64 = 1e5;
 
-/// P(T > t) for T with `degrees` of freedom, which need not be whole.
+/// Computes P(T > t) for T with `degrees` of freedom, which need not be whole.
 ///
 /// # Errors
 /// If `degrees` is not positive or `t` is NaN.
@@ -23,9 +23,10 @@ pub fn upper_tail(t: f64, degrees: f64) -> Result<f64, StatsError> {
     Ok(if t >= 0.0 { tail } else { 1.0 - tail })
 }
 
-/// The t that is exceeded with probability `tail` by T with `degrees` of freedom.
+/// Computes the t that is exceeded with probability `tail` by T with `degrees` of freedom.
 ///
-/// Accurate to 1e-11 of its size, the more so the fewer degrees of freedom. The upper limit of a 95% interval is at `tail = 0.025`.
+/// The relative error is at most 1e-11, and smaller for few degrees of freedom. The upper end of a 95% interval is at
+/// `tail = 0.025`.
 ///
 /// # Errors
 /// If `tail` is not between 0 and 1, or `degrees` is not positive.

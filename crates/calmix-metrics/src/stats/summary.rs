@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{StatsError, check_finite, check_level, student_t};
 
-/// The summary of a few numbers.
+/// The mean and standard deviation of a few numbers.
 ///
 /// ```
 /// use calmix_metrics::stats::Summary;
@@ -17,30 +17,30 @@ use super::{StatsError, check_finite, check_level, student_t};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many numbers.
+    /// The number of numbers.
     pub n: usize,
-    /// Their mean.
+    /// The mean of the numbers.
     pub mean: f64,
-    /// Their sample standard deviation (divisor n − 1); none for a single number.
+    /// The sample standard deviation (divisor n − 1); `None` for a single number.
     pub deviation: Option<f64>,
 }
 
-/// An estimate between two interval.
+/// An estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// How many samples it rests on.
+    /// The number of samples.
     pub n: usize,
-    /// The estimate itself.
+    /// The point estimate.
     pub estimate: f64,
-    /// The lower limit.
+    /// The lower end of the interval.
     pub low: f64,
-    /// The upper limit.
+    /// The upper end of the interval.
     pub high: f64,
     /// The confidence level, for example 0.95.
     pub level: f64,
 }
 
-/// The difference of two things measured in pairs.
+/// The result of a paired test.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairedTest {
     /// The mean of `second − first`, with Student's interval; its `n` is the number of pairs.
@@ -50,7 +50,7 @@ pub struct PairedTest {
 }
 
 impl Summary {
-    /// Sums up `numbers`. The deviation is taken around the mean in a second pass.
+    /// Summarises `numbers`. The deviation from the mean is computed in a second pass.
     ///
     /// # Errors
     /// If there are none, or one is not finite or so large that the sums are not.
@@ -67,7 +67,7 @@ impl Summary {
         Ok(Self { n, mean, deviation })
     }
 
-    /// Student's confidence interval of the mean at `level`, for numbers that scatter normally.
+    /// Computes Student's confidence interval of the mean at `level`, for normally distributed numbers.
     ///
     /// # Errors
     /// If there is only one number, or `level` is not between 0 and 1.
@@ -86,9 +86,9 @@ impl Summary {
     }
 }
 
-/// Student's paired t-test of `second` against `first`, such as two methods on the same seeds.
+/// Runs Student's paired t-test of `second` against `first`, such as two methods on the same seeds.
 ///
-/// Differences that are all the same leave nothing to scatter: the p-value is then 1 for zeros, otherwise 0.
+/// If all differences are equal, their variance is zero: the p-value is then 1 if they are zero, otherwise 0.
 ///
 /// # Errors
 /// If the two are not equally many or fewer than two, a number is not finite, or `level` is not between 0

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::text_of;
 use crate::{SEEDS, may_change, must_match};
 
-/// A key, its values, and whether they are part of the runs' names: those of a list are.
+/// A key with its values, and whether the values are part of the runs' names (those of a list are).
 #[derive(Debug)]
 struct GridAxis {
     key: String,
@@ -15,7 +15,7 @@ struct GridAxis {
     is_named: bool,
 }
 
-/// A grid.
+/// One `[[grid]]` of a sweep file.
 #[derive(Debug)]
 pub(super) struct Grid {
     name: Option<String>,
@@ -25,21 +25,20 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// Reads a grid; the keys of `all` are below its own.
+    /// Reads a grid; its own keys take precedence over those of `all`.
     pub(super) fn read(all: &Table, grid: Value) -> Result<Self, String> {
         let Value::Table(mut grid) = grid else {
-            return Err("it has to be a table: [[grid]], then its keys".to_owned());
+            return Err("expected a table: write [[grid]], then its keys".to_owned());
         };
         let name = match grid.remove("name") {
             Some(Value::String(name)) => Some(name),
             None => None,
-            Some(other) => return Err(format!("name = {other}: it has to be a text")),
+            Some(other) => return Err(format!("name = {other}: expected a text in quotes")),
         };
         let recipes = match grid.remove("recipe") {
             None => {
-                return Err(
-                    "which recipe? write recipe = \"cifar10\", or another of `calmix recipes`".to_owned()
-                );
+                return Err("no recipe is named; write recipe = \"cifar10\", or another of `calmix recipes`"
+                    .to_owned());
             }
             Some(value) => {
                 let names =
@@ -47,7 +46,7 @@ impl Grid {
                 let names: Option<Vec<String>> = names;
                 names
                     .filter(|names| !names.is_empty())
-                    .ok_or(format!("recipe = {value}: it has to be a name, or a list of names"))?
+                    .ok_or(format!("recipe = {value}: expected a name in quotes, or a list of names"))?
             }
         };
         let seeds = match grid.remove("seeds") {
@@ -56,13 +55,13 @@ impl Grid {
                 let seeds: Option<Vec<i64>> = listed(value.clone()).0.iter().map(Value::as_integer).collect();
                 seeds
                     .filter(|seeds| !seeds.is_empty())
-                    .ok_or(format!("seeds = {value}: it has to be a list of whole numbers"))?
+                    .ok_or(format!("seeds = {value}: expected a list of whole numbers"))?
             }
         };
         let mut keys = BTreeMap::new();
         flatten("", all.clone(), &mut keys);
         flatten("", grid, &mut keys);
-        // Before they are multiplied: a file may come from somebody else.
+        // Refused before the combinations are formed, which could use up all memory if the file is hostile.
         if keys.len() > may_change().len() + must_match().len() {
             return Err(format!("{} keys, more than a recipe has", keys.len()));
         }
@@ -77,13 +76,14 @@ impl Grid {
         Ok(Self { name, recipes, seeds, axes })
     }
 
-    /// How many runs; none if they cannot be counted.
+    /// Returns the number of runs; `None` on overflow.
     pub(super) fn size(&self) -> Option<usize> {
         let axes = self.axes.iter().map(|axis| axis.values.len());
         axes.chain([self.recipes.len(), self.seeds.len().max(1)]).try_fold(1_usize, usize::checked_mul)
     }
 
-    /// Every run: its name, its recipe and its settings. The seeds change last, so that early results are of all settings.
+    /// Returns the name, the recipe and the settings of every run. The seed varies slowest, so that the first results cover
+    /// all settings.
     pub(super) fn cells(&self) -> Vec<(String, String, BTreeMap<String, Value>)> {
         let mut cells = Vec::new();
         let seeds: Vec<Option<i64>> =
@@ -105,7 +105,7 @@ impl Grid {
         let total: usize = self.axes.iter().map(|axis| axis.values.len()).product();
         for number in 0..total {
             let (mut rest, mut settings, mut named) = (number, BTreeMap::new(), Vec::new());
-            // The last key changes first.
+            // The last key varies fastest.
             for axis in self.axes.iter().rev() {
                 let value = &axis.values[rest % axis.values.len()];
                 rest /= axis.values.len();
@@ -124,7 +124,7 @@ impl Grid {
     }
 }
 
-/// The values of a list, or the one value; and whether it was a list.
+/// Returns the values of a list, or the single value, and whether it was a list.
 fn listed(value: Value) -> (Vec<Value>, bool) {
     match value {
         Value::Array(values) => (values, true),
@@ -144,7 +144,7 @@ fn flatten(prefix: &str, table: Table, keys: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// A value as part of a name.
+/// Formats a value as part of a run's name.
 fn plain(value: &Value) -> String {
     match value {
         Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join("_"),
@@ -152,7 +152,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A text as part of the name of a folder on any system.
+/// Formats a text as part of a folder name that is valid on every system.
 fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let word: String = text.chars().map(|c| if is_plain(c) { c.to_ascii_lowercase() } else { '_' }).collect();

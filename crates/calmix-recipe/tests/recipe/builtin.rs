@@ -1,4 +1,4 @@
-//! The recipes that come with the program.
+//! The built-in recipes.
 
 use calmix_core::method::BaseLoss;
 use calmix_core::preset::{paper, released_code};
@@ -33,7 +33,7 @@ fn every_recipe_is_whole_and_described() {
     }
 }
 
-/// Every file in `recipes/` is one of ours.
+/// Every file in `recipes/` is a built-in recipe.
 #[test]
 fn no_recipe_is_forgotten() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../recipes");
@@ -48,7 +48,7 @@ fn no_recipe_is_forgotten() {
     assert_eq!(files, known);
 }
 
-/// A number without its source is a number that nobody can check.
+/// Every number has its source in a comment, so that readers can check it.
 #[test]
 fn every_number_of_the_paper_has_its_source() {
     for name in ["cifar10", "cifar100", "svhn", "stl10", "imagenet"] {
@@ -100,7 +100,7 @@ fn the_papers_numbers() {
     assert_eq!(recipe("svhn").dataset.source_spec(), SourceSpec::Svhn { extra: true });
     assert_eq!(recipe("svhn").labels.plan().unlabelled, ["train", "extra"]);
     assert_eq!(recipe("stl10").labels.plan().unlabelled, ["train", "unlabelled"]);
-    // The published metrics are out of 255.
+    // The published values are out of 255.
     let published = [125.3 / 255.0, 123.0 / 255.0, 113.9 / 255.0];
     assert_eq!(recipe("cifar10").dataset.mean, published);
 }
@@ -145,7 +145,7 @@ fn the_families_are_those_of_data() {
     assert_eq!(views(&["augment.family=google"]), Augment::google(32, true));
     let digits = ["augment.family=google", "augment.weak.flip=false", "augment.strong.flip=false"];
     let mut google = Augment::google(32, false);
-    // Nothing is mirrored, so what would come first has no effect and is not remembered.
+    // Without flips, the order of crop and flip has no effect and is reset.
     for geometry in [&mut google.weak, &mut google.strong.geometry] {
         if let calmix_data::augment::Geometry::Shift { first, .. } = geometry {
             *first = calmix_data::augment::First::Crop;

@@ -1,4 +1,4 @@
-//! Which layer wins, and what is known about where a value came from.
+//! The precedence of layers, and the origin of values.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn environment(variables: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
     variables.iter().map(|(name, value)| (name.into(), value.into())).collect()
 }
 
-/// All five layers set what the layers above them set, too.
+/// Each of the five layers also sets everything that the layers above it set.
 #[test]
 fn each_layer_lies_over_the_one_before() {
     let text = "[network]\nname = \"wrn-16-2\"\n[train]\nbatch = 3\nratio = 3\n[evaluate]\nevery = 3\n";
@@ -95,7 +95,7 @@ fn the_environment_may_hold_anything() {
     assert!(Layers::new().environment(other).resolve().is_ok());
     let ours = vec![("CALMIX_DATASET__PATH".into(), broken)];
     let error = Layers::new().environment(ours).resolve().unwrap_err().to_string();
-    assert_eq!(error, "CALMIX_DATASET__PATH: not UTF-8");
+    assert_eq!(error, "CALMIX_DATASET__PATH: the value is not UTF-8");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_run_needs_a_dataset() {
     let resolved = Layers::new().recipe("cifar10").resolve().unwrap();
     assert_eq!(
         resolved.ready().unwrap_err().to_string(),
-        "dataset.path is not set; give the folder of the dataset, for example with `--set dataset.path=FOLDER`"
+        "dataset.path is not set; set it to the folder of the dataset, for example with `--set dataset.path=FOLDER`"
     );
     assert!(set(&["dataset.path=/data"]).unwrap().ready().is_ok());
 }

@@ -1,4 +1,4 @@
-//! What words come to in the crates below.
+//! The translation of keys into the types of the crates below.
 
 use std::path::Path;
 
@@ -134,7 +134,7 @@ fn smoothing_and_loading() {
 }
 
 proptest! {
-    /// Whatever is written, it is read or refused.
+    /// Any text is read or refused, without a panic.
     #[test]
     fn nothing_that_is_written_breaks_it(
         key in "[a-z_.]{0,12}|train\\.(steps|batch|device)|dataset\\.(mean|path)",
@@ -149,9 +149,9 @@ proptest! {
     }
 }
 
-/// Keys within keys within keys end in a sentence, not in the end of the stack.
+/// Deeply nested keys give an error message, not a stack overflow.
 #[test]
-fn depth_is_refused() {
+fn deep_nesting_is_refused() {
     let deep = vec!["a"; 100_000].join(".");
     for text in [format!("{deep} = 1"), format!("[{deep}]"), format!("a = {}", "[".repeat(100_000))] {
         assert!(super::file(&text).is_err());

@@ -1,4 +1,4 @@
-//! What is said about the likeliest mistakes, to the letter.
+//! The exact messages for the most likely mistakes.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn refused_setting(setting: &str) -> String {
 }
 
 #[test]
-fn a_slip_of_the_finger() {
+fn misspelt_key_suggests_nearest() {
     assert_eq!(
         refused("[train]\nstpes = 2000\n"),
         "mine.toml, line 2: there is no key `train.stpes`; did you mean `train.steps`?"
@@ -23,7 +23,7 @@ fn a_slip_of_the_finger() {
 }
 
 #[test]
-fn another_spelling() {
+fn american_spelling_suggests_british() {
     let american = concat!("optimi", "zer");
     assert_eq!(
         refused(&format!("\n[{american}]\nlr = 0.1\n")),
@@ -32,7 +32,7 @@ fn another_spelling() {
 }
 
 #[test]
-fn the_wrong_section() {
+fn key_in_wrong_section_is_found() {
     assert_eq!(
         refused_setting("train.lr=0.1"),
         "--set 1: there is no key `train.lr`; did you mean `optimiser.lr`?"
@@ -40,7 +40,7 @@ fn the_wrong_section() {
 }
 
 #[test]
-fn a_name_from_usb() {
+fn usb_name_suggests_our_key() {
     assert_eq!(
         refused("uratio = 7"),
         "mine.toml, line 1: there is no key `uratio`; did you mean `train.ratio`?"
@@ -48,7 +48,7 @@ fn a_name_from_usb() {
 }
 
 #[test]
-fn a_word_that_is_none() {
+fn unknown_word_lists_the_choices() {
     assert_eq!(
         refused_setting("method.base=FixMatch"),
         "--set 1: method.base = \"FixMatch\": expected one of \"supervised\", \"supervised-pseudo-mixup\", \
@@ -60,11 +60,11 @@ fn a_word_that_is_none() {
 fn text_for_a_number() {
     assert_eq!(
         refused("train.steps = \"2000\""),
-        "mine.toml, line 1: train.steps = \"2000\": expected a whole number from 1 up"
+        "mine.toml, line 1: train.steps = \"2000\": expected a whole number of at least 1"
     );
     assert_eq!(
         refused("train.steps = 1e6"),
-        "mine.toml, line 1: train.steps = 1000000.0: expected a whole number from 1 up; did you mean 1000000?"
+        "mine.toml, line 1: train.steps = 1000000.0: expected a whole number of at least 1; did you mean 1000000?"
     );
 }
 
@@ -85,12 +85,12 @@ fn a_section_for_a_value_and_a_value_for_a_section() {
     );
     assert_eq!(
         refused("[train.steps]\nlong = 1"),
-        "mine.toml, line 1: train.steps = { long = 1 }: expected a whole number from 1 up"
+        "mine.toml, line 1: train.steps = { long = 1 }: expected a whole number of at least 1"
     );
 }
 
 #[test]
-fn no_value_at_all() {
+fn setting_without_value() {
     assert_eq!(
         refused_setting("train.steps"),
         "--set 1: `train.steps` has no value; write `train.steps=VALUE`"
@@ -107,8 +107,9 @@ fn no_such_recipe() {
     }
     assert_eq!(
         refused("extends = \"mnist-fashion\""),
-        "mine.toml, line 1: there is no recipe `mnist-fashion`; there are cifar10, cifar10-released-code, \
-         cifar100, svhn, stl10, imagenet, webvision, fashion-mnist, folder, cpu-fashion-mnist, cpu-cifar10, \
+        "mine.toml, line 1: there is no recipe `mnist-fashion`; the built-in recipes are cifar10, \
+         cifar10-released-code, cifar100, svhn, stl10, imagenet, webvision, fashion-mnist, folder, \
+         cpu-fashion-mnist, cpu-cifar10, \
          cpu-folder, head-cifar10, head-folder"
     );
 }
@@ -116,7 +117,7 @@ fn no_such_recipe() {
 #[test]
 fn not_toml() {
     let error = refused("[train]\nsteps = \n");
-    assert!(error.starts_with("mine.toml, line 2: not TOML: "), "{error}");
+    assert!(error.starts_with("mine.toml, line 2: invalid TOML: "), "{error}");
     assert_eq!(refused("extends = 5"), "mine.toml, line 1: extends = 5: expected the name of a recipe");
     let missing = Layers::new().file(Path::new("no/such/file.toml")).resolve().unwrap_err().to_string();
     assert!(missing.starts_with("no/such/file.toml: cannot be read: "), "{missing}");
@@ -135,7 +136,7 @@ fn a_list_of_the_wrong_length() {
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_listed_at_once() {
     let error = Layers::new()
         .text(Path::new("mine.toml"), "[train]\nbatch = 0\nsteps = -1\n[ema]\ndecay = 1.0\n")
         .set("train.devise=cpu")
@@ -143,36 +144,36 @@ fn all_problems_are_told_at_once() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "mine.toml, line 5: ema.decay = 1.0: expected a number from 0 and below 1\n\
+        "mine.toml, line 5: ema.decay = 1.0: expected a number of at least 0 and below 1\n\
          mine.toml, line 2: train.batch = 0: expected a whole number from 1 to 65536\n\
-         mine.toml, line 3: train.steps = -1: expected a whole number from 1 up\n\
+         mine.toml, line 3: train.steps = -1: expected a whole number of at least 1\n\
          --set 1: there is no key `train.devise`; did you mean `train.device`?"
     );
 }
 
-/// What a base without an unlabelled loss cannot be asked for.
+/// Settings that need an unlabelled loss are refused for a base algorithm without one.
 #[test]
-fn contradictions_of_supervision() {
+fn contradictions_with_supervised_bases() {
     for (settings, expected) in [
         (
             &["method.base=supervised", "method.mixup.start.rule=utilisation"][..],
-            "--set 2: method.mixup.start.rule = \"utilisation\": supervised gives no unlabelled image a weight, so the \
-             mixup term would never begin; take \"share\"",
+            "--set 2: method.mixup.start.rule = \"utilisation\": supervised does not weight unlabelled images, so the \
+             mixup term would never start; use \"share\"",
         ),
         (
             &["method.base=supervised-pseudo-mixup", "method.mixup.pairing=none"],
-            "--set 2: method.mixup.pairing = \"none\": supervised-pseudo-mixup uses unlabelled images in mixtures \
-             alone, and there are none; take \"calibratemix\", or method.base = \"supervised\"",
+            "--set 2: method.mixup.pairing = \"none\": supervised-pseudo-mixup uses unlabelled images only in \
+             mixtures, and \"none\" turns these off; use \"calibratemix\", or method.base = \"supervised\"",
         ),
         (
             &["method.base=supervised-pseudo-mixup", "method.mixup.pair_weight=base"],
-            "--set 2: method.mixup.pair_weight = \"base\": supervised-pseudo-mixup gives no unlabelled image a weight, so \
-             their mixtures would count for nothing; take \"one\"",
+            "--set 2: method.mixup.pair_weight = \"base\": supervised-pseudo-mixup does not weight unlabelled images, so \
+             their mixtures would have weight 0; use \"one\"",
         ),
         (
             &["method.base=supervised", "method.mixup.pseudo_target=blended"],
-            "--set 2: method.mixup.pseudo_target = \"blended\": supervised gives no unlabelled image a weight to blend by, \
-             so this would be \"soft\"; take \"soft\" or \"hard\"",
+            "--set 2: method.mixup.pseudo_target = \"blended\": supervised does not weight unlabelled images, so \
+             there is no weight to blend with; use \"soft\" or \"hard\"",
         ),
     ] {
         assert_eq!(set(settings).unwrap_err().to_string(), expected);
@@ -182,77 +183,89 @@ fn contradictions_of_supervision() {
 #[test]
 fn a_number_or_a_word() {
     let error = set(&["labels.validation=fifths"]).unwrap_err().to_string();
-    let wanted = "labels.validation = \"fifths\": expected a number from 0 and below 1, or \"fifth\"; did you mean \"fifth\"?";
+    let wanted = "labels.validation = \"fifths\": expected a number of at least 0 and below 1, or \"fifth\"; did you mean \
+                  \"fifth\"?";
     assert!(error.contains(wanted), "{error}");
 }
 
-/// Values that are fine by themselves and not together.
+/// Values that are valid by themselves but not together.
 #[test]
 fn contradictions() {
     for (settings, expected) in [
         (
             &["train.ratio=0"][..],
-            "--set 1: train.ratio = 0: fixmatch learns from unlabelled images and would get none; give it 1 or more, \
-             or take method.base = \"supervised\"",
+            "--set 1: train.ratio = 0: fixmatch trains on unlabelled images, and a ratio of 0 gives it none; use 1 or \
+             more, or method.base = \"supervised\"",
         ),
         (
             &["method.base=softmatch", "train.batch=1", "train.ratio=1", "method.mixup.pairing=none"],
-            "--set 3: train.ratio = 1: softmatch takes a variance over the unlabelled images of a batch and would \
-             get one; give it two or more",
+            "--set 3: train.ratio = 1: softmatch computes a variance over the unlabelled images of a batch, which \
+             would have only one; use two or more",
         ),
         (
             &["preset=released-code", "method.base=flexmatch"],
-            "--set 2: method.base = \"flexmatch\": preset = \"released-code\" exists for softmatch alone; take \
+            "--set 2: method.base = \"flexmatch\": preset = \"released-code\" exists only for softmatch; use \
              preset = \"paper\"",
         ),
         (
             &["preset=released-code", "method.base=flexmatch", "method.mixup.pairing=none"],
-            "--set 2: method.base = \"flexmatch\": preset = \"released-code\" exists for softmatch alone; take \
+            "--set 2: method.base = \"flexmatch\": preset = \"released-code\" exists only for softmatch; use \
              preset = \"paper\"",
         ),
         (
             &["preset=released-code", "train.steps=2000"],
-            "preset released-code, line 20: method.mixup.start.step = 150001: the mixup term would begin at step \
-             150001, but train.steps is 2000; begin earlier, for example with method.mixup.start.rule = \"share\" \
+            "preset released-code, line 20: method.mixup.start.step = 150001: the mixup term would start at step \
+             150001, but train.steps is 2000; start it earlier, for example with method.mixup.start.rule = \"share\" \
              and method.mixup.start.share = 0.1",
         ),
         (
             &["preset=released-code", "train.step=lean"],
-            "--set 2: train.step = \"lean\": method.base_loss = \"twice\" needs both passes; take train.step = \
+            "--set 2: train.step = \"lean\": method.base_loss = \"twice\" needs both passes; use train.step = \
              \"joint\"",
         ),
         (
             &["method.mixup.start.rule=ramp", "method.mixup.start.full=0.05"],
-            "--set 2: method.mixup.start.full = 0.05: the ramp would end before it begins at 0.09765625",
+            "--set 2: method.mixup.start.full = 0.05: the ramp starts at 0.09765625 and cannot end before \
+             that; use a larger value",
         ),
         (
             &["train.batch=1"],
-            "--set 1: train.batch = 1: one labelled image has no easy and no hard half; give it two or more",
+            "--set 1: train.batch = 1: a batch of one labelled image cannot be split into an easy and a hard half; \
+             use two or more",
         ),
-        (&["labels.keep=given"], "labels.file = \"\": labels.keep is given, but no file says which labels"),
+        (
+            &["labels.keep=given"],
+            "labels.file = \"\": labels.keep is \"given\", but no file lists the labels to keep; set it to the path of a \
+             split.json",
+        ),
         (
             &["labels.keep=all", "labels.include_labelled=false"],
-            "--set 2: labels.include_labelled = false: every label is kept, so no unlabelled image would be left; \
-             set it to true",
+            "--set 2: labels.include_labelled = false: every label is kept, so no images would be left for the \
+             unlabelled batches; set it to true",
         ),
-        (&["labels.from="], "--set 1: labels.from = []: labels have to come from somewhere; name a subset"),
+        (
+            &["labels.from="],
+            "--set 1: labels.from = []: there is no subset to take labels from; name one, such as \"train\"",
+        ),
         (
             &["labels.unlabelled_from="],
-            "--set 1: labels.unlabelled_from = []: unlabelled images have to come from somewhere; name a subset",
+            "--set 1: labels.unlabelled_from = []: there is no subset to take unlabelled images from; name one, such \
+             as \"train\"",
         ),
         (
             &["selection=best-validation", "dataset.source=cifar10"],
-            "--set 1: selection = \"best-validation\": no labels are held out to choose by; give labels.validation \
-             a share, such as 0.2",
+            "--set 1: selection = \"best-validation\": no labels are held out to select the model on; set \
+             labels.validation to a share, such as 0.2",
         ),
         (
             &["selection=best-test", "dataset.test="],
-            "--set 1: selection = \"best-test\": dataset.test names no subset to choose by",
+            "--set 1: selection = \"best-test\": dataset.test names no subset to select the model on; name one, \
+             or use another selection",
         ),
         (
             &["optimiser.momentum=0"],
-            "optimiser.nesterov = true: without momentum there is nothing for Nesterov to look ahead with; set it \
-             to false",
+            "optimiser.nesterov = true: Nesterov momentum needs optimiser.momentum above 0; set it to false, or raise \
+             the momentum",
         ),
         (
             &["train.shards=65"],
@@ -264,19 +277,29 @@ fn contradictions() {
             "--set 1: train.shards = 3: batches of 64 labelled and 448 unlabelled images cannot be cut into 3 equal \
              shards; choose train.batch and train.ratio so that train.shards divides both",
         ),
+    ] {
+        let error = set(settings).expect_err(&settings.join(" ")).to_string();
+        assert_eq!(error, expected, "{settings:?}");
+    }
+}
+
+/// Values that are valid by themselves but not on this device or with this number of groups.
+#[test]
+fn contradictions_of_groups_and_devices() {
+    for (settings, expected) in [
         (
-            &["method.base=softmatch", "method.softmatch.statistics=aligned", "train.groups=2"],
-            "--set 3: train.groups = 2: method.softmatch.statistics = \"aligned\" takes its statistics from the aligned \
-             rows of one group; take train.groups = 1, or \"raw\"",
+            &["method.base=softmatch", "method.softmatch.statistics=aligned", "train.groups=2"][..],
+            "--set 3: train.groups = 2: method.softmatch.statistics = \"aligned\" computes its statistics within one \
+             group; use train.groups = 1, or \"raw\" statistics",
         ),
         (
             &["train.step=joint", "method.base_loss=twice", "train.groups=2"],
-            "--set 3: train.groups = 2: method.base_loss = \"twice\" labels each batch twice, which only one group can do; \
-             take train.groups = 1",
+            "--set 3: train.groups = 2: method.base_loss = \"twice\" labels each batch twice, which works only with one \
+             group; use train.groups = 1",
         ),
         (
             &["train.precision=f16", "train.device=cpu"],
-            "--set 1: train.precision = \"f16\": f16 is for GPUs; on a CPU take \"bf16\" or \"f32\"",
+            "--set 1: train.precision = \"f16\": f16 needs a GPU; on a CPU use \"bf16\" or \"f32\"",
         ),
         (
             &["augment.evaluation_resize=16"],
@@ -293,13 +316,13 @@ fn warnings() {
     for (settings, expected) in [
         (
             &["method.base=softmatch", "train.ratio=1"][..],
-            "train.ratio = 1 (--set 2) is what USB falls back to when nothing is set, and softmatch has been seen to \
-             diverge with it (USB issue 88); 7 is usual",
+            "train.ratio = 1 (--set 2) is USB's fallback when nothing is set, and softmatch has diverged with it (USB issue \
+             88); 7 is usual",
         ),
         (
             &["train.steps=2000", "ema.decay=0.99"],
             "network.norm_momentum = 0.0 (default) leaves 14% of the initial statistics in batch normalisation after 2,000 \
-             steps; for so short a run, --set network.norm_momentum=0.003",
+             steps; for a run this short, use --set network.norm_momentum=0.003",
         ),
         (
             &["method.base=supervised", "method.mixup.pairing=none", "train.ratio=3"],
@@ -308,17 +331,17 @@ fn warnings() {
         ),
         (
             &["selection=best-test"],
-            "selection = \"best-test\" (--set 1) chooses the model by the images it is evaluated with; every table will \
-             say so",
+            "selection = \"best-test\" (--set 1) selects the model on the test images that it is evaluated on; every \
+             table marks this",
         ),
         (
             &["train.steps=2000", "network.norm_momentum=0.01"],
-            "ema.decay = 0.999 (default) leaves 14% of the initial weights in the averaged model after 2,000 steps; for so \
-             short a run, --set ema.decay=0.997",
+            "ema.decay = 0.999 (default) leaves 14% of the initial weights in the averaged model after 2,000 steps; for a \
+             run this short, use --set ema.decay=0.997",
         ),
         (
             &["selection=median", "train.steps=10240"],
-            "evaluate.window = 20 (default) is more than the 2 evaluations of the run",
+            "evaluate.window = 20 (default) is larger than the number of evaluations in the run, 2",
         ),
         (
             &["method.fixmatch.threshold=0.7", "method.base=softmatch"],

@@ -5,7 +5,7 @@ use calmix_recipe::{Layers, Recipe, differences};
 
 use super::set;
 
-/// The keys that may change, as they are meant to be. All others must match.
+/// The intended list of keys that may change. All others must match.
 const MAY_CHANGE: &[&str] = &[
     "description",
     "dataset.path",
@@ -35,7 +35,7 @@ const MAY_CHANGE: &[&str] = &[
 ];
 
 #[test]
-fn the_table_is_the_one_that_is_meant() {
+fn keys_that_may_change_are_as_intended() {
     let free: Vec<_> = leaves(Recipe::fields())
         .into_iter()
         .filter(|(_, field)| field.resume == Resume::MayChange)
@@ -113,7 +113,7 @@ fn other(path: &str, kind: Kind) -> Vec<String> {
 
 /// Every key, changed alone: the difference names it, and only the keys that must match change the hash.
 #[test]
-fn every_key_is_seen_to_change() {
+fn every_changed_key_is_a_difference() {
     for (path, field) in leaves(Recipe::fields()) {
         let Shape::Value(kind) = (field.shape)() else { panic!("{path} is not a value") };
         let settings = other(&path, kind);
@@ -135,18 +135,18 @@ fn every_key_is_seen_to_change() {
 }
 
 #[test]
-fn a_difference_is_told_with_both_values() {
+fn difference_shows_both_values() {
     let old = Layers::new().recipe("cifar10").resolve().unwrap();
     let new =
         Layers::new().recipe("cifar10").set("train.batch=32").set("loader.workers=3").resolve().unwrap();
     let told: Vec<_> = differences(&old, &new).iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["train.batch: 64 → 32, which would be another run", "loader.workers: 0 → 3"]);
+    assert_eq!(told, ["train.batch: 64 → 32, which would make it a different run", "loader.workers: 0 → 3"]);
     assert!(differences(&old, &old).is_empty());
 }
 
 /// The format that checkpoints rely on.
 #[test]
-fn the_hash_is_of_what_must_match() {
+fn hash_covers_keys_that_must_match() {
     let resolved = Layers::new().recipe("stl10").resolve().unwrap();
     let mut lines: Vec<_> = leaves(Recipe::fields())
         .into_iter()
@@ -160,7 +160,7 @@ fn the_hash_is_of_what_must_match() {
 
 /// A value without effect is not a difference.
 #[test]
-fn what_has_no_effect_has_no_part_in_the_hash() {
+fn hash_ignores_values_without_effect() {
     let [plain, unused] = [&[][..], &["method.softmatch.n_sigma=3"]].map(|settings| set(settings).unwrap());
     assert_eq!(plain.hash(), unused.hash());
     assert_eq!(plain.hash().len(), 64);

@@ -1,4 +1,4 @@
-//! The schema for editors: it takes what the program takes and refuses what it refuses. And the reference for people.
+//! The schema for editors, which accepts and refuses the same values as the program, and the reference of all keys.
 
 use std::path::Path;
 

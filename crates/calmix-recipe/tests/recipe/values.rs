@@ -15,7 +15,7 @@ fn values() -> Vec<(String, &'static Field, Kind)> {
         .collect()
 }
 
-/// Whether the value itself is refused, whatever else is said about it.
+/// Returns whether the value itself is refused, whatever other problems there are.
 fn is_refused(path: &str, value: &str) -> bool {
     let refused = set(&[&format!("{path}={value}")]).err().into_iter().flat_map(|error| error.problems);
     refused.into_iter().any(|problem| problem.path == path && matches!(problem.what, What::Expected { .. }))
@@ -109,7 +109,7 @@ fn every_word_is_taken_and_given_back() {
     assert!(taken > 90, "{taken}");
 }
 
-/// The document that a run keeps shows every key.
+/// The document that is stored with a run contains every key.
 #[test]
 fn every_key_is_written() {
     let document: toml::Table = Layers::new().resolve().unwrap().to_toml().parse().unwrap();

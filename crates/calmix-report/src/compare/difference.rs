@@ -11,10 +11,10 @@ use super::{LEVEL, Measure};
 /// The fewest pairs that are tested.
 pub const ENOUGH_PAIRS: usize = 3;
 
-/// The p-value, after Holm's correction, below which two settings are told apart.
+/// The p-value, after Holm's correction, below which a difference is significant.
 const TOLD_APART: f64 = 0.05;
 
-/// What a paired difference says.
+/// The outcome of a paired comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairOutcome {
@@ -22,11 +22,11 @@ pub enum PairOutcome {
     Lower,
     /// Higher, and so worse.
     Higher,
-    /// The difference may be chance.
+    /// The difference may be due to chance.
     NotToldApart,
     /// Fewer than [`ENOUGH_PAIRS`] pairs of runs.
     TooFew,
-    /// All pairs differ by the same: nothing scatters, and the test has nothing to measure by.
+    /// All pairs differ by the same amount: without variance, the test does not apply.
     NoScatter,
 }
 
@@ -37,39 +37,39 @@ pub struct SettingDifference {
     pub column: usize,
     /// The place of the setting's name in [`Comparison::rows`](super::Comparison::rows).
     pub row: usize,
-    /// The place of the other's.
+    /// The place of the name of the setting that it is compared with.
     pub against: usize,
-    /// What differs.
+    /// The metric that is compared.
     pub measure: Measure,
-    /// How many pairs of runs have the same seeds.
+    /// The number of pairs of runs with the same seeds.
     pub pairs: usize,
-    /// The mean difference; none without pairs.
+    /// The mean difference; `None` without pairs.
     pub mean: Option<f64>,
-    /// Student's interval of it, where there are enough pairs.
+    /// Student's interval of the mean; `None` with fewer than [`ENOUGH_PAIRS`] pairs.
     pub interval: Option<Estimate>,
     /// The two-sided p-value of no difference, if it was tested.
     pub p_value: Option<f64>,
     /// The same after Holm's correction for all tests of the comparison.
     pub p_holm: Option<f64>,
-    /// In a word.
+    /// The outcome.
     pub outcome: PairOutcome,
 }
 
 impl PairOutcome {
-    /// In tables.
+    /// The outcome as tables show it.
     pub fn words(self) -> &'static str {
         match self {
             Self::Lower => "lower",
             Self::Higher => "higher",
-            Self::NotToldApart => "not told apart",
-            Self::TooFew => "too few runs to say",
-            Self::NoScatter => "all pairs alike: not tested",
+            Self::NotToldApart => "no significant difference",
+            Self::TooFew => "too few runs",
+            Self::NoScatter => "no variance: not tested",
         }
     }
 }
 
 impl SettingDifference {
-    /// Takes the corrected p-value, and what it says.
+    /// Stores the corrected p-value and the outcome that follows from it.
     pub(super) fn evaluate(&mut self, p_holm: Option<f64>) {
         self.p_holm = p_holm;
         self.outcome = match (p_holm.is_some_and(|p| p < TOLD_APART), self.mean) {
@@ -96,7 +96,7 @@ pub(super) fn all(
         if unpaired > 0 {
             let names = shown(&setting.runs[0].name);
             notes.push(format!(
-                "the setting of {names}: runs without a partner of the same seeds are not in its differences"
+                "the setting of {names}: runs without a counterpart of the same seeds are left out of its differences"
             ));
         }
         for measure in Measure::TESTED {
@@ -110,7 +110,7 @@ pub(super) fn all(
     Ok(differences)
 }
 
-/// What a setting is compared with, on the same data.
+/// Finds the setting on the same data that a setting is compared with.
 fn baseline<'a>(
     settings: &'a [GroupedRuns],
     of: &GroupedRuns,

@@ -1,4 +1,4 @@
-//! As LaTeX, in the paper's layout; needs booktabs and multirow.
+//! The comparison as LaTeX, in the paper's layout; needs booktabs and multirow.
 
 use super::Comparison;
 use super::layout::{DIFFERENCES, TableNumber, best, differences, notes, papers_layout};
@@ -58,7 +58,7 @@ fn line(cells: impl IntoIterator<Item = String>) -> String {
     format!("{} \\\\\n", cells.into_iter().collect::<Vec<_>>().join(" & "))
 }
 
-/// As the paper writes it, the standard deviation as an index.
+/// Formats a number as the paper does, with the standard deviation as a subscript.
 fn number(number: TableNumber) -> String {
     let index =
         |std: Option<f64>, digits: usize| std.map(|std| format!("_{{{std:.digits$}}}")).unwrap_or_default();

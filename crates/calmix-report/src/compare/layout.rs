@@ -11,14 +11,14 @@ pub(super) enum TableNumber {
     Papers(f64, Option<f64>),
     /// Ours minus the paper's.
     BesidePaper(f64),
-    /// There is none.
+    /// There is no number.
     Nothing,
 }
 
 /// The rows of a measure, with their names.
 pub(super) type MeasureRows = Vec<(String, Vec<TableNumber>)>;
 
-/// The paper's table: of each measure, a row for each method, and two more where the paper has metrics.
+/// Lays out the paper's table: for each measure a row per method, and two more if the paper has metrics of it.
 pub(super) fn papers_layout(comparison: &Comparison) -> Vec<(Measure, MeasureRows)> {
     let of = |measure| {
         let mut rows = MeasureRows::new();
@@ -43,12 +43,12 @@ pub(super) fn papers_layout(comparison: &Comparison) -> Vec<(Measure, MeasureRow
                 (Some(paper), Measure::Error) => TableNumber::Papers(paper.error, paper.error_std),
                 _ => TableNumber::Nothing,
             });
-            rows.push(("– the paper's".to_owned(), papers.collect()));
+            rows.push(("– paper".to_owned(), papers.collect()));
             let beside = cells().map(|cell| {
                 let points = cell.and_then(|cell| cell.beside_paper(measure));
                 points.map_or(TableNumber::Nothing, TableNumber::BesidePaper)
             });
-            rows.push(("– ours minus the paper's".to_owned(), beside.collect()));
+            rows.push(("– ours minus paper".to_owned(), beside.collect()));
         }
         (measure, rows)
     };
@@ -56,7 +56,7 @@ pub(super) fn papers_layout(comparison: &Comparison) -> Vec<(Measure, MeasureRow
     Measure::ALL.into_iter().filter(measured).map(of).collect()
 }
 
-/// In each column, the place of the row whose mean of ours is lower than all others.
+/// Finds in each column the row of ours with the lowest mean; `None` if there is only one row or a tie.
 pub(super) fn best(rows: &MeasureRows) -> Vec<Option<usize>> {
     let columns = rows.first().map_or(0, |(_, numbers)| numbers.len());
     let best_of = |column: usize| {
@@ -65,7 +65,7 @@ pub(super) fn best(rows: &MeasureRows) -> Vec<Option<usize>> {
             _ => None,
         });
         let (row, lowest) = means.clone().min_by(|a, b| a.1.total_cmp(&b.1))?;
-        // Neither one of one nor one of several that are the same.
+        // A single row and a tie have no best.
         (means.clone().count() > 1 && means.filter(|(_, mean)| *mean == lowest).count() == 1).then_some(row)
     };
     (0..columns).map(best_of).collect()
@@ -81,10 +81,10 @@ pub(super) const DIFFERENCES: [&str; 9] = [
     "Difference, points",
     "95% CI",
     "p (Holm)",
-    "Assessment",
+    "Result",
 ];
 
-/// A row of the table of differences for each.
+/// The rows of the table of differences.
 pub(super) fn differences(comparison: &Comparison) -> Vec<[String; 9]> {
     let row = |seen: &super::SettingDifference| {
         let column = &comparison.columns[seen.column];
@@ -108,41 +108,40 @@ pub(super) fn differences(comparison: &Comparison) -> Vec<[String; 9]> {
     comparison.differences.iter().map(row).collect()
 }
 
-/// What has to be known to read the tables.
+/// The notes below the tables, which explain how to read them.
 pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     let mut notes = vec![
-        "mean ± standard deviation over seeds, in brackets the number of runs n; error and ECE (15 bins) in per cent, the \
-         debiased squared calibration error in per cent squared; before calibration unless it says calibrated; bold: the lowest \
-         mean of a column, which may be chance"
+        "mean ± standard deviation over seeds, with the number of runs n in brackets; error and ECE (15 bins) in per cent, the \
+         debiased squared calibration error in per cent squared; before calibration unless marked calibrated; bold: the lowest \
+         mean of a column, which may be due to chance"
             .to_owned(),
     ];
     if comparison.cells.iter().any(|cell| cell.head.is_some()) {
         notes.push(
-            "runs on frozen features: the metrics are those of the recipe's own head, whichever head a run kept, and in rows \
-             with `labels alone` those of the head that was trained on the labels alone"
+            "runs on frozen features: the metrics are those of the recipe's own head, whichever head a run kept; rows with \
+             `labels alone` show the head that was trained on the labels alone"
                 .to_owned(),
         );
     }
     let splits: Vec<&str> = comparison.columns.iter().map(|column| column.on.as_str()).collect();
     if splits.iter().any(|split| *split != "test") {
-        notes.push(format!("measured, column by column, on: {}", splits.join(", ")));
+        notes.push(format!("splits that were evaluated, column by column: {}", splits.join(", ")));
     }
     if comparison.cells.iter().any(|cell| cell.ece.is_none()) {
         notes.push("an ECE needs 1,000 images".to_owned());
     }
     if comparison.cells.iter().any(|cell| cell.chosen_on_test) {
-        notes.push(
-            "some models were chosen on the test split, which makes their metrics optimistic".to_owned(),
-        );
+        notes.push("some models were selected on the test split, so their metrics are optimistic".to_owned());
     }
     if comparison.cells.iter().any(|cell| cell.paper.is_some()) {
-        let bins = "it does not say how many bins its ECE has; ours has 10 in the difference, as in its released code";
-        notes.push(format!("the paper's: {}; {bins}", super::PAPER));
+        let bins = "it does not state the number of bins of its ECE; the difference uses our ECE of 10 bins, as its released \
+                    code does";
+        notes.push(format!("paper: {}; {bins}", super::PAPER));
     }
     if !comparison.differences.is_empty() {
         notes.push(format!(
-            "differences: pairs of runs with the same seeds, Student's t; p-values in brackets after Holm's correction for \
-             {} tests; told apart below 0.05; at least {} pairs",
+            "differences: pairs of runs with the same seeds, Student's t; p-values, in brackets after Holm's correction for \
+             {} tests; significant below 0.05; at least {} pairs are needed",
             comparison.tests,
             super::ENOUGH_PAIRS
         ));

@@ -1,4 +1,4 @@
-//! As CSV: a line for each setting and measure, as the paper's metrics are kept, in the units of the tables.
+//! The comparison as CSV: a line for each setting and measure, in the units of the tables.
 
 use calmix_run::csv_line::{CsvCell, csv_line};
 use calmix_run::result::HeadName;

@@ -1,4 +1,4 @@
-//! As Markdown.
+//! The comparison as Markdown.
 
 use super::layout::{DIFFERENCES, TableNumber, best, differences, notes, papers_layout};
 use super::{Comparison, DataColumn};
@@ -71,7 +71,7 @@ fn table(head: &[String], words: usize, rows: &[Vec<String>]) -> String {
     text
 }
 
-/// What would end a cell or begin a mark.
+/// Escapes characters that would end a cell or begin markup.
 fn escaped(text: &str) -> String {
     text.chars().fold(String::new(), |mut escaped, c| {
         if "|\\`*<[".contains(c) {

@@ -1,4 +1,4 @@
-//! What a method is called, in the paper's words.
+//! The names of methods, as the paper writes them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use calmix_run::result::HeadName;
 /// The settings of a run, as text.
 pub(super) type SettingTexts = BTreeMap<String, String>;
 
-/// Whose metrics they are, among the settings: not a key of recipes.
+/// The setting that names the head whose metrics these are; not a key of recipes.
 pub(super) const HEAD: &str = "head";
 
 /// Base algorithms in the order of the paper's tables.
@@ -31,7 +31,7 @@ pub(super) fn value<'a>(settings: &'a SettingTexts, key: &str) -> &'a str {
     settings.get(key).map_or("", String::as_str)
 }
 
-/// As `FixMatch + CalibrateMix + LS`.
+/// The name of a method, such as `FixMatch + CalibrateMix + LS`.
 pub(super) fn method_words(settings: &SettingTexts) -> String {
     let of = |key| value(settings, key);
     let known = |words: &[(&str, &'static str)], word: &str| {
@@ -51,7 +51,7 @@ pub(super) fn method_words(settings: &SettingTexts) -> String {
     format!("{name}{pairing}{smoothing}{penalty}{head}")
 }
 
-/// The name of its row in the paper's tables, should there be one: with the ablations' k and warm-up.
+/// The name of a method in the paper's tables, with the k and the warm-up of the ablations.
 pub(super) fn published_words(settings: &SettingTexts) -> String {
     let of = |key| value(settings, key);
     let ablation = match of("method.mixup.pairing") {

@@ -1,27 +1,27 @@
-//! What the paper's Tables 1 to 4 say, per cent: `paper.csv`, a line for each setting.
+//! The metrics of the paper's Tables 1 to 4, in per cent: `paper.csv`, a line for each setting.
 
 use serde::Serialize;
 
 use super::method_words::{SettingTexts, published_words, value};
 use super::settings::labels_words;
 
-/// Where the metrics come from.
+/// The source of the paper's metrics.
 pub const PAPER: &str =
     "CalibrateMix: Guided-Mixup Calibration of Image Semi-Supervised Models, Tables 1 to 4";
 
 const METRICS: &str = include_str!("paper.csv");
 
-/// The paper's metrics of a setting, per cent. Tables 1, 2 and 4 have means and standard deviations of three runs, Table 3
+/// The paper's metrics of a setting, in per cent. Tables 1, 2 and 4 have means and standard deviations of three runs, Table 3
 /// has single runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PublishedMetrics {
-    /// The expected calibration error; the paper does not say with how many bins.
+    /// The expected calibration error; the paper does not state the number of bins.
     pub ece: f64,
-    /// Its standard deviation.
+    /// The standard deviation of the ECE; `None` for a single run.
     pub ece_std: Option<f64>,
     /// The error.
     pub error: f64,
-    /// Its standard deviation.
+    /// The standard deviation of the error; `None` for a single run.
     pub error_std: Option<f64>,
 }
 

@@ -24,7 +24,7 @@ const DATASETS: [(&str, &str); 7] = [
 pub struct DataColumn {
     /// The dataset.
     pub dataset: String,
-    /// How many labels of a class are kept, a share, or `all`.
+    /// The number of labels kept per class, a share, or `all`.
     pub labels: String,
     /// The split that is measured.
     pub on: String,
@@ -47,7 +47,7 @@ pub(super) struct Grouped {
     pub(super) notes: Vec<String>,
 }
 
-/// What the runs of a column share: the files, which of their labels are kept, what is measured. In the order of columns.
+/// What the runs of a column share: the files, which labels are kept, and the evaluated split. Ordered as the columns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ColumnKey {
     place: usize,
@@ -74,7 +74,7 @@ pub(super) fn group(mut runs: Vec<ComparedRun>) -> Grouped {
         let same = groups.entry(key).or_default();
         match same.iter().find(|other| other.seeds == run.seeds) {
             Some(other) => notes.push(format!(
-                "{} repeats the setting and the seeds of {}: it does not count",
+                "{} has the same setting and seeds as {} and is left out",
                 shown(&run.name),
                 shown(&other.name)
             )),
@@ -115,12 +115,12 @@ impl ColumnKey {
     }
 }
 
-/// How many labels are kept, as in the paper's tables: `4` of a class, `10%`, `all`.
+/// The number of labels kept, as in the paper's tables: `4` per class, `10%`, `all`.
 pub(super) fn labels_words(settings: &SettingTexts) -> String {
     let count = value(settings, "labels.count");
     match value(settings, "labels.keep") {
         "per-class" => count.to_owned(),
-        "total" => format!("{count} in all"),
+        "total" => format!("{count} in total"),
         "share" => {
             let share: f64 = value(settings, "labels.share").parse().unwrap_or(f64::NAN);
             format!("{}%", (1e6 * share).round() / 1e4)
@@ -129,7 +129,7 @@ pub(super) fn labels_words(settings: &SettingTexts) -> String {
     }
 }
 
-/// Columns of the same dataset and labels that differ in something else say what.
+/// Names the columns. Columns of the same dataset and labels also show what else differs.
 fn columns(keys: &BTreeSet<ColumnKey>) -> Vec<DataColumn> {
     let column = |key: &ColumnKey| {
         let alike: Vec<_> = keys
@@ -154,7 +154,7 @@ fn columns(keys: &BTreeSet<ColumnKey>) -> Vec<DataColumn> {
     keys.iter().map(column).collect()
 }
 
-/// Keys that pretrained weights decide unless the user does: where the weights differ, their name says it.
+/// Keys that pretrained weights set unless the user does: if the weights differ, their name is enough.
 const BY_WEIGHTS: [&str; 9] = [
     "augment.size",
     "dataset.mean",
@@ -169,7 +169,7 @@ const BY_WEIGHTS: [&str; 9] = [
 const WEIGHTS: &str = "network.weights";
 
 /// The name of each setting: its method, and every key in which settings of one method differ on the same data. Keys that come
-/// with the weights are left out if the name of the weights tells the settings apart without them.
+/// with the weights are left out if the name of the weights distinguishes the settings without them.
 fn row_names<'a>(settings: impl Iterator<Item = (&'a ColumnKey, &'a SettingTexts)> + Clone) -> Vec<String> {
     let mut values: BTreeMap<(&ColumnKey, String, &str), BTreeSet<&str>> = BTreeMap::new();
     for (column, settings) in settings.clone() {

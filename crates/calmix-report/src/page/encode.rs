@@ -2,7 +2,7 @@
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 
-/// A square RGB image as an address that holds it; none if it cannot be encoded.
+/// Encodes a square RGB image as a data URL; `None` if it cannot be encoded.
 pub(super) fn data_url(pixels: &[u8], side: usize) -> Option<String> {
     let mut bytes = Vec::new();
     let side = u32::try_from(side).ok()?;

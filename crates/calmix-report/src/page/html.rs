@@ -13,16 +13,16 @@ use crate::plot::{self, DataTable, PlotView, TableCell};
 use crate::report::{RunReport, RunsReport};
 use crate::svg::STYLE;
 
-/// How the page looks; the colours of drawings are in [`STYLE`].
+/// The style of the page; the colours of drawings are in [`STYLE`].
 const LOOK: &str = include_str!("page.css");
 
 /// Rows of a table in the page; the rest is in its CSV file.
 const ROWS: usize = 60;
 
-/// What a browser may load: nothing but what is in the page.
+/// The content security policy: a browser may load nothing but what is in the page.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
-/// The report as one HTML file. With `refresh`, a browser loads it again every so many seconds.
+/// Writes the report as one HTML file. With `refresh`, a browser reloads it after that many seconds.
 pub fn html(report: &RunsReport, refresh: Option<u32>) -> String {
     let names: Vec<&str> = report.runs.iter().map(|run| run.name.as_str()).collect();
     let title = format!("calmix report: {}", names.join(", "));
@@ -49,7 +49,7 @@ pub fn html(report: &RunsReport, refresh: Option<u32>) -> String {
                         (assessment(run, report.runs.len() > 1))
                     }
                     (overview(report))
-                    nav aria-label="Metrics" {
+                    nav aria-label="Plots" {
                         ul {
                             @for plot in &plots {
                                 li { a href={ "#" (plot.name) } { (plot.title) } }
@@ -62,8 +62,8 @@ pub fn html(report: &RunsReport, refresh: Option<u32>) -> String {
                 }
                 footer {
                     p {
-                        "Made by calmix " (report.calmix) " from the files of the run; every number can be computed \
-                         again from them. ECE: 15 bins of equal width, closed on the left."
+                        "Created by calmix " (report.calmix) " from the files of the run; every number can be recomputed \
+                         from them. ECE: expected calibration error, 15 bins of equal width, closed on the left."
                     }
                 }
             }
@@ -84,7 +84,7 @@ fn assessment(run: &RunReport, named: bool) -> Markup {
             p.trust { (assessment.trust) }
             p.notes { (assessment.notes.join(" ")) }
             @if run.chosen_on_test {
-                p.notes { "The test split chose this model and measures it: its metrics are optimistic." }
+                p.notes { "This model was selected on the test split, so its test metrics are optimistic." }
             }
             @if !run.finished {
                 p.notes {
@@ -97,13 +97,13 @@ fn assessment(run: &RunReport, named: bool) -> Markup {
     }
 }
 
-/// What the runs are and how good: a column each.
+/// The table of all runs, a column for each.
 fn overview(report: &RunsReport) -> Markup {
     let columns: Vec<Vec<(&str, String)>> = report.runs.iter().map(facts).collect();
     html! {
         section {
-            h2 { "At a glance" }
-            div.scroll.glance tabindex="0" role="region" aria-label="At a glance" {
+            h2 { "Overview" }
+            div.scroll.glance tabindex="0" role="region" aria-label="Overview" {
                 table {
                     thead {
                         tr {
@@ -126,22 +126,23 @@ fn overview(report: &RunsReport) -> Markup {
                 }
             }
             p.notes {
-                "In brackets: 95 % interval, exact for the error, from it for the gap, by bootstrap for the ECE, where they sit a little high. The gap is the mean \
-                 confidence minus the share of right answers."
+                "In brackets: 95% confidence intervals. They are exact for the error; those of the confidence gap follow \
+                 from them; those of the ECE are bootstrapped and lie slightly too high. The confidence gap is the mean \
+                 confidence minus the accuracy."
             }
         }
         "\n"
     }
 }
 
-/// What a run is and how good, each with its name: the same names for every run.
+/// The rows of a run in the table, with the same names for every run.
 fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
     let summary = &run.summary;
     let method = match summary.pairing.as_str() {
         "none" => summary.base.clone(),
         pairing => format!("{} with {pairing}", summary.base),
     };
-    let head = run.head.map(|head| format!("; the numbers are of {}", head.in_words()));
+    let head = run.head.map(|head| format!("; metrics of {}", head.in_words()));
     let method = method + &head.unwrap_or_default();
     let labels = format!(
         "{} labelled, {} held out, {} unlabelled",
@@ -170,11 +171,11 @@ fn facts(run: &RunReport) -> Vec<(&'static str, String)> {
         ("images", labels),
         ("method", method),
         ("network", format!("{} at {} pixels", summary.network, summary.size)),
-        ("seeds", format!("{}, of labels {}", summary.seed, summary.label_seed)),
+        ("seeds", format!("training {}, labels {}", summary.seed, summary.label_seed)),
         ("calibration", map),
         ("error", show(mapped.or(raw), error)),
-        ("gap, points", show(raw, gap)),
-        ("gap, calibrated", show(mapped, gap)),
+        ("confidence gap, points", show(raw, gap)),
+        ("confidence gap, calibrated", show(mapped, gap)),
         ("ECE, 15 bins", show(raw, ece)),
         ("ECE, calibrated", show(mapped, ece)),
         ("NLL, nats", show(raw, nll)),
@@ -211,7 +212,7 @@ fn section(plot: &PlotView) -> Markup {
                 div.panels {
                     @for panel in &plot.panels {
                         // Every text in a drawing went through `svg::escaped`.
-                        plot { (PreEscaped(panel.element())) }
+                        figure { (PreEscaped(panel.element())) }
                     }
                 }
             }
@@ -224,11 +225,11 @@ fn section(plot: &PlotView) -> Markup {
                 }
             }
             details {
-                summary { "The numbers" }
+                summary { "Data table" }
                 (grid(&plot.table, &plot.title))
                 @if rows > ROWS {
                     p.notes {
-                        "The first " (ROWS) " of " (grouped(rows as u64)) " rows; " (plot.name) ".csv has all."
+                        "The first " (ROWS) " of " (grouped(rows as u64)) " rows; " (plot.name) ".csv has all of them."
                     }
                 }
             }
@@ -240,9 +241,14 @@ fn section(plot: &PlotView) -> Markup {
 fn image(example: &ExamplePrediction) -> Markup {
     let said = example.calibrated.unwrap_or(example.confidence);
     let label = if example.label == example.predicted {
-        format!("{}, {:.0} % sure", example.label, 100.0 * said)
+        format!("{}, confidence {:.0}%", example.label, 100.0 * said)
     } else {
-        format!("says {}, {:.0} % sure; is {}", example.predicted, 100.0 * said, example.label)
+        format!(
+            "predicted {}, confidence {:.0}%; labelled {}",
+            example.predicted,
+            100.0 * said,
+            example.label
+        )
     };
     let name = example.name.as_deref().unwrap_or_default();
     let image = example.images.as_ref().and_then(|[small, large]| {
@@ -258,7 +264,7 @@ fn image(example: &ExamplePrediction) -> Markup {
     }
 }
 
-/// The first rows of a table, which scrolls by itself where it is too wide.
+/// The first rows of a table, which scrolls horizontally if it is too wide.
 fn grid(table: &DataTable, title: &str) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(title) {

@@ -1,4 +1,4 @@
-//! Error and calibration, class by class.
+//! Error and calibration by class.
 
 use calmix_metrics::metrics::LEVEL;
 use calmix_metrics::stats::clopper_pearson;
@@ -8,7 +8,7 @@ use super::{DataTable, PlotView, TableCell};
 use crate::report::{Answers, BeforeAfter, RunReport};
 use crate::svg::{Axis, Drawing, Key, fitted};
 
-/// Classes that are drawn; of more, those with the highest error.
+/// The most classes that are drawn; if there are more, those with the highest error.
 const MOST: usize = 30;
 
 /// The metrics of a class.
@@ -18,24 +18,24 @@ pub struct ClassMetrics {
     pub class: String,
     /// Images of this class.
     pub samples: usize,
-    /// The share of them that the model takes for another class; none without images.
+    /// The share of them that is misclassified; `None` without images.
     pub error: Option<f64>,
-    /// The lower limit of the error, by Clopper and Pearson at 95%.
+    /// The lower end of the exact 95% interval of the error (Clopper and Pearson).
     pub error_low: Option<f64>,
-    /// The upper limit.
+    /// The upper end of that interval.
     pub error_high: Option<f64>,
-    /// What the model says where it names this class, before and after calibration.
+    /// The images that are predicted as this class, before and after calibration.
     pub named: BeforeAfter<NamedClass>,
 }
 
-/// Predictions that name a class.
+/// The images that are predicted as one class.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct NamedClass {
-    /// How many.
+    /// The number of these images.
     pub predictions: usize,
-    /// Their mean confidence; none without predictions.
+    /// Their mean confidence; `None` without predictions.
     pub confidence: Option<f64>,
-    /// The share of them that is right; none without predictions.
+    /// The share of them that is right; `None` without predictions.
     pub right: Option<f64>,
 }
 
@@ -61,7 +61,7 @@ pub fn metrics(classes: &[String], labels: &[u32], answers: &BeforeAfter<Answers
     classes.iter().enumerate().map(of).collect()
 }
 
-/// What predictions that name each class say.
+/// Counts the predictions of each class, their confidence and how many are right.
 fn named(answers: &Answers, classes: usize) -> Vec<NamedClass> {
     let mut sums = vec![(0_usize, 0.0_f64, 0_usize); classes];
     let rows = answers.predicted.iter().zip(answers.said.confidence()).zip(answers.said.correct());
@@ -77,7 +77,7 @@ fn named(answers: &Answers, classes: usize) -> Vec<NamedClass> {
     sums.into_iter().map(mean).collect()
 }
 
-/// The classes of a run: error, and confidence beside the truth.
+/// The classes of a run: error, and confidence beside accuracy.
 pub(super) fn view(run: &RunReport) -> Option<PlotView> {
     let classes = &run.evaluated.as_ref()?.by_class;
     let mut drawn: Vec<&ClassMetrics> = classes.iter().collect();
@@ -107,8 +107,8 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
         name: "classes".to_owned(),
         title: "Which classes are hard, and where is the confidence wrong?".to_owned(),
         sentence: format!(
-            "Left, the share of each class's images that is taken for another, with 95 % interval. Right, of the images that \
-             the model takes for a class: how sure it is, and how many of them are right; the two should meet.{of}"
+            "Left: the share of each class's images that is misclassified, with 95% confidence intervals. Right: for the \
+             images predicted as each class, the mean confidence and the share that is right; the two should be equal.{of}"
         ),
         panels: vec![errors(&drawn), confidences(&drawn)],
         images: Vec::new(),
@@ -117,8 +117,8 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
                 "class",
                 "images",
                 "error",
-                "error, lower limit",
-                "error, upper limit",
+                "error, 95% CI low",
+                "error, 95% CI high",
                 "predictions",
                 "confidence",
                 "right",
@@ -135,7 +135,7 @@ const ROW: f64 = 19.0;
 const TOP: f64 = 28.0;
 const NAME: usize = 16;
 
-/// A panel with a row for each class; returns the drawing, and where a share is in it.
+/// Draws a panel with a row for each class; returns the drawing, and a function from a share to its x position.
 fn rows(
     title: &str,
     drawn: &[&ClassMetrics],
@@ -169,7 +169,7 @@ fn rows(
 
 fn errors(drawn: &[&ClassMetrics]) -> Drawing {
     let most = drawn.iter().filter_map(|class| class.error_high).fold(0.0, f64::max);
-    let axis = Axis::share_up_to("images of the class that are taken for another, %", most);
+    let axis = Axis::share_up_to("misclassified images of the class, %", most);
     let (mut drawing, x) = rows("Error by class", drawn, &axis, &[]);
     for (at, class) in drawn.iter().enumerate() {
         let middle = TOP + ROW * (at as f64 + 0.5);
@@ -186,7 +186,7 @@ fn confidences(drawn: &[&ClassMetrics]) -> Drawing {
     let said = if is_mapped { "mean confidence, calibrated" } else { "mean confidence" };
     let legend = [(said, 1), ("share that is right", 0)];
     let legend = legend.map(|(text, tone)| Key { text: text.to_owned(), tone, dashed: false });
-    let axis = Axis::share("images taken for the class, %");
+    let axis = Axis::share("images predicted as the class, %");
     let (mut drawing, x) = rows("Confidence by class", drawn, &axis, &legend);
     for (at, class) in drawn.iter().enumerate() {
         let middle = TOP + ROW * (at as f64 + 0.5);

@@ -1,4 +1,4 @@
-//! The confusion matrix: which class is taken for which.
+//! The confusion matrix: which class is predicted for the images of each class.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use super::{DataTable, PlotView, TableCell};
 use crate::report::RunReport;
 use crate::svg::{Drawing, fitted};
 
-/// Classes that are drawn; of more, those with the most mistakes.
+/// The most classes that are drawn; if there are more, those with the most mistakes.
 const MOST: usize = 20;
-/// Rows of the table.
+/// The most rows of the table.
 const ROWS: usize = 200;
 
-/// How often each class was taken for each other.
+/// How often each class was predicted for the images of each class.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConfusionMatrix {
     /// The names of the classes.
@@ -22,19 +22,19 @@ pub struct ConfusionMatrix {
     pub cells: Vec<ConfusedPair>,
 }
 
-/// Images of one class that were taken for one class.
+/// The images of one class that were predicted as one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ConfusedPair {
     /// The true class, by number.
     pub label: u32,
-    /// What the model says.
+    /// The predicted class, by number.
     pub predicted: u32,
-    /// How many images.
+    /// The number of images.
     pub count: u64,
 }
 
 impl ConfusionMatrix {
-    /// Of labels and what the model says.
+    /// Counts labels against predictions.
     pub fn of(classes: &[String], labels: &[u32], predicted: &[u32]) -> Self {
         let mut counts: BTreeMap<(u32, u32), u64> = BTreeMap::new();
         for (&label, &said) in labels.iter().zip(predicted) {
@@ -44,7 +44,7 @@ impl ConfusionMatrix {
         Self { classes: classes.to_vec(), cells: counts.into_iter().map(cell).collect() }
     }
 
-    /// How many images each class has.
+    /// The number of images of each class.
     fn samples(&self) -> BTreeMap<u32, u64> {
         let mut samples = BTreeMap::new();
         for cell in &self.cells {
@@ -113,22 +113,22 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
     };
     let most = most_frequent(&mistakes).map_or(String::new(), |cell| {
         format!(
-            " Most often, {} is taken for {}.",
+            " The most frequent mistake: {} is predicted as {}.",
             fitted(matrix.name(cell.label), 40),
             fitted(matrix.name(cell.predicted), 40)
         )
     });
     Some(PlotView {
         name: "confusion".to_owned(),
-        title: "What is taken for what?".to_owned(),
+        title: "Which classes are confused?".to_owned(),
         sentence: format!(
-            "Each row holds the images of one class, each column those that the model takes for a class; right answers are \
-             on the diagonal. The numbers are per cent of the row.{most}{of}"
+            "Each row shows the images of one class, each column the images predicted as one class; correct predictions \
+             are on the diagonal. The numbers are per cent of the row.{most}{of}"
         ),
         panels: vec![draw(matrix, &drawn, &samples)],
         images: Vec::new(),
         table: DataTable {
-            columns: vec!["class", "taken for", "images", "share of the class"],
+            columns: vec!["class", "predicted", "images", "share of the class"],
             rows: mistakes.iter().take(ROWS).map(row).collect(),
         },
     })
@@ -160,7 +160,7 @@ fn draw(matrix: &ConfusionMatrix, drawn: &[u32], samples: &BTreeMap<u32, u64>) -
         let share = cell.count as f64 / samples.get(&cell.label).copied().unwrap_or(1).max(1) as f64;
         let (x, y) = (gutter + side * across as f64, gutter + side * down as f64);
         let tone = if cell.label == cell.predicted { 'r' } else { 'w' };
-        // Eight shades are told apart.
+        // More than eight shades are hard to distinguish.
         let shade = (share * 8.0).ceil().clamp(1.0, 8.0);
         drawing.rectangle((x, y), (side, side), &format!("{tone}{shade}"));
         let text = format!("{:.0}", 100.0 * share);

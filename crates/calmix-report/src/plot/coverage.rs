@@ -1,4 +1,4 @@
-//! Risk and coverage: how often answers are wrong if the model abstains where it is less sure.
+//! Risk and coverage: how many predictions are wrong if the model abstains below a confidence threshold.
 
 use calmix_metrics::measure::{TopLabel, aurc, coverage_curve};
 use serde::Serialize;
@@ -7,31 +7,31 @@ use super::{DataTable, PlotView, TableCell};
 use crate::report::RunReport;
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
-/// Points of a curve at most, at equal distances of coverage.
+/// The most points of a curve, equally spaced in coverage.
 const MOST: usize = 200;
 
-/// The risk at a choice of coverages.
+/// The risk at equally spaced coverages.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CoverageCurve {
     /// The area under the whole curve.
     pub aurc: f64,
-    /// For each of 200 coverages the first threshold that answers as many, from the highest down.
+    /// For each of 200 coverages the highest threshold that reaches it, in descending order of thresholds.
     pub points: Vec<AnsweredShare>,
 }
 
-/// What a threshold comes to.
+/// The coverage and the risk of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct AnsweredShare {
-    /// The model answers at this confidence and above.
+    /// The lowest confidence at which the model predicts; below it, it abstains.
     pub threshold: f64,
-    /// The share of images that it answers.
+    /// The share of images on which it does not abstain.
     pub coverage: f64,
-    /// The share of its answers that is wrong.
+    /// The share of these predictions that is wrong.
     pub risk: f64,
 }
 
 impl CoverageCurve {
-    /// Of these predictions.
+    /// Computes the curve of these predictions.
     pub fn of(said: &TopLabel) -> Self {
         let curve = coverage_curve(said);
         let mut points: Vec<AnsweredShare> = Vec::new();
@@ -50,7 +50,7 @@ impl CoverageCurve {
     }
 }
 
-/// All runs over each other, with the map if any.
+/// The curves of all runs in one panel, after calibration if there is a calibrator.
 pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
     let (mut marks, mut legend, mut rows, mut most) = (Vec::new(), Vec::new(), Vec::new(), 0.0_f64);
     for (tone, run) in runs.iter().enumerate() {
@@ -80,20 +80,20 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
         return None;
     }
     let plot = Plot {
-        x: Axis::share("images answered, %"),
-        y: Axis::share_up_to("answers that are wrong, %", most),
+        x: Axis::share("coverage (images predicted), %"),
+        y: Axis::share_up_to("risk (wrong predictions), %", most),
         marks,
     };
     Some(PlotView {
         name: "coverage".to_owned(),
-        title: "What if it answers only where it is sure?".to_owned(),
-        sentence: "The model answers its most confident images first. At 50 % it answers the surer half of all images; the \
-                   line says how many of these answers are wrong. The lower, the better its confidence tells right from \
-                   wrong."
+        title: "What if it abstains when its confidence is low?".to_owned(),
+        sentence: "Images are added in order of confidence, the most confident first. At a coverage of 50% the model \
+                   predicts the more confident half of all images, and the line shows how many of these predictions are \
+                   wrong. The lower the line, the better confidence separates right from wrong predictions."
             .to_owned(),
         panels: vec![Plot::panel("Risk and coverage", super::PANEL, &[(plot, 230.0)], &legend)],
         images: Vec::new(),
-        table: DataTable { columns: vec!["run", "map", "answered", "wrong", "confidence from"], rows },
+        table: DataTable { columns: vec!["run", "calibration", "coverage", "risk", "threshold"], rows },
     })
 }
 
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_confidences_some_are_kept_and_the_last_always() {
+    fn curve_is_thinned_and_keeps_its_last_point() {
         let said =
             TopLabel::new((0..1_000).map(|i| f64::from(i) / 1_000.0).collect(), vec![true; 1_000]).unwrap();
         let curve = CoverageCurve::of(&said);

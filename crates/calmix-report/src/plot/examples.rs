@@ -17,22 +17,22 @@ pub struct Examples {
     pub hits: Vec<ExamplePrediction>,
 }
 
-/// What the model said of an image.
+/// The prediction for one image.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExamplePrediction {
-    /// The sample.
+    /// The id of the sample.
     pub id: u64,
-    /// The name of its file, where the run has it.
+    /// The name of its file; `None` if the run has no thumbnail of it.
     pub name: Option<String>,
-    /// Its class.
+    /// Its true class.
     pub label: String,
-    /// What the model says.
+    /// The predicted class.
     pub predicted: String,
     /// The network's own confidence.
     pub confidence: f64,
-    /// The calibrated confidence, where there is a map.
+    /// The calibrated confidence; `None` without a calibrator.
     pub calibrated: Option<f64>,
-    /// The images, small and large; none where the run has none or they were not asked for.
+    /// The thumbnails, small and large; `None` if the run has none or they were not requested.
     #[serde(skip)]
     pub images: Option<[Vec<u8>; 2]>,
 }
@@ -45,10 +45,10 @@ impl ExamplePrediction {
 }
 
 impl Examples {
-    /// Of these predictions, with the images that the run has.
+    /// Selects the examples among these predictions, with the thumbnails of the run.
     ///
     /// # Errors
-    /// If labels and logits do not fit each other, or a logit is not finite.
+    /// If labels and logits differ in number, or a logit is not finite.
     pub fn of(
         predictions: &Predictions,
         answers: &BeforeAfter<Answers>,
@@ -78,7 +78,7 @@ impl Examples {
     }
 }
 
-/// The examples of a run, as images where it has them.
+/// The examples of a run, as images if it has thumbnails.
 pub(super) fn view(run: &RunReport) -> Option<PlotView> {
     let Examples { mistakes, hits } = &run.evaluated.as_ref()?.examples;
     let kinds = [("Most confident mistakes", mistakes), ("Least confident hits", hits)];
@@ -96,14 +96,14 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
     let images = kinds.iter().filter(|(_, of)| of.iter().any(|example| example.images.is_some()));
     Some(PlotView {
         name: "examples".to_owned(),
-        title: "Which images fool it?".to_owned(),
-        sentence: "Mistakes that the model is surest of: look for wrong labels and for classes that look alike. And right \
-                   answers that it is least sure of: images like these are worth a label."
+        title: "Which images does it get wrong?".to_owned(),
+        sentence: "The mistakes with the highest confidence: look for wrong labels and for classes that look alike. And the \
+                   correct predictions with the lowest confidence: more labels of such images help most."
             .to_owned(),
         panels: Vec::new(),
         images: images.map(|&(title, of)| Images { title, of: of.clone() }).collect(),
         table: DataTable {
-            columns: vec!["kind", "image", "class", "taken for", "confidence", "calibrated confidence"],
+            columns: vec!["kind", "image", "class", "predicted", "confidence", "calibrated confidence"],
             rows: rows.collect(),
         },
     })

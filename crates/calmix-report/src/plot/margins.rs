@@ -6,9 +6,9 @@ use super::{DataTable, PlotView, TableCell};
 use crate::report::RunReport;
 use crate::svg::{Axis, Drawing, Key, Plot, PlotMark};
 
-/// Bars of a panel at most; of more bins, neighbours are added up.
+/// The most bars of a panel; of more bins, neighbours are added up.
 const MOST: usize = 60;
-/// Hard samples, and easy ones.
+/// The colours of hard and of easy samples.
 const TONES: [usize; 2] = [1, 0];
 
 /// The labelled and the unlabelled samples, in a panel each.
@@ -38,9 +38,10 @@ pub(super) fn view(run: &RunReport) -> Option<PlotView> {
     (!panels.is_empty()).then(|| PlotView {
         name: "margins".to_owned(),
         title: "Which images are easy, which are hard?".to_owned(),
-        sentence: "The margin is the logit of an image's class above that of its strongest rival, averaged over all its \
-                   visits; for an unlabelled image, of the class it was taken for most clearly. Below zero the rival wins. \
-                   The median divides hard from easy here; in training, every batch has its own."
+        sentence: "The margin of an image is the logit of its class minus the highest other logit, averaged over all times \
+                   the image was trained on; for an unlabelled image, the class with the highest average margin is used. \
+                   Below zero, another class is predicted. Here the median of all images separates hard from easy; in \
+                   training, each batch uses its own median."
             .to_owned(),
         panels,
         images: Vec::new(),
@@ -72,7 +73,7 @@ fn panel(kind: &str, histogram: &MarginHistogram, label: &str) -> Option<Drawing
     let mut marks: Vec<PlotMark> = bars.iter().map(bar).collect();
     marks.push(PlotMark::Ideal((median, 0.0), (median, 1.0)));
     let plot = Plot { x: Axis::linear(label, first, last), y: Axis::share_up_to("images, %", most), marks };
-    let legend = [("hard, below the median", TONES[0]), ("easy, from the median on", TONES[1])];
+    let legend = [("hard, below the median", TONES[0]), ("easy, at least the median", TONES[1])];
     let legend =
         legend.map(|(text, tone)| Key { text: format!("{text} ({median:.2})"), tone, dashed: false });
     Some(Plot::panel(kind, super::PANEL, &[(plot, 200.0)], &legend))

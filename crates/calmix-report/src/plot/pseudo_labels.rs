@@ -7,19 +7,19 @@ use super::{DataTable, PlotView, TableCell};
 use crate::report::RunReport;
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
-/// Points of a curve at most; of more steps, consecutive ones are averaged.
+/// The most points of a curve; of more steps, consecutive ones are averaged.
 const MOST: usize = 200;
 
-/// Steps that were averaged.
+/// A point of the curve: consecutive steps, averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PseudoLabelPoint {
     /// The last of these steps.
     pub step: u64,
-    /// How many logged steps.
+    /// The number of logged steps that were averaged.
     pub events: usize,
     /// The mean weight of the unlabelled samples.
     pub utilisation: Option<f64>,
-    /// The mean share of wrong pseudo-labels among those used; none where no class is known.
+    /// The mean share of wrong pseudo-labels among those used; `None` if the dataset has no true classes.
     pub impurity: Option<f64>,
 }
 
@@ -47,7 +47,7 @@ pub fn curve(events: &[Event]) -> Vec<PseudoLabelPoint> {
     steps.chunks(steps.len().div_ceil(MOST).max(1)).map(point).collect()
 }
 
-/// All runs over each other, utilisation and impurity in a panel each.
+/// Utilisation and impurity, each in a panel with all runs.
 pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
     let curves: Vec<_> = runs.iter().enumerate().filter(|(_, run)| !run.pseudo_labels.is_empty()).collect();
     let last = curves.iter().flat_map(|(_, run)| run.pseudo_labels.iter().map(|point| point.step)).max()?;
@@ -87,10 +87,9 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
     });
     Some(PlotView {
         name: "pseudo-labels".to_owned(),
-        title: "What did it train on unlabelled images?".to_owned(),
-        sentence: "Utilisation is the mean weight that unlabelled images had in a step. Impurity is the share of wrong ones \
-                   among the labels that the model gave them and learnt from; it is known only where the dataset has the \
-                   true classes."
+        title: "How good were the pseudo-labels?".to_owned(),
+        sentence: "Utilisation is the mean weight of the unlabelled images in a step. Impurity is the share of wrong \
+                   pseudo-labels among those that were trained on; it is shown only if the dataset has the true classes."
             .to_owned(),
         panels: panels.into_iter().flatten().collect(),
         images: Vec::new(),
@@ -116,7 +115,7 @@ mod tests {
         };
         let events: Vec<Event> = (1..=401).map(step).collect();
         let curve = curve(&events);
-        // ⌈401 / 200⌉ = 3 steps a point.
+        // ⌈401 / 200⌉ = 3 steps per point.
         assert_eq!((curve.len(), curve[0].step, curve[0].utilisation), (134, 3, Some(2.0)));
         assert_eq!((curve[0].impurity, curve[133].events), (Some(0.5), 2));
         assert!(super::curve(&[Event::Step(Box::new(Step::new(1, Loss::default())))]).is_empty());

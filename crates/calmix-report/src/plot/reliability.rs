@@ -1,4 +1,4 @@
-//! The reliability diagram: how often predictions of a confidence are right.
+//! The reliability diagram: accuracy against confidence, in bins.
 
 use calmix_metrics::measure::{Binning, TopLabel, ece, reliability_bins};
 use calmix_metrics::metrics::{ENOUGH_FOR_ECE, LEVEL};
@@ -9,10 +9,10 @@ use super::{DataTable, PlotView, TableCell};
 use crate::report::{BeforeAfter, RunReport};
 use crate::svg::{Axis, Key, Plot, PlotMark};
 
-/// Fifteen bins of equal width, and what they come to.
+/// Fifteen bins of equal width, and the metrics over all of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReliabilityDiagram {
-    /// How many predictions.
+    /// The number of predictions.
     pub samples: usize,
     /// Their mean confidence.
     pub mean_confidence: f64,
@@ -27,24 +27,24 @@ pub struct ReliabilityDiagram {
 /// A bin with the exact interval of its accuracy.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct BandedBin {
-    /// Where it begins.
+    /// Its lowest confidence.
     pub lower: f64,
-    /// Where it ends.
+    /// Its highest confidence.
     pub upper: f64,
-    /// How many predictions it holds.
+    /// The number of predictions in it.
     pub count: usize,
-    /// Their mean confidence; none without predictions.
+    /// Their mean confidence; `None` without predictions.
     pub confidence: Option<f64>,
-    /// The share of them that is right; none without predictions.
+    /// The share of them that is right; `None` without predictions.
     pub accuracy: Option<f64>,
-    /// The lower limit of the accuracy, by Clopper and Pearson at 95%.
+    /// The lower end of the exact 95% interval of the accuracy (Clopper and Pearson).
     pub accuracy_low: Option<f64>,
-    /// The upper limit.
+    /// The upper end of that interval.
     pub accuracy_high: Option<f64>,
 }
 
 impl ReliabilityDiagram {
-    /// Of these predictions.
+    /// Computes the diagram of these predictions.
     pub fn of(said: &TopLabel) -> Self {
         let bins = reliability_bins(said, Binning::default());
         let ece_15 = ece(&bins);
@@ -72,7 +72,7 @@ impl ReliabilityDiagram {
     }
 }
 
-/// Before and after the map, all runs over each other.
+/// Before and after calibration, each in a panel with all runs.
 pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
     let diagrams: Vec<(usize, &RunReport, &BeforeAfter<ReliabilityDiagram>)> = runs
         .iter()
@@ -106,24 +106,24 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
     }
     Some(PlotView {
         name: "reliability".to_owned(),
-        title: "Is the confidence true?".to_owned(),
-        sentence: "Predictions of similar confidence are counted together: on the dashed line they are right as often as \
-                   they say. Below it the model is over-confident, above it under-confident. The band holds the true share \
-                   with 95 % probability; the bars below show how many predictions have that confidence."
+        title: "Is the confidence calibrated?".to_owned(),
+        sentence: "Predictions of similar confidence share a bin. On the dashed line the accuracy of a bin equals its \
+                   confidence; below it the model is over-confident, above it under-confident. The band is the 95% \
+                   confidence interval of the accuracy; the bars below show the share of predictions in each bin."
             .to_owned(),
         panels: [Some(before), after].into_iter().flatten().collect(),
         images: Vec::new(),
         table: DataTable {
             columns: vec![
                 "run",
-                "map",
+                "calibration",
                 "confidence from",
                 "confidence to",
                 "images",
                 "mean confidence",
-                "right",
-                "right, lower limit",
-                "right, upper limit",
+                "accuracy",
+                "accuracy, 95% CI low",
+                "accuracy, 95% CI high",
             ],
             rows,
         },
@@ -154,11 +154,14 @@ fn panel(title: &str, shown: &[(usize, &RunReport, &ReliabilityDiagram)]) -> cra
             let at = shares_before(shown, tone) * width;
             PlotMark::Bar { from_to: (place(at), place(at + width)), height: share_of(bin, diagram), tone }
         }));
-        let says =
-            format!("says {:.1} %, right {:.1} %", 100.0 * diagram.mean_confidence, 100.0 * diagram.accuracy);
-        // Of few images an ECE is mostly noise; the gap is not.
+        let says = format!(
+            "confidence {:.1}%, accuracy {:.1}%",
+            100.0 * diagram.mean_confidence,
+            100.0 * diagram.accuracy
+        );
+        // With few images an ECE is mostly noise; the gap is not.
         let plot = if diagram.samples as u64 >= ENOUGH_FOR_ECE {
-            format!("ECE {:.1} %", 100.0 * diagram.ece_15)
+            format!("ECE {:.1}%", 100.0 * diagram.ece_15)
         } else {
             format!("gap {:+.1} points", 100.0 * (diagram.mean_confidence - diagram.accuracy))
         };
@@ -168,7 +171,7 @@ fn panel(title: &str, shown: &[(usize, &RunReport, &ReliabilityDiagram)]) -> cra
         legend.push(Key { text, tone, dashed: false });
     }
     let confidence = "confidence, %";
-    let main = Plot { x: Axis::share(confidence), y: Axis::share("right, %"), marks };
+    let main = Plot { x: Axis::share(confidence), y: Axis::share("accuracy, %"), marks };
     let below = Plot { x: Axis::share(confidence), y: Axis::share_up_to("images, %", most), marks: shares };
     Plot::panel(title, super::PANEL, &[(main, 270.0), (below, 70.0)], &legend)
 }

@@ -1,4 +1,4 @@
-//! The table under a plot: rounded for people, whole for programs.
+//! The table under a plot: rounded on the page, with every digit in the CSV file.
 
 use calmix_io::counted::grouped;
 use calmix_io::shown::shown;
@@ -16,7 +16,7 @@ pub struct DataTable {
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TableCell {
-    /// A text, from wherever.
+    /// A text, which may come from an untrusted file.
     Text(String),
     /// A whole number.
     Count(u64),
@@ -24,7 +24,7 @@ pub enum TableCell {
     Share(f64),
     /// Any other number.
     Number(f64),
-    /// Nothing was measured.
+    /// No value was measured.
     Nothing,
 }
 
@@ -34,7 +34,7 @@ impl TableCell {
         share.map_or(Self::Nothing, Self::Share)
     }
 
-    /// As people read it.
+    /// Formats the cell for the page, rounded.
     pub fn shown(&self) -> String {
         match self {
             Self::Text(text) => shown(text),
@@ -45,7 +45,7 @@ impl TableCell {
         }
     }
 
-    /// As programs read it: every digit, shares from 0 to 1, nothing for nothing.
+    /// Formats the cell for CSV: every digit, shares from 0 to 1, empty if nothing was measured.
     fn plain(&self) -> CsvCell<'_> {
         match self {
             Self::Text(text) => CsvCell::text(text),
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_get_every_digit_and_people_what_they_can_read() {
+    fn csv_has_every_digit_and_the_page_rounds() {
         let row = vec![
             TableCell::Text("=cmd(\"a\",b)".to_owned()),
             TableCell::Share(1.0 / 3.0),

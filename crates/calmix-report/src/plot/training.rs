@@ -14,16 +14,16 @@ use crate::svg::{Axis, Key, Plot, PlotMark};
 pub struct TrainingCurve {
     /// The split.
     pub split: EvalSet,
-    /// How many images it has.
+    /// The number of its images.
     pub samples: u64,
     /// The evaluations, in order.
     pub points: Vec<EvaluatedStep>,
 }
 
-/// An evaluation.
+/// An evaluation during training.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct EvaluatedStep {
-    /// After how many updates.
+    /// The number of updates before it.
     pub step: u64,
     /// The share of wrong predictions.
     pub error: f64,
@@ -32,7 +32,7 @@ pub struct EvaluatedStep {
 }
 
 impl TrainingCurve {
-    /// Of the events of a run: the test split if any, or else validation.
+    /// Collects the evaluations from the events of a run: on the test split if any, or else on validation.
     pub fn of(events: &[Event]) -> Option<Self> {
         let seen: Vec<_> = events
             .iter()
@@ -57,7 +57,7 @@ impl TrainingCurve {
     }
 }
 
-/// All runs over each other: error and ECE in a panel each.
+/// Error and ECE, each in a panel with all runs.
 pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
     let curves: Vec<_> =
         runs.iter().enumerate().filter_map(|(tone, run)| Some((tone, run, run.training.as_ref()?))).collect();
@@ -88,16 +88,16 @@ pub(super) fn view(runs: &[RunReport]) -> Option<PlotView> {
         })
     });
     let few = curves.iter().any(|(.., curve)| curve.samples < ENOUGH_FOR_ECE);
-    let few = if few { "; of fewer than 1,000 images it is mostly noise" } else { "" };
+    let few = if few { "; with fewer than 1,000 images it is mostly noise" } else { "" };
     Some(PlotView {
         name: "training".to_owned(),
-        title: "How did it learn?".to_owned(),
+        title: "How did training progress?".to_owned(),
         sentence: format!(
-            "Each point is an evaluation of the averaged weights, before calibration. The error says how often the model is \
-             wrong; the ECE how far its confidence is from the truth, on average over 15 bins{few}."
+            "Each point is an evaluation of the averaged weights, before calibration. The error is the share of wrong \
+             predictions; the ECE is the mean distance between confidence and accuracy over 15 bins{few}."
         ),
         panels: vec![
-            panel("Error", "wrong, %", |point| point.error),
+            panel("Error", "error, %", |point| point.error),
             panel("Calibration error", "ECE, %", |point| point.ece_15),
         ],
         images: Vec::new(),

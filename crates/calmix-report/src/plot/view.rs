@@ -1,4 +1,4 @@
-//! A plot as people see it: a title, a sentence, drawings, images and a table.
+//! A plot as the page shows it: a title, a sentence, drawings, images and a table.
 
 use super::examples::ExamplePrediction;
 use super::{
@@ -16,24 +16,24 @@ pub struct PlotView {
     pub title: String,
     /// What it shows and how to read it, in a sentence or two.
     pub sentence: String,
-    /// The drawings, to be seen side by side.
+    /// The drawings, shown side by side.
     pub panels: Vec<Drawing>,
-    /// Images with a line each.
+    /// Rows of images with a caption each.
     pub images: Vec<Images>,
-    /// The numbers.
+    /// The data of the plot.
     pub table: DataTable,
 }
 
 /// A row of images.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Images {
-    /// What they have in common.
+    /// What the images have in common.
     pub title: &'static str,
-    /// What the model said of each.
+    /// The images with their predictions.
     pub of: Vec<ExamplePrediction>,
 }
 
-/// Every plot that the runs have numbers for, in the order of a page.
+/// Draws every plot that the runs have data for, in the order of the page.
 pub fn all(report: &RunsReport) -> Vec<PlotView> {
     let runs = report.runs.as_slice();
     let mut metrics = Vec::new();
@@ -42,7 +42,7 @@ pub fn all(report: &RunsReport) -> Vec<PlotView> {
     metrics.extend(training::view(runs));
     metrics.extend(pseudo_labels::view(runs));
     for (at, run) in runs.iter().enumerate() {
-        // The names of files and links differ where there are several runs.
+        // With several runs, the names of files and links need a number.
         let own = |name: &str| if runs.len() > 1 { format!("{name}-{}", at + 1) } else { name.to_owned() };
         let of =
             |title: &str| if runs.len() > 1 { format!("{}: {title}", run.name) } else { title.to_owned() };

@@ -1,4 +1,4 @@
-//! What a model says of every image, before and after its map.
+//! The predictions of a model for every image, before and after calibration.
 
 use calmix_core::softmax::argmax;
 use calmix_metrics::error::CalibrationError;
@@ -8,27 +8,27 @@ use calmix_metrics::measure::TopLabel;
 use calmix_metrics::predictions::Predictions;
 use serde::Serialize;
 
-/// Something before calibration, and after it where there is a map.
+/// A value before calibration, and after it if the model has a calibrator.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct BeforeAfter<T> {
-    /// As the network says it.
+    /// Computed from the network's own confidence.
     pub before: T,
-    /// With the map; none where there is none.
+    /// Computed from the calibrated confidence; `None` without a calibrator.
     pub after: Option<T>,
 }
 
 impl<T> BeforeAfter<T> {
-    /// The same of both.
+    /// Applies a function to both.
     pub fn map<U>(&self, of: impl Fn(&T) -> U) -> BeforeAfter<U> {
         BeforeAfter { before: of(&self.before), after: self.after.as_ref().map(of) }
     }
 
-    /// What people get: with the map if any.
+    /// The value after calibration if there is one, otherwise before: what users of the model get.
     pub fn last(&self) -> &T {
         self.after.as_ref().unwrap_or(&self.before)
     }
 
-    /// Both with their names.
+    /// Both values with their names, `before` and `after`.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, &T)> {
         [("before", Some(&self.before)), ("after", self.after.as_ref())]
             .into_iter()
@@ -36,20 +36,21 @@ impl<T> BeforeAfter<T> {
     }
 }
 
-/// The answers to every image of a split.
+/// The predictions for every image of a split.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answers {
-    /// The class that wins.
+    /// The predicted class of each image.
     pub predicted: Vec<u32>,
-    /// Its confidence, and whether it is the right one.
+    /// The confidence of each prediction, and whether it is right.
     pub said: TopLabel,
 }
 
 impl Answers {
-    /// Before and after a map; where the same labels fitted it, each by a map fitted without it.
+    /// Predicts before and after calibration. If the calibrator was fitted on the same labels, each image is calibrated by a
+    /// fit that leaves it out.
     ///
     /// # Errors
-    /// If labels and logits do not fit each other, a logit is not finite, or the map is of another number of classes.
+    /// If labels and logits differ in number, a logit is not finite, or the calibrator has another number of classes.
     pub fn of(
         predictions: &Predictions,
         map: Option<&FittedCalibrator>,

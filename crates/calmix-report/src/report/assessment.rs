@@ -1,4 +1,4 @@
-//! What to think of a model, in plain words.
+//! The assessment of a model in plain sentences: how well calibrated it is, and which predictions to trust.
 
 use calmix_io::counted::counted;
 use calmix_metrics::abstention::fewest_labels;
@@ -11,75 +11,79 @@ use calmix_run::result::RunResult;
 use calmix_run::sink::phrase::{measured, over_or_under};
 use serde::Serialize;
 
-/// The precision that the assessment looks for.
+/// The precision for which the assessment looks up a confidence threshold.
 pub const PRECISION: f64 = 0.95;
 
-/// What to think of a model.
+/// The assessment of a model, as sentences.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Assessment {
-    /// The first thing to know.
+    /// Confidence against accuracy, or why there are no metrics.
     pub headline: String,
-    /// Which answers to trust, or why that cannot be said.
+    /// Which predictions to trust, or why there is no threshold.
     pub trust: String,
-    /// The share of the held-out labels that it answers at 95% precision; none if the labels do not show it.
+    /// The share of the held-out labels above the threshold for 95% precision; `None` if there is no such threshold.
     pub answers: Option<f64>,
-    /// Further sentences.
+    /// Further sentences, such as what the model was evaluated on.
     pub notes: Vec<String>,
 }
 
 impl Assessment {
-    /// Of an evaluation and of what the model remembers of its held-out labels.
+    /// Assesses an evaluation and the held-out labels that the model stores.
     pub fn of(seen: Option<&Evaluation>, held_out: Option<&HeldOut>, result: Option<&RunResult>) -> Self {
         let held_out = held_out.filter(|held_out| held_out.is_sound() && !held_out.is_empty());
         let (answers, trust) = trust(held_out, result.is_some());
         let mut notes = Vec::new();
         let Some(seen) = seen else {
-            let headline =
-                "Nothing is known of its answers yet: the run has no predictions of labelled images.";
+            let headline = "There are no metrics yet: the run has no predictions for labelled images.";
             return Self { headline: headline.to_owned(), trust, answers, notes };
         };
         let images = match seen.split {
             EvalSet::OutOfFold => {
-                format!("{}, each by a head that was trained without it", counted(seen.samples, "label"))
+                format!("{}, each predicted by a head trained without it", counted(seen.samples, "label"))
             }
             split => format!("{} of the {} split", counted(seen.samples, "image"), split.name()),
         };
         let headline = match &seen.calibrated {
             _ if seen.samples < ENOUGH_TO_JUDGE => {
-                format!("Too few labels to say: it was evaluated on {images}; {ENOUGH_TO_JUDGE} are needed.")
+                format!(
+                    "Too few labels: it was evaluated on {images}; an assessment needs {ENOUGH_TO_JUDGE}."
+                )
             }
-            Some(calibrated) => format!("Calibrated, {}.", says("it", &calibrated.metrics, seen.samples)),
-            None => format!("{}.", says("It", &seen.metrics, seen.samples)),
+            Some(calibrated) => {
+                format!("After calibration, {}.", says("its", &calibrated.metrics, seen.samples))
+            }
+            None => format!("{}.", says("Its", &seen.metrics, seen.samples)),
         };
         if seen.samples >= ENOUGH_TO_JUDGE
             && let Some(calibrated) = &seen.calibrated
         {
-            notes.push(format!("Without calibration, {}.", says("it", &seen.metrics, seen.samples)));
+            notes.push(format!("Without calibration, {}.", says("its", &seen.metrics, seen.samples)));
             if calibrated.evaluated_by == EvaluatedBy::CrossFit {
                 notes.push(
-                    "These labels fitted the calibration; each is evaluated by a fit without it.".to_owned(),
+                    "The calibration was fitted on these labels; each is evaluated with a fit that leaves it out."
+                        .to_owned(),
                 );
             }
         }
-        notes.push(format!("Judged on {images}, after {}.", counted(seen.step, "training step")));
+        notes.push(format!("Evaluated on {images}, after {}.", counted(seen.step, "training step")));
         Self { headline, trust, answers, notes }
     }
 }
 
-/// "it says 97% and is right 81% of the time: over-confident by 16 points". With enough images for an ECE that comes first:
-/// over- and under-confidence can cancel in the means.
-fn says(it: &str, metrics: &Metrics, samples: u64) -> String {
+/// "its mean confidence is 97.0% and its accuracy 81.0%: over-confident by 16.0 points". With enough images for an ECE, the
+/// ECE comes first: over- and under-confidence can cancel in the means.
+fn says(its: &str, metrics: &Metrics, samples: u64) -> String {
     let (said, right) = (measured(metrics.mean_confidence, None), measured(1.0 - metrics.error, None));
     let interval = ExactIntervals::of(metrics, samples, LEVEL).map(|interval| interval.confidence_gap);
     let chance = interval.is_some_and(|interval| interval.low <= 0.0 && interval.high >= 0.0);
-    let chance = if chance { ", which may be chance" } else { "" };
+    let chance = if chance { ", which may be due to chance" } else { "" };
     let overall = format!("{}{chance}", over_or_under(metrics.confidence_gap));
     if samples < ENOUGH_FOR_ECE {
-        return format!("{it} says {said} and is right {right} of the time: {overall}");
+        return format!("{its} mean confidence is {said} and its accuracy {right}: {overall}");
     }
     format!(
-        "{it}s confidence is off by {:.1} points on average (ECE, 15 bins); in the mean it says {said} and is right {right} of \
-         the time: {overall}",
+        "{its} confidence is off by {:.1} points on average (ECE, 15 bins); its mean confidence is {said} and its accuracy \
+         {right}: {overall}",
         100.0 * metrics.ece_15
     )
 }
@@ -89,15 +93,15 @@ fn trust(held_out: Option<&HeldOut>, finished: bool) -> (Option<f64>, String) {
     let needed = fewest_labels(PRECISION, HeldOut::DELTA);
     let Some(held_out) = held_out else {
         let why = if finished { "No labels were held out" } else { "The run has not ended" };
-        return (None, format!("{why}, so it is not known which of its answers have {wanted} precision."));
+        return (None, format!("{why}, so there is no confidence threshold for {wanted} precision."));
     };
-    // A score that is not a number comes from a damaged file; nothing can be said then either.
+    // A score that is not a number comes from a damaged file; then there is no threshold either.
     match held_out.answer_threshold(PRECISION).ok().flatten() {
         Some(found) => {
             let share = found.answered as f64 / found.n as f64;
             let text = format!(
-                "For {wanted} precision, trust the {:.0}% of its answers that it is surest of: {} of {} held-out labels are \
-                 among them, and {} of these are right. `calmix predict --precision {PRECISION}` abstains from the others.",
+                "For {wanted} precision, trust its {:.0}% most confident predictions: {} of {} held-out labels are among \
+                 them, and {} of these are right. `calmix predict --precision {PRECISION}` abstains on the others.",
                 100.0 * share,
                 found.answered,
                 found.n,
@@ -108,14 +112,14 @@ fn trust(held_out: Option<&HeldOut>, finished: bool) -> (Option<f64>, String) {
         None if held_out.len() < 2 * needed => {
             let labels = counted(held_out.len() as u64, "label");
             let text = format!(
-                "Too few labels to say which of its answers have {wanted} precision: {labels} were held out, and it takes \
-                 {needed} sure answers that are all right."
+                "Too few labels for a {wanted} precision threshold: {labels} were held out, and it takes at least {needed} \
+                 confident predictions that are all right."
             );
             (None, text)
         }
         None => {
             let labels = counted(held_out.len() as u64, "held-out label");
-            (None, format!("Not even its surest answers reach {wanted} precision on its {labels}."))
+            (None, format!("No confidence threshold reaches {wanted} precision on its {labels}."))
         }
     }
 }
@@ -147,39 +151,39 @@ mod tests {
     }
 
     #[test]
-    fn the_truth_is_said_in_words() {
+    fn headline_compares_confidence_with_accuracy() {
         let found = assessment(1_000, None);
         assert_eq!(
             found.headline,
-            "Its confidence is off by 17.0 points on average (ECE, 15 bins); in the mean it says 97.0 % and is right 80.0 % of the \
-             time: over-confident by 17.0 points."
+            "Its confidence is off by 17.0 points on average (ECE, 15 bins); its mean confidence is 97.0% and its accuracy \
+             80.0%: over-confident by 17.0 points."
         );
         assert_eq!(
             assessment(995, None).headline,
-            "It says 97.0 % and is right 80.0 % of the time: over-confident by 17.0 points."
+            "Its mean confidence is 97.0% and its accuracy 80.0%: over-confident by 17.0 points."
         );
-        assert!(found.trust.starts_with("The run has not ended, so it is not known"), "{}", found.trust);
-        assert_eq!(found.notes, ["Judged on 1,000 images of the test split, after 1,000 training steps."]);
-        assert!(
-            assessment(20, None).headline.starts_with("Too few labels to say: it was evaluated on 20 images")
-        );
-        assert!(Assessment::of(None, None, None).headline.starts_with("Nothing is known"));
+        assert!(found.trust.starts_with("The run has not ended, so there is no"), "{}", found.trust);
+        assert_eq!(found.notes, ["Evaluated on 1,000 images of the test split, after 1,000 training steps."]);
+        assert!(assessment(20, None).headline.starts_with("Too few labels: it was evaluated on 20 images"));
+        assert!(Assessment::of(None, None, None).headline.starts_with("There are no metrics yet"));
     }
 
     #[test]
-    fn precision_is_named_where_the_labels_show_it() {
+    fn precision_threshold_needs_enough_right_labels() {
         let of = |labels: Vec<u32>| {
             let n = labels.len();
             let predictions = Predictions { labels, ..said(n) };
             held_out::of_others(&predictions, &Calibrator::IDENTITY).unwrap()
         };
         let found = assessment(100, Some(&of(vec![0; 100])));
-        let sentence = "For 95% precision, trust the 100% of its answers that it is surest of: 100 of 100";
+        let sentence = "For 95% precision, trust its 100% most confident predictions: 100 of 100";
         assert!(found.trust.starts_with(sentence), "{}", found.trust);
         assert_eq!(found.answers, Some(1.0));
-        assert!(assessment(100, Some(&of(vec![0; 20]))).trust.starts_with("Too few labels to say"));
+        assert!(
+            assessment(100, Some(&of(vec![0; 20]))).trust.starts_with("Too few labels for a 95% precision")
+        );
         let unsure = assessment(100, Some(&of((0..200).map(|i| i % 2).collect())));
         assert_eq!(unsure.answers, None);
-        assert!(unsure.trust.starts_with("Not even its surest answers"), "{}", unsure.trust);
+        assert!(unsure.trust.starts_with("No confidence threshold reaches 95%"), "{}", unsure.trust);
     }
 }

@@ -1,4 +1,4 @@
-//! Why there is no report.
+//! Why a report cannot be made.
 
 use std::path::PathBuf;
 
@@ -6,21 +6,21 @@ use calmix_io::error::FileError;
 use calmix_io::shown::shown;
 use calmix_metrics::error::CalibrationError;
 
-/// Why a run cannot be reported on.
+/// Why a report of a run cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
     /// The folder is not a run.
-    #[error("{}: this is not a folder of a run; `calmix inspect FOLDER` lists the runs of a folder", shown(.0.display()))]
+    #[error("{}: this is not a run folder; `calmix inspect FOLDER` lists the runs in a folder", shown(.0.display()))]
     NoRun(PathBuf),
     /// The run stopped before it wrote its recipe.
-    #[error("{}: this run has not begun, so there is nothing to report yet", shown(.0.display()))]
+    #[error("{}: this run has not started, so there is nothing to report yet", shown(.0.display()))]
     NotBegun(PathBuf),
-    /// A file of the run.
+    /// A file of the run cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Predictions that contradict themselves.
-    #[error("{}: its predictions cannot be measured: {problem}", shown(.folder.display()))]
+    /// The predictions of the run are inconsistent.
+    #[error("{}: its predictions cannot be evaluated: {problem}", shown(.folder.display()))]
     Measure {
         /// The folder of the run.
         folder: PathBuf,

@@ -1,4 +1,4 @@
-//! What is known of one run.
+//! The data of one run in a report.
 
 use std::path::Path;
 
@@ -32,44 +32,44 @@ use crate::plot::training::TrainingCurve;
 pub struct RunReport {
     /// The name of its folder.
     pub name: String,
-    /// Whether it has a result.
+    /// Whether the run has ended and has a result.
     pub finished: bool,
-    /// The step that is reported on: that of the result, or of the latest event.
+    /// The step of the metrics: that of the result, or of the latest event.
     pub step: u64,
-    /// What the run is.
+    /// Its dataset, method, network and seeds.
     pub summary: RunSummary,
-    /// What to think of it, in words.
+    /// Its assessment, as sentences.
     pub assessment: Assessment,
     /// Whether the test split both chose the model and measures it.
     pub chosen_on_test: bool,
-    /// Which of its two heads is the model; none where it has none, or one.
+    /// Which of its two heads is the model; `None` unless it has two.
     pub head: Option<HeadName>,
-    /// What its predictions say; none where it has none.
+    /// Its metrics; `None` without predictions.
     pub evaluated: Option<EvaluatedRun>,
-    /// Error and ECE over training; none before the first evaluation.
+    /// Error and ECE over training; `None` before the first evaluation.
     pub training: Option<TrainingCurve>,
     /// Utilisation and impurity over training; empty without unlabelled samples.
     pub pseudo_labels: Vec<PseudoLabelPoint>,
-    /// How easy its samples were at the end; none where the method does not ask.
+    /// The margins of its samples at the end; `None` if the method does not use them.
     pub margins: Option<SampleMargins>,
 }
 
-/// What is measured on the predictions of a run.
+/// The metrics and plots of the predictions of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EvaluatedRun {
-    /// On which split.
+    /// The split that was predicted.
     pub split: EvalSet,
     /// All metrics, before and after calibration.
     pub evaluation: Evaluation,
     /// The reliability diagram.
     pub reliability: BeforeAfter<ReliabilityDiagram>,
-    /// Risk and coverage.
+    /// The risk–coverage curve.
     pub coverage: BeforeAfter<CoverageCurve>,
-    /// Which class is taken for which, with the map if any.
+    /// The confusion matrix, after calibration if there is a calibrator.
     pub confusion: ConfusionMatrix,
     /// Error and calibration by class.
     pub by_class: Vec<ClassMetrics>,
-    /// Predictions worth looking at.
+    /// The most confident mistakes and the least confident hits.
     pub examples: Examples,
 }
 
@@ -156,7 +156,7 @@ impl EvaluatedRun {
     }
 }
 
-/// The predictions that are reported on, with the intervals that the run computed: those of the result, or the latest;
+/// Finds the predictions for the report, with the intervals that the run computed: those of the result, or the latest;
 /// on the test split if any, else on validation, else on the labels out of fold.
 fn predicted(
     folder: &Path,

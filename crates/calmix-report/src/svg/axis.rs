@@ -1,4 +1,4 @@
-//! An axis: what it measures, from where to where, and where its ticks are.
+//! An axis: its label, its range and its ticks.
 
 use calmix_io::counted::grouped;
 
@@ -7,9 +7,9 @@ use calmix_io::counted::grouped;
 pub struct Axis {
     /// What it measures, with the unit.
     pub label: String,
-    /// From where to where.
+    /// The lowest and the highest value.
     pub range: (f64, f64),
-    /// Where ticks are, and what they say.
+    /// The positions and texts of the ticks.
     pub ticks: Vec<(f64, String)>,
 }
 
@@ -53,7 +53,7 @@ impl Axis {
         Self { label: label.to_owned(), range, ticks }
     }
 
-    /// Where a value is on this axis, from 0 to 1.
+    /// The position of a value on this axis, from 0 to 1.
     pub(super) fn place(&self, value: f64) -> f64 {
         let (from, to) = self.range;
         ((value - from) / (to - from).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)

@@ -1,32 +1,32 @@
-//! A finished drawing, and how it is written down.
+//! A finished drawing, and how it is written as SVG.
 
 use std::fmt::Write as _;
 
 use super::text::escaped;
 
-/// The colours of every drawing, light and dark. Pages include it once, files of their own each.
+/// The colours of every drawing, light and dark. A page includes it once, each SVG file has its own copy.
 pub const STYLE: &str = include_str!("drawing.css");
 
 /// A drawing of a fixed size, in pixels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drawing {
-    /// What it shows, for people who cannot see it.
+    /// What it shows, for screen readers.
     pub title: String,
-    /// Pixels across.
+    /// The width in pixels.
     pub width: f64,
-    /// Pixels down.
+    /// The height in pixels.
     pub height: f64,
     /// The elements.
     pub(super) body: String,
 }
 
 impl Drawing {
-    /// Nothing yet.
+    /// Makes an empty drawing.
     pub fn new(title: &str, width: f64, height: f64) -> Self {
         Self { title: title.to_owned(), width, height, body: String::new() }
     }
 
-    /// Several drawings side by side.
+    /// Puts several drawings side by side.
     #[must_use]
     pub fn beside(drawings: &[Self]) -> Self {
         let titles: Vec<&str> = drawings.iter().map(|drawing| drawing.title.as_str()).collect();
@@ -41,7 +41,7 @@ impl Drawing {
         all
     }
 
-    /// As an element of a page, which has [`STYLE`].
+    /// Writes the drawing as an element of a page, which has [`STYLE`].
     pub fn element(&self) -> String {
         let (width, height) = (number(self.width), number(self.height));
         let (title, body) = (escaped(&self.title), &self.body);
@@ -51,7 +51,7 @@ impl Drawing {
         )
     }
 
-    /// As a file of its own.
+    /// Writes the drawing as an SVG file.
     pub fn file(&self) -> String {
         let (width, height) = (number(self.width), number(self.height));
         let (title, body) = (escaped(&self.title), &self.body);
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_in_a_drawing_is_no_markup() {
+    fn text_in_a_drawing_is_not_markup() {
         let mut drawing = Drawing::new("<i>", 10.0, 5.5);
         drawing.text((1.0, 2.004), "t", "</text><script>alert(1)</script>");
         for text in [drawing.element(), drawing.file()] {

@@ -2,7 +2,7 @@
 
 use super::{Axis, Drawing, TONES};
 
-/// What is drawn over the axes, in their units. Tones beyond the last begin again.
+/// What is drawn over the axes, in their units. Tones beyond the last start again with the first.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlotMark {
     /// A line through points.
@@ -16,7 +16,7 @@ pub enum PlotMark {
     },
     /// Points.
     Dots {
-        /// Where they are.
+        /// The points.
         points: Vec<(f64, f64)>,
         /// Their tone.
         tone: usize,
@@ -53,7 +53,7 @@ pub enum PlotMark {
 /// An entry of the legend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// What is explained.
+    /// The text of the entry.
     pub text: String,
     /// Its tone.
     pub tone: usize,
@@ -68,11 +68,11 @@ pub struct Plot {
     pub x: Axis,
     /// The axis up.
     pub y: Axis,
-    /// What is drawn, the first below.
+    /// The marks, in the order in which they are drawn.
     pub marks: Vec<PlotMark>,
 }
 
-/// Characters of an entry of the legend; more do not fit beside each other's panel.
+/// The most characters of an entry of the legend; more do not fit below a panel.
 const LEGEND: usize = 52;
 /// Pixels between lines of the legend.
 const LINE: f64 = 16.0;
@@ -86,7 +86,7 @@ const BELOW: f64 = 42.0;
 const ABOVE: f64 = 26.0;
 
 impl Plot {
-    /// A panel of its own, `width` pixels wide, with frames one below the other that share the width, each as high as said.
+    /// Draws a panel, `width` pixels wide, with frames one below the other, each with its height in pixels.
     pub fn panel(title: &str, width: f64, plots: &[(Self, f64)], legend: &[Key]) -> Drawing {
         let frames: f64 = plots.iter().map(|(_, height)| height + BELOW).sum();
         let mut drawing = Drawing::new(title, width, ABOVE + frames + LINE * legend.len() as f64 + 4.0);

@@ -9,18 +9,18 @@ use super::Drawing;
 const FONT: &[u8] = include_bytes!("../../fonts/DejaVuSans-subset.ttf");
 const BOLD: &[u8] = include_bytes!("../../fonts/DejaVuSans-Bold-subset.ttf");
 
-/// Pixels of the image for each of the drawing.
+/// Pixels of the image per pixel of the drawing.
 const SCALE: f32 = 2.0;
 
-/// Why there is no image.
+/// Why a drawing cannot be rasterised.
 #[derive(Debug, thiserror::Error)]
-#[error("a plot cannot be made a image: {0}")]
+#[error("a plot cannot be rendered as an image: {0}")]
 pub struct RasterError(String);
 
 /// The bytes of a PNG, at twice the size of the drawing.
 ///
 /// # Errors
-/// None that is known: a drawing of ours is valid SVG of a size above zero.
+/// If the drawing is not valid SVG of a size above zero, which no plot causes.
 pub fn png(drawing: &Drawing) -> Result<Vec<u8>, RasterError> {
     let mut fonts = Database::new();
     fonts.load_font_data(FONT.to_vec());

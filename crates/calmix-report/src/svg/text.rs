@@ -1,8 +1,8 @@
-//! Text in markup, from wherever it comes.
+//! Escapes text for markup, since it may come from an untrusted file.
 
 use calmix_io::shown::shown;
 
-/// A text that means nothing to HTML and XML: no markup, no control characters, no marks that reorder text.
+/// Escapes a text for HTML and XML: no markup, no control characters, no marks that reorder text.
 pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in shown(text).chars() {
@@ -20,7 +20,7 @@ pub(super) fn escaped(text: &str) -> String {
     safe
 }
 
-/// The beginning of a text, with an ellipsis where something is left out: at most `most` characters.
+/// Shortens a text to at most `most` characters, with an ellipsis if something is left out.
 pub fn fitted(text: &str, most: usize) -> String {
     let text = shown(text);
     if text.chars().count() <= most {
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn escaped_text_is_no_markup() {
+    fn escaped_text_is_not_markup() {
         assert_eq!(escaped("\u{ffff}</svg><script>"), "\u{fffd}&lt;/svg&gt;&lt;script&gt;");
         assert_eq!(
             escaped("<b>'cat' & \"dog\"\u{1b}"),

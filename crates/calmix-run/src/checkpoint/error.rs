@@ -1,4 +1,4 @@
-//! Why a checkpoint cannot be made or used.
+//! Why a checkpoint cannot be written or used.
 
 use std::path::PathBuf;
 
@@ -16,8 +16,8 @@ pub enum CheckpointError {
     File(#[from] FileError),
     /// There are checkpoints, and none of them can be used.
     #[error(
-        "{}: none of its {} can be used ({}); nothing was changed: put back a copy of one of them, or \
-         begin again in a new run folder", shown(.folder.display()), counted(.skipped.len() as u64, "checkpoint"), listed(.skipped)
+        "{}: none of its {} can be used ({}); nothing was changed: restore a copy of one of them, or start again in a new \
+         run folder", shown(.folder.display()), counted(.skipped.len() as u64, "checkpoint"), listed(.skipped)
     )]
     NoneUsable {
         /// The folder of checkpoints.
@@ -25,35 +25,35 @@ pub enum CheckpointError {
         /// What is wrong with each, newest first.
         skipped: Vec<SkippedCheckpoint>,
     },
-    /// A checkpoint cannot be read now, which is not a damage: going back behind it would lose what it holds.
+    /// A checkpoint cannot be read now. It may be undamaged, so resuming from an older one would lose its steps.
     #[error(
-        "{0}; this may be an outage and no damage, so nothing was passed over: see whether the disk is there and you may \
-         read it, and try again"
+        "{0}; this may be an outage rather than damage, so no older checkpoint is used: check that the disk is mounted and \
+         readable, then try again"
     )]
     Unreadable(FileError),
-    /// A folder that is not called like a checkpoint.
-    #[error("{}: not called like a checkpoint, which is step-000000120 or alike; give it back its name", shown(.path.display()))]
+    /// A folder whose name is not that of a checkpoint.
+    #[error("{}: not the name of a checkpoint, such as step-000000120; restore its name", shown(.path.display()))]
     Name {
         /// The folder.
         path: PathBuf,
     },
-    /// A checkpoint of this step can be used already: what is good is never written over.
-    #[error("{}: the checkpoint of this step is there already; resume from it", shown(.path.display()))]
+    /// There is a usable checkpoint of this step already, which is never overwritten.
+    #[error("{}: the checkpoint of this step already exists; resume from it", shown(.path.display()))]
     Exists {
         /// The checkpoint.
         path: PathBuf,
     },
-    /// The newest checkpoint is in a format of another version, which is not a damage: going back behind it would
-    /// lose what it holds.
+    /// The newest checkpoint has the format of another version. It is undamaged, so resuming from an older one would lose
+    /// its steps.
     #[error(
-        "{}: another version of calmix wrote this checkpoint, in format {format}, and this version reads format {}; \
+        "{}: another version of calmix wrote this checkpoint, in format {format}, but this version reads format {}; \
          resume with the version that wrote it, or start a new run in another folder", shown(.path.display()),
          super::FORMAT
     )]
     OtherFormat {
-        /// Its manifest.
+        /// The manifest of the checkpoint.
         path: PathBuf,
-        /// The format it is in.
+        /// The format of the checkpoint.
         format: u32,
     },
 }
@@ -61,9 +61,9 @@ pub enum CheckpointError {
 /// A checkpoint that cannot be used.
 #[derive(Debug)]
 pub struct SkippedCheckpoint {
-    /// Its step.
+    /// The step of the checkpoint.
     pub step: u64,
-    /// Which of its files, where, and what is wrong.
+    /// The file that is damaged, where, and how.
     pub reason: FileError,
 }
 

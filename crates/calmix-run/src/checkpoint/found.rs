@@ -1,4 +1,4 @@
-//! Which checkpoint to continue from.
+//! Finds the checkpoint to resume from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -30,7 +30,7 @@ pub struct Checkpoint {
     hash: String,
 }
 
-/// The newest checkpoint in a folder of checkpoints whose every byte is as it was written; none if there are no
+/// Finds the newest checkpoint in a folder of checkpoints whose every byte is as it was written; `None` if there are no
 /// checkpoints. Nothing is changed, so this needs no lock.
 ///
 /// # Errors
@@ -109,12 +109,12 @@ impl Checkpoint {
         Ok(Self { folder: folder.clone(), manifest, hash })
     }
 
-    /// Steps that were done.
+    /// The number of steps before it.
     pub fn step(&self) -> u64 {
         self.manifest.step
     }
 
-    /// What it holds and what it belongs to.
+    /// Its manifest: its files, and the run that it belongs to.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -127,18 +127,18 @@ impl Checkpoint {
     /// Reads a file, and checks it again.
     ///
     /// # Errors
-    /// If there is none of this name, or it has changed since.
+    /// If there is no file of this name, or it has changed since.
     pub fn bytes(&self, name: &str) -> Result<Vec<u8>, FileError> {
         self.bytes_up_to(name, u64::MAX)
     }
 
-    /// [`bytes`](Self::bytes) of a file that has at most `longest`: a manifest is not a proof that its maker meant well.
+    /// [`bytes`](Self::bytes) of a file that has at most `longest`, since a manifest may come from an untrusted source.
     ///
     /// # Errors
     /// As [`bytes`](Self::bytes), and if it is longer.
     pub fn bytes_up_to(&self, name: &str, longest: u64) -> Result<Vec<u8>, FileError> {
         let written = self.manifest.file(name).ok_or_else(|| {
-            let problem = FileProblem::Content(format!("there is no part {name:?}"));
+            let problem = FileProblem::Content(format!("the part {name:?} is missing"));
             FileError::new(&self.folder, problem).hint("is this a checkpoint of the same method?")
         })?;
         if written.length > longest {
@@ -170,7 +170,7 @@ fn step_of(text: &str) -> Option<u64> {
     (name(step) == text).then_some(step)
 }
 
-/// Puts a checkpoint back that was being replaced by another of its step.
+/// Restores a checkpoint that was being replaced by another of its step.
 ///
 /// The replacement takes two renames. A process killed between them leaves both checkpoints under scratch names, and removing
 /// them would lose the step, or the whole run if it has no other. Only the process that holds the run's lock may call it.

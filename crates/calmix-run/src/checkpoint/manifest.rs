@@ -1,4 +1,4 @@
-//! `MANIFEST`: what a checkpoint holds, by which its every byte is checked.
+//! `MANIFEST`: the files of a checkpoint with their hashes, which verify every byte.
 //!
 //! One line of JSON, the hash of that line, and nothing else: what is read must be the very bytes that would be
 //! written for what it says. Each file has its length and its blake3. Tensors have no checksums of their own: a file
@@ -23,7 +23,7 @@ pub(super) const MANIFEST: &str = "MANIFEST";
 /// Bytes of the longest manifest: some twenty thousand files.
 const LONGEST: u64 = 4 << 20;
 
-/// What a checkpoint belongs to: what has to be the same for a run to continue from it.
+/// The run that a checkpoint belongs to: what must be the same for a run to continue from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
@@ -39,15 +39,15 @@ pub struct Identity {
     pub shards: u32,
 }
 
-/// What a checkpoint holds.
+/// The manifest of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// The format it is in.
+    /// The format of the checkpoint.
     pub format: u32,
-    /// Steps that were done.
+    /// The number of steps before it.
     pub step: u64,
-    /// What it belongs to.
+    /// The recipe, dataset and split that it belongs to.
     pub identity: Identity,
     /// Where the file of events ended.
     pub journal: Mark,
@@ -55,7 +55,7 @@ pub struct Manifest {
     pub files: Vec<Written>,
 }
 
-/// The one thing that every format says.
+/// The field that every format has.
 #[derive(Deserialize)]
 struct Format {
     format: u32,
@@ -89,7 +89,7 @@ impl Manifest {
     /// Reads the bytes of the file `path`, and their hash.
     ///
     /// # Errors
-    /// If they are not what is written for what they say, or of another step or format.
+    /// If they are not the bytes that calmix writes for this manifest, or of another step or format.
     pub fn from_bytes(bytes: &[u8], path: &Path, step: u64) -> Result<(Self, String), Fault> {
         let bad = |problem| FileError::new(path, problem);
         let changed = |what: &str| bad(FileProblem::Changed(what.to_owned()));
@@ -97,7 +97,8 @@ impl Manifest {
         let hash = blake3::hash(json).to_hex();
         let end = [b"\n", hash.as_bytes(), b"\n"].concat();
         if bytes.get(json.len()..) != Some(&end) {
-            let problem = format!("not the bytes that were written, or not all of them ({})", bytes.len());
+            let problem =
+                format!("damaged or cut short: not the bytes that were written ({} bytes)", bytes.len());
             return Err(changed(&problem).into());
         }
         let parse = |error: serde_json::Error| bad(FileProblem::Format(error.to_string()));
@@ -107,11 +108,15 @@ impl Manifest {
         }
         let manifest: Self = serde_json::from_slice(json).map_err(parse)?;
         if manifest.step != step {
-            return Err(changed(&format!("of step {}, in the folder of step {step}", manifest.step)).into());
+            return Err(changed(&format!(
+                "the manifest of step {} is in the folder of step {step}",
+                manifest.step
+            ))
+            .into());
         }
         manifest.check().map_err(bad)?;
         if manifest.to_bytes().map_err(bad)?.0 != bytes {
-            return Err(changed("not in the form in which it is written").into());
+            return Err(changed("not in the form that calmix writes").into());
         }
         Ok((manifest, hash.to_string()))
     }
@@ -119,10 +124,14 @@ impl Manifest {
     /// Whether the names of its files are plain and ascend.
     pub(super) fn check(&self) -> Result<(), FileProblem> {
         if let Some(file) = self.files.iter().find(|file| !is_plain(&file.name)) {
-            return Err(FileProblem::Content(format!("{:?} is not a name for a part", file.name)));
+            return Err(FileProblem::Content(format!("{:?} is not a valid name for a part", file.name)));
         }
         match self.files.array_windows().find(|[a, b]| a.name >= b.name) {
-            Some([a, b]) => Err(FileProblem::Content(format!("{:?} before {:?}", a.name, b.name))),
+            Some([a, b]) => {
+                let problem =
+                    format!("the names of parts are not in order: {:?} before {:?}", a.name, b.name);
+                Err(FileProblem::Content(problem))
+            }
             None => Ok(()),
         }
     }

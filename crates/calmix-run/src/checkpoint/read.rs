@@ -1,4 +1,4 @@
-//! Reading what may have been torn, swapped or made up: sizes before memory is taken, hashes before use.
+//! Reads files that may be torn, swapped or forged: sizes are checked before memory is allocated, hashes before use.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use super::writer::Written;
 pub enum Fault {
     /// It is damaged.
     Damaged(FileError),
-    /// The system could not read it, several times over. It may well be intact.
+    /// The system could not read it, even after several attempts. It may be intact.
     Unreadable(FileError),
     /// It is of another version.
     OtherFormat {
@@ -46,7 +46,7 @@ impl From<Fault> for CheckpointError {
 }
 
 /// How often to read again what could not be read: about eleven seconds in all, which is more than a filer takes to fail
-/// over to its twin, and not too much to wait for a sentence about missing rights.
+/// over to its twin, and not too long to wait for an error about missing permissions.
 const ATTEMPTS: usize = 7;
 
 /// Reads, and once more after a while as long as the system fails.

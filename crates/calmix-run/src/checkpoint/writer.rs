@@ -1,4 +1,4 @@
-//! How a checkpoint is written: parts, a manifest, and one rename that makes it visible.
+//! Writes a checkpoint: parts, a manifest, and one rename that makes it visible.
 
 use std::fs::File;
 use std::io;
@@ -54,10 +54,10 @@ impl CheckpointFiles {
     /// Writes a file, and returns when it is on the disk.
     ///
     /// # Errors
-    /// If the name is not a plain one or taken, or the disk does not take it.
+    /// If the name is invalid or taken, or the disk fails.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<Written, FileError> {
         if !is_plain(name) {
-            let problem = FileProblem::Content(format!("{name:?} is not a name for a part"));
+            let problem = FileProblem::Content(format!("{name:?} is not a valid name for a part"));
             return Err(FileError::new(&self.folder, problem));
         }
         let path = self.folder.join(name);
@@ -107,7 +107,7 @@ pub struct Committed {
     pub hash: String,
     /// Steps whose checkpoints were removed, since enough newer ones are there.
     pub removed: Vec<u64>,
-    /// Why old checkpoints could not be removed. The new one is whole all the same.
+    /// Why old checkpoints could not be removed. The new one is complete nevertheless.
     pub trouble: Option<FileError>,
 }
 
@@ -149,9 +149,8 @@ impl<'a> Writer<'a> {
         let found = patiently(&**disk, || atomic_file::names(folder))?.into_iter().map(|(name, _)| name);
         let names: Vec<_> = manifest.files.iter().map(|file| file.name.clone()).collect();
         if !found.eq(names) {
-            let problem = FileProblem::Content(
-                "the files in this folder are not the files that the processes report".into(),
-            );
+            let problem =
+                FileProblem::Content("the files in this folder are not the ones that the ranks wrote".into());
             return Err(FileError::new(folder, problem).into());
         }
         let (bytes, hash) = manifest.to_bytes().map_err(|problem| FileError::new(&path, problem))?;
@@ -203,7 +202,7 @@ fn remove(disk: &dyn Disk, path: &ConfinedPath) -> Result<(), FileError> {
     }
 }
 
-/// Renames a folder; an attempt that was said to fail may have succeeded.
+/// Renames a folder. An attempt that returned an error may still have succeeded.
 fn rename(disk: &dyn Disk, from: &ConfinedPath, to: &ConfinedPath) -> Result<(), FileError> {
     let mut tried = false;
     patiently(disk, || match disk.rename(from, to) {

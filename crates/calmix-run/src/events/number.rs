@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer};
 
-/// Reads a number, and NaN where there is `null`.
+/// Reads a number; `null` becomes NaN.
 pub(super) fn or_nan<'de, D, F>(from: D) -> Result<F, D::Error>
 where
     D: Deserializer<'de>,
@@ -11,7 +11,7 @@ where
     Ok(Option::deserialize(from)?.unwrap_or_else(|| f32::NAN.into()))
 }
 
-/// The same where the field may be absent: `null` was measured and is not finite.
+/// Reads a field that may be absent. A `null` was measured and is not finite.
 pub(super) fn if_there<'de, D, F>(from: D) -> Result<Option<F>, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,4 +1,4 @@
-//! How fast a run is: what depends on the clock, and therefore never enters `events.jsonl`.
+//! The speed of a run. It depends on the clock and therefore never enters `events.jsonl`.
 
 use std::time::Duration;
 
@@ -6,32 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::collectives::Collectives;
 
-/// How fast the run has been since it was last asked. A line of `timing.jsonl`.
+/// The speed of the run since the last interval. A line of `timing.jsonl`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
-    /// How many updates have been made.
+    /// The number of updates so far.
     pub step: u64,
-    /// Samples trained on in a second; both views of an unlabelled sample count as one.
+    /// Samples per second that are trained on; both views of an unlabelled sample count as one.
     pub images_per_second: f64,
     /// The share of the time in which the engine waited for data.
     pub waiting: f64,
-    /// Seconds since this process began to train.
+    /// Seconds since this process started training.
     pub elapsed_seconds: f64,
     /// Seconds to the last step at the mean pace of this process, without its first step, in which libtorch warms up,
-    /// once there are others; none before it has made a step.
+    /// once there are others; `None` before its first step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_seconds: Option<f64>,
-    /// What the other processes of the run cost, if any.
+    /// The cost of communication with the other processes of the run, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<Exchange>,
 }
 
-/// What this process had to do with the others of its run since it was last asked.
+/// The communication of this process with the other processes of its run since the last interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exchange {
-    /// Bytes that it sent them; `StepTraffic` of calmix-train has the formula.
+    /// Bytes that it sent to them; `StepTraffic` of calmix-train has the formula.
     pub sent_bytes: u64,
     /// The share of the time that it spent on sending and waiting for them.
     pub waiting: f64,
@@ -39,16 +39,16 @@ pub struct Exchange {
     pub collectives: Collectives,
 }
 
-/// What the clocks and counters of this process say.
+/// A reading of the clocks and counters of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// How many updates have been made, before this process too.
+    /// The number of updates so far, including those of earlier processes.
     pub step: u64,
-    /// How many samples this process has trained on.
+    /// The number of samples that this process has trained on.
     pub images: u64,
-    /// How long it has been training.
+    /// The time it has been training.
     pub elapsed: Duration,
-    /// How much of that it waited for data.
+    /// The part of that time it waited for data.
     pub waited: Duration,
     /// What it sent to the other processes of its run, if any, how long that took, and in how many
     /// collectives.
@@ -77,7 +77,7 @@ impl Pacer {
         self.warm_up.get_or_insert(elapsed);
     }
 
-    /// The pace since the reading before. Zero where no time has passed.
+    /// Computes the pace since the previous reading. Zero if no time has passed.
     pub fn pace(&mut self, now: Reading) -> Pace {
         let seconds = now.elapsed.saturating_sub(self.before.elapsed).as_secs_f64();
         let waited = now.waited.saturating_sub(self.before.waited).as_secs_f64();

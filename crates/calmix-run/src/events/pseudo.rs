@@ -1,42 +1,42 @@
-//! How true pseudo-labels are, where the class of unlabelled samples is known: benchmarks.
+//! The quality of pseudo-labels, if the true classes of unlabelled samples are known, as in benchmarks.
 
 use calmix_metrics::measure::{ReliabilityBin, confidence_gap, ece, mean_confidence};
 use serde::{Deserialize, Serialize};
 
-/// How true the pseudo-labels of unlabelled samples are: of those whose class the dataset knows, without the samples
-/// that are trained on with their label too. Every sample counts alike, whatever its weight in the loss.
+/// The error and calibration of pseudo-labels: of the unlabelled samples whose class the dataset has, without the samples
+/// that are also trained on with their label. Every sample has the same weight, whatever its weight in the loss.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PseudoLabelMetrics {
-    /// How many pseudo-labels were evaluated.
+    /// The number of pseudo-labels that were evaluated.
     pub samples: u64,
     /// The share of them that is wrong.
     pub error: f64,
     /// Their mean confidence.
     pub mean_confidence: f64,
-    /// Mean confidence − accuracy: positive where pseudo-labels are over-confident.
+    /// Mean confidence − accuracy: positive if the pseudo-labels are over-confident.
     pub confidence_gap: f64,
     /// Their expected calibration error, 15 bins of equal width.
     pub ece_15: f64,
 }
 
-/// The share of wrong pseudo-labels in what the mixup takes; none where there is nothing to evaluate.
+/// The share of wrong pseudo-labels among the samples of the mixup; `None` if there is nothing to evaluate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImpurityOf {
-    /// Of UE, the easy unlabelled samples.
+    /// Among UE, the easy unlabelled samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub easy: Option<f64>,
-    /// Of UH, the hard ones.
+    /// Among UH, the hard unlabelled samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hard: Option<f64>,
-    /// Of the mixtures that contain a pseudo-label that can be evaluated: the share with at least one wrong one.
+    /// Among the mixtures with a pseudo-label that can be evaluated: the share with at least one wrong pseudo-label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mixtures: Option<f64>,
 }
 
 impl PseudoLabelMetrics {
-    /// From the 15 bins of equal width; none where these are empty.
+    /// Computes the metrics from 15 bins of equal width; `None` if all are empty.
     pub fn of(bins: &[ReliabilityBin]) -> Option<Self> {
         let samples = bins.iter().map(|bin| bin.count as u64).sum();
         let (mean_confidence, confidence_gap) = (mean_confidence(bins), confidence_gap(bins));

@@ -4,25 +4,25 @@ use serde::{Deserialize, Serialize};
 
 use super::{Note, Step};
 
-/// Below this share of use a step counts as starved.
+/// A step that uses a smaller share of its unlabelled samples counts as starved.
 const LEAST: f64 = 0.01;
-/// After this many starved steps in a row there is a note.
+/// The number of starved steps in a row before a warning.
 const PATIENCE: u64 = 200;
 
-/// Watches the utilisation: a threshold that no prediction reaches leaves the unlabelled loss at zero without any
+/// Watches the utilisation. If no prediction reaches the threshold, the unlabelled loss stays at zero without any
 /// other sign.
 ///
-/// One note a spell. A checkpoint contains this state, so that a resumed run warns at the same step.
+/// It warns once per starved period. A checkpoint contains this state, so that a resumed run warns at the same step.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Starvation {
-    /// The first step of the spell.
+    /// The first step of the starved period.
     since: Option<u64>,
     warned: bool,
 }
 
 impl Starvation {
-    /// Looks at a step; steps may be left out, the spell is measured by their numbers.
+    /// Takes the utilisation of a step. Not every step has to be given: the period is measured by step numbers.
     pub fn see(&mut self, step: &Step) -> Option<Note> {
         let used = step.utilisation?;
         if used >= LEAST {
@@ -58,7 +58,7 @@ mod tests {
         Step { utilisation, ..Step::new(step, loss) }
     }
 
-    /// The steps at which there is a note.
+    /// The steps at which it warns.
     fn notes(watch: &mut Starvation, steps: impl Iterator<Item = Step>) -> Vec<u64> {
         steps.filter_map(|step| watch.see(&step)).map(|note| note.step).collect()
     }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resumed_watch_says_the_same() {
+    fn resumed_watch_warns_at_the_same_step() {
         let mut watch = Starvation::default();
         assert!(notes(&mut watch, (1..=150).map(|n| step(n, Some(0.0)))).is_empty());
         let kept = serde_json::to_string(&watch).unwrap();

@@ -1,4 +1,4 @@
-//! What one update of the network looked like.
+//! The losses and statistics of one update of the network.
 
 use std::collections::BTreeMap;
 
@@ -11,40 +11,40 @@ use super::{ImpurityOf, PseudoLabelMetrics};
 /// One update of the network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// How many updates have been made, this one counted.
+    /// The number of updates so far, including this one.
     pub step: u64,
-    /// The learning rate it was made with.
+    /// The learning rate of this update.
     pub learning_rate: f64,
-    /// What was minimised.
+    /// The loss and its parts.
     pub loss: Loss,
-    /// The Euclidean norm of the gradient, before anything cut it.
+    /// The Euclidean norm of the gradient, before clipping.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "number::if_there")]
     pub gradient_norm: Option<f32>,
-    /// The mean weight of the unlabelled samples: one minus the mask rate where weights are 0 or 1. None where
+    /// The mean weight of the unlabelled samples: one minus the mask rate if weights are 0 or 1. `None` if
     /// there are no unlabelled samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
-    /// The share of wrong pseudo-labels by weight, in all steps since the event before, of the samples that
-    /// [`PseudoLabelMetrics`] evaluates; none where no class is known or nothing was used.
+    /// The share of wrong pseudo-labels by weight, in all steps since the previous event, of the samples that
+    /// [`PseudoLabelMetrics`] evaluates; `None` if no class is known or nothing was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impurity: Option<f64>,
-    /// The share of wrong pseudo-labels in what the mixup takes, in all steps since the event before.
+    /// The share of wrong pseudo-labels among the samples of the mixup, in all steps since the previous event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impurity_of: Option<ImpurityOf>,
-    /// How true the pseudo-labels were in all steps since the event before; none where no class is known.
+    /// The quality of the pseudo-labels in all steps since the previous event; `None` if no class is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pseudo: Option<PseudoLabelMetrics>,
-    /// How easy the samples are, where the method asks.
+    /// The mean margins of the samples, if the method uses them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin: Option<Margins>,
-    /// How many mixtures were trained on; none before the mixup term begins.
+    /// The number of mixtures that were trained on; `None` before the mixup term starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mixes: Option<u64>,
-    /// How many corrupt samples others took the place of; none where all could be read.
+    /// The number of corrupt samples that were replaced by others; `None` if all could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<u64>,
-    /// How many steps since the event before, this one counted, left the weights as they were since the scaled gradient
-    /// overflowed in f16; none where none did.
+    /// The number of steps since the previous event, including this one, that did not update the weights because the
+    /// scaled gradient overflowed in f16; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overflows: Option<u64>,
 }
@@ -53,19 +53,19 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {
-    /// The sum.
+    /// The sum of all parts.
     #[serde(deserialize_with = "number::or_nan")]
     pub total: f32,
-    /// Of the labelled samples.
+    /// The loss of the labelled samples.
     #[serde(deserialize_with = "number::or_nan")]
     pub labelled: f32,
-    /// Of the unlabelled samples at their pseudo-labels.
+    /// The loss of the unlabelled samples at their pseudo-labels.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "number::if_there")]
     pub unlabelled: Option<f32>,
-    /// Of the mixtures.
+    /// The loss of the mixtures.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "number::if_there")]
     pub mix: Option<f32>,
-    /// Of further terms of the method, by name: `fairness`, `logit_distance`.
+    /// Further terms of the method, by name: `fairness`, `logit_distance`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub further: BTreeMap<String, f32>,
 }
@@ -74,26 +74,26 @@ pub struct Loss {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Margins {
-    /// Of the labelled rows.
+    /// The mean margins (AUM) of the labelled rows.
     pub labelled: EasyHard,
-    /// Of the unlabelled rows.
+    /// The mean margins (APM) of the unlabelled rows.
     pub unlabelled: EasyHard,
 }
 
-/// The mean of each half; none where it is empty.
+/// The mean of each half; `None` if it is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EasyHard {
-    /// Of the easy rows.
+    /// The mean margin of the easy rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub easy: Option<f64>,
-    /// Of the hard rows.
+    /// The mean margin of the hard rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hard: Option<f64>,
 }
 
 impl Step {
-    /// An update of which only the loss is known yet.
+    /// Makes an update with its loss only; the other fields are empty.
     pub fn new(step: u64, loss: Loss) -> Self {
         Self {
             step,
@@ -113,7 +113,7 @@ impl Step {
 }
 
 impl Margins {
-    /// The means of what a plan says about difficulty.
+    /// Averages the margins of a plan.
     pub fn of(difficulty: &Difficulty) -> Self {
         let half = |margins: &[f64], rows: &[usize]| mean(rows.iter().filter_map(|&row| margins.get(row)));
         let halves = |margins: &[f64], of: &calmix_core::split::Halves| EasyHard {

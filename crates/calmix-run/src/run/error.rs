@@ -1,4 +1,4 @@
-//! Why a run cannot be begun or continued.
+//! Why a run cannot be started or continued.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,54 +15,57 @@ pub enum RunError {
     #[error(transparent)]
     File(#[from] FileError),
     /// There is a run here already.
-    #[error("{}: there is a run here already; resume it, or name another folder", shown(.path.display()))]
+    #[error("{}: there is a run here already; resume it, or choose another folder", shown(.path.display()))]
     Exists {
         /// The folder.
         path: PathBuf,
     },
     /// There is something else here.
-    #[error("{}: not empty, it has {} in it; name a folder that is empty or does not exist yet", shown(.path.display()), shown(.found))]
+    #[error(
+        "{}: not empty: it contains {}; choose a folder that is empty or does not exist yet", shown(.path.display()),
+         shown(.found)
+    )]
     NotEmpty {
         /// The folder.
         path: PathBuf,
-        /// One of the names in it.
+        /// The name of one of the files in it.
         found: String,
     },
     /// There is no run here.
-    #[error("{}: there is no run here; check the name, or begin one", shown(.path.display()))]
+    #[error("{}: there is no run here; check the path, or start a run", shown(.path.display()))]
     NoRun {
         /// The folder.
         path: PathBuf,
     },
     /// The file system has no locks.
     #[error(
-        "{}: this file system offers no locks ({source}), so calmix cannot make sure that one process alone writes the \
-         run; put the run folder on another one, or have this one mounted with locks (`-o flock` for Lustre, without \
+        "{}: this file system offers no locks ({source}), so calmix cannot make sure that only one process writes the \
+         run; put the run folder on another file system, or mount this one with locks (`-o flock` for Lustre, without \
          `nolock` for NFS)", shown(.path.display())
     )]
     NoLocks {
-        /// The lock.
+        /// The lock file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A process of another machine has not closed the run.
     #[error(
-        "{}: {holder}, another machine, has not closed this run, and its lock may not reach this machine; make sure that the \
+        "{}: {holder}, another machine, has not closed this run, and its lock may not be visible here; make sure that the \
          process has ended, then add `--take-over`", shown(.path.display())
     )]
     Foreign {
-        /// The lock.
+        /// The lock file.
         path: PathBuf,
-        /// Which process, on which host.
+        /// The process and its host.
         holder: String,
     },
-    /// Another process has the run.
-    #[error("{}: {holder} has this run; wait until it ends, or stop it", shown(.path.display()))]
+    /// Another process holds the lock of the run.
+    #[error("{}: {holder} is using this run; wait until it ends, or stop it", shown(.path.display()))]
     Locked {
-        /// The lock.
+        /// The lock file.
         path: PathBuf,
-        /// Which process, on which host.
+        /// The process and its host.
         holder: String,
     },
 }
@@ -79,7 +82,7 @@ impl From<LockError> for RunError {
 }
 
 impl RunError {
-    /// Whether it stays until a person names another folder. A run that another process has is free again some time.
+    /// Whether the user has to choose another folder. A run that another process is using becomes free again.
     pub fn is_mistake(&self) -> bool {
         match self {
             Self::Exists { .. } | Self::NotEmpty { .. } | Self::NoRun { .. } | Self::NoLocks { .. } => true,
@@ -94,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_that_cannot_be_had_is_named_with_what_to_do() {
+    fn lock_errors_suggest_what_to_do() {
         let path = PathBuf::from("run/calmix.lock");
         let source = io::Error::from(io::ErrorKind::Unsupported);
         let without_locks = RunError::from(LockError::Unsupported { path: path.clone(), source }).to_string();
@@ -102,7 +105,7 @@ mod tests {
             without_locks.starts_with("run/calmix.lock: this file system offers no locks ("),
             "{without_locks}"
         );
-        assert!(without_locks.contains("; put the run folder on another one"), "{without_locks}");
+        assert!(without_locks.contains("; put the run folder on another file system"), "{without_locks}");
         let holder = "process 1 on there".to_owned();
         let foreign = RunError::from(LockError::Foreign { path, holder });
         assert!(!foreign.is_mistake() && foreign.to_string().contains("--take-over"), "{foreign}");

@@ -43,7 +43,7 @@ pub struct Journal {
     length: u64,
     content: blake3::Hasher,
     torn: bool,
-    /// Lines that may not be on the disk yet: if it fails to synchronise, they are written anew.
+    /// Lines that may not be on the disk yet: if it fails to synchronise, they are written again.
     unsynced: Vec<u8>,
     /// Whether the disk may have lost them.
     lost: bool,
@@ -76,7 +76,7 @@ impl Journal {
     /// If it has an end of line in it, or cannot be written. In the second case nothing of it stays.
     pub fn append(&mut self, line: &str) -> Result<(), FileError> {
         if line.contains('\n') {
-            let problem = FileProblem::Content("a line with an end of line in it".into());
+            let problem = FileProblem::Content("a line contains a line break".into());
             return Err(FileError::new(&self.path, problem).at(format!("byte {}", self.length)));
         }
         let bytes = [line.as_bytes(), b"\n"].concat();
@@ -145,7 +145,7 @@ impl Journal {
 fn read(path: &Path, mut file: &File, mark: &Mark) -> Result<blake3::Hasher, FileError> {
     let cannot = |error: io::Error| FileError::new(path, error);
     let changed = |problem: String, place: u64| {
-        let hint = "put back the file as the run left it, or start a new run";
+        let hint = "restore the file as the run left it, or start a new run";
         FileError::new(path, FileProblem::Changed(problem)).at(format!("byte {place}")).hint(hint)
     };
     let mut content = blake3::Hasher::new();
@@ -153,11 +153,12 @@ fn read(path: &Path, mut file: &File, mark: &Mark) -> Result<blake3::Hasher, Fil
     io::copy(&mut file.take(mark.length), &mut content).map_err(cannot)?;
     let found = content.count();
     if found < mark.length {
-        let problem = format!("ends here, but had {} bytes when the checkpoint was made", mark.length);
+        let problem =
+            format!("the file ends here, but had {} bytes when the checkpoint was written", mark.length);
         return Err(changed(problem, found));
     }
     if content.finalize().to_hex().as_str() != mark.blake3 {
-        let problem = "the bytes before this place are not the ones that the checkpoint recorded".to_owned();
+        let problem = "the bytes before this place differ from those that the checkpoint recorded".to_owned();
         return Err(changed(problem, mark.length));
     }
     Ok(content)

@@ -1,4 +1,4 @@
-//! Where what is in a run's folder.
+//! The paths of the files in a run folder.
 
 use std::path::{Path, PathBuf};
 
@@ -11,9 +11,9 @@ use calmix_io::error::{FileError, FileProblem};
 pub enum RunFile<'a> {
     /// The recipe with every default written out.
     Recipe,
-    /// Versions, device, dataset.
+    /// The environment: versions, device, dataset.
     Environment,
-    /// What the run is, in a few typed lines.
+    /// The summary of the run.
     Summary,
     /// Which samples kept their labels.
     Split,
@@ -27,17 +27,17 @@ pub enum RunFile<'a> {
     Result,
     /// The frozen backbone under the head that is the model, if any.
     Backbone,
-    /// What is between the backbone and the head.
+    /// The projection between the backbone and the head, if any.
     Projection,
-    /// How easy the samples were at the end.
+    /// The margins of the samples at the end.
     Margins,
-    /// Images of predictions worth looking at.
+    /// Thumbnails of the example predictions.
     Thumbnails,
-    /// What the network said at an evaluation, by a name of lower-case letters, digits, `.`, `-` and `_`.
+    /// The predictions of an evaluation, by a name of lower-case letters, digits, `.`, `-` and `_`.
     Predictions(&'a str),
 }
 
-/// Where the files of a run are. Reading needs no lock.
+/// The paths of the files of a run. Reading needs no lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     folder: PathBuf,
@@ -66,7 +66,7 @@ impl Paths {
     const FEATURES: &str = "features";
     const PREPARED: &str = "prepared";
 
-    /// Of the run in `folder`, which need not exist.
+    /// The paths of the run in `folder`, which need not exist.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
@@ -101,7 +101,7 @@ impl Paths {
             RunFile::Thumbnails => self.root().join(Self::THUMBNAILS),
             RunFile::Predictions(name) if is_plain(name) => self.predictions().join(name),
             RunFile::Predictions(name) => {
-                let problem = format!("{name:?} is not a name for predictions");
+                let problem = format!("{name:?} is not a valid name for predictions");
                 let hint = "use lower-case letters, digits, '.', '-' and '_'";
                 return Err(FileError::new(self.predictions(), FileProblem::Content(problem)).hint(hint));
             }
@@ -113,7 +113,7 @@ impl Paths {
         self.root().join(Self::EVENTS)
     }
 
-    /// How fast the run was: the only file that depends on the clock.
+    /// The file of the pace: the only one that depends on the clock.
     pub fn timing(&self) -> ConfinedPath {
         self.root().join(Self::TIMING)
     }
@@ -123,12 +123,12 @@ impl Paths {
         self.root().join(Self::TENSORBOARD)
     }
 
-    /// The prepared dataset, where the run prepared it itself.
+    /// The prepared dataset, if the run prepared it itself.
     pub fn prepared(&self) -> ConfinedPath {
         self.root().join(Self::PREPARED)
     }
 
-    /// The cache of features, where the run has its own.
+    /// The cache of features, if the run has its own.
     pub fn features(&self) -> ConfinedPath {
         self.root().join(Self::FEATURES)
     }

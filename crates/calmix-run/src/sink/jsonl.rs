@@ -1,4 +1,4 @@
-//! One JSON object a line.
+//! Writes one JSON object per line.
 
 use std::io::{self, Write};
 
@@ -53,7 +53,7 @@ impl<E: Write, T: Write> Sink for JsonLines<E, T> {
     }
 }
 
-/// In one piece, so that a writer without a buffer is asked once a line.
+/// Writes a line in one piece, so that an unbuffered writer is called once per line.
 fn append(to: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');

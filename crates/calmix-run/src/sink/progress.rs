@@ -1,9 +1,8 @@
-//! The progress of a run, for the person who waits for it.
+//! The progress of a run, on a terminal or in the log of a job.
 //!
-//! On a terminal one line is drawn over and over: a bar, the rate, the time left and the metrics that matter; where it
-//! is narrow, what matters less is left out.
-//! Elsewhere, in the log of a job, there is one plain line an interval. An interval is what lies between two calls
-//! of [`Sink::pace`].
+//! On a terminal one line is redrawn: a bar, the rate, the time left and the most important metrics; a narrow terminal
+//! shows fewer of them. In a log there is one plain line per interval. An interval is the time between two calls of
+//! [`Sink::pace`].
 //!
 //! Written here and not taken from a crate of progress bars: those own the terminal, the clock and a thread, while
 //! this needs one line, a writer from outside and the same output in every test.
@@ -25,35 +24,35 @@ use line::{Priority, Segment, fitted, whole};
 use phrase::{ece_in_words, measured, over_or_under, percent, pseudo_in_words, rough_time, signed_gap};
 
 const WHAT: &str = "the terminal";
-/// Back to the first column, and clear what stands there.
+/// Moves the cursor to the first column and clears the line.
 const REDRAW: &str = "\r\x1b[K";
 const YELLOW: &str = "\x1b[33m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Where the lines go.
+/// How the lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgressStyle {
-    /// A terminal this many columns wide: one line, drawn again at every interval.
+    /// For a terminal: one line, redrawn at every interval.
     Terminal {
-        /// Its width, which no line exceeds.
+        /// The width of the terminal, which the redrawn line does not exceed.
         columns: usize,
         /// Whether warnings may be coloured.
         colour: bool,
     },
-    /// A file or a pipe: a new line at every interval, no control characters.
+    /// For a file or a pipe: a new line at every interval, no control characters.
     Plain,
 }
 
-/// Shows how a run goes.
+/// A sink that shows the progress of a run.
 #[derive(Debug)]
 pub struct Progress<W> {
     to: W,
     style: ProgressStyle,
     last_step: u64,
     step: Option<Step>,
-    /// The latest metrics of the EMA model, of validation if any.
+    /// The latest metrics of the EMA model, on validation if any.
     metrics: Option<(EvalSet, String)>,
-    /// Whether a bar stands on the current line of the terminal.
+    /// Whether the terminal's current line holds the bar.
     drawn: bool,
     /// Whether the time left has been shown before the first interval.
     estimated: bool,
@@ -65,7 +64,7 @@ impl<W: Write> Progress<W> {
         Self { to, style, last_step, step: None, metrics: None, drawn: false, estimated: false }
     }
 
-    /// A line that stays.
+    /// Writes a line that is not redrawn.
     fn line(&mut self, line: &str) -> io::Result<()> {
         let clear = if std::mem::take(&mut self.drawn) { REDRAW } else { "" };
         writeln!(self.to, "{clear}{line}")
@@ -135,7 +134,7 @@ impl<W: Write> Progress<W> {
         self.line(&format!("{start}warning{at}: {text}{end}; {hint}"))
     }
 
-    /// Metrics with their intervals are results, and stay.
+    /// Writes metrics that have intervals, as a line that is not redrawn: these are final results.
     fn result(&mut self, of: &Evaluation) -> io::Result<()> {
         let Some(intervals) = &of.intervals else { return Ok(()) };
         let gap = |metrics: &Metrics| format!("confidence gap {}", signed_gap(metrics, of.samples));
@@ -166,7 +165,7 @@ impl<W: Write> Progress<W> {
         self.line(&format!("finished after {}", counted(finished.step, "step")))?;
         for (rule, selected) in &finished.selected {
             let metrics = &selected.metrics;
-            let mark = if selected.chosen_on_test { ", chosen on the test split" } else { "" };
+            let mark = if selected.chosen_on_test { ", selected on the test split (optimistic)" } else { "" };
             self.line(&format!(
                 "  {:<15}  {} error {}, {}{}{mark}",
                 rule.name(),
@@ -208,7 +207,7 @@ impl<W: Write> Sink for Progress<W> {
         at(WHAT, written)
     }
 
-    /// A terminal is drawn over; a file gets one such line.
+    /// Redraws the line of a terminal; writes only one such line to a file.
     fn first_pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
         let again = std::mem::replace(&mut self.estimated, true);
         if again && self.style == ProgressStyle::Plain { Ok(()) } else { self.pace(pace) }

@@ -3,7 +3,7 @@
 //! The format is a stream of framed protocol-buffer messages, of which a scalar needs five fields: they are
 //! written by hand here. The crates for the format were last released in 2022 to 2024, and prost would bring five more.
 //!
-//! Every number of an event becomes a scalar, named by where it stands in the event's JSON, so that no field can be
+//! Every number of an event becomes a scalar, named by its path in the event's JSON, so that no field can be
 //! forgotten; only lists (reliability bins, accuracy by class) stay in the JSON, since a curve for each of a thousand
 //! classes would bury the others:
 //!
@@ -46,7 +46,7 @@ impl<W: Write, C: FnMut() -> Duration> TensorBoard<W, C> {
     /// Begins a file. `clock` returns the time since 1970, which TensorBoard can show on its axis.
     ///
     /// A process that resumes after `resumed_after` updates begins a new file; TensorBoard then drops what
-    /// earlier files say about later steps.
+    /// earlier files contain about later steps.
     ///
     /// # Errors
     /// If it cannot be written.

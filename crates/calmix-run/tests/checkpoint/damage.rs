@@ -33,7 +33,8 @@ fn a_torn_file_is_found_at_every_length() {
         for length in lengths {
             file.set_len(length as u64).unwrap();
             let reason = passed_over(&run, &path, &format!("{name} cut at {length}"));
-            let place = if name == "MANIFEST" { format!("({length})") } else { format!("byte {length}:") };
+            let place =
+                if name == "MANIFEST" { format!("({length} bytes)") } else { format!("byte {length}:") };
             assert!(reason.contains(&place), "{reason}");
         }
         fs::write(&path, whole).unwrap();
@@ -43,7 +44,7 @@ fn a_torn_file_is_found_at_every_length() {
 
 /// T2: what a disk that loses or turns bits makes of a file.
 #[test]
-fn zeros_and_turned_bits_are_found_on_every_page() {
+fn zeros_and_flipped_bits_are_found_on_every_page() {
     let (_temp, run) = run_with(&[10, 20]);
     let folder = place(&run, 20);
     let mut cases = 0;
@@ -92,7 +93,7 @@ fn every_byte_of_the_manifest_counts() {
 }
 
 #[test]
-fn files_that_belong_elsewhere_are_found() {
+fn misplaced_files_are_found() {
     let (_temp, run) = run_with(&[10, 20]);
     let (other, folder) = (place(&run, 10), place(&run, 20));
     for name in names(&folder) {
@@ -133,10 +134,12 @@ fn files_that_belong_elsewhere_are_found() {
     fs::rename(&folder, &moved).unwrap();
     let found = found(&run);
     assert_eq!((found.checkpoint.step(), found.skipped[0].step), (10, 30));
-    assert!(found.skipped[0].reason.to_string().contains("of step 20, in the folder of step 30"));
+    assert!(
+        found.skipped[0].reason.to_string().contains("the manifest of step 20 is in the folder of step 30")
+    );
 }
 
-/// T3: nothing to continue from, and a person has to know.
+/// T3: nothing to continue from, which the user has to know.
 #[test]
 fn all_damaged_is_an_error_that_changes_nothing() {
     let (_temp, run) = run_with(&[10, 20, 30]);
@@ -147,7 +150,7 @@ fn all_damaged_is_an_error_that_changes_nothing() {
     let error = newest(&run.join("checkpoints")).unwrap_err();
     let CheckpointError::NoneUsable { skipped, .. } = &error else { unreachable!("{error}") };
     assert_eq!(skipped.iter().map(|bad| bad.step).collect::<Vec<_>>(), [30, 20, 10]);
-    for part in ["model.safetensors, byte 5", "rank-0.json, byte 5", "step-000000010", "put back a copy"] {
+    for part in ["model.safetensors, byte 5", "rank-0.json, byte 5", "step-000000010", "restore a copy"] {
         assert!(error.to_string().contains(part), "{error}");
     }
 
@@ -161,7 +164,7 @@ fn all_damaged_is_an_error_that_changes_nothing() {
 
 /// EIO, EACCES, EMFILE, ESTALE: the system cannot read what may be whole. Here it has no file handles left.
 #[test]
-fn an_outage_is_waited_for_and_is_no_damage() {
+fn outage_is_waited_out_and_is_not_damage() {
     use std::time::{Duration, Instant};
 
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -194,5 +197,5 @@ fn an_outage_is_waited_for_and_is_no_damage() {
     drop(taken);
     setrlimit(Resource::Nofile, before).unwrap();
     assert!(matches!(error, CheckpointError::Unreadable(_)), "{error}");
-    assert!(error.to_string().contains("see whether the disk is there"), "{error}");
+    assert!(error.to_string().contains("check that the disk is mounted"), "{error}");
 }

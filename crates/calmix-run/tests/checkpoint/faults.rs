@@ -30,7 +30,7 @@ const CALLS: [&str; 21] = [
 const LAST: usize = 18;
 
 #[test]
-fn every_file_is_synchronised_before_the_rename_and_nothing_is_removed_before_the_end() {
+fn files_are_synchronised_before_the_rename() {
     let (_temp, folder, base) = base();
     copy(&base, &folder);
     let (disk, saved) = save_on(&folder, Fault::Killed, usize::MAX);
@@ -41,7 +41,7 @@ fn every_file_is_synchronised_before_the_rename_and_nothing_is_removed_before_th
 /// A filer that is away for a while, from any call on: the save waits and succeeds, and what it wrote is right. What is
 /// left to do behind the last rename is not worth waiting for.
 #[test]
-fn a_disk_that_is_away_for_a_while_is_waited_for() {
+fn disk_outage_is_waited_out() {
     let (_temp, folder, base) = base();
     for (at, calls) in (0..=LAST).flat_map(|at| [(at, 1), (at, 7)]) {
         copy(&base, &folder);
@@ -57,7 +57,7 @@ fn a_disk_that_is_away_for_a_while_is_waited_for() {
 
 /// After a failed synchronisation the system may have dropped the lines: they are written again.
 #[test]
-fn lines_that_could_not_be_synchronised_are_written_anew() {
+fn unsynchronised_lines_are_written_again() {
     let (_temp, folder) = run_with(&[]);
     let lines = |calls: &[&'static str]| calls.iter().filter(|call| **call == "write").count();
     // Cut at the start, two lines, and the synchronisation, which fails.
@@ -76,7 +76,7 @@ fn lines_that_could_not_be_synchronised_are_written_anew() {
 
 /// D1, D2 and K2 of the table of faults.
 #[test]
-fn whatever_call_fails_the_last_checkpoint_is_whole() {
+fn any_failing_call_leaves_the_last_checkpoint() {
     let faults = [
         Fault::Once(ErrorKind::StorageFull),
         Fault::Once(ErrorKind::Other),
@@ -160,7 +160,7 @@ fn a_file_is_old_or_new_whatever_call_fails() {
 
 /// A line that could not be written leaves nothing behind, and the next one follows the last whole one.
 #[test]
-fn a_line_is_whole_or_not_there() {
+fn journal_line_is_written_whole_or_not_at_all() {
     // The calls: the folder, the cut, then a line each; the line that fails is cut off again.
     for (fault, at, rest) in [
         (Fault::Once(ErrorKind::StorageFull), 3, "one\nthree\n"),
@@ -185,7 +185,7 @@ fn a_line_is_whole_or_not_there() {
 }
 
 #[test]
-fn parts_that_do_not_fit_are_refused_and_leave_nothing() {
+fn invalid_parts_are_refused_and_leave_nothing() {
     let (_temp, folder) = run_with(&[10, 20]);
     let run = Run::open(&folder).unwrap();
     let mut checkpoints = run.checkpoints(2);

@@ -117,7 +117,7 @@ impl Disk for FaultyDisk {
         self.call("remove file", || RealDisk.remove_file(path), || {})
     }
 
-    /// Time is not what is tested: whoever would wait tries again at once.
+    /// Does not wait, since these tests are not about time.
     fn wait(&self, _: Duration, _: &FileError, _: &BackOff) {}
 
     fn remove_folder(&self, path: &ConfinedPath) -> io::Result<()> {

@@ -66,7 +66,7 @@ fn newest_name(folder: &Path) -> u64 {
 }
 
 #[test]
-fn kill_9_leaves_a_run_that_goes_on_as_if_nothing_had_been() {
+fn kill_9_leaves_a_run_that_resumes_identically() {
     let (_temp, folder) = run_with(&[]);
     let mut last = 0;
     for kill in 0..KILLS {
@@ -75,7 +75,7 @@ fn kill_9_leaves_a_run_that_goes_on_as_if_nothing_had_been() {
             assert!(child.try_wait().unwrap().is_none(), "the process ended by itself after step {last}");
             sleep(Duration::from_millis(1));
         }
-        // G2: who has it is told at once.
+        // G2: the error names the process that holds the lock.
         let refused = Run::open(&folder).unwrap_err();
         assert!(matches!(&refused, RunError::Locked { .. }), "{refused}");
         assert!(refused.to_string().contains(&format!("process {} on ", child.id())), "{refused}");
@@ -100,7 +100,7 @@ fn kill_9_leaves_a_run_that_goes_on_as_if_nothing_had_been() {
 /// D1, by the system itself: files may not become longer than a limit, which fails a write in its middle. Without
 /// the trap the system kills the process there.
 #[test]
-fn a_limit_of_the_system_leaves_the_last_checkpoint() {
+fn file_size_limit_leaves_the_last_checkpoint() {
     let (_temp, folder) = run_with(&[]);
     assert!(start(&folder, "", 2).wait().unwrap().success());
     // The unit is 512 or 1,024 bytes, by the shell; margins are 68 kB, the model 4.6 kB, the manifest 0.8 kB.

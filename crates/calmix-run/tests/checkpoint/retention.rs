@@ -31,7 +31,7 @@ fn only_checkpoints_that_can_be_used_count_as_kept() {
 }
 
 #[test]
-fn a_damaged_one_gives_way_to_a_new_one_of_its_step_and_a_whole_one_never() {
+fn damaged_checkpoint_is_replaced_and_a_whole_one_never() {
     let (_temp, folder) = run_with(&[10, 20]);
     fs::write(place(&folder, 20).join("rank-0.json"), "").unwrap();
     let run = Run::open(&folder).unwrap();
@@ -80,7 +80,7 @@ fn replace_the_last_of(before: &[u64]) {
 }
 
 #[test]
-fn names_of_others_are_left_alone() {
+fn foreign_files_are_left_alone() {
     let (_temp, folder) = run_with(&[10, 20]);
     let others = [
         "notes.txt",
@@ -108,7 +108,7 @@ fn names_of_others_are_left_alone() {
 
 /// Q1: the times of files say that the oldest is the newest.
 #[test]
-fn a_clock_has_no_say() {
+fn timestamps_are_ignored() {
     let (_temp, folder) = run_with(&[9, 10, 1_000_000_000]);
     let year = Duration::from_hours(8_766);
     for (step, time) in [
@@ -133,7 +133,7 @@ fn several_processes_write_parts_and_one_commits() {
     let run = Run::open(&folder).unwrap();
     let mut checkpoints = run.checkpoints(2);
 
-    // A part that was written and not told of would be lost, and one that was told of twice too.
+    // A part that was written but not listed would be lost, and so would one that is listed twice.
     for told in [0, 2] {
         let writer = checkpoints.begin(20).unwrap();
         let part = writer.parts().write("rank-0.json", b"0").unwrap();
@@ -191,16 +191,16 @@ fn the_format_is_pinned() {
         let error = newest(&folder.join("checkpoints")).unwrap_err();
         assert!(matches!(error, CheckpointError::OtherFormat { format, .. } if format == other), "{error}");
         let message = format!(
-            "MANIFEST: another version of calmix wrote this checkpoint, in format {other}, and this version reads \
+            "MANIFEST: another version of calmix wrote this checkpoint, in format {other}, but this version reads \
              format 3; resume with the version that wrote it, or start a new run in another folder"
         );
         assert!(error.to_string().ends_with(&message), "{error}");
     }
 }
 
-/// A manifest that somebody made up, hash and all.
+/// A forged manifest with a valid hash.
 #[test]
-fn made_up_manifests_lead_nowhere() {
+fn forged_manifests_are_refused() {
     let (_temp, folder) = run_with(&[10, 20]);
     let path = place(&folder, 20).join("MANIFEST");
     let text = fs::read_to_string(&path).unwrap();
@@ -229,7 +229,7 @@ fn made_up_manifests_lead_nowhere() {
     let entry = format!(r#""files":[{{"name":"{outside}","length":{length},"blake3":"{hash}"}},"#);
     let json = json.replace("\"files\":[", &entry);
     fs::write(&path, format!("{json}\n{}\n", blake3::hash(json.as_bytes()).to_hex())).unwrap();
-    assert!(found(&folder).skipped[0].reason.to_string().contains("no name for a part"));
+    assert!(found(&folder).skipped[0].reason.to_string().contains("is not a valid name for a part"));
 
     fs::write(&path, vec![b' '; 5 << 20]).unwrap();
     check(&found(&folder).checkpoint);

@@ -76,7 +76,7 @@ pub(crate) fn found(run: &Path) -> FoundCheckpoint {
     found
 }
 
-/// A run with checkpoints at these steps, and nobody in it.
+/// A run with checkpoints at these steps, which no process has open.
 pub(crate) fn run_with(steps: &[u64]) -> (tempfile::TempDir, PathBuf) {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("run");

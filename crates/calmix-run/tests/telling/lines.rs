@@ -1,5 +1,7 @@
 //! `events.jsonl` and `timing.jsonl`.
 
+use std::collections::BTreeMap;
+
 use calmix_core::rng::{Domain, Seed};
 use calmix_run::events::{Event, Loss, Step};
 use calmix_run::sink::{JsonLines, Sink};
@@ -40,8 +42,20 @@ fn the_lines_are_a_stable_format() {
     );
 }
 
+/// Fields that had other names before version 0.1.0: a reader of old files renames them by this table.
 #[test]
-fn an_interrupted_file_is_the_same_file() {
+fn renamed_fields_have_their_new_names_alone() {
+    let renamed = include_str!("../golden/renamed_fields.json");
+    let renamed: BTreeMap<String, String> = serde_json::from_str(renamed).unwrap();
+    let text = String::from_utf8(written(&made::events())).unwrap();
+    for (before, now) in renamed {
+        assert!(!text.contains(&format!("\"{before}\":")), "{before}");
+        assert!(text.contains(&format!("\"{now}\":")), "{now}");
+    }
+}
+
+#[test]
+fn resumed_event_file_is_byte_identical() {
     let events = made::events();
     let whole = written(&events);
     for cut in 0..=events.len() {
@@ -51,7 +65,7 @@ fn an_interrupted_file_is_the_same_file() {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn events_round_trip() {
     for event in made::events() {
         let line = event.to_line().unwrap();
         let back = Event::from_line(&line).unwrap();
@@ -78,7 +92,7 @@ fn single_precision_comes_back_to_the_bit() {
 }
 
 #[test]
-fn what_is_not_an_event_is_refused() {
+fn invalid_event_lines_are_refused() {
     for line in ["", "{}", "[1]", r#"{"event":"step"}"#, r#"{"event":"note","step":-1,"text":"","hint":""}"#]
     {
         assert!(Event::from_line(line).is_err(), "{line}");

@@ -100,9 +100,9 @@ fn the_file_rebuilds_every_metric_of_the_event() {
     assert_eq!(rebuilt, 6);
 }
 
-/// The split that fitted a map is evaluated by maps that were fitted without each of its labels.
+/// The split that a calibrator was fitted on is evaluated by calibrators that were fitted without each of its labels.
 #[test]
-fn labels_that_fitted_a_map_do_not_evaluate_it() {
+fn calibration_labels_do_not_evaluate_their_calibrator() {
     let said = made::predictions(5, EvalSet::Validation, EvalModel::Ema);
     let fitted = FittedCalibrator::fit(&said, FittedOn::HeldOut).unwrap();
     let own = evaluate(&said, Some(&fitted), None).unwrap().calibrated.unwrap();
@@ -159,7 +159,8 @@ fn a_file_cut_short_or_changed_is_refused() {
     };
     assert_eq!(
         replaced(b"\"U32\"", b"\"I32\""),
-        "these are no predictions: `labels` is I32 [60], not U32 [60]; the file may be cut short, evaluate the checkpoint again"
+        "this is not a file of predictions: `labels` is I32 [60], not U32 [60]; it may be cut short: evaluate the checkpoint \
+         again"
     );
     assert!(replaced(b"\"labels\"", b"\"lapels\"").contains("labels"));
     assert!(replaced(b"class 6\\\"]", b"class 6\\\"}").contains("metadata"));
@@ -211,7 +212,7 @@ fn run_with_predictions(folder: &Path, times: usize) -> Evaluation {
 }
 
 #[test]
-fn predictions_of_more_samples_than_the_run_has_are_not_read() {
+fn predictions_with_too_many_samples_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let seen = run_with_predictions(folder.path(), 1);
     assert_eq!(read::predictions_of(folder.path(), &seen).unwrap().unwrap().labels.len(), 60);

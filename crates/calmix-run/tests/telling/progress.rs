@@ -1,4 +1,4 @@
-//! What a person sees.
+//! The progress lines on a terminal and in a log.
 
 use calmix_run::collectives::Collectives;
 use calmix_run::events::{Event, Exchange, Note, Pace};
@@ -20,7 +20,7 @@ fn shown(style: ProgressStyle) -> String {
 }
 
 #[test]
-fn a_log_has_a_plain_line_an_interval() {
+fn log_has_a_plain_line_per_interval() {
     let text = shown(ProgressStyle::Plain);
     assert!(!text.contains(['\x1b', '\r', '█']), "{text}");
     let lines: Vec<&str> = text.lines().collect();
@@ -52,7 +52,7 @@ pseudo-labels of 448 unlabelled images at the end: 25.0% wrong, over-confident b
 "#;
 
 #[test]
-fn a_terminal_is_drawn_over_and_never_overflows() {
+fn terminal_line_is_redrawn_and_never_overflows() {
     let text = shown(ProgressStyle::Terminal { columns: 60, colour: true });
     let drawn: Vec<&str> = text.split("\r\x1b[K").collect();
     // Ten draws, and a line that stays clears the last of them.
@@ -90,7 +90,7 @@ fn the_time_left_is_shown_before_the_first_interval() {
 }
 
 #[test]
-fn a_terminal_of_no_width_and_a_run_of_no_steps_are_survived() {
+fn terminal_without_width_and_run_without_steps_work() {
     let mut text = Vec::new();
     let mut sink = Progress::new(&mut text, ProgressStyle::Terminal { columns: 0, colour: false }, 0);
     sink.pace(&made::pace(5)).unwrap();
@@ -98,7 +98,7 @@ fn a_terminal_of_no_width_and_a_run_of_no_steps_are_survived() {
 }
 
 #[test]
-fn what_other_processes_cost_is_shown_where_there_are_any() {
+fn waiting_for_other_processes_is_shown() {
     let mut text = Vec::new();
     let mut sink = Progress::new(&mut text, ProgressStyle::Plain, 10);
     let processes = Some(Exchange { sent_bytes: 1, waiting: 0.08, collectives: Collectives::default() });
@@ -109,7 +109,7 @@ fn what_other_processes_cost_is_shown_where_there_are_any() {
     );
 }
 
-/// What holds of the whole run is of no step, and a run that is resumed does not hear of step 0.
+/// A note about the whole run names no step, so that a resumed run does not mention step 0.
 #[test]
 fn note_before_the_first_step_names_no_step() {
     let mut text = Vec::new();

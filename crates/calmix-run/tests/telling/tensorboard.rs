@@ -110,7 +110,7 @@ fn every_scalar_of_the_lines_is_read_back() {
 fn a_resumed_run_replaces_what_it_repeats() {
     let folder = tempfile::tempdir().unwrap();
     let events = made::events();
-    // Killed after step 8, with a checkpoint after step 6; the pace is told too.
+    // Killed after step 8, with a checkpoint after step 6; the pace is written too.
     let killed: Vec<Event> = events.iter().filter(|event| event.step() <= 8).cloned().collect();
     let resumed: Vec<Event> = events.iter().filter(|event| event.step() > 6).cloned().collect();
     write(folder.path(), "events.out.tfevents.1800000000.0", None, &killed);
@@ -119,7 +119,7 @@ fn a_resumed_run_replaces_what_it_repeats() {
 }
 
 #[test]
-fn the_pace_is_there_too() {
+fn pace_is_written_too() {
     let folder = tempfile::tempdir().unwrap();
     let file = File::create(folder.path().join("events.out.tfevents.1800000000.0")).unwrap();
     let mut sink = TensorBoard::new(file, || Duration::from_hours(500_000), None).unwrap();

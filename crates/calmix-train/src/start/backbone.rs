@@ -1,4 +1,4 @@
-//! Which pretrained backbone a head for a folder of images uses, at which size of images.
+//! Chooses the pretrained backbone and the image size of a head for a folder of images.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,12 +21,12 @@ use toml::Value;
 use crate::trainer::TrainError;
 use crate::weights_folder::{StoredWeights, WeightsFolder};
 
-/// How long the features of a folder may take.
+/// The longest time that computing the features of a folder may take.
 pub const LONGEST: Duration = Duration::from_mins(10);
 
-/// Sizes of images, the largest first. Larger ones are better, and slower by their area.
+/// Image sizes, the largest first. Larger ones are more accurate; the time grows with the area.
 const SIZES: [u32; 3] = [224, 160, 128];
-/// The size that rates are measured at, and that a larger backbone has to fit at to be taken.
+/// The size at which rates are measured, and at which a larger backbone must be fast enough to be chosen.
 const MEASURED: u32 = 160;
 /// Bytes of the longest remembered choice.
 const LONGEST_CHOICE: u64 = 4_096;
@@ -36,7 +36,7 @@ const IMAGES: usize = 32;
 /// Passes that are timed: the fastest counts, since other programs can only slow a pass down.
 const PASSES: usize = 3;
 
-/// A backbone, a size, and what they take.
+/// A backbone, an image size, and the time they take.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BackboneChoice {
     /// The name of the weights.
@@ -45,12 +45,12 @@ pub struct BackboneChoice {
     pub size: u32,
     /// Views per second, as measured.
     pub rate: f64,
-    /// Views to make, if the cache has none.
+    /// Views to compute, if the cache has none.
     pub views: u64,
 }
 
 impl BackboneChoice {
-    /// As keys of a recipe.
+    /// The choice as keys of a recipe.
     pub(super) fn settings(&self) -> [(&'static str, Value); 2] {
         let weights = Value::String(self.weights.clone());
         [("network.weights", weights), ("augment.size", Value::Integer(self.size.into()))]
@@ -67,7 +67,7 @@ struct Candidate<'a> {
     rate: f64,
 }
 
-/// How many views pass the backbone: all of what a head is trained on, and one of each test image.
+/// The number of views that pass the backbone: all views that a head is trained on, and one of each test image.
 fn views(recipe: &Recipe, dataset: &Dataset, split: &LabelSplit) -> Result<u64, TrainError> {
     let counts = split.counts(dataset)?;
     let unlabelled = recipe.unlabelled_samples(counts.unlabelled);
@@ -80,15 +80,15 @@ fn views(recipe: &Recipe, dataset: &Dataset, split: &LabelSplit) -> Result<u64, 
     Ok((counts.labelled + unlabelled) * each + test)
 }
 
-/// The pretrained weights of the user; those that cannot be read are passed over, `calmix weights list` says why.
+/// The pretrained weights of the user. Those that cannot be read are skipped; `calmix weights list` shows why.
 pub fn weights_available() -> Vec<StoredWeights> {
     let folder = WeightsFolder::of_user();
     let names = folder.names().unwrap_or_default();
     names.iter().filter_map(|name| folder.stored(name).ok()).collect()
 }
 
-/// The best backbone whose features at 160 pixels take at most ten minutes, at the largest size that does; if none does, the
-/// fastest at the smallest size. The choice is remembered beside the features, so that the same command makes it again.
+/// Chooses the best backbone whose features at 160 pixels take at most ten minutes, at the largest size that does; if none
+/// does, the fastest at the smallest size. The choice is stored beside the features, so that the same command chooses the same.
 pub(super) fn choose(
     weights: &[StoredWeights],
     recipe: &Recipe,
@@ -124,8 +124,8 @@ pub(super) fn choose(
     Ok(choice)
 }
 
-/// What was chosen for the same images and weights before: a rate that is measured again differs, and another size would make
-/// all features anew.
+/// Reads the earlier choice for the same images and weights: a new measurement may differ, and another size would compute
+/// all features again.
 fn remembered_choice(path: &Path) -> Option<BackboneChoice> {
     let bytes = safe_open::read(path, LONGEST_CHOICE).ok()?;
     let choice: BackboneChoice = serde_json::from_slice(&bytes).ok()?;

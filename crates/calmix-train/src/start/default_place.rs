@@ -1,4 +1,4 @@
-//! Where calmix writes unless the user names a place: never into the dataset.
+//! The default folders that calmix writes to: never inside the dataset.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,8 @@ pub fn folder_for_output(dataset: &Path) -> PathBuf {
     levels_to_leave(dataset).map(|levels| (0..levels).map(|_| "..").collect()).unwrap_or_default()
 }
 
-/// How many levels the working folder is below the folder that contains the dataset; none if it is not inside the dataset.
+/// The number of levels from the working folder up to the folder that contains the dataset; `None` if it is not inside the
+/// dataset.
 fn levels_to_leave(dataset: &Path) -> Option<usize> {
     let here = env::current_dir().ok()?.canonicalize().ok()?;
     let dataset = dataset.canonicalize().ok()?;
@@ -19,7 +20,7 @@ fn levels_to_leave(dataset: &Path) -> Option<usize> {
     Some(depth + 1)
 }
 
-/// Where the table of a dataset is written if the user does not say.
+/// The default folder for the prepared table of a dataset.
 pub fn default_table(dataset: &Path) -> PathBuf {
     let name = |path: PathBuf| path.file_name().map(PathBuf::from);
     let named = std::path::absolute(dataset).ok().and_then(name);

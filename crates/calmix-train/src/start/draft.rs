@@ -1,5 +1,5 @@
-//! The recipe of a run that is about to start, as it becomes known: what the user sets lies over what the folder of the dataset
-//! and the available weights decide. It is resolved twice: before the dataset is read, and with it.
+//! The recipe of a run that is about to start: what the user sets takes precedence over what the folder of the dataset
+//! and the available weights decide. It is resolved twice: before the dataset is read, and after.
 
 use std::path::{Path, PathBuf};
 
@@ -29,15 +29,15 @@ const MEASURED_RATE: &str = "chosen by measured speed";
 #[derive(Debug, Clone)]
 pub struct Draft {
     layers: Layers,
-    /// The recipe as far as it is known: with any of the available weights if calmix is going to choose among them.
+    /// The recipe so far: with any of the available weights if calmix is going to choose among them.
     pub resolved: Resolved,
     /// The built-in recipe, if calmix chose it.
     pub chosen_recipe: Option<&'static str>,
-    /// The weights to choose from; none if the recipe needs none, or the user names some.
+    /// The weights to choose from; `None` if the recipe needs none, or the user names some.
     weights: Vec<StoredWeights>,
 }
 
-/// What the dataset decides.
+/// The settings that the dataset decides.
 #[derive(Debug)]
 pub struct CompletedDraft {
     /// The recipe.
@@ -70,8 +70,8 @@ impl Draft {
         self.layers.base()
     }
 
-    /// Where the features of a frozen backbone are kept: where the user says, or else beside the dataset, for all its runs. None
-    /// if a whole network is trained.
+    /// The folder for the features of a frozen backbone: the one that the user sets, or else beside the dataset, for all its
+    /// runs. `None` if a whole network is trained.
     pub fn feature_cache(&self) -> Option<String> {
         let recipe = &self.resolved.recipe;
         match recipe.network.cache.as_str() {
@@ -116,7 +116,7 @@ impl Draft {
         Ok(CompletedDraft { resolved, split, backbone })
     }
 
-    /// Which splits of a folder of images to evaluate on and to train on without labels. The recipe gets them at once, since
+    /// Chooses the splits of a folder of images to evaluate on and to train on without labels. The recipe gets them first, since
     /// the split of the labels depends on them.
     fn take_splits(
         &self,
@@ -149,7 +149,7 @@ impl Draft {
     }
 }
 
-/// The layers with what the weights say that they name, as a recipe.
+/// Resolves the layers with the configuration of the weights that they name.
 fn resolve(layers: Layers) -> Result<Resolved, TrainError> {
     let layers = with_pretrained(layers, &WeightsFolder::of_user()).map_err(TrainError::Pretrained)?;
     Ok(layers.resolve()?)
@@ -178,7 +178,7 @@ fn choose_recipe(layers: &Layers) -> Result<&'static str, TrainError> {
     Ok(folder_recipe(device))
 }
 
-/// How a folder of images is read: as the table was that the user names, or by the names of its files.
+/// How a folder of images is read: as the prepared table that the user names, or by the names of its files.
 fn reading_of_folder(layers: &Layers) -> Vec<(&'static str, Value)> {
     let folder = layers.word("dataset.path").filter(|folder| !folder.is_empty());
     let Some(folder) = folder.filter(|_| is_for_folders(layers.base())) else { return Vec::new() };

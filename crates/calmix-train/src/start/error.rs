@@ -1,4 +1,4 @@
-//! Why a run cannot be prepared from what the user asked for.
+//! Why a run cannot be prepared from the arguments and files that the user gave.
 
 use std::path::{Path, PathBuf};
 
@@ -9,19 +9,19 @@ use calmix_recipe::SourceName;
 
 use super::source_format::is_own_format;
 
-/// Why a run cannot be prepared. All of these are mistakes of the user's.
+/// Why a run cannot be prepared. All of these are mistakes of the user.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// Neither a recipe nor a dataset.
-    #[error("no recipe, no recipe file and no dataset folder given")]
+    /// Neither a recipe nor a dataset is given.
+    #[error("no recipe, recipe file or dataset folder given")]
     Nothing,
     /// The dataset is not an existing folder.
     #[error("{}: {problem}", shown(.folder.display()))]
     NoFolder {
-        /// What was named.
+        /// The path that the user gave.
         folder: PathBuf,
-        /// Why it is not.
+        /// Why it cannot be used.
         problem: String,
     },
     /// The format of a published dataset, for which the user has to name a recipe.
@@ -35,11 +35,11 @@ pub enum StartError {
         recipe: &'static str,
     },
     /// With one class, every prediction is right.
-    #[error("{}: there is one class, `{}`, and so nothing to tell apart", shown(.folder.display()), shown(.class))]
+    #[error("{}: there is only one class, `{}`; a classifier needs at least two", shown(.folder.display()), shown(.class))]
     OneClass {
         /// The folder of the dataset.
         folder: PathBuf,
-        /// The class.
+        /// The only class.
         class: String,
     },
     /// The files do not have the format of the recipe.
@@ -47,21 +47,21 @@ pub enum StartError {
     OtherFormat {
         /// The folder of the dataset.
         folder: PathBuf,
-        /// What the reader of the recipe's format says.
+        /// The error of the reader for the recipe's format.
         problem: Box<DataError>,
         /// What the files look like.
         detected: SourceName,
         /// A recipe for it.
         recipe: &'static str,
     },
-    /// A table that the user named and that does not fit the files.
+    /// The prepared table that the user named does not match the files.
     #[error("{}: {problem}", shown(.table.display()))]
     StaleTable {
-        /// The table.
+        /// The prepared table.
         table: PathBuf,
         /// The folder of the dataset.
         folder: PathBuf,
-        /// Why it does not.
+        /// Why it does not match.
         problem: String,
     },
 }
@@ -71,7 +71,7 @@ impl StartError {
         Self::NoFolder { folder: folder.to_owned(), problem: problem.to_string() }
     }
 
-    /// What to try instead, as a command if any.
+    /// Suggests what to try instead, as a command if there is one.
     pub fn hint(&self) -> String {
         match self {
             Self::Nothing => {
@@ -81,14 +81,11 @@ impl StartError {
                 let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
                 format!("`ls {}`", shell_quoted(parent.unwrap_or(Path::new("."))))
             }
-            Self::NeedsRecipe { folder, recipe, .. } => {
-                format!("calmix train {recipe} --data {}", shell_quoted(folder))
-            }
-            Self::OneClass { .. } => "put the images of each class into a folder of its name".to_owned(),
+            Self::OneClass { .. } => "put the images of each class into a folder named after the class".to_owned(),
             Self::OtherFormat { folder, detected, .. } if is_own_format(*detected) => {
-                format!("calmix train --data {}, for images of your own", shell_quoted(folder))
+                format!("calmix train --data {}, to train on your own images", shell_quoted(folder))
             }
-            Self::OtherFormat { folder, recipe, .. } => {
+            Self::NeedsRecipe { folder, recipe, .. } | Self::OtherFormat { folder, recipe, .. } => {
                 format!("calmix train {recipe} --data {}", shell_quoted(folder))
             }
             Self::StaleTable { folder, .. } => format!(

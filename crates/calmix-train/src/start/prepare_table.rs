@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::trainer::TrainError;
 
-/// How often the stop flag is looked at, and progress reported.
+/// The interval at which the stop flag is checked and progress is sent.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Attempts to delete the folder while the thread still writes; after the first, the thread has no folder to write to.

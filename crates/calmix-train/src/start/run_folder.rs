@@ -16,7 +16,7 @@ use super::draft::Draft;
 /// The parent of run folders that the user did not name.
 const RUNS: &str = "runs";
 
-/// Where a run goes.
+/// The folder of a new run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunPlace {
     /// A folder that is empty or does not exist.
@@ -25,7 +25,7 @@ pub enum RunPlace {
     NewOrBegun(PathBuf),
     /// The next free one of `runs/NAME-1`, `runs/NAME-2`, …
     Next {
-        /// The name; none means that of the recipe.
+        /// The name; `None` for that of the recipe.
         name: Option<String>,
     },
 }
@@ -42,11 +42,10 @@ pub struct RunFolder {
 impl RunFolder {
     pub(super) fn claim(place: &RunPlace, draft: &Draft, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
         match place {
-            RunPlace::New(path) => Self::create(path, disk),
             RunPlace::NewOrBegun(path) if read::has_begun(path) => {
                 Ok(Self { path: path.clone(), lock: None, is_new: false })
             }
-            RunPlace::NewOrBegun(path) => Self::create(path, disk),
+            RunPlace::New(path) | RunPlace::NewOrBegun(path) => Self::create(path, disk),
             RunPlace::Next { name } => {
                 let base = folder_for_output(Path::new(&draft.resolved.recipe.dataset.path));
                 let name = name.as_deref().or(draft.base()).unwrap_or("run");
@@ -66,7 +65,7 @@ impl RunFolder {
     }
 
     fn create_next(runs: &Path, name: &str, disk: Arc<dyn Disk>) -> Result<Self, RunError> {
-        let cannot = |error| FileError::new(runs, error).hint("name another place with `--run-dir`");
+        let cannot = |error| FileError::new(runs, error).hint("choose another folder with `--run-dir`");
         fs::create_dir_all(runs).map_err(cannot)?;
         for number in 1_u64.. {
             let path = runs.join(format!("{name}-{number}"));
@@ -83,12 +82,12 @@ impl RunFolder {
         Err(RunError::NoRun { path: runs.to_owned() })
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The lock, for the trainer to hold from now on; none if the run has begun.
+    /// Hands the lock over to the trainer; `None` if the run has begun.
     pub(crate) fn take_lock(&mut self) -> Option<Run> {
         self.lock.take()
     }
@@ -100,7 +99,8 @@ impl Drop for RunFolder {
         if !self.is_new || read::has_begun(&self.path) {
             return;
         }
-        // After the trainer has let go of it, another process may have taken the run: then the folder is that one's.
+        // After the trainer has released the lock, another process may have opened the run: then the folder belongs to that
+        // process.
         let Some(_lock) = self.lock.take().or_else(|| Run::open(&self.path).ok()) else { return };
         if !read::has_begun(&self.path) {
             let _ = fs::remove_dir_all(&self.path);

@@ -1,4 +1,4 @@
-//! A prepared table that several runs share: the same files under several names, so that each run has it and it takes room
+//! A prepared table that several runs share: hard links to the same files, so that each run has it and it takes disk space
 //! once.
 
 use std::fs;
@@ -15,7 +15,7 @@ use calmix_recipe::{Data, SourceName};
 use super::error::StartError;
 use crate::trainer::TrainError;
 
-/// Links the table of an earlier run, or of `calmix prepare`, into the folder of a new run; returns where it was. None is
+/// Links the table of an earlier run, or of `calmix prepare`, into the folder of a new run; returns its folder. Nothing is
 /// linked if there is none of exactly these files, or the file system has no hard links.
 pub(super) fn share(spec: &SourceSpec, root: &Path, places: &[PathBuf], target: &Path) -> Option<PathBuf> {
     let candidates: Vec<PathBuf> = places.iter().flat_map(|place| tables_in(place)).collect();
@@ -31,35 +31,32 @@ pub(super) fn share(spec: &SourceSpec, root: &Path, places: &[PathBuf], target: 
     Some(found)
 }
 
-/// Refuses a table that `--prepared` names, if it does not fit the files.
+/// Refuses a table that `--prepared` names, if it does not match the files.
 pub(super) fn check(table: &Path, dataset: &Dataset, data: &Data, root: &Path) -> Result<(), TrainError> {
     let Some(stamp) = SourceStamp::read(table)? else { return Ok(()) };
     let Some(stale) = stamp.stale(dataset, &data.source_spec(), root)? else { return Ok(()) };
     let root_shown = shown(root.display());
     let problem = match stale {
         Stale::OtherFolder { prepared_from } => {
-            format!("the table of another dataset: {}, not {root_shown}", shown(prepared_from))
+            format!("prepared from another dataset: {}, not {root_shown}", shown(prepared_from))
         }
         Stale::OtherSource { prepared_as } => {
-            format!("prepared as {}, and the recipe says {}", word(&prepared_as), data.source)
+            format!("prepared as {}, but dataset.source is {}", word(&prepared_as), data.source)
         }
         Stale::OtherCount { before, now } => {
             let [before, now] = [before, now].map(grouped);
-            format!("stale: {root_shown} has {now} files, and had {before} when it was prepared")
+            format!("stale: {root_shown} has {now} files, but had {before} when it was prepared")
         }
         _ => format!("stale: files in {root_shown} have changed since it was prepared"),
     };
     Err(StartError::StaleTable { table: table.to_owned(), folder: root.to_owned(), problem }.into())
 }
 
-/// What a recipe calls the way in which a table was prepared.
+/// The name in recipes of the source that a table was prepared from.
 fn word(spec: &SourceSpec) -> String {
     let is_it = |source: &&SourceName| Data { source: **source, ..Data::default() }.source_spec() == *spec;
     let name = SourceName::ALL.iter().find(is_it);
-    name.map_or_else(
-        || "something else, or with other settings".to_owned(),
-        |source| source.word().to_owned(),
-    )
+    name.map_or_else(|| "another source or with other settings".to_owned(), |source| source.word().to_owned())
 }
 
 /// The folder itself if it is a table, and the tables of the runs in it, by name.
@@ -73,14 +70,14 @@ fn tables_in(place: &Path) -> Vec<PathBuf> {
     tables
 }
 
-/// A table says which label belongs to which image: only one's own is taken unasked.
+/// Whether a table and a run have the same owner. A table decides labels, so that of another user must not be used silently.
 fn has_same_owner(table: &Path, run: &Path) -> bool {
     let owner =
         |path: &Path| fs::symlink_metadata(path).ok().filter(fs::Metadata::is_dir).map(|found| found.uid());
     owner(table).is_some() && owner(table) == owner(run)
 }
 
-/// All files or none: linked under a scratch name, which a run that was killed is cleared of.
+/// Links all files or none: first under a scratch name, which is removed from a run that was killed.
 fn link_all(from: &Path, to: &Path) -> Option<()> {
     let scratch = tempfile::Builder::new().prefix(PREPARING).tempdir_in(to.parent()?).ok()?;
     let made = scratch.path().join("prepared");
@@ -93,7 +90,7 @@ fn link_all(from: &Path, to: &Path) -> Option<()> {
         }
         let linked = made.join(entry.file_name());
         fs::hard_link(entry.path(), &linked).ok()?;
-        // Of what is linked now: the name may have meant another file when the folder was looked at.
+        // Check what is linked now: the name may have meant another file when the folder was listed.
         let found = fs::symlink_metadata(&linked).ok().filter(fs::Metadata::is_file)?;
         if found.uid() != fs::symlink_metadata(&made).ok()?.uid() {
             return None;

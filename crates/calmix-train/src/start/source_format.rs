@@ -40,8 +40,8 @@ pub fn detect_source(folder: &Path, names_columns: bool) -> SourceName {
         let fashion = folder.to_string_lossy().to_lowercase().contains("fashion");
         return if fashion { SourceName::FashionMnist } else { SourceName::Mnist };
     }
-    // A list without labels, or an archive, beside folders of images says nothing about the folders. Beside a single folder it
-    // does: its columns have other names than the usual ones, which the reader of lists asks about.
+    // A list without labels, or an archive, beside folders of images does not concern the folders. Beside a single folder it
+    // does: its columns have unusual names, and the reader of lists tells the user to set them.
     let in_folders = has_images_in_folders(folder);
     let needs_list = || !in_folders || has_one_image_folder(folder);
     if names_columns || labels_csv::has_labels(folder) || (labels_csv::has_list(folder) && needs_list()) {

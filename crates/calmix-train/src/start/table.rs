@@ -1,4 +1,4 @@
-//! The table of the dataset of a run that is about to start: named by the user, shared with another run, or made.
+//! The prepared table of a run that is about to start: named by the user, shared with another run, or newly prepared.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn open_or_make(
     }
     let target = Paths::new(run).prepared().to_path_buf();
     if target.exists() {
-        // Left by a process that was killed; its files cannot lead out of it: what opens them sees to that.
+        // Left by a process that was killed. Its files cannot lead outside of the folder: opening them follows no links.
         safe_open::check_folder(&target)?;
         return Ok(Dataset::open(&target, root)?);
     }

@@ -8,7 +8,7 @@ use calmix_data::source::labels_csv::Unlisted;
 use calmix_recipe::{LayoutName, SourceName};
 use toml::Value;
 
-/// The keys that read a folder as the table was read; none for a table of a published dataset, or of a version that did not
+/// The keys that read a folder as the table was read; `None` for a table of a published dataset, or of a version that did not
 /// record it.
 pub(super) fn table_settings(table: &Path) -> Option<Vec<(&'static str, Value)>> {
     match SourceStamp::read(table).ok()??.source {

@@ -1,4 +1,4 @@
-//! What a run is trained on and is evaluated on: the dataset and its split, its batches, and where the backbone is frozen,
+//! The data of training and evaluation: the dataset and its split, its batches, and if the backbone is frozen,
 //! the features in place of the images.
 
 pub(super) mod feature_work;

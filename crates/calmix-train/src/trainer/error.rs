@@ -25,89 +25,94 @@ use crate::start::StartError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
-    /// The recipe.
+    /// The recipe is invalid.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
-    /// What the user asked for cannot be started.
+    /// The run that the user requested cannot be prepared.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The preparation of the dataset was stopped.
     #[error("interrupted; the partly prepared dataset was deleted")]
     PreparationStopped,
-    /// The folder of the run.
+    /// The run folder cannot be used.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// A file of the dataset.
+    /// A file of the dataset cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// A file of the run.
+    /// A file of the run cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Its checkpoints.
+    /// A checkpoint cannot be read or written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// A batch, with the sample that is to blame.
+    /// A batch cannot be loaded; names the sample that caused it.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A plan that cannot be made.
+    /// A training step cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The state of samples, or of the method.
+    /// The state of the samples or of the method is inconsistent.
     #[error(transparent)]
     Samples(#[from] StateError),
-    /// The engine; also a loss that is not finite.
+    /// The engine failed, or a loss was not finite.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A sink.
+    /// A sink cannot write.
     #[error(transparent)]
     Sink(#[from] SinkError),
-    /// Predictions.
+    /// A predictions file cannot be read or written.
     #[error(transparent)]
     Predictions(#[from] PredictionsError),
-    /// Metrics.
+    /// Metrics cannot be computed.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
-    /// What a checkpoint says of the state of samples or the method.
-    #[error("the checkpoint of step {step}: {problem}; another version wrote it, or another method did")]
+    /// A checkpoint holds a state of the samples or the method that cannot be read.
+    #[error(
+        "the checkpoint of step {step}: {problem}; it was written by another version of calmix or for another method"
+    )]
     State {
-        /// Its step.
+        /// The step of the checkpoint.
         step: u64,
         /// What is wrong.
         problem: StateProblem,
     },
-    /// Weights of another network.
+    /// A checkpoint holds the weights of another network.
     #[error(
-        "the checkpoint of step {step}: its weights have {bytes} bytes, but {network} has {least}; its recipe or its dataset \
-         is not the run's own"
+        "the checkpoint of step {step}: its weights have {bytes} bytes, but {network} needs {least}; the recipe or the \
+         dataset is not the one that the run started with"
     )]
     OtherNetwork {
-        /// Its step.
+        /// The step of the checkpoint.
         step: u64,
-        /// Bytes of its weights.
+        /// Bytes of the checkpoint's weights.
         bytes: u64,
         /// The network of the recipe.
         network: String,
-        /// Bytes that its weights have at least.
+        /// The fewest bytes that the weights of this network can have.
         least: u64,
     },
     /// The run stopped before it wrote its recipe.
     #[error("{}: this run was stopped before its first step; start it again with its recipe", shown(.path.display()))]
     NotBegun {
-        /// Its folder.
+        /// The run folder.
         path: PathBuf,
     },
-    /// A resumed run would learn something else.
-    #[error("{}: this would be another run: {}; start a new one for that. {}", shown(.path.display()), listed(.changes), may_change())]
+    /// A resumed run would train differently.
+    #[error(
+        "{}: a resumed run cannot change these keys: {}; start a new run instead. {}", shown(.path.display()),
+         listed(.changes), may_change()
+    )]
     Changed {
         /// The folder of the run.
         path: PathBuf,
-        /// Every key that may not change and would.
+        /// Every key that would change and may not.
         changes: Vec<Difference>,
     },
     /// The dataset is not the one that the run started with.
     #[error(
-        "{}: the dataset was {before} when the run started and is {now} now; put back the files that it was prepared \
-         from, or start a new run", shown(.path.display())
+        "{}: the dataset has changed: its fingerprint was {before} when the run started and is {now} now; restore the \
+         files that it was prepared from, or start a new run", shown(.path.display())
     )]
     OtherDataset {
         /// The folder of the run.
@@ -119,39 +124,40 @@ pub enum TrainError {
     },
     /// The split is not the one that the run started with.
     #[error(
-        "{}: not the split that the run started with: other samples would be trained on; put back split.json as the run wrote \
-         it, or start a new run", shown(.path.display())
+        "{}: this is not the split that the run started with, so it would train on other samples; restore split.json as \
+         the run wrote it, or start a new run", shown(.path.display())
     )]
     OtherSplit {
-        /// The split.
+        /// The file with the split.
         path: PathBuf,
     },
     /// Too many steps were not finite.
     #[error(
-        "step {step}: {problem}; the run has skipped {skips} steps, and train.non_finite_skips allows no more; lower the learning rate, or raise that number"
+        "step {step}: {problem}; the run has already skipped {}, the most that train.non_finite_skips allows; lower the \
+         learning rate, or raise that limit", counted(u64::from(*skips), "step")
     )]
     TooManySkips {
-        /// The step.
+        /// The step that failed.
         step: u64,
         /// What was not finite.
         problem: String,
-        /// How many steps were skipped.
+        /// The number of steps skipped before.
         skips: u32,
     },
     /// A process group failed: another process, or the connection to it.
     #[error(transparent)]
     Processes(#[from] DistError),
     /// Another process failed and sent its error as text.
-    #[error("process {process}: {problem}")]
+    #[error("rank {process}: {problem}")]
     RemoteError {
-        /// Its rank.
+        /// The rank of that process.
         process: usize,
-        /// Its error.
+        /// Its error as text.
         problem: String,
         /// Whether it is a mistake of the user.
         mistake: bool,
     },
-    /// An error as text, for the other processes; the process that has it reports the error itself.
+    /// An error as text, for the other processes; the process where it happened returns the error itself.
     #[error("{text}")]
     AsText {
         /// The error.
@@ -160,81 +166,85 @@ pub enum TrainError {
         mistake: bool,
     },
     /// Another process sent a message that this one cannot read.
-    #[error("another process of this run sent an unreadable message{}; start all processes with the same calmix", because(.0.as_ref()))]
-    UnreadableMessage(Option<serde_json::Error>),
-    /// A process would train another run than process 0.
     #[error(
-        "process {process} has another {what} than process 0: {there} instead of {here}; start all processes with the same \
-         calmix, the same arguments and the same data"
+        "another rank of this run sent an unreadable message{}; start all ranks with the same version of calmix",
+         because(.0.as_ref())
+    )]
+    UnreadableMessage(Option<serde_json::Error>),
+    /// A process would train another run than rank 0.
+    #[error(
+        "rank {process} has a different {what} from rank 0: {there} instead of {here}; start all ranks with the same \
+         version of calmix, the same arguments and the same data"
     )]
     DifferentRun {
-        /// Its rank.
+        /// The rank of that process.
         process: usize,
         /// What differs.
         what: &'static str,
-        /// The value of process 0.
+        /// The value of rank 0.
         here: String,
-        /// The value of the other process.
+        /// The value of the other rank.
         there: String,
     },
     /// Processes no longer have the same step or the same weights.
     #[error(
-        "step {step}: {} of {of} processes another {what} than the others; its memory or its arithmetic may be at fault: \
-         resume the run from its last checkpoint, on another machine if it happens again", have(.processes)
+        "step {step}: {}. Suspect faulty memory or hardware; resume from the last checkpoint, on another machine if it \
+         happens again.", diverged(.what, .processes, *.of)
     )]
     Diverged {
         /// The step.
         step: u64,
-        /// What differs.
+        /// What differs: `step` or `weights`.
         what: &'static str,
-        /// The processes in the minority; all but the first if there is no majority.
+        /// The ranks in the minority; all but the first if there is no majority.
         processes: Vec<usize>,
-        /// How many there are.
+        /// The number of ranks.
         of: usize,
     },
-    /// Shards that cannot be shared out.
+    /// The shards cannot be distributed evenly over the processes.
     #[error(
         "{} cannot share {} evenly (train.groups = {groups}, train.shards = {shards}); choose a number of processes that \
-         divides it", counted(*processes as u64, "process"), counted(u64::from(*groups) * u64::from(*shards), "shard")
+         divides the number of shards", counted(*processes as u64, "process"),
+         counted(u64::from(*groups) * u64::from(*shards), "shard")
     )]
     Uneven {
-        /// How many processes there are.
+        /// The number of processes.
         processes: usize,
-        /// Groups of a step.
+        /// Groups per step.
         groups: u32,
-        /// Shards of a group.
+        /// Shards per group.
         shards: u32,
     },
-    /// More than there is memory for.
+    /// The run needs more memory than there is.
     #[error(
-        "this run does not fit into memory: the state of {samples} unlabelled samples in {classes} classes takes {} MB, the \
-         network {} MB; with the copies of a checkpoint {} MB, and {} MB are left here. Check the number of classes; learn \
-         from fewer unlabelled samples (labels.unlabelled_from), take a smaller network, or share the samples among more \
-         processes on more machines", state >> 20, network >> 20, needed >> 20, available >> 20
+        "this run does not fit into memory: the state of {samples} unlabelled samples in {classes} classes takes {} MB and \
+         the network {} MB; with the copies for a checkpoint it needs {} MB, but {} MB are available. Check the number of \
+         classes; train on fewer unlabelled samples (labels.unlabelled_from), use a smaller network, or spread the samples \
+         over more processes on more machines", state >> 20, network >> 20, needed >> 20, available >> 20
     )]
     Memory {
         /// Unlabelled samples of this process.
         samples: usize,
-        /// Classes.
+        /// The number of classes.
         classes: usize,
-        /// Bytes of their state.
+        /// Bytes for the state of these samples.
         state: u64,
         /// Bytes of the network.
         network: u64,
-        /// Bytes altogether.
+        /// Bytes in total, with the copies for a checkpoint.
         needed: u64,
-        /// Bytes that are left.
+        /// Bytes of available memory.
         available: u64,
     },
-    /// The disk has taken nothing for so long that what waits for it is too much.
+    /// The disk has accepted nothing for too long, and too much waits to be written.
     #[error(
-        "{problem}; {} MB of events and predictions wait to be written, and calmix keeps no more: make room and resume \
-         the run from its last checkpoint", bytes >> 20
+        "{problem}; {} MB of events and predictions are waiting to be written, the most that calmix keeps in memory: free \
+         some space and resume the run from its last checkpoint", bytes >> 20
     )]
     Backlog {
-        /// How many bytes.
+        /// Bytes that wait to be written.
         bytes: usize,
-        /// What the disk said last.
+        /// The last error of the disk.
         problem: FileError,
     },
     /// An evaluation was abandoned, because the run has to stop.
@@ -252,13 +262,13 @@ pub enum TrainError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateProblem {
-    /// Its tensors.
+    /// Its tensors are damaged or missing.
     #[error(transparent)]
     Tensors(#[from] TensorsError),
-    /// Its samples.
+    /// The state of its samples is damaged.
     #[error(transparent)]
     Samples(#[from] SampleFileError),
-    /// Its JSON.
+    /// Its JSON cannot be parsed.
     #[error("its state cannot be read: {0}")]
     Json(#[from] serde_json::Error),
 }
@@ -267,12 +277,18 @@ fn because(error: Option<&serde_json::Error>) -> String {
     error.map(|error| format!(" ({error})")).unwrap_or_default()
 }
 
-fn have(processes: &[usize]) -> String {
-    match processes {
-        [one] => format!("process {one} has"),
+/// Names the ranks that have diverged, and how many they differ from.
+fn diverged(what: &str, ranks: &[usize], of: usize) -> String {
+    let differ = if what.ends_with('s') { "differ" } else { "differs" };
+    let others = match of.saturating_sub(ranks.len()) {
+        1 => "the other rank".to_owned(),
+        others => format!("the other {others} ranks"),
+    };
+    match ranks {
+        [one] => format!("rank {one} has diverged: its {what} {differ} from {others}"),
         many => {
             let names: Vec<_> = many.iter().map(ToString::to_string).collect();
-            format!("processes {} have", names.join(", "))
+            format!("ranks {} have diverged: their {what} {differ} from {others}", names.join(", "))
         }
     }
 }
@@ -287,5 +303,5 @@ fn listed(changes: &[Difference]) -> String {
 
 fn may_change() -> String {
     let free = calmix_recipe::may_change();
-    format!("What may change: {}", free.join(", "))
+    format!("Keys that can change: {}", free.join(", "))
 }

@@ -1,5 +1,5 @@
-//! Whether an error is a mistake of the user. Then the same command fails again until somebody corrects it, its recipe or its
-//! dataset, and nothing has started: a launcher had better not repeat it.
+//! Whether an error is a mistake of the user. Then the same command fails again until the user corrects it, its recipe or its
+//! dataset, so a launcher should not repeat it. Nothing has started by then.
 
 use calmix_core::samples::StateError;
 use calmix_data::loader::LoadError;
@@ -10,8 +10,8 @@ use calmix_run::checkpoint::CheckpointError;
 use super::error::TrainError;
 
 impl TrainError {
-    /// Whether it is a mistake of the user. Everything else may pass by itself, or happens on the way, where the run has
-    /// checkpoints to go on from.
+    /// Whether it is a mistake of the user. Everything else may pass by itself, or happens during training, when the run has
+    /// checkpoints to resume from.
     pub fn is_mistake(&self) -> bool {
         match self {
             Self::Recipe(_)
@@ -58,7 +58,7 @@ impl TrainError {
         }
     }
 
-    /// The same as text, for the other processes.
+    /// The same error as text, for the other processes.
     pub(super) fn as_text(&self) -> Self {
         Self::AsText { text: self.to_string(), mistake: self.is_mistake() }
     }
@@ -100,7 +100,7 @@ mod tests {
         DataError::new(path(), problem).into()
     }
 
-    /// Mistakes: nobody gains anything by repeating the command.
+    /// Mistakes: repeating the command does not help.
     fn mistakes() -> Vec<TrainError> {
         let words = "wrong".to_owned();
         let mut mistakes = vec![

@@ -1,4 +1,4 @@
-//! What the ranks of a run are to each other: which shards each runs, how they stay in step, share results and errors, stop
+//! How the ranks of a run cooperate: which shards each runs, how they stay in step, share results and errors, stop
 //! together and agree on a checkpoint.
 
 pub(super) mod collect_results;

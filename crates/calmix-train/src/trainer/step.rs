@@ -1,4 +1,4 @@
-//! One step of training, and what it is made of: the network, the plan and its exchange between ranks, the statistics.
+//! One step of training and its parts: the network, the plan and its exchange between ranks, the statistics.
 
 pub(super) mod checkpoint_weights;
 pub(super) mod engine_settings;

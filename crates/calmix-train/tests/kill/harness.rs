@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use calmix_core::rng::{Domain, Seed};
 
-/// How people, schedulers and machines end a program.
+/// The ways in which users, schedulers and machines end a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(dead_code)] // one of the tests only kills
 pub(crate) enum Way {
@@ -16,7 +16,7 @@ pub(crate) enum Way {
     Terminate,
     TerminateTwice,
     HangUp,
-    /// Nobody reads what it prints any more; later it is asked to stop.
+    /// The reader of its output is gone; later it receives a request to stop.
     ClosedPipe,
     /// From that moment on no file takes another byte.
     FullDisk,

@@ -21,7 +21,7 @@ pub(crate) struct Crew {
     pub(crate) data: PathBuf,
     pub(crate) run: PathBuf,
     pub(crate) settings: Vec<String>,
-    /// Stop after so many steps.
+    /// Stop after this many steps.
     pub(crate) until: Option<u64>,
     /// What goes wrong.
     pub(crate) fault: Option<Fault>,
@@ -109,7 +109,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// When something happened that the process has told of, since the beginning of time.
+    /// The time of an event that the process printed, since 1970.
     pub(crate) fn at(&self, what: &str) -> Option<Duration> {
         let line = self.error.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(" at "))?;
         line.parse().ok().map(Duration::from_micros)

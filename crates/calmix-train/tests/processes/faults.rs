@@ -49,7 +49,7 @@ fn kill_9_of_any_process_at_any_moment_changes_nothing() {
 
 /// One process is asked to stop in an evaluation: all abandon it, save the run and end; the same command repeats it.
 #[test]
-fn all_abandon_an_evaluation_that_one_is_asked_to_stop_in() {
+fn stop_of_one_rank_abandons_evaluation_on_all() {
     let bench = Bench::new();
     let settings = [&SHORT[..], &["evaluate.batch=8", "evaluate.bootstrap=100"]].concat();
     let whole = Crew::new(&bench, "whole", &settings);
@@ -66,9 +66,9 @@ fn all_abandon_an_evaluation_that_one_is_asked_to_stop_in() {
     }
 }
 
-/// One process loses its data long after the last checkpoint: all save what was learnt, and say which process it was.
+/// One rank loses its data long after the last checkpoint: all save the state, and name that rank.
 #[test]
-fn data_that_one_process_loses_ends_all_with_the_run_saved() {
+fn data_lost_by_one_rank_stops_all_with_state_saved() {
     let bench = Bench::new();
     let settings = [&SHORT[..], &["checkpoint.every=100", "evaluate.every=100", "loader.memory=0"]].concat();
     let whole = Crew::new(&bench, "whole", &settings);
@@ -85,7 +85,7 @@ fn data_that_one_process_loses_ends_all_with_the_run_saved() {
         };
         let said = said((0..2).map(command).collect());
         for (of, said) in said.iter().enumerate() {
-            let who = if of == rank { "sample ".to_owned() } else { format!("process {rank}: sample ") };
+            let who = if of == rank { "sample ".to_owned() } else { format!("rank {rank}: sample ") };
             assert!(!said.ended_well && said.error.contains(&who), "{of}: {}", said.error);
         }
         let step = calmix_train::inspect::inspect(&crew.run).unwrap().step;
@@ -104,7 +104,7 @@ fn data_that_one_process_loses_ends_all_with_the_run_saved() {
 }
 
 #[test]
-fn a_frozen_process_is_noticed_at_the_timeout() {
+fn frozen_rank_is_noticed_at_the_timeout() {
     let bench = Bench::new();
     let crew = Crew::new(&bench, "run", &[&SHORT[..], &["train.timeout=5"]].concat());
     let fault = Some(Fault { rank: 2, moment: StepPhase::Learn, step: 6, what: What::Freezes });
@@ -124,19 +124,19 @@ fn a_frozen_process_is_noticed_at_the_timeout() {
 }
 
 #[test]
-fn a_slow_process_is_named_within_twenty_steps() {
+fn slow_rank_is_named_within_twenty_steps() {
     let bench = Bench::new();
     let crew = Crew::new(&bench, "run", &[&SHORT[..], &["train.steps=25"]].concat());
     let fault = Some(Fault { rank: 1, moment: StepPhase::Observe, step: 3, what: What::Lags });
     let mut said = said(Crew { fault, ..crew }.spawn(2)).into_iter();
     let first = said.next().unwrap();
     assert!(first.ended_well, "{}", first.error);
-    let notes: Vec<_> = first.error.lines().filter(|line| line.contains("all wait for process")).collect();
-    assert!(notes.len() == 1 && notes[0].contains("all wait for process 1"), "{}", first.error);
+    let notes: Vec<_> = first.error.lines().filter(|line| line.contains("all ranks wait for rank")).collect();
+    assert!(notes.len() == 1 && notes[0].contains("all ranks wait for rank 1"), "{}", first.error);
 }
 
 #[test]
-fn a_process_of_another_run_is_refused_at_the_start() {
+fn rank_of_another_run_is_refused_at_start() {
     let bench = Bench::new();
     let other_data = bench.folder("other");
     crate::made::dataset(&other_data);
@@ -162,7 +162,7 @@ fn a_process_of_another_run_is_refused_at_the_start() {
             [crew.command(0, 2, port).spawn().unwrap(), stranger.command(1, 2, port).spawn().unwrap()];
         let said = said(children.into());
         assert!(said.iter().all(|said| !said.ended_well), "{name}");
-        let who = if name == "files" { "process 1: " } else { "process 1 has another recipe" };
+        let who = if name == "files" { "rank 1: " } else { "rank 1 has a different recipe" };
         assert!(said[0].error.contains(who) && said[0].error.contains(what), "{name}: {}", said[0].error);
         assert!(said[1].error.contains(what), "{name}: {}", said[1].error);
         assert!(!crew.run.join("model.safetensors").exists());
@@ -170,7 +170,7 @@ fn a_process_of_another_run_is_refused_at_the_start() {
 }
 
 #[test]
-fn a_number_of_processes_that_does_not_divide_is_refused() {
+fn uneven_number_of_processes_is_refused() {
     let bench = Bench::new();
     for said in said(Crew::new(&bench, "run", &SHORT).spawn(3)) {
         assert!(said.error.contains("3 processes cannot share 4 shards evenly"), "{}", said.error);

@@ -68,7 +68,7 @@ fn usual_runs_cover_all_pairs() {
     assert_eq!(ALL_PAIRS.iter().map(|it| it.processes.len()).sum::<usize>(), 28);
 }
 
-/// Shorter than the runs of a single method. The unlabelled samples are no multiple of the shards.
+/// Shorter than the runs of a single method. The number of unlabelled samples is not a multiple of the shards.
 #[test]
 fn every_kind_of_step_has_the_same_bits() {
     let bench = made::Bench::new();

@@ -25,9 +25,9 @@ pub(crate) fn torchrun() -> Option<PathBuf> {
 }
 
 /// Two and four processes, of which one is killed on the way: torchrun starts all of them again, and the run is the one
-/// that nobody killed.
+/// that was never killed.
 #[test]
-fn torchrun_brings_a_run_back_after_a_kill() {
+fn torchrun_restarts_a_run_after_a_kill() {
     let Some(torchrun) = torchrun() else { return };
     let bench = Bench::new();
     let whole = Crew::new(&bench, "whole", &SETTINGS);
@@ -47,7 +47,7 @@ fn torchrun_brings_a_run_back_after_a_kill() {
         let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{said}");
-        assert!(said.contains("died at "), "nobody died: {said}");
+        assert!(said.contains("died at "), "no process died: {said}");
         assert_eq!(differing(&whole.run, &crew.run), Vec::<String>::new(), "{processes} processes");
     }
 }

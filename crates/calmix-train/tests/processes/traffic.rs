@@ -28,7 +28,7 @@ const SETTINGS: [&str; 11] = [
 ];
 
 #[test]
-fn two_processes_send_what_the_formula_says_whatever_the_size_of_the_dataset() {
+fn traffic_matches_the_formula_for_any_dataset() {
     let temp = tempfile::tempdir().unwrap();
     for (classes, samples) in [(3, 60), (3, 600), (7, 60), (7, 600)] {
         for base in ["fixmatch", "flexmatch", "softmatch"] {
@@ -61,7 +61,7 @@ const ONE_GROUP: Collectives = Collectives { world_gathers: 1, sums: 1, group_ga
 /// In every step one gather and one sum over all processes; in a group one gather and one all-to-all. With one group the
 /// two gathers are one. The released code's second pass gathers once more.
 #[test]
-fn a_step_has_as_few_collectives_as_it_can() {
+fn step_uses_the_fewest_collectives() {
     let temp = tempfile::tempdir().unwrap();
     let data = temp.path().join("data");
     images(&data, 3, 60);

@@ -10,7 +10,7 @@ use crate::made::{Bench, differing};
 use crate::tier;
 use crate::torchrun::torchrun;
 
-/// An agent, which ends its workers when it is told to end.
+/// An agent, which ends its workers when it is terminated.
 struct Agent(Child);
 
 impl Drop for Agent {
@@ -45,7 +45,7 @@ fn until<T>(what: &str, agents: &mut [Agent], mut ask: impl FnMut() -> Option<T>
 /// torchrun counts a restart at the agent whose worker died, and not always at the other one: after some kills their
 /// counts differ.
 #[test]
-fn two_agents_bring_a_run_back_after_every_kill_on_either_host() {
+fn two_agents_restart_a_run_after_every_kill() {
     let (Some(torchrun), Some(hosts)) = (torchrun(), Hosts::new()) else { return };
     let kills = if tier::is_exhaustive() { 10 } else { 2 };
     let steps = format!("train.steps={}", 20 + 10 * kills);

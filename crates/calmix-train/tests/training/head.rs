@@ -53,7 +53,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn every_method_trains_a_head_and_goes_on_to_the_same_bits() {
+fn head_resume_is_bit_identical_for_every_method() {
     let (bench, settings) = heads();
     for (name, more) in [
         ("supervised", &["method.base=supervised", "method.mixup.pairing=none"][..]),
@@ -89,7 +89,7 @@ fn every_method_trains_a_head_and_goes_on_to_the_same_bits() {
         // Every label evaluates a head that did not see it.
         assert_eq!((map.fitted_on, map.samples, map.rule), (FittedOn::OutOfFold, 40, FitRule::ClearGain));
         assert_eq!(info.held_out.unwrap().right.len(), 40);
-        // From the weights alone, with the map that the folds fitted.
+        // From the weights alone, with the calibrator that was fitted on the folds.
         let again = evaluate_run(&whole, None, None).unwrap();
         let seen = again.evaluations.iter().find(|seen| seen.split.name() == "test").unwrap();
         let said = result.evaluations.iter().find(|seen| seen.split.name() == "test").unwrap();
@@ -98,7 +98,7 @@ fn every_method_trains_a_head_and_goes_on_to_the_same_bits() {
 }
 
 #[test]
-fn the_labels_alone_are_kept_where_labels_that_no_head_saw_are_clearly_likelier_by_them() {
+fn labels_alone_head_is_kept_if_clearly_better() {
     let (bench, settings) = heads();
     for (name, more) in [
         // Nearly the labels alone: who is better by a hair is not clear.
@@ -129,7 +129,7 @@ fn the_labels_alone_are_kept_where_labels_that_no_head_saw_are_clearly_likelier_
 }
 
 #[test]
-fn labels_out_of_fold_evaluate_a_head_that_has_no_other_labels() {
+fn labels_out_of_fold_evaluate_a_head() {
     let (bench, settings) = heads();
     let folder = bench.train("untested", &with(&settings, &["dataset.test="]));
     let result = read::result(&folder).unwrap().unwrap();
@@ -139,7 +139,7 @@ fn labels_out_of_fold_evaluate_a_head_that_has_no_other_labels() {
     let selected = &result.finished.selected[&result.selection];
     assert_eq!((selected.on, selected.samples), (EvalSet::OutOfFold, 40));
     assert_eq!(selected.metrics, seen.metrics);
-    // The heads of folds are gone; what they said is not.
+    // The heads of folds are not kept, but their predictions are.
     let again = evaluate_run(&folder, None, None).unwrap();
     assert_eq!(again.evaluations.len(), 1);
     assert_eq!(again.evaluations[0].metrics, seen.metrics);
@@ -164,7 +164,7 @@ fn is_page(path: &Path) -> bool {
 }
 
 #[test]
-fn runs_share_the_cache_and_another_backbone_has_its_own() {
+fn feature_cache_is_shared_per_backbone() {
     let (bench, settings) = heads();
     bench.train("first", &with(&settings, &[]));
     let made = files(&bench.folder("features"));
@@ -193,7 +193,7 @@ fn runs_share_the_cache_and_another_backbone_has_its_own() {
 }
 
 #[test]
-fn a_cache_has_the_same_bytes_on_any_number_of_processes_and_after_a_stop() {
+fn feature_cache_bytes_do_not_depend_on_processes() {
     let (bench, settings) = heads();
     let prepared = format!("dataset.prepared={}", bench.folder("backbone/prepared").display());
     let stop = AtomicBool::new(false);
@@ -257,7 +257,7 @@ impl Sink for StopAtFeatures<'_> {
 }
 
 #[test]
-fn what_a_head_cannot_do_is_refused() {
+fn unsupported_head_settings_are_refused() {
     let (bench, settings) = heads();
     let refused = |more: &[&str]| {
         let settings = with(&settings, more);
@@ -267,7 +267,7 @@ fn what_a_head_cannot_do_is_refused() {
     };
     assert!(refused(&["network.weights="]).contains("a head needs a pretrained backbone"));
     assert!(refused(&["train.shards=2"]).contains("a head is trained in one process"));
-    assert!(refused(&["selection=best-test"]).contains("chosen by out-of-fold labels"));
+    assert!(refused(&["selection=best-test"]).contains("selected on out-of-fold labels"));
     // At such a rate every unit of the hidden layer dies.
     let recipe = bench.recipe(&with(&settings, &["network.head=hidden", "optimiser.lr=3.0"]));
     assert!(recipe.warnings.iter().any(|warning| warning.to_string().contains("units die")));

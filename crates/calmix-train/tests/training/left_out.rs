@@ -1,4 +1,4 @@
-//! Negative controls: whatever of a checkpoint is left out, the comparison of runs sees it.
+//! Negative controls: if any part of a checkpoint is left out, the comparison of runs notices it.
 
 use std::fs;
 use std::path::Path;
@@ -102,7 +102,7 @@ fn statistics(name: &str) -> Option<u8> {
 }
 
 #[test]
-fn whatever_is_left_out_is_seen() {
+fn every_omission_from_a_checkpoint_is_noticed() {
     let case = Case::new(&["method.base=flexmatch", "method.flexmatch.threshold=0.2", "selection=median"]);
     // The control of the controls: rewritten as it was, nothing differs.
     assert_eq!(case.differing("same", STOPPED, |_| ()), Vec::<String>::new());

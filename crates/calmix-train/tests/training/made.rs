@@ -92,7 +92,7 @@ pub(crate) fn resume(folder: &Path) -> Result<Outcome, TrainError> {
     Trainer::new(&AtomicBool::new(false)).resume(folder, None)
 }
 
-/// A trainer that is told to stop after so many steps.
+/// A trainer that stops after a number of steps.
 pub(crate) fn stopping<'a>(trainer: Trainer<'a>, steps: u64, stop: &'a AtomicBool) -> Trainer<'a> {
     trainer.sink(StopAt { steps, stop })
 }
@@ -135,7 +135,7 @@ pub(crate) fn checkpoint(folder: &Path, step: u64) -> PathBuf {
     folder.join(format!("checkpoints/step-{step:09}"))
 }
 
-/// Asks a run to stop once it has told of so many steps.
+/// Requests a run to stop after a number of logged steps.
 struct StopAt<'a> {
     steps: u64,
     stop: &'a AtomicBool,

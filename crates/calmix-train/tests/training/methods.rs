@@ -48,7 +48,7 @@ fn every_method_trains_and_its_loss_falls() {
 }
 
 #[test]
-fn both_readings_of_the_paper_run_and_repeat_to_the_same_bytes() {
+fn both_readings_of_the_paper_are_reproducible() {
     let bench = Bench::new();
     for (name, settings) in [
         ("paper", &["method.base=flexmatch", "evaluate.online=true"][..]),
@@ -73,7 +73,7 @@ fn both_readings_of_the_paper_run_and_repeat_to_the_same_bytes() {
 }
 
 #[test]
-fn supervision_takes_no_unlabelled_batch() {
+fn supervised_training_loads_no_unlabelled_batch() {
     let bench = Bench::new();
     for pairing in ["none", "calibratemix", "all", "random"] {
         let pairing_key = format!("method.mixup.pairing={pairing}");
@@ -87,12 +87,12 @@ fn supervision_takes_no_unlabelled_batch() {
         assert_eq!(steps.iter().any(|step| step.mixes.is_some()), pairing != "none");
         assert!(!differing(&asked, &none).contains(&"model.safetensors".to_owned()));
         let notes = read::events(&asked).unwrap();
-        assert!(!notes.iter().any(|event| matches!(event, Event::Note(_))), "nobody starves");
+        assert!(!notes.iter().any(|event| matches!(event, Event::Note(_))), "no starvation warning");
     }
 }
 
 #[test]
-fn supervision_that_mixes_with_pseudo_labels_has_a_name_of_its_own() {
+fn supervised_pseudo_mixup_is_a_separate_method() {
     let bench = Bench::new();
     let plain = bench.train("plain", &["method.base=supervised"]);
     let mixed = bench.train("mixed", &["method.base=supervised-pseudo-mixup"]);
@@ -101,5 +101,5 @@ fn supervision_that_mixes_with_pseudo_labels_has_a_name_of_its_own() {
     assert!(steps.iter().all(|step| step.utilisation.is_none()), "no row has a weight, so none is in use");
     assert!(differing(&plain, &mixed).contains(&"model.safetensors".to_owned()));
     let notes = read::events(&mixed).unwrap();
-    assert!(!notes.iter().any(|event| matches!(event, Event::Note(_))), "nobody starves");
+    assert!(!notes.iter().any(|event| matches!(event, Event::Note(_))), "no starvation warning");
 }

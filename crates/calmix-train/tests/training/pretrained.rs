@@ -10,7 +10,7 @@ use safetensors::SafeTensors;
 use crate::made::{Bench, differing, resume};
 
 #[test]
-fn a_run_begins_from_the_backbone_of_a_file_and_needs_it_once() {
+fn pretrained_backbone_is_copied_into_the_run() {
     let bench = Bench::new();
     let file = bench.folder("first").join("model.safetensors");
     bench.train("first", &[]);
@@ -30,7 +30,7 @@ fn a_run_begins_from_the_backbone_of_a_file_and_needs_it_once() {
 }
 
 #[test]
-fn a_file_that_is_not_the_networks_is_refused_before_anything_is_made() {
+fn weights_of_another_network_are_refused_first() {
     let bench = Bench::new();
     let refused = |file: &Path, settings: &[&str]| {
         let weights = format!("network.weights={}", file.display());
@@ -43,16 +43,16 @@ fn a_file_that_is_not_the_networks_is_refused_before_anything_is_made() {
     };
     let file = bench.train("first", &[]).join("model.safetensors");
     let error = refused(&file, &["network.name=wrn-16-1"]);
-    assert!(error.contains("it misses") && error.contains("network.name"), "{error}");
+    assert!(error.contains("missing") && error.contains("network.name"), "{error}");
     let wide = bench.train("wide", &["network.name=wrn-10-2", "train.steps=1"]).join("model.safetensors");
     let error = refused(&wide, &["network.name=wrn-10-3"]);
     assert!(error.contains("has the shape"), "{error}");
     // The same names and shapes, but computed otherwise, which the file says of itself.
     let torch = bench.train("torch", &["network.block=torch", "train.steps=1"]).join("model.safetensors");
     let error = refused(&torch, &[]);
-    assert!(error.contains("network.block is torch, but the recipe has google"), "{error}");
+    assert!(error.contains("network.block is torch here, but google in the recipe"), "{error}");
     let error = refused(&torch, &["network.block=torch", "network.weights_hash=00"]);
-    assert!(error.contains("but network.weights_hash is 00: another file"), "{error}");
+    assert!(error.contains("but network.weights_hash is 00: this is a different file"), "{error}");
     let pickle = bench.folder("resnet50.pth");
     fs::write(&pickle, b"\x80\x02").unwrap();
     let error = refused(&pickle, &[]);

@@ -12,7 +12,7 @@ const INSIDE: &str = r#"{"architecture": "tf_efficientnet_lite0", "pretrained_cf
     "mean": [0.1, 0.1, 0.1], "std": [0.1, 0.1, 0.1]}}"#;
 
 #[test]
-fn keys_of_the_user_win_then_config_json_then_metadata_then_recipes() {
+fn precedence_is_user_config_metadata_recipe() {
     let folder = tempfile::tempdir().unwrap();
     let (weights, place) = (WeightsFolder::new(folder.path()), folder.path().join("some"));
     fs::create_dir(&place).unwrap();
@@ -50,7 +50,7 @@ fn keys_of_the_user_win_then_config_json_then_metadata_then_recipes() {
     let again = Layers::new().text("recipe.toml".as_ref(), &both.to_toml()).resolve().unwrap();
     assert_eq!((again.hash(), again.to_toml()), (both.hash(), both.to_toml()));
     let error = with_pretrained(Layers::new().set("network.weights=some"), &weights).unwrap_err().to_string();
-    assert!(error.contains("no weights are called some: the folder is empty"), "{error}");
+    assert!(error.contains("no weights are named some: the folder is empty"), "{error}");
     assert!(
         with_pretrained(Layers::new().recipe("cifar10"), &weights).is_ok(),
         "without weights none are looked for"

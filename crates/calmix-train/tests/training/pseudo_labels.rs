@@ -1,4 +1,4 @@
-//! What a run says about its pseudo-labels.
+//! The metrics of pseudo-labels in the events of a run.
 
 use std::path::Path;
 
@@ -15,7 +15,8 @@ fn steps(folder: &Path) -> Vec<Step> {
     events.filter_map(|event| if let Event::Step(step) = event { Some(*step) } else { None }).collect()
 }
 
-/// As peers do, the unlabelled samples contain the labelled ones; their labels are known by heart and not evaluated.
+/// As in other implementations, the unlabelled samples contain the labelled ones; the network has memorised these, so they are
+/// not evaluated.
 #[test]
 fn labelled_samples_are_not_evaluated() {
     let bench = Bench::new();
@@ -62,7 +63,7 @@ fn a_window_is_the_sum_of_its_steps() {
 /// The live network's labels of all unlabelled samples, which here are the test split as well: the files of that
 /// evaluation know how many are wrong.
 #[test]
-fn the_wrong_labels_at_the_end_are_those_of_the_network() {
+fn final_pseudo_label_error_matches_the_network() {
     let bench = Bench::new();
     let settings = ["method.base=fixmatch", "dataset.test=train", "evaluate.online=true"];
     let folder = bench.train("run", &settings);
@@ -112,7 +113,7 @@ fn steps_that_overflow_are_counted() {
 
 /// Nothing averages pseudo-margins where no unlabelled sample is drawn, or where pairs are not guided by them.
 #[test]
-fn margins_that_nothing_needs_are_not_kept() {
+fn margins_are_kept_only_if_needed() {
     let bench = Bench::new();
     for (name, settings, rows) in [
         ("no unlabelled", &["method.base=supervised", "train.ratio=0"][..], 0),

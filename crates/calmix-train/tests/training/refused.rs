@@ -1,4 +1,4 @@
-//! What a run does not do, and how it says so.
+//! Runs that are refused, and their error messages.
 
 use std::fs;
 use std::path::Path;
@@ -29,8 +29,8 @@ fn a_changed_recipe_is_refused_key_by_key() {
     for part in [
         "optimiser.lr was 0.03 and would be 0.5",
         "train.batch was 6 and would be 5",
-        "start a new one",
-        "What may change: ",
+        "start a new run",
+        "Keys that can change: ",
         "checkpoint.every",
     ] {
         assert!(sentence.contains(part), "{sentence}");
@@ -46,7 +46,7 @@ fn a_changed_recipe_is_refused_key_by_key() {
     assert!(error.contains("optimiser.lr was 0.03 and would be 0.04"), "{error}");
     fs::write(&path, text).unwrap();
 
-    // What may change, may; the result is the same.
+    // Keys that can change do not change the result.
     let whole = bench.train("whole", &[]);
     let recipe = bench.recipe(&["checkpoint.every=3", "loader.workers=2", "train.precision=auto"]);
     assert!(matches!(Trainer::new(&stop).resume(&folder, Some(&recipe)).unwrap(), Outcome::Finished(_)));
@@ -67,7 +67,7 @@ fn another_dataset_is_refused() {
     fs::remove_dir_all(folder.join("prepared")).unwrap();
     let error = resume(&folder).unwrap_err();
     assert!(matches!(error, TrainError::OtherDataset { .. }), "{error}");
-    assert!(error.to_string().contains("put back the files"), "{error}");
+    assert!(error.to_string().contains("restore the files"), "{error}");
     // Put back, it goes on.
     fs::remove_dir_all(folder.join("prepared")).unwrap();
     dataset(&data);
@@ -113,7 +113,7 @@ fn changed_split_is_refused() {
         swap_labelled_sample(&folder);
         let error = resume(&folder).unwrap_err();
         assert!(error.is_mistake() && matches!(error, TrainError::OtherSplit { .. }), "{error}");
-        assert!(error.to_string().contains("put back split.json"), "{error}");
+        assert!(error.to_string().contains("restore split.json"), "{error}");
         if folder.ends_with("stopped") {
             let error = evaluate_run(&folder, None, None).unwrap_err();
             assert!(matches!(error, TrainError::OtherSplit { .. }), "{error}");
@@ -144,7 +144,7 @@ fn flipped_labels_are_refused() {
 }
 
 #[test]
-fn folders_that_are_no_runs_or_in_use() {
+fn folders_without_runs_or_in_use_are_refused() {
     let bench = Bench::new();
     let stop = AtomicBool::new(false);
     let error = resume(&bench.folder("nothing")).unwrap_err();
@@ -154,7 +154,7 @@ fn folders_that_are_no_runs_or_in_use() {
     assert!(matches!(again, TrainError::Run(RunError::Exists { .. })), "{again}");
     let synchronised = bench.recipe(&["train.shards=2", "train.batch_norm=sync"]);
     let error = Trainer::new(&stop).start(&synchronised, &bench.folder("new")).unwrap_err();
-    assert!(error.to_string().contains("not done yet"), "{error}");
+    assert!(error.to_string().contains("is not supported with several shards"), "{error}");
     // Killed before its recipe was written: begun again, but not resumed.
     fs::remove_file(folder.join("recipe.toml")).unwrap();
     let error = resume(&folder).unwrap_err().to_string();
@@ -162,7 +162,7 @@ fn folders_that_are_no_runs_or_in_use() {
 }
 
 #[test]
-fn a_run_that_was_killed_before_it_began_can_be_begun_again() {
+fn run_killed_before_its_start_can_start_again() {
     let bench = Bench::new();
     let (whole, folder) = (bench.train("whole", &[]), bench.folder("run"));
     drop(calmix_run::run::Run::create(&folder).unwrap());

@@ -1,4 +1,4 @@
-//! What a run leaves behind.
+//! The files of a finished run.
 
 use calmix_metrics::evaluate::Evaluation;
 use calmix_metrics::fitted_calibrator::{FittedCalibrator, FittedOn};
@@ -22,7 +22,7 @@ fn evaluations(folder: &std::path::Path) -> Vec<Evaluation> {
 }
 
 #[test]
-fn evaluations_predictions_and_the_result() {
+fn result_matches_evaluations_and_predictions() {
     let bench = Bench::new();
     let folder = bench.train("run", &["evaluate.online=true"]);
     let seen = evaluations(&folder);
@@ -71,7 +71,7 @@ fn evaluations_predictions_and_the_result() {
     let held_out = read::model_info(&folder).unwrap().held_out.unwrap();
     assert_eq!(held_out.len(), 10);
 
-    // Whoever asks the weights again hears the same.
+    // Evaluating the weights again gives the same metrics.
     let assessment = evaluate_run(&folder, None, None).unwrap();
     let ema: Vec<_> =
         seen.into_iter().filter(|seen| seen.step == 12 && seen.model == EvalModel::Ema).collect();
@@ -81,9 +81,9 @@ fn evaluations_predictions_and_the_result() {
 }
 
 #[test]
-fn the_best_model_is_the_result_where_that_is_the_rule() {
+fn best_model_is_the_result_if_selected() {
     let bench = Bench::new();
-    // A learning rate that ruins what was learnt, so that the last model is not the best.
+    // A learning rate that ruins the weights, so that the last model is not the best.
     let settings = ["selection=best-test", "optimiser.lr=0.6", "evaluate.every=2", "train.steps=16"];
     let folder = bench.train("run", &settings);
     let result = read::result(&folder).unwrap().unwrap();
@@ -94,7 +94,7 @@ fn the_best_model_is_the_result_where_that_is_the_rule() {
         evaluations(&folder).into_iter().filter(|seen| seen.split == EvalSet::Test).collect();
     let least = errors.iter().map(|seen| seen.metrics.error).fold(1.0, f64::min);
     assert_eq!(best.metrics.error, least);
-    // Judged twice: in passing, and at the end with intervals.
+    // Evaluated twice: during training, and at the end with intervals.
     let evaluated: Vec<_> = errors.iter().filter(|seen| seen.step == result.step).collect();
     assert_eq!(evaluated.last().unwrap().metrics, best.metrics);
     assert!(evaluated.last().unwrap().intervals.is_some());
@@ -109,7 +109,7 @@ fn the_best_model_is_the_result_where_that_is_the_rule() {
 }
 
 #[test]
-fn auto_is_written_down_and_timing_is_kept_apart() {
+fn auto_settings_are_recorded_and_timing_is_separate() {
     let bench = Bench::new();
     let folder = bench.train(
         "run",

@@ -11,7 +11,7 @@ use crate::made::{Bench, Notes, bytes, checkpoint, differing, resume};
 use crate::tier;
 
 #[test]
-fn every_method_goes_on_to_the_same_bits() {
+fn resume_is_bit_identical_for_every_method() {
     let bench = Bench::new();
     for (name, settings) in [
         ("supervised", &["method.base=supervised"][..]),
@@ -49,7 +49,7 @@ fn every_method_goes_on_to_the_same_bits() {
 }
 
 #[test]
-fn a_run_may_be_stopped_at_every_step() {
+fn run_can_be_stopped_at_every_step() {
     let bench = Bench::new();
     let settings = ["method.base=flexmatch", "method.flexmatch.threshold=0.2"];
     let whole = bench.train("whole", &settings);
@@ -64,7 +64,7 @@ fn a_run_may_be_stopped_at_every_step() {
     }
     assert!(matches!(resume(&folder).unwrap(), Outcome::Finished(_)));
     assert_eq!(differing(&whole, &folder), Vec::<String>::new());
-    // It says that it is finished, and changes nothing.
+    // Resuming a finished run changes nothing.
     let Outcome::AlreadyFinished(finished) = resume(&folder).unwrap() else { panic!("not finished") };
     assert_eq!(finished.step, 12);
     assert_eq!(differing(&whole, &folder), Vec::<String>::new());
@@ -85,7 +85,7 @@ fn stop_in_evaluation(recipe: &Resolved, folder: &Path, place: u64) -> (Outcome,
 }
 
 #[test]
-fn an_evaluation_is_abandoned_at_once_and_repeated_by_the_resumed_run() {
+fn abandoned_evaluation_is_repeated_on_resume() {
     let bench = Bench::new();
     for (name, settings) in [
         ("last", &["evaluate.online=true", "evaluate.every=5"][..]),
@@ -116,7 +116,7 @@ fn an_evaluation_is_abandoned_at_once_and_repeated_by_the_resumed_run() {
 }
 
 #[test]
-fn other_threads_may_go_on_and_are_warned_of_other_bits() {
+fn resume_with_other_threads_warns() {
     let bench = Bench::new();
     let said = |folder: &Path, threads: &str| {
         let mut notes = Vec::new();
@@ -130,15 +130,12 @@ fn other_threads_may_go_on_and_are_warned_of_other_bits() {
     let same = bench.train_until("same", 3, &[]);
     assert_eq!(said(&same, "train.threads=1"), Vec::<String>::new());
     let other = bench.train_until("other", 3, &[]);
-    assert_eq!(
-        said(&other, "train.threads=2"),
-        ["the device or the number of threads is another than before"]
-    );
+    assert_eq!(said(&other, "train.threads=2"), ["the device or the number of threads has changed"]);
 }
 
 /// However often it is stopped, a run ends with the predictions of its last evaluations, and those of its result.
 #[test]
-fn old_predictions_are_removed_and_a_resumed_run_ends_with_the_same_files() {
+fn old_predictions_are_removed_as_without_a_stop() {
     let bench = Bench::new();
     let settings =
         ["evaluate.every=2", "evaluate.keep_predictions=2", "train.steps=9", "selection=best-validation"];

@@ -19,7 +19,7 @@ use crate::made::{Bench, Notes, checkpoint, differing, resume};
 const RUIN: [&str; 2] = ["optimiser.lr=1e30", "train.steps=30"];
 
 #[test]
-fn a_loss_that_is_not_finite_stops_the_run_before_it_is_kept() {
+fn non_finite_loss_stops_before_it_is_saved() {
     let bench = Bench::new();
     let settings = [&RUIN[..], &["checkpoint.every=1"]].concat();
     let folder = bench.folder("run");
@@ -38,7 +38,7 @@ fn a_loss_that_is_not_finite_stops_the_run_before_it_is_kept() {
 }
 
 #[test]
-fn steps_that_are_not_finite_may_be_skipped_and_are_counted() {
+fn non_finite_steps_are_skipped_and_counted() {
     let bench = Bench::new();
     let settings =
         [&RUIN[..], &["train.non_finite=skip", "train.non_finite_skips=3", "method.base=flexmatch"]].concat();
@@ -53,7 +53,7 @@ fn steps_that_are_not_finite_may_be_skipped_and_are_counted() {
         .collect();
     assert_eq!(notes.len(), 3);
     assert!(
-        notes[2].contains("not finite") && notes[2].ends_with("skipped, 3 of at most 3 steps"),
+        notes[2].contains("not finite") && notes[2].ends_with("step skipped (3 of at most 3)"),
         "{notes:?}"
     );
     let again = resume(&folder).unwrap_err();
@@ -63,7 +63,7 @@ fn steps_that_are_not_finite_may_be_skipped_and_are_counted() {
 /// Two groups of six rows draw from ten labelled samples, so some are in both: a step that is skipped leaves them as they were,
 /// and all samples and the method's state with them.
 #[test]
-fn a_skipped_step_is_undone_whole() {
+fn skipped_step_is_undone_completely() {
     let bench = Bench::new();
     let settings = [
         &RUIN[..],
@@ -93,7 +93,7 @@ fn a_skipped_step_is_undone_whole() {
 }
 
 #[test]
-fn a_sample_that_cannot_be_used_is_named() {
+fn corrupt_sample_is_named() {
     let bench = Bench::new();
     // Whatever becomes of corrupt samples: these are others than the run began with.
     let folder = bench.train_until("run", 4, &["loader.on_corrupt=skip", "loader.corrupt_share=1"]);
@@ -137,7 +137,7 @@ fn a_run_folder_that_is_away_for_a_while_is_waited_for() {
     }
 }
 
-/// Calls a function once a run has told of so many steps.
+/// Calls a function after a number of logged steps.
 struct At<F>(u64, Option<F>);
 
 impl<F: FnOnce()> Sink for At<F> {
@@ -159,10 +159,10 @@ impl<F: FnOnce()> Sink for At<F> {
     }
 }
 
-/// Data that cannot be read any more, long after the last checkpoint: what was learnt is saved before the run ends, and
+/// Data that cannot be read any more, long after the last checkpoint: the state is saved before the run ends, and
 /// nothing takes the place of the samples. With the data back, the run ends as if nothing had been.
 #[test]
-fn data_that_changes_stops_a_run_with_its_state_saved() {
+fn changed_data_stops_the_run_with_its_state_saved() {
     let bench = Bench::new();
     let settings = ["checkpoint.every=100", "evaluate.every=100", "loader.memory=0"];
     let whole = bench.train("whole", &settings);
@@ -183,7 +183,7 @@ fn data_that_changes_stops_a_run_with_its_state_saved() {
 }
 
 #[test]
-fn a_full_disk_stops_a_run_or_is_waited_out() {
+fn full_disk_stops_the_run_or_is_waited_out() {
     let bench = Bench::new();
     let go_on = ["checkpoint.on_failure=go-on", "checkpoint.every=2"];
     let whole = bench.train("whole", &go_on);

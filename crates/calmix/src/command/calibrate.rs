@@ -1,4 +1,4 @@
-//! `calmix calibrate`: fits the calibration of a model again, on labels that came later.
+//! `calmix calibrate`: refits the calibration of a model on new labels.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,25 +28,26 @@ use crate::stop::Stop;
 use crate::terminal::{print, print_json, warn};
 use crate::{labelled_folder, metrics, run_files};
 
-/// Fit the calibration of a finished run again, on labels that came later
+/// Refit the calibration of a finished run on new labels
 ///
-/// Shows the labelled images of a folder to the model and fits the map that turns its outputs into confidences: a
-/// temperature from 10 labels on, vector scaling from 100 and an isotonic map from 1,000 on where their cross-validated NLL is
-/// clearly lower. Nothing is trained. Writes the map, where its labels come from, and what they say of sets and abstaining into model.json of the run, and prints the
-/// metrics of these labels before and after; each label is evaluated by a fit without it.
+/// Runs the model on the labelled images of a folder and fits the calibrator that turns its outputs into confidences: a
+/// temperature with at least 10 labels, vector scaling with at least 100 or an isotonic calibrator with at least 1,000 if
+/// its cross-validated NLL is clearly lower. Nothing is trained. Writes the calibrator, the origin of its labels, and
+/// what prediction sets and abstention need into the run's model.json. Prints the metrics of these labels before and
+/// after; each label is evaluated by a fit without it.
 ///
-/// Classes are matched by name. Images that the model was trained on, with labels or without, are refused: it is too sure of
-/// those. model.json as it was before is kept in model.previous.json; rename it to go back.
+/// Classes are matched by name. Images that the model was trained on, labelled or not, are refused: the model is
+/// over-confident on them. The previous model.json is kept as model.previous.json; rename it to undo the calibration.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
 pub(crate) struct CalibrateArgs {
     /// Folder of the run
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// Labelled images: a folder for each class, a labels.csv, or WebDataset shards
+    /// Labelled images: one folder per class, a labels.csv, or WebDataset shards
     #[arg(long, value_name = "FOLDER")]
     on: PathBuf,
-    /// Which subset of the images, such as val, if several have labels
+    /// Subset of the images, such as val; required if several subsets have labels
     #[arg(long, value_name = "NAME")]
     subset: Option<String>,
     /// Device: cpu, cuda, cuda:1, mps [default: the fastest one]
@@ -57,7 +58,7 @@ pub(crate) struct CalibrateArgs {
     json: bool,
 }
 
-/// Classes that a message names.
+/// The most classes that a message names.
 const NAMED: usize = 20;
 
 const FIELDS: &str = "\
@@ -65,11 +66,11 @@ Fields of --json:
   run          folder of the run
   skipped      corrupt images that were left out
   checked_against_training
-               whether the images were compared with those that the run was trained on
+               whether the images could be compared with the training images
   missing_classes
                classes of the model that have no label here
-  calibration  as in model.json: map, fitted_on, samples, rule, tried, changed_labels, origin,
-               raw and calibrated (metrics of these labels)";
+  calibration  as in model.json: calibrator, fitted_on, samples, rule, tried, changed_labels,
+               origin, raw and calibrated (metrics on these labels)";
 
 impl CalibrateArgs {
     pub(crate) fn run(self) -> Result<Exit> {
@@ -93,11 +94,13 @@ impl CalibrateArgs {
         let (labels, least) = (later.predictions.labels.len(), CalibratorKind::Temperature.least_labels());
         if labels < least {
             let message = format!(
-                "{}: {} to calibrate with, and a temperature needs at least {least}",
+                "{}: only {}, and fitting a temperature needs at least {least}",
                 shown(folder.display()),
                 counted(labels as u64, "labelled image")
             );
-            return Err(CliError::invalid(message).hint("50 or more make it reliable").into());
+            return Err(CliError::invalid(message)
+                .hint("add labelled images; with 50 or more the fit is reliable")
+                .into());
         }
         let missing_classes = missing_classes(&model, &later.predictions.labels);
         warn_about_labels(&model, labels, &missing_classes);
@@ -128,7 +131,7 @@ impl CalibrateArgs {
         let file = self.run.join("model.json");
         let previous = self.run.join("model.previous.json");
         print(&format!(
-            "{}\nwritten to {}; as it was before: {}\n{next}",
+            "{}\nwritten to {}; the previous version is in {}\n{next}",
             metrics::of_map(&map),
             shown(file.display()),
             shown(previous.display())
@@ -147,41 +150,41 @@ fn refuse_trained_images(run: &Path, folder: &Path, dataset: &Dataset, subset: &
     let trained = match trained_images(run, dataset, &labelled) {
         Ok(trained) => trained,
         Err(error) => {
-            warn(&format!("whether the model was trained on these images could not be checked: {error}"));
+            warn(&format!("cannot check whether the model was trained on these images: {error}"));
             return Ok(false);
         }
     };
     let Some(&first) = trained.first() else { return Ok(true) };
     let message = format!(
-        "{}: the model was trained on {} of {}, such as {}; it is more confident of them than of new images",
+        "{}: the model was trained on {} of {}, such as {}, and is more confident on them than on new images",
         shown(folder.display()),
         trained.len(),
         counted(labelled.len() as u64, "labelled image"),
         shown(dataset.sample_name(first)?)
     );
-    let hint = "leave out the images that the model was trained on, with labels or without";
+    let hint = "leave out the images that the model was trained on, labelled or not";
     Err(CliError::invalid(message).hint(hint).into())
 }
 
-/// The classes of the model that have no label.
+/// Returns the classes of the model that have no label.
 fn missing_classes(model: &Model, labels: &[u32]) -> Vec<String> {
     let labelled: BTreeSet<u32> = labels.iter().copied().collect();
     let classes = (0..).zip(model.classes()).filter(|(class, _)| !labelled.contains(class));
     classes.map(|(_, name)| name.clone()).collect()
 }
 
-/// Warns about labels that make a poorer calibration than the one before.
+/// Warns about labels that may fit a poorer calibrator than the previous one.
 fn warn_about_labels(model: &Model, labels: usize, missing_classes: &[String]) {
     if !missing_classes.is_empty() {
         let named: Vec<_> = missing_classes.iter().take(NAMED).map(shown).collect();
         let more = if missing_classes.len() > NAMED { ", …" } else { "" };
         let classes = counted(missing_classes.len() as u64, "class");
-        warn(&format!("{classes} of the model without a label here: {}{more}", named.join(", ")));
+        warn(&format!("no labels here for {classes} of the model: {}{more}", named.join(", ")));
     }
     let before = model.info().calibration.as_ref().map_or(0, |calibration| calibration.samples);
     if (labels as u64) < before {
         warn(&format!(
-            "{}, fewer than the {before} that fitted the calibration before",
+            "the calibration is refitted on {}, fewer than the {before} of the previous fit",
             counted(labels as u64, "label")
         ));
     }

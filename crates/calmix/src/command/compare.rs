@@ -19,21 +19,22 @@ use crate::terminal::{print, print_json, warn};
 
 /// Compare finished runs: settings side by side, with paired differences over seeds
 ///
-/// Runs that differ in nothing but their seeds are one setting. Each setting is compared with the plain base algorithm on the
-/// same data, or else with the first setting there, or with that of --against: mean difference over runs with the same
-/// seeds, Student's interval, and p-values after Holm's correction. Two runs of each are too few to say anything. Where the
-/// setting is one of the paper's, its metric is beside ours. Of runs on frozen features it shows the recipe's own head,
-/// whichever head a run kept, and the head that was trained on the labels alone. Changes no files.
+/// Runs that differ only in their seeds form one setting. Each setting is compared with the setting of --against, or by
+/// default with the plain base algorithm on the same data, otherwise with the first setting there: mean difference over
+/// runs with the same seeds, Student's confidence interval, and p-values with Holm's correction. Two runs per setting are
+/// too few for a conclusion. If the setting is one of the paper's, the paper's result is shown next to it. For runs on
+/// frozen features the tables show the recipe's own head, whichever head the run kept, and the head that was trained on
+/// the labels alone. Changes no files.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
 pub(crate) struct CompareArgs {
-    /// Folders of runs, or folders that hold runs, such as that of a sweep
+    /// Runs, or folders of runs, such as the folder of a sweep
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
     /// Compare every setting with the setting of this run
     #[arg(long, value_name = "RUN")]
     against: Option<PathBuf>,
-    /// How to print the tables
+    /// Format of the tables
     #[arg(long, value_enum, default_value_t = TableFormat::Markdown, conflicts_with = "json")]
     format: TableFormat,
     /// Print one JSON document
@@ -41,14 +42,14 @@ pub(crate) struct CompareArgs {
     json: bool,
 }
 
-/// How tables are printed.
+/// The format of printed tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TableFormat {
-    /// For people and web pages
+    /// For reading and web pages
     Markdown,
-    /// For papers; needs booktabs and multirow
+    /// For LaTeX documents; needs booktabs and multirow
     Latex,
-    /// A line for each setting and measure, for spreadsheets and scripts
+    /// One line per setting and metric, for spreadsheets and scripts
     Csv,
 }
 
@@ -59,15 +60,15 @@ Examples:
   calmix compare runs/a-1 runs/a-2 runs/a-3 runs/b-1 runs/b-2 runs/b-3 --against runs/a-1
 
 Fields of --json, shares between 0 and 1:
-  columns      dataset, labels (kept of each class), on (the split)
+  columns      dataset, labels (kept per class), on (the split)
   rows         names of the methods
   cells        column, row, seeds, ece (15 bins), ece_10, error: n, mean, deviation; measures (nll,
-               brier, debiased, calibrated-ece, …: the same); head (recipe or labels-alone; null of
+               brier, debiased, calibrated-ece, …: the same); head (recipe or labels-alone; null for
                whole networks); paper (per cent; null unless the setting is the paper's),
                chosen_on_test
   differences  column, row, against, measure, pairs, mean, interval (n, estimate, low, high, level),
                p_value, p_holm, outcome: lower, higher, not-told-apart, too-few or no-scatter
-  tests        how many tests Holm's correction is for
+  tests        number of tests in Holm's correction
   notes        what was left out, and why";
 
 impl CompareArgs {
@@ -76,8 +77,8 @@ impl CompareArgs {
         if let Some(against) =
             self.against.as_deref().filter(|against| !folders.iter().any(|run| run == against))
         {
-            let message = format!("--against {}: it is not among the runs", shown(against.display()));
-            return Err(CliError::invalid(message).hint("name it as one of the runs, too").into());
+            let message = format!("--against {}: not one of the runs to compare", shown(against.display()));
+            return Err(CliError::invalid(message).hint("list it among the runs, too").into());
         }
         let (mut runs, mut unfinished) = (Vec::new(), 0);
         for folder in &folders {
@@ -87,7 +88,7 @@ impl CompareArgs {
         }
         if unfinished > 0 {
             warn(&format!(
-                "{} without metrics left out: unfinished, or nothing evaluated them",
+                "{} without metrics left out: unfinished, or never evaluated",
                 counted(unfinished, "run")
             ));
         }
@@ -115,7 +116,7 @@ fn name(folder: &Path) -> String {
     folder.display().to_string()
 }
 
-/// What a comparison needs of a run, for each model that it has metrics of; empty where it has no result yet.
+/// Reads what a comparison needs, once per model of the run that has metrics; empty if the run has no result yet.
 fn compared(folder: &Path) -> Result<Vec<ComparedRun>> {
     let Some(result) = read::has_begun(folder).then(|| read::result(folder)).transpose()?.flatten() else {
         return Ok(Vec::new());
@@ -144,7 +145,7 @@ fn compared(folder: &Path) -> Result<Vec<ComparedRun>> {
     Ok(runs)
 }
 
-/// Every key that decides what a run learns, but for its seeds.
+/// Returns every key that affects what a run learns, except its seeds.
 pub(super) fn settings(recipe: &Resolved) -> std::collections::BTreeMap<String, String> {
     let text = |key: String| {
         let value = recipe.value(&key)?;

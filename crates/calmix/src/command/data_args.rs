@@ -11,24 +11,24 @@ use clap::Args;
 use crate::error::CliError;
 use crate::format::shell_quoted;
 
-/// Where the dataset is.
+/// The location of the dataset.
 #[derive(Debug, Args)]
 pub(crate) struct DataArgs {
     /// Dataset folder
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
-    /// Table that `calmix prepare` wrote [default: the run prepares the dataset itself]
+    /// Table written by `calmix prepare` [default: the run prepares the dataset itself]
     #[arg(long, value_name = "FOLDER")]
     prepared: Option<PathBuf>,
 }
 
 impl DataArgs {
-    /// The dataset folder, if given; it must exist.
+    /// Returns the dataset folder, if given; it must exist.
     pub(crate) fn folder(&self) -> Result<Option<&Path>> {
         self.data.as_deref().map(existing_folder).transpose()
     }
 
-    /// The dataset folder as it was named.
+    /// Returns the dataset folder as the user named it.
     pub(crate) fn named(&self) -> Option<&Path> {
         self.data.as_deref()
     }
@@ -38,7 +38,7 @@ impl DataArgs {
         self.data.is_none() && self.prepared.is_none()
     }
 
-    /// As settings of a recipe.
+    /// Returns the options as settings of a recipe.
     pub(crate) fn settings(&self) -> Result<Vec<String>> {
         let folders = [("dataset.path", &self.data), ("dataset.prepared", &self.prepared)];
         let mut settings = Vec::new();

@@ -25,7 +25,7 @@ use crate::version::{COMMIT, TARGET, VERSION, features, features_shown};
 use crate::weights_hint;
 use self_test::SelfTest;
 
-/// Show versions, devices and threads, and run a self-test of ten seconds
+/// Show versions, devices and threads, and run a ten-second self-test
 ///
 /// The self-test trains a small network on synthetic images twice and compares the checkpoints byte by byte. If they
 /// differ, this machine cannot resume a run exactly.
@@ -46,14 +46,14 @@ pub(crate) struct DoctorArgs {
 const FIELDS: &str = "\
 Fields of --json:
   calmix, libtorch   versions
-  commit             the commit that it was built from, with -dirty if files were changed since;
+  commit             the commit that it was built from, with -dirty if files had been changed;
                      unknown if built without git
   features, target   optional features compiled in, platform as compilers name it
   system             operating system and CPU architecture
   devices            available devices
   device, precision  default device and its precision
   threads, cores     CPU threads in use, CPU cores available
-  weights            names of the pretrained weights in the folder of weights
+  weights            names of the pretrained weights that you have added
   self_test          steps, images_per_second, waiting (share of time waiting for data), same_bytes;
                      null if skipped";
 
@@ -106,7 +106,9 @@ impl DoctorArgs {
         }
         match test {
             Some(SelfTest { same: false, .. }) => {
-                anyhow::bail!("two identical trainings differ: this machine cannot resume a run exactly")
+                anyhow::bail!(
+                    "two identical trainings gave different results, so this machine cannot resume a run exactly"
+                )
             }
             Some(_) => self.print_text("next: calmix recipes, or calmix prepare FOLDER")?,
             None => {}
@@ -120,7 +122,7 @@ impl DoctorArgs {
         let test = SelfTest::run(threads, self.seconds)?;
         let repeated = if test.same { "bit-identical when repeated" } else { "DIFFERENT when repeated" };
         self.print_text(&format!(
-            "self-test  {}, {} images/s, {:.0} % of the time waiting for data, {repeated}",
+            "self-test  {}, {} images/s, {:.0}% of the time waiting for data, {repeated}",
             counted(test.steps, "step"),
             grouped(test.images_per_second.round() as u64),
             100.0 * test.waiting,
@@ -134,7 +136,7 @@ impl DoctorArgs {
     }
 }
 
-/// The pretrained weights, or what they would bring.
+/// Lists the pretrained weights, or says why and how to get some.
 fn weights_shown(folder: &WeightsFolder, names: &[String]) -> String {
     if names.is_empty() {
         let lines = format!("{}\n{}", weights_hint::none_in(folder), weights_hint::why_and_how());

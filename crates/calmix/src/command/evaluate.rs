@@ -29,10 +29,10 @@ use on_folder::OnArgs;
 
 /// Evaluate the model of a run on its validation and test splits
 ///
-/// The model is the result of the run or, before the run is finished, the EMA weights of its newest checkpoint. Prints
-/// error, confidence gap, NLL and Brier score with their interval, uncalibrated and calibrated, and an ECE (15 bins) from 1,000
-/// images on. Writes no files. If the dataset has moved, name its new folder with --data. --on evaluates a finished run on other
-/// labelled images, whose classes match by name.
+/// Evaluates the result of the run or, before the run is finished, the EMA weights of its newest checkpoint. Prints error,
+/// confidence gap, NLL and Brier score with confidence intervals, before and after calibration, and the ECE (15 bins) if
+/// there are at least 1,000 images. Writes no files. If the dataset has moved, name its new folder with --data. --on
+/// evaluates a finished run on other labelled images; classes are matched by name.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
 pub(crate) struct EvaluateArgs {
@@ -56,17 +56,17 @@ Fields of --json:
   run          folder of the run
   step         training steps of the model
   scaling      temperature, fitted_on and samples; null if no temperature could be fitted
-  calibration  the map that calibrates the confidence, as in model.json; null if there is none
+  calibration  the calibrator of the confidence, as in model.json; null if there is none
   evaluations  one per split, as in events.jsonl: step, split, model, samples, edges, metrics,
-               class_accuracy, bins (reliability), intervals, and calibrated (the same
-               with the fitted map)
+               class_accuracy, bins (reliability), intervals, and calibrated (the same after
+               calibration)
 
 Fields of --json with --on:
   run, on, subset, calibration
   evaluation   as above
-  sets         coverage and mean size of the conformal sets of 90 %; null without held-out labels
-  answers      share of the images that is answered at 90 % precision, and the precision
-  votes        against --votes: samples, entropy (of people), cross_entropy,
+  sets         coverage and mean size of the 90% prediction sets; null without held-out labels
+  answers      share of the images that are answered at 90% precision, and the measured precision
+  votes        with --votes: samples, entropy (of the votes), cross_entropy,
                calibrated_cross_entropy, correlation (Spearman's, of confidence and agreement)";
 
 impl EvaluateArgs {
@@ -88,13 +88,17 @@ impl EvaluateArgs {
             .map_err(|error| self.explain_other(error, &resolved.recipe, &command))?;
         let evaluations: Vec<_> = output.evaluations.iter().collect();
         let Some(first) = evaluations.first() else {
-            let message = "this run has neither a test subset nor labels that were held out, so there is nothing to evaluate on";
-            return Err(CliError::invalid(message).into());
+            let message =
+                "this run has no test subset and no held-out labels, so there is nothing to evaluate on";
+            return Err(CliError::invalid(message).hint(format!("{command} --on FOLDER")).into());
         };
         for seen in evaluations.iter().filter(|seen| seen.skipped > 0) {
             let (split, all) = (seen.split.name(), seen.samples + seen.skipped);
             let first = output.corrupt.as_deref().unwrap_or_default();
-            warn(&format!("{} of {all} {split} samples are corrupt and left out ({first})", seen.skipped));
+            warn(&format!(
+                "{} of {all} {split} samples are corrupt and were left out ({first})",
+                seen.skipped
+            ));
         }
         if self.json {
             print_json(&json!({
@@ -116,7 +120,7 @@ impl EvaluateArgs {
         Ok(Exit::Done)
     }
 
-    /// Replaces the error of a file that is not below `--data`: then the folder is not the dataset of the run.
+    /// Replaces the error about a file that is missing below `--data`: the folder is not the dataset of the run.
     fn explain_other(&self, error: TrainError, recipe: &Recipe, command: &str) -> Error {
         let Some(data) = self.data.named().filter(|data| data.is_dir()) else {
             return explain_moved(error, recipe, command);

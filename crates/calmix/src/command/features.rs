@@ -1,4 +1,4 @@
-//! `calmix train --features-only`: the features of a frozen backbone, for runs that come later.
+//! `calmix train --features-only`: computes the features of a frozen backbone for later runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::start_notice::NoticePrinter;
 use crate::stop::Stop;
 use crate::terminal::{clear_line, status, warn_at_once};
 
-/// The prepared table of a recipe's dataset: several processes must not prepare it at once.
+/// Opens the prepared table of a recipe's dataset, which must exist: several processes must not prepare it at once.
 fn prepared(resolved: &Resolved) -> Result<Dataset> {
     let recipe = &resolved.recipe;
     if !recipe.has_head() {
-        let message = "there are no features to make: network.train is not \"head\"";
+        let message = "there are no features to compute: network.train is not \"head\"";
         return Err(CliError::invalid(message).hint("`calmix train head-folder` trains a head").into());
     }
     let root = Path::new(&recipe.dataset.path);
@@ -31,23 +31,23 @@ fn prepared(resolved: &Resolved) -> Result<Dataset> {
         table => table.into(),
     };
     if !table.exists() {
-        let message = "the dataset is not prepared yet, and several processes must not prepare it at once";
+        let message = "the dataset is not prepared yet; prepare it first, because several processes cannot do it at once";
         let hint = format!("calmix prepare {}", shell_quoted(root));
         return Err(CliError::invalid(message).hint(hint).into());
     }
     Ok(Dataset::open(&table, root)?)
 }
 
-/// Processes that share the work must not choose by the rate that each of them measures.
+/// Refuses to choose a backbone: each process would measure another rate and could choose another backbone.
 fn refuse_choice() -> Result<Exit> {
     let message =
-        "several processes share the features, so they must not choose the backbone each for itself";
+        "several processes share the features, so calmix cannot choose the backbone; set it yourself";
     let hint =
         "--set network.weights=NAME --set augment.size=160, with a name that `calmix weights list` shows";
     Err(CliError::invalid(message).hint(hint).into())
 }
 
-/// Makes the features of a recipe, or this process's part of them.
+/// Computes the features of a recipe, or this process's part of them.
 pub(super) fn make_features(shard: Option<InputShard>, mut draft: Draft, is_quiet: bool) -> Result<Exit> {
     let stop = Stop::listen()?;
     let dataset = prepared(&draft.resolved)?;

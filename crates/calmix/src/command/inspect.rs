@@ -25,11 +25,11 @@ use crate::terminal::{print, print_json};
 
 /// Show a run, a folder of runs, a sweep, a checkpoint, a recipe or a dataset
 ///
-/// Of a run: its method, what it changes of its recipe, seeds, labels, progress and result. Of a folder of runs or a sweep: a
-/// table of its runs.
-/// Of a checkpoint: its files, after verifying their checksums. Of a recipe, by name or as a file: every key with its value,
-/// the origin of the value and the comment there. Of a dataset, prepared or not: counts, classes and likely problems. Of a
-/// file in a run's predictions: every sample by its name, with its label and what the model says. Changes no files.
+/// For a run: its method, the keys that differ from its recipe, seeds, labels, progress and result. For a folder of runs
+/// or a sweep: a table of its runs. For a checkpoint: its files, after their checksums are verified. For a recipe, by name
+/// or as a file: every key with its value, the origin of the value and its comment. For a dataset, prepared or not:
+/// counts, classes and likely problems. For a file in a run's folder `predictions`: every sample by name, with its label
+/// and its prediction. Changes no files.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
 pub(crate) struct InspectArgs {
@@ -56,7 +56,7 @@ Fields of --json, by kind:
               warnings
   predictions file, step, split, model, predictions (sample, label, predicted, confidence)";
 
-/// What to print, as text and as JSON.
+/// The output of an inspection, as text and as JSON.
 struct InspectOutput {
     text: String,
     json: Value,
@@ -86,7 +86,7 @@ impl InspectArgs {
         } else if what.is_dir() {
             match runs::inspect(what)? {
                 Some(table) if runs::are_alone_in(what)? => table,
-                // Runs among other folders: images with results beside them, unless these are no images.
+                // Runs beside other folders: a dataset with runs in it, unless the folders contain no images.
                 Some(table) => dataset::raw(what).unwrap_or(table),
                 None => dataset::raw(what)?,
             }
@@ -106,7 +106,7 @@ impl InspectArgs {
     }
 }
 
-/// Neither a file nor a folder: the name of a recipe, or an error.
+/// Inspects the recipe of this name, which is neither a file nor a folder.
 fn named(what: &Path) -> Result<InspectOutput> {
     let name = what.to_string_lossy();
     recipe::named(&name).map_err(|error| {

@@ -29,12 +29,12 @@ use crate::same_command::same_command;
 use crate::stop::Stop;
 use crate::terminal::{clear_line, status, warn};
 
-/// Predict images: label, calibrated confidence, set of classes, and whether to abstain
+/// Predict images: label, calibrated confidence, prediction set, and whether to abstain
 ///
-/// Reads the model of a finished run, not its dataset. Writes a row for each image, in the order of the paths: CSV to
-/// standard output, or to a file with --out. Folders are read with everything below them, in the order of the bytes of the
-/// paths; a WebDataset shard (.tar) stands for its images. An image that cannot be read has a row with the reason in the
-/// column `error`.
+/// Reads the model of a finished run, not its dataset. Writes one row per image, in the order of the paths: as CSV to
+/// standard output, or to a file with --out. Folders are read recursively, in the byte order of the paths; a WebDataset
+/// shard (.tar) stands for the images in it. An image that cannot be read gets a row with the reason in the column
+/// `error`.
 #[derive(Debug, Args)]
 #[command(after_long_help = COLUMNS)]
 pub(crate) struct PredictArgs {
@@ -53,26 +53,27 @@ pub(crate) struct PredictArgs {
     /// Format of the rows [default: by the name of the file, else csv]
     #[arg(long, value_enum)]
     format: Option<RowKind>,
-    /// Rows of a Parquet file; a kill loses at most so many
+    /// Rows per Parquet file; a kill loses at most one file of rows
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     part_rows: u32,
-    /// Go on with an interrupted file; starts it if there is none
+    /// Continue an interrupted file, or start it if it does not exist
     #[arg(long, requires = "out")]
     resume: bool,
-    /// Probability with which a set has to hold the right class
+    /// Probability with which a prediction set must contain the true class
     #[arg(long, default_value_t = ModelOptions::default().coverage)]
     coverage: f64,
-    /// How sets are made: lac has the smallest, aps adapts them to the doubt, lac-by-class keeps the coverage for each class
+    /// How prediction sets are formed: lac gives the smallest, aps adapts to the uncertainty of the image, lac-by-class has
+    /// the coverage in each class
     #[arg(long, value_enum, default_value = "lac")]
     sets: SetKind,
-    /// Share of the answers that has to be right; the model abstains from the others
+    /// Share of the answers that must be right; the model abstains from less confident ones
     #[arg(long, default_value_t = ModelOptions::default().precision)]
     precision: f64,
-    /// Write the probabilities of all classes, too
+    /// Also write the probabilities of all classes
     #[arg(long)]
     probabilities: bool,
-    /// Predict one of N shards of the images, such as 2/4; by the hash of the path, into FILE-2-of-4
-    /// [default: the rank, under torchrun or srun]
+    /// Predict one of N shards of the images, such as 2/4, into FILE-2-of-4; the hash of its path puts an image into a
+    /// shard [default: the rank, under torchrun or srun]
     #[arg(long, value_name = "I/N")]
     shard: Option<InputShard>,
     /// Device: cpu, cuda, cuda:1, mps [default: the fastest one]
@@ -81,12 +82,12 @@ pub(crate) struct PredictArgs {
     /// Threads for the network and for reading images [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     threads: Option<u16>,
-    /// Images in memory at a time, fewer of large ones; results do not depend on it
+    /// Images in memory at a time, fewer if they are large; results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     batch: u32,
 }
 
-/// The words of [`SetRule`].
+/// The values of `--sets`, one for each [`SetRule`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SetKind {
     Lac,
@@ -96,24 +97,24 @@ enum SetKind {
 
 const COLUMNS: &str = "\
 Columns:
-  path        as it was given or found; bytes that are not UTF-8, control characters and \\ are
-              written \\xNN
-  label       the likeliest class
+  path        path of the image; bytes that are not UTF-8, control characters and \\ are written
+              \\xNN
+  label       the most probable class
   confidence  its calibrated probability
-  margin      by how much it is likelier than the second class
-  set         classes that hold the right one with probability --coverage, the likeliest first;
-              in CSV with | between them, in JSON and Parquet a list
-  abstain     true if the answer is not sure enough for --precision, by the confidence before
-              calibration
-  error       why the image could not be read; the other columns are empty then
+  margin      its probability minus that of the second class
+  set         prediction set that contains the true class with probability at least --coverage
+              (conformal), most probable class first; separated by | in CSV, a list in JSON and
+              Parquet
+  abstain     true if the confidence before calibration is below the threshold for --precision
+  error       why the image could not be read; the other columns are then empty
   p(CLASS)    with --probabilities, the calibrated probability of each class; in JSON and Parquet
               the list `probabilities`, in the order of `classes` in model.json and in
               FILE.predict.json
 
-`set` and `abstain` rest on the labels that were held out from training, and are empty if there
-were none. The precision is kept with a probability of 90%. --sets lac-by-class takes 9 held-out
-labels per class for a coverage of 90%; a class with fewer is in every set. docs/guarantees.md has
-more.";
+`set` and `abstain` are based on labels held out from training, and are empty without such labels.
+Both guarantees assume that the images are like the held-out ones; the precision guarantee holds
+with a probability of 90%. --sets lac-by-class needs 9 held-out labels per class for a coverage of
+90%; a class with fewer is in every set. See docs/guarantees.md.";
 
 impl PredictArgs {
     pub(crate) fn run(self) -> Result<Exit> {
@@ -124,9 +125,9 @@ impl PredictArgs {
             return Err(CliError::invalid(format!("{}: does not exist", shown(path.display()))).into());
         }
         if self.out.is_none() && self.row_kind() == RowKind::Parquet {
-            let message = "Parquet is a folder of files, which standard output cannot take";
+            let message = "Parquet output is a folder of files and cannot be written to standard output";
             return Err(CliError::invalid(message)
-                .hint("name it, such as `--out predictions.parquet`")
+                .hint("name the folder, for example `--out predictions.parquet`")
                 .into());
         }
         let shard = self.shard.or_else(|| launch.as_ref().and_then(InputShard::of_launch));
@@ -149,8 +150,9 @@ impl PredictArgs {
         stop.end_at_second();
         let input = ImageInput { paths: self.paths.clone(), list: self.list.clone(), shard };
         let total = input.count(stop.flag())?;
-        // A shard of few images may have none.
-        if total == Some(0) && shard.is_none() {
+        // A list or a shard may be empty: a job that shares its images out has such parts.
+        let may_be_empty = self.list.is_some() || shard.is_some();
+        if total == Some(0) && !may_be_empty {
             return Err(self.nothing_found().into());
         }
         let (mut output, written) = match &out {
@@ -168,7 +170,7 @@ impl PredictArgs {
             if is_changed && !stop.flag().load(Ordering::Relaxed) {
                 let message =
                     format!("image {} is not the one that was predicted before", grouped(before + 1));
-                let hint = "the images have changed: predict them into another file";
+                let hint = "the list of images has changed: predict it into another file";
                 return Err(CliError::invalid(message).hint(hint).into());
             }
         }
@@ -179,7 +181,7 @@ impl PredictArgs {
         clear_line();
         let stopped = stop.flag().load(Ordering::Relaxed);
         let PredictTally { rows, unread, .. } = tally;
-        if !stopped && rows + written.rows == 0 && shard.is_none() {
+        if !stopped && rows + written.rows == 0 && !may_be_empty {
             return Err(self.nothing_found().into());
         }
         if stopped {
@@ -194,15 +196,15 @@ impl PredictArgs {
         })
     }
 
-    /// Not one image is named, or below the folders that are.
+    /// The error for files and folders without any image.
     fn nothing_found(&self) -> CliError {
-        let places = self.paths.iter().chain(&self.list).map(|path| shown(path.display()));
+        let places = self.paths.iter().map(|path| shown(path.display()));
         let places = places.collect::<Vec<_>>().join(", ");
         CliError::failed(format!("{places}: no image found"))
             .hint("name JPEG, PNG or WebP images, folders of them, or WebDataset shards (.tar)")
     }
 
-    /// How far it came before a signal, and how to go on.
+    /// Says how many rows were written before a signal, and how to continue.
     fn stopped(&self, rows: u64, total: Option<u64>, out: Option<&Path>) -> String {
         let of = total.map(|total| format!(" of {}", grouped(total))).unwrap_or_default();
         let done = format!("stopped after {}{of} images", grouped(rows));
@@ -236,7 +238,7 @@ impl PredictArgs {
         Ok(Model::load_with(with_model(&self.run, "predict", &self.paths)?, &options)?)
     }
 
-    /// The processes of a machine share its cores.
+    /// Returns the threads of this process: the processes of a machine share its cores.
     fn threads(&self, launch: Option<&LaunchInfo>) -> NonZeroUsize {
         let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN).get();
         let own = cores / launch.map_or(1, |launch| launch.local_world.max(1));
@@ -252,7 +254,7 @@ impl PredictArgs {
         })
     }
 
-    /// Everything that a row depends on.
+    /// Everything that a row depends on, so that a resumed output can be checked.
     fn made_by(&self, model: &Model, shard: Option<InputShard>) -> Value {
         let names: Vec<_> = self.paths.iter().map(|path| path_text(path)).collect();
         let info = model.info();
@@ -276,12 +278,12 @@ impl PredictArgs {
     }
 }
 
-/// Says what was done.
+/// Shows the number of predicted, abstained and unreadable images.
 fn conclude(tally: PredictTally, written: &WrittenRows, out: Option<&Path>, per_second: f64) {
     let PredictTally { rows, unread, abstained } = tally;
     let before = match written.rows {
         0 => String::new(),
-        rows => format!(" after {} of before", grouped(rows)),
+        rows => format!(" in addition to {} from before", grouped(rows)),
     };
     let place = out.map(|out| format!(", written to {}", shell_quoted(out))).unwrap_or_default();
     let rate = grouped(per_second.round() as u64);

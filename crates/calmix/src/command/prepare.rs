@@ -31,13 +31,13 @@ use crate::terminal::{clear_line, print, print_json, status, warn, warn_at_once}
 
 /// Scan a dataset: count its samples, list its problems, and write a table for training
 ///
-/// A dataset of your own is a folder with one subfolder per class, and one called `unlabelled`:
+/// A dataset of your own is a folder with one subfolder per class and one named `unlabelled`:
 ///
 ///     photos/cat/…  photos/dog/…  photos/unlabelled/…
 ///
 /// or the same below photos/train and photos/test, or images with a list of labels, labels.csv.
-/// calmix neither moves nor changes your files, and writes nothing into their folder unless `--to`
-/// says so.
+/// calmix never moves or changes your files, and writes nothing into their folder unless you name
+/// it with `--to`.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment, after_long_help = FIELDS)]
 pub(crate) struct PrepareArgs {
@@ -49,7 +49,7 @@ pub(crate) struct PrepareArgs {
     /// Folder to write the table to; it must not exist [default: prepared/FOLDER]
     #[arg(long, value_name = "FOLDER")]
     to: Option<PathBuf>,
-    /// Replace a table that `calmix prepare` wrote there before; runs that were started with `--prepared` need theirs
+    /// Replace an existing table of `calmix prepare`; runs that were started with it through `--prepared` need the old one
     #[arg(long)]
     force: bool,
     /// Print one JSON document
@@ -93,27 +93,27 @@ impl PrepareArgs {
         Ok(Exit::Done)
     }
 
-    /// What is at the place of the new table, if it is a table and may be replaced.
+    /// Returns the existing table if it may be replaced; refuses anything that is not a table.
     fn replaceable(&self, target: &Path) -> Result<ReplacedTable> {
         let place = shown(target.display());
         if !is_table(target) {
-            let message = format!("{place}: already exists and is not a table that `calmix prepare` wrote");
+            let message = format!("{place}: already exists and is not a table of `calmix prepare`");
             return Err(CliError::invalid(message).hint("name another folder with `--to`").into());
         }
         if !self.force {
-            let message = format!("{place}: there is a table already");
+            let message = format!("{place}: this table already exists");
             let hint = "`--force` replaces it; `--to NEW_FOLDER` keeps it for runs that were started with `--prepared`";
             return Err(CliError::invalid(message).hint(hint).into());
         }
         ReplacedTable::new(target).map_err(|error| cannot_write(target, &error))
     }
 
-    /// The dataset section of a recipe that reads the folder as asked.
+    /// The dataset section of a recipe that reads the folder as the options say.
     fn data(&self, source: SourceName) -> Result<Data> {
         let layers = Layers::new().set(&format!("dataset.source={source}"));
         let layers = self.reading.settings().iter().fold(layers, |layers, setting| layers.set(setting));
         let resolved = layers.resolve()?;
-        // An option that means nothing to this format.
+        // Warns, for example, about an option that has no effect on this format.
         warn_about_recipe(&resolved);
         Ok(resolved.recipe.dataset)
     }
@@ -121,7 +121,7 @@ impl PrepareArgs {
     fn show(&self, folder: &Path, source: SourceName, target: &Path, report: &Report) -> Result<()> {
         let recipe = if is_own_format(source) { folder_recipe(None) } else { recipe_for(source) };
         let labels = Layers::new().recipe(recipe).resolve()?.recipe.labels;
-        // A dataset without labels is not a failure here.
+        // A dataset without labels can be prepared, too.
         let dataset = Dataset::open(target, folder)?;
         // Which samples are trained on without a label does not matter here.
         let plan = SplitPlan { unlabelled: Vec::new(), ..labels.plan() };
@@ -149,7 +149,7 @@ impl PrepareArgs {
         // Without them `train` would read the folder in another way and refuse the table.
         let options = self.reading.options(by_itself != source);
         print(&format!(
-            "{report}{short}\n\nwritten to {table}, with this report in {file}\n\
+            "{report}{short}\n\nwritten to {table}, with this summary in {file}\n\
              next: calmix train {named}--data {data}{options} --prepared {table}"
         ))
     }
@@ -157,7 +157,7 @@ impl PrepareArgs {
 
 fn cannot_write(folder: &Path, error: &Error) -> Error {
     let why = error.root_cause();
-    let message = format!("{}: nothing can be written here: {why}", shown(folder.display()));
+    let message = format!("{}: cannot write here: {why}", shown(folder.display()));
     CliError::invalid(message).hint("name a folder that you can write to with `--to`").into()
 }
 

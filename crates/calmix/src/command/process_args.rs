@@ -6,13 +6,13 @@ use clap::Args;
 
 use crate::error::CliError;
 
-/// How many processes train a run.
+/// Options for the processes that train a run.
 #[derive(Debug, Args)]
 pub(crate) struct ProcessArgs {
     /// Number of local processes; on several machines, use torchrun or srun
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     processes: Option<u16>,
-    /// Continue a run although a process of another machine has not closed it: you know that it has ended
+    /// Continue a run that a process on another machine has not closed; only if you know that it has ended
     #[arg(long)]
     pub(crate) take_over: bool,
 }
@@ -32,7 +32,7 @@ impl ProcessArgs {
         Ok(launch)
     }
 
-    /// How many processes to start, if more than one.
+    /// Returns the number of processes to start, if more than one.
     pub(crate) fn to_start(&self) -> Option<usize> {
         self.processes.map(usize::from).filter(|&processes| processes > 1)
     }

@@ -12,9 +12,9 @@ use crate::exit::Exit;
 
 /// Send the recipe, losses and metrics of a run to an MLflow server
 ///
-/// During the run, after it, or both; from any folder that holds the run or a copy of it. The server has one run for it, found by the
-/// tag calmix_run (the hash of the recipe and of the dataset), and every point once: a push sends what the server lacks, so
-/// it can be killed and repeated. A password or token comes from MLflow's own environment variables:
+/// Works during the run, after it, or both, from any folder that holds the run or a copy of it. On the server it is one
+/// run, found by the tag calmix_run (the hash of the recipe and of the dataset). A push sends only the points that the
+/// server lacks, so you can kill and repeat it. A password or token is read from MLflow's own environment variables:
 /// MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -25,7 +25,7 @@ pub(crate) struct PushArgs {
     /// Address of the tracking server, https:// or http://
     #[arg(long, value_name = "URL", env = "MLFLOW_TRACKING_URI", hide_env_values = true)]
     mlflow: String,
-    /// Experiment on the server; created if there is none
+    /// Experiment on the server; created if it does not exist
     #[arg(long, value_name = "NAME", default_value = "calmix")]
     experiment: String,
     /// Keep sending until the run is finished
@@ -43,14 +43,14 @@ impl PushArgs {
     #[expect(clippy::unused_self, reason = "as with the feature")]
     pub(crate) fn run(self) -> Result<Exit> {
         Err(crate::error::CliError::invalid(
-            "this calmix was built without its feature `mlflow`, which push needs",
+            "this calmix was built without the feature `mlflow`, which `calmix push` needs",
         )
         .hint("cargo install --path crates/calmix --features mlflow")
         .into())
     }
 
-    /// Sends on a thread of its own, so that a signal is heard while a server does not answer. Whatever of a request has
-    /// arrived by then is not sent again by the next push.
+    /// Sends on a thread of its own, so that a signal is handled while a server does not answer. The next push does not
+    /// send again what has arrived by then.
     #[cfg(feature = "mlflow")]
     pub(crate) fn run(self) -> Result<Exit> {
         use std::sync::atomic::Ordering;
@@ -63,7 +63,7 @@ impl PushArgs {
         let stop = Stop::listen()?;
         let (sender, ended) = mpsc::channel();
         let sending = thread::spawn(move || {
-            // Nobody receives it after a signal.
+            // After a signal, the receiver is gone.
             let _ = sender.send(self.send());
         });
         loop {
@@ -75,7 +75,7 @@ impl PushArgs {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    // It ended without a result: a panic, which goes on here.
+                    // The thread ended without a result, so it panicked: continue the panic here.
                     if let Err(panic) = sending.join() {
                         std::panic::resume_unwind(panic);
                     }

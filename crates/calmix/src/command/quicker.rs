@@ -1,4 +1,4 @@
-//! What takes minutes, to suggest where a run would take days.
+//! A quicker alternative to suggest for a run that would take days.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use calmix::train::start::recipe_for;
 
 use crate::format::shell_quoted;
 
-/// A recipe with small numbers.
+/// The recipe whose values are suggested for other datasets.
 const SMALL: &str = "cpu-cifar10";
 /// The keys that decide how long a run takes.
 const KEYS: [&str; 5] = ["network.name", "train.batch", "train.ratio", "train.step", "train.steps"];
 
-/// What takes minutes instead of this recipe: a recipe for the same data, or else values of keys.
+/// Suggests what takes minutes instead of this recipe: a recipe for the same data, otherwise values of keys.
 pub(crate) fn quicker(recipe: &Recipe) -> String {
     let name = recipe_for(recipe.dataset.source);
     let small = Layers::new().recipe(name).resolve().ok().map(|resolved| resolved.recipe);
@@ -27,7 +27,7 @@ pub(crate) fn quicker(recipe: &Recipe) -> String {
     let small = Layers::new().recipe(SMALL).resolve().ok();
     let value = |key: &str| small.as_ref()?.value(key).map(|value| value.to_string().replace('"', ""));
     let settings = KEYS.iter().filter_map(|key| Some(format!("--set {key}={}", value(key)?)));
-    format!("a small network and few steps take minutes: {}", settings.collect::<Vec<_>>().join(" "))
+    format!("a small network with few steps takes minutes: {}", settings.collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]

@@ -17,10 +17,10 @@ pub(crate) struct RecipeArgs {
     /// Set a recipe key, such as checkpoint.every=100; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// Device: cpu, cuda, cuda:1, mps [default: the first GPU, or else the CPU; of a run, that of the run]
+    /// Device: cpu, cuda, cuda:1, mps [default: that of the run; for a new run the first GPU, otherwise the CPU]
     #[arg(long)]
     device: Option<Device>,
-    /// CPU threads of each process [default: all cores, shared by the processes]
+    /// CPU threads per process [default: all cores, shared by the processes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: Option<u32>,
     /// Also write TensorBoard event files
@@ -32,7 +32,7 @@ pub(crate) struct RecipeArgs {
 }
 
 impl RecipeArgs {
-    /// The dataset folder, if given; it must exist.
+    /// Returns the dataset folder, if given; it must exist.
     pub(crate) fn data_folder(&self) -> Result<Option<&Path>> {
         self.data.folder()
     }
@@ -46,7 +46,7 @@ impl RecipeArgs {
             && !self.tensorboard
     }
 
-    /// The keys that `--set` sets.
+    /// Returns the keys that `--set` sets.
     pub(crate) fn set_keys(&self) -> impl Iterator<Item = &str> {
         self.settings.iter().filter_map(|setting| setting.split_once('=')).map(|(key, _)| key.trim())
     }

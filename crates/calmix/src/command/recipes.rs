@@ -10,9 +10,9 @@ use crate::terminal::{print, print_json};
 
 /// List the built-in recipes
 ///
-/// A recipe has all settings that affect what a run learns: dataset, labels, network, method, steps. `calmix inspect
-/// RECIPE` prints every key. `calmix train` overrides keys with `--set KEY=VALUE` or `--file FILE`. For a recipe of your
-/// own, start a file with `extends = "RECIPE"`.
+/// A recipe holds every setting that affects what a run learns: dataset, labels, network, method, steps. `calmix inspect
+/// RECIPE` prints every key. `calmix train` overrides keys with `--set KEY=VALUE` or `--file FILE`. To write your own
+/// recipe, start a file with `extends = "RECIPE"`.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
 pub(crate) struct RecipesArgs {

@@ -1,4 +1,4 @@
-//! `calmix report`: what runs came to, as a page that people can look at.
+//! `calmix report`: writes the HTML report of one or more runs.
 
 use std::fs;
 use std::io::Read;
@@ -24,30 +24,30 @@ use crate::run_list::runs_of;
 use crate::stop::{POLL_INTERVAL, Stop};
 use crate::terminal::{print, print_json, status_in_place};
 
-/// Write what runs came to as one HTML page, with its plots and numbers
+/// Write an HTML report of runs, with its plots and numbers
 ///
-/// The page needs no network and no script: a assessment in words, reliability diagrams before and after calibration, risk and
-/// coverage, training curves, pseudo-labels, margins, the confusion matrix, every class, and the images that fool the model.
-/// Several runs are drawn over each other. Beside FILE (report.html) calmix writes all numbers as report.json, and every
-/// plot as SVG and CSV into the folder report; as PNG too, if calmix was built with the feature `raster`. Changes no
+/// The page works offline and without scripts: an assessment in words, reliability diagrams before and after calibration,
+/// risk and coverage, training curves, pseudo-labels, margins, the confusion matrix, every class, and confident mistakes.
+/// Several runs are drawn into the same plots. Next to FILE (report.html) calmix writes all numbers as report.json, and
+/// every plot as SVG and CSV into the folder report; also as PNG if calmix was built with the feature `raster`. Changes no
 /// files of the runs.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
 #[allow(clippy::struct_excessive_bools)] // one for each option
 pub(crate) struct ReportArgs {
-    /// Runs, or folders of runs, such as that of a sweep
+    /// Runs, or folders of runs, such as the folder of a sweep
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
     /// Where to write the page
     #[arg(long, short, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
-    /// Leave out the images, which the page otherwise contains
+    /// Write a page without images, safe to share
     #[arg(long)]
     no_images: bool,
-    /// Require the plots as PNG too: fails if this calmix was built without the feature `raster`
+    /// Require the plots as PNG, too; fails if this calmix was built without the feature `raster`
     #[arg(long)]
     png: bool,
-    /// Keep the page current until all runs have ended; a browser that shows it follows
+    /// Update the page until all runs have ended; a browser that shows it reloads it
     #[arg(long)]
     watch: bool,
     /// Print one JSON document
@@ -64,16 +64,16 @@ Examples:
 Fields of --json:
   page       the HTML file
   data       the JSON file with all numbers
-  plots    the folder of plots
+  plots      the folder of plots
   runs       name, finished, step, assessment (headline, trust, level, notes) of each run";
 
-/// How often a watched run is looked at, and a browser loads the page again.
+/// How often a watched run is read again, and a browser reloads the page.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// What every page of ours says of itself, within its first bytes.
+/// The mark in the first bytes of every page of calmix, by which it is recognised.
 const MARK: &str = "<meta name=\"generator\" content=\"calmix report\">";
 
-/// What the numbers of a report begin with.
+/// Texts in the first bytes of a report's JSON file.
 const DATA_MARK: [&str; 2] = ["\"format\": ", "\"calmix\": \""];
 
 /// The files of a report.
@@ -96,9 +96,12 @@ impl ReportArgs {
         let mut report = RunsReport::read(&runs, !self.no_images)?;
         paths.write(&report, self.watch && !report.is_final())?;
         while let Some(stop) = stop.as_ref().filter(|_| !report.is_final()) {
-            status_in_place(&format!("{} is current; watching, Ctrl-C ends", shown(paths.page.display())));
+            status_in_place(&format!(
+                "{} is up to date; watching the runs (Ctrl-C ends)",
+                shown(paths.page.display())
+            ));
             if !waits(stop) {
-                // What is left is a page that does not wait for another.
+                // The last page must not reload itself.
                 paths.write(&report, false)?;
                 break;
             }
@@ -117,7 +120,7 @@ impl ReportArgs {
     }
 }
 
-/// Waits until the runs are worth another look; false if the user ends it.
+/// Waits until the runs should be read again; returns false if the user ends it.
 fn waits(stop: &Stop) -> bool {
     let polls = INTERVAL.as_millis() / POLL_INTERVAL.as_millis();
     for _ in 0..polls {
@@ -130,27 +133,27 @@ fn waits(stop: &Stop) -> bool {
 }
 
 impl ReportPaths {
-    /// The files beside a page; refuses to write over what is not a report.
+    /// Names the files of a report; refuses to overwrite anything else.
     fn of(page: &Path) -> Result<Self> {
         let is_page = page.extension().is_some_and(|extension| extension == "html" || extension == "htm");
         if !is_page {
-            let message = format!("{}: a page needs a name that ends in .html", shown(page.display()));
+            let message = format!("{}: the name of the page must end in .html", shown(page.display()));
             return Err(CliError::invalid(message).hint("--output report.html").into());
         }
         let (data, plots) = (page.with_extension("json"), page.with_extension(""));
         let exists = |path: &Path| path.symlink_metadata().is_ok();
         if exists(page) && !begins_with(page, &[MARK]) {
-            let message = format!("{} exists and is not a report of calmix", shown(page.display()));
+            let message = format!("{} exists and is not a calmix report", shown(page.display()));
             return Err(CliError::invalid(message).hint("--output FILE names another file").into());
         }
         if exists(&plots) {
             safe_open::check_folder(&plots).map_err(|error| CliError::invalid(error.to_string()))?;
         }
         if exists(page) && exists(&data) && !begins_with(&data, &DATA_MARK) {
-            let message = format!("{} exists and is not a report of calmix", shown(data.display()));
+            let message = format!("{} exists and is not a calmix report", shown(data.display()));
             return Err(CliError::invalid(message).hint("--output FILE names other files").into());
         }
-        // Without a page, what is beside it is not ours.
+        // Without a page, the files beside it were not written by calmix.
         if let Some(path) = [&data, &plots].into_iter().find(|path| exists(path) && !exists(page)) {
             let message = format!("{} exists, and a report would overwrite it", shown(path.display()));
             return Err(CliError::invalid(message).hint("--output FILE names other files").into());
@@ -158,7 +161,7 @@ impl ReportPaths {
         Ok(Self { page: page.to_owned(), data, plots })
     }
 
-    /// Writes every file, each as a whole: the page first, since a person may be waiting for it.
+    /// Writes every file atomically; the page first, since a user may be waiting for it.
     fn write(&self, report: &RunsReport, refresh: bool) -> Result<()> {
         let refresh = refresh.then_some(INTERVAL.as_secs() as u32);
         if let Some(folder) = self.page.parent() {
@@ -184,7 +187,7 @@ impl ReportPaths {
         let assessments: Vec<String> = report.runs.iter().map(assessment).collect();
         let kinds = if page::DRAWS_PNG { "SVG, PNG and CSV" } else { "SVG and CSV" };
         format!(
-            "{}\nwritten to {}\n  {} all numbers\n  {}/ plots as {kinds}\nnext: open {} in a browser\n",
+            "{}\nwritten to {}\n  {}: all numbers\n  {}/: plots as {kinds}\nnext: open {} in a browser\n",
             assessments.join("\n"),
             shown(self.page.display()),
             shown(self.data.display()),
@@ -206,7 +209,7 @@ impl ReportPaths {
     }
 }
 
-/// Whether the first bytes of a plain file have these texts in them.
+/// Whether the first bytes of a plain file contain these texts.
 fn begins_with(path: &Path, texts: &[&str]) -> bool {
     let mut beginning = Vec::new();
     let read =

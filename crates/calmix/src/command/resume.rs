@@ -78,7 +78,7 @@ impl ResumeArgs {
     }
 }
 
-/// Warns that features are made anew, because only the user says where calmix writes.
+/// Warns that features are computed again, because only the user decides where calmix writes.
 fn warn_of_cache(run: &Path, resolved: &Resolved) -> Result<()> {
     let written = inspect::recipe(run)?.recipe;
     let is_other = written.has_head() && written.network.cache != resolved.recipe.network.cache;
@@ -86,21 +86,21 @@ fn warn_of_cache(run: &Path, resolved: &Resolved) -> Result<()> {
         let own = Paths::new(run).features();
         let cache = cache_option(&written);
         warn(&format!(
-            "the features are kept in {}: the recipe of a run does not decide where calmix writes; to use those that it \
-             names, add{cache}",
+            "features are computed again and written to {}, because only you decide where calmix writes; to use the cache \
+             that the run's recipe names, add{cache}",
             shown(own.display())
         ));
     }
     Ok(())
 }
 
-/// The exit of a process that is not rank 0 and prints nothing.
+/// Returns the exit of a process that is not rank 0 and prints nothing.
 pub(super) fn silent_exit(outcome: Result<Outcome, TrainError>, stop: Stop) -> Result<Exit> {
     let stopped = stop.exit();
     Ok(if let Outcome::Stopped { .. } = outcome? { stopped } else { Exit::Done })
 }
 
-/// Shows how a run ended, on rank 0. The exit code is the run's, whoever reads what is printed.
+/// Shows how a run ended, on rank 0. The exit code is the run's, even if printing fails.
 pub(super) fn show_outcome(
     outcome: Result<Outcome>,
     run: &Path,
@@ -129,12 +129,12 @@ pub(super) fn show_outcome(
         }
         Outcome::Finished(_) => (result(run)?, Exit::Done),
     };
-    // A terminal that is gone, a pipe that is closed: the run is what it is.
+    // A closed terminal or pipe does not change the outcome of the run.
     let _ = print(&text);
     Ok(exit)
 }
 
-/// The result of a finished run in one table; `calmix inspect` has the rest.
+/// Shows the result of a finished run in one table; `calmix inspect` shows the rest.
 fn result(run: &Path) -> Result<String> {
     let result = read::result(run)?;
     let events =
@@ -157,7 +157,7 @@ fn result(run: &Path) -> Result<String> {
         )
     });
     let files = format!(
-        "written to {}: {}; `calmix inspect {}` shows more metrics and all files\n",
+        "written to {}: {}\n`calmix inspect {}` shows more metrics and all files\n",
         shown(run.display()),
         run_files::model_files(run),
         shell_quoted(run)

@@ -9,17 +9,17 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::format::shell_quoted;
 
-/// How a folder of images is read.
+/// Options for reading a folder of images.
 #[derive(Debug, Args)]
 pub(crate) struct SourceArgs {
-    /// Format of the dataset [default: detected from file names; of a recipe for one dataset, that dataset's]
+    /// Format of the dataset [default: that of the recipe's dataset, or detected from file names]
     #[arg(long, value_name = "SOURCE", value_parser = sources())]
     pub(crate) source: Option<SourceName>,
     /// Which folders are classes: classes (all), splits (those in train, val, test), nested (those one level further down)
     /// [default: by their names]
     #[arg(long, value_name = "LAYOUT", value_parser = layouts(), hide_possible_values = true)]
     pub(crate) layout: Option<LayoutName>,
-    /// Shrink images whose shorter side is above so many pixels to that side, once; `off` keeps their size
+    /// Shrink images whose shorter side has more than PIXELS to that size, once; `off` keeps their size
     /// [default: 512]
     #[arg(long, value_name = "PIXELS", value_parser = side)]
     pub(crate) shrink: Option<u32>,
@@ -41,7 +41,7 @@ fn layouts() -> impl TypedValueParser<Value = LayoutName> {
     PossibleValuesParser::new(words).try_map(|word| word.parse::<LayoutName>())
 }
 
-/// Pixels of a side, or `off`, which is 0.
+/// Parses the pixels of a side, or `off`, which is 0.
 fn side(text: &str) -> Result<u32, String> {
     let side =
         if text == "off" { Some(0) } else { text.parse().ok().filter(|side| (16..=16_384).contains(side)) };
@@ -49,14 +49,14 @@ fn side(text: &str) -> Result<u32, String> {
 }
 
 impl SourceArgs {
-    /// As settings of a recipe.
+    /// Returns the options as settings of a recipe.
     pub(crate) fn settings(&self) -> Vec<String> {
         let keys = ["source", "layout", "shrink", "path_column", "label_column"];
         let given = keys.into_iter().zip(self.values());
         given.filter_map(|(key, value)| Some(format!("dataset.{key}={}", value?))).collect()
     }
 
-    /// As options of a command, each after a space; `--source` only if it is needed.
+    /// Returns the options as a command line, each after a space; `--source` only if it is needed.
     pub(crate) fn options(&self, needs_source: bool) -> String {
         let names = ["--source", "--layout", "--shrink", "--path-column", "--label-column"];
         let given =
@@ -78,7 +78,7 @@ impl SourceArgs {
         ]
     }
 
-    /// Whether the options are only for lists of labels.
+    /// Whether an option for lists of labels is given.
     pub(crate) fn names_columns(&self) -> bool {
         self.path_column.is_some() || self.label_column.is_some()
     }

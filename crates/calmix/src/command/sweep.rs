@@ -24,11 +24,11 @@ const LONGEST: u64 = 1 << 20;
 
 /// Train every run of a grid; restartable at any time, by any number of workers
 ///
-/// SWEEP is a file, or table-1, table-2, table-3, table-4 or figure-1 of the paper. Start the same command again to go on
-/// after a kill, or several times at once, on machines that share the folder, to train in parallel: a worker claims the
-/// next run that no other has, and a worker that dies gives its run back. Options override keys of all runs.
+/// SWEEP is a file, or table-1, table-2, table-3, table-4 or figure-1 of the paper. Start the same command again to
+/// continue after a kill, or several times at once, on machines that share the folder, to train in parallel: each worker
+/// claims the next free run, and the run of a worker that dies becomes free again. Options override keys of all runs.
 ///
-/// At the end, the sweep's folder has summary.json and summary.csv; `calmix compare` shows its settings side by side.
+/// At the end, the folder of the sweep has summary.json and summary.csv; `calmix compare` shows its settings side by side.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SweepArgs {
@@ -37,16 +37,16 @@ pub(crate) struct SweepArgs {
     /// Folder of the sweep [default: sweeps/SWEEP]
     #[arg(long, value_name = "FOLDER")]
     sweep_dir: Option<PathBuf>,
-    /// Folder with the datasets in folders of their names: cifar10, cifar100, svhn, stl10, fashion-mnist, …
+    /// Folder that holds the datasets in subfolders: cifar10, cifar100, svhn, stl10, fashion-mnist, …
     #[arg(long, value_name = "FOLDER", conflicts_with = "data")]
     datasets: Option<PathBuf>,
-    /// Check and list the runs; train nothing
+    /// Check and list the runs without training
     #[arg(long)]
     dry_run: bool,
-    /// Try runs again that failed
+    /// Retry failed runs
     #[arg(long)]
     retry: bool,
-    /// Stay until the runs of all other workers are done, to take over those of workers that die
+    /// Wait until the runs of all other workers are done, and take over those of workers that die
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -102,7 +102,7 @@ impl SweepArgs {
         worker.run()
     }
 
-    /// The sweep of a file, or else of a name.
+    /// Reads the sweep of a file, otherwise the built-in sweep of that name.
     fn read(&self) -> Result<Sweep> {
         let name = self.sweep.to_str().unwrap_or_default();
         let builtin = builtin_sweeps().iter().find(|sweep| sweep.name == name && !self.sweep.exists());
@@ -114,7 +114,7 @@ impl SweepArgs {
     }
 }
 
-/// Takes what `--set` says into the settings of a cell: lists and summaries show what its run trains with.
+/// Adds the keys of `--set` to the settings of a cell, so that lists and summaries show what its run trains with.
 fn record_overrides(planned: &mut PlannedCell, overrides: &RecipeArgs) {
     // Not where it runs or what it logs: workers may differ in those.
     let decides = must_match();
@@ -152,7 +152,7 @@ fn listed(cells: &[PlannedCell]) -> String {
     let steps = cells.iter().map(|cell| cell.recipe().train.steps).fold(0, u64::saturating_add);
     let lines = lines.collect::<Vec<_>>().concat();
     format!(
-        "{lines}\n{}, {} steps in all; every recipe is valid",
+        "{lines}\n{}, {} steps in total; every recipe is valid",
         counted(cells.len() as u64, "run"),
         grouped(steps)
     )

@@ -1,5 +1,5 @@
-//! Tests of what the command line itself prints, word for word: help texts and refusals. A process for each would spend its
-//! time on loading libtorch.
+//! Tests of what the command line itself prints, word for word: help texts and refusals. They run in this process, because
+//! a process for each would spend its time on loading libtorch.
 
 #[path = "../../tests/cli/golden.rs"]
 mod golden;
@@ -8,7 +8,7 @@ use clap::{CommandFactory, Error};
 
 use super::Calmix;
 
-/// What clap says about arguments that start no command.
+/// Returns the error of clap for arguments that start no command.
 fn refused(arguments: &[&str]) -> Option<Error> {
     // As wide as in a pipe, whatever terminal the tests run in.
     let mut calmix = Calmix::command().term_width(100);

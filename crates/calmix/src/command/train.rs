@@ -40,7 +40,7 @@ use crate::{summary, version};
 /// For a folder of images, the default RECIPE is `folder` on a GPU. On a CPU it is `head-folder`, a head on a pretrained
 /// backbone, if you have added one (`calmix weights`), and otherwise the small `cpu-folder`.
 /// You can override every key of a recipe: in a FILE, by an environment variable (CALMIX_TRAIN__STEPS=2000), or with
-/// --set. Later ones in this list win.
+/// --set; --set wins over variables, and variables win over the FILE.
 ///
 /// A run is a folder. You can stop it with Ctrl-C or kill it at any time; `calmix resume` resumes it, bit-identical to an
 /// uninterrupted run.
@@ -56,13 +56,13 @@ pub(crate) struct TrainArgs {
     // Not `--run`: torchrun refuses it as an ambiguous abbreviation of its own `--run-path`, wherever it stands.
     #[arg(long, value_name = "FOLDER")]
     run_dir: Option<PathBuf>,
-    /// Seed of everything random and of which labels are kept (train.seed and labels.seed)
+    /// Seed for everything random and for the choice of the labels (train.seed and labels.seed)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
-    /// Only make the features of a frozen backbone, for runs that come later; several processes can share the work
+    /// Only compute the features of a frozen backbone, for later runs; several processes can share the work
     #[arg(long)]
     features_only: bool,
-    /// With --features-only, which part of them, as 2/4; a launcher's processes share them by themselves
+    /// With --features-only, the part to compute, such as 2/4 [default: the rank, under torchrun or srun]
     #[arg(long, value_name = "I/N", requires = "features_only")]
     shard: Option<InputShard>,
     #[command(flatten)]
@@ -81,8 +81,8 @@ Examples:
   calmix train --file mine.toml --run-dir runs/mine
 
 Progress:
-  loss   of labels, pseudo-labels and mixtures together
-  used   share of the unlabelled images whose pseudo-labels count
+  loss   total loss on labels, pseudo-labels and mixed images
+  used   share of the unlabelled images whose pseudo-labels are used
   gap    mean confidence minus accuracy, in points: positive if the model is over-confident
   wait   share of the time that the network waits for images";
 
@@ -153,7 +153,7 @@ impl TrainArgs {
         Ok(prepare_run(draft, &place, context)?)
     }
 
-    /// Shows what is going to be trained, and warnings about it.
+    /// Shows what will be trained, and warnings about it.
     fn announce(&self, draft: &Draft, prepared: &PreparedRun, launch: Option<&LaunchInfo>) -> Result<()> {
         if let Some(choice) = prepared.backbone.as_ref().filter(|_| !self.overrides.quiet) {
             status(&chosen_backbone(choice));
@@ -167,7 +167,7 @@ impl TrainArgs {
         Ok(())
     }
 
-    /// Everything that the user sets.
+    /// Returns every setting of the user, in order of precedence.
     fn layers(&self) -> Result<Layers> {
         let layers = self.recipe.iter().fold(Layers::new(), |layers, name| layers.recipe(name));
         let layers = self.file.iter().fold(layers, |layers, file| layers.file(file));
@@ -237,8 +237,9 @@ mod tests {
     use clap::Parser as _;
 
     use crate::command::Calmix;
+    use crate::terminal::print;
 
-    /// What the process below prints its counts after.
+    /// The text before the counts that the process below prints.
     const COUNTED: &str = "resolutions, draws and locks: ";
     const FOLDER: &str = "CALMIX_TEST_FOLDER";
 
@@ -281,6 +282,6 @@ mod tests {
         let arguments =
             arguments.into_iter().chain(settings.into_iter().flat_map(|setting| ["--set", setting]));
         Calmix::parse_from(arguments).run().unwrap();
-        println!("{COUNTED}{} {} {}", resolutions(), draws(), locks());
+        print(&format!("{COUNTED}{} {} {}", resolutions(), draws(), locks())).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! `calmix weights`: the pretrained weights available.
+//! `calmix weights`: lists and adds pretrained weights.
 
 use std::path::PathBuf;
 
@@ -14,10 +14,10 @@ use crate::format::counted;
 use crate::terminal::{print, print_json, warn};
 use crate::weights_hint;
 
-/// List pretrained weights, or add some
+/// List or add pretrained weights
 ///
-/// A run can begin from the weights of a network that has seen a million images: `--set network.weights=NAME`, where NAME
-/// is listed here, or the path of a file. The folder of weights is $CALMIX_WEIGHTS, or else calmix/weights in
+/// A run can start from the weights of a network that was trained on a million images: `--set network.weights=NAME`, where
+/// NAME is listed here or is the path of a file. The weights folder is $CALMIX_WEIGHTS, otherwise calmix/weights in
 /// $XDG_DATA_HOME or ~/.local/share.
 #[derive(Debug, Args)]
 pub(crate) struct WeightsArgs {
@@ -31,7 +31,7 @@ enum WeightsAction {
     Add(AddArgs),
 }
 
-/// List the weights in the folder of weights
+/// List the weights in the weights folder
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
 struct ListArgs {
@@ -40,16 +40,17 @@ struct ListArgs {
     json: bool,
 }
 
-/// Check a file of weights and copy it into the folder of weights
+/// Check a file of weights and copy it into the weights folder
 ///
-/// The file is safetensors with timm's names. A `config.json` and a `LICENSE` beside it are taken along: the first says
-/// which images the network expects. Nothing is copied unless names and shapes are those of a network that calmix has.
+/// The file must be safetensors with timm's tensor names. A `config.json` and a `LICENSE` beside it are copied, too;
+/// `config.json` describes the images that the network expects. Nothing is copied unless names and shapes match a network
+/// that calmix supports.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
 struct AddArgs {
-    /// The file: model.safetensors of a hub, or one that you converted
+    /// File of weights: model.safetensors from a model hub, or a file that you converted
     file: PathBuf,
-    /// What to call it [default: the name of the file; of a model.safetensors, the network]
+    /// Name of the weights [default: the name of the file; for model.safetensors, the network]
     #[arg(long)]
     name: Option<String>,
     /// Print one JSON document
@@ -59,9 +60,9 @@ struct AddArgs {
 
 const FIELDS: &str = "\
 Fields of --json:
-  folder   the folder of weights
-  weights  list of name, network, parameters (without a classifier), size (pixels of a side),
-           licence, blake3 and file; size and licence are null where the weights do not say";
+  folder   the weights folder
+  weights  list of name, network, parameters (without a classifier), size (pixels per side),
+           licence, blake3 and file; size and licence are null if unknown";
 
 impl WeightsArgs {
     pub(crate) fn run(self) -> Result<Exit> {
@@ -111,7 +112,7 @@ impl AddArgs {
     }
 }
 
-/// What weights are, in two lines.
+/// Describes weights in two lines.
 fn line(weights: &StoredWeights) -> String {
     let StoredWeights { name, path, network, parameters, size, licence, blake3 } = weights;
     let size = size.map_or("images of any size".to_owned(), |size| format!("images of {size} pixels"));

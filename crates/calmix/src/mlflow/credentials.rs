@@ -1,4 +1,4 @@
-//! What a server asks for to let a client in, from MLflow's environment variables: no command line has a secret in it.
+//! Credentials for a server, from MLflow's environment variables, so that no command line contains a secret.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use ureq::http::HeaderValue;
@@ -9,7 +9,7 @@ const TOKEN: &str = "MLFLOW_TRACKING_TOKEN";
 const USERNAME: &str = "MLFLOW_TRACKING_USERNAME";
 const PASSWORD: &str = "MLFLOW_TRACKING_PASSWORD";
 
-/// What to try when a server lets nobody in.
+/// The hint for a server that refuses access.
 pub(super) const HINT: &str =
     "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN";
 
@@ -33,12 +33,12 @@ impl Credentials {
             return Ok(Self { header: None, secrets: Vec::new() });
         };
         let mut header = HeaderValue::from_str(&value)
-            .map_err(|_| CliError::invalid(format!("{name} has a character that HTTP cannot send in it")))?;
+            .map_err(|_| CliError::invalid(format!("{name} contains a character that HTTP cannot send")))?;
         header.set_sensitive(true);
         Ok(Self { header: Some(header), secrets })
     }
 
-    /// Blanks the secrets out of a text: some servers quote in a refusal what they were sent.
+    /// Blanks the secrets in a text: some servers quote the request in their refusal.
     pub(super) fn blanked(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
     }

@@ -1,4 +1,4 @@
-//! Which redirects are followed: those that stay with the server that the user named.
+//! Redirects, which are followed only if they stay on the server that the user named.
 //!
 //! Requests carry a password or a token and the metrics of a run, so none goes to another server, and none goes back from
 //! HTTPS to HTTP. From HTTP to HTTPS is how servers ask for encryption.
@@ -6,7 +6,7 @@
 use ureq::http::Uri;
 use ureq::http::uri::PathAndQuery;
 
-/// Returns where a redirect leads, or why it is not followed, without what of it may be secret.
+/// Returns the target of a redirect, or why it is not followed, without parts that may be secret.
 pub(super) fn redirected(from: &Uri, location: &str) -> Result<Uri, String> {
     let unreadable = || "it redirects to something that is not an address".to_owned();
     // A path of the same server. `//host/path` is one of another, and would be parsed as a path.

@@ -22,7 +22,7 @@ use super::redirect::redirected;
 use crate::error::CliError;
 use crate::terminal::warn;
 
-/// How long a whole answer may take, with its redirects, if `MLFLOW_HTTP_REQUEST_TIMEOUT` does not say.
+/// The default of `MLFLOW_HTTP_REQUEST_TIMEOUT`: how long a complete answer may take, with its redirects.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Bytes of the longest answer.
@@ -42,7 +42,7 @@ pub(crate) struct Server {
     patience: Duration,
 }
 
-/// What a server answered.
+/// The answer of a server.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -50,7 +50,7 @@ pub(super) struct Answer {
     pub(super) body: Value,
 }
 
-/// What is asked of a server.
+/// A request to a server.
 #[derive(Clone, Copy)]
 pub(super) enum Request<'a> {
     /// GET with a key and its value, which is percent-encoded.
@@ -121,8 +121,8 @@ impl Server {
         Err(CliError::failed(format!("{}: more than {MOST_REDIRECTS} redirects", shown(&self.address))))
     }
 
-    /// Adds to a request what depends on where it goes and when. Whoever calls this has made sure that it goes to the
-    /// server itself: credentials are sent along.
+    /// Adds the proxy, timeout and credentials to a request. The caller must have checked that it goes to the server itself,
+    /// because the credentials are sent along.
     fn with_config<B>(
         &self,
         mut request: RequestBuilder<B>,
@@ -135,7 +135,7 @@ impl Server {
         Ok(request.config().timeout_global(Some(left)).proxy(proxy_for(uri, variable)?).build())
     }
 
-    /// Says what went wrong and what to try.
+    /// Turns a failure into a message with a hint.
     fn failure(&self, error: &ureq::Error) -> CliError {
         let inner = match error {
             ureq::Error::Io(error) => error.get_ref().and_then(|error| error.downcast_ref()),
@@ -147,7 +147,7 @@ impl Server {
                 "its certificate is not signed by an authority that this machine trusts".to_owned(),
                 format!("name the PEM file of the authority that signed it in {CERTIFICATES}"),
             ),
-            // What `openssl req -x509` makes unless told otherwise.
+            // `openssl req -x509` creates such a certificate by default.
             (_, Some(error)) if error.to_string().contains("CaUsedAsEndEntity") => (
                 "its certificate is an authority's own (CA:TRUE), which may not be a server's too".to_owned(),
                 format!("make it with CA:FALSE, signed by an authority that you name in {CERTIFICATES}"),
@@ -157,7 +157,7 @@ impl Server {
                 format!("{CERTIFICATES} names a PEM file of the authorities that calmix trusts"),
             ),
             (ureq::Error::Timeout(_), _) => (
-                format!("no whole answer within {} s", self.patience.as_secs()),
+                format!("no complete answer within {} s", self.patience.as_secs()),
                 format!("for a slow server, set {TIMEOUT} to more seconds"),
             ),
             (ureq::Error::Io(error), _) => (error.to_string(), RUNNING.to_owned()),
@@ -174,7 +174,7 @@ fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Where a redirect leads that keeps the method of the request.
+/// Returns the target of a redirect that keeps the method of the request.
 fn location(response: &Response<Body>) -> Option<String> {
     let is_redirect = matches!(response.status().as_u16(), 301 | 302 | 307 | 308);
     let location = response.headers().get(LOCATION).filter(|_| is_redirect)?;
@@ -193,14 +193,14 @@ fn read_address(address: &str) -> Result<Uri, CliError> {
     }
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     if authority.contains('@') {
-        // The command line is open to every user of the machine.
+        // Every user of the machine can read the command line.
         return Err(CliError::invalid(
             "the address of the tracking server has a user name or password in it",
         )
         .hint("set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD instead"));
     }
     let host = uri.host().unwrap_or_default();
-    // A port that is not one would be ignored, and the default taken.
+    // An invalid port would be ignored, and the default port used.
     let expected = uri.port_u16().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
     if host.is_empty() || authority != expected {
         return Err(invalid("has no valid host and port"));

@@ -1,13 +1,13 @@
-//! Whether a description of a model can be meant: it may come from somebody else, with the right hashes.
+//! Checks of a model's description: it may come from an untrusted source, with valid hashes.
 
 use calmix_metrics::calibrator::any_calibrator::Calibrator;
 use calmix_metrics::held_out::HeldOut;
 use calmix_run::model_info::ModelInfo;
 
-/// What pixels are shifted or scaled by, in parts of 0 to 255: beyond it f32 overflows on the way through a network.
+/// The largest shift or scale of pixels, in units of 0 to 255: beyond it f32 overflows on the way through a network.
 const LARGEST: f64 = 1e6;
 
-/// Says what in `model.json` cannot be meant, by its key.
+/// Refuses implausible values in `model.json`, by key.
 pub(super) fn check(info: &ModelInfo) -> Result<(), String> {
     if let Some(std) = info.model.std.iter().find(|&&std| !(1.0 / LARGEST..=LARGEST).contains(&std)) {
         return Err(format!("std has {std}, which is not between {} and {LARGEST}", 1.0 / LARGEST));
@@ -28,7 +28,7 @@ pub(super) fn check(info: &ModelInfo) -> Result<(), String> {
     }
 }
 
-/// Whether a calibrator takes the logits of so many classes.
+/// Checks that a calibrator gives finite probabilities for this number of classes.
 fn calibrates(map: &Calibrator, classes: usize) -> Result<(), String> {
     let mut probabilities = vec![0.0; classes];
     map.probabilities_into(&vec![0.0; classes], &mut probabilities).map_err(|error| error.to_string())?;
@@ -36,13 +36,13 @@ fn calibrates(map: &Calibrator, classes: usize) -> Result<(), String> {
     if is_one { Ok(()) } else { Err("its probabilities are not finite".to_owned()) }
 }
 
-/// Whether scores of labels are those of some probabilities.
+/// Checks that labels and scores are in range.
 fn scores(held_out: &HeldOut, classes: usize) -> Result<(), String> {
     if let Some(label) = held_out.label.iter().find(|&&label| label as usize >= classes) {
-        return Err(format!("a label {label} of {classes} classes"));
+        return Err(format!("label {label} is not one of the {classes} classes"));
     }
     let mut all = held_out.lac.iter().chain(&held_out.aps);
-    // Sums of probabilities are rounded.
+    // Sums of probabilities may exceed 1 by rounding.
     match all.find(|score| !(-1e-3..=1.001).contains(*score)) {
         Some(score) => Err(format!("a score of {score}, which is not between 0 and 1")),
         None => Ok(()),

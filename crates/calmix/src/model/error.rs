@@ -14,33 +14,33 @@ use calmix_metrics::error::CalibrationError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// A file of the model.
+    /// A file of the model is missing, damaged or not allowed.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The network, or where it runs.
+    /// The network or its device failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A coverage or a precision that means nothing.
+    /// The coverage or the precision is out of range.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
-    /// A image without a view.
+    /// An image cannot be turned into a view.
     #[error(transparent)]
     View(#[from] AugmentError),
-    /// A dataset that cannot be read.
+    /// A dataset cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// Images that cannot be read.
+    /// Images cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A class of a dataset that is none of the model's.
-    #[error("the model knows no class {class:?}")]
+    /// A class of a dataset is not a class of the model.
+    #[error("the model has no class {class:?}")]
     UnknownClass {
-        /// The class.
+        /// The name of the class in the dataset.
         class: String,
-        /// The model's.
+        /// The classes of the model.
         known: Vec<String>,
     },
-    /// Weights that give no numbers.
+    /// The outputs of the network are not finite.
     #[error(
         "{}: the outputs of the network are not finite: its weights are damaged, or it was never trained",
         shown(.path.display())
@@ -52,7 +52,7 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// An error of the engine: if it is about weights, about the file that they come from.
+    /// Converts an error of the engine; one about weights names their file.
     pub(super) fn of_weights(error: EngineError, path: &Path) -> Self {
         match error {
             EngineError::Weights(error) => {

@@ -1,4 +1,4 @@
-//! What a model guarantees of its sets and answers, by the labels that were held out.
+//! The guarantees of a model for its prediction sets and answers, based on held-out labels.
 
 use calmix_io::shown::shown;
 use calmix_metrics::abstention::{AnswerThreshold, fewest_labels};
@@ -9,41 +9,41 @@ use serde::Serialize;
 
 use super::ModelOptions;
 
-/// What a model guarantees. It holds for images like those whose labels were held out.
+/// The coverage and precision guarantees of a model. They hold for images like those whose labels were held out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guarantee {
     kept: Option<Kept>,
-    /// Why nothing is guaranteed.
+    /// Why there is no guarantee; used if `kept` is `None`.
     reason: &'static str,
     coverage: f64,
     precision: f64,
 }
 
-/// What the held-out labels show.
+/// The rules that the held-out labels give.
 #[derive(Debug, Clone, PartialEq)]
 struct Kept {
     labels: usize,
     sets: PredictionSets,
-    /// The classes that have too few held-out labels for a threshold of their own, so that they are in every set.
+    /// The classes with too few held-out labels for a threshold of their own, which are in every prediction set.
     scarce: Vec<ScarceClass>,
-    /// None if they do not show the precision of any answers.
+    /// `None` if no threshold reaches the precision.
     answers: Option<AnswerThreshold>,
 }
 
 /// A class with too few held-out labels for a threshold of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ScarceClass {
-    /// Its name.
+    /// The name of the class.
     pub class: String,
-    /// How many more held-out labels it needs.
+    /// The number of held-out labels that the class still needs.
     pub missing_labels: usize,
 }
 
-/// Classes that a message names.
+/// The most classes that a message names.
 const NAMED: usize = 20;
 
 impl Guarantee {
-    /// Refuses options that mean nothing, whether labels were held out or not.
+    /// Refuses options out of range, whether labels were held out or not.
     pub(super) fn check(options: &ModelOptions) -> Result<(), CalibrationError> {
         for (what, value) in [("coverage", options.coverage), ("precision", options.precision)] {
             if !(value > 0.0 && value < 1.0) {
@@ -79,7 +79,7 @@ impl Guarantee {
         Ok(guarantee)
     }
 
-    /// The rule for prediction sets; none where no labels were held out.
+    /// The rule for prediction sets; `None` if no labels were held out.
     pub fn sets(&self) -> Option<&PredictionSets> {
         self.kept.as_ref().map(|kept| &kept.sets)
     }
@@ -90,30 +90,33 @@ impl Guarantee {
         self.kept.as_ref().map_or(&[], |kept| &kept.scarce)
     }
 
-    /// The score from which on the model answers; none if no score has the requested precision.
+    /// The score threshold at or above which the model answers; `None` if no threshold reaches the precision.
     pub fn answers(&self) -> Option<&AnswerThreshold> {
         self.kept.as_ref()?.answers.as_ref()
     }
 
     /// Whether the model abstains from an image with this
-    /// [score](calmix_metrics::calibrator::any_calibrator::Calibrator::answer_score); none if no labels were held out. If
-    /// the labels show the precision of no answers, it abstains from all.
+    /// [score](calmix_metrics::calibrator::any_calibrator::Calibrator::answer_score); `None` if no labels were held out. If
+    /// no threshold reaches the precision, the model abstains from every image.
     pub fn abstains(&self, score: f64) -> Option<bool> {
         let kept = self.kept.as_ref()?;
         Some(kept.answers.is_none_or(|answers| score < answers.threshold))
     }
 
-    /// What cannot be guaranteed and why, in sentences.
+    /// Returns the guarantees that the model cannot give, and why, one sentence each.
     pub fn missing(&self) -> Vec<String> {
         let Some(kept) = &self.kept else {
-            return vec![format!("{}, so no guarantee is made: no sets and no abstaining", self.reason)];
+            return vec![format!(
+                "{}, so there are no prediction sets, and the model cannot abstain",
+                self.reason
+            )];
         };
         let mut sentences = Vec::new();
         let labels = kept.labels;
         let percent = |share: f64| format!("{}%", (1000.0 * share).round() / 10.0);
         match &kept.sets {
             PredictionSets::Marginal(rule) if rule.threshold.is_none() => sentences.push(format!(
-                "{labels} held-out labels are too few for a coverage of {}: every set holds all classes",
+                "{labels} held-out labels are too few for a coverage of {}: every prediction set contains all classes",
                 percent(self.coverage)
             )),
             PredictionSets::ByClass(rule) if !kept.scarce.is_empty() => {
@@ -125,8 +128,8 @@ impl Guarantee {
                     .collect();
                 let more = if kept.scarce.len() > NAMED { ", …" } else { "" };
                 sentences.push(format!(
-                    "a coverage of {} for each class takes {} held-out labels per class; classes that have fewer are in every \
-                     set: {}{more}",
+                    "a coverage of {} for each class needs {} held-out labels per class; classes with fewer are in every \
+                     prediction set: {}{more}",
                     percent(self.coverage),
                     rule.needed_labels(),
                     named.join(", ")
@@ -136,15 +139,18 @@ impl Guarantee {
         }
         if kept.answers.is_none() {
             let needed = fewest_labels(self.precision, HeldOut::DELTA);
+            let precision = percent(self.precision);
             let why = if labels < needed {
-                format!("which takes at least {needed}, all of them right")
+                format!(
+                    "{labels} held-out labels are too few for a precision of {precision}, which needs at least {needed}, all \
+                     of them right"
+                )
             } else {
-                "not even of its most confident answers".to_owned()
+                format!(
+                    "no confidence threshold reaches {precision} precision on the {labels} held-out labels"
+                )
             };
-            sentences.push(format!(
-                "{labels} held-out labels do not show a precision of {}, {why}: it abstains from every image",
-                percent(self.precision)
-            ));
+            sentences.push(format!("{why}: the model abstains from every image"));
         }
         sentences
     }

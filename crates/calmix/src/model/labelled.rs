@@ -1,4 +1,4 @@
-//! A model on labelled images, which it may never have seen: its logits beside their labels.
+//! Predictions of a model on labelled images, also of another dataset: logits with labels.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use calmix_metrics::predictions::{EvalModel, EvalSet, Predictions};
 
 use super::{Model, ModelError};
 
-/// What a model said about labelled images.
+/// The predictions of a model on labelled images.
 #[derive(Debug)]
 pub struct LabelledPredictions {
-    /// Ids of the dataset, labels as the model numbers them, and logits.
+    /// Sample ids of the dataset, labels as the model numbers its classes, and logits.
     pub predictions: Predictions,
-    /// Images that could not be read and were left out.
+    /// The number of images that could not be read and were left out.
     pub skipped: u64,
-    /// What is wrong with the first of them; empty if there is none.
+    /// Why the first of them could not be read; empty if there is none.
     pub first_skipped: String,
 }
 
-/// A dataset whose large images are shrunk as those were that a model trained on.
+/// A dataset whose large images are shrunk as they were for the model's training.
 struct LargeShrunk {
     dataset: Dataset,
     side: u32,
@@ -39,11 +39,11 @@ impl ImageSource for LargeShrunk {
 }
 
 impl Model {
-    /// What the model says about the samples of a dataset that have a label, or about those of one subset of it. Classes
-    /// match by name, whatever their order there. `stop` is asked ten times per second.
+    /// Predicts the labelled samples of a dataset, or of one of its subsets. Classes are matched by name, whatever their
+    /// order in the dataset. `stop` is polled ten times per second.
     ///
     /// # Errors
-    /// If the dataset has a class that the model does not know, or cannot be read.
+    /// If the dataset has a class that the model does not have, or cannot be read.
     pub fn predict_labelled(
         &self,
         dataset: Dataset,
@@ -92,7 +92,7 @@ impl Model {
             found.skipped += batch.skipped.len() as u64;
             let said = &mut found.predictions;
             for views in batch.pixels.chunks(self.pass_bytes()) {
-                // A batch can take a minute, and a loader that is ahead of the network does not ask.
+                // A batch can take a minute, and a loader that is ahead of the network does not poll `stop`.
                 if stop() {
                     return Err(LoadError::Interrupted.into());
                 }

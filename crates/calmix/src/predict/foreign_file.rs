@@ -1,4 +1,4 @@
-//! Files of the user's under the names that `calmix predict` writes beside its output.
+//! Files of the user with the names that `calmix predict` writes beside its output.
 
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::error::CliError;
 /// Bytes that are read of a file to recognise it.
 const LONGEST: u64 = 64 << 20;
 
-/// What stands beside an output, and keys that each of them has in its first JSON document.
+/// The endings of the files beside an output, and keys in their first JSON document.
 const OURS: [(&str, &[&str]); 2] = [
     (".predict.json", &["version", "model", "coverage", "paths"]),
     (".parts.jsonl", &["part", "rows", "blake3"]),
 ];
 
-/// Refuses an output beside which a file stands that would be replaced and that calmix did not write.
+/// Refuses an output if a file beside it would be replaced that calmix did not write.
 pub(super) fn refuse_foreign(path: &Path) -> Result<()> {
     for (ending, keys) in OURS {
         let file = beside(path, ending);

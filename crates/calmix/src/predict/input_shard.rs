@@ -1,4 +1,4 @@
-//! Which images one of several processes predicts.
+//! The share of the images that one of several processes predicts.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -8,11 +8,11 @@ use calmix::run::model_info::ModelInfo;
 use calmix::train::launch::LaunchInfo;
 use calmix::train::trainer::PageShard;
 
-/// One of so many shards of the input. An image is in the shard that the hash of its relative path says, so the shards are
-/// the same whatever the order and wherever the folder is.
+/// One of `count` shards of the input. The hash of its relative path puts an image into a shard, so the shards depend
+/// neither on the order of the images nor on the place of the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InputShard {
-    /// From 1.
+    /// From 1 to `count`.
     index: u64,
     count: u64,
 }
@@ -21,7 +21,7 @@ impl FromStr for InputShard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a shard: the second of four is 2/4");
+        let wrong = || format!("`{text}` is not a shard; write I/N, such as 2/4 for the second of four");
         let (index, count) = text.split_once('/').ok_or_else(wrong)?;
         let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
         let shard = Self { index: number(index)?, count: number(count)? };
@@ -60,7 +60,7 @@ impl InputShard {
         path.with_file_name(name)
     }
 
-    /// As it is written.
+    /// The shard as the user writes it, such as `2/4`.
     pub(crate) fn word(self) -> String {
         format!("{}/{}", self.index, self.count)
     }

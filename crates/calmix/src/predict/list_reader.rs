@@ -1,5 +1,5 @@
-//! The images to predict, listed by a thread of its own: a pipe to which no process writes, or a filer that hangs, must not
-//! keep a signal from being heard.
+//! The images to predict, listed by a separate thread, so that signals are handled while a pipe has no writer or a file
+//! server hangs.
 
 use std::fs::File;
 use std::io::{self, BufReader, stdin};
@@ -19,14 +19,14 @@ use crate::stop::POLL_INTERVAL;
 /// Images that are listed before they are needed.
 const AHEAD: usize = 1_024;
 
-/// Where the images to predict are named.
+/// The sources of the images to predict.
 #[derive(Debug, Clone)]
 pub(crate) struct ImageInput {
     /// Images, folders, shards; `-` for the lines of standard input.
     pub(crate) paths: Vec<PathBuf>,
     /// A file with more of them.
     pub(crate) list: Option<PathBuf>,
-    /// Those of this shard alone, if there is one.
+    /// Only the images of this shard, if set.
     pub(crate) shard: Option<InputShard>,
 }
 
@@ -48,7 +48,7 @@ impl ImageInput {
         Ok(ListReader { images, stop }.fuse())
     }
 
-    /// How many images there are; none if a pipe names them, which can be read only once, or the command has to stop.
+    /// Counts the images; `None` if a pipe names them, which can be read only once, or if the command has to stop.
     pub(crate) fn count(&self, stop: &AtomicBool) -> Result<Option<u64>> {
         let is_pipe = |list: &PathBuf| !list.is_file();
         if self.paths.iter().any(|path| is_stdin(path)) || self.list.as_ref().is_some_and(is_pipe) {
@@ -76,7 +76,7 @@ impl ImageInput {
         }
     }
 
-    /// Waits until another process opens the other end of a pipe.
+    /// Opens the list; waits until another process opens the other end of a pipe.
     fn open(&self) -> Result<ImageList> {
         let mut all = ImageList::default();
         for path in &self.paths {
@@ -103,9 +103,9 @@ impl Iterator for ListReader<'_> {
             match self.images.recv_timeout(POLL_INTERVAL) {
                 Ok(image) => return image.transpose(),
                 Err(RecvTimeoutError::Timeout) => {}
-                // A panic, which was printed: what is missing must not look like the end.
+                // A panic, which was printed: an incomplete list must not look complete.
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Some(Err(anyhow::anyhow!("the list of images broke off")));
+                    return Some(Err(anyhow::anyhow!("the list of images ended unexpectedly")));
                 }
             }
         }

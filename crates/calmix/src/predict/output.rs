@@ -1,7 +1,8 @@
-//! Where rows are written, and how an interrupted output goes on.
+//! The output of `calmix predict`, and how an interrupted one is resumed.
 //!
-//! An output grows by whole rows, or by whole parts of them, and one process at a time writes it. Beside it stands `FILE.predict.json`, which says which model and
-//! options made it. A kill can leave a torn row or part at the end; the next process goes on after the last whole one.
+//! An output grows by whole rows or whole parts, and only one process at a time writes it. `FILE.predict.json` beside it
+//! records the model and the options. A kill can leave an incomplete row or part at the end; the next process continues
+//! after the last complete one.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use crate::terminal;
 /// Bytes of the longest note: the paths of a whole command line, escaped.
 const LONGEST_NOTE: u64 = 64 << 20;
 
-/// Where rows go.
+/// The destination of rows.
 #[derive(Debug)]
 enum RowPlace {
     Stdout,
@@ -30,19 +31,19 @@ enum RowPlace {
     Parts(Box<PartFolder>),
 }
 
-/// Where rows go, and how they are written there.
+/// The destination of rows, and their format.
 #[derive(Debug)]
 pub(crate) struct RowOutput<'a> {
     format: &'a RowFormat<'a>,
     place: RowPlace,
 }
 
-/// What an interrupted output already has.
+/// The rows that an interrupted output already has.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct WrittenRows {
-    /// Whole rows.
+    /// The number of complete rows.
     pub(crate) rows: u64,
-    /// How the last of them begins.
+    /// The beginning of the last row, which names its image.
     pub(crate) last: String,
 }
 
@@ -51,7 +52,7 @@ impl<'a> RowOutput<'a> {
     pub(crate) fn create(path: Option<&Path>, made_by: &Value, format: &'a RowFormat<'a>) -> Result<Self> {
         let Some(path) = path else {
             if terminal::is_stdout_closed() {
-                let message = "standard output is closed, and the rows would be lost";
+                let message = "standard output is closed, so the rows would be lost";
                 return Err(CliError::failed(message).hint("name a file with `--out`").into());
             }
             let mut output = Self { format, place: RowPlace::Stdout };
@@ -61,7 +62,7 @@ impl<'a> RowOutput<'a> {
         refuse_foreign(path)?;
         if safe_open::exists(path) {
             let message = format!("{}: already exists", shown(path.display()));
-            let hint = "add `--resume` to go on with it, or name another file with `--out`";
+            let hint = "add `--resume` to continue it, or name another file with `--out`";
             return Err(CliError::invalid(message).hint(hint).into());
         }
         // Locked before the note is written: of two processes that start at the same time, one refuses.
@@ -75,7 +76,7 @@ impl<'a> RowOutput<'a> {
         Ok(Self { format, place })
     }
 
-    /// Goes on with an output that the same model and options made.
+    /// Continues an output that was written with the same model and options.
     pub(crate) fn resume(
         path: &Path,
         made_by: &Value,
@@ -84,7 +85,7 @@ impl<'a> RowOutput<'a> {
         if !safe_open::exists(path) {
             return Ok((Self::create(Some(path), made_by, format)?, WrittenRows::default()));
         }
-        // Locked before anything is compared or cut: what another process writes is not there yet.
+        // Locked before anything is compared or cut, because another process may still be writing.
         let mut file = match format.kind {
             RowKind::Parquet => RowFile::open(&PartFolder::list(path))?,
             _ => RowFile::open(path)?,
@@ -133,7 +134,7 @@ impl<'a> RowOutput<'a> {
         }
     }
 
-    /// All rows are there: they survive a failure of the power, too.
+    /// Flushes all rows to disk, so that they survive a power failure.
     pub(crate) fn finish(self) -> Result<()> {
         match self.place {
             RowPlace::Stdout => Ok(()),
@@ -157,13 +158,13 @@ fn started(mut file: RowFile, path: &Path, made_by: &Value, format: &RowFormat<'
     Ok(file)
 }
 
-/// Writes what makes an output beside it.
+/// Writes the model and options of an output beside it.
 fn write_note(path: &Path, made_by: &Value) -> Result<()> {
     let text = serde_json::to_string_pretty(made_by)?;
     Ok(atomic_file::write(&beside(path, ".predict.json"), text.as_bytes())?)
 }
 
-/// What made an output.
+/// Reads the model and options of an output.
 fn note(path: &Path) -> Result<Value> {
     let note = beside(path, ".predict.json");
     let unknown = |what: String| {
@@ -173,16 +174,16 @@ fn note(path: &Path) -> Result<Value> {
     };
     let bytes = safe_open::read(&note, LONGEST_NOTE).map_err(|error| unknown(error.problem.to_string()))?;
     let made_by = serde_json::from_slice(&bytes);
-    Ok(made_by.map_err(|error| unknown(format!("this is not what `calmix predict` wrote ({error})")))?)
+    Ok(made_by.map_err(|error| unknown(format!("not a file of `calmix predict` ({error})")))?)
 }
 
-/// The first thing that differs between what made an output and what goes on with it.
+/// The first difference between the options of an output and those that would continue it.
 fn difference(before: &Value, now: &Value) -> Option<String> {
     let now = now.as_object()?;
     now.iter().find_map(|(key, now)| {
         let before = before.get(key).unwrap_or(&Value::Null);
         let told = |value: &Value| shown(value).chars().take(80).collect::<String>();
-        (before != now).then(|| format!("it was made with {key} {}, not {}", told(before), told(now)))
+        (before != now).then(|| format!("it was written with {key} {}, not {}", told(before), told(now)))
     })
 }
 
@@ -224,7 +225,7 @@ mod tests {
         }
         let other = json!({"model": "xyz", "coverage": 0.9});
         let error = RowOutput::resume(&path, &other, &format).unwrap_err().to_string();
-        assert!(error.contains("it was made with model \"abc\", not \"xyz\""), "{error}");
+        assert!(error.contains("it was written with model \"abc\", not \"xyz\""), "{error}");
         fs::write(&path, "path,other\n").unwrap();
         assert!(RowOutput::resume(&path, &made_by, &format).is_err());
     }
@@ -257,7 +258,7 @@ mod tests {
             output.finish().unwrap();
             assert!(parts() == whole && fs::read_to_string(&list).unwrap() == lines, "torn at {end}");
         }
-        for (place, what) in [(path.join("part-00001.parquet"), "it was changed"), (list, "not what")] {
+        for (place, what) in [(path.join("part-00001.parquet"), "it was changed"), (list, "not a file of")] {
             let intact = fs::read(&place).unwrap();
             let mut bytes = intact.clone();
             bytes[9] ^= 1;

@@ -66,9 +66,9 @@ struct RowGroup {
 #[derive(Debug, Default)]
 struct ParquetColumn<T> {
     values: Vec<T>,
-    /// For each entry, how much of it is there: 0 is null, and in lists 1 is empty. None in a column without nulls.
+    /// Definition level of each entry: 0 is null, and in lists 1 is an empty list. Empty in a column without nulls.
     definitions: Vec<i16>,
-    /// For each entry of a list, whether it goes on with the list of the entry before.
+    /// Repetition level of each entry of a list: 1 if it continues the list of the previous entry, otherwise 0.
     repetitions: Vec<i16>,
 }
 

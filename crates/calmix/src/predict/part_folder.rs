@@ -1,7 +1,7 @@
-//! A folder of Parquet files, `part-00000.parquet` and so on, each of which appears when it is whole.
+//! A folder of Parquet files, `part-00000.parquet` and so on, each of which appears when it is complete.
 //!
-//! Beside it stands `FOLDER.parts.jsonl`, a line for each part: its rows, its hash, and the path of its last row. A kill can
-//! leave a part without a line; it is written again.
+//! `FOLDER.parts.jsonl` beside it has one line per part: its rows, its hash, and the path of its last row. A kill can leave
+//! a part without a line; it is written again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,13 +54,13 @@ impl PartFolder {
 
     /// Makes a new folder; `lines` is its list.
     pub(crate) fn create(folder: &Path, mut lines: RowFile, format: &RowFormat<'_>) -> Result<Self> {
-        // Of a folder that was removed.
+        // The list may be left over from a folder that was removed.
         lines.clear()?;
         fs::create_dir(folder).with_context(|| shown(folder.display()))?;
         Self::new(folder, lines, 0, format)
     }
 
-    /// Goes on after the last part that is whole; `lines` is the folder's list.
+    /// Continues after the last complete part; `lines` is the folder's list.
     pub(crate) fn resume(
         folder: &Path,
         mut lines: RowFile,
@@ -72,7 +72,7 @@ impl PartFolder {
             let line: PartLine = serde_json::from_slice(line)
                 .ok()
                 .filter(|line: &PartLine| line.part == parts)
-                .ok_or_else(|| damaged(&list, "is not what `calmix predict` wrote"))?;
+                .ok_or_else(|| damaged(&list, "not a file of `calmix predict`"))?;
             check(&folder.join(part_name(parts)), &line)?;
             written.rows = written.rows.saturating_add(line.rows);
             if line.rows > 0 {
@@ -81,7 +81,7 @@ impl PartFolder {
             parts += 1;
             Ok(())
         })?;
-        // What a kill left: parts that are not whole, and one without its line. No other process writes here.
+        // Remove what a kill left: incomplete parts, and one without its line. No other process writes here.
         atomic_file::sweep_abandoned(folder);
         let _ = fs::remove_file(folder.join(part_name(parts)));
         Ok((Self::new(folder, lines, parts, format)?, written))

@@ -1,4 +1,4 @@
-//! How fast images are predicted, and how long it still takes.
+//! The rate of prediction and the time that is left.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::terminal;
 /// Shows the rate on standard error: on a terminal one line that changes, otherwise a line now and then.
 #[derive(Debug)]
 pub(crate) struct Rate {
-    /// Images of the whole list; none where it cannot be known before.
+    /// Images of the whole list; `None` if their number is unknown.
     total: Option<u64>,
     /// Images that were predicted before this process started.
     before: u64,
@@ -32,19 +32,19 @@ impl Rate {
         Self { total, before, done: 0, started: now, shown: now, every }
     }
 
-    /// Of a command that writes nothing to standard output meanwhile.
+    /// For a command that writes nothing to standard output meanwhile.
     pub(crate) fn of_silent_command() -> Self {
         let seconds = if io::stderr().is_terminal() { 0.2 } else { 10.0 };
         Self { every: Duration::from_secs_f64(seconds), ..Self::new(None, 0) }
     }
 
-    /// So many images are done, of so many.
+    /// Shows that `done` of `total` images are done.
     pub(crate) fn show(&mut self, done: u64, total: Option<u64>) {
         self.total = total;
         self.add(done.saturating_sub(self.done));
     }
 
-    /// So many more images are done.
+    /// Adds images that are done.
     pub(crate) fn add(&mut self, images: u64) {
         self.done += images;
         if self.shown.elapsed() >= self.every {
@@ -53,7 +53,7 @@ impl Rate {
         }
     }
 
-    /// Images a second of this process.
+    /// The images per second of this process.
     pub(crate) fn per_second(&self) -> f64 {
         self.done as f64 / self.started.elapsed().as_secs_f64().max(1e-9)
     }

@@ -1,4 +1,4 @@
-//! A row of the output: what it says, and its line as CSV or as JSON.
+//! A row of the output, as a line of CSV or JSON.
 
 use std::fmt::Write as _;
 
@@ -11,15 +11,15 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RowKind {
-    /// Comma-separated, with a line of names
+    /// Comma-separated, with a header line
     Csv,
-    /// A JSON object a line
+    /// One JSON object per line
     Jsonl,
     /// A folder of Parquet files
     Parquet,
 }
 
-/// What is written of an image: what the model said about it, or what is wrong with it.
+/// The content of a row: the prediction for an image, or the reason why it could not be read.
 #[derive(Debug)]
 pub(crate) struct PredictedImage<'a> {
     /// As [`escaped`] writes it.
@@ -28,7 +28,7 @@ pub(crate) struct PredictedImage<'a> {
     pub(crate) error: Option<String>,
 }
 
-/// How rows are written.
+/// The format of rows.
 #[derive(Debug)]
 pub(crate) struct RowFormat<'a> {
     pub(crate) kind: RowKind,
@@ -70,7 +70,7 @@ impl RowFormat<'_> {
         csv_line(names.map(CsvCell::text).into_iter().chain(probabilities))
     }
 
-    /// What every row of this path begins with, and no row of another path.
+    /// The beginning of every row of this path, and of no row of another path.
     pub(crate) fn beginning(&self, path: &str) -> String {
         match self.kind {
             // With an empty cell behind it, and without the end of the line.
@@ -129,8 +129,8 @@ impl RowFormat<'_> {
     }
 }
 
-/// Bytes as text on one line, from which they can be had back: bytes that are not UTF-8, control characters and the
-/// backslash are written `\xNN`.
+/// Escapes bytes reversibly as text on one line: bytes that are not UTF-8, control characters and the backslash are written
+/// `\xNN`.
 pub(crate) fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     let hexadecimal = |bytes: &[u8], text: &mut String| {

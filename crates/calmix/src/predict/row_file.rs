@@ -1,4 +1,4 @@
-//! A file that grows by whole lines, has one writer, and goes on after a kill.
+//! A file that grows by whole lines, has one writer, and can be resumed after a kill.
 
 use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -29,7 +29,7 @@ impl RowFile {
         Self::locked(file.with_context(|| shown(path.display()))?, path)
     }
 
-    /// Opens a file that is there.
+    /// Opens an existing file.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         if !safe_open::exists(path) {
             return Err(CliError::invalid(format!("{}: does not exist", shown(path.display()))).into());
@@ -37,9 +37,9 @@ impl RowFile {
         Self::open_or_create(path)
     }
 
-    /// Opens a file, and makes it where there is none.
+    /// Opens a file, or creates it if it does not exist.
     pub(crate) fn open_or_create(path: &Path) -> Result<Self> {
-        // A link could lead to any file of the user's, and a pipe would be waited for without end.
+        // A link could lead to any file of the user, and opening a pipe could block forever.
         let cannot = |error: FileError| CliError::invalid(error.to_string());
         Self::locked(safe_open::open_to_write(path).map_err(cannot)?, path)
     }
@@ -55,7 +55,7 @@ impl RowFile {
                 return Err(CliError::failed(message).hint(hint).into());
             }
             Err(TryLockError::Error(error)) => warn(&format!(
-                "{place}: this file system offers no locks ({error}); make sure that no other `calmix predict` writes it"
+                "{place}: this file system has no locks ({error}); make sure that no other `calmix predict` writes this file"
             )),
         }
         Ok(Self { file, path: path.to_owned() })
@@ -71,7 +71,8 @@ impl RowFile {
         self.file.set_len(0).with_context(|| shown(self.path.display()))
     }
 
-    /// Goes on with a file that begins with `header`: hands every whole row to `each`, and cuts off a torn one at the end.
+    /// Resumes a file that begins with `header`: passes every complete row to `each`, and cuts off an incomplete one at the
+    /// end.
     pub(crate) fn resume(&mut self, header: &str, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let place = shown(self.path.display());
         let mut lines = BufReader::with_capacity(1 << 16, &self.file);
@@ -91,7 +92,7 @@ impl RowFile {
             if !is_first || header.is_empty() {
                 each(&line)?;
             } else if line != header.as_bytes() {
-                let message = format!("{place}: its first line is not that of these predictions");
+                let message = format!("{place}: the first line is not the header of these predictions");
                 return Err(CliError::invalid(message).into());
             }
             (is_first, end) = (false, end + length as u64);
@@ -106,7 +107,7 @@ impl RowFile {
         self.file.write_all(rows.as_bytes()).with_context(|| shown(self.path.display()))
     }
 
-    /// What is written survives a failure of the power, too.
+    /// Flushes the file to disk, so that it survives a power failure.
     pub(crate) fn sync(&self) -> Result<()> {
         self.file.sync_all().with_context(|| shown(self.path.display()))
     }

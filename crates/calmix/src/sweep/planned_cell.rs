@@ -34,9 +34,9 @@ const BY_FOLDER: [&str; 3] = ["dataset.source", "dataset.test", "labels.unlabell
 #[derive(Debug)]
 pub(crate) struct PlannedCell {
     pub(crate) cell: SweepCell,
-    /// Its recipe, before its dataset is looked at.
+    /// The recipe of the run, before its dataset is read.
     pub(crate) draft: Draft,
-    /// The dataset's folder, if it is one of many.
+    /// The folder of the dataset, if `--datasets` names it.
     dataset: Option<PathBuf>,
 }
 
@@ -54,20 +54,20 @@ impl PlannedCell {
         Ok(Self { cell, draft, dataset })
     }
 
-    /// Its recipe, before its dataset is looked at.
+    /// Returns the recipe of the run, before its dataset is read.
     pub(crate) fn recipe(&self) -> &Recipe {
         &self.draft.resolved.recipe
     }
 
-    /// The folder of its dataset.
+    /// Returns the folder of the dataset; empty if none is given.
     pub(crate) fn data(&self) -> &Path {
         Path::new(&self.recipe().dataset.path)
     }
 
-    /// Checks what would fail in every attempt: the dataset's folder and the device.
+    /// Checks what would fail in every attempt: the dataset folder and the device.
     pub(crate) fn ready(&self) -> Result<()> {
         if self.data().as_os_str().is_empty() {
-            let message = format!("{}: where is the dataset?", shown(&self.cell.name));
+            let message = format!("{}: no dataset folder given", shown(&self.cell.name));
             let hint = "--data FOLDER, or --datasets FOLDER with a folder for each dataset";
             return Err(CliError::invalid(message).hint(hint).into());
         }
@@ -110,7 +110,7 @@ impl PlannedCell {
         Ok(trainer.start_prepared(prepared)?)
     }
 
-    /// Refuses a run of another recipe under its name: the sweep file has changed since it began.
+    /// Refuses a run that was begun with another recipe: the sweep file has changed since.
     pub(crate) fn refuse_changes(&self, run: &Path) -> Result<()> {
         if !read::has_begun(run) {
             return Ok(());
@@ -120,11 +120,11 @@ impl PlannedCell {
         let Some(change) = changes.iter().find(|change| !by_folder(&change.path)) else { return Ok(()) };
         let message =
             format!("{}: the sweep has changed since this run began: {change}", shown(run.display()));
-        Err(CliError::invalid(message).hint("take another --sweep-dir, or remove the run").into())
+        Err(CliError::invalid(message).hint("use another --sweep-dir, or delete the run").into())
     }
 }
 
-/// Layers with everything that the user overrides above them.
+/// Adds everything that the user overrides on top of layers.
 fn over(layers: Layers, dataset: Option<&Path>, overrides: &RecipeArgs) -> Result<Layers> {
     let layers = match dataset {
         Some(folder) => layers.set_to("dataset.path", folder.to_string_lossy().into_owned()),
@@ -133,8 +133,8 @@ fn over(layers: Layers, dataset: Option<&Path>, overrides: &RecipeArgs) -> Resul
     overrides.apply(layers)
 }
 
-/// Refuses a cache of features that the sweep file puts outside the working folder: the file may come from somebody else, and
-/// only the user says where calmix writes.
+/// Refuses a cache of features that the sweep file puts outside the working folder: the file may come from an untrusted
+/// source, and only the user decides where calmix writes.
 fn refuse_outside(resolved: &Resolved) -> Result<()> {
     let cache = Path::new(&resolved.recipe.network.cache);
     let origin = resolved.origin("network.cache");
@@ -144,7 +144,7 @@ fn refuse_outside(resolved: &Resolved) -> Result<()> {
     }
     let cache = shown(cache.display());
     let message = format!(
-        "{origin}: network.cache = \"{cache}\" is outside the working folder, where a sweep file names nothing"
+        "{origin}: network.cache = \"{cache}\" is outside the working folder, where a sweep file must not write"
     );
     let hint = format!(
         "--set {} if you want the features there",

@@ -1,4 +1,4 @@
-//! The results of a sweep: nothing in them depends on the order, on the workers or on the clock.
+//! The results of a sweep, which depend neither on the order of the runs, nor on the workers, nor on the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -25,10 +25,10 @@ struct CellResult<'a> {
     /// The keys that the sweep sets.
     settings: BTreeMap<&'a str, Value>,
     state: &'static str,
-    /// What follows is of finished runs: of the network, or of the recipe's own head.
+    /// Metrics of a finished run: of the network, or of the recipe's own head.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<CellMetrics>,
-    /// Of the head that was trained on the labels alone, if any.
+    /// Metrics of the head that was trained on the labels alone, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     labels_alone: Option<CellMetrics>,
 }
@@ -81,8 +81,8 @@ fn result<'a>(folder: &SweepFolder, planned: &'a PlannedCell) -> Result<CellResu
     Ok(filled)
 }
 
-/// A line for each run, or for each of its two heads: its name, recipe, state, then every key that any run sets, then whose
-/// metrics follow, then these, before and after calibration.
+/// One line per run, or per head of a run with two: name, recipe, state, then every key that any run sets, then the columns
+/// of [`ABOUT`], then the metrics before and after calibration.
 fn csv(results: &[CellResult<'_>]) -> Result<String> {
     let keys: BTreeSet<&str> = results.iter().flat_map(|result| result.settings.keys().copied()).collect();
     let mut rows = Vec::new();
@@ -114,8 +114,8 @@ fn csv(results: &[CellResult<'_>]) -> Result<String> {
     Ok(table)
 }
 
-/// What a line says of its metrics: whose they are (`recipe`, `labels-alone`, or empty for a network), whether that is the
-/// model of the run, and what they were measured on.
+/// The columns that describe the metrics of a line: their head (`recipe`, `labels-alone`, or empty for a network), whether
+/// it is the model of the run, and what they were measured on.
 const ABOUT: [&str; 5] = ["head", "is_kept", "selection", "on", "samples"];
 
 fn metrics<'a>(row: &'a Value, place: &str) -> Option<&'a serde_json::Map<String, Value>> {

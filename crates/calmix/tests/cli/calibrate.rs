@@ -24,7 +24,7 @@ fn training_images_are_refused() {
     fs::copy(workspace.path("photos/unlabelled/3.png"), &copy).unwrap();
     let refused = workspace.run(&["calibrate", "run", "--on", "later"]).with_code(2);
     refused.reports(&[
-        "later: the model was trained on 1 of 13 labelled images, such as cat/copy.png; ",
+        "later: the model was trained on 1 of 13 labelled images, such as cat/copy.png, ",
         "try: leave out the images that the model was trained on",
     ]);
     assert_eq!(fs::read(workspace.path("run/model.json")).unwrap(), before);
@@ -39,7 +39,7 @@ fn training_images_are_refused() {
     // Where the dataset of the run is gone, nothing can be compared.
     fs::rename(workspace.path("photos"), workspace.path("elsewhere")).unwrap();
     let unchecked = workspace.run(&["calibrate", "run", "--on", "later", "--json"]).with_code(0);
-    unchecked.reports(&["warning: whether the model was trained on these images could not be checked: "]);
+    unchecked.reports(&["warning: cannot check whether the model was trained on these images: "]);
     let unchecked: Value = serde_json::from_str(&unchecked.stdout).unwrap();
     assert_eq!(unchecked["checked_against_training"], false);
 }
@@ -50,7 +50,7 @@ fn previous_calibration_is_kept() {
     let [info, previous] = ["run/model.json", "run/model.previous.json"].map(|name| workspace.path(name));
     let trained = fs::read(&info).unwrap();
     let calibrated = workspace.run(&["calibrate", "run", "--on", "later"]).with_code(0);
-    calibrated.prints(&["written to run/model.json; as it was before: run/model.previous.json\n"]);
+    calibrated.prints(&["written to run/model.json; the previous version is in run/model.previous.json\n"]);
     assert!(!calibrated.stderr.contains("fewer than"), "{}", calibrated.stderr);
     assert_eq!(fs::read(&previous).unwrap(), trained);
     let first = fs::read(&info).unwrap();
@@ -58,16 +58,13 @@ fn previous_calibration_is_kept() {
     workspace.images("fewer/cat", 41, 11);
     let fewer = workspace.run(&["calibrate", "run", "--on", "fewer", "--json"]).with_code(0);
     fewer.reports(&[
-        "warning: 1 class of the model without a label here: dog\n",
-        "warning: 11 labels, fewer than the 12 that fitted the calibration before\n",
+        "warning: no labels here for 1 class of the model: dog\n",
+        "warning: the calibration is refitted on 11 labels, fewer than the 12 of the previous fit\n",
     ]);
     let json: Value = serde_json::from_str(&fewer.stdout).unwrap();
     assert_eq!(json["missing_classes"], serde_json::json!(["dog"]));
     assert_eq!(fs::read(&previous).unwrap(), first);
 
     fs::rename(&previous, &info).unwrap();
-    workspace
-        .run(&["evaluate", "run"])
-        .with_code(0)
-        .prints(&["temperature fitted on 12 labels that came later"]);
+    workspace.run(&["evaluate", "run"]).with_code(0).prints(&["temperature fitted on 12 new labels"]);
 }

@@ -18,7 +18,7 @@ fn program(folder: &Path, name: &str, script: &str) {
 }
 
 #[test]
-fn the_job_for_slurm_starts_calmix_and_goes_back_into_the_queue_when_it_was_told_to_stop() {
+fn slurm_job_starts_calmix_and_requeues() {
     let workspace = Workspace::new();
     let programs = workspace.path("programs");
     // Without its options, srun is the program that it starts.
@@ -42,7 +42,7 @@ fn the_job_for_slurm_starts_calmix_and_goes_back_into_the_queue_when_it_was_told
     assert_eq!(submit().status.code(), Some(75));
     assert_eq!(fs::read_to_string(workspace.path("requeued")).unwrap(), "requeue 7\n");
 
-    // Nothing was saved, and somebody wants the job to end.
+    // Nothing was saved, and the user wants the job to end.
     fs::remove_file(workspace.path("requeued")).unwrap();
     program(&programs, "calmix", "exit 131");
     assert_eq!(submit().status.code(), Some(131));

@@ -27,7 +27,7 @@ fn runs_are_settings_and_seeds() {
         "| Error             | FixMatch + CalibrateMix |",
         "| NLL, calibrated   | FixMatch + CalibrateMix |",
         " (2) |",
-        "| too few runs to say |",
+        "| too few runs |",
         "- an ECE needs 1,000 images\n",
     ]);
     workspace
@@ -58,7 +58,7 @@ fn runs_are_settings_and_seeds() {
     workspace
         .run(&["compare", "runs/a-1", "--against", "runs/b-1"])
         .with_code(2)
-        .reports(&["it is not among the runs"]);
+        .reports(&["not one of the runs to compare"]);
     std::fs::remove_file(workspace.path("runs/a-1/result.json")).unwrap();
     workspace.run(&["compare", "runs"]).with_code(0).reports(&["1 run without metrics left out"]);
     workspace.run(&["compare", "runs/a-1"]).with_code(2).reports(&["no finished run to compare"]);

@@ -83,7 +83,7 @@ fn messages_are_as_expected() {
 
 /// Whatever would fail again exits with 2, so that no launcher repeats it; the message names the place.
 #[test]
-fn mistakes_are_told_from_failures() {
+fn exit_codes_separate_mistakes_from_failures() {
     let workspace = Fixture::Garments.copy().with_photos();
     let refused = |more: &[&str], says: &str| {
         let output = workspace.end(workspace.training(2, more)).with_code(2);
@@ -91,7 +91,10 @@ fn mistakes_are_told_from_failures() {
     };
     refused(&["--processes", "3", "--set", "train.shards=2"], "3 processes cannot share 2 shards evenly");
     refused(&["--set", "train.shards=3"], "train.shards = 3: ");
-    refused(&["--set", "train.shards=2", "--set", "train.batch_norm=sync"], "is not done yet");
+    refused(
+        &["--set", "train.shards=2", "--set", "train.batch_norm=sync"],
+        "is not supported with several shards",
+    );
     refused(&["--set", "train.groups=500"], "unlabelled samples are too few for 500 shards");
     refused(&["--run-dir", "first"], "there is a run here already");
     refused(&["--set", "labels.from=[\"nothing\"]"], "nothing");
@@ -118,7 +121,7 @@ fn mistakes_are_told_from_failures() {
 #[test]
 fn errors_of_the_system_name_the_place() {
     let workspace = Workspace::new().with_garments();
-    // Nobody can make a folder there, not even root.
+    // No user can create a folder there, not even root.
     let output = workspace.run(&["prepare", "garments", "--to", "/sys/nowhere/table"]).with_code(2);
     output.reports(&["error: /sys/nowhere: "]);
     let output = workspace.end(workspace.training(2, &["--run-dir", "/sys/nowhere"])).with_code(2);
@@ -172,5 +175,5 @@ fn colour_follows_the_variables_and_the_terminal() {
 #[test]
 fn push_without_its_feature_names_it() {
     let refused = Workspace::new().run(&["push", "run", "--mlflow", "http://127.0.0.1:5000"]).with_code(2);
-    refused.reports(&["built without its feature `mlflow`", "try: cargo install", "--features mlflow"]);
+    refused.reports(&["built without the feature `mlflow`", "try: cargo install", "--features mlflow"]);
 }

@@ -1,4 +1,4 @@
-//! `calmix evaluate RUN --on FOLDER`: labelled images that the run does not know, and people's votes about them.
+//! `calmix evaluate RUN --on FOLDER`: labelled images of another dataset, and human votes about them.
 
 use std::fs;
 
@@ -40,9 +40,12 @@ fn classes_match_by_name_and_metrics_are_those_of_predict() {
     assert_eq!(pets["evaluation"]["samples"], 10);
     let error = pets["evaluation"]["metrics"]["error"].as_f64().unwrap();
     assert!((error - dogs.0 as f64 / 10.0).abs() < 1e-12, "{error}");
-    workspace.run(&["evaluate", "run", "--on", "pets"]).with_code(0).prints(&["on pets\n", "sets of 90%: "]);
+    workspace
+        .run(&["evaluate", "run", "--on", "pets"])
+        .with_code(0)
+        .prints(&["on pets\n", "90% prediction sets: "]);
 
-    // People who are sure of dogs 0 to 4 and disagree about the others.
+    // Voters who agree on dogs 0 to 4 and disagree on the others.
     let votes = (0..10).map(|n| format!("dog/{n}.png,{},{}\n", 50 - 4 * (n / 5) * 5, 4 * (n / 5) * 5));
     fs::write(workspace.path("votes.csv"), format!("file,dog,cat\n{}", votes.collect::<Vec<_>>().concat()))
         .unwrap();
@@ -55,7 +58,7 @@ fn classes_match_by_name_and_metrics_are_those_of_predict() {
     fs::write(workspace.path("votes.csv"), "file,dog,cow\n").unwrap();
     let refused = workspace.run(&["evaluate", "run", "--on", "pets", "--votes", "votes.csv"]).with_code(2);
     refused
-        .reports(&["votes.csv: its column \"cow\" is not a class of the model", "the classes are cat, dog"]);
+        .reports(&["votes.csv: the column \"cow\" is not a class of the model", "the classes are cat, dog"]);
     fs::write(workspace.path("votes.csv"), "file,dog\ndog/77.png,3\n").unwrap();
     let refused = workspace.run(&["evaluate", "run", "--on", "pets", "--votes", "votes.csv"]).with_code(2);
     refused.reports(&["votes.csv, row 1: no image \"dog/77.png\""]);
@@ -64,7 +67,7 @@ fn classes_match_by_name_and_metrics_are_those_of_predict() {
 
     fs::rename(workspace.path("pets/dog"), workspace.path("pets/zebra")).unwrap();
     let unknown = workspace.run(&["evaluate", "run", "--on", "pets"]).with_code(2);
-    unknown.reports(&["pets: the model does not know the class zebra", "the model knows cat, dog\n"]);
+    unknown.reports(&["pets: the model has no class zebra", "the classes of the model are cat, dog\n"]);
     workspace.run(&["evaluate", "run", "--on", "nowhere"]).with_code(2).reports(&["nowhere: does not exist"]);
 }
 
@@ -100,5 +103,5 @@ fn in_order(workspace: &Workspace, document: &dyn Fn(&[&str]) -> Value) {
     refused("train").reports(&["votes.npy: 19 rows for 20 images", "--subset"]);
     let whole = fs::read(workspace.path("votes.npy")).unwrap();
     fs::write(workspace.path("votes.npy"), &whole[..whole.len() - 1]).unwrap();
-    refused("train").reports(&["votes.npy: 303 bytes of numbers, which are not 19 × 2 of 8 bytes"]);
+    refused("train").reports(&["votes.npy: 303 bytes of numbers, expected 19 × 2 of 8 bytes"]);
 }

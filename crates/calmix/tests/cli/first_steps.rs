@@ -1,4 +1,4 @@
-//! What new users meet first: nothing is there yet, words in the wrong order, and the commands that calmix says come next.
+//! The first steps of new users: no weights or runs yet, arguments in the wrong order, and the commands printed as next.
 
 use std::fs;
 
@@ -26,8 +26,8 @@ fn missing_weights_are_explained() {
     let told = [
         "no pretrained weights in [HERE]/weights\n",
         "several times as many errors",
-        "`cargo xtask weights` in a clone of calmix, then `calmix weights add FILE` (docs/pretrained.md)",
-        "CALMIX_WEIGHTS names their folder",
+        "`cargo xtask weights` in a clone of calmix, then `calmix weights add FILE`\n",
+        "set CALMIX_WEIGHTS to it",
     ];
     workspace.run(&["weights", "list"]).with_code(0).prints(&told);
     workspace.run(&["doctor", "--seconds", "0"]).with_code(0).prints(&told);
@@ -106,7 +106,7 @@ fn unusual_label_column_is_asked_for() {
     workspace.images("photos/img", 0, 4);
     let list = "Filename,Species\nimg/0.png,newt\nimg/1.png,newt\nimg/2.png,frog\nimg/3.png,frog\n";
     fs::write(workspace.path("photos/labels.csv"), list).unwrap();
-    let question = ["no column holds the label; there are: Filename, Species", "--label-column NAME"];
+    let question = ["no column holds the label; the columns are: Filename, Species", "--label-column NAME"];
     workspace.run(&["prepare", "photos"]).with_code(2).reports(&question);
     workspace.end(workspace.folder_training("photos", &[])).with_code(2).reports(&question);
     workspace.end(workspace.folder_training("photos", &["--label-column", "Species"])).with_code(0);
@@ -120,14 +120,14 @@ fn run_leads_to_its_report_and_to_predictions() {
         output.prints(&["next: calmix report run\nthen: calmix predict run IMAGES"]);
     }
     let ended = workspace.run(&["resume", "run"]).with_code(0);
-    ended.prints(&["written to run: model.safetensors, model.json; `calmix inspect run` shows more metrics and all files\n"]);
+    ended.prints(&["written to run: model.safetensors, model.json\n`calmix inspect run` shows more metrics and all files\n"]);
     assert!(ended.stdout.lines().count() < 30, "{}", ended.stdout);
     run_next(&workspace, &ended.stdout).with_code(0);
     assert!(workspace.path("report.html").exists());
 }
 
 #[test]
-fn no_runs_yet_is_no_circle() {
+fn hint_without_runs_suggests_training() {
     let workspace = Workspace::new();
     for line in ["inspect runs", "resume runs/a", "predict . ."] {
         let refused = workspace.run(&line.split(' ').collect::<Vec<_>>()).with_code(2);
@@ -165,9 +165,9 @@ fn file_that_extends_a_folder_recipe_needs_no_test_split() {
     command.args(["--set", "network.name=wrn-10-1", "--set", "train.ratio=1"]);
     let trained = workspace.end(command).with_code(0);
     trained.reports(&["there is no test subset", "recipe    mine", "training  2 steps of 4 + 4 images"]);
-    fs::write(workspace.path("mine.toml"), "extends = \"cpu-fodler\"\n").unwrap();
+    fs::write(workspace.path("mine.toml"), "extends = \"desk-folder\"\n").unwrap();
     let unknown = workspace.run(&["train", "--file", "mine.toml", "--data", "photos"]).with_code(2);
-    assert_eq!(unknown.stderr.matches("there is no recipe `cpu-fodler`").count(), 1, "{}", unknown.stderr);
+    assert_eq!(unknown.stderr.matches("there is no recipe `desk-folder`").count(), 1, "{}", unknown.stderr);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn predict_without_images_or_with_swapped_words() {
     }
     let swapped = workspace.run(&["predict", "photos", "run"]).with_code(2);
     swapped.reports(&[
-        "error: photos is not a run, and run is one: the run comes first\n",
+        "error: photos is not a run, but run is; the run must come first\n",
         "try: calmix predict run photos\n",
     ]);
     fs::create_dir(workspace.path("other")).unwrap();
@@ -205,7 +205,7 @@ fn prepare_again_replaces_its_own_table() {
     workspace.run(&["prepare", "photos"]).with_code(0).prints(&["train 20, unlabelled 12"]);
     workspace.images("photos/eel", 90, 5);
     let refused = workspace.run(&["prepare", "photos"]).with_code(2);
-    refused.reports(&["error: prepared/photos: there is a table already\n", "try: `--force` replaces it"]);
+    refused.reports(&["error: prepared/photos: this table already exists\n", "try: `--force` replaces it"]);
     let again = workspace.run(&["prepare", "photos", "--force"]).with_code(0);
     again.prints(&["train 25, unlabelled 12", "3 classes, "]);
     assert_eq!(workspace.names("prepared"), ["photos"]);
@@ -214,6 +214,6 @@ fn prepare_again_replaces_its_own_table() {
     fs::create_dir(workspace.path("thesis")).unwrap();
     fs::write(workspace.path("thesis/chapter.tex"), "").unwrap();
     let thesis = workspace.run(&["prepare", "photos", "--to", "thesis", "--force"]).with_code(2);
-    thesis.reports(&["thesis: already exists and is not a table that `calmix prepare` wrote"]);
+    thesis.reports(&["thesis: already exists and is not a table of `calmix prepare`"]);
     assert_eq!(workspace.names("thesis"), ["chapter.tex"]);
 }

@@ -23,7 +23,7 @@ pub(crate) enum Fixture {
 }
 
 impl Fixture {
-    /// Copies the fixture into a workspace. Whoever comes first makes it.
+    /// Copies the fixture into a workspace. The first process that needs it creates it.
     pub(crate) fn copy(self) -> Workspace {
         // Tables name the folder of their dataset without links.
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).canonicalize().unwrap();

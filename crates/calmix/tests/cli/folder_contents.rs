@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::workspace::Workspace;
 
 #[test]
-fn counts_are_by_split_and_oddities_are_told() {
+fn scan_counts_by_split_and_lists_problems() {
     let workspace = Workspace::new();
     workspace.images("photos/train/cat", 0, 30);
     workspace.images("photos/train/dog", 60, 3);
@@ -19,11 +19,11 @@ fn counts_are_by_split_and_oddities_are_told() {
     fs::write(workspace.path("photos/old.tar"), "a backup").unwrap();
     let prepared = workspace.run(&["prepare", "photos"]).with_code(0);
     prepared.prints(&[
-        "2 classes, labelled images each: train 3 to 30, test 4\n",
-        "photos/train/newt: no image in it, so it is not a class",
-        "photos/train/notes: no image in it, so it is not a class",
-        "photos/old.tar: an archive beside folders of images, which is not read",
-        "warning: train is uneven: 30 images of `cat`, 3 of `dog`",
+        "2 classes, labelled images per class: train 3 to 30, test 4\n",
+        "photos/train/newt: there is no image in it, so it is not a class",
+        "photos/train/notes: there is no image in it, so it is not a class",
+        "photos/old.tar: this archive beside the image folders was not read",
+        "warning: the classes of train are imbalanced: 30 images of `cat`, 3 of `dog`",
     ]);
 }
 
@@ -37,8 +37,8 @@ fn uneven_labels_are_named_where_predictions_are_aligned() {
     let more = ["--set", "method.base=softmatch", "--set", "labels.keep=all", "--set", "labels.validation=0"];
     let warned = workspace.end(workspace.folder_training("photos", &more)).with_code(0);
     warned.reports(&[
-        "warning: `dog` has 3 labels and `cat` 8, but softmatch aligns its predictions to equally frequent classes; if the \
-         unlabelled images are as uneven, set method.softmatch.target=labelled\n",
+        "warning: `dog` has 3 labels and `cat` has 8, but softmatch assumes equally frequent classes. If the unlabelled \
+         images are as imbalanced, set method.softmatch.target=labelled\n",
     ]);
     let labelled = [&more[..], &["--set", "method.softmatch.target=labelled"]].concat();
     let silent = workspace.end(workspace.folder_training("photos", &labelled)).with_code(0);
@@ -46,7 +46,7 @@ fn uneven_labels_are_named_where_predictions_are_aligned() {
 }
 
 #[test]
-fn labels_that_are_short_are_told_before_training() {
+fn short_labels_are_warned_about_before_training() {
     let workspace = Workspace::new();
     workspace.images("photos/cat", 0, 8);
     workspace.images("photos/dog", 60, 3);
@@ -54,15 +54,15 @@ fn labels_that_are_short_are_told_before_training() {
     let more = ["--set", "labels.keep=per-class", "--set", "labels.count=6", "--set", "labels.validation=0"];
     let trained = workspace.end(workspace.folder_training("photos", &more)).with_code(0);
     trained.reports(&[
-        "warning: labels.count asks for 6 labels of each class, and 1 of 2 classes has fewer: `dog` 3\n",
+        "warning: labels.count requests 6 labels per class, but 1 of 2 classes has fewer: `dog` 3\n",
     ]);
-    let before = trained.stderr.find("labels.count asks").unwrap();
+    let before = trained.stderr.find("labels.count requests").unwrap();
     assert!(before < trained.stderr.find("step 1/2").unwrap(), "{}", trained.stderr);
 
     // The recipe that `prepare` suggests for garments wants 25 labels of each class.
     let workspace = Workspace::new().with_garments();
     workspace.run(&["prepare", "garments", "--source", "fashion-mnist"]).with_code(0).prints(&[
-        "warning: recipe cpu-fashion-mnist: labels.count asks for 25 labels of each class, and 10 of 10 classes have fewer: \
+        "warning: recipe cpu-fashion-mnist: labels.count requests 25 labels per class, but 10 of 10 classes have fewer: \
          `T-shirt/top` 10, ",
     ]);
 }
@@ -90,9 +90,9 @@ fn one_bad_name_or_link_is_listed() {
         "8 files or folders were left out:\n",
         "photos/cat/caf\u{fffd}.png: its name is not UTF-8; rename it",
         "photos/dog\u{fffd}: its name is not UTF-8; rename it",
-        "photos/cat/dogs: a link to a folder, which is not followed",
-        "photos/cat/out.png: a link that leads out of the dataset's folder",
-        "photos/cat/broken-link.png: a link to nothing",
+        "photos/cat/dogs: a link to a folder; calmix does not follow it",
+        "photos/cat/out.png: a link that leads out of the dataset folder",
+        "photos/cat/broken-link.png: a broken link",
         "photos/cat/back\\slash.png: its name contains a backslash",
         "photos/cat/new\\nline\\u{1b}[31m.png: ",
     ]);
@@ -116,8 +116,8 @@ fn duplicates_have_names() {
     fs::copy(workspace.path("photos/train/cat/1.png"), workspace.path("photos/test/cat/copy.png")).unwrap();
     fs::copy(workspace.path("photos/train/cat/2.png"), workspace.path("photos/train/dog/copy.png")).unwrap();
     workspace.run(&["prepare", "photos"]).with_code(0).prints(&[
-        "warning: 1 image is in two subsets: train/cat/1.png = test/cat/copy.png\n",
-        "warning: 1 image has two labels: train/cat/2.png = train/dog/copy.png\n",
+        "warning: 1 image appears in two subsets: train/cat/1.png = test/cat/copy.png\n",
+        "warning: 1 image appears under two labels: train/cat/2.png = train/dog/copy.png\n",
     ]);
 }
 

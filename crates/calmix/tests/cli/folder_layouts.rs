@@ -18,7 +18,7 @@ fn splits_by_any_usual_name_and_case() {
         let prepared = workspace.run(&["prepare", "photos"]).with_code(0);
         prepared.prints(&[
             "30 samples: train 10, val 6, test 8, unlabelled 6\n",
-            "2 classes, labelled images each: train 5, val 3, test 4; 6 without label\n",
+            "2 classes, labelled images per class: train 5, val 3, test 4; 6 unlabelled\n",
         ]);
         assert!(!prepared.stdout.contains("warning:"), "{}", prepared.stdout);
     }
@@ -31,14 +31,14 @@ fn only_a_test_set_is_a_question() {
     workspace.images("photos/Test/dog", 40, 4);
     let asked = workspace.run(&["prepare", "photos"]).with_code(2);
     asked.reports(&[
-        "error: photos: there is `Test` and nothing to train on\n",
-        "to train: put the folders of classes into photos/train\n",
-        "`Test` is a class: --layout classes\n",
+        "error: photos: there is `Test`, but no training images\n",
+        "to train, put the class folders into photos/train\n",
+        "if `Test` is a class, use --layout classes\n",
     ]);
     assert!(!workspace.path("prepared").exists());
     let one = workspace.run(&["prepare", "photos", "--layout", "classes"]).with_code(0);
-    one.prints(&["1 class, labelled images: train 8\n", "warning: there is one class, `Test`: "]);
-    workspace.end(workspace.folder_training("photos", &[])).with_code(2).reports(&["nothing to train on"]);
+    one.prints(&["1 class, labelled images: train 8\n", "warning: there is only one class, `Test`: "]);
+    workspace.end(workspace.folder_training("photos", &[])).with_code(2).reports(&["no training images"]);
 }
 
 #[test]
@@ -48,22 +48,24 @@ fn nested_classes_are_a_question() {
     workspace.images("photos/animals/goldfish/2022", 20, 4);
     workspace.images("photos/animals/trout", 40, 4);
     let question = [
-        "photos: all images are below the one folder `animals`, which has folders of its own: goldfish, trout\n",
-        "these are the classes: --layout nested\n",
-        "`animals` is the only class: --layout classes\n",
+        "photos: all images are below the single folder `animals`, which contains the folders goldfish, trout\n",
+        "if these are the classes, use --layout nested\n",
+        "if `animals` is the only class, use --layout classes\n",
     ];
     workspace.run(&["prepare", "photos"]).with_code(2).reports(&question);
     workspace.run(&["inspect", "photos"]).with_code(2).reports(&question);
     workspace.end(workspace.folder_training("photos", &[])).with_code(2).reports(&question);
     let nested = workspace.run(&["prepare", "photos", "--layout", "nested"]).with_code(0);
     nested.prints(&[
-        "2 classes, labelled images each: train 4 to 8\n",
+        "2 classes, labelled images per class: train 4 to 8\n",
         "next: calmix train --data photos --layout nested --prepared prepared/photos\n",
     ]);
     workspace.end(workspace.folder_training("photos", &["--layout", "nested"])).with_code(0);
 
     let one = workspace.end(workspace.folder_training("photos", &["--layout", "classes"])).with_code(2);
-    one.reports(&["error: [HERE]/photos: there is one class, `animals`, and so nothing to tell apart\n"]);
+    one.reports(&[
+        "error: [HERE]/photos: there is only one class, `animals`; a classifier needs at least two\n",
+    ]);
     assert_eq!(workspace.names("runs"), ["cpu-folder-1"], "a refused run leaves nothing");
 }
 
@@ -75,9 +77,9 @@ fn groups_of_classes_are_a_question() {
         workspace.images(&format!("photos/{class}"), number as u8 * 40, 4);
     }
     workspace.run(&["prepare", "photos"]).with_code(2).reports(&[
-        "error: photos: the images of animals, plants are in folders below them: cat, dog, elm, oak\n",
-        "the folders below are the classes: --layout nested\n",
-        "animals, plants are the classes: --layout classes\n",
+        "error: photos: the images of animals, plants are in inner folders: cat, dog, elm, oak\n",
+        "if the inner folders are the classes, use --layout nested\n",
+        "if animals, plants are the classes, use --layout classes\n",
     ]);
     let nested = ["prepare", "photos", "--layout", "nested", "--to", "nested"];
     workspace.run(&nested).with_code(0).prints(&["4 classes, "]);
@@ -93,9 +95,9 @@ fn classes_that_look_like_splits_are_a_question() {
         workspace.images(&format!("photos/{class}"), number as u8 * 40, 4);
     }
     workspace.run(&["prepare", "photos"]).with_code(2).reports(&[
-        "error: photos: the folders look like splits and not like classes: test-set, train_images\n",
-        "they are splits: rename them to train, val, test or unlabelled\n",
-        "they are classes: --layout classes\n",
+        "error: photos: the folders look like splits rather than classes: test-set, train_images\n",
+        "if they are splits, rename them to train, val, test or unlabelled\n",
+        "if they are classes, use --layout classes\n",
     ]);
     workspace.run(&["prepare", "photos", "--layout", "classes"]).with_code(0).prints(&["2 classes, "]);
 }
@@ -107,19 +109,19 @@ fn a_split_beside_classes_is_a_question() {
         workspace.images(&format!("photos/{class}"), number as u8 * 40, 4);
     }
     workspace.run(&["prepare", "photos"]).with_code(2).reports(&[
-        "error: photos: `Test`, which has folders of its own, is beside cat, dog\n",
-        "`Test` is a split, and the classes beside it are for training: --layout splits\n",
-        "`Test` is a class like the others: --layout classes\n",
+        "error: photos: `Test` is named like a split and contains folders, but is next to cat, dog\n",
+        "if `Test` is a split and the folders next to it are classes, use --layout splits\n",
+        "if `Test` is a class like the others, use --layout classes\n",
     ]);
-    workspace
-        .run(&["prepare", "photos", "--layout", "splits"])
-        .with_code(0)
-        .prints(&["16 samples: train 8, test 8\n", "2 classes, labelled images each: train 4, test 4\n"]);
+    workspace.run(&["prepare", "photos", "--layout", "splits"]).with_code(0).prints(&[
+        "16 samples: train 8, test 8\n",
+        "2 classes, labelled images per class: train 4, test 4\n",
+    ]);
     // A class may be called `test`: it has images and no folders.
     workspace.images("vehicles/train", 0, 4);
     workspace.images("vehicles/bus", 40, 4);
     workspace.run(&["prepare", "vehicles"]).with_code(0).prints(&[
         "2 classes, ",
-        "warning: `train` has no folders of classes in it and is taken for a class\n",
+        "warning: `train` is named like a split but contains no class folders, so it is read as a class\n",
     ]);
 }

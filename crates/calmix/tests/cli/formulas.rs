@@ -30,7 +30,7 @@ fn formulas_are_guarded_in_every_table() {
     let is_guarded =
         row.contains(&format!(",\"'{class}|-1\",")) || row.contains(&format!(",\"'-1|{class}\","));
     assert!(is_guarded, "{rows}");
-    workspace.run(&resume).with_code(0).reports(&["0 images after 1 of before"]);
+    workspace.run(&resume).with_code(0).reports(&["0 images in addition to 1 from before"]);
     let names = ["predict", "@run", "=cmd|calc.png", "--threads", "1", "--format", "jsonl"];
     workspace.run(&names).with_code(0).prints(&["{\"path\":\"=cmd|calc.png\","]);
 

@@ -16,10 +16,10 @@ pub(crate) fn train(workspace: &Workspace, run: &str, more: &[&str]) -> CommandO
 }
 
 #[test]
-fn a_head_is_trained_used_and_needs_nothing_but_its_folder() {
+fn head_needs_only_its_run_folder() {
     let workspace = Fixture::Weights.copy();
     let trained = train(&workspace, "run", &[]).with_code(0);
-    trained.reports(&["a linear head on features of wrn-10-1, which is frozen"]);
+    trained.reports(&["a linear head on a frozen wrn-10-1"]);
     trained.prints(&[
         "two heads, same labels",
         "labels alone",
@@ -86,13 +86,13 @@ fn a_folder_of_labelled_images_alone_is_evaluated_out_of_fold() {
         fs::remove_dir_all(workspace.path("own").join(split)).unwrap();
     }
     let trained = train(&workspace, "runs/run", &[]).with_code(0);
-    trained.reports(&["there is no test subset: every label evaluates a head that is trained without it"]);
-    let table = ["out-of-fold, 10 labels", "each label is evaluated by a head that was trained without it"];
+    trained.reports(&["there is no test subset: each label is evaluated by a head trained without it"]);
+    let table = ["out-of-fold, 10 labels", "each label is evaluated by a head trained without it"];
     trained.prints(&table);
     trained.prints(&[
         "out-of-fold NLL",
-        "fitted on 10 labels, each by a head trained without it",
-        "predict: a set of",
+        "fitted on 10 labels, each predicted by a head trained without it",
+        "90% coverage: a prediction set contains ",
     ]);
     workspace.run(&["inspect", "runs/run"]).with_code(0).prints(&table);
     workspace.run(&["evaluate", "runs/run"]).with_code(0).prints(&table);
@@ -101,12 +101,10 @@ fn a_folder_of_labelled_images_alone_is_evaluated_out_of_fold() {
     assert!(listed.to_string().contains("\"split\":\"out-of-fold\""), "{listed}");
     workspace.run(&["report", "runs/run"]).with_code(0);
     let page = fs::read_to_string(workspace.path("report.html")).unwrap();
-    assert!(page.contains("10 labels, each by a head that was trained without it"), "{page}");
+    assert!(page.contains("10 labels, each predicted by a head trained without it"), "{page}");
     // Without folds nothing is known, and the text says what is missing.
     let trained = train(&workspace, "bare", &["--set", "network.folds=0"]).with_code(0);
-    trained.prints(&[
-        "no metrics: there is neither a test nor a val subset, and no label was evaluated out of fold",
-    ]);
+    trained.prints(&["no metrics: there is no test or val subset, and no label was evaluated out of fold"]);
     workspace.run(&["evaluate", "bare"]).with_code(2).reports(&["nothing to evaluate on"]);
     train(&workspace, "x", &["--set", "network.folds=1"])
         .with_code(2)
@@ -114,7 +112,7 @@ fn a_folder_of_labelled_images_alone_is_evaluated_out_of_fold() {
 }
 
 #[test]
-fn a_folder_gets_a_head_where_weights_are_at_hand() {
+fn folder_with_weights_trains_a_head() {
     let workspace = Fixture::Weights.copy();
     let train = |run: &str| {
         let mut command = workspace.command(&["train", "--data", "own", "--threads", "1", "--run-dir", run]);
@@ -125,7 +123,7 @@ fn a_folder_gets_a_head_where_weights_are_at_hand() {
     };
     let trained = train("run");
     trained.reports(&[
-        "recipe head-folder, since pretrained weights are available",
+        "recipe head-folder, since you have pretrained weights",
         "weights tiny at 224 pixels: the best available",
     ]);
     trained.reports(&["features of ", " views at about ", "once for this folder"]);

@@ -1,4 +1,4 @@
-//! Run folders that came from somebody else. They may make a command fail; they never make it write or read outside
+//! Run folders from an untrusted source. They may make a command fail; they never make it write or read outside
 //! the folder, hang, or take memory without limit.
 
 use std::fs::{self, File};
@@ -208,7 +208,7 @@ fn control_characters_do_not_reach_the_terminal() {
     }
 }
 
-/// Predictions of so many samples that take up a few bytes on the disk, and events that claim them.
+/// Sparse predictions of many samples, which take up a few bytes on the disk, and events that claim them.
 fn hollow_predictions(run: &Path, samples: u64) {
     let name = "step-000000008-test-ema.safetensors";
     let path = run.join("predictions").join(name);

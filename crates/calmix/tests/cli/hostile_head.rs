@@ -1,4 +1,4 @@
-//! Runs of a head that came from somebody else: what is below the head, the features in the folder, and keys of the recipe
+//! Runs of a head from an untrusted source: what is below the head, the features in the folder, and keys of the recipe
 //! that name places.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! `calmix predict` on a model that came from somebody else, and on an output that is not what it wrote: refused in a
+//! `calmix predict` on a model from an untrusted source, and on an output that is not what it wrote: refused in a
 //! sentence, with the right exit code; it never hangs, panics, takes memory without limit or writes elsewhere.
 
 use std::fs::{self, File};
@@ -143,7 +143,7 @@ fn damaged_models_are_refused() {
 /// What is done to a description.
 type Forgery = Box<dyn Fn(&mut ModelInfo)>;
 
-/// Writes a model of somebody else's, with the right hashes: the run `run` with another description.
+/// Writes an untrusted model with valid hashes: the run `run` with another description.
 fn forge(workspace: &Workspace, change: impl FnOnce(&mut ModelInfo)) {
     copy(workspace, "run", "hostile");
     let (info, weights) = (workspace.path("hostile/model.json"), workspace.path("hostile/model.safetensors"));

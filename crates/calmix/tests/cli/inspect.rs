@@ -57,7 +57,7 @@ fn damage_is_reported() {
     workspace
         .run(&["inspect", "four"])
         .with_code(2)
-        .reports(&["four: not called like a checkpoint, which is step-"]);
+        .reports(&["four: not the name of a checkpoint, such as step-"]);
     fs::rename(workspace.path("four"), workspace.path("first/checkpoints/step-000000004")).unwrap();
 
     // With no usable checkpoint left, the run does not start over.
@@ -111,11 +111,11 @@ fn runs_can_be_told_apart() {
     let lines: Vec<Vec<&str>> = all.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0].join(" "), "4 runs in runs");
     assert_eq!(lines[2].join(" "), "run recipe method seeds step error ECE on state");
-    let is_metric = |cell: &str| cell.parse::<f64>().is_ok();
+    let is_metric = |cell: &str| cell.trim_end_matches('%').parse::<f64>().is_ok();
     let row = |line: &[&str], begins: &[&str], ends: &[&str]| {
         assert!(line.starts_with(begins) && line.ends_with(ends), "{line:?}");
         // The error with its sign; an ECE of so few images is none.
-        assert!(is_metric(line[begins.len()]) && line[begins.len() + 2] == "-", "{line:?}");
+        assert!(is_metric(line[begins.len()]) && line[begins.len() + 1] == "-", "{line:?}");
     };
     row(
         &lines[3],

@@ -13,7 +13,7 @@ use crate::tier;
 use crate::together::{contents, is_same};
 use crate::workspace::{CommandOutput, Workspace};
 
-/// Calls that are killed, and which of them without `CALMIX_EXHAUSTIVE=1`: one of so many, and the last one.
+/// The calls that are killed. Without `CALMIX_EXHAUSTIVE=1` only one of several, and the last one.
 const CALLS: [(&str, Option<usize>); 10] = [
     ("rename", Some(6)),
     ("renameat", Some(6)),

@@ -1,4 +1,4 @@
-//! Lists of labels as people have them.
+//! Lists of labels with the column names and file names that users have.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ fn columns_by_their_usual_names() {
             workspace
                 .run(&["prepare", "photos"])
                 .with_code(0)
-                .prints(&["2 classes, labelled images each: train 2\n"]);
+                .prints(&["2 classes, labelled images per class: train 2\n"]);
         }
     }
 }
@@ -35,7 +35,7 @@ fn columns_by_option() {
         "id,where,species,class\n7,0.png,newt,wet\n8,1.png,newt,wet\n9,2.png,frog,dry\n3,3.png,frog,dry\n";
     let workspace = listed("labels.csv", list);
     workspace.run(&["prepare", "photos"]).with_code(2).reports(&[
-        "photos/labels.csv, line 1: no column names the image; there are: id, where, species, class",
+        "photos/labels.csv, line 1: no column names the image; the columns are: id, where, species, class",
         "--path-column NAME",
     ]);
     let columns = ["--path-column", "where", "--label-column", "species"];
@@ -43,7 +43,7 @@ fn columns_by_option() {
     prepared.prints(&["\"name\": \"frog\"", "\"name\": \"newt\""]);
     workspace.end(workspace.folder_training("photos", &columns)).with_code(0);
     let wrong = workspace.run(&["prepare", "photos", "--to", "p", "--path-column", "there"]).with_code(2);
-    wrong.reports(&["line 1: there is no column `there`; there are: id, where, species, class"]);
+    wrong.reports(&["line 1: there is no column `there`; the columns are: id, where, species, class"]);
 
     let two = listed("labels.csv", "file,path,label\n0.png,0.png,cat\n");
     two.run(&["prepare", "photos"]).with_code(2).reports(&[
@@ -73,6 +73,6 @@ fn a_list_without_labels_leaves_folders_as_classes() {
     fs::write(workspace.path("photos/metadata.csv"), "file,iso,date\ncat/0.png,100,2021\n").unwrap();
     workspace.run(&["prepare", "photos"]).with_code(0).prints(&[
         "2 classes, ",
-        "photos/metadata.csv: a list of labels, which is not read: the folders are the classes",
+        "photos/metadata.csv: this list of labels was not read, because the folders are the classes",
     ]);
 }

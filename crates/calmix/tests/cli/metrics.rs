@@ -1,4 +1,4 @@
-//! What the metrics of a run mean: how sure they are, and which labels fitted what.
+//! The metrics of a run: their confidence intervals, and the labels that fitted its calibrator.
 
 use std::fs;
 use std::path::Path;
@@ -21,33 +21,38 @@ fn train_on(workspace: &Workspace, folder: &str, run: &str, settings: &[&str]) -
     workspace.end(command).with_code(0)
 }
 
-/// Four images are no proof, whatever the error on them is.
+/// Four images are too few for a reliable estimate, whatever their error.
 #[test]
 fn four_images_are_too_few_to_evaluate() {
     let workspace = Workspace::new().with_photos();
     let trained = train_on(&workspace, "photos", "run", &["train.steps=8", "labels.validation=0.2"]);
-    trained.prints(&["validation, 4 images ", "too few to evaluate: ", "46 more labelled images"]);
+    trained.prints(&[
+        "validation, 4 images ",
+        "too few images for a reliable estimate: ",
+        "46 more labelled images",
+    ]);
     let evaluated = workspace.run(&["evaluate", "run", "--json"]).with_code(0);
     let evaluated: Value = serde_json::from_str(&evaluated.stdout).unwrap();
     let limits = &evaluated["evaluations"][0]["intervals"]["error"];
     let width = limits["high"].as_f64().unwrap() - limits["low"].as_f64().unwrap();
-    // Clopper and Pearson's limits of four images are at least this far apart, at any number of errors.
+    // Clopper and Pearson's interval of four images is at least this wide, at any number of errors.
     assert!(width > 0.6, "{limits}");
 }
 
-/// The end of a run says what is true of it, with its own numbers.
+/// The end of a run explains a missing temperature, with its own numbers.
 #[test]
 fn a_run_without_a_temperature_says_why() {
     let workspace = Workspace::new().with_photos().with_validation_folder();
     fs::remove_dir_all(workspace.path("own/val")).unwrap();
     let labels = ["train.steps=2", "labels.keep=per-class", "labels.count=4"];
     for (run, held_out, sentence) in [
-        ("none", "labels.validation=0", "no label was held out, and calmix fits a temperature from 10 on"),
-        ("few", "labels.validation=0.5", "4 labels were held out, and calmix fits a temperature from 10 on"),
+        ("none", "labels.validation=0", "no label was held out, and a fit needs at least 10"),
+        ("few", "labels.validation=0.5", "only 4 labels were held out, and a fit needs at least 10"),
     ] {
         let trained = train_on(&workspace, "own", run, &[&labels[..], &[held_out]].concat());
-        let sentence =
-            format!("no temperature: {sentence}; there are too few training labels to take their place");
+        let sentence = format!(
+            "no temperature was fitted: {sentence};\nthere are too few training labels to use instead"
+        );
         trained.prints(&[&sentence]);
         workspace.run(&["inspect", run]).with_code(0).prints(&[&sentence]);
         workspace.run(&["evaluate", run]).with_code(0).prints(&[&sentence]);
@@ -67,11 +72,11 @@ fn fifty_held_out_labels_give_a_temperature() {
     asked.reports(&["50 labelled, 50 unlabelled, 50 validation, 40 test"]);
     asked.prints(&["temperature fitted on 50 held-out labels"]);
     let inspected = workspace.run(&["inspect", "asked"]).with_code(0);
-    inspected.prints(&["on these images, each is evaluated by a fit without it"]);
+    inspected.prints(&["on these images, so each is evaluated by a fit without it"]);
     let scaling = &json(&workspace.path("asked/result.json"))["scaling"];
     assert_eq!((&scaling["fitted_on"], &scaling["samples"]), (&"held-out".into(), &50.into()), "{scaling}");
 
-    // The recipe's own rule: a fifth evaluates instead of teaching.
+    // The recipe's own rule: a fifth of the labels is held out for evaluation.
     let fifth = workspace.end(workspace.training(8, &["--run-dir", "fifth", "--set", "labels.count=10"]));
     fifth.reports(&["80 labelled, 80 unlabelled, 20 validation, 40 test"]);
     fifth.prints(&["temperature fitted on 20 held-out labels"]);
@@ -94,15 +99,15 @@ fn the_folder_val_fits_the_temperature() {
     // Labels that came later take the place of these, and the run's own evaluate them.
     workspace.images("later/cat", 41, 10);
     workspace.images("later/dog", 201, 10);
-    workspace.run(&["calibrate", "run", "--on", "later"]).with_code(0).prints(&["later labels, 20 images "]);
+    workspace.run(&["calibrate", "run", "--on", "later"]).with_code(0).prints(&["new labels, 20 images "]);
     let evaluated = workspace.run(&["evaluate", "run"]).with_code(0);
-    evaluated.prints(&["validation, 12 images ", "temperature fitted on 20 labels that came later"]);
+    evaluated.prints(&["validation, 12 images ", "temperature fitted on 20 new labels"]);
     assert!(!evaluated.stdout.contains("evaluated by a fit without it"), "{}", evaluated.stdout);
 }
 
 /// Labels that came after training calibrate a model, without training it again.
 #[test]
-fn labels_that_came_later_calibrate_a_model() {
+fn new_labels_calibrate_a_model() {
     let workspace = Workspace::new().with_photos().with_validation_folder();
     train_on(&workspace, "photos", "run", &["train.steps=8", "labels.validation=0"]);
     for (class, shade) in [("cat", 41), ("dog", 201)] {
@@ -113,13 +118,13 @@ fn labels_that_came_later_calibrate_a_model() {
     let weights = fs::read(workspace.path("run/model.safetensors")).unwrap();
     let calibrated = workspace.run(&["calibrate", "run", "--on", "own/val"]).with_code(0);
     calibrated.prints(&[
-        "later labels, 12 images     uncalibrated",
+        "new labels, 12 images       uncalibrated",
         "at temperature ",
         "  confidence gap, points ",
-        "on these images, each is evaluated by a fit without it",
-        "temperature fitted on 12 labels that came later",
-        "too few to evaluate: ",
-        "written to run/model.json; as it was before: run/model.previous.json\n",
+        "on these images, so each is evaluated by a fit without it",
+        "temperature fitted on 12 new labels",
+        "too few images for a reliable estimate: ",
+        "written to run/model.json; the previous version is in run/model.previous.json\n",
     ]);
     let map = json(&workspace.path("run/model.json"))["calibration"].clone();
     assert_eq!((&map["fitted_on"], &map["samples"]), (&"later".into(), &12.into()), "{map}");
@@ -130,23 +135,26 @@ fn labels_that_came_later_calibrate_a_model() {
     let held_out = json(&workspace.path("run/model.json"))["held_out"].clone();
     assert_eq!(held_out["right"].as_array().unwrap().len(), 12, "{held_out}");
     let evaluated = workspace.run(&["evaluate", "run", "--on", "own/val"]).with_code(0);
-    evaluated.reports(&["warning: these images calibrated the model"]);
+    evaluated.reports(&["warning: the model was calibrated on these images"]);
     workspace
         .run(&["inspect", "run"])
         .with_code(0)
-        .prints(&["calibrated again with the labels of [HERE]/own/val"]);
+        .prints(&["calibration refitted on the labels of [HERE]/own/val"]);
 
     // Few labels, unknown classes, several subsets: nothing is written.
     let written = fs::read(workspace.path("run/model.json")).unwrap();
     assert_ne!(before, written);
     let few = workspace.run(&["calibrate", "run", "--on", "own/test"]).with_code(2);
-    few.reports(&["8 labelled images to calibrate with, and a temperature needs at least 10"]);
+    few.reports(&["only 8 labelled images, and fitting a temperature needs at least 10"]);
     let several = workspace.run(&["calibrate", "run", "--on", "own"]).with_code(2);
-    several.reports(&["labels are in train, val, test\n", "try: name one of them: --subset test\n"]);
+    several.reports(&[
+        "several subsets have labels: train, val, test\n",
+        "try: choose one of them: --subset test\n",
+    ]);
     workspace.run(&["calibrate", "run", "--on", "own", "--subset", "val"]).with_code(0);
     fs::write(workspace.path("run/model.json"), &written).unwrap();
     fs::rename(workspace.path("own/val/dog"), workspace.path("own/val/wolf")).unwrap();
     let unknown = workspace.run(&["calibrate", "run", "--on", "own/val"]).with_code(2);
-    unknown.reports(&["the model does not know the class wolf\n", "the model knows cat, dog\n"]);
+    unknown.reports(&["the model has no class wolf\n", "the classes of the model are cat, dog\n"]);
     assert_eq!(fs::read(workspace.path("run/model.json")).unwrap(), written);
 }

@@ -27,7 +27,7 @@ fn weights_that_are_not_those_of_the_run_are_refused() {
     fs::copy(workspace.path("first/checkpoints/step-000000004/ema.safetensors"), &weights).unwrap();
     let swapped = workspace.run(&["evaluate", "first"]).with_code(1);
     swapped.reports(&["first/model.json: the hash of the weights is ", "but that of model.safetensors is "]);
-    swapped.reports(&["; put back model.safetensors and model.json as the run wrote them\n"]);
+    swapped.reports(&["; restore model.safetensors and model.json as the run wrote them\n"]);
     let mut flipped = written.clone();
     *flipped.last_mut().unwrap() ^= 1;
     fs::write(&weights, flipped).unwrap();
@@ -36,7 +36,7 @@ fn weights_that_are_not_those_of_the_run_are_refused() {
 
     let text = fs::read_to_string(&info).unwrap();
     let json: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((json["format"].as_u64(), json["size"].as_u64()), (Some(3), Some(8)));
+    assert_eq!((json["format"].as_u64(), json["size"].as_u64()), (Some(4), Some(8)));
     assert_eq!((&json["network"], &json["block"]), (&"wrn-10-1".into(), &"google".into()));
     assert_eq!(json["classes"][0], "T-shirt/top");
     for (field, other, sentence) in [
@@ -50,7 +50,7 @@ fn weights_that_are_not_those_of_the_run_are_refused() {
         workspace.run(&["evaluate", "first"]).with_code(1).reports(&[sentence]);
     }
     fs::remove_file(&info).unwrap();
-    workspace.run(&["evaluate", "first"]).with_code(1).reports(&["first/model.json: there is no such file"]);
+    workspace.run(&["evaluate", "first"]).with_code(1).reports(&["first/model.json: this file is missing"]);
     fs::write(&info, text).unwrap();
     workspace.run(&["evaluate", "first"]).with_code(0);
 }
@@ -98,7 +98,9 @@ fn a_model_alone_says_what_the_run_said() {
         assert_eq!(prediction.abstain, Some(true));
     }
     assert_eq!(model.predict(&images[7..8]).unwrap(), predictions[7..8]);
-    assert!(model.guarantee().missing()[0].starts_with("30 held-out labels do not show a precision of 90%"));
+    let missing = model.guarantee().missing();
+    let expected = "no confidence threshold reaches 90% precision on the 30 held-out labels";
+    assert!(missing[0].starts_with(expected), "{missing:?}");
 
     // Without held-out labels nothing is guaranteed, and the model says so.
     let path = alone.join("model.json");
@@ -107,7 +109,7 @@ fn a_model_alone_says_what_the_run_said() {
     fs::write(&path, serde_json::to_vec(&info).unwrap()).unwrap();
     // What makes guarantees is protected by a hash of its own.
     let error = Model::load_with(&alone, &options).unwrap_err().to_string();
-    assert!(error.contains("model.json: the calibration is not the one that was written"), "{error}");
+    assert!(error.contains("model.json: the calibration has changed since it was written"), "{error}");
     info.seal().unwrap();
     fs::write(&path, serde_json::to_vec(&info).unwrap()).unwrap();
     let model = Model::load_with(&alone, &options).unwrap();
@@ -124,7 +126,7 @@ fn a_model_alone_says_what_the_run_said() {
             ModelInfo { model: ModelSpec { size: 16, ..info.model }, resize: 16, ..info.clone() },
             "the size of images is 16 here, but 8",
         ),
-        (ModelInfo { format: 1, ..info.clone() }, "format 1, but this version of calmix reads format 3"),
+        (ModelInfo { format: 1, ..info.clone() }, "format 1, but this version of calmix reads format 4"),
         (
             ModelInfo {
                 model: ModelSpec { network: "wrn-994-100".parse().unwrap(), ..info.model },

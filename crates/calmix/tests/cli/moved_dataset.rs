@@ -62,10 +62,10 @@ fn another_dataset_is_refused() {
             fs::remove_dir_all(workspace.path("first/checkpoints/step-000000008")).unwrap();
         }
         let moved = [command, "first", "--data", "others", "--prepared", "prepared/others"];
-        workspace
-            .run(&moved)
-            .with_code(2)
-            .reports(&["first: the dataset was ", " when the run started and is "]);
+        workspace.run(&moved).with_code(2).reports(&[
+            "first: the dataset has changed: its fingerprint was ",
+            " when the run started and is ",
+        ]);
     }
 }
 

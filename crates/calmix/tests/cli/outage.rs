@@ -116,8 +116,8 @@ fn a_dataset_that_is_away_for_a_while_is_waited_for() {
     workspace.end(training(&workspace, "filer", "whole")).with_code(0);
     let said = through_outage(&filer, training(&workspace, "filer", "run"));
     assert!(said.contains("Input/output error") && said.contains("waiting for the storage"), "{said}");
-    assert!(said.contains("the storage is back"), "{said}");
-    assert!(said.contains("no sample was finished for 10 s"), "{said}");
+    assert!(said.contains("the storage is available again"), "{said}");
+    assert!(said.contains("no sample was loaded for 10 s"), "{said}");
     same(&workspace.path("whole"), &workspace.path("run"));
 }
 

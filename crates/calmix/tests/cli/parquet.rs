@@ -163,9 +163,9 @@ fn a_killed_folder_goes_on_after_its_last_part() {
     assert!(found == whole, "other rows");
     let names = |folder: &str| fs::read_dir(workspace.path(folder)).unwrap().count();
     assert_eq!(names("killed.parquet"), 14, "something besides the parts is left");
-    predict(&workspace, &resumed).with_code(0).reports(&["0 images after 402 of before"]);
+    predict(&workspace, &resumed).with_code(0).reports(&["0 images in addition to 402 from before"]);
     let other = [&resumed[..], &["--coverage", "0.8"]].concat();
-    predict(&workspace, &other).with_code(2).reports(&["it was made with coverage 0.9, not 0.8"]);
+    predict(&workspace, &other).with_code(2).reports(&["it was written with coverage 0.9, not 0.8"]);
     fs::write(workspace.path("list"), "photos/dog/1.png\n".repeat(402)).unwrap();
     predict(&workspace, &resumed)
         .with_code(2)

@@ -65,7 +65,7 @@ fn rows_are_those_of_the_evaluation_bit_for_bit() {
     assert!(broken["error"].as_str().unwrap().starts_with("photos/cat/broken.png: "), "{broken}");
 }
 
-/// Cats have enough held-out labels for a threshold, dogs have not: those are in every set, and the user is told once.
+/// Cats have enough held-out labels for a threshold, dogs do not: dogs are in every set, with one warning.
 #[test]
 fn sets_by_class_name_the_classes_with_too_few_labels() {
     let workspace = Fixture::Photos.copy();
@@ -83,8 +83,8 @@ fn sets_by_class_name_the_classes_with_too_few_labels() {
     fs::write(&path, serde_json::to_vec(&info).unwrap()).unwrap();
     let by_class = ["photos", "--sets", "lac-by-class", "--out", "rows.jsonl"];
     predict(&workspace, &by_class).with_code(0).reports(&[
-        "warning: a coverage of 90 % for each class takes 9 held-out labels per class; classes that have fewer are in every \
-         set: dog (6 more)\n",
+        "warning: a coverage of 90% for each class needs 9 held-out labels per class; classes with fewer are in every \
+         prediction set: dog (6 more)\n",
     ]);
     let found = rows(&fs::read_to_string(workspace.path("rows.jsonl")).unwrap());
     let images: Vec<_> = found.iter().filter(|row| row["error"].is_null()).collect();
@@ -106,7 +106,7 @@ fn every_way_to_name_images() {
     let workspace = Fixture::Photos.copy();
     fs::create_dir(workspace.path("more")).unwrap();
     let png = fs::read(workspace.path("photos/dog/1.png")).unwrap();
-    fs::write(workspace.path("more/no ending, but a image"), &png).unwrap();
+    fs::write(workspace.path("more/no ending, but an image"), &png).unwrap();
     fs::write(workspace.path("more/notes.txt"), "no image").unwrap();
     fs::write(workspace.path("more/.hidden.png"), &png).unwrap();
     fs::create_dir(workspace.path("more/a")).unwrap();
@@ -122,9 +122,9 @@ fn every_way_to_name_images() {
     let starts = [
         "more/a.png,",
         "more/a/b.png,",
-        "more/link.png,,,,,,\"more/link.png: a link that leads out of the folder, which is not followed\"",
+        "more/link.png,,,,,,more/link.png: a link that leads out of the folder; calmix does not follow it",
         "more/near.png,",
-        "\"more/no ending, but a image\",",
+        "\"more/no ending, but an image\",",
         "more/z.tar/0.png,",
         "more/z.tar/sub/1.png,,,,,,\"more/z.tar/sub/1.png: this is not an image",
     ];
@@ -155,7 +155,7 @@ fn every_way_to_name_images() {
     workspace
         .run(&["predict", "more", "photos"])
         .with_code(2)
-        .reports(&["more: there is no run here, and no model"]);
+        .reports(&["more: there is no run and no model here"]);
     workspace.run(&["predict", "nowhere", "photos"]).with_code(2).reports(&["nowhere: does not exist"]);
     predict(&workspace, &["photos", "--coverage", "1"]).with_code(2).reports(&["--coverage is 1"]);
     predict(&workspace, &["photos", "--resume"]).with_code(2).reports(&["--out <FILE>"]);
@@ -188,11 +188,11 @@ fn a_killed_output_goes_on_with_the_next_row() {
     assert_eq!(read("killed.csv"), read("whole.csv"));
     assert_eq!(read("whole.csv").lines().count(), 1 + 402);
     // Once more changes nothing.
-    predict(&workspace, &resumed).with_code(0).reports(&["0 images after 402 of before"]);
+    predict(&workspace, &resumed).with_code(0).reports(&["0 images in addition to 402 from before"]);
     assert_eq!(read("killed.csv"), read("whole.csv"));
     predict(&workspace, &arguments("killed.csv")).with_code(2).reports(&["already exists", "--resume"]);
     let other = [&resumed[..], &["--coverage", "0.8"]].concat();
-    predict(&workspace, &other).with_code(2).reports(&["it was made with coverage 0.9, not 0.8"]);
+    predict(&workspace, &other).with_code(2).reports(&["it was written with coverage 0.9, not 0.8"]);
     fs::write(workspace.path("list"), "photos/dog/1.png\n".repeat(402)).unwrap();
     predict(&workspace, &resumed)
         .with_code(2)

@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 struct Waiting(Child);
 
 impl Waiting {
-    /// Starts it with these paths on its standard input, and waits until `file` has so many lines.
+    /// Starts it with these paths on its standard input, and waits until `file` has `lines` lines.
     fn start(workspace: &Workspace, arguments: &[&str], paths: &str, file: &str, lines: usize) -> Self {
         let mut command = workspace.command(&[&["predict", "run", "--threads", "1"], arguments].concat());
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -86,7 +86,7 @@ fn output_has_one_writer() {
         }
         let before = workspace.names(".");
         let note = fs::read(workspace.path(&format!("{out}.predict.json"))).unwrap();
-        // Whatever its options are, it is told who is at work, not that they differ.
+        // Whatever its options are, the error names the other writer, not a difference in options.
         let second = predict(&workspace, &["photos", "--out", out, "--resume"]).with_code(1);
         second.reports(&[out, "another `calmix predict` is writing it", "wait until it ends"]);
         predict(&workspace, &["photos", "--out", out]).with_code(2).reports(&[out, "already exists"]);
@@ -96,7 +96,7 @@ fn output_has_one_writer() {
         assert!(first.0.wait().unwrap().success());
         // Now it is free.
         let resume = ["photos", "--out", out, "--resume"];
-        predict(&workspace, &resume).with_code(2).reports(&["it was made with paths"]);
+        predict(&workspace, &resume).with_code(2).reports(&["it was written with paths"]);
     }
     assert_eq!(fs::read_to_string(workspace.path("out.csv")).unwrap().lines().count(), 1 + 3);
     assert_eq!(fs::read_to_string(workspace.path("out.jsonl")).unwrap().lines().count(), 3);
@@ -109,7 +109,7 @@ fn output_without_rows_is_started_again() {
     fs::write(workspace.path("out.csv"), "").unwrap();
     let resume = ["photos", "--out", "out.csv", "--resume"];
     predict(&workspace, &resume).with_code(0).reports(&["33 images, "]);
-    predict(&workspace, &resume).with_code(0).reports(&["0 images after 33 of before"]);
+    predict(&workspace, &resume).with_code(0).reports(&["0 images in addition to 33 from before"]);
 }
 
 /// Of 40 paths two chunks of 16 are there, and the last batch of the second waits for the next one.

@@ -19,7 +19,7 @@ fn nothing_is_written_into_the_dataset() {
     let prepared = within(&workspace, "photos", workspace.command(&["prepare", "."])).with_code(0);
     prepared.prints(&[
         "32 samples: train 20, unlabelled 12\n",
-        "written to ../prepared/photos, with this report in report.json\n",
+        "written to ../prepared/photos, with this summary in report.json\n",
         "next: calmix train --data . --prepared ../prepared/photos\n",
     ]);
     let trained = within(&workspace, "photos", workspace.folder_training(".", &[])).with_code(0);
@@ -32,7 +32,7 @@ fn nothing_is_written_into_the_dataset() {
 }
 
 #[test]
-fn what_calmix_wrote_is_no_class() {
+fn output_of_calmix_is_not_a_class() {
     let workspace = Workspace::new().with_photos();
     workspace.run(&["prepare", "photos", "--to", "photos/prepared/mine"]).with_code(0);
     workspace.end(workspace.folder_training("photos", &["--run-dir", "photos/runs/one"])).with_code(0);
@@ -40,9 +40,9 @@ fn what_calmix_wrote_is_no_class() {
     workspace.run(&["inspect", "photos"]).with_code(0).prints(&[
         "32 samples: train 20, unlabelled 12\n",
         "2 classes, ",
-        "photos/prepared: calmix wrote it, so it is not a part of the dataset",
-        "photos/runs: calmix wrote it, so it is not a part of the dataset",
-        "photos/result: calmix wrote it, so it is not a part of the dataset",
+        "photos/prepared: calmix wrote this folder, so it is not part of the dataset",
+        "photos/runs: calmix wrote this folder, so it is not part of the dataset",
+        "photos/result: calmix wrote this folder, so it is not part of the dataset",
     ]);
 }
 
@@ -57,7 +57,7 @@ fn a_stale_table_is_noticed() {
     train().with_code(0);
     fs::copy(workspace.path("photos/dog/1.png"), workspace.path("photos/dog/new.png")).unwrap();
     train().with_code(2).reports(&[
-        "error: [HERE]/prepared/photos: stale: [HERE]/photos has 34 files, and had 33 when it was prepared\n",
+        "error: [HERE]/prepared/photos: stale: [HERE]/photos has 34 files, but had 33 when it was prepared\n",
         "try: calmix prepare [HERE]/photos --to NEW_FOLDER, then `--prepared NEW_FOLDER`; or leave `--prepared` out\n",
     ]);
     assert_eq!(workspace.names("runs"), ["cpu-folder-1"]);
@@ -75,7 +75,7 @@ fn the_table_of_another_folder_is_noticed() {
     workspace.run(&["prepare", "big"]).with_code(0);
     let foreign = ["--prepared", "prepared/big"];
     workspace.end(workspace.folder_training("photos", &foreign)).with_code(2).reports(&[
-        "error: [HERE]/prepared/big: the table of another dataset: [HERE]/big, not [HERE]/photos\n",
+        "error: [HERE]/prepared/big: prepared from another dataset: [HERE]/big, not [HERE]/photos\n",
         "try: ",
     ]);
     // A dataset that was moved as a whole is the same one.
@@ -88,7 +88,7 @@ fn the_table_of_another_kind_of_files_is_noticed() {
     let workspace = Workspace::new().with_garments();
     workspace.run(&["prepare", "garments", "--source", "mnist"]).with_code(0);
     let output = workspace.end(workspace.training(2, &["--prepared", "prepared/garments"])).with_code(2);
-    output.reports(&["prepared as mnist, and the recipe says fashion-mnist"]);
+    output.reports(&["prepared as mnist, but dataset.source is fashion-mnist"]);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn runs_share_a_table() {
     let second = workspace.end(workspace.training(8, &[])).with_code(0);
     second.reports(&[
         "sharing the table runs/cpu-fashion-mnist-1/prepared\n",
-        "warning: 40 images are in two subsets",
+        "warning: 40 images appear in two subsets",
     ]);
     let table = |run: u32, file: &str| inode(&format!("runs/cpu-fashion-mnist-{run}/prepared/{file}"));
     for file in ["manifest.json", "samples.bin", "parts.bin", "names.bin", "report.json"] {
@@ -158,8 +158,8 @@ fn resuming_without_its_table() {
     undo();
     fs::remove_file(workspace.path("photos/dog/1.png")).unwrap();
     workspace.run(&["resume", "run"]).with_code(2).reports(&[
-        "run: the dataset was ",
-        "put back the files that it was prepared from, or start a new run\n",
+        "run: the dataset has changed: its fingerprint was ",
+        "restore the files that it was prepared from, or start a new run\n",
     ]);
 }
 

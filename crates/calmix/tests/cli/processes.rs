@@ -55,7 +55,7 @@ fn two_and_four_processes_train_what_one_trains() {
 }
 
 #[test]
-fn a_process_that_is_killed_ends_the_others_and_the_run_goes_on() {
+fn killed_process_ends_the_others_and_resumes() {
     let workspace = Workspace::new().with_garments();
     workspace.end(workspace.training(60, &[&SHARDS[..], &["--run-dir", "whole"]].concat())).with_code(0);
     let more = [&SHARDS[..], &["--run-dir", "run", "--processes", "2"]].concat();
@@ -113,7 +113,7 @@ fn variables_of_a_launcher_are_checked() {
     with(&launch, &["--run-dir", "run", "--processes", "2"])
         .reports(&["as rank 0 of 2", "remove --processes"]);
     with(&[("RANK", "0")], &[]).reports(&["RANK is set, but WORLD_SIZE is not"]);
-    with(&[("RANK", "two"), ("WORLD_SIZE", "2")], &[]).reports(&["RANK=two cannot be"]);
+    with(&[("RANK", "two"), ("WORLD_SIZE", "2")], &[]).reports(&["RANK=two is invalid"]);
     workspace
         .end(workspace.training(2, &["--run-dir", "run", "--set", "train.shards=2", "--processes", "3"]))
         .with_code(2)
@@ -142,7 +142,7 @@ fn a_mistake_is_one_on_every_rank() {
 }
 
 #[test]
-fn where_a_run_goes_on_is_told() {
+fn resumed_run_shows_its_step() {
     let workspace = Workspace::new().with_garments();
     let more = [&SHARDS[..], &["--run-dir", "run", "--processes", "2"]].concat();
     let mut running = Running::new(workspace.training(4_000, &more));
@@ -155,11 +155,11 @@ fn where_a_run_goes_on_is_told() {
     workspace
         .run(&["inspect", "run"])
         .with_code(0)
-        .prints(&[&format!("goes on   after step {step}, with step ")]);
+        .prints(&[&format!("resumes   after step {step}, with step ")]);
 
     // With the same processes, then on one, then by a launcher that starts the command of the beginning again.
     let goes_on = |mut running: Running, step: &str| -> String {
-        running.until(&format!("going on after {step} of 4,000 steps\n"));
+        running.until(&format!("continuing after {step} of 4,000 steps\n"));
         running.until("/4,000  loss ");
         running.signal("INT");
         let (stdout, code) = running.end();
@@ -181,7 +181,10 @@ fn where_a_run_goes_on_is_told() {
         ("MASTER_PORT", "29511"),
     ]);
     let stdout = goes_on(Running::new(command), &after(&stdout));
-    assert!(stdout.ends_with("next: the same command, by the same launcher, goes on with run\n"), "{stdout}");
+    assert!(
+        stdout.ends_with("next: start the same command with the same launcher to resume run\n"),
+        "{stdout}"
+    );
 }
 
 /// The advice is about the option that would help.

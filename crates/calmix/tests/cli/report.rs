@@ -46,12 +46,12 @@ fn a_run_becomes_a_page_whose_numbers_are_those_of_others() {
     );
     let report = workspace.run(&["report", "first"]).with_code(0);
     report.prints(&[
-        "Too few labels to say: it was evaluated on 40 images of the test split; 50 are needed.\n",
-        "written to report.html\n  report.json all numbers\n",
+        "Too few labels: it was evaluated on 40 images of the test split; an assessment needs 50.\n",
+        "written to report.html\n  report.json: all numbers\n",
         if cfg!(feature = "raster") {
-            "  report/ plots as SVG, PNG and CSV\n"
+            "  report/: plots as SVG, PNG and CSV\n"
         } else {
-            "  report/ plots as SVG and CSV\n"
+            "  report/: plots as SVG and CSV\n"
         },
         "next: open report.html in a browser\n",
     ]);
@@ -59,7 +59,7 @@ fn a_run_becomes_a_page_whose_numbers_are_those_of_others() {
     let page = fs::read_to_string(workspace.path("report.html")).unwrap();
     for part in [
         "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\"",
-        "<h2>Is the confidence true?</h2>",
+        "<h2>Is the confidence calibrated?</h2>",
         "src=\"data:image/png;base64,",
     ] {
         assert!(page.contains(part), "{part}");
@@ -163,17 +163,17 @@ fn hostile_names_mean_nothing_to_a_browser() {
 }
 
 #[test]
-fn what_is_no_report_is_not_overwritten() {
+fn foreign_files_are_not_overwritten() {
     let workspace = Fixture::Garments.copy();
     fs::write(workspace.path("report.html"), "mine").unwrap();
     let refused = workspace.run(&["report", "first"]).with_code(2);
-    refused.reports(&["report.html exists and is not a report of calmix", "try: --output FILE"]);
+    refused.reports(&["report.html exists and is not a calmix report", "try: --output FILE"]);
     fs::write(workspace.path("data.json"), "mine").unwrap();
     let refused = workspace.run(&["report", "first", "-o", "data.html"]).with_code(2);
     refused.reports(&["data.json exists, and a report would overwrite it"]);
     let refused = workspace.run(&["report", "first", "-o", "first.html"]).with_code(2);
     refused.reports(&["first exists, and a report would overwrite it"]);
-    workspace.run(&["report", "first", "-o", "page.txt"]).with_code(2).reports(&["ends in .html"]);
+    workspace.run(&["report", "first", "-o", "page.txt"]).with_code(2).reports(&["must end in .html"]);
     for name in ["report.html", "data.json"] {
         assert_eq!(fs::read_to_string(workspace.path(name)).unwrap(), "mine");
     }
@@ -197,13 +197,13 @@ fn a_page_is_kept_current() {
     running.until("step     6/4,000");
     let mut watching =
         crate::signals::Running::new(workspace.command(&["report", "first", "--watch", "-o", "page.html"]));
-    watching.until("page.html is current");
+    watching.until("page.html is up to date");
     let page = fs::read_to_string(workspace.path("page.html")).unwrap();
     assert!(page.contains("<meta http-equiv=\"refresh\" content=\"10\">") && page.contains("has not ended"));
     watching.signal("INT");
     watching.end();
     let page = fs::read_to_string(workspace.path("page.html")).unwrap();
-    assert!(!page.contains("refresh"), "nobody keeps it current any more");
+    assert!(!page.contains("refresh"), "no process updates it any more");
     running.signal("INT");
     running.end();
 }

@@ -64,7 +64,7 @@ fn features_of_another_user_are_not_used() {
     if !is_able {
         return tier::skipped("not root, or no setpriv");
     }
-    // As /tmp is: whoever made a file there is the only one to remove it.
+    // As /tmp is: only the owner of a file can remove it.
     fs::set_permissions(workspace.folder(), fs::Permissions::from_mode(0o1777)).unwrap();
     chown(workspace.path("own"), Some(1001), Some(1001)).unwrap();
     fs::create_dir(workspace.path("features")).unwrap();

@@ -102,5 +102,5 @@ fn a_table_of_another_rule_is_refused_if_one_is_named() {
     workspace.run(&["prepare", "photos", "--shrink", "16"]).with_code(0);
     let more = ["--prepared", "prepared/photos", "--run-dir", "run", "--shrink", "24"];
     let refused = workspace.end(workspace.folder_training("photos", &more)).with_code(2);
-    refused.reports(&["prepared/photos: prepared as something else, or with other settings"]);
+    refused.reports(&["prepared/photos: prepared as another source or with other settings"]);
 }

@@ -1,4 +1,4 @@
-//! Every way in which people end a run, with real signals and pipes.
+//! Every way in which users end a run, with real signals and pipes.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -58,7 +58,7 @@ impl Running {
 }
 
 #[test]
-fn a_run_that_is_stopped_says_how_to_go_on_and_does() {
+fn stopped_run_names_its_resume_command() {
     let workspace = Workspace::new().with_garments();
     let mut running = Running::new(workspace.training(MANY, &["--run-dir", "first"]));
     running.until("step   6/400");
@@ -66,7 +66,7 @@ fn a_run_that_is_stopped_says_how_to_go_on_and_does() {
     workspace
         .run(&["resume", "first"])
         .with_code(1)
-        .reports(&["process ", "has this run; wait until it ends"]);
+        .reports(&["process ", "is using this run; wait until it ends"]);
     running.signal("INT");
     let (stdout, code) = running.end();
     assert_eq!(code, Some(130), "{stdout}");
@@ -75,7 +75,7 @@ fn a_run_that_is_stopped_says_how_to_go_on_and_does() {
     assert!(stdout.ends_with("next: calmix resume first\n"), "{stdout}");
     workspace.run(&["inspect", "first"]).with_code(0).prints(&[
         " of 400 steps saved\n",
-        "; the run computes intervals and a temperature at its end)",
+        "confidence intervals and a temperature are computed at the end of the run\n",
         "next: calmix resume first\n",
     ]);
 
@@ -105,7 +105,7 @@ fn run_of_another_machine_is_taken_over_on_request() {
     workspace.run(&["resume", "first"]).with_code(0);
 }
 
-/// A run whose last evaluation takes minutes, as with so many resamples; it has begun.
+/// A run in its last evaluation, which takes minutes because it has so many bootstrap resamples.
 fn finishing(workspace: &Workspace, run: &str) -> Running {
     let more = ["--run-dir", run, "--set", "evaluate.bootstrap=1000000", "--set", "evaluate.every=100"];
     let mut running = Running::new(workspace.training(2, &more));
@@ -133,7 +133,7 @@ fn the_last_evaluation_hears_sigterm_at_once() {
 }
 
 #[test]
-fn a_second_ctrl_c_ends_it_at_once_and_says_that_nothing_was_saved() {
+fn second_ctrl_c_ends_without_saving() {
     let workspace = Workspace::new().with_garments();
     // A step that takes long: the first Ctrl-C has to wait for it.
     let more = ["--run-dir", "first", "--set", "train.batch=2000", "--set", "train.ratio=7"];
@@ -189,9 +189,9 @@ fn nohup_keeps_a_run_alive() {
     assert_eq!(code, Some(0), "{stdout}");
 }
 
-/// `| head`, a `tee` that dies, a full disk behind a log: nobody sees the run any more, and it goes on.
+/// `| head`, a `tee` that dies, a full disk behind a log: no process reads the output any more, and the run continues.
 #[test]
-fn a_run_outlives_those_who_watch_it() {
+fn run_survives_a_closed_terminal_or_pipe() {
     let workspace = Workspace::new().with_garments();
     workspace.end(workspace.training(40, &["--run-dir", "whole"])).with_code(0);
     let mut running = Running::new(workspace.training(40, &["--run-dir", "pipe"]));
@@ -208,7 +208,7 @@ fn a_run_outlives_those_who_watch_it() {
             assert!(read("whole") == read(run), "{file} of {run}");
         }
     }
-    // The exit code of a run that is stopped is the same, whoever reads its last words.
+    // The exit code of a stopped run is the same, whether or not its output can be written.
     let mut running = Running::new(workspace.training(MANY, &["--run-dir", "stopped"]));
     running.until("step   6/400");
     drop(running.child.stdout.take());
@@ -285,7 +285,7 @@ fn waiting_for_a_rank_hears_sigterm() {
     assert_eq!(code, Some(75), "{stderr}");
 }
 
-/// A disk that takes 0.2 s for each file: the checkpoint available is completed, and the run goes on from it.
+/// A disk that takes 0.2 s for each file: the checkpoint in progress is completed, and the run resumes from it.
 #[cfg(target_os = "linux")]
 #[test]
 fn writing_a_checkpoint_hears_sigterm() {

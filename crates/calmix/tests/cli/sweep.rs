@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::tier;
 use crate::workspace::{TINY, Workspace};
 
-/// Two methods, so many seeds: two short runs each.
+/// A sweep of two methods and the given seeds, with short runs.
 fn sweep_file(workspace: &Workspace, seeds: u32, more: &str) {
     let seeds: Vec<u32> = (1..=seeds).collect();
     let keys = TINY.iter().map(|setting| setting.replacen('=', " = ", 1) + "\n").collect::<Vec<_>>().concat();
@@ -133,7 +133,7 @@ fn kills_and_workers_leave_the_same_results() {
 }
 
 #[test]
-fn what_fails_is_listed_and_tried_again_on_request() {
+fn failed_runs_are_listed_and_retried() {
     let workspace = Workspace::new().with_garments();
     let keys = TINY.iter().map(|setting| setting.replacen('=', " = ", 1) + "\n").collect::<Vec<_>>().concat();
     let text = format!(
@@ -143,7 +143,7 @@ fn what_fails_is_listed_and_tried_again_on_request() {
     let listed = workspace.run(&["sweep", "grid.toml", "--dry-run"]).with_code(0);
     listed.prints(&[
         "cpu-fashion-mnist-nowhere: recipe=cpu-fashion-mnist ",
-        "\n2 runs, 4 steps in all; every recipe is valid",
+        "\n2 runs, 4 steps in total; every recipe is valid",
     ]);
     assert!(!workspace.path("sweeps").exists());
 
@@ -171,7 +171,7 @@ fn what_fails_is_listed_and_tried_again_on_request() {
     workspace
         .run(&["sweep", "grid.toml"])
         .with_code(2)
-        .reports(&["where is the dataset?", "--datasets FOLDER"]);
+        .reports(&["no dataset folder given", "--datasets FOLDER"]);
     let sweeps = ["table-1", "table-2", "table-3", "table-4", "figure-1"];
     for (name, runs) in sweeps.into_iter().zip(["204", "360", "16", "42", "6"]) {
         let listed = workspace.run(&["sweep", name, "--dry-run"]).with_code(0);
@@ -212,7 +212,7 @@ fn overridden_settings_are_recorded() {
     let set = ["--set", "train.steps=2", "--set", "optimiser.lr=0.01", "--set", "log.tensorboard=true"];
     let listed =
         workspace.end(worker(&workspace, "sweep", &[&set[..], &["--dry-run"]].concat())).with_code(0);
-    listed.prints(&[" optimiser.lr=0.01 ", " train.steps=2 ", "2 runs, 4 steps in all"]);
+    listed.prints(&[" optimiser.lr=0.01 ", " train.steps=2 ", "2 runs, 4 steps in total"]);
     assert!(
         !listed.stdout.contains("train.steps=8") && !listed.stdout.contains("tensorboard"),
         "{}",

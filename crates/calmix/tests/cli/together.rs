@@ -69,7 +69,7 @@ fn two_trainings_in_one_folder_make_one_run() {
     one_wins(
         &workspace,
         || workspace.training(4, &["--run-dir", "run"]),
-        &["has this run", "there is a run here already"],
+        &["is using this run", "there is a run here already"],
         || drop(fs::remove_dir_all(workspace.path("run"))),
         |case| is_same(&workspace.path("run"), &whole, case),
     );
@@ -88,7 +88,7 @@ fn two_resumes_of_a_run_end_in_its_bytes() {
     one_wins(
         &workspace,
         || workspace.command(&["resume", "run"]),
-        &["has this run"],
+        &["is using this run"],
         reset,
         |case| {
             let _ = fs::remove_dir_all(workspace.path("run/tensorboard"));
@@ -136,7 +136,7 @@ fn two_reports_on_one_page_are_whole() {
 }
 
 #[test]
-fn two_calibrations_of_a_run_write_one_map() {
+fn concurrent_calibrations_write_one_calibrator() {
     let workspace = Fixture::Photos.copy();
     workspace.images("later/cat", 41, 10);
     workspace.images("later/dog", 201, 10);
@@ -153,7 +153,7 @@ fn two_calibrations_of_a_run_write_one_map() {
         fs::remove_dir_all(workspace.path("run")).unwrap();
         copy_folder(&workspace.path("before"), &workspace.path("run"));
     };
-    one_wins(&workspace, calibrate, &["has this run"], reset, |case| {
+    one_wins(&workspace, calibrate, &["is using this run"], reset, |case| {
         without_previous();
         is_same(&workspace.path("run"), &whole, case);
     });

@@ -50,7 +50,7 @@ fn test_samples_that_are_left_out_are_counted() {
     let events = fs::read_to_string(workspace.path("run/events.jsonl")).unwrap();
     assert!(events.contains("\"samples\":19,\"skipped\":1,"), "{events}");
     let evaluated = workspace.run(&["evaluate", "run"]).with_code(0);
-    evaluated.reports(&["1 of 20 test samples are corrupt and left out"]);
+    evaluated.reports(&["1 of 20 test samples are corrupt and were left out"]);
 }
 
 #[test]
@@ -76,10 +76,11 @@ fn prepare_train_evaluate_inspect() {
         "model after 8 steps\n\ntest, 40 images ",
         "  confidence gap, points ",
         "-confident by ",
-        " points: it says ",
-        " % of the time\n",
-        "in brackets: 95% limits, exact for the error, from it for the gap; by bootstrap for the rest, 20 resamples; an ECE needs 1,000 images",
-        "written to runs/cpu-fashion-mnist-1: model.safetensors, model.json; ",
+        " points: mean confidence ",
+        "%, accuracy ",
+        "brackets: 95% confidence intervals, exact for the error and derived from it for the gap\n\
+         the other intervals are from 20 bootstrap resamples\nan ECE needs at least 1,000 images\n",
+        "written to runs/cpu-fashion-mnist-1: model.safetensors, model.json\n",
         "next: calmix report runs/cpu-fashion-mnist-1\n",
     ]);
     assert!(workspace.path("runs/cpu-fashion-mnist-1/model.safetensors").exists());
@@ -135,7 +136,7 @@ fn a_folder_of_photos_needs_no_recipe() {
             command.args(["--set", setting]);
         }
         let output = workspace.end(command).with_code(0);
-        // The second run shares the table of the first, and what was told of it.
+        // The second run shares the table of the first, with its warnings.
         let skipped = if recipe.is_empty() {
             "warning: skipped: [HERE]/photos/cat/broken.png"
         } else {
@@ -143,14 +144,15 @@ fn a_folder_of_photos_needs_no_recipe() {
         };
         output.reports(&[
             skipped,
-            "warning: there is no test subset: the labels that are held out evaluate the model",
+            "warning: there is no test subset: the model is evaluated on the held-out labels",
             "20 labelled, 32 unlabelled, 0 validation, 0 test",
         ]);
         output.prints(&[
-            "no metrics: there is no test subset, and no label was held out; add a folder test, or labels: from 50 on",
+            "no metrics: there is no test subset, and no label was held out.\n\
+             Add a folder `test`, or more labels: with at least 50",
             &format!("written to {run}: "),
         ]);
-        // The recipe that calmix chose is told, and how to choose otherwise.
+        // Shows the recipe that calmix chose, and how to choose another.
         assert_eq!(output.stderr.contains(said), recipe.is_empty(), "{}", output.stderr);
         // Colours are only for terminals.
         assert!(!output.stderr.contains('\x1b') && !output.stdout.contains('\x1b'));
@@ -158,11 +160,11 @@ fn a_folder_of_photos_needs_no_recipe() {
 }
 
 #[test]
-fn a_device_that_is_not_here_is_refused_before_anything_is_made() {
+fn missing_device_is_refused_before_anything_is_written() {
     let workspace = Workspace::new().with_garments();
     for device in [["--set", "train.device=cuda:99"], ["--device", "cuda:99"]] {
         let output = workspace.end(workspace.training(2, &device)).with_code(2);
-        output.reports(&["error: there is no cuda:99 here; there is ", "try: calmix doctor\n"]);
+        output.reports(&["error: there is no cuda:99 here; available: ", "try: calmix doctor\n"]);
     }
     assert!(!workspace.path("runs").exists());
 }
@@ -187,7 +189,7 @@ fn one_option_sets_both_seeds() {
         command.args(["--set", setting]);
     }
     let output = workspace.end(command).with_code(0);
-    // Every label is kept, so labels.seed has no effect here, and nobody asked for it by name.
+    // Every label is kept, so labels.seed has no effect here, and the user did not set it by name.
     assert!(!output.stderr.contains("labels.seed"), "{}", output.stderr);
     workspace
         .end(workspace.training(2, &["--run-dir", "second", "--seed", "7", "--set", "labels.validation=0.5"]))
@@ -210,7 +212,7 @@ fn counts_have_their_plurals() {
 
 /// A run of days is known for one after its first steps, whenever its first interval ends; in a file by one line.
 #[test]
-fn the_time_left_is_told_early_and_days_are_warned_of() {
+fn time_left_is_shown_and_days_warned_about() {
     let workspace = Workspace::new().with_garments();
     let more = ["--run-dir", "first", "--set", "log.every=10000000", "--set", "evaluate.every=10000000"];
     let mut running = crate::signals::Running::new(workspace.training(2_000_000_000, &more));

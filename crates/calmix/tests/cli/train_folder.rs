@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use calmix::train::trainer::Outcome;
+
 use crate::fixture::Fixture;
 
 /// Files that name a time, a process or what the program was built from.
@@ -46,5 +48,6 @@ fn library_trains_what_the_command_trains() {
 #[ignore = "the test above starts it in its folder"]
 fn program() {
     let trained = calmix::train::train_folder("own").unwrap();
-    println!("{}: {:?}", trained.folder.display(), trained.outcome);
+    assert!(matches!(trained.outcome, Outcome::Finished(_)), "{:?}", trained.outcome);
+    assert!(trained.folder.ends_with("runs/head-folder-2"), "{}", trained.folder.display());
 }

@@ -70,7 +70,7 @@ fn weights_are_added_listed_and_begun_from() {
 }
 
 #[test]
-fn weights_that_cannot_be_are_refused_with_a_way_out() {
+fn unusable_weights_are_refused_with_a_hint() {
     let workspace = Fixture::Garments.copy();
     let model = workspace.path("first/model.safetensors");
     workspace.run(&["weights", "add", "first/model.safetensors", "--name", "mine"]).with_code(0);
@@ -78,7 +78,7 @@ fn weights_that_cannot_be_are_refused_with_a_way_out() {
         let setting = format!("network.weights={weights}");
         workspace.end(workspace.training(2, &["--run-dir", "run", "--set", &setting])).with_code(2)
     };
-    train("mien").reports(&["no weights are called mien", "has mine", "calmix weights add FILE"]);
+    train("mien").reports(&["no weights are named mien", "has mine", "calmix weights add FILE"]);
     fs::write(workspace.path("net.pth"), "\u{80}").unwrap();
     let add = |arguments: &[&str]| workspace.run(&[&["weights", "add"], arguments].concat()).with_code(2);
     for output in [train("net.pth"), add(&["net.pth"])] {
@@ -96,8 +96,8 @@ fn weights_that_cannot_be_are_refused_with_a_way_out() {
     for (text, sentences) in [
         ("{", ["config.json: not JSON", "move it away"]),
         (r#"{"std": [0, 0, 0]}"#, ["config.json: `std` is [0,0,0]", "move it away"]),
-        (r#"{"architecture": "resnet50"}"#, ["config.json: says resnet50", "it misses"]),
-        (r#"{"architecture": "vit"}"#, ["config.json: `vit` is not a network", "try"]),
+        (r#"{"architecture": "resnet50"}"#, ["config.json: names resnet50", "missing"]),
+        (r#"{"architecture": "vit"}"#, ["config.json: `vit` is not a network", "use wrn-28-2"]),
     ] {
         fs::write(&beside, text).unwrap();
         add(&["first/model.safetensors", "--name", "other"]).reports(&sentences);
@@ -109,7 +109,7 @@ fn weights_that_cannot_be_are_refused_with_a_way_out() {
     fs::remove_file(&beside).unwrap();
     assert_eq!(workspace.names("weights"), ["mine"]);
 
-    // Other weights under the same name, and a folder that somebody damaged.
+    // Other weights under the same name, and a damaged folder.
     workspace.end(workspace.training(2, &["--run-dir", "other", "--seed", "1"])).with_code(0);
     add(&["other/model.safetensors", "--name", "mine"]).reports(&["the name mine is taken", "--name"]);
     fs::create_dir(workspace.path("weights/half")).unwrap();

@@ -76,11 +76,11 @@ impl Workspace {
         for (class, shade, count) in [("cat", 40, 10), ("dog", 200, 10), ("unlabelled", 120, 12)] {
             self.images(&format!("photos/{class}"), shade, count);
         }
-        fs::write(self.path("photos/cat/broken.png"), "not a image").unwrap();
+        fs::write(self.path("photos/cat/broken.png"), "not an image").unwrap();
         self
     }
 
-    /// So many images of 8×8 in a folder; those of another shade are other images.
+    /// Writes `count` images of 8×8 pixels into a folder; images of another shade are different images.
     pub(crate) fn images(&self, folder: &str, shade: u8, count: u32) {
         self.images_of(folder, shade, count, [8, 8]);
     }

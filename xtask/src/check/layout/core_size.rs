@@ -35,7 +35,7 @@ pub(super) fn small_core(external: &BTreeSet<String>) -> Vec<String> {
     }
     let names = external.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     vec![format!(
-        "crates/calmix-core needs {} external crates, macros included ({names}); fewer than {CORE_LIMIT} are allowed",
+        "crates/calmix-core needs {} external crates, macros included ({names}), but fewer than {CORE_LIMIT} are allowed",
         external.len(),
     )]
 }

@@ -11,7 +11,7 @@ const SOURCES: &[&str] = &["rs", "py", "sh", "c", "h", "cc", "cpp", "hpp", "cu"]
 
 /// One file of the repository.
 pub(super) struct File {
-    /// Below the root.
+    /// Its path relative to the root.
     pub(super) path: String,
     pub(super) bytes: u64,
     /// The text of a source file; nothing for other files.
@@ -61,7 +61,7 @@ pub(super) fn length(files: &[File]) -> Vec<String> {
     let lines = |file: &File| file.source.as_ref().map_or(0, |source| source.lines().count());
     let long = files.iter().map(|file| (file, lines(file))).filter(|(_, lines)| *lines > LINE_LIMIT);
     long.map(|(file, lines)| {
-        format!("{}: {lines} lines; {LINE_LIMIT} are allowed, so it holds more than one concept", file.path)
+        format!("{}: {lines} lines, but at most {LINE_LIMIT} are allowed; split it by concept", file.path)
     })
     .collect()
 }
@@ -76,7 +76,7 @@ pub(super) fn golden_size(files: &[File]) -> Vec<String> {
     if total < GOLDEN_LIMIT {
         return Vec::new();
     }
-    vec![format!("crates/*/tests/golden: {total} bytes together; they must stay below {GOLDEN_LIMIT}")]
+    vec![format!("crates/*/tests/golden: {total} bytes in total, but fewer than {GOLDEN_LIMIT} are allowed")]
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ impl<B> PoolState<B> {
         }
     }
 
-    /// The step that the consumer waits for, if there is one.
+    /// The step that the consumer waits for, if any.
     pub(super) fn awaited(&self) -> Option<u64> {
         self.slots.front().map(|slot| slot.step).or_else(|| self.steps.clone().next())
     }

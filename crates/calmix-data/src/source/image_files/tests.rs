@@ -48,7 +48,7 @@ fn failing(path: &Path, limits: &DecodeLimits, error: Option<i32>) -> Result<Enc
 }
 
 #[test]
-fn shrunk_images_are_written_in_order_whenever_memory_is_full() {
+fn shrunk_images_keep_order_under_memory_limit() {
     let temp = tempfile::tempdir().unwrap();
     let root = temp.path().join("photos");
     fs::create_dir(&root).unwrap();
@@ -76,7 +76,7 @@ fn shrunk_images_are_written_in_order_whenever_memory_is_full() {
 }
 
 #[test]
-fn read_error_that_passes_loses_no_image() {
+fn transient_read_error_loses_no_image() {
     static LEFT: AtomicU32 = AtomicU32::new(3);
     let prepared = scan(
         |path, limits| {
@@ -119,5 +119,5 @@ fn missing_permission_ends_the_scan_at_once() {
     .unwrap_err();
     assert!(error.path.ends_with("2.png"), "{error}");
     assert!(error.to_string().contains("ermission") && error.hint.is_some(), "{error}");
-    assert_eq!(WAITS.load(Ordering::SeqCst), 0, "nobody gives a permission within a minute");
+    assert_eq!(WAITS.load(Ordering::SeqCst), 0, "waiting does not grant a permission");
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{DataError, DataProblem};
 
-/// Names of columns that the user gives; without them the usual names are looked for.
+/// Column names given by the user; without them the usual names are searched for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LabelColumns {
@@ -46,17 +46,17 @@ const LABEL: Wanted = Wanted {
     usual: &["label", "labels", "labelname", "class", "classname", "category", "categoryname", "target"],
 };
 
-/// Which fields hold the image and its label, by the header of a list; `at` makes an error of its line.
+/// The positions of the image and label columns in the header of a list; `at` adds the line to an error.
 pub(super) fn find(
     header: &StringRecord,
     columns: &LabelColumns,
     at: &impl Fn(DataProblem) -> DataError,
 ) -> Result<(usize, usize), DataError> {
-    // Excel in half of the world's languages separates by semicolons.
+    // Excel separates with semicolons in locales where the comma is the decimal sign.
     let joined = header.iter().next().filter(|_| header.len() == 1).unwrap_or_default();
     if let Some(separator) = [';', '\t', '|'].into_iter().find(|&separator| joined.contains(separator)) {
         let problem = DataProblem::Content(format!("columns are separated by {separator:?}"));
-        return Err(at(problem).hint("separate them by commas"));
+        return Err(at(problem).hint("separate them with commas"));
     }
     let path = find_one(header, columns.path.as_deref(), &IMAGE).map_err(at)?;
     let label = find_one(header, columns.label.as_deref(), &LABEL).map_err(at)?;
@@ -81,18 +81,20 @@ fn find_one(header: &StringRecord, named: Option<&str>, wanted: &Wanted) -> Resu
     let Wanted { what, option, .. } = wanted;
     if let Some(named) = named {
         let column = header.iter().position(|name| name.trim() == named);
-        let what = format!("there is no column `{named}`; there are: {}", all());
-        return column
-            .ok_or(DataProblem::Ambiguous { what, readings: vec![format!("to name one: {option} NAME")] });
+        let what = format!("there is no column `{named}`; the columns are: {}", all());
+        return column.ok_or(DataProblem::Ambiguous {
+            what,
+            readings: vec![format!("to choose one, use {option} NAME")],
+        });
     }
     match usual(header, wanted).as_slice() {
         [column] => Ok(*column),
         [] => {
-            let what = format!("no column {what}; there are: {}", all());
+            let what = format!("no column {what}; the columns are: {}", all());
             let usual = wanted.usual.iter().take(4).copied().collect::<Vec<_>>().join(", ");
             let readings = vec![
-                format!("one of them is meant: {option} NAME"),
-                format!("the first line is missing: name the columns in it ({usual}, …)"),
+                format!("if one of them does, use {option} NAME"),
+                format!("if the header line is missing, add one with the column names ({usual}, …)"),
             ];
             Err(DataProblem::Ambiguous { what, readings })
         }
@@ -100,7 +102,7 @@ fn find_one(header: &StringRecord, named: Option<&str>, wanted: &Wanted) -> Resu
             let names: Vec<&str> = several.iter().map(|&column| header[column].trim()).collect();
             let could = what.replacen("names", "name", 1).replacen("holds", "hold", 1);
             let what = format!("{} could each {could}", names.join(", "));
-            let readings = names.iter().map(|name| format!("to take this one: {option} {name}")).collect();
+            let readings = names.iter().map(|name| format!("to choose it, use {option} {name}")).collect();
             Err(DataProblem::Ambiguous { what, readings })
         }
     }

@@ -13,8 +13,8 @@ impl<'a> LineCount<'a> {
         Self { text, place: 0, line: 1 }
     }
 
-    /// The line of the first byte from `place` on that ends no line: a record of `csv` begins with the line ends
-    /// before it.
+    /// The line of the first byte at or after `place` that is not a line ending: the position of a record of the crate
+    /// `csv` includes the line endings before it.
     pub(super) fn line_at(&mut self, place: usize) -> u64 {
         let ends_line = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let skipped = self.text.iter().skip(place).take_while(|byte| ends_line(byte)).count();

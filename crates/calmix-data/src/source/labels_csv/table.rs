@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use calmix_io::counted::counted;
 use calmix_io::safe_path;
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 
@@ -30,7 +31,7 @@ pub(super) struct LabelTable {
 pub(super) struct LabelRow {
     /// The image, relative to the root.
     pub(super) file: String,
-    /// Its class, if it has one.
+    /// Its class; `None` for an unlabelled image.
     pub(super) label: Option<String>,
 }
 
@@ -51,7 +52,7 @@ impl LabelTable {
             let name = if folder.is_empty() { file.to_owned() } else { format!("{folder}/{file}") };
             let full = root.join(&name);
             if full.is_dir() {
-                return Err(at(format!("{file} is a folder")).hint("write one row for each image in it"));
+                return Err(at(format!("{file} is a folder")).hint("write one row per image in it"));
             }
             if !full.exists() {
                 let error = at(format!("there is no file {file}"));
@@ -80,8 +81,8 @@ fn read_text(root: &Path, path: &Path, longest: u64) -> Result<Vec<u8>, DataErro
     let read = File::open(path).and_then(|file| file.take(longest).read_to_end(&mut text));
     read.map_err(|error| DataError::new(path, error))?;
     if longest == LONGEST && text.len() as u64 == LONGEST {
-        let problem = DataProblem::Limit(format!("a list of more than {LONGEST} bytes"));
-        return Err(DataError::new(path, problem).hint("split it by train, val and test"));
+        let problem = DataProblem::Limit(format!("the list is larger than {LONGEST} bytes"));
+        return Err(DataError::new(path, problem).hint("split it into one list each for train, val and test"));
     }
     Ok(text.strip_prefix(b"\xef\xbb\xbf").map(<[u8]>::to_vec).unwrap_or(text))
 }
@@ -108,9 +109,9 @@ fn read_rows(
             continue;
         };
         if record.len() != fields {
-            let found = record.len();
-            let error = at(format!("fields: {found}, but columns: {fields}"));
-            return Err(error.hint("put fields with a comma in them between double quotes"));
+            let found = counted(record.len() as u64, "field");
+            let error = at(format!("the row has {found}, but the header has {fields} columns"));
+            return Err(error.hint("put fields that contain a comma in double quotes"));
         }
         let (file, label) = (&record[file], &record[label]);
         if let Some(why) = safe_path::why_unsafe(file.strip_prefix("./").unwrap_or(file)) {
@@ -118,18 +119,18 @@ fn read_rows(
         }
         let file = file.strip_prefix("./").unwrap_or(file);
         if label.trim() != label {
-            return Err(at(format!("spaces around the label {label:?}")).hint("remove them"));
+            return Err(at(format!("the label {label:?} has spaces around it")).hint("remove them"));
         }
         if let Some(first) = seen.insert(file.to_owned(), line) {
-            let error = at(format!("{file} stands in line {first} already"));
-            return Err(error.hint("keep one row for each image"));
+            let error = at(format!("{file} is already listed in line {first}"));
+            return Err(error.hint("keep one row per image"));
         }
         visit(line, file, (!label.is_empty()).then(|| label.to_owned()))?;
     }
     if seen.is_empty() {
-        let problem = DataProblem::Content("no rows".into());
+        let problem = DataProblem::Content("the list has no rows".into());
         return Err(
-            DataError::new(path, problem).hint("write a line `file,label` and one line for each image")
+            DataError::new(path, problem).hint("write the header `file,label` and one line per image")
         );
     }
     Ok(())
@@ -158,7 +159,7 @@ fn read_record(
     })
 }
 
-/// What a missing file may have been meant to be.
+/// Suggests a file that differs from the missing one only in case or by an extension, if there is one.
 fn suggest(missing: &Path) -> String {
     let (Some(folder), Some(name)) = (missing.parent(), missing.file_name()) else {
         return "correct the name".into();
@@ -168,9 +169,9 @@ fn suggest(missing: &Path) -> String {
     let near = entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(|other| {
         other.eq_ignore_ascii_case(&name) || Path::new(other).file_stem().is_some_and(|stem| *stem == *name)
     });
-    // The least of them, so that the sentence does not depend on the order of the folder.
+    // The smallest name, so that the message does not depend on the order in which the system lists the folder.
     match near.min() {
-        Some(other) => format!("there is {other}: write the name as it is there"),
-        None => "correct the name, fetch the file or remove the row".into(),
+        Some(other) => format!("the file is called {other}: correct the name"),
+        None => "correct the name, add the file or remove the row".into(),
     }
 }

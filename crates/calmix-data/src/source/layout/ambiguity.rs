@@ -1,4 +1,4 @@
-//! Folders that can be read in two ways: the user is asked, or told which reading is taken.
+//! Folders that can be read in two ways: an error that lists the readings, or a warning with the one that is used.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -32,10 +32,10 @@ impl ClassFolders {
         if let (Some(first), true) = (splits.first(), others.is_empty()) {
             let train = root.join(TRAIN);
             return ask(
-                format!("there is {} and nothing to train on", quoted(&splits)),
+                format!("there is {}, but no training images", quoted(&splits)),
                 [
-                    format!("to train: put the folders of classes into {}", train.display()),
-                    format!("`{first}` is a class: {as_class}"),
+                    format!("to train, put the class folders into {}", train.display()),
+                    format!("if `{first}` is a class, use {as_class}"),
                 ],
             );
         }
@@ -48,34 +48,37 @@ impl ClassFolders {
             }
         }
         if let Some(first) = with_folders.first() {
-            let what = format!("`{first}`, which has folders of its own, is beside {}", listed(&others));
+            let what = format!(
+                "`{first}` is named like a split and contains folders, but is next to {}",
+                listed(&others)
+            );
             let has_train = with_folders.iter().any(|folder| split(folder) == Some(TRAIN));
             let rest = if has_train {
-                "the folders beside it are left out"
+                "the folders next to it should be left out"
             } else {
-                "the classes beside it are for training"
+                "the folders next to it are classes"
             };
             return ask(
                 what,
                 [
-                    format!("`{first}` is a split, and {rest}: --layout splits"),
-                    format!("`{first}` is a class like the others: {as_class}"),
+                    format!("if `{first}` is a split and {rest}, use --layout splits"),
+                    format!("if `{first}` is a class like the others, use {as_class}"),
                 ],
             );
         }
         if others.len() > 1 && others.iter().all(|name| looks_like_split(name)) {
             return ask(
-                format!("the folders look like splits and not like classes: {}", listed(&others)),
+                format!("the folders look like splits rather than classes: {}", listed(&others)),
                 [
-                    "they are splits: rename them to train, val, test or unlabelled".to_owned(),
-                    format!("they are classes: {as_class}"),
+                    "if they are splits, rename them to train, val, test or unlabelled".to_owned(),
+                    format!("if they are classes, use {as_class}"),
                 ],
             );
         }
         Ok(false)
     }
 
-    /// One class that holds nothing but folders may be a folder too many.
+    /// Asks about a single class that contains only folders: the folder level above may be superfluous.
     pub(super) fn ask_about_one_class(&self, root: &Path, has_splits: bool) -> Result<(), DataError> {
         let classes = self.classes();
         let [class] = classes.as_slice() else { return Ok(()) };
@@ -89,22 +92,24 @@ impl ClassFolders {
             }
         };
         let nested = if folder == train.folder {
-            "--layout nested".to_owned()
+            "use --layout nested".to_owned()
         } else {
-            format!("name the folder {} instead of {}", root.join(&folder).display(), root.display())
+            format!("pass {} instead of {}", root.join(&folder).display(), root.display())
         };
         let only = if has_splits { "--layout splits" } else { "--layout classes" };
         let inner: Vec<&String> = inner.iter().collect();
         let what = format!(
-            "all images are below the one folder `{class}`, which has folders of its own: {}",
+            "all images are below the single folder `{class}`, which contains the folders {}",
             listed(&inner)
         );
-        let readings =
-            vec![format!("these are the classes: {nested}"), format!("`{class}` is the only class: {only}")];
+        let readings = vec![
+            format!("if these are the classes, {nested}"),
+            format!("if `{class}` is the only class, use {only}"),
+        ];
         Err(DataError::new(root, DataProblem::Ambiguous { what, readings }))
     }
 
-    /// Several classes that hold nothing but folders, each with names of its own, may be groups of classes.
+    /// Asks about several classes that contain only folders, all with different names: they may be groups of classes.
     pub(super) fn ask_about_groups(&self, root: &Path, has_splits: bool) -> Result<(), DataError> {
         let (mut groups, mut names) = (Vec::new(), BTreeSet::new());
         for folder in self.folders.iter().filter(|folder| folder.subset == TRAIN) {
@@ -121,24 +126,24 @@ impl ClassFolders {
         }
         let above: Vec<&String> = groups.iter().collect();
         let inside: Vec<&String> = names.iter().collect();
-        let what = format!("the images of {} are in folders below them: {}", listed(&above), listed(&inside));
+        let what = format!("the images of {} are in inner folders: {}", listed(&above), listed(&inside));
         let as_they_are = if has_splits { "--layout splits" } else { "--layout classes" };
         let readings = vec![
-            "the folders below are the classes: --layout nested".to_owned(),
-            format!("{} are the classes: {as_they_are}", listed(&above)),
+            "if the inner folders are the classes, use --layout nested".to_owned(),
+            format!("if {} are the classes, use {as_they_are}", listed(&above)),
         ];
         Err(DataError::new(root, DataProblem::Ambiguous { what, readings }))
     }
 }
 
-/// The folders in a folder that has no images itself; none if it has images, or no folders.
+/// The folders in a folder that directly contains no images; `None` if it contains images, or no folders.
 fn inner_folders(root: &Path, folder: &str) -> Result<Option<Vec<String>>, DataError> {
     let inside = contents(root, folder)?;
     let is_image = |file: &String| is_named_like_an_image(file);
     Ok(Some(inside.folders).filter(|folders| !folders.is_empty() && !inside.files.iter().any(is_image)))
 }
 
-/// Whether a name reads like that of a split, and is none of those that are known: `train_images`, `Testset`.
+/// Whether a name resembles a split without being a recognised one: `train_images`, `Testset`.
 fn looks_like_split(name: &str) -> bool {
     const WORDS: [&str; 5] = ["eval", "evaluation", "holdout", "dev", "unlabelled"];
     const ENDINGS: [&str; 6] = ["set", "sets", "data", "images", "imgs", "split"];
@@ -150,7 +155,7 @@ fn looks_like_split(name: &str) -> bool {
     name.split(|c: char| !c.is_alphanumeric()).any(is_split)
 }
 
-/// How many names a sentence lists.
+/// How many names a message lists.
 const LISTED: usize = 6;
 
 fn listed(names: &[&String]) -> String {

@@ -19,7 +19,7 @@ impl TarBlock {
     ///
     /// `tarfile` takes a header with any unreadable number for the end of the archive, so every number counts.
     pub(super) fn check(&self) -> Result<u64, Refusal> {
-        let wrong = |what: &str| Refusal::Header(format!("a wrong {what} in a header"));
+        let wrong = |what: &str| Refusal::Header(format!("an invalid {what} in a header"));
         let stored = number(&self.0[148..156]).ok_or_else(|| wrong("checksum"))?;
         let blank = |at: usize, byte: u8| if (148..156).contains(&at) { b' ' } else { byte };
         let bytes = || self.0.iter().enumerate().map(|(at, &byte)| blank(at, byte));
@@ -47,7 +47,7 @@ impl TarBlock {
         }
         // GNU keeps times where ustar keeps the prefix.
         if &self.0[257..263] != b"ustar\0" {
-            return Err(Refusal::Header("a prefix in a header that has none".into()));
+            return Err(Refusal::Header("a name prefix in a header format without one".into()));
         }
         Ok(format!("{}/{name}", text(&self.0[345..500])?))
     }

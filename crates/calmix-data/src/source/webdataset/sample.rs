@@ -1,4 +1,4 @@
-//! Samples of a shard: members that share a key and stand in a row.
+//! Samples of a shard: adjacent members that share a key.
 
 use std::collections::HashSet;
 use std::io::{Read, Seek};
@@ -34,7 +34,7 @@ pub(super) struct TarSamples<R> {
     members: TarMembers<R>,
     /// The first member of the next sample, by key and ending.
     waiting: Option<(String, String, TarMember)>,
-    /// Hashes of the keys so far, only ever asked for membership; 64 bits are enough for a shard.
+    /// Hashes of the keys so far, used for membership tests only; 64 bits are enough for a shard.
     seen: HashSet<u64>,
 }
 
@@ -61,7 +61,7 @@ impl<R: Read + Seek> TarSamples<R> {
             let hash = blake3::hash(key.as_bytes());
             let hash = hash.as_bytes().first_chunk().copied().map_or(0, u64::from_le_bytes);
             if !self.seen.insert(hash) {
-                return Err(self.wrong(&key, "its members do not stand together, or its key is not unique"));
+                return Err(self.wrong(&key, "its members are not adjacent, or its key is not unique"));
             }
             let mut sample = Sample { key, image: None, label: None };
             let mut endings = vec![ending.clone()];
@@ -72,7 +72,7 @@ impl<R: Read + Seek> TarSamples<R> {
                     break;
                 }
                 if endings.contains(&ending) {
-                    return Err(self.wrong(&key, &format!("two members .{ending}")));
+                    return Err(self.wrong(&key, &format!("it has two .{ending} members")));
                 }
                 self.take(&mut sample, &ending, member)?;
                 endings.push(ending);
@@ -100,13 +100,13 @@ impl<R: Read + Seek> TarSamples<R> {
         let label = match ending {
             "jpg" | "jpeg" | "png" | "webp" => {
                 if sample.image.replace(member).is_some() {
-                    return Err(self.wrong(&sample.key, "two images"));
+                    return Err(self.wrong(&sample.key, "it has two images"));
                 }
                 return Ok(());
             }
             "cls" | "json" => {
                 if member.length > LONGEST_LABEL {
-                    return Err(self.wrong(&member.name, "a label of more than a mebibyte"));
+                    return Err(self.wrong(&member.name, "the label is larger than 1 MiB"));
                 }
                 let bytes = self.read(&member)?;
                 if ending == "cls" { Some(read_cls(&bytes)) } else { read_json(&bytes).transpose() }
@@ -116,21 +116,21 @@ impl<R: Read + Seek> TarSamples<R> {
         let Some(label) = label else { return Ok(()) };
         let label = label.map_err(|what| self.wrong(&member.name, &what))?;
         if sample.label.replace(label.clone()).is_some_and(|other| other != label) {
-            return Err(self.wrong(&sample.key, "two different classes"));
+            return Err(self.wrong(&sample.key, "it has two different classes"));
         }
         Ok(())
     }
 
     fn wrong(&self, place: &str, what: &str) -> DataError {
         let problem = DataProblem::Content(what.to_owned());
-        DataError::new(&self.path, problem).at(place).hint("write the shard again")
+        DataError::new(&self.path, problem).at(place).hint("create the shard again")
     }
 }
 
 fn refused(path: &Path, TarError { at, problem }: TarError) -> DataError {
     let hint = match problem {
-        Refusal::Short => "fetch it again",
-        _ => "write it again with plain files in it",
+        Refusal::Short => "download it again",
+        _ => "create it again with regular files only",
     };
     let problem = match problem {
         Refusal::Io(error) => error.into(),
@@ -139,7 +139,7 @@ fn refused(path: &Path, TarError { at, problem }: TarError) -> DataError {
     DataError::new(path, problem).at(format!("byte {at}")).hint(hint)
 }
 
-/// Key and ending of a member, as webdataset's `base_plus_ext`; none for what it passes over.
+/// Key and extension of a member, as webdataset's `base_plus_ext` splits them; `None` for members that it skips.
 fn split_name(name: &str) -> Option<(&str, &str)> {
     let name = name.trim_start_matches("./");
     let base = name.rfind('/').map_or(0, |slash| slash + 1);
@@ -153,17 +153,17 @@ fn split_name(name: &str) -> Option<(&str, &str)> {
 
 fn read_cls(bytes: &[u8]) -> Result<Label, String> {
     let text = str::from_utf8(bytes).unwrap_or_default().trim();
-    text.parse().map(Label::Number).map_err(|_| "its class is not a number from 0 on".to_owned())
+    text.parse().map(Label::Number).map_err(|_| "its class is not a non-negative integer".to_owned())
 }
 
 fn read_json(bytes: &[u8]) -> Result<Option<Label>, String> {
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| format!("no JSON: {error}"))?;
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| format!("invalid JSON: {error}"))?;
     match value.get("label").or_else(|| value.get("cls")) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(name)) => Ok(Some(Label::Name(name.clone()))),
         Some(number) => {
             let number =
-                number.as_u64().ok_or_else(|| format!("its class {number} is not a number from 0 on"))?;
+                number.as_u64().ok_or_else(|| format!("its class {number} is not a non-negative integer"))?;
             Ok(Some(Label::Number(number)))
         }
     }

@@ -17,7 +17,7 @@ impl Agent {
         Self { store, port }
     }
 
-    /// A process of this rank among three, which waits so long.
+    /// A process of this rank among three, with this timeout.
     fn rank(&self, rank: usize, seconds: u64) -> JoinHandle<Met> {
         let port = self.port;
         spawn(move || {
@@ -30,7 +30,7 @@ impl Agent {
     }
 
     fn until(&self, key: &str) -> String {
-        self.store.wait(key, Duration::from_secs(20)).expect("somebody sets it");
+        self.store.wait(key, Duration::from_secs(20)).expect("a rank sets it");
         self.store.get(key).expect("it is set")
     }
 }
@@ -67,12 +67,12 @@ fn each_start_has_a_prefix_of_its_own_in_any_order() {
     assert_eq!(seen.len(), 3, "a prefix was used twice");
 }
 
-/// A start whose rank 0 died before all had come leaves an open round behind, which nobody will ever close.
+/// A start whose rank 0 died before all had come leaves an open round behind, which no process will ever close.
 #[test]
 fn a_round_without_its_rank_0_is_left_for_the_next_one() {
     let agent = Agent::new();
     agent.store.set(ROUND, "stale").expect("set");
-    agent.store.set("stale/answer/2", "somebody").expect("set");
+    agent.store.set("stale/answer/2", "stranger").expect("set");
     let (first, second) = (agent.rank(1, 20), agent.rank(2, 20));
     agent.until("stale/answer/1");
     assert_ne!(together([agent.rank(0, 20), first, second]), "stale");
@@ -91,7 +91,7 @@ fn an_answer_of_a_dead_process_is_not_taken_for_a_live_one() {
 
 /// The rounds of an earlier start are closed: a rank alone does not enter them.
 #[test]
-fn who_is_alone_after_a_start_that_met_is_alone() {
+fn lone_rank_ignores_rounds_of_an_earlier_start() {
     let agent = Agent::new();
     together([0, 1, 2].map(|rank| agent.rank(rank, 20)));
     assert_eq!(ended(agent.rank(1, 1)), Met::Missing(vec![0]));
@@ -101,7 +101,7 @@ fn who_is_alone_after_a_start_that_met_is_alone() {
 }
 
 #[test]
-fn of_two_processes_with_one_rank_one_is_refused() {
+fn handshake_refuses_second_process_of_a_rank() {
     let agent = Agent::new();
     let (zero, pair) = (agent.rank(0, 20), [agent.rank(1, 3), agent.rank(1, 3)]);
     std::thread::sleep(Duration::from_millis(600));

@@ -43,7 +43,7 @@ fn bad_tables_are_errors() {
     assert_eq!(Isotonic::fit(&[1.0], &[1.0], Some(&[0.0])), Err(CalibrationError::NoSamples));
     assert!(Isotonic::fit(&[1.0], &[], None).is_err());
     let negative = Isotonic::fit(&[1.0; 2], &[1.0; 2], Some(&[1.0, -1.0])).unwrap_err();
-    assert_eq!(negative.to_string(), "the weight of sample 1 is -1, not a finite number from 0 up");
+    assert_eq!(negative.to_string(), "the weight of sample 1 is -1; it must be zero or more, and finite");
     assert!(Isotonic::fit(&[f64::NAN], &[1.0], None).is_err());
     for wide in [[f64::MAX, f64::MIN], [f64::MIN, f64::MAX]] {
         assert!(Isotonic::fit(&[1.0, 2.0], &wide, None).is_err());

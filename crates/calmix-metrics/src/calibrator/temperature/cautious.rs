@@ -1,10 +1,10 @@
 //! A temperature from few labels.
 //!
-//! With ten or fifty labels the most likely temperature is mostly noise: a handful of right answers asks for more
-//! confidence than anything deserves. A penalty decides where the labels do not: ln T nats for T ≥ 1 and 4·ln(1/T) for
-//! T < 1, added to the *summed* NLL. It is a prior on T that falls as 1/T above one and as T⁴ below: networks are
-//! over-confident more often than not, and a wrong step towards more confidence costs more than one away from it. A few
-//! hundred labels outweigh it. BENCHMARKS.md has what it does to runs that were much, little and not over-confident.
+//! With ten or fifty labels the most likely temperature is mostly noise: a handful of right answers gives far too high a
+//! confidence. A penalty stabilises the fit: ln T nats for T ≥ 1 and 4·ln(1/T) for T < 1, added to the *summed* NLL. It is a
+//! prior on T that falls as 1/T above one and as T⁴ below: networks are usually over-confident, and a wrong step towards
+//! more confidence costs more than one away from it. A few hundred labels outweigh it. BENCHMARKS.md shows its effect on
+//! runs that were strongly, slightly and not over-confident.
 
 use super::{
     CalibrationError, HOTTEST, LabelledLogits, Matrix, Temperature, checked, golden_section, minimise,
@@ -19,8 +19,8 @@ const COLDER: f64 = 4.0;
 const STEPS: u32 = 64;
 
 impl Temperature {
-    /// The temperature with the smallest summed NLL + ln T (for T ≥ 1) or + 4·ln(1/T) (for T < 1): for labels that are
-    /// few, and as good as [`Temperature::fit`] where they are many.
+    /// Fits the temperature with the smallest summed NLL + ln T (for T ≥ 1) or + 4·ln(1/T) (for T < 1): for few labels, and
+    /// as good as [`Temperature::fit`] with many.
     ///
     /// ```
     /// use calmix_core::matrix::Matrix;
@@ -61,8 +61,8 @@ fn penalty(t: f64) -> f64 {
     if t >= 1.0 { WARMER * libm::log(t) } else { -COLDER * libm::log(t) }
 }
 
-/// The best temperature of at most one. The penalty is not convex here, so a grid of ln β finds the valley and a golden
-/// section its ground.
+/// Finds the best temperature of at most one. The penalty is not convex here, so a grid of ln β brackets the minimum and a
+/// golden-section search refines it.
 fn coldest_of_grid<'a>(rows: &(impl Iterator<Item = LabelledLogits<'a>> + Clone)) -> Temperature {
     let width = libm::log(HOTTEST) / f64::from(STEPS);
     let at = |x: f64| Temperature(libm::exp(-x));

@@ -1,9 +1,9 @@
-//! The lowest point of a function of one number that may have several valleys.
+//! The global minimum of a function of one variable that may have several local minima.
 
-/// Steps of the golden section, which end at the rounding of a sum.
+/// The number of golden-section steps, enough to reach the rounding error of a sum.
 const REFINEMENTS: u32 = 40;
 
-/// Where a function is least between 0 and `steps · width`: a grid finds the valley and a golden section its ground.
+/// Finds the minimum of a function between 0 and `steps · width`: a grid brackets it and a golden-section search refines it.
 pub(super) fn golden_section(width: f64, steps: u32, objective: impl Fn(f64) -> f64) -> f64 {
     let values: Vec<f64> = (0..=steps).map(|step| objective(f64::from(step) * width)).collect();
     let least = (0..=steps).zip(&values).min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(step, _)| step);

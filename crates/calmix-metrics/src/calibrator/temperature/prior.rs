@@ -1,30 +1,30 @@
-//! A temperature from few labels of a model that is known to be almost calibrated: the most probable one under a prior.
+//! The most probable temperature under a prior, for a model with few labels that is known to be almost calibrated.
 //!
-//! A head on frozen features, trained with few labels, is a little over-confident, seldom more. Its out-of-fold labels are
-//! too few to say much, and the likeliest temperature then makes it worse more often than better. A log-normal prior
-//! around a little above one decides until the labels do.
+//! A head on frozen features, trained with few labels, is usually only slightly over-confident. Its out-of-fold labels are
+//! few, and the maximum-likelihood temperature then makes it worse more often than better. A log-normal prior
+//! slightly above one dominates until there are enough labels.
 
 use super::{CalibrationError, LabelledLogits, Matrix, Temperature, checked, golden_section, nll_sum, pairs};
 
 /// A log-normal distribution of temperatures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TemperaturePrior {
-    /// Half of the temperatures are below it.
+    /// The median temperature.
     pub median: f64,
     /// The standard deviation of ln T.
     pub sigma: f64,
 }
 
-/// Steps of the grid on each side of the median.
+/// The number of grid steps on each side of the median.
 const STEPS: u32 = 64;
-/// How many standard deviations the grid goes to each side.
+/// The number of standard deviations that the grid covers on each side.
 const REACH: f64 = 8.0;
 
 impl TemperaturePrior {
-    /// What heads on frozen features are: found on CIFAR-10, with 4 labels of each class and one backbone.
+    /// The prior for heads on frozen features, chosen on CIFAR-10 with 4 labels per class and one backbone.
     pub const HEADS: Self = Self { median: 1.1, sigma: 0.15 };
 
-    /// −ln of its density, but for a constant.
+    /// Computes −ln of its density, up to a constant.
     fn penalty(self, t: f64) -> f64 {
         let deviations = (libm::log(t) - libm::log(self.median)) / self.sigma;
         0.5 * deviations * deviations
@@ -32,7 +32,7 @@ impl TemperaturePrior {
 }
 
 impl Temperature {
-    /// The most probable temperature: the one with the smallest summed NLL − ln of the prior.
+    /// Fits the most probable temperature: the one with the smallest summed NLL − ln of the prior.
     ///
     /// # Errors
     /// As [`Temperature::fit`].
@@ -48,7 +48,7 @@ impl Temperature {
     }
 }
 
-/// A grid of ln T finds the valley and a golden section its ground: the NLL need not be convex in ln T.
+/// Minimises by a grid of ln T and a golden-section search, because the NLL need not be convex in ln T.
 fn most_probable<'a>(
     rows: &(impl Iterator<Item = LabelledLogits<'a>> + Clone),
     prior: TemperaturePrior,

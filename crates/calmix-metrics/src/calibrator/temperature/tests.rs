@@ -64,7 +64,7 @@ fn hostile_temperatures_are_refused() {
         assert!(serde_json::from_str::<Temperature>(text).is_err(), "{text}");
     }
     let error = Temperature::new(-1.5).unwrap_err().to_string();
-    assert_eq!(error, "the temperature is -1.5, not positive and finite");
+    assert_eq!(error, "the temperature is -1.5; it must be positive and finite");
     assert_eq!(serde_json::from_str::<Temperature>("1.5").unwrap().value(), 1.5);
     assert_eq!(serde_json::to_string(&Temperature(1.5)).unwrap(), "1.5");
 }
@@ -75,7 +75,7 @@ fn bad_tables_are_errors() {
     assert_eq!(Temperature::fit(empty, &[]), Err(CalibrationError::NoSamples));
     let one = Matrix::new(&[0.0, f32::NAN], 1, 2).unwrap();
     let text = |labels: &[u32]| Temperature::fit(one, labels).unwrap_err().to_string();
-    assert_eq!(text(&[]), "0 labels, but there must be 1");
+    assert_eq!(text(&[]), "there are 0 labels, expected 1");
     assert_eq!(text(&[2]), "row 0 has label 2, but there are 2 classes");
-    assert_eq!(text(&[0]), "the logit of class 1 in row 0 is NaN, not finite");
+    assert_eq!(text(&[0]), "the logit of class 1 in row 0 is NaN; it must be finite");
 }

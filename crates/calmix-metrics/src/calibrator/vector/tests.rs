@@ -42,8 +42,8 @@ fn hostile_maps_are_refused() {
     assert!(parse(r#"{"scale":[1.0],"bias":[0.0]}"#).is_ok());
     assert!(parse(r#"{"scale":[1.0],"bias":[]}"#).is_err());
     let text = |scale, bias| VectorScaling::new(scale, bias).unwrap_err().to_string();
-    assert_eq!(text(vec![1.0, f64::NAN], vec![0.0; 2]), "the scale of class 1 is NaN, not finite");
-    assert_eq!(text(vec![1.0], vec![]), "0 biases, but there must be 1");
+    assert_eq!(text(vec![1.0, f64::NAN], vec![0.0; 2]), "the scale of class 1 is NaN; it must be finite");
+    assert_eq!(text(vec![1.0], vec![]), "there are 0 biases, expected 1");
     let map = VectorScaling::identity(3);
     let rows = Matrix::new(&[0.0, 0.0], 1, 2).unwrap();
     assert_eq!(map.probabilities(rows), Err(CalibrationError::Classes { expected: 3, got: 2 }));

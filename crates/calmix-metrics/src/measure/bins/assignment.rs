@@ -17,7 +17,7 @@ pub(in crate::measure) struct Assignment {
 /// What assigns rows to bins, for any counts.
 #[derive(Debug, Clone)]
 pub(in crate::measure) enum Assigner {
-    /// Bins of equal width are where they are.
+    /// Bins of equal width do not depend on the counts.
     EqualWidth(Assignment),
     /// Bins of equal mass move with the counts.
     EqualMass {

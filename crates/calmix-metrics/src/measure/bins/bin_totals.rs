@@ -1,4 +1,4 @@
-//! Bins of predictions that come batch by batch, in one process or many: numbers that add up.
+//! Reliability bins as sums that can be added, for predictions that come batch by batch from one process or many.
 
 use super::FIFTEEN;
 use super::assignment::EqualWidth;
@@ -7,7 +7,7 @@ use crate::measure::{Edges, ReliabilityBin};
 
 /// Totals of predictions in the bins of [`Binning::default`](crate::measure::Binning::default): 15 of equal width, left closed.
 ///
-/// What batches and processes add to it is a list of [`WIDTH`](Self::WIDTH) numbers; the totals of all predictions are
+/// Batches and processes each contribute a list of [`WIDTH`](Self::WIDTH) numbers; the totals of all predictions are
 /// the sum of these lists.
 ///
 /// ```
@@ -27,7 +27,7 @@ pub struct BinTotals {
 }
 
 impl BinTotals {
-    /// How many numbers it is: count, sum of confidences and number of right predictions of each bin.
+    /// The length of the list of numbers: count, sum of confidences and number of right predictions of each bin.
     pub const WIDTH: usize = 3 * BINS;
 
     /// Adds a prediction.
@@ -40,12 +40,12 @@ impl BinTotals {
         }
     }
 
-    /// As a list of numbers to be added up.
+    /// Returns it as a list of numbers that can be added.
     pub fn numbers(&self) -> Vec<f64> {
         self.sums.iter().flat_map(|sums| [sums.count, sums.probability, sums.happened]).collect()
     }
 
-    /// Adds such a list; numbers that are missing are zero.
+    /// Adds such a list; missing numbers count as zero.
     pub fn add_numbers(&mut self, numbers: &[f64]) {
         for (sums, &[count, probability, happened]) in self.sums.iter_mut().zip(numbers.as_chunks().0) {
             sums.count += count;
@@ -54,7 +54,7 @@ impl BinTotals {
         }
     }
 
-    /// The bins, the empty ones too.
+    /// Returns the bins, including empty ones.
     pub fn bins(&self) -> Vec<ReliabilityBin> {
         self.sums.iter().zip(&self.widths.ranges).map(|(sums, &range)| sums.bin(range)).collect()
     }

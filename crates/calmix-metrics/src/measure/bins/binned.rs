@@ -25,7 +25,7 @@ pub struct Binned {
 }
 
 impl Binned {
-    /// Prepares the winners of every row.
+    /// Prepares the prediction of every row.
     pub fn new(predictions: &TopLabel, binning: Binning) -> Self {
         Self::of_events(predictions.confidence().to_vec(), predictions.correct(), binning)
     }

@@ -9,13 +9,13 @@ pub fn ece(bins: &[ReliabilityBin]) -> f64 {
     mean(bins, f64::abs)
 }
 
-/// The mean confidence of all predictions; zero without any.
+/// Computes the mean confidence of all predictions; zero without predictions.
 pub fn mean_confidence(bins: &[ReliabilityBin]) -> f64 {
     mean_of_bins(bins, |bin| bin.confidence)
 }
 
-/// Mean confidence − accuracy: positive where predictions are over-confident on the whole, negative where they are
-/// under-confident. Its size is never above [`ece`], in which gaps of both signs add up.
+/// Computes mean confidence − accuracy: positive if predictions are over-confident on the whole, negative if they are
+/// under-confident. Its absolute value is never above [`ece`], in which gaps of both signs add up.
 pub fn confidence_gap(bins: &[ReliabilityBin]) -> f64 {
     mean(bins, |gap| -gap)
 }

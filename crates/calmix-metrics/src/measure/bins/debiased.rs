@@ -1,4 +1,4 @@
-//! The squared calibration error without the part that chance alone puts there.
+//! The squared calibration error without the bias of sampling noise.
 
 use crate::measure::ReliabilityBin;
 
@@ -10,7 +10,7 @@ use crate::measure::ReliabilityBin;
 /// uncertainty calibration", 2019), which can be negative. It still depends on the bins: they hide what
 /// cancels within them.
 ///
-/// Nothing can be said of the variance in a bin of one: it counts as zero, as in the authors' code.
+/// The variance of a bin with one prediction cannot be estimated: it counts as zero, as in the authors' code.
 pub fn debiased_squared_error(bins: &[ReliabilityBin]) -> f64 {
     let total: usize = bins.iter().map(|bin| bin.count).sum();
     let sum: f64 = bins

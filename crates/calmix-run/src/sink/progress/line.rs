@@ -1,38 +1,38 @@
-//! A line that fits: what a person needs least is left out first.
+//! Fits the progress line into the width of a terminal: the least important parts are left out first.
 
-/// Cells of the bar where there is room.
+/// The most cells of the bar.
 const CELLS: usize = 20;
-/// With fewer it says nothing.
+/// The fewest cells of the bar; a shorter one shows too little.
 const FEWEST: usize = 5;
-/// Between two parts.
+/// The space between two parts.
 const GAP: &str = "  ";
 
-/// How much a part is priority, the least first.
+/// The importance of a part, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Priority {
-    /// Whether data is short or other processes are late: seldom, and then the rate says so too.
+    /// Time spent waiting for data or other processes: seldom large, and then the rate drops too.
     Waiting,
-    /// How many pseudo-labels are used.
+    /// The share of pseudo-labels that are used.
     Used,
-    /// The loss, which the metrics replace.
+    /// The loss, which matters less than the metrics.
     Loss,
-    /// Images a second, which the time left tells in other words.
+    /// Images per second; the time left contains the same information.
     Rate,
     /// Error and ECE.
     Metrics,
-    /// Step and time left: how far it is.
+    /// Step and time left.
     Most,
 }
 
-/// A piece of the line.
+/// A part of the line.
 pub(super) type Segment = (Priority, String);
 
-/// The whole line, however long.
+/// Joins all parts, however long the line becomes.
 pub(super) fn whole(parts: &[Segment]) -> String {
     parts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(GAP)
 }
 
-/// The parts that fit into `room` columns, behind a bar of which `done` of `all` is full where there is room for one.
+/// Joins the parts that fit into `room` columns, after a bar if there is room for one; `done` of `all` of it is filled.
 pub(super) fn fitted(mut parts: Vec<Segment>, (done, all): (u64, u64), room: usize) -> String {
     let needs = |parts: &[Segment]| whole(parts).chars().count();
     let bar = FEWEST + GAP.len();
@@ -92,9 +92,9 @@ mod tests {
     #[test]
     fn eighty_columns_hold_what_matters() {
         let line = fitted(longest(), (1_048_575, 1_048_576), 79);
-        assert_eq!(line, "step 1,048,575/1,048,576  test error 38.3%  ECE 20.4%  left 47 h 59 min");
+        assert_eq!(line, "█████░  step 1,048,575/1,048,576  test error 38.3%  ECE 20.4%  left 47 h 59 min");
         let line = fitted(usual(), (1200, 2000), 79);
-        assert_eq!(line, "███░░░  step 1,200/2,000  val error 38.3%  ECE 20.4%    412 img/s  left 3 min");
+        assert_eq!(line, "████░░░░  step 1,200/2,000  val error 38.3%  ECE 20.4%    412 img/s  left 3 min");
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_priority_least_goes_first_and_nothing_overflows() {
+    fn least_important_parts_go_first() {
         let all = whole(&longest()).chars().count();
         let seen = |room| {
             let line = fitted(longest(), (1, 2), room);
@@ -117,7 +117,7 @@ mod tests {
         let mut before = 7;
         for room in (0..all + 22).rev() {
             let there = seen(room);
-            // Once a part is gone, all that are priority less are gone.
+            // Once a part is gone, all less important ones are gone.
             let count = there.iter().take_while(|&&is_there| is_there).count();
             assert!(there.iter().skip(count).all(|is_there| !is_there), "{room}: {there:?}");
             assert!(count <= before, "{room}");

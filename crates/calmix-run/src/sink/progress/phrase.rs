@@ -1,23 +1,23 @@
-//! Numbers as people read them.
+//! Numbers and metrics as text for terminals and reports.
 
 use calmix_io::counted::counted;
 use calmix_metrics::metrics::{ENOUGH_FOR_ECE, ExactIntervals, Interval, LEVEL, Metrics};
 
 use crate::events::PseudoLabelMetrics;
 
-/// A share as per cent, five columns wide.
+/// Formats a share as per cent, five columns wide.
 pub(super) fn percent(share: f64) -> String {
     format!("{:>4.1}%", 100.0 * share)
 }
 
-/// A share as per cent with its interval.
+/// Formats a share as per cent, with its interval if given.
 pub fn measured(share: f64, interval: Option<Interval>) -> String {
     let interval =
         interval.map(|interval| format!(" ({:.1} to {:.1})", 100.0 * interval.low, 100.0 * interval.high));
     format!("{:.1}%{}", 100.0 * share, interval.unwrap_or_default())
 }
 
-/// Over- or under-confident, by how many points of a hundred.
+/// Says whether a model is over- or under-confident, and by how many percentage points.
 pub fn over_or_under(gap: f64) -> String {
     let points = 100.0 * gap;
     match points {
@@ -28,7 +28,7 @@ pub fn over_or_under(gap: f64) -> String {
     }
 }
 
-/// Mean confidence − accuracy in points of a hundred, with its interval.
+/// Formats the confidence gap (mean confidence − accuracy) in percentage points, with its interval.
 pub fn signed_gap(metrics: &Metrics, samples: u64) -> String {
     let points = |gap: f64| {
         // Shown with one digit, these are zero.
@@ -40,15 +40,15 @@ pub fn signed_gap(metrics: &Metrics, samples: u64) -> String {
     format!("{}{}", points(metrics.confidence_gap), interval.unwrap_or_default())
 }
 
-/// The ECE of so many images in words, where they are enough for one.
+/// Formats the ECE in brackets; empty with fewer than [`ENOUGH_FOR_ECE`] images.
 pub fn ece_in_words(ece: f64, samples: u64) -> String {
     if samples >= ENOUGH_FOR_ECE { format!(" (ECE {}, 15 bins)", measured(ece, None)) } else { String::new() }
 }
 
-/// How true a confidence is, in words.
+/// Describes the calibration of a model: its confidence gap, mean confidence, accuracy and ECE.
 pub fn confidence_in_words(metrics: &Metrics, samples: u64) -> String {
     format!(
-        "{}: it says {} on average and is right {} of the time{}",
+        "{}: mean confidence {}, accuracy {}{}",
         over_or_under(metrics.confidence_gap),
         measured(metrics.mean_confidence, None),
         measured(1.0 - metrics.error, None),
@@ -56,7 +56,7 @@ pub fn confidence_in_words(metrics: &Metrics, samples: u64) -> String {
     )
 }
 
-/// How true the pseudo-labels are at the end of a run, in words.
+/// Describes the error and calibration of the pseudo-labels at the end of a run.
 pub fn pseudo_in_words(pseudo: &PseudoLabelMetrics) -> String {
     format!(
         "pseudo-labels of {} at the end: {} wrong, {}{}",
@@ -67,7 +67,7 @@ pub fn pseudo_in_words(pseudo: &PseudoLabelMetrics) -> String {
     )
 }
 
-/// A duration by its largest units.
+/// Formats a duration by its largest units.
 pub fn rough_time(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     let (minutes, hours) = (seconds / 60, seconds / 3600);
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn confidence_is_said_in_words() {
+    fn calibration_is_described_in_words() {
         let metrics = |error, mean_confidence, ece_15| Metrics {
             error,
             mean_confidence,
@@ -102,11 +102,11 @@ mod tests {
         };
         assert_eq!(
             confidence_in_words(&metrics(0.197, 0.892, 0.089), 1_000),
-            "over-confident by 8.9 points: it says 89.2% on average and is right 80.3% of the time (ECE 8.9%, 15 bins)"
+            "over-confident by 8.9 points: mean confidence 89.2%, accuracy 80.3% (ECE 8.9%, 15 bins)"
         );
         assert_eq!(
             confidence_in_words(&metrics(0.1, 0.85, 0.07), 999),
-            "under-confident by 5.0 points: it says 85.0% on average and is right 90.0% of the time"
+            "under-confident by 5.0 points: mean confidence 85.0%, accuracy 90.0%"
         );
         assert_eq!(signed_gap(&metrics(0.0, 0.9, 0.1), 4), "-10.0 (-10.0 to +50.2)");
         assert_eq!(signed_gap(&metrics(0.197, 0.892, 0.089), 0), "+8.9");

@@ -35,7 +35,7 @@ impl Message {
         field(&mut self.0, 3, VERSION);
     }
 
-    /// `session_log` with status `START`: what earlier files say of this step and later ones is void.
+    /// `session_log` with status `START`: readers drop this step and later ones of earlier files.
     pub(super) fn session_start(&mut self) {
         field(&mut self.0, 7, &[key(1, VARINT), 1]);
     }

@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use crate::events::{Event, Pace};
 
-/// Every number of an event but its step, which all of them share, named by where it stands in the event's JSON. What is
+/// Every number of an event except its step, named by its path in the event's JSON. What is
 /// not finite is NaN. Lists are left out.
 ///
 /// # Errors
-/// None that is known: an event can be written as JSON.
+/// If the event cannot be written as JSON, which no field causes.
 pub fn numbers(event: &Event) -> Result<Vec<(String, f64)>, serde_json::Error> {
     let prefix = match event {
         Event::Step(_) => "train".to_owned(),

@@ -1,4 +1,4 @@
-//! How features are made: where they are kept, which pages of the cache a process makes, and how the work is watched.
+//! The computation of features: where they are kept, which pages of the cache a process computes, and how progress is shown.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,21 +32,21 @@ impl<'a> FeaturePlace<'a> {
     }
 }
 
-/// Which pages of the cache this process makes: those whose number is `index` modulo `of`.
+/// The pages of the cache that this process computes: those whose number is `index` modulo `of`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageShard {
-    /// From 0.
+    /// The index of this process, from 0.
     pub index: usize,
-    /// How many processes share the work.
+    /// The number of processes that share the work.
     pub of: usize,
 }
 
 impl PageShard {
-    /// All of them.
+    /// All pages.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
 }
 
-/// What makes features: the images, their views, and how the work is watched.
+/// The computation of features: the images, their views, and the receiver of progress.
 pub(crate) struct FeatureWork<'a> {
     pub(crate) images: Arc<dyn ImageSource>,
     pub(crate) augment: Arc<Augment>,

@@ -1,4 +1,4 @@
-//! The features of a frozen backbone, for a run that trains a head on them: from the cache, which is filled first with what
+//! The features of a frozen backbone, for a run that trains a head on them: from the cache, after computing what
 //! it lacks.
 
 use std::path::Path;
@@ -31,9 +31,9 @@ use super::pretrained::Pretrained;
 use super::train_data::NeededSamples;
 use crate::trainer::error::TrainError;
 
-/// Samples whose pixels are made at once.
+/// The number of samples whose pixels are decoded at once.
 const BATCH: u32 = 16;
-/// Samples that fit a projection at most.
+/// The most samples that a projection is fitted on.
 const FITTED: usize = 20_000;
 
 /// A frozen backbone and the cache of its features.
@@ -45,14 +45,14 @@ pub(crate) struct FrozenFeatures {
     views: Vec<FeatureView>,
     /// The run's own projection, if there is a run; it may have none yet.
     projection: Option<ConfinedPath>,
-    /// Whether there is no run that could go on without the cache.
+    /// Whether the features must be written to the cache, since no run follows that could use them from memory.
     must_keep: bool,
-    /// No longer, once something could not be written.
+    /// Whether the cache can be written; `false` once a write has failed.
     is_writable: bool,
     warn: Warn,
 }
 
-/// What a head stands on.
+/// The backbone and the projection below a head.
 #[derive(Debug)]
 pub(crate) struct HeadInput {
     pub(crate) projection: Projection,
@@ -60,7 +60,7 @@ pub(crate) struct HeadInput {
 }
 
 impl HeadInput {
-    /// The head that a recipe asks for.
+    /// The head of a recipe.
     pub(crate) fn architecture(&self, recipe: &Recipe) -> Architecture {
         Architecture::head(recipe.network.head, self.projection.dimensions())
     }
@@ -68,7 +68,7 @@ impl HeadInput {
 
 impl FrozenFeatures {
     /// Opens the backbone and the cache of a recipe. A run that has begun has its own copy of the backbone. If the cache
-    /// can be neither read nor made, a run goes on without it: features are only kept to save time.
+    /// can be neither read nor created, a run continues without it: features are cached only to save time.
     pub(crate) fn open(
         recipe: &Recipe,
         place: FeaturePlace<'_>,
@@ -128,14 +128,13 @@ impl FrozenFeatures {
         }
         let must_keep = frozen.must_keep;
         match FeatureCache::open(&folder, &identity) {
-            // Storage that is away comes back, with hours of work on it.
+            // Storage that is temporarily unavailable comes back, and may hold hours of work.
             Err(error) if !must_keep && !error.is_transient() => frozen.do_without_cache(&error),
             opened => frozen.cache = opened?,
         }
         if let Some(foreign) = frozen.cache.foreign() {
             (frozen.warn)(&format!(
-                "{}: features of another user, who could have put anything there; they are not used, and what this run needs \
-                 is made in {}",
+                "{}: these cached features belong to another user and are not trusted; this run computes its own in {}",
                 foreign.display(),
                 frozen.folder().display()
             ));
@@ -143,25 +142,25 @@ impl FrozenFeatures {
         Ok(frozen)
     }
 
-    /// Writes nothing to the cache any more, and says so once.
+    /// Stops writing to the cache, and warns once.
     fn do_without_cache(&mut self, error: &DataError) {
         if std::mem::replace(&mut self.is_writable, false) {
             (self.warn)(&format!(
-                "{error}; what the cache of features lacks is kept in memory, and the next run makes it again; \
-                 network.cache names another folder"
+                "{error}; new features stay in memory, and the next run computes them again; set network.cache to use \
+                 another folder"
             ));
         }
     }
 
-    /// Where the cache is.
+    /// The folder of the cache.
     pub(crate) fn folder(&self) -> &Path {
         self.cache.folder()
     }
 
-    /// Makes what the cache lacks of these samples, as far as it is this process's part.
+    /// Computes this process's part of the features that the cache lacks for these samples.
     ///
     /// # Errors
-    /// [`TrainError::Abandoned`] if the run has to stop; the cache keeps what was made.
+    /// [`TrainError::Abandoned`] if the run has to stop; the cache keeps what was computed.
     pub(crate) fn make(
         &mut self,
         needed: &NeededSamples,
@@ -193,7 +192,7 @@ impl FrozenFeatures {
         Ok(self.cache.hold(page, vectors)?)
     }
 
-    /// Makes pages of the same views. Each is stored when the first sample of the next one is there.
+    /// Computes pages of the same views. Each is stored when the first sample of the next one arrives.
     fn make_pages(
         &mut self,
         backbone: &FrozenBackbone,
@@ -221,7 +220,7 @@ impl FrozenFeatures {
             };
             let mut made = Vec::with_capacity(batch.ids.len() * bytes);
             for pixels in batch.pixels.chunks(backbone.pass_bytes()) {
-                // A batch of many views takes a minute, and a loader that is ahead of the backbone does not ask.
+                // A batch of many views takes a minute, and a loader that is ahead of the backbone does not check the stop flag.
                 if work.stop.load(Ordering::Relaxed) {
                     return Err(TrainError::Abandoned);
                 }
@@ -241,8 +240,8 @@ impl FrozenFeatures {
         self.store(&page, vectors)
     }
 
-    /// What the run is trained on and is evaluated by, projected; the projection is the run's own if it has one. Pages that
-    /// turn out to be damaged are made again first.
+    /// Reads the projected features that the run is trained and evaluated on; the projection is the run's own if it has one.
+    /// Pages that turn out to be damaged are computed again first.
     pub(crate) fn load(
         &mut self,
         recipe: &Recipe,
@@ -255,7 +254,7 @@ impl FrozenFeatures {
         let mut evaluation = self.cache.read(&needed.evaluation, &[FeatureView::Clean])?;
         if self.cache.damaged() > damaged {
             (work.warn)(&format!(
-                "{}: {} pages of features are damaged and are made again",
+                "{}: {} pages of cached features are damaged and are computed again",
                 self.folder().display(),
                 self.cache.damaged() - damaged
             ));
@@ -308,7 +307,7 @@ impl FrozenFeatures {
         }
         let each = 2 * width;
         let row = each * self.views.len();
-        // Samples at even distances, where there are more than it takes.
+        // Evenly spaced samples, if there are more than needed.
         let stride = ids.len().div_ceil(FITTED).max(1);
         let clean: Vec<u8> =
             vectors.chunks_exact(row.max(1)).step_by(stride).flat_map(|row| &row[..each]).copied().collect();

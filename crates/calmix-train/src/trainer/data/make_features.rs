@@ -1,4 +1,4 @@
-//! Where a run gets the features of its frozen backbone: from the cache, which is filled with what it lacks, by the run
+//! Gets the features of a frozen backbone: from the cache, into which missing ones are computed first, by the run
 //! itself or by processes that do nothing else.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::train_data::TrainData;
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::threads;
 
-/// Who watches the features being made, and may stop it.
+/// The sinks that show the progress of the features, and the flag that stops the work.
 pub(crate) struct FeatureWatch<'a, 'b> {
     pub(crate) stop: &'a AtomicBool,
     pub(crate) warn: &'a Warn,
@@ -28,13 +28,13 @@ impl<'a> FeatureWatch<'a, '_> {
     /// The work of making features of these data, whose progress goes to the sinks.
     fn work(self, data: &TrainData) -> FeatureWork<'a> {
         let sinks = self.sinks;
-        // People may stop watching.
+        // An error of a sink does not end the run: the terminal may close.
         let tell = |progress: &_| sinks.iter_mut().for_each(|sink| drop(sink.features(progress)));
         FeatureWork::new(data, self.stop, Arc::clone(self.warn), tell)
     }
 }
 
-/// Makes the features that a run with this recipe takes of its frozen backbone, or some pages of them. The dataset has to
+/// Computes the features of the frozen backbone that a run with this recipe needs, or some pages of them. The dataset has to
 /// be prepared; the `processes` of this machine share its cores.
 pub(crate) fn make_features(
     mut recipe: Resolved,
@@ -55,8 +55,8 @@ pub(crate) fn make_features(
     frozen.make(&data.needed(), part, &mut watch.work(&data))
 }
 
-/// The data of a run in the features of its frozen backbone, which are made where they are missing; as it is where the
-/// whole network learns.
+/// The data of a run as features of its frozen backbone, computing those that are missing; unchanged if the
+/// whole network is trained.
 pub(crate) fn in_features(
     recipe: &Recipe,
     data: TrainData,

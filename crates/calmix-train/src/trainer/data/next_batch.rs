@@ -1,4 +1,4 @@
-//! The batch of a step; and a blank one, for a process that has none and still owes the others an exchange.
+//! The batch of a step; and a blank one, for a process that has none but must still take part in the exchange.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use calmix_dist::ProcessGroup;
 use super::run_views::RunViews;
 use super::train_data::TrainData;
 
-/// How long several processes that have to stop wait for a batch: all of them can make the step then, as usual.
+/// How long processes that have to stop wait for a batch: with it, all of them can complete the step as usual.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The batch of a step.
@@ -31,7 +31,7 @@ pub(crate) fn next_batch(
 }
 
 impl TrainData {
-    /// A batch of the right size, from which nothing is learnt.
+    /// A batch of the right size that is not trained on.
     pub(crate) fn blank_batch(&self, step: u64, partition: &Partition) -> TrainBatch {
         let rows = |of: fn(&ShardRows) -> usize| partition.shards.last().map_or(0, of);
         let labelled = rows(|shard| shard.labelled.end);

@@ -1,4 +1,4 @@
-//! Where a run begins that does not begin from random weights.
+//! The pretrained weights that a run starts from.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -43,7 +43,9 @@ impl Pretrained {
     fn checked(section: &NetworkSection, file: WeightsFile) -> Result<Self, TrainError> {
         let (wanted, hash) = (&section.weights_hash, file.blake3());
         if !wanted.is_empty() && *wanted != hash {
-            let problem = format!("its blake3 is {hash}, but network.weights_hash is {wanted}: another file");
+            let problem = format!(
+                "its BLAKE3 hash is {hash}, but network.weights_hash is {wanted}: this is a different file"
+            );
             let problem = FileProblem::Changed(problem);
             return Err(TrainError::Pretrained(FileError::new(&file.path, problem)));
         }
@@ -69,12 +71,13 @@ impl Pretrained {
 
     fn refused(&self, error: &WeightsError) -> TrainError {
         let problem = FileProblem::Content(error.to_string());
-        let hint = "network.name has to be the network that the file is of, under timm's names";
+        let hint = "set network.name to the network of this file; its tensors must have timm's names";
         TrainError::Pretrained(FileError::new(&self.file.path, problem).hint(hint))
     }
 }
 
-/// Names and shapes do not tell everything: networks that compute otherwise may have the same.
+/// Checks the config files against the recipe. Names and shapes of tensors are not enough: networks that compute differently
+/// can share them.
 fn agree(configs: &[(PathBuf, PretrainedConfig)], section: &NetworkSection) -> Result<(), TrainError> {
     let bottlenecks = section.name.has_bottlenecks();
     for (path, config) in configs {
@@ -91,11 +94,11 @@ fn agree(configs: &[(PathBuf, PretrainedConfig)], section: &NetworkSection) -> R
         ];
         for (key, said, is) in pairs {
             let Some(said) = said.filter(|said| said.as_ref() != Some(&is)) else { continue };
-            let told = said.as_deref().unwrap_or("something that calmix does not know");
-            let problem = format!("says that {key} is {told}, but the recipe has {is}");
+            let told = said.as_deref().unwrap_or("a value that calmix does not know");
+            let problem = format!("{key} is {told} here, but {is} in the recipe");
             let error = FileError::new(path, FileProblem::Content(problem));
             let hint = said.map_or_else(
-                || "move it away if it is not about these weights".to_owned(),
+                || "move it away if it does not belong to these weights".to_owned(),
                 |said| format!("--set {key}={said}"),
             );
             return Err(TrainError::Pretrained(error.hint(hint)));
@@ -104,8 +107,8 @@ fn agree(configs: &[(PathBuf, PretrainedConfig)], section: &NetworkSection) -> R
     Ok(())
 }
 
-/// A word by the name that it has today; `None` if calmix does not know it. The recipe of a foreign run may name any file, so
-/// that an error must not repeat what stands there.
+/// The current name of a word; `None` if calmix does not know it. The recipe of an untrusted run may name any file, so an
+/// error must not repeat what the file contains.
 fn known<T: FromStr + ToString>(word: &str) -> Option<String> {
     word.parse::<T>().ok().map(|known| known.to_string())
 }
@@ -116,7 +119,7 @@ mod tests {
     use calmix_recipe::Recipe;
 
     #[test]
-    fn a_stride_that_the_weights_contradict_is_an_error() {
+    fn stride_that_contradicts_the_weights_is_refused() {
         let stride =
             |stride: &str| PretrainedConfig { stride: Some(stride.into()), ..PretrainedConfig::default() };
         let keras = [(PathBuf::from("config.json"), stride("1x1"))];
@@ -125,7 +128,7 @@ mod tests {
         section.name = "resnet50".parse().unwrap();
         let error = agree(&keras, &section).unwrap_err().to_string();
         let sentence =
-            "config.json: says that network.stride is 1x1, but the recipe has 3x3; --set network.stride=1x1";
+            "config.json: network.stride is 1x1 here, but 3x3 in the recipe; --set network.stride=1x1";
         assert_eq!(error, sentence);
         section.stride = "1x1".parse().unwrap();
         assert!(agree(&keras, &section).is_ok());

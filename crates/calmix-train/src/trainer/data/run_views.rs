@@ -1,4 +1,4 @@
-//! What the rows of a run's batches are: views of images, or features of a frozen backbone.
+//! The rows of a run's batches: views of images, or features of a frozen backbone.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use calmix_data::loader::{ImageViews, LoadError, ViewKey, Views};
 /// The views of a run.
 #[derive(Debug)]
 pub(crate) enum RunViews {
-    /// Pixels.
+    /// Views of images, as pixels.
     Images(Arc<ImageViews<Augment>>),
-    /// Vectors.
+    /// Features, as vectors.
     Features(FeatureViews),
 }
 

@@ -1,4 +1,4 @@
-//! Which labels teach, which evaluate: the split of a dataset, and its own validation images where it has some.
+//! Splits the labels for training and evaluation; uses the validation split of the dataset if it has one.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,21 +11,21 @@ use calmix_data::split::{HoldOut, LabelSplit, SplitPlan};
 
 use calmix_recipe::{Keep, Recipe};
 
-/// What a validation split may be called.
+/// The names that a validation split may have.
 const VALIDATION: [&str; 2] = ["validation", "val"];
 
-/// The dataset's own validation split; none where it has none, or is trained on it, or is evaluated by it as its test split.
+/// The dataset's own validation split; `None` if it has none, or the run trains on it, or uses it as its test split.
 pub fn own_validation(recipe: &Recipe, dataset: &Dataset) -> Option<Range<u64>> {
     let labels = &recipe.labels;
     let is_used = |name: &str| {
-        let learnt = labels.from.iter().chain(&labels.unlabelled_from);
-        recipe.dataset.test == name || learnt.into_iter().any(|used| used == name)
+        let used_names = labels.from.iter().chain(&labels.unlabelled_from);
+        recipe.dataset.test == name || used_names.into_iter().any(|used| used == name)
     };
     let own = VALIDATION.into_iter().find(|name| !is_used(name) && dataset.subset(name).is_ok())?;
     dataset.subset(own).ok().filter(|ids| !ids.is_empty())
 }
 
-/// The samples that a run is trained on without their label: all of the split's, or as many as the recipe says. Which ones
+/// The samples that a run is trained on without their label: all of the split, or as many as the recipe sets. Which ones
 /// does not depend on the seed, so that runs with other labels share most of them.
 pub(crate) fn unlabelled(
     recipe: &Recipe,

@@ -34,7 +34,7 @@ use super::splits::{draw_split, own_validation, unlabelled};
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::ParallelLayout;
 
-/// What the data of a run was when it began.
+/// The dataset and the split with which a run started.
 #[derive(Debug, Clone)]
 pub(crate) struct BeganWith {
     /// The fingerprint of the dataset.
@@ -49,12 +49,12 @@ impl From<&Identity> for BeganWith {
     }
 }
 
-/// The samples whose features per run takes: those it is trained on and those that evaluate it.
+/// The samples whose features a run needs: those it is trained on and those it is evaluated on.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NeededSamples {
-    /// In all views.
+    /// Samples that are needed in all views.
     pub(crate) training: Vec<u64>,
-    /// In the clean view alone.
+    /// Samples that are needed in the clean view only.
     pub(crate) evaluation: Vec<u64>,
 }
 
@@ -68,10 +68,10 @@ pub(crate) struct TrainData {
     pub(crate) shrunk: Option<u32>,
     pub(crate) split: LabelSplit,
     pub(crate) split_hash: String,
-    /// The labels that are trained on: those of the split, or less in a fold.
+    /// The labels that are trained on: those of the split, or fewer in a fold.
     labelled: Vec<u64>,
     unlabelled: SampleIds,
-    /// The class of every sample, for what is reported of pseudo-labels: read once, so that a step reads no file.
+    /// The class of every sample, to evaluate pseudo-labels: read once, so that a step reads no file.
     classes_of: Vec<u32>,
     validation: SampleIds,
     fitted_on: FittedOn,
@@ -93,7 +93,7 @@ impl TrainData {
     ) -> Result<Self, TrainError> {
         let table = prepared(recipe, paths);
         if recipe.dataset.prepared.is_empty() {
-            // Its files cannot lead out of it: what opens them sees to that.
+            // Its files cannot lead outside of the folder: opening them follows no links.
             safe_open::check_folder(&table)?;
         }
         let dataset = Dataset::open(&table, Path::new(&recipe.dataset.path))?;
@@ -139,7 +139,7 @@ impl TrainData {
         let test = Some(recipe.dataset.test.as_str()).filter(|name| !name.is_empty());
         let test = test.map(|name| dataset.subset(name)).transpose().map_err(|error| {
             let hint = error.hint.clone().unwrap_or_default();
-            error.hint(format!("{hint}; name one of them as dataset.test, or nothing"))
+            error.hint(format!("{hint}; set dataset.test to one of them, or to nothing"))
         })?;
         let classes = dataset.classes().to_vec();
         let fingerprint = dataset.fingerprint().to_owned();
@@ -171,7 +171,7 @@ impl TrainData {
         })
     }
 
-    /// The samples that a run on frozen features takes.
+    /// The samples that a run on frozen features needs.
     pub(crate) fn needed(&self) -> NeededSamples {
         let unlabelled = (0..self.unlabelled.len()).filter_map(|index| self.unlabelled.id(index));
         let mut training: Vec<u64> = self.labelled.iter().copied().chain(unlabelled).collect();
@@ -185,7 +185,7 @@ impl TrainData {
         NeededSamples { training, evaluation }
     }
 
-    /// The samples that an evaluation takes, where nothing is learnt.
+    /// The samples that an evaluation needs, without training.
     pub(crate) fn needed_to_evaluate(&self) -> NeededSamples {
         let validation = (0..self.validation.len()).filter_map(|index| self.validation.id(index));
         let test = self.test.clone().unwrap_or_default();
@@ -241,17 +241,17 @@ impl TrainData {
         class.copied().filter(|&class| class != NO_LABEL)
     }
 
-    /// How many samples are for validation: held out, or of the dataset's own split.
+    /// The number of validation samples: held out, or of the dataset's own split.
     pub(crate) fn validation(&self) -> u64 {
         self.validation.len()
     }
 
-    /// What a sample is called: its file, or its number in its subset.
+    /// The name of a sample: its file, or its number in its subset.
     pub(crate) fn sample_name(&self, id: u64) -> Result<String, TrainError> {
         Ok(self.images.name(id)?)
     }
 
-    /// What fits a map that is fitted on the validation samples.
+    /// The kind of labels of a calibrator that is fitted on the validation samples.
     pub(crate) fn fitted_on(&self) -> FittedOn {
         self.fitted_on
     }
@@ -272,19 +272,19 @@ impl TrainData {
         Ok(Some(prepare(&recipe.dataset.source_spec(), Path::new(&recipe.dataset.path), &target)?))
     }
 
-    /// How many samples are trained on without a label.
+    /// The number of samples that are trained on without a label.
     pub(crate) fn unlabelled(&self) -> u64 {
         self.unlabelled.len()
     }
 
     /// The class of an unlabelled sample whose pseudo-label can be evaluated: one that the dataset knows, of a sample that is
-    /// not trained on with its label too. Peers have those among the unlabelled ones as well, and they are known by heart.
+    /// not also trained on with its label. Other implementations count those too, although the network has memorised them.
     pub(crate) fn evaluated_class(&self, id: u64) -> Option<u32> {
         let labelled = self.labelled.binary_search(&id).is_ok();
         if labelled { None } else { self.class_of(id) }
     }
 
-    /// How many unlabelled samples belong to each shard of this process; none where none are drawn.
+    /// The number of unlabelled samples of each shard of this process; `None` if none are drawn.
     pub(crate) fn shard_lengths(&self, recipe: &Recipe, layout: &ParallelLayout) -> Vec<usize> {
         let samples = NonZeroU64::new(self.unlabelled.len());
         let shards = layout.sharding().count();
@@ -317,8 +317,8 @@ impl TrainData {
         Ok(Loader::new(Arc::clone(&self.views), training, self.workers)?)
     }
 
-    /// The samples of a split as they are, batch by batch, and how many batches any process gets at most; none where
-    /// the split has none. Of several processes each gets about as many batches as any other, one process after the other.
+    /// The samples of a split without augmentation, batch by batch, and the most batches that any process gets; `None` if
+    /// the split has no samples. The batches are distributed about evenly over the processes, in contiguous ranges.
     pub(crate) fn samples_of(
         &self,
         recipe: &Recipe,
@@ -375,18 +375,18 @@ pub(crate) fn prepared(recipe: &Recipe, paths: &Paths) -> PathBuf {
     }
 }
 
-/// The split in the run's folder.
+/// Reads the split in the run's folder.
 pub(crate) fn read_split(path: &Path, dataset: &Dataset) -> Result<LabelSplit, TrainError> {
     let bytes = safe_open::read(path, LabelSplit::LONGEST_STORED)?;
     Ok(LabelSplit::from_bytes(&bytes, path, dataset)?)
 }
 
-/// A rule that chooses by validation, and nothing to choose by.
+/// The error for a selection rule that needs validation labels where there are none.
 fn no_validation(split: &LabelSplit) -> TrainError {
     let labels = split.labelled().len();
     TrainError::Unsupported(format!(
-        "selection = \"best-validation\" has nothing to choose by: the dataset has no validation split, and none of its \
-         {labels} labels is held out; add a folder val, give labels.validation a share such as 0.2, or choose selection = \
+        "selection = \"best-validation\" needs validation labels: the dataset has no validation split, and none of its \
+         {labels} labels is held out; add a folder val, set labels.validation to a share such as 0.2, or choose selection = \
          \"last\""
     ))
 }

@@ -1,4 +1,4 @@
-//! Evaluates a network: its predictions on validation and test, and the metrics made of them.
+//! Evaluates a network: its predictions on validation and test, and the metrics computed from them.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::trainer::ranks::collect_results::broadcast_result;
 use crate::trainer::ranks::eval_stop::EvalStop;
 use crate::trainer::ranks::wire::{Decoder, Encoder};
 
-/// What an evaluation found.
+/// The result of an evaluation.
 #[derive(Debug, Clone, Default)]
 pub struct EvalOutput {
     /// The predictions.
@@ -34,12 +34,12 @@ pub struct EvalOutput {
     pub evaluations: Vec<Evaluation>,
     /// A corrupt sample that was left out, and what is wrong with it; the evaluations have their numbers.
     pub corrupt: Option<String>,
-    /// The map that calibrates its confidence, or why there is none; only at the end, with rank 0.
+    /// The calibrator, or why there is none; only at the end, on rank 0.
     pub fitted: Option<Fitted>,
 }
 
 impl EvalOutput {
-    /// The map that calibrates the confidence, if one could be fitted.
+    /// The calibrator, if one could be fitted.
     pub fn map(&self) -> Option<&FittedCalibrator> {
         self.fitted.as_ref().and_then(Fitted::map)
     }
@@ -50,20 +50,20 @@ impl EvalOutput {
 pub(crate) enum EvalMode<'a> {
     /// The metrics: during training.
     MetricsOnly,
-    /// The metrics with their intervals, and a map that is fitted here: of the resulting model.
+    /// The metrics with their intervals, and a calibrator that is fitted here: of the resulting model.
     Final,
-    /// The metrics with their intervals, and with what was fitted elsewhere; of a head also on what the heads of folds said
-    /// of the labels.
+    /// The metrics with their intervals, with a calibrator that was fitted elsewhere; for a head also on the predictions of the
+    /// heads of folds for the labels.
     With { fitted: &'a Fitted, out_of_fold: Option<&'a Predictions> },
 }
 
-/// Every how many replicates several processes ask each other whether to stop.
+/// The number of replicates after which several processes agree on whether to stop.
 const REPLICATES: u32 = 16;
 
-/// Evaluates a model on validation and test. Processes share the predictions; rank 0 makes the metrics.
+/// Evaluates a model on validation and test. Processes share the predictions; rank 0 computes the metrics.
 ///
 /// # Errors
-/// [`TrainError::Abandoned`] where `stop` says so, with all processes alike. Nothing was written then.
+/// [`TrainError::Abandoned`] if `stop` requests it, on all processes alike. Then nothing was written.
 pub(crate) fn evaluate_model(
     engine: &Engine,
     recipe: &Recipe,
@@ -133,8 +133,8 @@ pub(crate) fn evaluate_model(
     Ok(output)
 }
 
-/// How true the labels are that the live network, which makes the pseudo-labels of training, gives to all unlabelled
-/// samples whose class is known. The metrics are with rank 0.
+/// Evaluates the labels that the live network, which makes the pseudo-labels of training, gives to all unlabelled
+/// samples whose class is known. Rank 0 gets the metrics.
 pub(crate) fn evaluate_pseudo_labels(
     engine: &Engine,
     recipe: &Recipe,
@@ -150,8 +150,9 @@ pub(crate) fn evaluate_pseudo_labels(
         let labels: Option<Vec<u32>> = batch.labels.iter().copied().collect();
         let Some(labels) = labels.filter(|labels| !labels.is_empty()) else { continue };
         let logits = engine.predict(&batch.pixels, Weights::Live)?.logits;
-        let logits = Matrix::new(&logits, labels.len(), data.classes.len())
-            .map_err(|_| TrainError::Unsupported("a prediction without a row for each image".to_owned()))?;
+        let logits = Matrix::new(&logits, labels.len(), data.classes.len()).map_err(|_| {
+            TrainError::Unsupported("the predictions do not have one row per image".to_owned())
+        })?;
         let said = TopLabel::from_logits(logits, &labels, 1.0)?;
         confidence.extend_from_slice(said.confidence());
         correct.extend(said.correct().iter().map(|&correct| u8::from(correct)));
@@ -173,8 +174,8 @@ pub(crate) fn evaluate_pseudo_labels(
     Ok(PseudoLabelMetrics::of(&reliability_bins(&said, Binning::default())))
 }
 
-/// The next batch of an evaluation; none where this process has no further one, or received a request to stop, of which
-/// the others hear at the next check.
+/// The next batch of an evaluation; `None` if this process has no further one, or received a request to stop, of which
+/// the others learn at the next check.
 fn next_batch(
     batches: &mut EvalLoader<RunViews>,
     stop: EvalStop<'_>,
@@ -194,7 +195,7 @@ pub(crate) struct LeftOut {
     first: String,
 }
 
-/// Labelled samples, and what a model says of them.
+/// Labelled samples and the predictions of a model for them.
 #[derive(Debug, Default)]
 struct PredictedRows {
     ids: Vec<u64>,
@@ -202,7 +203,7 @@ struct PredictedRows {
     logits: Vec<f32>,
 }
 
-/// What a model with `width` classes says of the labelled samples of these batches, and what was left out.
+/// Predicts the labelled samples of these batches by a model with `width` classes; returns also what was left out.
 fn predict_batches(
     engine: &Engine,
     which: Weights,
@@ -236,7 +237,7 @@ fn predict_batches(
     Ok((rows, left_out))
 }
 
-/// The predictions of a model on the labelled samples of a split, and what was left out; none where there are none.
+/// The predictions of a model on the labelled samples of a split, and what was left out; `None` if there are none.
 pub(crate) fn predict(
     engine: &Engine,
     recipe: &Recipe,
@@ -263,7 +264,7 @@ pub(crate) fn predict(
         message.add(&[left_out.samples]);
         message.add(left_out.first.as_bytes());
         (rows, left_out) = Default::default();
-        // The first process alone makes the metrics.
+        // Only rank 0 computes the metrics.
         for message in processes.gather_bytes(0, message.bytes())? {
             let mut message = Decoder::new(&message);
             message.read(&mut rows.ids)?;

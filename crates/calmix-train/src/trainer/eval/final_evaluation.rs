@@ -1,4 +1,4 @@
-//! What the last evaluation of a model leaves: its calibrator and metrics, and what its held-out labels and examples are.
+//! The result of the last evaluation of a model: its calibrator and metrics, its held-out labels and its examples.
 
 use calmix_metrics::calibrator::any_calibrator::Calibrator;
 use calmix_metrics::evaluate::Evaluation;
@@ -10,14 +10,14 @@ use calmix_run::examples::ExampleRows;
 use super::evaluate::EvalOutput;
 use crate::trainer::error::TrainError;
 
-/// What is known of a model at its last evaluation.
+/// The last evaluation of a model.
 #[derive(Debug, Default)]
 pub(crate) struct FinalEvaluation {
     pub(crate) fitted: Option<Fitted>,
     pub(crate) evaluations: Vec<Evaluation>,
-    /// What it said about labels that were held out, if any were.
+    /// The scores of held-out labels, if any.
     pub(crate) held_out: Option<HeldOut>,
-    /// Samples that are worth looking at, on test if any.
+    /// The example samples, on test if any.
     pub(crate) examples: Vec<u64>,
 }
 

@@ -1,10 +1,11 @@
-//! How a run that trains a head on frozen features ends.
+//! The end of a run that trains a head on frozen features.
 //!
-//! At the end more heads are trained, each without a fold of the labels: what each says of its fold fits the temperature, so that
-//! no label is lost to evaluating. A head that is trained on the labels alone is trained in the same way, and is the result where
-//! the labels out of fold are likelier by it by more than a standard error. The heads of folds have fewer labels than the one
-//! they evaluate, and that costs a method more that builds on its own pseudo-labels: where it is not clear, the recipe's head
-//! is the better guess. Where the dataset has a validation split, its labels evaluate both heads, and there are no folds.
+//! At the end more heads are trained, each without a fold of the labels: the temperature is fitted on their predictions, so
+//! that no label is lost to evaluation. A head that is trained on the labels alone is evaluated in the same way, and is the
+//! result if the labels out of fold are more likely under it by more than a standard error. The heads of folds have fewer
+//! labels than the one they evaluate, which hurts a method more that trains on its own pseudo-labels: if the difference is not
+//! clear, the recipe's head is the better choice. If the dataset has a validation split, its labels evaluate both heads, and
+//! there are no folds.
 
 use std::collections::BTreeMap;
 
@@ -36,21 +37,21 @@ use crate::trainer::ranks::sync::Heartbeat;
 use crate::trainer::step::engine_settings::settings;
 use crate::trainer::step::stepper::Stepper;
 
-/// Of the interval of the difference between two heads.
+/// The confidence level of the interval of the difference between two heads.
 const LEVEL: f64 = 0.95;
 
-/// A head, and what is known of it from labels that it was trained without.
+/// A head, and its predictions for labels that it was trained without.
 struct EvaluatedHead {
-    /// None for the head of the run itself.
+    /// The head; `None` for that of the run itself.
     engine: Option<Engine>,
-    /// What it said of the validation split, or what the heads of folds said of the labels.
+    /// Its predictions on the validation split, or those of the heads of folds for the labels.
     said: Predictions,
     fitted: Fitted,
     /// The NLL of each of these labels by a calibrator that was fitted without it.
     nll: Vec<f64>,
 }
 
-/// What a run on frozen features ends with.
+/// The result of a run on frozen features.
 pub(crate) struct ConcludedHead {
     pub(crate) weights: Vec<u8>,
     /// The evaluation of the head that is kept.
@@ -58,7 +59,7 @@ pub(crate) struct ConcludedHead {
     pub(crate) choice: Option<HeadChoice>,
 }
 
-/// Judges the head of this run and one that trained on labels alone, and evaluates both; one of them is the result.
+/// Compares the head of this run with one that is trained on the labels alone, and evaluates both; one of them is the result.
 pub(crate) fn conclude_head(
     stepper: &Stepper,
     input: &HeadInput,
@@ -69,7 +70,7 @@ pub(crate) fn conclude_head(
 
 /// Trains and evaluates heads on the features of a run.
 struct HeadTrainer<'a> {
-    /// With the head of the run itself.
+    /// Starts with the head of the run itself.
     stepper: &'a Stepper,
     input: &'a HeadInput,
     stop: EvalStop<'a>,
@@ -119,15 +120,15 @@ impl HeadTrainer<'_> {
         });
         let kept = usize::from(keeps_labels_alone);
         let Some(head) = heads.get(kept) else {
-            return Err(TrainError::Unsupported("a run without a head".to_owned()));
+            return Err(TrainError::Unsupported("this run does not train a head".to_owned()));
         };
         let engine = head.engine.as_ref().unwrap_or(&self.stepper.state.engine);
         let weights = engine.snapshot()?.ema;
         Ok(ConcludedHead { weights, output: outputs.swap_remove(kept), choice })
     }
 
-    /// Fits a calibrator to what a head says of the validation split where the dataset has one, else to what the heads of
-    /// folds say of the labels.
+    /// Fits a calibrator on the predictions of a head for the validation split if the dataset has one, else on those of the
+    /// heads of folds for the labels.
     fn evaluated(
         &self,
         recipe: &Recipe,
@@ -161,7 +162,7 @@ impl HeadTrainer<'_> {
         Ok(EvaluatedHead { engine, said, fitted, nll })
     }
 
-    /// Trains a head for each fold without its labels; what each says of them, by ascending id.
+    /// Trains a head for each fold without its labels; returns the predictions for these labels, by ascending id.
     fn out_of_fold(&self, recipe: &Recipe, data: &TrainData) -> Result<Predictions, TrainError> {
         let mut rows: BTreeMap<u64, (u32, Vec<f32>)> = BTreeMap::new();
         for fold in folds(data, recipe.network.folds, Seed(recipe.train.seed)) {
@@ -214,14 +215,14 @@ impl EvaluatedHead {
         (!self.nll.is_empty()).then(|| self.nll.iter().sum::<f64>() / self.nll.len() as f64)
     }
 
-    /// By how much this NLL is above that of another head, with its interval.
+    /// The difference between this NLL and that of another head, with its interval.
     fn nll_above(&self, other: &Self) -> Option<Estimate> {
         let same = self.said.ids == other.said.ids;
         let test = paired_t_test(&other.nll, &self.nll, LEVEL).ok().filter(|_| same)?;
         Some(test.difference)
     }
 
-    /// Whether its labels are likelier than those of another head by more than a standard error.
+    /// Whether the labels are more likely under this head than under another by more than a standard error.
     fn is_clearly_better_than(&self, other: &Self) -> bool {
         self.said.ids == other.said.ids && is_clearly_lower(&self.nll, &other.nll)
     }
@@ -231,7 +232,7 @@ impl EvaluatedHead {
     }
 }
 
-/// The recipe of a head that is trained on the labels alone; none where the recipe's own does, or no other is wanted.
+/// The recipe of a head that is trained on the labels alone; `None` if the recipe's own is, or the recipe does not request one.
 fn labels_alone(recipe: &Recipe) -> Option<Recipe> {
     let method = &recipe.method;
     let is_alone = method.base == Base::Supervised && method.mixup().is_none();

@@ -1,4 +1,4 @@
-//! Evaluates a run once more, from its weights.
+//! Evaluates a run again, from its weights.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,9 +35,9 @@ use crate::trainer::step::checkpoint_weights::{check_network, read_weights};
 use crate::trainer::step::engine_settings::{model_info, settings};
 use crate::trainer::step::memory::MemoryNeed;
 
-/// Evaluates the result of a run once more, or its newest checkpoint where it is not finished, with intervals and a
-/// map: metrics from the weights, whatever its files say. The map is fitted anew, unless labels that came later fitted the
-/// one in `model.json`. Nothing is written.
+/// Evaluates the result of a run again, or its newest checkpoint if it is not finished, with intervals and a
+/// calibrator. Metrics are computed from the weights, not read from its files. The calibrator is fitted again, unless the one in
+/// `model.json` was refitted on new labels. Nothing is written.
 ///
 /// The recipe is the run's, or another one that differs only in what may change, such as where the dataset is now.
 ///
@@ -71,7 +71,7 @@ pub fn evaluate_run(
         let (model, info) = model_of(folder, recipe, &data, &engine, head.as_ref())?;
         step = result.step;
         if head.is_some() {
-            // Heads of folds are not kept: what they said and fitted is.
+            // Heads of folds are not kept, but their predictions and their calibrator are.
             let evaluated = result.evaluations.iter().find(|seen| seen.split == EvalSet::OutOfFold);
             out_of_fold = evaluated.map(|seen| read::predictions_of(folder, seen)).transpose()?.flatten();
             fitted = result.uncalibrated.map(Fitted::Nothing);
@@ -81,14 +81,14 @@ pub fn evaluate_run(
         weights = EngineSnapshot { live: model.clone(), ema: model, ..weights };
     }
     engine.restore(&weights)?;
-    // Labels that came later fitted the map in use; those of the run evaluate it.
+    // The calibrator was refitted on new labels; the labels of the run evaluate it.
     let out_of_fold = out_of_fold.as_ref();
     let mode = fitted.as_ref().map_or(EvalMode::Final, |fitted| EvalMode::With { fitted, out_of_fold });
     alone(step, |stop| evaluate_model(&engine, recipe, &data, (step, EvalModel::Ema), mode, stop))
 }
 
-/// The data of a run in the features of its frozen backbone, if it has one. They are made in memory: what a folder says
-/// they are would be what somebody else says.
+/// The data of a run as features of its frozen backbone, if it has one. They are computed in memory: those in a folder
+/// may have been written by another user.
 fn in_own_features(
     recipe: &Recipe,
     data: TrainData,
@@ -118,7 +118,7 @@ fn decide(resolved: &mut Resolved, device: Option<Device>) -> Result<(), TrainEr
     Ok(())
 }
 
-/// The weights that a finished run wrote, and what they are; checked against each other, the recipe and the classes.
+/// Reads the weights of a finished run and their `model.json`; checks them against each other, the recipe and the classes.
 fn model_of(
     folder: &Path,
     recipe: &Recipe,
@@ -135,7 +135,7 @@ fn model_of(
     Ok((model, info))
 }
 
-/// Runs an evaluation on this process alone, which nobody stops.
+/// Runs an evaluation on this process alone, without a stop flag.
 fn alone<T>(step: u64, run: impl FnOnce(EvalStop<'_>) -> T) -> T {
     let (requested, processes, watch) = (AtomicBool::new(false), ProcessGroup::alone(), Watch::default());
     let warn: Warn = Arc::new(|_| {});
@@ -146,7 +146,7 @@ fn alone<T>(step: u64, run: impl FnOnce(EvalStop<'_>) -> T) -> T {
 fn check_model(folder: &Path, info: &ModelInfo, found: &ModelInfo) -> Result<(), FileError> {
     let Some(problem) = info.difference(found) else { return Ok(()) };
     let path = Paths::new(folder).file(RunFile::ModelInfo)?;
-    let hint = "put back model.safetensors and model.json as the run wrote them";
+    let hint = "restore model.safetensors and model.json as the run wrote them";
     Err(FileError::new(path, FileProblem::Changed(problem)).hint(hint))
 }
 

@@ -1,4 +1,4 @@
-//! What a run leaves for its report: how easy its samples were, and images of predictions worth looking at.
+//! The files that a run writes for its report: the margins of its samples, and thumbnails of example predictions.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::trainer::ranks::collect_results::unreadable;
 use crate::trainer::ranks::eval_stop::EvalStop;
 use crate::trainer::step::stepper::Stepper;
 
-/// The margins of all samples, with rank 0; of the other ranks, of their own.
+/// The margins of all samples on rank 0; on the other ranks, those of their own samples.
 pub(crate) fn sample_margins(stepper: &Stepper) -> Result<SampleMargins, TrainError> {
     let mut margins = SampleMargins::default();
     if let Some(store) = &stepper.state.labelled.margins {
@@ -34,10 +34,10 @@ pub(crate) fn sample_margins(stepper: &Stepper) -> Result<SampleMargins, TrainEr
     Ok(margins)
 }
 
-/// Images of samples as evaluation sees them; rank 0 makes them while the others wait.
+/// Thumbnails of samples as evaluation sees them; rank 0 makes them while the others wait.
 ///
 /// # Errors
-/// [`TrainError::Abandoned`] where `stop` says so, with all processes alike.
+/// [`TrainError::Abandoned`] if `stop` requests it, on all processes alike.
 pub(crate) fn thumbnails(
     ids: &[u64],
     recipe: &Recipe,

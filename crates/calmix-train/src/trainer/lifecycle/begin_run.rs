@@ -1,4 +1,4 @@
-//! From a run that is open to the first step of its loop: data, network, state, events.
+//! Sets up an opened run for its first step: data, network, state, events.
 
 use calmix_engine::device::set_threads;
 
@@ -26,7 +26,7 @@ use crate::trainer::step::memory::MemoryNeed;
 use crate::trainer::step::stepper::Stepper;
 
 impl<'a> Trainer<'a> {
-    /// The loop of an opened run: at its first step, or at the one after its checkpoint.
+    /// Makes the training loop of an opened run, at its first step or at the one after its checkpoint.
     pub(crate) fn begin(mut self, opened: OpenedRun) -> Result<TrainLoop<'a>, TrainError> {
         let OpenedRun { recipe: resolved, data, found, run, mut notes } = opened;
         if run.is_some() {

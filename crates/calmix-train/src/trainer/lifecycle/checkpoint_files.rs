@@ -1,4 +1,4 @@
-//! Everything that decides how a run continues, as the files of a checkpoint.
+//! The complete state of a run, as the files of a checkpoint.
 //!
 //! | file | what |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `labelled.safetensors` | margins of the labelled samples |
 //! | `samples-0.safetensors` and so on | margins and FlexMatch's labels of the unlabelled samples of each shard |
 //! | `state.json` | the method's statistics, counters, the history of evaluations |
-//! | `best.safetensors` | the best model so far, where the best one is the result |
+//! | `best.safetensors` | the best model so far, if the recipe selects the best |
 //! | `recipe.toml` | the recipe, so that a resumed run can name each key that changed |
 
 use calmix_core::method::MethodState;
@@ -36,7 +36,7 @@ const RECIPE: &str = "recipe.toml";
 /// Bytes of the longest `state.json`: the statistics of a million classes, or some thousand evaluations.
 const LONGEST_STATE: u64 = 16 << 20;
 
-/// What a run knows besides its network and its samples.
+/// The state of a run besides its network and its samples.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunProgress {
     pub(crate) starvation: Starvation,
@@ -73,8 +73,8 @@ struct StateFile {
 /// The files of a checkpoint by name.
 pub(crate) type NamedFiles = Vec<(String, Vec<u8>)>;
 
-/// The state of the samples of this process's shards: every process saves its own. A file is made when it is asked for,
-/// since each is as large as what it holds.
+/// The state of the samples of this process's shards: every process saves its own. A file is encoded when it is written,
+/// since each is as large as the state itself.
 pub(crate) fn sample_files(
     step: u64,
     layout: &ParallelLayout,
@@ -116,7 +116,7 @@ pub(crate) fn files(
     Ok(files.into_iter().map(|(name, bytes)| (name.to_owned(), bytes)).collect())
 }
 
-/// Goes back to a checkpoint.
+/// Restores the state from a checkpoint.
 pub(crate) fn restore(
     checkpoint: &Checkpoint,
     layout: &ParallelLayout,
@@ -150,7 +150,7 @@ pub(crate) fn restore(
     })
 }
 
-/// The end of the run, if the checkpoint is behind it.
+/// The end of the run, if the checkpoint was written after it.
 pub(crate) fn finished(checkpoint: &Checkpoint) -> Result<Option<Finished>, TrainError> {
     Ok(state(checkpoint)?.finished)
 }

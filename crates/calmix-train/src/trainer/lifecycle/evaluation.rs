@@ -1,4 +1,4 @@
-//! An evaluation of the network as it is, with what a run writes and remembers of it.
+//! An evaluation of the current network, and what a run writes and keeps of it.
 
 use calmix_metrics::evaluate::select;
 use calmix_metrics::predictions::EvalModel;
@@ -12,7 +12,7 @@ use crate::trainer::eval::final_evaluation::FinalEvaluation;
 use crate::trainer::ranks::eval_stop::EvalStop;
 use crate::trainer::step::stepper::Stepper;
 
-/// Evaluates the network as it is; what was fitted to its average, and its metrics.
+/// Evaluates the EMA weights, and the live ones if the recipe requests it; returns the evaluation of the EMA weights.
 ///
 /// # Errors
 /// [`TrainError::Abandoned`] if the run has to stop; then nothing was written, and the state is as it was.
@@ -27,7 +27,7 @@ pub(crate) fn evaluate_network(
     let step = stop.step;
     let models =
         if recipe.evaluate.online { &[EvalModel::Ema, EvalModel::Live][..] } else { &[EvalModel::Ema] };
-    // All of them first: nothing is written of an evaluation that is abandoned.
+    // Evaluate all models before anything is written: of an abandoned evaluation nothing must remain.
     let outputs = models
         .iter()
         .map(|&model| Ok((model, evaluate_model(engine, recipe, &stepper.data, (step, model), mode, stop)?)));

@@ -1,7 +1,7 @@
 //! Writes the journal and the predictions of a run, and passes its events to the sinks.
 //!
-//! Lines and predictions queue up behind each other. While the disk takes everything, the queue is empty. Where the
-//! recipe lets a run continue with a full disk, the queue waits, up to a limit, and no checkpoint is made before the queue is written.
+//! Lines and predictions queue up behind each other. While the disk takes everything, the queue is empty. Where the recipe lets
+//! a run continue with a full disk, the queue waits, up to a limit, and no checkpoint is made before the queue is written.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -23,9 +23,9 @@ use toml::Value;
 use crate::trainer::error::TrainError;
 
 pub(crate) struct EventWriter<'a> {
-    /// None with processes that leave the writing to the first one.
+    /// `None` on ranks other than 0, which write nothing.
     files: Option<RunFiles>,
-    /// For people: a terminal that closes, or a pipe that nobody reads any more, is not a reason to end a run.
+    /// Sinks for the user: a terminal that closes, or a pipe without a reader, does not end a run.
     progress_sinks: Vec<Box<dyn Sink + 'a>>,
     /// Files of the run's folder that depend on the clock.
     sinks: Vec<Box<dyn Sink + 'a>>,
@@ -38,7 +38,7 @@ pub(crate) struct EventWriter<'a> {
 /// Bytes that may wait for the disk: days of events, or the predictions of an evaluation of ImageNet.
 const MOST_WAITING: usize = 512 << 20;
 
-/// Where a run is written down.
+/// The journal and the predictions of a run.
 struct RunFiles {
     run: Run,
     journal: Journal,
@@ -106,12 +106,12 @@ impl<'a> EventWriter<'a> {
         self.each(|sink| sink.pace(pace))
     }
 
-    /// Passes on to people which step the run begins at or goes on from.
+    /// Passes the step at which the run starts or resumes to the user's sinks.
     pub(crate) fn begins(&mut self, step: u64) {
         self.progress_sinks.iter_mut().for_each(|sink| drop(sink.begins(step)));
     }
 
-    /// Passes the pace of the first steps on to people.
+    /// Passes the pace of the first steps to the user's sinks.
     pub(crate) fn first_pace(&mut self, pace: &Pace) {
         self.progress_sinks.iter_mut().for_each(|sink| drop(sink.first_pace(pace)));
     }
@@ -127,23 +127,23 @@ impl<'a> EventWriter<'a> {
         self.settle()
     }
 
-    /// Removes predictions of old evaluations. What cannot be removed is a worry, and no reason to stop.
+    /// Removes predictions of old evaluations. A failure is a warning and does not stop the run.
     pub(crate) fn remove_old_predictions(&mut self, step: u64, keep: u32) -> Result<(), TrainError> {
         let Some(files) = self.files.as_ref().filter(|_| keep > 0 && self.waiting.is_empty()) else {
             return Ok(());
         };
         let Err(error) = files.run.remove_old_predictions(step, keep as usize) else { return Ok(()) };
         let text = format!("old predictions could not be removed: {error}");
-        self.aside(Note { step, text, hint: "the run goes on; remove them by hand".to_owned() })
+        self.aside(Note { step, text, hint: "the run continues; delete them by hand".to_owned() })
     }
 
-    /// Writes a file of the run's end, for which everything before must be there.
+    /// Writes a file at the end of the run, after everything before it has been written.
     pub(crate) fn last(&mut self, file: RunFile<'_>, bytes: &[u8]) -> Result<(), TrainError> {
         self.write_waiting()?;
         self.files.as_ref().map_or(Ok(()), |files| Ok(files.run.write(file, bytes)?))
     }
 
-    /// Where the journal ends, once everything that came first is on the disk.
+    /// The end of the journal, once everything before it is on the disk.
     pub(crate) fn mark(&mut self) -> Result<Mark, FileError> {
         self.write_waiting()?;
         self.files.as_mut().map_or_else(|| Ok(Mark::start()), |files| files.journal.mark())
@@ -160,7 +160,7 @@ impl<'a> EventWriter<'a> {
         }
     }
 
-    /// Notes that the queue is empty again.
+    /// Records that the queue is empty again.
     pub(crate) fn recovered(&mut self) {
         self.trouble = None;
     }
@@ -247,7 +247,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes nothing while it is full.
+    /// Accepts nothing while it is full.
     #[derive(Debug, Default)]
     struct FullDisk(AtomicBool);
 
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_full_disk_has_a_limit() {
+    fn queue_for_a_full_disk_is_limited() {
         let temp = tempfile::tempdir().unwrap();
         let folder: PathBuf = temp.path().join("run");
         let disk = Arc::new(FullDisk::default());
@@ -275,7 +275,7 @@ mod tests {
         let failed = (0..1_000).find_map(|step| Some((step, writer.event(&note(step)).err()?)));
         let (step, error) = failed.unwrap();
         assert!((10..20).contains(&step), "{step}");
-        assert!(error.to_string().contains("make room and resume"), "{error}");
+        assert!(error.to_string().contains("free some space and resume"), "{error}");
         disk.0.store(false, Ordering::Relaxed);
         // Nothing was lost on the way.
         writer.event(&note(step + 1)).unwrap();

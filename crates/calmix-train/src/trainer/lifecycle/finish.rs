@@ -37,11 +37,11 @@ pub(crate) struct RunEnd<'a> {
     pub(crate) stepper: Stepper,
     pub(crate) log: RunLog<'a>,
     pub(crate) saver: CheckpointSaver,
-    /// What is below the head, where the backbone is frozen.
+    /// The backbone and the projection, if the backbone is frozen.
     pub(crate) head: Option<HeadInput>,
     pub(crate) stop: &'a AtomicBool,
     pub(crate) warn: Warn,
-    /// Steps that were done: all of them.
+    /// The number of steps: all of them.
     pub(crate) step: u64,
 }
 
@@ -52,12 +52,12 @@ struct ResultingModel {
     weights: Vec<u8>,
     evaluation: FinalEvaluation,
     heads: Option<HeadChoice>,
-    /// What is below the weights, where they are a head.
+    /// The backbone and the projection, if the weights are a head.
     below: Option<HeadInfo>,
 }
 
 impl RunEnd<'_> {
-    /// The last evaluation, the resulting model and its metrics; or nothing of it, if the run has to stop before.
+    /// Makes the last evaluation and writes the resulting model and its metrics; or nothing, if the run has to stop before.
     pub(crate) fn finish(mut self) -> Result<Outcome, TrainError> {
         // The evaluation takes long and may be abandoned or killed. The checkpoint of the end takes the place of this one.
         self.saver.try_save(self.step, &self.stepper, &mut self.log)?;
@@ -110,7 +110,7 @@ impl RunEnd<'_> {
         Ok(ResultingModel { step: self.step, weights, evaluation, heads: None, below: None })
     }
 
-    /// The best model so far, where it is kept; the first process knows it.
+    /// The best model so far, if the recipe selects it; rank 0 has it.
     fn best_of_all(&self) -> Result<Option<Best>, TrainError> {
         let processes = &self.stepper.layout.processes;
         let own = self.log.progress.best.as_ref();
@@ -123,7 +123,7 @@ impl RunEnd<'_> {
         Ok(step.map(|step| Best { step, weights }))
     }
 
-    /// The best model, evaluated in the place of the last one, which then comes back.
+    /// Evaluates the best model in place of the last one, then restores the last one.
     fn best_model(&mut self, best: Best) -> Result<ResultingModel, TrainError> {
         let engine = &mut self.stepper.state.engine;
         let last = engine.snapshot()?;
@@ -149,7 +149,7 @@ impl RunEnd<'_> {
         Ok(ResultingModel { step, weights, evaluation, heads: None, below: None })
     }
 
-    /// Writes the files of a finished run, then its last event, then the checkpoint that says that it is finished.
+    /// Writes the files of a finished run, then its last event, then the checkpoint that marks it as finished.
     fn write(
         &mut self,
         model: ResultingModel,
@@ -206,13 +206,13 @@ impl RunEnd<'_> {
     fn selected(&self) -> BTreeMap<Selection, Selected> {
         let recipe = &self.stepper.recipe;
         let window = recipe.evaluate.window as usize;
-        // The best on test flatters, so it has to be asked for.
+        // Selection on test is optimistic, so the recipe has to request it.
         let rules = [Selection::Last, Selection::Median, Selection::BestValidation, recipe.selection];
         let selected = |rule| Some((rule, select(rule, window, &self.log.progress.history)?));
         rules.into_iter().filter_map(selected).collect()
     }
 
-    /// How an evaluation hears that the run has to stop.
+    /// The signal by which an evaluation learns that the run has to stop.
     fn eval_stop(&self) -> EvalStop<'_> {
         self.stepper.eval_stop(self.step, self.stop, &self.warn)
     }

@@ -1,4 +1,4 @@
-//! How a run is opened: by rank 0, new or again; then by the other ranks, with the recipe that rank 0 broadcasts.
+//! Opens a run: rank 0 starts or resumes it; then the other ranks open it with the recipe that rank 0 broadcasts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,12 +41,12 @@ pub(crate) enum RankZeroRun {
     Finished(Finished),
 }
 
-/// Where a new run begins.
+/// The folder of a new run.
 pub(crate) enum NewRun<'a> {
     /// In a folder that is empty or does not exist.
     Folder(&'a Path),
     /// In a folder that this process has locked, with its dataset open and split.
-    Prepared { run: Run, table: (Dataset, LabelSplit) },
+    Prepared { run: Run, table: Box<(Dataset, LabelSplit)> },
 }
 
 /// What every process has opened.
@@ -77,7 +77,7 @@ impl RunBroadcast {
 }
 
 impl Trainer<'_> {
-    /// Begins a run: its folder, its dataset, its split, its recipe.
+    /// Starts a run: its folder, its dataset, its split, its recipe.
     pub(crate) fn open_new(
         &self,
         mut recipe: Resolved,
@@ -104,7 +104,10 @@ impl Trainer<'_> {
         let mut notes = prepare(&recipe, &run)?;
         notes.extend(automatic.then(|| shard_note(&recipe.recipe)).flatten());
         let data = match table {
-            Some((dataset, split)) => TrainData::new(&recipe.recipe, dataset, split, processes)?,
+            Some(table) => {
+                let (dataset, split) = *table;
+                TrainData::new(&recipe.recipe, dataset, split, processes)?
+            }
             None => self.open_data(|| TrainData::open(&recipe.recipe, run.paths(), None, processes))?,
         };
         let environment = RunEnvironment::here(
@@ -195,7 +198,7 @@ impl Trainer<'_> {
         Ok(RankZeroRun::Run(Box::new(OpenedRun { recipe, data, run: Some(run), found, notes })))
     }
 
-    /// Opens what the first process has opened. What belongs to a machine may be its own.
+    /// Opens what rank 0 has opened. The place of the dataset and the loader settings may differ from machine to machine.
     pub(crate) fn follow(
         &self,
         text: &str,
@@ -230,7 +233,7 @@ impl Trainer<'_> {
         Ok(OpenedRun { recipe, data, found, run: None, notes: Vec::new() })
     }
 
-    /// Opens the data of a run. Waits for storage that is away for a while, unless the run has to stop.
+    /// Opens the data of a run. Waits if the storage is temporarily unavailable, unless the run has to stop.
     fn open_data(&self, open: impl Fn() -> Result<TrainData, TrainError>) -> Result<TrainData, TrainError> {
         let mut back_off = BackOff::default();
         loop {
@@ -258,22 +261,22 @@ impl Trainer<'_> {
     }
 }
 
-/// A run that is cut into shards by its number of processes is another experiment than on one process.
+/// Warns if the number of processes decides the number of shards: the result then differs from that of one process.
 fn shard_note(recipe: &Recipe) -> Option<Note> {
     let (shards, train) = (recipe.train.shards, &recipe.train);
     let rows = train.batch + 2 * recipe.unlabelled();
     (shards > 1).then(|| Note {
         step: 0,
         text: format!(
-            "{shards} processes cut each batch into {shards} shards: batch normalisation sees {} of {rows} rows at a time, \
-             so the run learns otherwise than on one process",
+            "{shards} processes split each batch into {shards} shards: batch normalisation sees {} of {rows} rows at a time, \
+             so the result differs from that of one process",
             rows / shards
         ),
-        hint: format!("to compare runs on any number of processes, give all of them train.shards={shards}"),
+        hint: format!("to compare runs on different numbers of processes, start all of them with train.shards={shards}"),
     })
 }
 
-/// What the run is, for readers that know no recipe.
+/// The summary of the run, for readers that do not parse recipes.
 fn summary(resolved: &Resolved, data: &TrainData) -> RunSummary {
     let recipe = &resolved.recipe;
     RunSummary {
@@ -294,37 +297,37 @@ fn summary(resolved: &Resolved, data: &TrainData) -> RunSummary {
     }
 }
 
-/// Files that were left out, to name in the events of a run.
+/// The most left-out files that the events of a run name.
 const NAMED: usize = 20;
 
 fn prepare(recipe: &Resolved, run: &Run) -> Result<Vec<Note>, TrainError> {
     let Some(report) = TrainData::prepare(&recipe.recipe, run.paths())? else { return Ok(Vec::new()) };
     let unreadable = report.unreadable.iter().take(NAMED).map(ToString::to_string);
     let more = report.left_out.saturating_sub(NAMED as u64);
-    let more = (more > 0).then(|| format!("{} more were left out", counted(more, "file")));
+    let more = (more > 0).then(|| format!("left out: {}", counted(more, "more file")));
     let found = unreadable.chain(more).chain(report.warnings.iter().map(ToString::to_string));
-    let hint = "prepare the dataset on its own to see the whole report";
+    let hint = "`calmix prepare` lists every problem of the dataset";
     Ok(found.map(|text| Note { step: 0, text, hint: hint.to_owned() }).collect())
 }
 
-/// What may change on resuming, but decides in which order numbers are added up.
+/// Warns if a setting changed that may change on resuming but decides the order in which numbers are added up.
 fn other_bits(before: &Resolved, now: &Resolved) -> Option<Note> {
     let (was, is) = (&before.recipe.train, &now.recipe.train);
     let changed = (was.device, was.threads) != (is.device, is.threads);
     changed.then(|| Note {
         step: 0,
-        text: "the device or the number of threads is another than before".to_owned(),
-        hint: "the last bits of the result may differ from those of an uninterrupted run".to_owned(),
+        text: "the device or the number of threads has changed".to_owned(),
+        hint: "the result may differ in its last bits from that of an uninterrupted run".to_owned(),
     })
 }
 
-/// What the format has room for and this version cannot do.
+/// Refuses settings that recipes can express but this version cannot run.
 fn supported(recipe: &Resolved, processes: usize) -> Result<(), TrainError> {
     let train = &recipe.recipe.train;
     let (groups, shards) = (train.groups, train.shards);
     if recipe.recipe.has_head() && processes > 1 {
-        let sentence = "a head is trained in one process, in seconds; many can make the features it learns from: calmix \
-                        train --features-only";
+        let sentence = "a head is trained in one process and takes seconds; several processes can only compute its \
+                        features: calmix train --features-only";
         return Err(TrainError::Unsupported(sentence.to_owned()));
     }
     if !(u64::from(groups) * u64::from(shards)).is_multiple_of(processes as u64) {
@@ -334,8 +337,8 @@ fn supported(recipe: &Resolved, processes: usize) -> Result<(), TrainError> {
         return Err(TrainError::Unsupported(format!("train.shards = {shards}: {sentence}")));
     }
     if shards > 1 && train.batch_norm == BatchNorm::Sync {
-        let sentence = "train.batch_norm = \"sync\" with several shards to a group is not done yet: take \"shard\", or \
-                        one shard to a group (train.shards = 1, with train.groups for a larger batch)";
+        let sentence = "train.batch_norm = \"sync\" is not supported with several shards per group: use \"shard\", or \
+                        one shard per group (train.shards = 1, with train.groups for a larger batch)";
         return Err(TrainError::Unsupported(sentence.to_owned()));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What a run writes of its steps and evaluations, and when.
+//! Decides what a run logs of its steps and evaluations, and when.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use crate::trainer::eval::evaluate::EvalOutput;
 use crate::trainer::step::step_stats::{LogWindow, StepStats};
 use crate::trainer::step::stepper::{StepResult, Stepper};
 
-/// The events of a run, and what it remembers to write the next ones.
+/// The events of a run, and the state that is needed to write the next ones.
 pub(crate) struct RunLog<'a> {
     pub(crate) events: EventWriter<'a>,
     pub(crate) progress: RunProgress,
-    /// Corrupt samples of each split that people were told of.
+    /// The number of corrupt samples of each split that the user was warned of.
     left_out: BTreeMap<EvalSet, u64>,
-    /// Of how many evaluations predictions are kept.
+    /// The number of evaluations whose predictions are kept.
     keep_predictions: u32,
 }
 
@@ -38,7 +38,7 @@ impl<'a> RunLog<'a> {
         self.progress.history.iter().any(|seen| seen.step == step)
     }
 
-    /// Writes what became of a step; in full where it `logs`.
+    /// Writes the result of a step; in full if it `logs`.
     pub(crate) fn step(
         &mut self,
         step: u64,
@@ -59,7 +59,7 @@ impl<'a> RunLog<'a> {
         match result {
             StepResult::Lost => {}
             StepResult::Undone { problem, .. } => {
-                let hint = "if it happens again, lower the learning rate, clip the gradient or take f32";
+                let hint = "if it happens again, lower the learning rate, clip the gradient or use f32";
                 let note = Note { step, text: problem, hint: hint.to_owned() };
                 self.events.event(&Event::Note(note))?;
             }
@@ -100,7 +100,7 @@ impl<'a> RunLog<'a> {
         self.events.remove_old_predictions(step, self.keep_predictions)
     }
 
-    /// Says how many samples the metrics are not of, whenever that number changes.
+    /// Warns how many samples an evaluation leaves out, whenever that number changes.
     fn note_left_out(&mut self, output: &EvalOutput) -> Result<(), TrainError> {
         for seen in &output.evaluations {
             let told = self.left_out.insert(seen.split, seen.skipped).unwrap_or(0);
@@ -111,7 +111,7 @@ impl<'a> RunLog<'a> {
             let first = output.corrupt.as_deref().unwrap_or_default();
             let text =
                 format!("{} of {all} {split} samples are corrupt and left out ({first})", seen.skipped);
-            let hint = "repair the dataset and prepare it again for metrics of all samples".to_owned();
+            let hint = "repair the dataset and prepare it again to evaluate all samples".to_owned();
             self.events.aside(Note { step: seen.step, text, hint })?;
         }
         Ok(())
@@ -156,11 +156,11 @@ fn step_event(
     }
 }
 
-/// The first corrupt sample of a run; from then on they are only counted.
+/// The warning about the first corrupt sample of a run; further ones are only counted.
 fn corrupt_note(step: u64, first: &SkippedSample) -> Note {
     Note {
         step,
-        text: format!("sample {} is corrupt ({}), and another took its place", first.id, first.problem),
-        hint: "repair the dataset, or see how many there are with `prepare`".to_owned(),
+        text: format!("sample {} is corrupt ({}); another sample replaces it", first.id, first.problem),
+        hint: "repair the dataset; `calmix prepare` shows how many samples are corrupt".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! How a checkpoint is saved: every process writes its files, the first one commits what all have written.
+//! Saves a checkpoint: every rank writes its files, and rank 0 commits what all have written.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::trainer::step::stepper::Stepper;
 
 /// Saves the checkpoints of a run.
 pub(crate) struct CheckpointSaver {
-    /// On rank 0, which commits them.
+    /// The checkpoints of the run, on rank 0, which commits them.
     pub(crate) checkpoints: Option<Checkpoints>,
     /// Where the other ranks write their files of a checkpoint.
     pub(crate) disk: Arc<dyn Disk>,
@@ -28,7 +28,7 @@ pub(crate) struct CheckpointSaver {
 }
 
 impl CheckpointSaver {
-    /// Saves a checkpoint during training; the recipe says whether a failure ends the run.
+    /// Saves a checkpoint during training; the recipe decides whether a failure ends the run.
     pub(crate) fn try_save(
         &mut self,
         step: u64,
@@ -99,8 +99,8 @@ impl CheckpointSaver {
         let trouble = broadcast_result(processes, trouble)?;
         self.saved = Some(step);
         if let Some(trouble) = trouble {
-            let text = format!("an old checkpoint could not be removed: {trouble}");
-            let hint = "the new one is whole; remove the old one by hand".to_owned();
+            let text = format!("an old checkpoint could not be deleted: {trouble}");
+            let hint = "the new one is complete; delete the old one by hand".to_owned();
             log.events.aside(Note { step, text, hint })?;
         }
         Ok(())

@@ -14,11 +14,11 @@ pub(crate) struct Timer {
     pacer: Pacer,
     exchanged: (u64, Duration, Collectives),
     first_step: u64,
-    /// When people are to hear next how long it takes; never again once they have heard of a whole interval.
+    /// When to estimate the time left next; `None` once a whole interval is over.
     next_estimate: Option<Duration>,
 }
 
-/// From one estimate of the time left to the next, before the first interval is over.
+/// The time between estimates of the time left, before the first interval is over.
 const ESTIMATES: Duration = Duration::from_secs(2);
 
 impl Timer {
@@ -28,7 +28,7 @@ impl Timer {
         Self { began, pacer, exchanged, first_step, next_estimate: Some(ESTIMATES) }
     }
 
-    /// The pace since it was last asked for.
+    /// The pace since the last interval.
     pub(crate) fn pace(&mut self, step: u64, layout: &ParallelLayout, counters: Counters) -> Pace {
         self.next_estimate = None;
         let reading = self.reading(step, layout, counters);
@@ -36,8 +36,8 @@ impl Timer {
         self.pacer.pace(reading)
     }
 
-    /// The pace of the first steps, now and then, until an interval is over. The first step alone says little, since
-    /// libtorch warms up in it.
+    /// The pace of the first steps, from time to time until an interval is over. The first step alone is not representative,
+    /// since libtorch warms up in it.
     pub(crate) fn first_pace(
         &mut self,
         step: u64,
@@ -68,7 +68,7 @@ impl Timer {
     }
 }
 
-/// What this process has exchanged with the others: bytes sent, time, collectives.
+/// The communication of this process with the others: bytes sent, time, collectives.
 fn exchanged(layout: &ParallelLayout) -> (u64, Duration, Collectives) {
     (layout.processes.sent(), layout.processes.waited(), layout.collectives())
 }

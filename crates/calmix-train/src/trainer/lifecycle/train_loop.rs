@@ -1,4 +1,4 @@
-//! The training loop: the steps of a run, one after the other, and what is written between them.
+//! The training loop: the steps of a run, and what is written between them.
 //!
 //! The loop writes the event of a step, then a checkpoint that records where the journal ended, then the predictions of an
 //! evaluation, then its events: an evaluation takes long, and a run that has to stop abandons it. A run that resumes from
@@ -27,16 +27,16 @@ use crate::trainer::ranks::step_signals::StepSignals;
 use crate::trainer::ranks::sync::Heartbeat;
 use crate::trainer::step::stepper::{StepResult, Stepper};
 
-/// A run that trains: what makes its steps, and what is told and written around them.
+/// A run that trains: the stepper, the log and the checkpoints.
 pub(crate) struct TrainLoop<'a> {
     pub(crate) stepper: Stepper,
     pub(crate) signals: StepSignals<'a>,
     pub(crate) log: RunLog<'a>,
     pub(crate) saver: CheckpointSaver,
-    /// What is below the head, where the backbone is frozen: for the end of the run.
+    /// The backbone and the projection, if the backbone is frozen: for the end of the run.
     pub(crate) head: Option<HeadInput>,
     pub(crate) warn: Warn,
-    /// Steps that were done.
+    /// The number of steps so far.
     pub(crate) step: u64,
 }
 
@@ -93,7 +93,7 @@ impl<'a> TrainLoop<'a> {
         self.end().finish()
     }
 
-    /// What is left to do after the last step.
+    /// Does what is left to do after the last step.
     fn end(self) -> RunEnd<'a> {
         let stop = self.signals.stop();
         let Self { stepper, log, saver, head, warn, step, .. } = self;
@@ -105,7 +105,7 @@ impl<'a> TrainLoop<'a> {
         evaluate_network(&self.stepper, EvalMode::MetricsOnly, stop, &mut self.log).map(drop)
     }
 
-    /// Ends a run that has to stop: with its state saved.
+    /// Saves the state of a run that has to stop.
     fn stopped(mut self) -> Result<Outcome, TrainError> {
         self.saver.save(self.step, &self.stepper, &mut self.log)?;
         self.log.events.flush()?;
@@ -116,10 +116,10 @@ impl<'a> TrainLoop<'a> {
     /// reason in `own`, or another.
     ///
     /// # Errors
-    /// Why there is no batch, unless the run has to stop; the state is saved in any case, where that is possible.
+    /// Why there is no batch, unless the run has to stop; the state is saved in any case, if possible.
     fn end_without_batch(mut self, own: Option<LoadError>) -> Result<Outcome, TrainError> {
         if own.is_some() && self.stepper.layout.processes.size() > 1 {
-            // The others are about to gather what all know of the step: this one takes part, and says that it is lost.
+            // The other ranks are about to gather the status of the step: this one must take part, or they would wait in vain.
             let blank = self.stepper.data.blank_batch(self.step, &self.stepper.partition);
             self.stepper.step(&blank, Heartbeat { lost: true, ..self.signals.heartbeat() })?;
         }
@@ -129,8 +129,8 @@ impl<'a> TrainLoop<'a> {
             Err(error @ TrainError::Processes(_)) => Err(error),
             Err(error) => {
                 if let Err(problem) = self.saver.save(self.step, &self.stepper, &mut self.log) {
-                    let text = format!("the run cannot be saved either: {problem}");
-                    let hint = "its last checkpoint is intact".to_owned();
+                    let text = format!("the checkpoint could not be saved either: {problem}");
+                    let hint = "the last checkpoint is intact".to_owned();
                     self.log.events.aside(Note { step: self.step, text, hint })?;
                 }
                 self.log.events.flush()?;

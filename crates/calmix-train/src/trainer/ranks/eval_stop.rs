@@ -8,14 +8,14 @@ use calmix_dist::ProcessGroup;
 use super::step_phase::{StepPhase, Watch};
 use crate::trainer::error::TrainError;
 
-/// Whether this process has received a request to stop, and how it hears of the others.
+/// Whether this process has received a request to stop, and how it learns of requests to the others.
 #[derive(Clone, Copy)]
 pub(crate) struct EvalStop<'a> {
     pub(crate) requested: &'a AtomicBool,
     pub(crate) processes: &'a ProcessGroup,
     pub(crate) watch: &'a Watch,
     pub(crate) warn: &'a Warn,
-    /// Steps that were done.
+    /// The number of steps so far.
     pub(crate) step: u64,
 }
 
@@ -55,7 +55,7 @@ impl EvalStop<'_> {
         }
     }
 
-    /// With the first process: tells those that wait for it to go on.
+    /// On rank 0: tells the ranks that wait for it to continue.
     ///
     /// # Errors
     /// A lost process.
@@ -63,7 +63,7 @@ impl EvalStop<'_> {
         self.gather(true).map(drop)
     }
 
-    /// Whether any process has to stop, and whether the first one is done.
+    /// Whether any process has to stop, and whether rank 0 is done.
     fn gather(&self, done: bool) -> Result<(bool, bool), TrainError> {
         let stop = self.is_requested();
         if self.processes.size() == 1 {

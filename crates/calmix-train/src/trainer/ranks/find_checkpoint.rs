@@ -13,7 +13,7 @@ use super::collect_results::{all_gather_results, broadcast_result};
 use super::layout::local_shards;
 use crate::trainer::error::TrainError;
 
-/// Finds the newest checkpoint in a folder of checkpoints that every process can use; none if there are no checkpoints.
+/// Finds the newest checkpoint in a folder of checkpoints that every process can use; `None` if there are no checkpoints.
 pub(crate) fn find_checkpoint(
     processes: &ProcessGroup,
     folder: &Path,
@@ -34,7 +34,7 @@ pub(crate) fn find_checkpoint(
             Err(Fault::Damaged(reason)) => Ok(Some(reason.to_string())),
             Err(Fault::Unreadable(error)) => Err(TrainError::RemoteError {
                 process: rank,
-                problem: format!("{error}; see whether the disk is there and you may read it, and try again"),
+                problem: format!("{error}; check that the disk is mounted and readable, then try again"),
                 mistake: false,
             }),
             Err(Fault::OtherFormat { path, format }) => {

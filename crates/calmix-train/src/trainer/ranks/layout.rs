@@ -38,7 +38,7 @@ pub(crate) struct GroupMembership {
 }
 
 impl ParallelLayout {
-    /// Shares out the shards of a recipe's steps.
+    /// Assigns the shards of a recipe's steps to the processes.
     pub(crate) fn new(processes: ProcessGroup, recipe: &Recipe) -> Result<Self, TrainError> {
         let train = &recipe.train;
         let sharding = Sharding::new(train.groups, train.shards);
@@ -57,7 +57,7 @@ impl ParallelLayout {
         Ok(Self { processes, sharding, memberships, rows })
     }
 
-    /// Whether this is the process that writes the run's files and reports on it.
+    /// Whether this is rank 0, which writes the run's files and passes its events to the sinks.
     pub(crate) fn leads(&self) -> bool {
         self.processes.rank() == 0
     }
@@ -92,12 +92,12 @@ impl ParallelLayout {
         &self.memberships
     }
 
-    /// How the rows of this process's batches are cut.
+    /// How the rows of this process's batches are split.
     pub(crate) fn partition(&self) -> Partition {
         Partition::equal(self.sharding, self.rows, self.local().len())
     }
 
-    /// How many collectives this process took part in so far.
+    /// The number of collectives that this process has taken part in so far.
     pub(crate) fn collectives(&self) -> Collectives {
         let in_groups =
             |operation| self.memberships.iter().map(|membership| membership.processes.calls(operation)).sum();
@@ -137,7 +137,7 @@ impl GroupMembership {
         self.rows.of(self.local.clone())
     }
 
-    /// Where a row of the group's batch is in this process's batch; none where another process has it.
+    /// The position of a row of the group's batch in this process's batch; `None` if another process has it.
     pub(crate) fn local_row(&self, row: Row) -> Option<Row> {
         let shards = self.shards();
         if !shards.contains(&self.shard_of(row)) {
@@ -168,7 +168,7 @@ pub(crate) fn local_shards(all: usize, rank: usize, size: usize) -> Range<usize>
     rank * each..(rank + 1) * each
 }
 
-/// Every process has to come here, also for groups of others.
+/// Every process has to call this, also for groups that it does not belong to.
 fn memberships(
     processes: &ProcessGroup,
     sharding: Sharding,
@@ -202,12 +202,12 @@ fn memberships(
 pub(crate) struct LocalProcesses {
     /// Its local rank, which chooses its GPU.
     pub(crate) rank: usize,
-    /// How many processes the machine has.
+    /// The number of processes on the machine.
     pub(crate) processes: usize,
 }
 
 impl Default for LocalProcesses {
-    /// The only one.
+    /// A process that is alone on its machine.
     fn default() -> Self {
         Self { rank: 0, processes: 1 }
     }

@@ -1,4 +1,4 @@
-//! What a process is about to do, for a debugger, a profiler, or a test that injects a fault there.
+//! The phases of a step, for a debugger, a profiler, or a test that injects a fault there.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ pub enum StepPhase {
     Observe,
     /// It has seen the batch; processes are about to gather its outputs and to plan.
     Plan,
-    /// The plan is made; gradients are about to be taken, and added up over all processes.
+    /// The plan is made; gradients are about to be computed, and added up over all processes.
     Learn,
     /// A batch of an evaluation is about to be seen, or a replicate of its bootstrap to be drawn.
     Evaluate,

@@ -1,4 +1,4 @@
-//! What this process tells the others in each step and is trained on them: requests to stop, and who is late.
+//! The signals that processes exchange in each step: requests to stop, and which process is late.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub(crate) struct StepSignals<'a> {
     stop: &'a AtomicBool,
     /// Whether a process received a request to stop, as all know since the last step.
     stop_heard: bool,
-    /// How long the last step took, waiting for other processes not counted.
+    /// How long the last step took, without waiting for other processes.
     busy: Duration,
     stragglers: StragglerDetector,
 }
@@ -29,7 +29,7 @@ impl<'a> StepSignals<'a> {
         Heartbeat { stop: self.stop.load(Ordering::Relaxed), busy: self.busy, ..Heartbeat::default() }
     }
 
-    /// Reads the heartbeats of all processes; now and then a note names a straggler.
+    /// Reads the heartbeats of all processes; returns a warning if one is a straggler.
     pub(crate) fn read(&mut self, heartbeats: &[Heartbeat]) -> Option<Note> {
         self.stop_heard |= heartbeats.iter().any(|beat| beat.stop);
         self.stragglers.update(heartbeats)

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use super::collect_results::{all_gather_results, unreadable};
 use crate::trainer::error::TrainError;
 
-/// What every process has to have in common with the others.
+/// What must be the same on every process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunFingerprint {
     /// The version of calmix, and that of libtorch.
     pub(crate) version: String,
-    /// The hash of what may not differ in the recipe.
+    /// The hash of the keys of the recipe that must not differ.
     pub(crate) recipe: String,
     /// The fingerprint of the dataset.
     pub(crate) dataset: String,
@@ -31,7 +31,7 @@ impl RunFingerprint {
     }
 }
 
-/// Names the first process whose fingerprint is not that of process 0.
+/// Names the first rank whose fingerprint is not that of rank 0.
 fn same_run(all: &[RunFingerprint]) -> Result<(), TrainError> {
     let Some(first) = all.first() else { return Ok(()) };
     for (process, other) in all.iter().enumerate() {
@@ -49,18 +49,18 @@ fn same_run(all: &[RunFingerprint]) -> Result<(), TrainError> {
     Ok(())
 }
 
-/// What every process sends to the others once a step.
+/// What every process sends to the others once per step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Heartbeat {
-    /// The step that it is about to make.
+    /// The step that it starts next.
     pub(crate) step: u64,
     /// Whether it received a request to stop.
     pub(crate) stop: bool,
-    /// Whether it has no batch for the step, so that nobody can make it.
+    /// Whether it has no batch for the step, so that no rank can take the step.
     pub(crate) lost: bool,
-    /// How long it worked on the step before, waiting for others not counted.
+    /// How long it worked on the previous step, without the time it waited for others.
     pub(crate) busy: Duration,
-    /// Its weights in a few bytes, every so often.
+    /// A checksum of its weights; zero on steps where none is computed.
     pub(crate) weights: u64,
 }
 
@@ -121,7 +121,7 @@ impl StragglerDetector {
     /// Steps over which work is compared.
     const WINDOW: u32 = 10;
 
-    /// Takes the working times of all processes; now and then names one that takes half as long again as the others.
+    /// Takes the working times of all processes; once per window, names one that takes more than 1.5 times as long as the others.
     pub(crate) fn update(&mut self, heartbeats: &[Heartbeat]) -> Option<Note> {
         self.sums.resize(heartbeats.len(), Duration::ZERO);
         self.sums.iter_mut().zip(heartbeats).for_each(|(sum, beat)| *sum += beat.busy);
@@ -144,11 +144,11 @@ impl StragglerDetector {
         news.then(|| Note {
             step: heartbeats.first().map_or(0, |beat| beat.step),
             text: format!(
-                "all wait for process {slowest}: it takes {} ms a step, the others {} ms",
+                "all ranks wait for rank {slowest}: it takes {} ms per step, the others {} ms",
                 (took / Self::WINDOW).as_millis(),
                 (usual / Self::WINDOW).as_millis()
             ),
-            hint: "look at what else runs on its machine, and at its disk and its network".to_owned(),
+            hint: "check what else runs on its machine, and check its disk and network".to_owned(),
         })
     }
 }
@@ -156,11 +156,11 @@ impl StragglerDetector {
 /// What processes found in the batch of a step, before anything is planned on it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct BatchStatus {
-    /// Samples that were seen.
+    /// The number of samples in the batch.
     pub(crate) seen: u64,
     /// Whether any output of the network was not finite.
     pub(crate) not_finite: bool,
-    /// Corrupt samples that others took the place of.
+    /// Corrupt samples that were replaced by others.
     pub(crate) skipped: Vec<(u64, String)>,
 }
 
@@ -177,7 +177,7 @@ impl BatchStatus {
         }
     }
 
-    /// What every process says of its status in each step: how many samples, whether all is finite, and whether there
+    /// The status that every process sends in each step: the number of samples, whether all is finite, and whether there
     /// are corrupt samples to report.
     pub(crate) fn short(&self) -> [u64; 3] {
         [self.seen, u64::from(self.not_finite), self.skipped.len() as u64]
@@ -220,18 +220,18 @@ mod tests {
     }
 
     #[test]
-    fn who_has_other_weights_is_named() {
+    fn divergence_names_the_rank() {
         let mut beats = vec![beat(1); 4];
         assert!(check_divergence(&beats).is_ok());
         beats[2].weights = 8;
         let error = check_divergence(&beats).unwrap_err().to_string();
-        assert!(error.contains("process 2") && error.contains("weights"), "{error}");
+        assert!(error.contains("rank 2 has diverged: its weights differ from the other 3 ranks"), "{error}");
         beats[2] = Heartbeat { step: 4, ..beat(1) };
-        assert!(check_divergence(&beats).unwrap_err().to_string().contains("step"));
+        assert!(check_divergence(&beats).unwrap_err().to_string().contains("its step differs from"));
     }
 
     #[test]
-    fn the_slow_one_is_named_within_twenty_steps_and_once() {
+    fn straggler_is_named_once_within_twenty_steps() {
         let mut detector = StragglerDetector::default();
         let mut beats = vec![beat(100); 4];
         let mut hear = |beats: &[Heartbeat], n: usize| -> Vec<String> {
@@ -240,7 +240,7 @@ mod tests {
         assert!(hear(&beats, 50).is_empty());
         beats[3].busy += Duration::from_millis(300);
         let notes = hear(&beats, 20);
-        assert_eq!(notes, ["all wait for process 3: it takes 400 ms a step, the others 100 ms"]);
+        assert_eq!(notes, ["all ranks wait for rank 3: it takes 400 ms per step, the others 100 ms"]);
         assert!(hear(&beats, 100).is_empty());
         beats[3] = beat(100);
         assert!(hear(&beats, 20).is_empty());
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_another_run_is_refused_by_what_differs() {
+    fn different_run_is_refused_by_what_differs() {
         let own = RunFingerprint {
             version: "1".into(),
             recipe: "a".into(),
@@ -264,7 +264,7 @@ mod tests {
             (RunFingerprint { labels: "2".into(), ..own.clone() }, "set of labels"),
         ] {
             let error = same_run(&[own.clone(), own.clone(), other]).unwrap_err().to_string();
-            assert!(error.contains("process 2") && error.contains(what), "{error}");
+            assert!(error.contains("rank 2") && error.contains(what), "{error}");
         }
     }
 }

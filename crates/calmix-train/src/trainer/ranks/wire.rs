@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_decoded() {
+    fn encoding_round_trips() {
         let mut encoder = Encoder::default();
         encoder.add(&[1_u64, u64::MAX]);
         encoder.add::<f32>(&[]);

@@ -49,13 +49,13 @@ pub(crate) fn settings(
     })
 }
 
-/// Without batch normalisation all kinds of steps learn the same: the one with the least arithmetic will do, but for the
+/// Without batch normalisation all kinds of steps give the same result, so the cheapest one is used, except for the
 /// released code, whose second pass needs a joint one.
 fn head_step(recipe: &Recipe) -> StepKind {
     if recipe.method.base_loss == BaseLoss::Twice { StepKind::Joint } else { StepKind::Lean }
 }
 
-/// What the weights of a run are.
+/// The description of the weights of a run.
 pub(crate) fn model_info(recipe: &Recipe, data: &TrainData, weights: &[u8]) -> ModelInfo {
     ModelInfo {
         format: model_info::FORMAT,

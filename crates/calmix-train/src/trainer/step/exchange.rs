@@ -18,14 +18,14 @@ use crate::trainer::ranks::layout::{GroupMembership, ParallelLayout};
 use crate::trainer::ranks::sync::{BatchStatus, Heartbeat};
 use crate::trainer::ranks::wire::{Decoder, Encoder};
 
-/// What a process knows after the gather.
+/// The gathered data of a step.
 pub(crate) struct Gathered<'a> {
     pub(crate) heartbeats: Vec<Heartbeat>,
     pub(crate) status: BatchStatus,
     /// Labelled rows of all groups, in the order of groups, shards and rows.
     pub(crate) labelled_ids: Cow<'a, [u64]>,
     pub(crate) margins: Cow<'a, [f64]>,
-    /// Over all shards.
+    /// Sums over all shards.
     pub(crate) sums: Sums,
     /// The groups that this process runs shards of.
     pub(crate) groups: Vec<GroupRows<'a>>,
@@ -50,7 +50,7 @@ pub(crate) struct BatchRows<'a> {
     features: Cow<'a, [f32]>,
 }
 
-/// Gathers what all processes know of a step.
+/// Gathers the data of a step from all processes.
 pub(crate) fn gather<'a>(
     layout: &ParallelLayout,
     seen: Observation<'a>,
@@ -234,7 +234,7 @@ impl BatchRows<'_> {
 }
 
 /// The pseudo-labels of the only group on the second pass that the released code makes: one all-gather of its logits.
-/// The statistics of the base algorithm take in the batch once more. None where a logit is not finite.
+/// The statistics of the base algorithm include the batch a second time. `None` if a logit is not finite.
 pub(crate) fn gather_again(
     layout: &ParallelLayout,
     seen: &Observation<'_>,

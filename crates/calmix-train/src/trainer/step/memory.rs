@@ -1,4 +1,4 @@
-//! Whether a run fits into memory, before its first step: an estimate beside what the machine has left.
+//! Checks before the first step that a run fits into memory: an estimate, compared with what the machine has available.
 
 use std::fs;
 
@@ -19,9 +19,9 @@ const PARAMETER: u64 = 4 * 6;
 pub(crate) struct MemoryNeed {
     /// Unlabelled samples that this process keeps the state of.
     pub(crate) samples: usize,
-    /// Classes.
+    /// The number of classes.
     pub(crate) classes: usize,
-    /// Bytes of their state.
+    /// Bytes for the state of these samples.
     pub(crate) state: u64,
     /// Bytes of the network and what belongs to it.
     pub(crate) network: u64,
@@ -33,14 +33,14 @@ impl MemoryNeed {
         Self { samples, classes: settings.classes, state, ..Self::of_network(settings) }
     }
 
-    /// Of a network alone.
+    /// The memory of a network alone.
     pub(crate) fn of_network(settings: &Settings) -> Self {
         let network = Network::of(&settings.model, settings.classes);
         let network = PARAMETER.saturating_mul(network.layout().len() as u64);
         Self { samples: 0, classes: settings.classes, state: 0, network }
     }
 
-    /// Refuses what cannot fit into this machine, which so many processes share.
+    /// Refuses a run that does not fit into this machine, whose memory `processes` processes share.
     pub(crate) fn check(self, processes: usize) -> Result<(), TrainError> {
         available().map_or(Ok(()), |available| self.check_in(available / processes.max(1) as u64))
     }
@@ -55,7 +55,7 @@ impl MemoryNeed {
     }
 }
 
-/// Bytes that the system, or the container that this is in, has left; none where it does not say.
+/// Bytes of memory that the system, or the container, has available; `None` if it is not known.
 fn available() -> Option<u64> {
     let read = |path: &str| fs::read_to_string(path).ok();
     let machine = read("/proc/meminfo").and_then(|text| mem_available(&text));
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_fit_is_refused_with_what_to_try() {
+    fn run_too_large_for_memory_is_refused() {
         // ImageNet with a thousand classes: 5 GB, twice while it is saved.
         let imagenet = MemoryNeed { samples: 1_281_167, classes: 1_000, state: 5 << 30, network: 600 << 20 };
         assert!(imagenet.check_in(11 << 30).is_ok());
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_says_what_is_left() {
+    fn available_memory_is_read_from_the_system() {
         let text = "MemTotal:       32000000 kB\nMemFree:         1000000 kB\nMemAvailable:   20000000 kB\n";
         assert_eq!(mem_available(text), Some(20_000_000 << 10));
         assert_eq!(mem_available("MemTotal: 1 kB\n"), None);

@@ -26,7 +26,7 @@ pub(crate) fn local_plan(
         let at_hand = |row| match group.local_row(row) {
             Some(Row::Labelled(here)) => Image::Labelled(here),
             Some(Row::Unlabelled(here)) => Image::Weak(here),
-            // The engine refuses a partner that is not there.
+            // The engine refuses a missing partner.
             None => Image::Partner(partners.get(&row).map_or(usize::MAX, |n| fetched + n)),
         };
         local.shards.extend(group.shards().map(|shard| shard_plan(group, shard, plan, classes, &at_hand)));
@@ -34,7 +34,7 @@ pub(crate) fn local_plan(
     Ok(local)
 }
 
-/// What one shard of a group has to learn.
+/// The plan of one shard of a group.
 fn shard_plan(
     group: &GroupMembership,
     shard: usize,

@@ -1,4 +1,4 @@
-//! How true the pseudo-labels of a step are: sums over rows whose class is known, which add up over groups and steps.
+//! The quality of the pseudo-labels of a step: sums over rows whose class is known, which add up over groups and steps.
 
 use calmix_core::matrix::Matrix;
 use calmix_core::mixup::Row;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PseudoSums {
-    /// By weight, over all rows.
+    /// All rows, by weight.
     weight: WrongShare,
     /// Rows of UE.
     easy: WrongShare,
@@ -24,7 +24,7 @@ pub(crate) struct PseudoSums {
     bins: Vec<f64>,
 }
 
-/// How much is wrong, of how much.
+/// The weight that is wrong, and the total weight.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrongShare {
@@ -44,11 +44,11 @@ impl WrongShare {
 }
 
 impl PseudoSums {
-    /// How many numbers it is.
+    /// The number of values in the list form.
     pub(crate) const WIDTH: usize = 8 + BinTotals::WIDTH;
 
-    /// Of the plan of a group, by the logits of its unlabelled rows; `truth` is the class of each row, where it is to be
-    /// evaluated.
+    /// Computes the sums of the plan of a group, by the logits of its unlabelled rows; `truth` is the class of each row, if it
+    /// is to be evaluated.
     pub(crate) fn of(plan: &StepPlan, logits: Matrix<'_>, truth: &[Option<u32>]) -> Self {
         let labels = &plan.pseudo.labels;
         let wrong = |row: usize| Some(*labels.get(row)? != (*truth.get(row)?)?);
@@ -56,7 +56,7 @@ impl PseudoSums {
         for (row, (logits, &weight)) in logits.iter().zip(&plan.pseudo.weights).enumerate() {
             if let Some(wrong) = wrong(row) {
                 sums.weight.add(weight.into(), wrong);
-                // Every base labels per row with its likeliest class.
+                // Every base algorithm labels a row with its most likely class.
                 bins.add(confidence(logits).into(), !wrong);
             }
         }
@@ -79,7 +79,7 @@ impl PseudoSums {
         sums
     }
 
-    /// As a list of numbers to be added up.
+    /// Writes the sums as a list of numbers to be added up.
     pub(crate) fn numbers(&self) -> Vec<f64> {
         let shares = [self.weight, self.easy, self.hard, self.mixtures];
         let mut numbers: Vec<f64> = shares.iter().flat_map(|share| [share.wrong, share.all]).collect();
@@ -100,19 +100,19 @@ impl PseudoSums {
         self.bins.iter_mut().zip(bins).for_each(|(own, more)| *own += more);
     }
 
-    /// The share of wrong pseudo-labels by weight; none where nothing that can be evaluated has a weight.
+    /// The share of wrong pseudo-labels by weight; `None` if nothing that can be evaluated has a weight.
     pub(crate) fn impurity(&self) -> Option<f64> {
         self.weight.share()
     }
 
-    /// The share of wrong pseudo-labels in what the mixup takes.
+    /// The share of wrong pseudo-labels among the samples of the mixup.
     pub(crate) fn impurity_of(&self) -> Option<ImpurityOf> {
         let [easy, hard, mixtures] = [self.easy, self.hard, self.mixtures].map(WrongShare::share);
         let known = easy.or(hard).or(mixtures).is_some();
         known.then_some(ImpurityOf { easy, hard, mixtures })
     }
 
-    /// How true all of them are.
+    /// The metrics of all pseudo-labels.
     pub(crate) fn metrics(&self) -> Option<PseudoLabelMetrics> {
         let mut totals = BinTotals::default();
         totals.add_numbers(&self.bins);
@@ -135,7 +135,7 @@ mod tests {
 
     /// Row 2 is of unknown class or a labelled sample: it is in no metric, though its label is wrong.
     #[test]
-    fn only_what_can_be_evaluated_counts() {
+    fn only_rows_of_known_class_count() {
         let (x, u) = (Row::Labelled, Row::Unlabelled);
         let plan = StepPlan {
             pseudo: PseudoLabels::new(vec![1, 0, 1, 1], vec![1.0, 0.5, 1.0, 0.0]),

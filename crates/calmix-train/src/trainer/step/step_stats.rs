@@ -26,7 +26,7 @@ pub(crate) struct StepStats {
     pub(crate) mixes: u64,
 }
 
-/// Sums for the metrics of a group: four mean margins, the number of mixtures, and how true its pseudo-labels are.
+/// Sums for the metrics of a group: four mean margins, the number of mixtures, and the quality of its pseudo-labels.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct GroupSums {
     margins: [Total; 4],
@@ -85,13 +85,13 @@ pub(crate) fn tallies(
     tallies
 }
 
-/// How many numbers a tally has.
+/// The number of values in a tally.
 pub(crate) fn tally_width(method: &Method, classes: usize) -> usize {
     Feedback::width(method, classes) + GroupSums::WIDTH
 }
 
 impl StepStats {
-    /// From the sum of all tallies.
+    /// Computes the metrics from the sum of all tallies.
     pub(crate) fn read(sum: &[f32]) -> Result<Self, TrainError> {
         let unreadable = || TrainError::UnreadableMessage(None);
         let (feedback, rest) =
@@ -119,7 +119,7 @@ impl StepStats {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogWindow {
-    /// Of the pseudo-labels.
+    /// The sums of the pseudo-labels.
     pub(crate) pseudo: PseudoSums,
     /// Steps that were left out since the scaled gradient of f16 overflowed.
     pub(crate) overflows: u64,

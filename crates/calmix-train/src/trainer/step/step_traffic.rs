@@ -1,4 +1,4 @@
-//! How many bytes per process sends in a step: the formula, which a test compares with what is sent.
+//! The number of bytes that a process sends in a step: the formula, which a test compares with what is sent.
 
 use calmix_core::pseudo::Sums;
 use calmix_engine::network::Network;
@@ -40,7 +40,7 @@ pub struct StepTraffic {
 }
 
 impl StepTraffic {
-    /// Of a recipe on so many processes.
+    /// The traffic of a recipe on a number of processes.
     pub fn new(recipe: &Recipe, classes: usize, processes: usize) -> Self {
         let network = Network::new(recipe.network.name, recipe.network.block, classes);
         let layout = network.layout();
@@ -78,12 +78,12 @@ impl StepTraffic {
         (self.processes - 1) * (world + rows)
     }
 
-    /// Bytes of so many views that other processes mix.
+    /// Bytes of the views that other processes mix.
     pub fn of_views(&self, views: u64) -> u64 {
         self.image * views
     }
 
-    /// Bytes of a step in the mean: each labelled row is mixed once, and its partner is anywhere.
+    /// Mean bytes of a step: each labelled row is mixed once, and its partner is on any process with equal probability.
     pub fn mean(&self) -> u64 {
         let views = self.rows[0] * (self.processes - 1) / self.processes;
         self.of_sum() + self.of_gather() + self.of_views(views)

@@ -1,6 +1,6 @@
-//! One step of training, top-down: what the network says of a batch, what all processes know of it, the plan, the update.
+//! One step of training, top-down: the outputs of the network for a batch, their exchange, the plan, the update.
 //!
-//! A step knows nothing of the run around it: which files are written, when it is evaluated, who watches.
+//! A step does not depend on the run around it: which files are written, when it is evaluated, which sinks there are.
 
 use std::sync::atomic::AtomicBool;
 
@@ -32,7 +32,7 @@ use crate::trainer::ranks::layout::ParallelLayout;
 use crate::trainer::ranks::step_phase::{StepPhase, Watch};
 use crate::trainer::ranks::sync::{BatchStatus, Heartbeat, check_divergence};
 
-/// What makes steps: a network, the data it is trained on, and the processes that share the work.
+/// Takes training steps: a network, the data it is trained on, and the processes that share the work.
 pub(crate) struct Stepper {
     pub(crate) recipe: Recipe,
     pub(crate) data: TrainData,
@@ -43,7 +43,7 @@ pub(crate) struct Stepper {
     pub(crate) watch: Watch,
 }
 
-/// What a step changes and a checkpoint contains.
+/// The state that a step changes and a checkpoint contains.
 pub(crate) struct TrainState {
     pub(crate) engine: Engine,
     pub(crate) method: MethodState,
@@ -53,23 +53,23 @@ pub(crate) struct TrainState {
     pub(crate) skips: u32,
 }
 
-/// What a step came to, and what the processes told each other in it.
+/// The result of a step, and the signals that the processes exchanged in it.
 pub(crate) struct StepReport {
     pub(crate) heartbeats: Vec<Heartbeat>,
     pub(crate) result: StepResult,
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 pub(crate) enum StepResult {
     /// It was trained on.
     Learnt { rate: f64, output: StepOutput, stats: Box<StepStats>, status: BatchStatus },
-    /// It was not.
+    /// It was not trained on, since something was not finite.
     Undone { problem: String, status: BatchStatus },
-    /// A process has no batch for this step: it did not happen.
+    /// A process has no batch for this step, so the step was not taken.
     Lost,
 }
 
-/// Every how many steps processes compare their weights.
+/// The number of steps after which processes compare their weights.
 const COMPARE_WEIGHTS: u64 = 100;
 
 impl TrainState {
@@ -92,7 +92,7 @@ impl TrainState {
 }
 
 impl Stepper {
-    /// Before the first step.
+    /// Makes a stepper before its first step.
     pub(crate) fn new(
         recipe: Recipe,
         settings: Settings,
@@ -105,7 +105,7 @@ impl Stepper {
         Ok(Self { recipe, data, layout, partition, method, state, watch })
     }
 
-    /// One step: observe, visit, gather, plan, learn, commit. `says` is what this process tells the others besides the step
+    /// Takes one step: observe, visit, gather, plan, learn, commit. `says` is what this process tells the others besides the step
     /// and its weights.
     pub(crate) fn step(&mut self, batch: &TrainBatch, says: Heartbeat) -> Result<StepReport, TrainError> {
         let (step, method, classes) = (batch.step, self.method, self.data.classes.len());
@@ -198,7 +198,7 @@ impl Stepper {
         Ok(true)
     }
 
-    /// A step that was not finite does not count; the run ends with it, where the recipe says so.
+    /// Skips a step that was not finite, or ends the run, as the recipe sets.
     fn undo(&mut self, step: u64, status: BatchStatus, error: EngineError) -> Result<StepResult, TrainError> {
         let train = &self.recipe.train;
         self.state.labelled.undo();
@@ -212,12 +212,12 @@ impl Stepper {
             return Err(TrainError::TooManySkips { step, problem: error.to_string(), skips });
         }
         Ok(StepResult::Undone {
-            problem: format!("{error}; skipped, {skips} of at most {most} steps"),
+            problem: format!("{error}; step skipped ({skips} of at most {most})"),
             status,
         })
     }
 
-    /// How an evaluation after `step` steps hears that the run has to stop.
+    /// The signal by which an evaluation after `step` steps learns that the run has to stop.
     pub(crate) fn eval_stop<'a>(
         &'a self,
         step: u64,

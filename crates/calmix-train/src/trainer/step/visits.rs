@@ -1,4 +1,4 @@
-//! What the rows of this process add to the state of their samples, shard by shard.
+//! Updates the state of the samples in the rows of this process, shard by shard.
 
 use calmix_core::method::{Method, MethodState};
 use calmix_core::pseudo::Sums;
@@ -10,7 +10,7 @@ use calmix_engine::observe::Observed;
 
 use crate::trainer::error::TrainError;
 
-/// What this process knows of its rows before the gather.
+/// The data of this process's rows before the gather.
 #[derive(Debug)]
 pub(crate) struct ShardVisits {
     /// The unlabelled rows of each shard.
@@ -22,8 +22,8 @@ pub(crate) struct ShardVisits {
 }
 
 impl ShardVisits {
-    /// Takes a batch into the state of its unlabelled samples, which live where they are drawn. Labelled samples wait for
-    /// the margins of all groups. Numbers that are not finite are not taken in: all processes undo the step then.
+    /// Adds a batch to the state of its unlabelled samples, which is kept by the process that draws them. Labelled samples wait
+    /// for the margins of all groups. Numbers that are not finite are not taken in: all processes undo the step then.
     pub(crate) fn make(
         samples: &mut Samples,
         method: &Method,

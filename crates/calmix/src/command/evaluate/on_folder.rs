@@ -27,26 +27,26 @@ use crate::model_folder::with_model;
 use crate::stop::Stop;
 use crate::terminal::{print, print_json, warn};
 
-/// Labelled images that the run does not know.
+/// Options for labelled images that do not belong to the run.
 #[derive(Debug, Args)]
 pub(crate) struct OnArgs {
     /// Evaluate on these labelled images instead: any dataset that `calmix prepare` reads
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["data", "prepared"])]
     on: Option<PathBuf>,
-    /// Of the images of --on, take this subset, such as test [default: all with a label]
+    /// Subset of the images of --on, such as test [default: all images with a label]
     #[arg(long, value_name = "NAME", requires = "on")]
     subset: Option<String>,
-    /// Compare with people's votes: a CSV with a column of counts for each class, and `file` or the images' order; or an
-    /// .npy such as CIFAR-10H's
+    /// Compare with human votes: a CSV with a column of counts per class and a column `file`, or with rows in the order of
+    /// the images; or an .npy file such as CIFAR-10H's
     #[arg(long, value_name = "FILE", requires = "on")]
     votes: Option<PathBuf>,
 }
 
-/// What is guaranteed, and what it comes to on labelled images.
+/// How the guarantees hold up on labelled images; `None` without held-out labels.
 struct MeasuredGuarantees {
-    /// The share of the sets that hold the right class, and the mean number of their classes.
+    /// The share of the prediction sets that contain the true class, and their mean size.
     sets: Option<(f64, f64)>,
-    /// The share of the images that is answered, and the share of the answers that is right.
+    /// The share of the images that are answered, and the share of the answers that are right.
     answers: Option<(f64, Option<f64>)>,
 }
 
@@ -64,7 +64,7 @@ impl OnArgs {
         let votes = votes.map(|file| Votes::read(file, &dataset, subset, model.classes())).transpose()?;
         let origin = model.info().calibration.as_ref().and_then(|map| map.origin.as_ref());
         if origin.is_some_and(|origin| origin.dataset == dataset.fingerprint()) {
-            warn("these images calibrated the model, so the calibrated metrics are better than on others");
+            warn("the model was calibrated on these images, so the calibrated metrics are optimistic");
         }
         let Some(found) = labelled_folder::predict(&model, folder, dataset, subset, &stop)? else {
             return Ok(Some(stop.exit()));
@@ -119,17 +119,17 @@ impl MeasuredGuarantees {
     fn text(&self) -> String {
         let sets = self.sets.map(|(coverage, size)| {
             format!(
-                "sets of 90%: {} hold the right class, {size:.2} classes on average\n",
+                "90% prediction sets: {} contain the true class, {size:.2} classes on average\n",
                 percent(coverage, None)
             )
         });
         let answers = self.answers.map(|(share, right)| match right {
             Some(right) => format!(
-                "answers of 90% precision: {} of the images are answered, {} of them right\n",
+                "90% precision: {} of the images are answered, and {} of the answers are right\n",
                 percent(share, None),
                 percent(right, None)
             ),
-            None => "answers of 90% precision: none\n".to_owned(),
+            None => "90% precision: no image is answered\n".to_owned(),
         });
         format!("{}{}", sets.unwrap_or_default(), answers.unwrap_or_default())
     }
@@ -155,24 +155,24 @@ fn measured_guarantees(model: &Model, said: &Predictions) -> Result<MeasuredGuar
     })
 }
 
-/// A rank correlation below this is a weak one.
+/// The rank correlation below which the agreement counts as weak.
 const WEAK: f64 = 0.2;
 
 fn votes_text((raw, scaled): (VoteMetrics, VoteMetrics)) -> String {
     let doubts = match scaled.correlation {
         Some(correlation) if (0.0..WEAK).contains(&correlation) => {
-            format!("it hardly doubts where people disagree (rank correlation {correlation:.2})")
+            format!("it is hardly less confident where voters disagree (rank correlation {correlation:.2})")
         }
         Some(correlation) if correlation >= WEAK => {
-            format!("it doubts where people disagree (rank correlation {correlation:.2})")
+            format!("it is less confident where voters disagree (rank correlation {correlation:.2})")
         }
         Some(correlation) => {
-            format!("it does not doubt where people disagree (rank correlation {correlation:.2})")
+            format!("it is not less confident where voters disagree (rank correlation {correlation:.2})")
         }
-        None => "its confidence or people's agreement is the same everywhere".to_owned(),
+        None => "its confidence, or the agreement of the voters, is the same on every image".to_owned(),
     };
     format!(
-        "against people's votes on {}: cross-entropy {} uncalibrated, {} calibrated; people among themselves {}; {doubts}\n",
+        "against human votes on {}: cross-entropy {} uncalibrated, {} calibrated; entropy of the votes {};\n{doubts}\n",
         counted(raw.samples as u64, "image"),
         decimal(raw.cross_entropy, None),
         decimal(scaled.cross_entropy, None),

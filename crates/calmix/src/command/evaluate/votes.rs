@@ -1,4 +1,4 @@
-//! A table of people's votes: counts of each class for each image.
+//! A table of human votes: counts of each class for each image.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -28,9 +28,9 @@ pub(crate) struct Votes {
 }
 
 impl Votes {
-    /// Reads a CSV or an `.npy`. A row of a CSV belongs to the image that its column `file` names, below the folder. Without that
-    /// column, and in an `.npy`, there is a row for each image of `subset`, of the test subset, or of all. The columns of
-    /// an `.npy` are the classes of the dataset, in the order of their labels.
+    /// Reads a CSV or an `.npy`. A row of a CSV belongs to the image that its column `file` names, below the folder. Without
+    /// that column, and in an `.npy`, there is one row per image of `subset`, otherwise of the test subset, otherwise of all.
+    /// The columns of an `.npy` are the classes of the dataset, in the order of their labels.
     pub(crate) fn read(
         file: &Path,
         dataset: &Dataset,
@@ -39,15 +39,18 @@ impl Votes {
     ) -> Result<Self> {
         let place = shown(file.display());
         let mut bytes = Vec::new();
-        // A table of all images has fewer.
+        // More bytes than a table of all images can have.
         let longest = (1 << 20) + 64 * (dataset.len() + 1) * (classes.len() as u64 + 1);
-        // A pipe would be waited for without end.
+        // Reading a pipe could block forever.
         if !fs::metadata(file).with_context(|| place.clone())?.is_file() {
             return Err(CliError::invalid(format!("{place}: this is not a file")).into());
         }
         let read = File::open(file).and_then(|file| file.take(longest).read_to_end(&mut bytes));
         if read.with_context(|| place.clone())? as u64 == longest {
-            return Err(CliError::invalid(format!("{place}: too long for a table of these images")).into());
+            return Err(CliError::invalid(format!(
+                "{place}: too large to be a table of votes on these images"
+            ))
+            .into());
         }
         let in_order = subset.unwrap_or("test");
         if npy::is_npy(&bytes) {
@@ -68,7 +71,7 @@ impl Votes {
         let names = &dataset.header().classes;
         if table.columns != names.len() {
             let (columns, known) = (counted(table.columns as u64, "column"), names.len());
-            let message = format!("{place}: {columns} for the {known} classes of the dataset");
+            let message = format!("{place}: {columns}, but the dataset has {known} classes");
             return Err(CliError::invalid(message).into());
         }
         let columns = names.iter().map(|name| column_of(place, name, classes)).collect::<Result<Vec<_>>>()?;
@@ -123,7 +126,7 @@ impl Votes {
         Ok(Self { of_sample })
     }
 
-    /// The model against the votes, uncalibrated and calibrated.
+    /// Compares the model with the votes, uncalibrated and calibrated.
     pub(crate) fn compare(&self, said: &Predictions, map: &Calibrator) -> Result<(VoteMetrics, VoteMetrics)> {
         let (mut logits, mut votes, mut rows) = (Vec::new(), Vec::new(), 0);
         for (id, row) in said.ids.iter().zip(said.matrix()?.iter()) {
@@ -141,17 +144,17 @@ impl Votes {
     }
 }
 
-/// The class of the model that a column counts votes for.
+/// Returns the class of the model that a column counts votes for.
 fn column_of(place: &str, name: &str, classes: &[String]) -> Result<usize> {
     let Some(class) = classes.iter().position(|class| class == name) else {
-        let message = format!("{place}: its column {name:?} is not a class of the model");
+        let message = format!("{place}: the column {name:?} is not a class of the model");
         let hint = shown(format!("the classes are {}", classes.join(", ")));
         return Err(CliError::invalid(message).hint(hint).into());
     };
     Ok(class)
 }
 
-/// Which sample per row is of.
+/// The samples that the rows belong to.
 enum VotedImages {
     Named(BTreeMap<String, u64>),
     InOrder { ids: Range<u64>, images: u64 },
@@ -178,13 +181,13 @@ impl VotedImages {
         }
     }
 
-    /// Rows without names have to be as many as the images: one too few could mean that all of them are of others.
+    /// Refuses rows without names that are not as many as the images: every row could then belong to another image.
     fn are_all(&self, place: &str, rows: usize) -> Result<()> {
         match self {
             Self::InOrder { images, .. } if *images != rows as u64 => {
                 let (rows, images) = (counted(rows as u64, "row"), counted(*images, "image"));
                 let message = format!("{place}: {rows} for {images}");
-                let hint = "name the images that the rows are of with --subset, or each of them in a CSV's column `file`";
+                let hint = "choose the images with --subset, or name the image of each row in the column `file` of a CSV";
                 Err(CliError::invalid(message).hint(hint).into())
             }
             _ => Ok(()),

@@ -17,31 +17,31 @@ use crate::format::shell_quoted;
 use crate::stop::Stop;
 use crate::terminal::status;
 
-/// Classes to list.
+/// The most classes that are listed.
 const LISTED: usize = 20;
 
-/// A table that `calmix prepare` wrote; the dataset itself need not exist.
+/// Inspects a table that `calmix prepare` wrote; the dataset itself need not exist.
 pub(super) fn prepared(folder: &Path) -> Result<InspectOutput> {
     let dataset = Dataset::open(folder, folder)?;
     let report = Report::of_table(&dataset)?;
     let next = format!("next: calmix train RECIPE --data FOLDER --prepared {}", shell_quoted(folder));
     let text = format!("prepared dataset\n{report}\n\n{}\n{next}\n", classes(&report));
     let mut json = document(folder, &report)?;
-    // The table does not have the samples that could not be read.
+    // A table does not list the samples that could not be read.
     for key in ["left_out", "unreadable"] {
         json[key] = Value::Null;
     }
     Ok(InspectOutput { text, json })
 }
 
-/// An unprepared dataset: scans it, and discards the table.
+/// Inspects an unprepared dataset: scans it and discards the table.
 pub(super) fn raw(folder: &Path) -> Result<InspectOutput> {
     let source = detect_source(folder, false);
     status(&format!("reading {} as {source} …", shown(folder.display())));
     let temp = tempfile::tempdir().map_err(|error| DataError::new(std::env::temp_dir(), error))?;
     let spec = Data { source, ..Data::default() }.source_spec();
     let report = prepare_or_stop(&spec, folder, &temp.path().join("prepared"), &Stop::listen()?)
-        .context("neither a run, a checkpoint nor a dataset")?;
+        .context("not a run, a checkpoint or a dataset")?;
     let next = format!("next: calmix prepare {}", shell_quoted(folder));
     let text = format!("dataset, {source}\n{report}\n\n{}\n{next}\n", classes(&report));
     let mut json = document(folder, &report)?;

@@ -1,4 +1,4 @@
-//! The predictions of an evaluation, sample by sample, by the names of files.
+//! The predictions of an evaluation, sample by sample, with file names.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub(super) fn inspect(file: &Path) -> Result<InspectOutput> {
     let mut rows = Vec::with_capacity(predictions.ids.len());
     for (row, (&id, &label)) in predictions.ids.iter().zip(&predictions.labels).enumerate() {
         let logits = predictions.logits.iter().skip(row * width).take(width);
-        // The first of equal ones, as everywhere.
+        // The first of equal logits wins, as in every other place.
         let best = logits.enumerate().fold((0, f32::NEG_INFINITY), |best, (label, &logit)| {
             if logit > best.1 { (label, logit) } else { best }
         });
@@ -49,7 +49,7 @@ pub(super) fn inspect(file: &Path) -> Result<InspectOutput> {
     Ok(InspectOutput { text: table(&predictions, &json), json })
 }
 
-/// The table that the run's samples are in; the dataset itself need not exist.
+/// Opens the table of the run's samples; the dataset itself need not exist.
 fn dataset(run: &Path) -> Result<Dataset> {
     let recipe = inspect::recipe(run)?.recipe;
     let table = match recipe.dataset.prepared.as_str() {
@@ -65,13 +65,14 @@ fn table(predictions: &Predictions, json: &Value) -> String {
     let wrong = rows.iter().filter(|row| row["label"] != row["predicted"]).count() as u64;
     let line = |row: &Value| {
         let (label, predicted) = (text(row, "label"), text(row, "predicted"));
-        let said = if label == predicted { "right".to_owned() } else { format!("it is {label}") };
+        let said =
+            if label == predicted { "correct".to_owned() } else { format!("wrong, the label is {label}") };
         let confidence = percent(row["confidence"].as_f64().unwrap_or_default(), None);
         format!("  {}  {predicted}, {confidence}: {said}\n", text(row, "sample"))
     };
     let (all, step) = (counted(rows.len() as u64, "prediction"), grouped(predictions.step));
     format!(
-        "{all} after step {step}\n{} wrong; confidence as the network says it, without a temperature\n\n{}",
+        "{all} after step {step}\n{} wrong; the confidence is uncalibrated\n\n{}",
         grouped(wrong),
         rows.iter().map(line).collect::<String>()
     )

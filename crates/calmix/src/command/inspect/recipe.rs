@@ -1,4 +1,4 @@
-//! A recipe: every key with its value, the origin of the value and the comment there.
+//! A recipe: every key with its value, the origin of the value and its comment.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,14 +11,14 @@ use serde_json::json;
 use super::InspectOutput;
 use crate::format::shell_quoted;
 
-/// A built-in recipe.
+/// Inspects a built-in recipe.
 pub(super) fn named(name: &str) -> Result<InspectOutput, RecipeError> {
     let resolved = Layers::new().recipe(name).resolve()?;
     let next = format!("calmix train {name} --data FOLDER");
     Ok(inspection(&format!("recipe {name}"), ("name", name), &resolved, &next))
 }
 
-/// A recipe in a file.
+/// Inspects a recipe in a file.
 pub(super) fn file(path: &Path) -> Result<InspectOutput> {
     let resolved = Layers::new().file(path).resolve()?;
     let next = format!("calmix train --file {}", shell_quoted(path));
@@ -26,7 +26,7 @@ pub(super) fn file(path: &Path) -> Result<InspectOutput> {
     Ok(inspection(&format!("recipe in {}", shown(&file)), ("file", &file), &resolved, &next))
 }
 
-/// As TOML with everything else in comments, so that the output is a valid recipe file.
+/// Writes TOML with everything else in comments, so that the output is a valid recipe file.
 fn inspection(title: &str, (key, named): (&str, &str), resolved: &Resolved, next: &str) -> InspectOutput {
     let warnings: Vec<String> = resolved.warnings.iter().map(ToString::to_string).collect();
     let commented =
@@ -35,7 +35,7 @@ fn inspection(title: &str, (key, named): (&str, &str), resolved: &Resolved, next
     let short: String = hash.chars().take(12).collect();
     let keys = resolved.to_toml_with_origins();
     let text = format!(
-        "# {title} ({short}): every key with its value, its origin and the comment there\n{commented}\n{keys}\n# next: {next}\n"
+        "# {title} ({short}): every key with its value, its origin and its comment\n{commented}\n{keys}\n# next: {next}\n"
     );
     let origins = resolved.origins().into_iter().map(|(path, origin)| (path, origin.to_string()));
     let json = json!({

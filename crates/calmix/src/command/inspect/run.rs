@@ -38,9 +38,9 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     let goes_on = match (&result, step) {
         (Some(_), _) => String::new(),
         (None, Some(step)) => {
-            format!("goes on   after step {}, with step {}\n", grouped(step), grouped(step + 1))
+            format!("resumes   after step {}, with step {}\n", grouped(step), grouped(step + 1))
         }
-        (None, None) => "goes on   at its first step\n".to_owned(),
+        (None, None) => "resumes   at the first step\n".to_owned(),
     };
     let name = summary.based_on.as_ref().map(|name| format!("{}: ", shown(name)));
     let about = format!(
@@ -90,7 +90,7 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         let more = result.as_ref().map(after_table).unwrap_or_default();
         format!("model after {}\n\n{table}\n{more}", counted(first.step, "step"))
     });
-    // Nothing else of a finished run changes after its end.
+    // Only `calmix calibrate` changes a finished run, and only its model.json.
     let info = result.as_ref().map(|_| model_info(folder)).transpose()?;
     let later = info.and_then(|info| info.calibration).filter(|map| map.fitted_on == FittedOn::Later);
     let again = later.as_ref().map(calibrated_again);
@@ -121,13 +121,13 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     Ok(InspectOutput { text, json })
 }
 
-/// What labels that came later made of the calibration.
+/// Describes a calibration that was refitted on new labels.
 fn calibrated_again(map: &FittedCalibrator) -> String {
     let folder = map.origin.as_ref().map(|origin| shown(&origin.folder)).unwrap_or_default();
-    format!("calibrated again with the labels of {folder}\n\n{}\n", metrics::of_map(map))
+    format!("calibration refitted on the labels of {folder}\n\n{}\n", metrics::of_map(map))
 }
 
-/// What else is known of a result: its two heads, other rules of selection, pseudo-labels; each followed by an empty line.
+/// The rest of a result: its two heads, other selection rules, pseudo-labels; each followed by an empty line.
 fn after_table(result: &RunResult) -> String {
     let two_heads = result.heads.as_ref().map(heads).unwrap_or_default();
     let parts = [two_heads, metrics::by_rule(result), metrics::pseudo_labels(result)];
@@ -147,7 +147,7 @@ fn short_commit(commit: &str) -> String {
     }
 }
 
-/// The base, its threshold where it has one, who is mixed with whom, and which of two heads is the model.
+/// The base algorithm, its threshold if any, the mixup pairing, and which of two heads is the model.
 fn method(recipe: &Resolved, result: Option<&RunResult>) -> String {
     let word = |key: &str| recipe.value(key).and_then(|value| value.as_str()).unwrap_or_default();
     let base = word("method.base");
@@ -159,7 +159,7 @@ fn method(recipe: &Resolved, result: Option<&RunResult>) -> String {
     format!("{base}{threshold} with {}{head}", word("method.mixup.pairing"))
 }
 
-/// The keys that a run has changed of its recipe, one per line.
+/// The keys of the run that differ from its recipe, one per line.
 fn changed(changes: Option<&[Difference]>) -> String {
     let lines = changes.unwrap_or_default().iter().enumerate().map(|(n, change)| {
         let title = if n == 0 { "changed" } else { "" };

@@ -1,4 +1,4 @@
-//! A folder of runs: a table to tell them apart.
+//! A folder of runs, as a table.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 use super::InspectOutput;
 use crate::format::{counted, grouped, percent, shell_quoted};
 
-/// A column of the table: its title, whether numbers are in it, and its cells.
+/// A column of the table: its title, whether it holds numbers, and its cells.
 struct Column {
     title: &'static str,
     is_number: bool,
     cells: Vec<String>,
 }
 
-/// Columns that a narrow terminal can do without, the least needed first.
+/// Columns that are dropped on a narrow terminal, the least needed first.
 const LEFT_OUT: [&str; 5] = ["on", "recipe", "seeds", "method", "ECE"];
 
-/// The runs in `folder`; none where there are none.
+/// Inspects the runs in `folder`; `None` if there are none.
 pub(super) fn inspect(folder: &Path) -> Result<Option<InspectOutput>> {
     let runs: Vec<RunOverview> = runs_in(folder)?.iter().map(|run| overview(run)).collect();
     if runs.is_empty() {
@@ -48,7 +48,7 @@ pub(super) fn inspect(folder: &Path) -> Result<Option<InspectOutput>> {
     Ok(Some(InspectOutput { text, json }))
 }
 
-/// Whether a folder has no other folders than runs.
+/// Whether every subfolder is a run.
 pub(super) fn are_alone_in(folder: &Path) -> Result<bool> {
     let folders = std::fs::read_dir(folder)?.flatten().filter(|entry| entry.path().is_dir()).count();
     Ok(folders == runs_in(folder)?.len())
@@ -89,7 +89,7 @@ fn columns(runs: &[RunOverview]) -> Vec<Column> {
             let mixed = (summary.pairing != "none").then(|| format!("+{}", summary.pairing));
             Some(shown(format!("{}{}", summary.base, mixed.unwrap_or_default())))
         }),
-        // Of everything random, and of the labels.
+        // train.seed and labels.seed.
         column("seeds", true, &|run| {
             run.summary.as_ref().map(|summary| format!("{}/{}", summary.seed, summary.label_seed))
         }),
@@ -111,7 +111,7 @@ fn columns(runs: &[RunOverview]) -> Vec<Column> {
     ]
 }
 
-/// The columns of the terminal; any number elsewhere.
+/// The width of the terminal in columns; unlimited if the output is not a terminal.
 fn width() -> usize {
     let out = std::io::stdout();
     let size = if out.is_terminal() { terminal_size::terminal_size_of(out) } else { None };

@@ -24,7 +24,7 @@ use crate::format::counted;
 use crate::mlflow::{MetricPoint, Server, TrackedRun};
 use crate::terminal::{print, status};
 
-/// How often a run that goes on is looked at.
+/// How often a running run is read again.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 impl PushArgs {
@@ -42,7 +42,7 @@ impl PushArgs {
         let identity = format!("{}-{}", summary.recipe, read::environment(&self.run)?.dataset);
         if !identity.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
             let message =
-                format!("{}: the hash of its recipe or dataset is not one", shown(self.run.display()));
+                format!("{}: the hash of its recipe or dataset is not valid", shown(self.run.display()));
             return Err(CliError::failed(message).into());
         }
         let name = std::path::absolute(&self.run)?;
@@ -77,7 +77,7 @@ impl PushArgs {
     }
 }
 
-/// Every number of a run's events, and whether the run is finished.
+/// Returns every number of a run's events, and whether the run is finished.
 fn points(run: &Path) -> Result<(Vec<MetricPoint>, bool)> {
     // A run that has just begun has no events yet.
     let events = if safe_open::exists(&Paths::new(run).events()) { read::events(run)? } else { Vec::new() };
@@ -91,7 +91,7 @@ fn points(run: &Path) -> Result<(Vec<MetricPoint>, bool)> {
     Ok((points, is_finished))
 }
 
-/// Whose metrics the last ones are, of a run with two heads.
+/// The head that the last metrics belong to, for a run with two heads.
 fn model_head(run: &Path) -> Result<BTreeMap<String, String>> {
     let kept = read::result(run)?.and_then(|result| result.heads).and_then(|heads| heads.kept());
     Ok(kept.map(|head| ("model.head".to_owned(), head.in_words().to_owned())).into_iter().collect())
@@ -102,7 +102,7 @@ fn began(run: &Path) -> i64 {
     written(run, RunFile::Split)
 }
 
-/// When a file of a run was written, in milliseconds since 1970; now, if that cannot be told. The run itself keeps no times,
+/// When a file of a run was written, in milliseconds since 1970; now, if that is unknown. The run itself keeps no times,
 /// so a copy should keep those of its files (`cp -a`).
 fn written(run: &Path, file: RunFile<'_>) -> i64 {
     let path = Paths::new(run).file(file).ok();

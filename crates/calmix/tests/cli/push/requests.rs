@@ -204,7 +204,7 @@ fn dripping_or_endless_answer_is_given_up() {
     let begun = Instant::now();
     let variables = [("MLFLOW_HTTP_REQUEST_TIMEOUT", "2")];
     let refused = workspace.end(push_to(&workspace, &dripping.url, &variables)).with_code(1);
-    refused.reports(&["no whole answer within 2 s", "MLFLOW_HTTP_REQUEST_TIMEOUT"]);
+    refused.reports(&["no complete answer within 2 s", "MLFLOW_HTTP_REQUEST_TIMEOUT"]);
     assert!(begun.elapsed() < Duration::from_secs(30), "after {:?}", begun.elapsed());
 
     let endless = TrackingServer::start(|_, writer| {

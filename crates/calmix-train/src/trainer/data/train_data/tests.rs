@@ -46,7 +46,7 @@ fn unlabelled(data: &TrainData) -> BTreeSet<u64> {
 }
 
 #[test]
-fn what_is_held_out_is_not_learnt_from_without_its_label_either() {
+fn held_out_samples_are_not_trained_on_unlabelled() {
     let temp = dataset();
     let data = open(temp.path(), &[]);
     let held_out: Vec<u64> = data.labelled().iter().copied().step_by(4).collect();
@@ -64,7 +64,7 @@ fn what_is_held_out_is_not_learnt_from_without_its_label_either() {
 }
 
 #[test]
-fn so_many_unlabelled_samples_are_drawn_and_the_same_for_every_seed() {
+fn unlabelled_draw_does_not_depend_on_the_seed() {
     let temp = dataset();
     let drawn = open(temp.path(), &["labels.unlabelled_count=20"]);
     assert_eq!(unlabelled(&drawn).len(), 20);

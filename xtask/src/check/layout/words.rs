@@ -1,0 +1,108 @@
+//! Words that the project does not use: each has a better one that people of this field search for.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::files::File;
+
+/// A word, and what to write instead.
+struct Avoided {
+    /// As it stands in the text, by case.
+    word: &'static str,
+    instead: &'static str,
+    /// Right if one of these stands directly before it.
+    after: &'static [&'static str],
+}
+
+const fn avoid(word: &'static str, instead: &'static str) -> Avoided {
+    Avoided { word, instead, after: &[] }
+}
+
+const AVOIDED: &[Avoided] = &[
+    avoid("ConfidenceMap", "Calibrator"),
+    avoid("CalibrationMap", "FittedCalibrator"),
+    avoid("MapKind", "CalibratorKind"),
+    avoid("ExactLimits", "ExactIntervals"),
+    avoid("Figures", "Metrics"),
+    avoid("FigureView", "PlotView"),
+    avoid("JudgedBy", "EvaluatedBy"),
+    avoid("KeptHead", "HeadName"),
+    avoid("MeasuredHead", "HeadName"),
+    avoid("PairVerdict", "PairOutcome"),
+    avoid("PictureViews", "ImageViews"),
+    avoid("LaneSource", "ShardSource"),
+    avoid("figures", "metrics; a plot is a plot"),
+    avoid("picture", "image"),
+    avoid("Picture", "Image"),
+    avoid("judge", "evaluate"),
+    avoid("promise", "guarantee"),
+    avoid("learnt", "trained on, learned"),
+    avoid("labels a class", "labels per class"),
+    avoid("images a second", "images per second"),
+    avoid("steps a second", "steps per second"),
+    avoid("views a second", "views per second"),
+    avoid("bytes a sample", "bytes per sample"),
+    avoid("at hand", "available"),
+    avoid("somebody", "name the subject: the user, another process"),
+    avoid("nobody", "name the subject: no process, no reader"),
+    avoid("where it is known", "if known"),
+    Avoided { word: "is no ", instead: "is not a", after: &["there ", "There ", "here "] },
+];
+
+/// The files whose words count, by their ending.
+const READ: &[&str] = &["rs", "md", "toml"];
+
+/// This file names them all, and so does the list of what was renamed.
+const EXCEPT: &[&str] = &["xtask/src/check/layout/words.rs"];
+
+/// Every line with an avoided word.
+pub(super) fn avoided(root: &Path, files: &[File]) -> Result<Vec<String>> {
+    let mut breaches = Vec::new();
+    for file in files.iter().filter(|file| is_read(&file.path)) {
+        let path = root.join(&file.path);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        breaches.extend(lines_with_avoided(&file.path, &text));
+    }
+    Ok(breaches)
+}
+
+fn is_read(path: &str) -> bool {
+    let ending = path.rsplit('.').next().unwrap_or_default();
+    READ.contains(&ending) && !EXCEPT.contains(&path)
+}
+
+fn lines_with_avoided(path: &str, text: &str) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        for Avoided { word, instead, after } in AVOIDED {
+            let is_wrong = |at: usize| !after.iter().any(|before| line[..at].ends_with(before));
+            if line.match_indices(word).any(|(at, _)| is_wrong(at)) {
+                breaches.push(format!("{path}:{number}: `{}`; write: {instead}", word.trim()));
+            }
+        }
+    }
+    breaches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn avoided_words_are_found_by_line() {
+        let text = "there is no table\nthis is no table\n10 labels a class\n";
+        let found = lines_with_avoided("a.md", text);
+        assert_eq!(
+            found,
+            ["a.md:2: `is no`; write: is not a", "a.md:3: `labels a class`; write: labels per class"]
+        );
+    }
+
+    #[test]
+    fn texts_are_read_and_data_is_not() {
+        assert!(is_read("crates/a/src/b.rs") && is_read("README.md") && !is_read("a.csv"));
+        assert!(!is_read(EXCEPT[0]));
+    }
+}
