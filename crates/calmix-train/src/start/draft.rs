@@ -33,7 +33,7 @@ pub struct Draft {
     pub resolved: Resolved,
     /// The built-in recipe, if calmix chose it.
     pub chosen_recipe: Option<&'static str>,
-    /// The weights to choose from; `None` if the recipe needs none, or the user names some.
+    /// The weights to choose from; empty if the recipe needs none, or the user names some.
     weights: Vec<StoredWeights>,
 }
 
