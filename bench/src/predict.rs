@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use calmix::data::image_list::{ImageList, ListedImages};
-use calmix::data::loader::{EvalLoader, ImageViews, OnCorrupt, SampleIds, SampleStream, Workers};
-use calmix::model::{Model, ModelOptions};
 use calmix_core::rng::Seed;
 use calmix_engine::engine::Engine;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_run::model_info::{FORMAT, ModelInfo};
+use calmix_torch::data::image_list::{ImageList, ListedImages};
+use calmix_torch::data::loader::{EvalLoader, ImageViews, OnCorrupt, SampleIds, SampleStream, Workers};
+use calmix_torch::model::{Model, ModelOptions};
 
 use crate::step::settings;
 
@@ -61,7 +61,7 @@ fn loader(
     model: &Model,
     paths: &[PathBuf],
     side: u32,
-) -> Result<EvalLoader<ImageViews<calmix::data::augment::Augment>>> {
+) -> Result<EvalLoader<ImageViews<calmix_torch::data::augment::Augment>>> {
     let images: Vec<_> = ImageList::of_paths(paths.to_vec()).collect();
     let stream = SampleStream { ids: SampleIds::from(0..images.len() as u64), batch: BATCH as u32 };
     let workers = Workers { threads: THREADS.try_into().context("no threads")?, ..Workers::default() };

@@ -15,6 +15,7 @@
 //! | batches, made ahead by worker threads | [`loader`] |
 //! | large images, shrunk once | [`shrink`] |
 //! | features of a frozen backbone, cached for later runs | [`features`] |
+//! | where tables and runs are written by default | [`default_place`] |
 //! | images to predict, without a table | [`image_list`] |
 //!
 //! All input is untrusted: sizes are checked before memory is allocated, names before files are opened. Input that
@@ -67,6 +68,7 @@
 pub mod augment;
 pub mod dataset;
 pub mod decode;
+pub mod default_place;
 mod encoded_file;
 pub mod error;
 mod expansion;

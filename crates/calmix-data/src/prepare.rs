@@ -2,6 +2,7 @@
 
 mod duplicates;
 mod findings;
+mod prepare_table;
 mod progress;
 mod report;
 mod source_stamp;
@@ -14,6 +15,7 @@ use calmix_io::atomic_file::rename_folder;
 use serde::{Deserialize, Serialize};
 
 pub use findings::Findings;
+pub use prepare_table::prepare_table;
 pub use progress::PrepareProgress;
 pub use report::{ClassCount, Report, SubsetReport};
 pub use source_stamp::{SourceStamp, Stale};

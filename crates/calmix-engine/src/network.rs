@@ -6,26 +6,19 @@
 mod efficientnet_lite;
 mod head;
 pub(crate) mod layer;
-mod layout;
 mod resnet;
 mod wide_resnet;
 
 use calmix_recipe::model_spec::ModelSpec;
+use calmix_recipe::network::layers::NetworkLayers;
+pub use calmix_recipe::network::layout::{Init, Layout, Parameter, StatisticsLayer};
+pub(crate) use calmix_recipe::network::layout::{ParameterId, Region, StatisticsId};
 use calmix_recipe::network::{Architecture, FirstBlock};
 use tch::{TchError, Tensor};
 
-pub use layout::{Init, Layout, Parameter, StatisticsLayer};
-
-pub(crate) use layout::{ParameterId, Region, StatisticsId};
-
 use crate::weights::{self, WeightsError};
 
-use efficientnet_lite::EfficientNetLite;
-use head::HeadLayers;
 use layer::Pass;
-use layout::LayoutBuilder;
-use resnet::ResNet50;
-use wide_resnet::WideResNet;
 
 /// The outputs of a network for a batch: one row per image, in f32.
 #[derive(Debug)]
@@ -54,12 +47,10 @@ pub struct Network {
     channels_per_pixel: usize,
 }
 
-#[derive(Debug)]
-enum NetworkLayers {
-    WideResNet(WideResNet),
-    ResNet50(ResNet50),
-    EfficientNetLite(EfficientNetLite),
-    Head(HeadLayers),
+/// A whole network that turns images or vectors into logits and features.
+pub(crate) trait ForwardNetwork {
+    /// Images are (rows, 3, height, width), channels-last, in the precision of the pass; vectors (rows, width).
+    fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError>;
 }
 
 impl Network {
@@ -74,25 +65,9 @@ impl Network {
 
     /// The network of that name for `classes` classes; names and shapes of its parameters depend on nothing else.
     pub fn new(architecture: Architecture, first: FirstBlock, classes: usize) -> Self {
-        let mut builder = LayoutBuilder::default();
-        let layers = match architecture {
-            Architecture::WideResNet(shape) => {
-                NetworkLayers::WideResNet(WideResNet::new(shape, first, classes, &mut builder))
-            }
-            Architecture::ResNet50 => NetworkLayers::ResNet50(ResNet50::new(classes, &mut builder)),
-            Architecture::EfficientNetLite(size) => {
-                NetworkLayers::EfficientNetLite(EfficientNetLite::new(size, classes, &mut builder))
-            }
-            Architecture::Head(shape) => NetworkLayers::Head(HeadLayers::new(shape, classes, &mut builder)),
-        };
-        let channels_per_pixel = match architecture {
-            Architecture::WideResNet(shape) => wide_resnet::channels_per_pixel(shape),
-            Architecture::ResNet50 => resnet::CHANNELS_PER_PIXEL,
-            Architecture::EfficientNetLite(_) => efficientnet_lite::CHANNELS_PER_PIXEL,
-            // It reads no pixels.
-            Architecture::Head(_) => 0,
-        };
-        Self { layers, layout: builder.layout, vector_width: architecture.vector_width(), channels_per_pixel }
+        let (layers, layout) = NetworkLayers::new(architecture, first, classes);
+        let vector_width = architecture.vector_width();
+        Self { layers, layout, vector_width, channels_per_pixel: architecture.channels_per_pixel() }
     }
 
     pub(crate) fn vector_width(&self) -> Option<usize> {
@@ -119,7 +94,7 @@ impl Network {
     /// # Errors
     /// If it is not safetensors, or names, shapes or types differ.
     pub fn check_backbone(&self, file: &[u8]) -> Result<(), WeightsError> {
-        weights::check_backbone(&self.layout, file)
+        calmix_recipe::network::weights::check_backbone(&self.layout, file)
     }
 
     /// Images are (rows, 3, height, width), channels-last, in the precision of the pass; vectors (rows, width).

@@ -1,5 +1,14 @@
 //! The names of networks and of their published variants.
 
+pub mod efficientnet_lite;
+pub mod head;
+pub mod layer;
+pub mod layers;
+pub mod layout;
+pub mod resnet;
+pub mod weights;
+pub mod wide_resnet;
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -9,7 +9,8 @@
 //! | where do events go, and in which format? | [`sink`]: JSON lines, TensorBoard, a terminal |
 //! | what did a network predict for every sample of a split? | [`predictions_file`] |
 //! | how do several workers share the runs of a sweep? | [`sweep_folder`] |
-//! | how are pretrained weights configured? | [`pretrained_config`] |
+//! | which pretrained weights are available? | [`weights_folder`], each a [`weights_file`] with its [`pretrained_config`] |
+//! | what is the state of a run? | [`inspect`] |
 //! | which predictions are shown as examples? | [`examples`] |
 //! | how is a table written for spreadsheets? | [`csv_line`] |
 //! | which models of a finished run have metrics? | [`measured`] |
@@ -23,6 +24,7 @@ pub mod collectives;
 pub mod csv_line;
 pub mod events;
 pub mod examples;
+pub mod inspect;
 pub mod measured;
 pub mod model_info;
 pub mod overview;
@@ -36,3 +38,5 @@ pub mod sink;
 pub mod summary;
 pub mod sweep_folder;
 mod tensors;
+pub mod weights_file;
+pub mod weights_folder;

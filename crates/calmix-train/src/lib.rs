@@ -3,20 +3,15 @@
 //! | question | module |
 //! |---|---|
 //! | how does it train, and how is a run resumed? | [`trainer`] |
-//! | what is the state of a run? | [`inspect`] |
-//! | which pretrained weights are available? | [`weights_folder`], each a [`weights_file`] |
-//! | which keys of a recipe do they set? | [`pretrained_layer`] |
+//! | which keys of a recipe do pretrained weights set? | [`pretrained_layer`] |
 //! | which processes of a run did a launcher start? | [`launch`] |
 //!
 //! What is trained, on what data and for how long is a recipe of [`calmix_recipe`]. The files of a run are in [`calmix_run`].
 #![forbid(unsafe_code)]
 
-pub mod inspect;
 pub mod pretrained_layer;
 pub mod start;
 pub mod trainer;
-pub mod weights_file;
-pub mod weights_folder;
 
 pub use calmix_dist::launch;
 pub use start::train_folder;

@@ -4,10 +4,9 @@ use std::path::Path;
 
 use calmix_io::error::FileError;
 use calmix_recipe::Layers;
+use calmix_run::weights_file::WeightsFile;
+use calmix_run::weights_folder::WeightsFolder;
 use toml::Value;
-
-use crate::weights_file::WeightsFile;
-use crate::weights_folder::WeightsFolder;
 
 /// Adds the configuration of the pretrained weights that the layers name by `network.weights`, if any: above our recipes,
 /// below everything that the user sets. `config.json` takes precedence over the metadata of the weights.

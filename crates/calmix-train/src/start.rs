@@ -12,14 +12,11 @@
 //! ```
 
 mod backbone;
-mod default_place;
 mod draft;
 mod error;
 mod folder_recipe;
-mod prepare_table;
 mod run_folder;
 mod shared_table;
-mod source_format;
 mod table;
 mod table_settings;
 
@@ -34,17 +31,14 @@ use calmix_data::split::LabelSplit;
 use calmix_io::disk::WarningDisk;
 
 pub use backbone::{BackboneChoice, LONGEST as LONGEST_FEATURES, measure_rate, weights_available};
-pub use default_place::{default_table, folder_for_output};
 pub use draft::{CompletedDraft, Draft};
 pub use error::StartError;
-pub use folder_recipe::{CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE, folder_recipe, is_for_folders, recipe_for};
-pub use prepare_table::prepare_table;
+pub use folder_recipe::folder_recipe;
 pub use run_folder::{RunFolder, RunPlace};
-pub use source_format::{detect_source, is_own_format};
 
 use crate::trainer::{Outcome, TrainError, Trainer};
-use crate::weights_folder::StoredWeights;
 use calmix_recipe::{Layers, Resolved};
+use calmix_run::weights_folder::StoredWeights;
 
 /// What a run needs from its surroundings while it is prepared.
 pub struct StartContext<'a> {

@@ -1,37 +1,31 @@
-//! The commands, one file each.
+//! The commands: one file each for those that run here, and the arguments of all.
 
-mod calibrate;
+pub mod calibrate_args;
 mod compare;
 mod completions;
-mod data_args;
-mod doctor;
-mod evaluate;
-mod features;
+pub mod data_args;
+pub mod doctor_args;
+pub mod evaluate_args;
 mod inspect;
 #[cfg(feature = "man")]
 mod man;
-mod predict;
-mod prepare;
-mod process_args;
+pub mod predict_args;
+pub mod prepare;
+pub mod process_args;
 mod push;
-mod quicker;
-mod recipe_args;
+pub mod recipe_args;
 mod recipes;
 mod report;
-mod resume;
-mod source_args;
-mod sweep;
-mod train;
+pub mod resume_args;
+pub mod source_args;
+pub mod sweep_args;
+pub mod train_args;
 mod weights;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-pub(crate) use data_args::existing_folder;
-pub(crate) use prepare::prepare_or_stop;
-pub(crate) use quicker::quicker;
-pub(crate) use recipe_args::RecipeArgs;
-
+use crate::error::CliError;
 use crate::exit::{self, Exit};
 use crate::version;
 
@@ -39,6 +33,8 @@ use crate::version;
 #[derive(Debug, Parser)]
 #[command(
     name = "calmix",
+    // Whichever of the two programs parses.
+    bin_name = "calmix",
     version,
     long_version = version::long(),
     arg_required_else_help = true,
@@ -47,9 +43,9 @@ use crate::version;
     after_help = START,
     after_long_help = format!("{START}\n\n{}", exit::TABLE)
 )]
-pub(crate) struct Calmix {
+pub struct Calmix {
     #[command(subcommand)]
-    command: Command,
+    pub command: Command,
 }
 
 const START: &str = "\
@@ -64,48 +60,49 @@ Start here:
 #[cfg(test)]
 mod texts;
 
+/// A command with its arguments.
 #[derive(Debug, Subcommand)]
-enum Command {
+pub enum Command {
     Prepare(prepare::PrepareArgs),
-    Train(train::TrainArgs),
-    Resume(resume::ResumeArgs),
-    Sweep(sweep::SweepArgs),
-    Evaluate(evaluate::EvaluateArgs),
-    Calibrate(calibrate::CalibrateArgs),
-    Predict(predict::PredictArgs),
+    Train(train_args::TrainArgs),
+    Resume(resume_args::ResumeArgs),
+    Sweep(sweep_args::SweepArgs),
+    Evaluate(evaluate_args::EvaluateArgs),
+    Calibrate(calibrate_args::CalibrateArgs),
+    Predict(predict_args::PredictArgs),
     Inspect(inspect::InspectArgs),
     Compare(compare::CompareArgs),
     Push(push::PushArgs),
     Report(report::ReportArgs),
     Recipes(recipes::RecipesArgs),
     Weights(weights::WeightsArgs),
-    Doctor(doctor::DoctorArgs),
+    Doctor(doctor_args::DoctorArgs),
     Completions(completions::CompletionsArgs),
     #[cfg(feature = "man")]
     Man(man::ManArgs),
 }
 
-impl Calmix {
-    /// Runs the command.
-    pub(crate) fn run(self) -> Result<Exit> {
-        match self.command {
-            Command::Prepare(command) => command.run(),
-            Command::Train(command) => command.run(),
-            Command::Resume(command) => command.run(),
-            Command::Sweep(command) => command.run(),
-            Command::Evaluate(command) => command.run(),
-            Command::Calibrate(command) => command.run(),
-            Command::Predict(command) => command.run(),
-            Command::Inspect(command) => command.run(),
-            Command::Compare(command) => command.run(),
-            Command::Push(command) => command.run(),
-            Command::Report(command) => command.run(),
-            Command::Recipes(command) => command.run(),
-            Command::Weights(command) => command.run(),
-            Command::Doctor(command) => command.run(),
-            Command::Completions(command) => command.run(),
+impl Command {
+    /// Runs a command that needs no libtorch.
+    pub fn run(self) -> Result<Exit> {
+        match self {
+            Self::Prepare(command) => command.run(),
+            Self::Inspect(command) => command.run(),
+            Self::Compare(command) => command.run(),
+            Self::Push(command) => command.run(),
+            Self::Report(command) => command.run(),
+            Self::Recipes(command) => command.run(),
+            Self::Weights(command) => command.run(),
+            Self::Completions(command) => command.run(),
             #[cfg(feature = "man")]
-            Command::Man(command) => command.run(),
+            Self::Man(command) => command.run(),
+            Self::Train(_)
+            | Self::Resume(_)
+            | Self::Sweep(_)
+            | Self::Evaluate(_)
+            | Self::Calibrate(_)
+            | Self::Predict(_)
+            | Self::Doctor(_) => Err(CliError::failed("this command runs in calmix-torch").into()),
         }
     }
 }

@@ -4,14 +4,14 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 
 use anyhow::Error;
-use calmix::data::error::{DataError, DataProblem};
-use calmix::io::error::FileError;
-use calmix::io::shown::shown;
-use calmix::recipe::{Layers, RecipeError, What};
-use calmix::report::report::ReportError;
-use calmix::run::checkpoint::CheckpointError;
-use calmix::run::run::RunError;
-use calmix::train::trainer::TrainError;
+use calmix_data::error::{DataError, DataProblem};
+use calmix_io::error::FileError;
+use calmix_io::shown::shown;
+use calmix_recipe::{Layers, RecipeError, What};
+use calmix_report::report::ReportError;
+use calmix_run::checkpoint::CheckpointError;
+use calmix_run::inspect::InspectError;
+use calmix_run::run::RunError;
 use clap::error::{ContextKind, ContextValue};
 
 use crate::exit::Exit;
@@ -22,7 +22,7 @@ use crate::terminal::{status, status_with};
 
 /// An error of the command line itself, with a hint.
 #[derive(Debug)]
-pub(crate) struct CliError {
+pub struct CliError {
     message: String,
     hint: Option<String>,
     exit: Exit,
@@ -30,17 +30,17 @@ pub(crate) struct CliError {
 
 impl CliError {
     /// Invalid arguments, in one sentence.
-    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+    pub fn invalid(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, exit: Exit::Invalid }
     }
 
     /// A failure after the command started, in one sentence.
-    pub(crate) fn failed(message: impl Into<String>) -> Self {
+    pub fn failed(message: impl Into<String>) -> Self {
         Self { exit: Exit::Failed, ..Self::invalid(message) }
     }
 
     /// Adds what to try instead.
-    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+    pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 }
@@ -53,13 +53,25 @@ impl fmt::Display for CliError {
 
 impl std::error::Error for CliError {}
 
+/// The user stopped the preparation of a dataset.
+#[derive(Debug)]
+pub struct PreparationStopped;
+
+impl fmt::Display for PreparationStopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted; the partly prepared dataset was deleted")
+    }
+}
+
+impl std::error::Error for PreparationStopped {}
+
 /// Shows an error and a hint; returns how the command ends.
-pub(crate) fn report(error: &Error) -> Exit {
+pub fn report(error: &Error) -> Exit {
     // The reader of a pipe, such as `head`, has closed it.
     if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
         return Exit::Done;
     }
-    if let Some(stopped @ TrainError::PreparationStopped) = error.downcast_ref() {
+    if let Some(stopped) = error.downcast_ref::<PreparationStopped>() {
         status(&stopped.to_string());
         return Exit::Interrupted;
     }
@@ -74,7 +86,7 @@ pub(crate) fn report(error: &Error) -> Exit {
 
 /// Shows an error of clap's and exits. An unknown option that other programs have, or that is a key of the recipe, such as
 /// `--batch-size`, gets a hint.
-pub(crate) fn exit_unparsed(error: &clap::Error) -> ! {
+pub fn exit_unparsed(error: &clap::Error) -> ! {
     let Some((option, hint)) = meant(error) else { error.exit() };
     let about = if option.starts_with("--epoch") { EPOCHS } else { "" };
     show(&format!("unknown option {option}{about}"), Some(&hint));
@@ -113,10 +125,7 @@ fn show(message: &str, hint: Option<&str>) {
 
 /// The question about a folder or list that can be read in two ways: what was found, and one line per reading.
 fn question(error: &Error) -> Option<String> {
-    let data = match error.downcast_ref::<TrainError>() {
-        Some(TrainError::Data(error)) => Some(error),
-        _ => error.downcast_ref::<DataError>(),
-    }?;
+    let data = error.downcast_ref::<DataError>()?;
     let DataProblem::Ambiguous { what, readings } = &data.problem else { return None };
     let place = data.place.as_ref().map(|place| format!(", {place}")).unwrap_or_default();
     let found = shown(format!("{}{place}: {what}", data.path.display()));
@@ -124,7 +133,7 @@ fn question(error: &Error) -> Option<String> {
 }
 
 /// Joins the error and its causes, without those that an earlier one already contains.
-pub(crate) fn sentence(error: &Error) -> String {
+pub fn sentence(error: &Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain() {
         let cause = cause.to_string();
@@ -141,42 +150,42 @@ fn hint_and_exit(error: &Error) -> (Option<String>, Exit) {
         return (error.hint.clone(), error.exit);
     }
     let exit = if is_mistake(error) { Exit::Invalid } else { Exit::Failed };
-    let train = error.downcast_ref::<TrainError>();
-    let recipe = match train {
-        Some(TrainError::Recipe(error)) => Some(error),
+    let inspected = error.downcast_ref::<InspectError>();
+    let recipe = match inspected {
+        Some(InspectError::Recipe(error)) => Some(error),
         _ => error.downcast_ref::<RecipeError>(),
     };
     if let Some(recipe) = recipe {
         return (recipe_hint(recipe), exit);
     }
-    let run = match train {
-        Some(TrainError::Run(error)) => Some(error),
+    let run = match inspected {
+        Some(InspectError::Run(error)) => Some(error),
         _ => error.downcast_ref::<RunError>(),
     };
-    let hint = match (run, train) {
+    let hint = match (run, inspected) {
         (Some(RunError::Exists { path }), _) => Some(format!("calmix resume {}", shell_quoted(path))),
         (Some(RunError::NoRun { .. }), _) => Some(run_files::find_runs().to_owned()),
-        (_, Some(TrainError::Start(start))) => Some(start.hint()),
-        (_, Some(TrainError::Changed { .. } | TrainError::NotBegun { .. })) => {
-            Some("calmix train --help".to_owned())
-        }
-        (_, Some(TrainError::Checkpoint(CheckpointError::NoneUsable { folder, .. }))) => {
-            let run = folder.parent().unwrap_or(folder);
-            Some(format!("calmix inspect {}", shell_quoted(run)))
-        }
+        (_, Some(InspectError::Checkpoint(error))) => checkpoint_hint(error),
         _ => None,
     };
     (hint, exit)
 }
 
+/// What to try if a checkpoint cannot be used.
+pub fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
+    let CheckpointError::NoneUsable { folder, .. } = error else { return None };
+    let run = folder.parent().unwrap_or(folder);
+    Some(format!("calmix inspect {}", shell_quoted(run)))
+}
+
 /// Whether the same command would fail again until the user corrects it; docs/exit-codes.md has a table.
 fn is_mistake(error: &Error) -> bool {
-    let train = error.downcast_ref::<TrainError>().map(TrainError::is_mistake);
+    let inspected = error.downcast_ref::<InspectError>().map(InspectError::is_mistake);
     let run = || error.downcast_ref::<RunError>().map(RunError::is_mistake);
     let data = || error.downcast_ref::<DataError>().map(DataError::is_mistake);
     let file = || error.downcast_ref::<FileError>().map(FileError::is_wrong_path);
     let report = || error.downcast_ref::<ReportError>().map(ReportError::is_mistake);
-    let known = train.or_else(run).or_else(data).or_else(file).or_else(report);
+    let known = inspected.or_else(run).or_else(data).or_else(file).or_else(report);
     let name = || matches!(error.downcast_ref(), Some(CheckpointError::Name { .. }));
     known.unwrap_or_else(|| error.is::<RecipeError>() || name())
 }
@@ -193,7 +202,7 @@ fn recipe_hint(error: &RecipeError) -> Option<String> {
 }
 
 /// Returns the unknown option and what the user probably means by it; `None` if clap's own hint is better.
-pub(crate) fn meant(error: &clap::Error) -> Option<(&str, String)> {
+pub fn meant(error: &clap::Error) -> Option<(&str, String)> {
     let (clap::error::ErrorKind::UnknownArgument, Some(ContextValue::String(option))) =
         (error.kind(), error.get(ContextKind::InvalidArg))
     else {

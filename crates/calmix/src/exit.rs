@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 /// The outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// The command succeeded.
     Done,
     /// The command failed after it started.
@@ -20,7 +20,7 @@ pub(crate) enum Exit {
 }
 
 /// The codes as `calmix --help` shows them; docs/exit-codes.md explains them.
-pub(crate) const TABLE: &str = "\
+pub const TABLE: &str = "\
 Exit codes:
     0  success
     1  failed; earlier checkpoints are intact
@@ -31,7 +31,7 @@ Exit codes:
 
 impl Exit {
     /// Returns the code that the process exits with.
-    pub(crate) fn code(self) -> u8 {
+    pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
             Self::Failed => 1,

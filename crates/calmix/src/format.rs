@@ -1,22 +1,22 @@
 //! Numbers as text.
 
-use calmix::metrics::metrics::Interval;
+use calmix_metrics::metrics::Interval;
 
-pub(crate) use calmix::io::counted::{counted, grouped};
-pub(crate) use calmix::io::shell_quoted::shell_quoted;
-pub(crate) use calmix::run::sink::phrase::{
+pub use calmix_io::counted::{counted, grouped};
+pub use calmix_io::shell_quoted::shell_quoted;
+pub use calmix_run::sink::phrase::{
     confidence_in_words, ece_in_words, measured as percent, over_or_under, pseudo_in_words, rough_time,
     signed_gap,
 };
 
 /// Formats a number with its confidence interval.
-pub(crate) fn decimal(metric: f64, interval: Option<Interval>) -> String {
+pub fn decimal(metric: f64, interval: Option<Interval>) -> String {
     let interval = interval.map(|Interval { low, high }| format!(" ({low:.3} to {high:.3})"));
     format!("{metric:.3}{}", interval.unwrap_or_default())
 }
 
 /// Formats bytes in the largest unit that leaves a whole number.
-pub(crate) fn bytes(number: u64) -> String {
+pub fn bytes(number: u64) -> String {
     match number {
         0..10_000 => format!("{} bytes", grouped(number)),
         10_000..10_000_000 => format!("{} kB", grouped(number / 1_000)),

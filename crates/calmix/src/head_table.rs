@@ -1,15 +1,15 @@
 //! The two heads of a run on frozen features, side by side: the recipe's, and one trained on the labels alone.
 
-use calmix::metrics::evaluate::Evaluation;
-use calmix::metrics::metrics::ENOUGH_FOR_ECE;
-use calmix::metrics::predictions::EvalSet;
-use calmix::metrics::stats::Estimate;
-use calmix::run::result::{HeadCandidate, HeadChoice, HeadName};
+use calmix_metrics::evaluate::Evaluation;
+use calmix_metrics::metrics::ENOUGH_FOR_ECE;
+use calmix_metrics::predictions::EvalSet;
+use calmix_metrics::stats::Estimate;
+use calmix_run::result::{HeadCandidate, HeadChoice, HeadName};
 
 use crate::format::percent;
 
 /// Shows both heads after calibration, which of them is the model, and why.
-pub(crate) fn heads(choice: &HeadChoice) -> String {
+pub fn heads(choice: &HeadChoice) -> String {
     let HeadChoice { chosen_on, nll_difference, candidates } = choice;
     let tested = [EvalSet::Test, EvalSet::Validation, EvalSet::OutOfFold]
         .into_iter()

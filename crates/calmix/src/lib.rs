@@ -1,18 +1,17 @@
 //! Semi-supervised image classification with calibrated confidence.
 //!
-//! This crate is the binary `calmix` and [`Model`], a trained model in use. It re-exports the libraries it consists of:
+//! This crate is the binary `calmix` and its command line, without libtorch. `calmix-torch` has what needs libtorch: the
+//! commands that work on images, and `Model`, a trained model in use. It re-exports the libraries it consists of:
 //!
 //! | module | crate | what it does |
 //! |---|---|---|
 //! | [`core`] | `calmix-core` | the method, on plain slices |
 //! | [`data`] | `calmix-data` | bytes on disk → deterministic batches |
-//! | [`engine`] | `calmix-engine` | networks and the training step, on libtorch |
 //! | [`io`] | `calmix-io` | files that appear as a whole, their errors and locks, names from outside |
 //! | [`metrics`] | `calmix-metrics` | measures of calibration, calibrators, prediction sets, abstention, intervals, tests |
 //! | [`recipe`] | `calmix-recipe` | recipes, sweeps, and the words for networks and devices |
 //! | [`report`] | `calmix-report` | run folders to tables, diagrams and pages |
 //! | [`run`] | `calmix-run` | the files of a run: folder, events, checkpoints, predictions |
-//! | [`train`] | `calmix-train` | the trainer |
 //!
 //! ```
 //! use calmix::recipe::Layers;
@@ -21,17 +20,54 @@
 //! assert_eq!(resolved.recipe.train.steps, 100);
 //! # Ok::<(), calmix::recipe::RecipeError>(())
 //! ```
+//!
+//! The other modules are the command line, which `calmix-torch` shares; they are not an API.
 #![forbid(unsafe_code)]
 
-pub mod model;
+#[doc(hidden)]
+pub mod command;
+#[doc(hidden)]
+pub mod error;
+#[doc(hidden)]
+pub mod exit;
+#[doc(hidden)]
+pub mod format;
+#[doc(hidden)]
+pub mod head_table;
+#[doc(hidden)]
+pub mod input_shard;
+#[doc(hidden)]
+pub mod metric_table;
+#[cfg(feature = "mlflow")]
+mod mlflow;
+pub mod model_options;
+#[doc(hidden)]
+pub mod processor;
+#[doc(hidden)]
+pub mod rate;
+#[doc(hidden)]
+pub mod recipe_warnings;
+mod replaced_table;
+#[doc(hidden)]
+pub mod run_files;
+mod run_list;
+#[doc(hidden)]
+pub mod runs_here;
+#[doc(hidden)]
+pub mod stop;
+#[doc(hidden)]
+pub mod terminal;
+#[doc(hidden)]
+pub mod torch_program;
+#[doc(hidden)]
+pub mod version;
+#[doc(hidden)]
+pub mod weights_hint;
 
 pub use calmix_core as core;
 pub use calmix_data as data;
-pub use calmix_engine as engine;
 pub use calmix_io as io;
 pub use calmix_metrics as metrics;
 pub use calmix_recipe as recipe;
 pub use calmix_report as report;
 pub use calmix_run as run;
-pub use calmix_train as train;
-pub use model::Model;

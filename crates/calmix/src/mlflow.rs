@@ -14,7 +14,7 @@ mod server;
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use calmix::io::shown::shown;
+use calmix_io::shown::shown;
 use serde_json::{Value, json};
 
 pub(crate) use server::Server;

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 /// Only the initialisers of libtorch's libraries run earlier; they are compiled for any x86-64 processor.
 #[cfg(all(target_arch = "x86_64", target_feature = "avx2"))]
 #[inline(never)]
-pub(crate) fn refusal() -> Option<Exit> {
+pub fn refusal() -> Option<Exit> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     use std::io::Write;
 
@@ -36,6 +36,6 @@ pub(crate) fn refusal() -> Option<Exit> {
 
 /// Compiled for any processor of its architecture, the program runs on this one.
 #[cfg(not(all(target_arch = "x86_64", target_feature = "avx2")))]
-pub(crate) fn refusal() -> Option<Exit> {
+pub fn refusal() -> Option<Exit> {
     None
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use calmix::data::prepare::PREPARING;
-use calmix::io::atomic_file::rename_folder;
+use calmix_data::prepare::PREPARING;
+use calmix_io::atomic_file::rename_folder;
 use tempfile::TempDir;
 
 /// A table that stays in place until the new one is complete.

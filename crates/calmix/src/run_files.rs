@@ -2,13 +2,10 @@
 
 use std::path::Path;
 
-use calmix::io::safe_open;
-use calmix::io::shown::shown;
-use calmix::recipe::Recipe;
-use calmix::train::launch::LaunchInfo;
+use calmix_io::safe_open;
+use calmix_recipe::Recipe;
 
 use crate::format::shell_quoted;
-use crate::supervise::is_supervised;
 
 /// The files in a run's folder with what they hold, most useful first.
 const FILES: &[(&str, &str)] = &[
@@ -33,54 +30,38 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 /// Lists the files of a run that exist.
-pub(crate) fn list(run: &Path) -> String {
+pub fn list(run: &Path) -> String {
     let existing = FILES.iter().filter(|(name, _)| safe_open::exists(&run.join(name.trim_end_matches('/'))));
     existing.map(|(name, what)| format!("  {name:<22} {what}\n")).collect::<Vec<_>>().concat()
 }
 
 /// The option that names the cache of features of a recipe, after a space; nothing if it names none.
-pub(crate) fn cache_option(recipe: &Recipe) -> String {
+pub fn cache_option(recipe: &Recipe) -> String {
     match recipe.network.cache.as_str() {
         "" => String::new(),
         cache => format!(" --set {}", shell_quoted(Path::new(&format!("network.cache={cache}")))),
     }
 }
 
-/// Says how to resume a run that stopped, with as many processes as before.
-pub(crate) fn resume(run: &Path, recipe: &Recipe, launch: Option<&LaunchInfo>) -> String {
-    match launch {
-        None => format!("next: calmix resume {}{}\n", shell_quoted(run), cache_option(recipe)),
-        Some(launch) if is_supervised() => {
-            format!("next: calmix resume {} --processes {}\n", shell_quoted(run), launch.local_world)
-        }
-        Some(_) => {
-            format!(
-                "next: start the same command with the same launcher to resume {}\n",
-                shown(run.display())
-            )
-        }
-    }
-}
-
 /// The next command, about a path.
-pub(crate) fn next(command: &str, path: &Path) -> String {
+pub fn next(command: &str, path: &Path) -> String {
     format!("next: calmix {command} {}\n", shell_quoted(path))
 }
 
 /// The next commands for a model: read its report, then predict with it.
-pub(crate) fn next_with_model(run: &Path) -> String {
+pub fn next_with_model(run: &Path) -> String {
     let run = shell_quoted(run);
     format!("next: calmix report {run}\nthen: calmix predict {run} IMAGES, a folder or files of your own\n")
 }
 
 /// Lists the files that the model needs when it is copied to another place.
-pub(crate) fn model_files(run: &Path) -> String {
+pub fn model_files(run: &Path) -> String {
     let files = ["model.safetensors", "model.json", "backbone.safetensors", "projection.safetensors"];
     files.into_iter().filter(|name| safe_open::exists(&run.join(name))).collect::<Vec<_>>().join(", ")
 }
 
 /// Says how to find or start a run.
-pub(crate) fn find_runs() -> &'static str {
+pub fn find_runs() -> &'static str {
     if Path::new("runs").is_dir() {
         "`calmix inspect runs` lists your runs"
     } else {

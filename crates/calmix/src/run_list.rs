@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use calmix::io::shown::shown;
-use calmix::run::overview::{is_run, runs_in};
+use calmix_io::shown::shown;
+use calmix_run::overview::{is_run, runs_in};
 
-use crate::command::existing_folder;
+use crate::command::data_args::existing_folder;
 use crate::error::CliError;
 use crate::run_files;
 

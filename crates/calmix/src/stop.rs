@@ -19,20 +19,18 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
-use calmix::train::launch::LaunchInfo;
-
 use crate::exit::Exit;
 use crate::terminal;
 
 /// How often a thread checks for a signal.
-pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A signal that follows another within this time is the same request: `timeout` sends SIGTERM to the process and to its group.
 const REPEATED: Duration = Duration::from_secs(1);
 
 /// Which signals have arrived.
 #[derive(Debug)]
-pub(crate) struct Stop {
+pub struct Stop {
     received: Arc<Received>,
     over: Arc<AtomicBool>,
     watcher: Option<JoinHandle<()>>,
@@ -55,7 +53,7 @@ impl Stop {
     ///
     /// # Errors
     /// If the system refuses.
-    pub(crate) fn listen() -> io::Result<Self> {
+    pub fn listen() -> io::Result<Self> {
         let mut caught = vec![SIGINT, SIGTERM, SIGUSR1];
         if !is_ignored(SIGHUP) {
             caught.push(SIGHUP);
@@ -90,13 +88,15 @@ impl Stop {
         Ok(Self { received, over: Arc::new(AtomicBool::new(false)), watcher: None })
     }
 
-    /// As [`announced`](Self::announced) on rank 0; the other ranks print nothing.
-    pub(crate) fn announced_by_first(self, launch: Option<&LaunchInfo>) -> Self {
-        if launch.is_none_or(|launch| launch.rank == 0) { self.announced() } else { self }
+    /// As [`announced`](Self::announced), if this process may print.
+    #[must_use]
+    pub fn announced_if(self, prints: bool) -> Self {
+        if prints { self.announced() } else { self }
     }
 
     /// From now on a message confirms the first signal, because a run stops only after its current step.
-    pub(crate) fn announced(mut self) -> Self {
+    #[must_use]
+    pub fn announced(mut self) -> Self {
         let (received, done) = (Arc::clone(&self.received), Arc::clone(&self.over));
         self.watcher = Some(thread::spawn(move || {
             while !done.load(Ordering::Relaxed) {
@@ -115,7 +115,7 @@ impl Stop {
     }
 
     /// Runs `wait`, in which there is nothing to save, and ends the process at the first signal.
-    pub(crate) fn ending_at_signal<T>(&self, wait: impl FnOnce() -> T) -> T {
+    pub fn ending_at_signal<T>(&self, wait: impl FnOnce() -> T) -> T {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             let watcher = scope.spawn(|| {
@@ -136,33 +136,33 @@ impl Stop {
     }
 
     /// Whether to stop.
-    pub(crate) fn flag(&self) -> &AtomicBool {
+    pub fn flag(&self) -> &AtomicBool {
         &self.received.any
     }
 
     /// Whether a signal other than Ctrl-C arrived.
-    pub(crate) fn is_by_term(&self) -> bool {
+    pub fn is_by_term(&self) -> bool {
         self.received.term.load(Ordering::Relaxed)
     }
 
     /// From now on any second signal ends this process: its output is resumable whenever it ends.
-    pub(crate) fn end_at_second(&self) {
+    pub fn end_at_second(&self) {
         self.received.ends_at_second.store(true, Ordering::Relaxed);
     }
 
     /// From now on a second Ctrl-C does not end this process, which looks for it by
     /// [`is_insisted_on`](Self::is_insisted_on).
-    pub(crate) fn leave_second_to_supervisor(&self) {
+    pub fn leave_second_to_supervisor(&self) {
         self.received.supervised.store(true, Ordering::Relaxed);
     }
 
     /// Whether Ctrl-C arrived twice.
-    pub(crate) fn is_insisted_on(&self) -> bool {
+    pub fn is_insisted_on(&self) -> bool {
         self.received.second_interrupt.load(Ordering::Relaxed)
     }
 
     /// Ends the announcements; returns how a stopped run exits.
-    pub(crate) fn exit(self) -> Exit {
+    pub fn exit(self) -> Exit {
         // A process without a signal of its own stopped because another process had one.
         let is_interrupted = self.received.any.load(Ordering::Relaxed) && !self.is_by_term();
         self.over.store(true, Ordering::Relaxed);

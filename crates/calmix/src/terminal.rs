@@ -6,8 +6,8 @@ use std::io::{self, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
-use calmix::io::shown::{is_command, shown_lines};
-use calmix::run::sink::ProgressStyle;
+use calmix_io::shown::{is_command, shown_lines};
+use calmix_run::sink::ProgressStyle;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, stat};
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ const COLUMNS: usize = 80;
 const LONGEST_LINE: usize = 100;
 
 /// Prints a result.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+pub fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     let written = writeln!(out, "{}", shown_lines(text.trim_end())).and_then(|()| out.flush());
     written.context("cannot write to standard output")
@@ -26,7 +26,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 
 /// Whether this process was started without a standard output. The standard library then opens `/dev/null` for reading and
 /// writing in its place, as `> /dev/null` does not; what is written there is lost without an error.
-pub(crate) fn is_stdout_closed() -> bool {
+pub fn is_stdout_closed() -> bool {
     let out = io::stdout();
     let is_null = || {
         let (found, null) = (fstat(&out).ok()?, stat("/dev/null").ok()?);
@@ -37,7 +37,7 @@ pub(crate) fn is_stdout_closed() -> bool {
 }
 
 /// Prints a result as one JSON document.
-pub(crate) fn print_json(document: &Value) -> anyhow::Result<()> {
+pub fn print_json(document: &Value) -> anyhow::Result<()> {
     print(&escaped_json(&serde_json::to_string_pretty(document)?))
 }
 
@@ -56,12 +56,12 @@ fn escaped_json(text: &str) -> String {
 }
 
 /// Shows what the command is doing. A closed standard error is not a failure.
-pub(crate) fn status(text: &str) {
+pub fn status(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", for_stderr(text, 0));
 }
 
 /// [`status`], with a word in a colour (an SGR code) before it, if the terminal shows colours.
-pub(crate) fn status_with(word: &str, colour: &str, text: &str) {
+pub fn status_with(word: &str, colour: &str, text: &str) {
     let text = for_stderr(text, word.chars().count() + 1);
     let word = if has_colour() { format!("\x1b[1;{colour}m{word}\x1b[0m") } else { word.to_owned() };
     let _ = writeln!(io::stderr().lock(), "{word} {text}");
@@ -103,18 +103,18 @@ fn wrapped(text: &str, indent: usize) -> String {
 }
 
 /// Shows a warning.
-pub(crate) fn warn(text: &str) {
+pub fn warn(text: &str) {
     status_with("warning:", "33", text);
 }
 
 /// Shows a warning over the line of a progress bar, from any thread.
-pub(crate) fn warn_at_once(text: &str) {
+pub fn warn_at_once(text: &str) {
     clear_line();
     warn(text);
 }
 
 /// Shows progress: on a terminal in the place of what it showed before.
-pub(crate) fn status_in_place(text: &str) {
+pub fn status_in_place(text: &str) {
     if io::stderr().is_terminal() {
         let _ = write!(io::stderr().lock(), "\r\x1b[K{}", shown_lines(text.trim_end()));
     } else {
@@ -123,14 +123,14 @@ pub(crate) fn status_in_place(text: &str) {
 }
 
 /// Clears the line of a progress bar.
-pub(crate) fn clear_line() {
+pub fn clear_line() {
     if io::stderr().is_terminal() {
         let _ = write!(io::stderr().lock(), "\r\x1b[K");
     }
 }
 
 /// Returns the style of the progress on standard error.
-pub(crate) fn progress_style() -> ProgressStyle {
+pub fn progress_style() -> ProgressStyle {
     if !io::stderr().is_terminal() {
         return ProgressStyle::Plain;
     }

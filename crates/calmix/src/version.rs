@@ -2,40 +2,31 @@
 
 use std::sync::LazyLock;
 
-use calmix::engine::device::LIBTORCH;
-use calmix::run::run::Build;
-
 /// The version.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The hash of the commit, with `-dirty` after it if files were changed since; `unknown` if it was built without git.
-pub(crate) const COMMIT: &str = env!("CALMIX_COMMIT");
+pub const COMMIT: &str = env!("CALMIX_COMMIT");
 /// The platform, as compilers name it.
-pub(crate) const TARGET: &str = env!("CALMIX_TARGET");
+pub const TARGET: &str = env!("CALMIX_TARGET");
 
 /// The optional features that are compiled in.
-pub(crate) fn features() -> impl Iterator<Item = &'static str> {
+pub fn features() -> impl Iterator<Item = &'static str> {
     env!("CALMIX_FEATURES").split(',').filter(|name| !name.is_empty())
 }
 
 /// The optional features in a line.
-pub(crate) fn features_shown() -> String {
+pub fn features_shown() -> String {
     let names: Vec<&str> = features().collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// Commit and features, as a run records them.
-pub(crate) fn build() -> Build {
-    Build { commit: COMMIT.to_owned(), features: features().map(str::to_owned).collect() }
-}
-
 /// What `calmix --version` prints; `-V` prints the version alone.
-pub(crate) fn long() -> &'static str {
+pub fn long() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
         let features = features_shown();
         format!(
             "{VERSION}\n\
              commit    {COMMIT}\n\
-             libtorch  {LIBTORCH}\n\
              features  {features}\n\
              target    {TARGET}"
         )

@@ -1,7 +1,7 @@
 //! Why pretrained weights are worth having and how to get them, for users without any.
 
-use calmix::io::shown::shown;
-use calmix::train::weights_folder::WeightsFolder;
+use calmix_io::shown::shown;
+use calmix_run::weights_folder::WeightsFolder;
 
 /// The benefit of pretrained weights.
 const WHY: &str = "On a few hundred images, a small network trained from scratch makes\n\
@@ -12,11 +12,11 @@ const HOW: &str = "To get some: `cargo xtask weights` in a clone of calmix, then
                    (docs/pretrained.md). If you have them in another folder, set CALMIX_WEIGHTS to it.";
 
 /// Says which folder has no weights.
-pub(crate) fn none_in(folder: &WeightsFolder) -> String {
+pub fn none_in(folder: &WeightsFolder) -> String {
     format!("no pretrained weights in {}", shown(folder.path().display()))
 }
 
 /// Says why weights are worth having and how to get them, in four lines.
-pub(crate) fn why_and_how() -> String {
+pub fn why_and_how() -> String {
     format!("{WHY}\n{HOW}")
 }

@@ -1,8 +1,8 @@
-//! The layers of networks: they hold indices of parameters, and compute with those of a [`Pass`].
+//! The layers of networks on libtorch: they compute with the weights of a [`Pass`].
 
+use calmix_recipe::network::layer::{BatchNormLayer, Conv, ConvNorm, Linear, Padding};
 use tch::{Device, Kind, TchError, Tensor};
 
-use super::layout::{ParameterId, StatisticsId};
 use crate::parameters::PassWeights;
 use crate::scalar::guarded;
 use crate::statistics::RunningStatistics;
@@ -35,65 +35,14 @@ pub(crate) enum BatchNormMode {
     Folded,
 }
 
-/// A convolution.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Conv {
-    pub(crate) weight: ParameterId,
-    pub(crate) bias: Option<ParameterId>,
-    /// Of a square kernel.
-    pub(crate) side: i64,
-    pub(crate) stride: i64,
-    pub(crate) padding: Padding,
-    /// As many as there are channels in a depthwise convolution, else one.
-    pub(crate) groups: i64,
+/// A layer or a block that turns a batch into another.
+pub(crate) trait Forward {
+    /// Computes the output for a batch.
+    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError>;
 }
 
-/// The zeros around the input of a convolution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Padding {
-    /// This number on each side.
-    Around(i64),
-    /// TensorFlow's SAME: enough zeros for ⌈size / stride⌉ outputs, the odd one below and to the right.
-    Same,
-}
-
-impl Padding {
-    /// Keeps the size at stride one.
-    pub(crate) fn around(side: usize) -> Self {
-        Self::Around((side / 2) as i64)
-    }
-}
-
-/// BatchNorm; parameters and statistics are f32 whatever its input is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct BatchNormLayer {
-    pub(crate) weight: ParameterId,
-    pub(crate) bias: ParameterId,
-    pub(crate) statistics: StatisticsId,
-    /// The network's own, in PyTorch's sense: running = (1 − momentum)·running + momentum·batch.
-    pub(crate) momentum: f64,
-    pub(crate) epsilon: f64,
-}
-
-/// A convolution without a bias, and the BatchNorm that follows it.
-///
-/// Folded, the convolution's weight has the layer's scale in it, and the layer's bias is all that is left to add: half of
-/// the memory traffic of a network that is not trained.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct ConvNorm {
-    pub(crate) conv: Conv,
-    pub(crate) norm: BatchNormLayer,
-}
-
-/// A linear layer, in f32.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Linear {
-    pub(crate) weight: ParameterId,
-    pub(crate) bias: ParameterId,
-}
-
-impl ConvNorm {
-    pub(crate) fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
+impl Forward for ConvNorm {
+    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
         if pass.norm == BatchNormMode::Folded {
             return Conv { bias: Some(self.norm.bias), ..self.conv }.forward(x, pass);
         }
@@ -101,8 +50,8 @@ impl ConvNorm {
     }
 }
 
-impl Conv {
-    pub(crate) fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
+impl Forward for Conv {
+    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
         let bias = self.bias.map(|bias| pass.weights.at(bias).f_to_kind(x.kind())).transpose()?;
         let convolved = |x: &Tensor, padding: [i64; 2]| {
             let (weight, stride) = (pass.weights.at(self.weight), [self.stride; 2]);
@@ -112,23 +61,23 @@ impl Conv {
             return convolved(x, [padding; 2]);
         }
         let (_, _, height, width) = x.size4()?;
-        let [vertical, horizontal] = [height, width].map(|size| self.same_padding(size));
+        let [vertical, horizontal] = [height, width].map(|size| same_padding(self, size));
         if vertical % 2 == 0 && horizontal % 2 == 0 {
             return convolved(x, [vertical / 2, horizontal / 2]);
         }
         let (top, left) = (vertical / 2, horizontal / 2);
         convolved(&x.f_constant_pad_nd([left, horizontal - left, top, vertical - top])?, [0, 0])
     }
-
-    /// Zeros on both ends of a side of `size`, together.
-    fn same_padding(&self, size: i64) -> i64 {
-        let outputs = (size + self.stride - 1) / self.stride;
-        ((outputs - 1) * self.stride + self.side - size).max(0)
-    }
 }
 
-impl BatchNormLayer {
-    pub(crate) fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
+/// Zeros on both ends of a side of `size`, together.
+fn same_padding(conv: &Conv, size: i64) -> i64 {
+    let outputs = (size + conv.stride - 1) / conv.stride;
+    ((outputs - 1) * conv.stride + conv.side - size).max(0)
+}
+
+impl Forward for BatchNormLayer {
+    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
         let (mean, variance) = pass.statistics.at(self.statistics);
         let (running, training) = match pass.norm {
             BatchNormMode::Train => (Some((mean, variance)), true),
@@ -149,8 +98,8 @@ impl BatchNormLayer {
     }
 }
 
-impl Linear {
-    pub(crate) fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
+impl Forward for Linear {
+    fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
         x.f_linear(pass.weights.at(self.weight), Some(pass.weights.at(self.bias)))
     }
 }

@@ -1,99 +1,13 @@
-//! Wide ResNets (Zagoruyko and Komodakis 2016), as the semi-supervised literature uses them: pre-activation
-//! blocks, leaky ReLU, BatchNorm with a small momentum.
+//! The passes of Wide ResNets.
 
-use calmix_recipe::network::norm_momentum::WIDE_RESNET as MOMENTUM;
-use calmix_recipe::network::{FirstBlock, WideResNetShape};
+use calmix_recipe::network::wide_resnet::{Reads, ResidualBlock, WideResNet};
 use tch::{TchError, Tensor};
 
-use super::Output;
-use super::layer::{BatchNormLayer, Conv, Linear, Pass, leaky_relu, pool};
-use super::layout::{ConvShape, LayoutBuilder};
+use super::layer::{Forward, Pass, leaky_relu, pool};
+use super::{ForwardNetwork, Output};
 
-const EPSILON: f64 = 1e-3;
-
-/// Channels after the stem.
-const STEM: usize = 16;
-
-/// As [`Network::channels_per_pixel`](super::Network::channels_per_pixel).
-pub(super) fn channels_per_pixel(shape: WideResNetShape) -> usize {
-    let widest = STEM * shape.width();
-    // Of four stages the first has a quarter of the pixels, the stem all of them.
-    if shape.stages() == 4 { STEM.max(widest / 4) } else { widest }
-}
-
-#[derive(Debug)]
-pub(super) struct WideResNet {
-    stem: Conv,
-    blocks: Vec<ResidualBlock>,
-    norm: BatchNormLayer,
-    classifier: Linear,
-}
-
-#[derive(Debug)]
-struct ResidualBlock {
-    norm1: BatchNormLayer,
-    conv1: Conv,
-    norm2: BatchNormLayer,
-    conv2: Conv,
-    shortcut: Option<Conv>,
-    reads: Reads,
-}
-
-/// The inputs of the two paths of a block, which differ between implementations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reads {
-    /// The convolutions read the activated input, the shortcut the raw one: all blocks but the first of a stage,
-    /// and, in Google's form, that of the later stages too.
-    ActivatedMain,
-    /// Both read the activated input: the first block of the first stage.
-    ActivatedBoth,
-    /// Both read the raw input and the first norm goes unused: the first block of the later stages in the ports to
-    /// PyTorch.
-    RawBoth,
-}
-
-impl WideResNet {
-    pub(super) fn new(
-        shape: WideResNetShape,
-        first: FirstBlock,
-        classes: usize,
-        builder: &mut LayoutBuilder,
-    ) -> Self {
-        let stages = shape.stages();
-        let mut from = STEM;
-        let stem = builder.conv(
-            "conv1",
-            ConvShape { from: 3, to: STEM, side: 3, stride: 1, depthwise: false },
-            true,
-        );
-        let mut blocks = Vec::new();
-        for stage in 0..stages {
-            let to = (STEM * shape.width()) << stage;
-            for n in 0..shape.blocks_per_stage() {
-                // Three stages begin at full size, four are for larger images and halve it at once.
-                let stride = if n == 0 && (stage > 0 || stages == 4) { 2 } else { 1 };
-                let reads = match first {
-                    _ if n > 0 || from == to => Reads::ActivatedMain,
-                    _ if stage == 0 => Reads::ActivatedBoth,
-                    FirstBlock::Google => Reads::ActivatedMain,
-                    FirstBlock::Torch => Reads::RawBoth,
-                };
-                let name = format!("block{}.layer.{n}", stage + 1);
-                blocks.push(ResidualBlock::new(
-                    &name,
-                    ConvShape { from, to, side: 3, stride, depthwise: false },
-                    reads,
-                    builder,
-                ));
-                from = to;
-            }
-        }
-        let norm = builder.batch_norm("bn1", from, MOMENTUM, EPSILON);
-        let classifier = builder.classifier("fc", from, classes);
-        Self { stem, blocks, norm, classifier }
-    }
-
-    pub(super) fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError> {
+impl ForwardNetwork for WideResNet {
+    fn forward(&self, images: &Tensor, pass: &Pass<'_>) -> Result<Output, TchError> {
         let mut x = self.stem.forward(images, pass)?;
         for block in &self.blocks {
             x = block.forward(&x, pass)?;
@@ -104,22 +18,7 @@ impl WideResNet {
     }
 }
 
-impl ResidualBlock {
-    fn new(name: &str, shape: ConvShape, reads: Reads, builder: &mut LayoutBuilder) -> Self {
-        let ConvShape { from, to, stride, .. } = shape;
-        let inner = ConvShape { from: to, stride: 1, ..shape };
-        Self {
-            norm1: builder.batch_norm(&format!("{name}.bn1"), from, MOMENTUM, EPSILON),
-            conv1: builder.conv(&format!("{name}.conv1"), shape, false),
-            norm2: builder.batch_norm(&format!("{name}.bn2"), to, MOMENTUM, EPSILON),
-            conv2: builder.conv(&format!("{name}.conv2"), inner, false),
-            shortcut: (from != to || stride != 1).then(|| {
-                builder.conv(&format!("{name}.convShortcut"), ConvShape { side: 1, ..shape }, false)
-            }),
-            reads,
-        }
-    }
-
+impl Forward for ResidualBlock {
     fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor, TchError> {
         let activated = leaky_relu(self.norm1.forward(x, pass)?)?;
         let (main, side) = match self.reads {

@@ -15,11 +15,11 @@ use calmix_recipe::Recipe;
 use calmix_recipe::device::Device;
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_run::model_info::ModelInfo;
+use calmix_run::weights_folder::{StoredWeights, WeightsFolder};
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
 use crate::trainer::TrainError;
-use crate::weights_folder::{StoredWeights, WeightsFolder};
 
 /// The longest time that computing the features of a folder may take.
 pub const LONGEST: Duration = Duration::from_mins(10);

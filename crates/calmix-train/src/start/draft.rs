@@ -4,21 +4,23 @@
 use std::path::{Path, PathBuf};
 
 use calmix_data::dataset::Dataset;
+use calmix_data::default_place::folder_for_output;
 use calmix_data::split::LabelSplit;
 use calmix_recipe::device::Device;
-use calmix_recipe::{Layers, Recipe, Resolved, SourceName};
+use calmix_recipe::{
+    HEAD_RECIPE, Layers, Recipe, Resolved, SourceName, detect_source, is_for_folders, is_own_format,
+    recipe_for,
+};
+use calmix_run::weights_folder::{StoredWeights, WeightsFolder};
 use toml::Value;
 
 use super::backbone::{self, BackboneChoice};
-use super::default_place::folder_for_output;
 use super::error::StartError;
-use super::folder_recipe::{HEAD_RECIPE, folder_recipe, is_for_folders, recipe_for};
-use super::source_format::{detect_source, is_own_format};
+use super::folder_recipe::folder_recipe;
 use super::table_settings::table_settings;
 use super::{InsteadOfTest, StartContext, StartNotice};
 use crate::pretrained_layer::with_pretrained;
 use crate::trainer::{TrainError, draw_split};
-use crate::weights_folder::{StoredWeights, WeightsFolder};
 
 /// The origin of settings that the contents of the dataset folder decide.
 const FOLDER_CONTENTS: &str = "contents of the dataset folder";

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use calmix_data::error::DataError;
 use calmix_io::shell_quoted::shell_quoted;
 use calmix_io::shown::shown;
-use calmix_recipe::SourceName;
-
-use super::source_format::is_own_format;
+use calmix_recipe::{SourceName, is_own_format};
 
 /// Why a run cannot be prepared. All of these are mistakes of the user.
 #[derive(Debug, thiserror::Error)]

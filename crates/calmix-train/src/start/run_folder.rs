@@ -5,12 +5,12 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use calmix_data::default_place::folder_for_output;
 use calmix_io::disk::Disk;
 use calmix_io::error::FileError;
 use calmix_run::read;
 use calmix_run::run::{Run, RunError};
 
-use super::default_place::folder_for_output;
 use super::draft::Draft;
 
 /// The parent of run folders that the user did not name.

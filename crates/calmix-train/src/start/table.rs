@@ -4,17 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calmix_data::dataset::Dataset;
-use calmix_data::prepare::Findings;
+use calmix_data::default_place::default_table;
+use calmix_data::error::DataError;
+use calmix_data::prepare::{Findings, prepare_table};
 use calmix_io::safe_open;
-use calmix_recipe::{Data, SourceName};
+use calmix_recipe::{Data, SourceName, detect_source, recipe_for};
 use calmix_run::run::Paths;
 
-use super::default_place::default_table;
 use super::error::StartError;
-use super::folder_recipe::recipe_for;
-use super::prepare_table::prepare_table;
 use super::shared_table;
-use super::source_format::detect_source;
 use super::{StartContext, StartNotice};
 use crate::trainer::TrainError;
 
@@ -59,6 +57,7 @@ fn open_or_make(
     let report = prepare_table(&data.source_spec(), root, &target, context.stop, warn, progress);
     (context.notify)(StartNotice::ReadingEnded);
     let report = report.map_err(|error| explain_format(root, data.source, error))?;
+    let report = report.ok_or(TrainError::PreparationStopped)?;
     (context.notify)(StartNotice::Scanned { findings: &Findings::from(&report), table: &target });
     Ok(Dataset::open(&target, root)?)
 }
@@ -70,14 +69,11 @@ fn siblings(run: &Path) -> PathBuf {
 }
 
 /// Adds what the files look like, if they do not have the format of the recipe.
-fn explain_format(root: &Path, wanted: SourceName, error: TrainError) -> TrainError {
+fn explain_format(root: &Path, wanted: SourceName, problem: DataError) -> TrainError {
     let detected = detect_source(root, false);
     let recipe = recipe_for(detected);
-    match error {
-        TrainError::Data(problem) if recipe != recipe_for(wanted) => {
-            StartError::OtherFormat { folder: root.to_owned(), problem: Box::new(problem), detected, recipe }
-                .into()
-        }
-        error => error,
+    if recipe == recipe_for(wanted) {
+        return problem.into();
     }
+    StartError::OtherFormat { folder: root.to_owned(), problem: Box::new(problem), detected, recipe }.into()
 }

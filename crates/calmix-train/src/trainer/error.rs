@@ -14,6 +14,7 @@ use calmix_io::shown::shown;
 use calmix_metrics::error::CalibrationError;
 use calmix_recipe::{Difference, RecipeError};
 use calmix_run::checkpoint::CheckpointError;
+use calmix_run::inspect::InspectError;
 use calmix_run::predictions_file::{PredictionsError, TensorsError};
 use calmix_run::run::RunError;
 use calmix_run::sample_files::SampleFileError;
@@ -256,6 +257,17 @@ pub enum TrainError {
     /// A recipe that this version cannot run.
     #[error("{0}")]
     Unsupported(String),
+}
+
+impl From<InspectError> for TrainError {
+    fn from(error: InspectError) -> Self {
+        match error {
+            InspectError::Recipe(error) => error.into(),
+            InspectError::Run(error) => error.into(),
+            InspectError::File(error) => error.into(),
+            InspectError::Checkpoint(error) => error.into(),
+        }
+    }
 }
 
 /// What is wrong with the state in a checkpoint.

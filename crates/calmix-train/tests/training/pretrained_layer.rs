@@ -4,8 +4,8 @@ use std::fs;
 
 use calmix_recipe::Layers;
 use calmix_recipe::network::BottleneckStride;
+use calmix_run::weights_folder::WeightsFolder;
 use calmix_train::pretrained_layer::with_pretrained;
-use calmix_train::weights_folder::WeightsFolder;
 use safetensors::tensor::{Dtype, TensorView};
 
 const INSIDE: &str = r#"{"architecture": "tf_efficientnet_lite0", "pretrained_cfg": {"input_size": [3, 96, 96],

@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicBool;
 
 use calmix_engine::error::EngineError;
 use calmix_run::events::{Event, Pace};
+use calmix_run::inspect;
 use calmix_run::read;
 use calmix_run::sink::{Sink, SinkError};
-use calmix_train::inspect;
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
 use crate::faulty::{Fault, FaultyDisk};

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use calmix::io::shown::shown;
-use calmix::recipe::{Resolved, SEEDS, is_papers, must_match};
-use calmix::report::compare::{ComparedRun, Comparison};
-use calmix::run::measured::{Measured, measured};
-use calmix::run::read;
-use calmix::train::inspect;
+use calmix_io::shown::shown;
+use calmix_recipe::{Resolved, SEEDS, is_papers, must_match};
+use calmix_report::compare::{ComparedRun, Comparison};
+use calmix_run::inspect;
+use calmix_run::measured::{Measured, measured};
+use calmix_run::read;
 use clap::{Args, ValueEnum};
 
 use crate::error::CliError;
@@ -27,7 +27,7 @@ use crate::terminal::{print, print_json, warn};
 /// the labels alone. Changes no files.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
-pub(crate) struct CompareArgs {
+pub struct CompareArgs {
     /// Runs, or folders of runs, such as the folder of a sweep
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
@@ -72,7 +72,7 @@ Fields of --json, shares between 0 and 1:
   notes        what was left out, and why";
 
 impl CompareArgs {
-    pub(crate) fn run(self) -> Result<Exit> {
+    pub fn run(self) -> Result<Exit> {
         let folders = runs_of(&self.runs)?;
         if let Some(against) =
             self.against.as_deref().filter(|against| !folders.iter().any(|run| run == against))

@@ -17,13 +17,13 @@ use crate::terminal::print;
 /// fish:  calmix completions fish > ~/.config/fish/completions/calmix.fish
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
-pub(crate) struct CompletionsArgs {
+pub struct CompletionsArgs {
     /// Your shell
     shell: Shell,
 }
 
 impl CompletionsArgs {
-    pub(crate) fn run(self) -> Result<Exit> {
+    pub fn run(self) -> Result<Exit> {
         let mut script = Vec::new();
         generate(self.shell, &mut Calmix::command(), "calmix", &mut script);
         let script = String::from_utf8(script).map_err(io::Error::other)?;

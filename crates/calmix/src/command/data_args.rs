@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Error, Result};
-use calmix::io::shown::shown;
-use calmix::recipe::Recipe;
-use calmix::train::trainer::TrainError;
+use anyhow::Result;
+use calmix_io::shown::shown;
 use clap::Args;
 
 use crate::error::CliError;
@@ -13,7 +11,7 @@ use crate::format::shell_quoted;
 
 /// The location of the dataset.
 #[derive(Debug, Args)]
-pub(crate) struct DataArgs {
+pub struct DataArgs {
     /// Dataset folder
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
@@ -24,22 +22,22 @@ pub(crate) struct DataArgs {
 
 impl DataArgs {
     /// Returns the dataset folder, if given; it must exist.
-    pub(crate) fn folder(&self) -> Result<Option<&Path>> {
+    pub fn folder(&self) -> Result<Option<&Path>> {
         self.data.as_deref().map(existing_folder).transpose()
     }
 
     /// Returns the dataset folder as the user named it.
-    pub(crate) fn named(&self) -> Option<&Path> {
+    pub fn named(&self) -> Option<&Path> {
         self.data.as_deref()
     }
 
     /// Whether neither option is given.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.data.is_none() && self.prepared.is_none()
     }
 
     /// Returns the options as settings of a recipe.
-    pub(crate) fn settings(&self) -> Result<Vec<String>> {
+    pub fn settings(&self) -> Result<Vec<String>> {
         let folders = [("dataset.path", &self.data), ("dataset.prepared", &self.prepared)];
         let mut settings = Vec::new();
         for (key, folder) in folders {
@@ -51,22 +49,8 @@ impl DataArgs {
     }
 }
 
-/// Replaces an error by a clearer one if the dataset is not where the recipe says.
-pub(crate) fn explain_moved(error: TrainError, recipe: &Recipe, command: &str) -> Error {
-    let data = &recipe.dataset;
-    let folders = [("dataset", &data.path, "--data"), ("prepared table", &data.prepared, "--prepared")];
-    let missing = folders.iter().find(|(_, folder, _)| !folder.is_empty() && !Path::new(folder).is_dir());
-    match (missing, &error) {
-        (Some((what, folder, option)), TrainError::Data(_)) => {
-            let message = format!("{}: the {what} of this run has moved or was deleted", shown(folder));
-            CliError::invalid(message).hint(format!("{command} {option} NEW_FOLDER")).into()
-        }
-        _ => error.into(),
-    }
-}
-
 /// The path, if it is an existing folder.
-pub(crate) fn existing_folder(path: &Path) -> Result<&Path> {
+pub fn existing_folder(path: &Path) -> Result<&Path> {
     if path.is_dir() {
         return Ok(path);
     }

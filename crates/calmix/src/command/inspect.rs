@@ -10,7 +10,7 @@ mod runs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use calmix::io::shown::shown;
+use calmix_io::shown::shown;
 
 use clap::Args;
 use serde_json::Value;
@@ -32,7 +32,7 @@ use crate::terminal::{print, print_json};
 /// and its prediction. Changes no files.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
-pub(crate) struct InspectArgs {
+pub struct InspectArgs {
     /// Folder, file, or name of a recipe
     what: PathBuf,
     /// Print one JSON document
@@ -63,7 +63,7 @@ struct InspectOutput {
 }
 
 impl InspectArgs {
-    pub(crate) fn run(self) -> Result<Exit> {
+    pub fn run(self) -> Result<Exit> {
         let what = self.what.as_path();
         let has = |name: &str| what.join(name).exists();
         let inspection = if has("run.json") {

@@ -12,13 +12,13 @@ use crate::version::VERSION;
 /// Write manual pages
 #[derive(Debug, Args)]
 #[command(hide = true)]
-pub(crate) struct ManArgs {
+pub struct ManArgs {
     /// Folder to write calmix.1, calmix-train.1, … into
     folder: PathBuf,
 }
 
 impl ManArgs {
-    pub(crate) fn run(self) -> Result<Exit> {
+    pub fn run(self) -> Result<Exit> {
         let shown = self.folder.display();
         std::fs::create_dir_all(&self.folder).with_context(|| format!("cannot create {shown}"))?;
         // Not the long version: it describes this build, which is not the one that users have.

@@ -4,29 +4,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Error, Result};
-use calmix::data::dataset::Dataset;
-use calmix::data::prepare::{Findings, Report, SourceSpec};
-use calmix::data::split::{LabelSplit, SplitPlan};
-use calmix::io::shown::shown;
-use calmix::recipe::{Data, Layers, SourceName};
-use calmix::train::start::{
-    default_table, detect_source, folder_recipe, is_own_format, prepare_table, recipe_for,
-};
-use calmix::train::trainer::TrainError;
+use calmix_data::dataset::Dataset;
+use calmix_data::default_place::default_table;
+use calmix_data::error::DataError;
+use calmix_data::prepare::{Findings, Report, SourceSpec, prepare_table};
+use calmix_data::split::{LabelSplit, SplitPlan};
+use calmix_io::shown::shown;
+use calmix_recipe::{Data, Layers, SourceName, detect_source, is_own_format, recipe_for};
 use clap::Args;
 
 use super::data_args::existing_folder;
 use super::inspect::dataset_json;
 use super::source_args::SourceArgs;
-use crate::error::CliError;
+use crate::error::{CliError, PreparationStopped};
 use crate::exit::Exit;
 use crate::format::shell_quoted;
-use crate::predict::rate::Rate;
+use crate::rate::Rate;
 
 use crate::replaced_table::{ReplacedTable, is_table};
 
+use crate::recipe_warnings::{short_labels, warn_about_recipe};
 use crate::stop::Stop;
-use crate::summary::{short_labels, warn_about_recipe};
 use crate::terminal::{clear_line, print, print_json, status, warn, warn_at_once};
 
 /// Scan a dataset: count its samples, list its problems, and write a table for training
@@ -40,7 +38,7 @@ use crate::terminal::{clear_line, print, print_json, status, warn, warn_at_once}
 /// it with `--to`.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment, after_long_help = FIELDS)]
-pub(crate) struct PrepareArgs {
+pub struct PrepareArgs {
     /// Dataset folder
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
@@ -61,7 +59,7 @@ const FIELDS: &str = "\
 Fields of --json: those of `calmix inspect` of a dataset, and prepared (the folder of the table).";
 
 impl PrepareArgs {
-    pub(crate) fn run(self) -> Result<Exit> {
+    pub fn run(self) -> Result<Exit> {
         let folder = existing_folder(&self.folder)?;
         let source =
             self.reading.source.unwrap_or_else(|| detect_source(folder, self.reading.names_columns()));
@@ -79,11 +77,12 @@ impl PrepareArgs {
             // Fails, as it should, unless the folder is empty.
             let _ = parent.map(std::fs::remove_dir);
             let place = parent.or(target.parent()).filter(|place| !place.as_os_str().is_empty());
-            match error {
-                TrainError::Data(failed) if Some(failed.path.as_path()) == place => {
+            match error.downcast::<DataError>() {
+                Ok(failed) if Some(failed.path.as_path()) == place => {
                     cannot_write(&failed.path.clone(), &failed.into())
                 }
-                error => error.into(),
+                Ok(failed) => failed.into(),
+                Err(error) => error,
             }
         })?;
         if let Some(old) = old {
@@ -119,7 +118,7 @@ impl PrepareArgs {
     }
 
     fn show(&self, folder: &Path, source: SourceName, target: &Path, report: &Report) -> Result<()> {
-        let recipe = if is_own_format(source) { folder_recipe(None) } else { recipe_for(source) };
+        let recipe = recipe_for(source);
         let labels = Layers::new().recipe(recipe).resolve()?.recipe.labels;
         // A dataset without labels can be prepared, too.
         let dataset = Dataset::open(target, folder)?;
@@ -162,15 +161,10 @@ fn cannot_write(folder: &Path, error: &Error) -> Error {
 }
 
 /// Prepares the files below `root` into `target`, unless a signal comes first.
-pub(crate) fn prepare_or_stop(
-    source: &SourceSpec,
-    root: &Path,
-    target: &Path,
-    stop: &Stop,
-) -> Result<Report, TrainError> {
+pub fn prepare_or_stop(source: &SourceSpec, root: &Path, target: &Path, stop: &Stop) -> Result<Report> {
     let mut rate = Rate::of_silent_command();
     let progress = |files, total| rate.show(files, total);
     let report = prepare_table(source, root, target, stop.flag(), Arc::new(warn_at_once), progress);
     clear_line();
-    report
+    report?.ok_or_else(|| PreparationStopped.into())
 }

@@ -18,7 +18,7 @@ use crate::exit::Exit;
 /// MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct PushArgs {
+pub struct PushArgs {
     /// Folder of the run
     #[arg(value_name = "RUN")]
     run: PathBuf,
@@ -41,7 +41,7 @@ Examples:
 impl PushArgs {
     #[cfg(not(feature = "mlflow"))]
     #[expect(clippy::unused_self, reason = "as with the feature")]
-    pub(crate) fn run(self) -> Result<Exit> {
+    pub fn run(self) -> Result<Exit> {
         Err(crate::error::CliError::invalid(
             "this calmix was built without the feature `mlflow`, which `calmix push` needs",
         )
@@ -52,7 +52,7 @@ impl PushArgs {
     /// Sends on a thread of its own, so that a signal is handled while a server does not answer. The next push does not
     /// send again what has arrived by then.
     #[cfg(feature = "mlflow")]
-    pub(crate) fn run(self) -> Result<Exit> {
+    pub fn run(self) -> Result<Exit> {
         use std::sync::atomic::Ordering;
         use std::sync::mpsc::{self, RecvTimeoutError};
         use std::thread;

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use anyhow::Result;
-use calmix::recipe::Layers;
-use calmix::recipe::device::Device;
+use calmix_recipe::Layers;
+use calmix_recipe::device::Device;
 use clap::Args;
 
 use super::data_args::DataArgs;
 
 /// Options that override keys of a recipe, and `--quiet`.
 #[derive(Debug, Args)]
-pub(crate) struct RecipeArgs {
+pub struct RecipeArgs {
     #[command(flatten)]
     data: DataArgs,
     /// Set a recipe key, such as checkpoint.every=100; repeatable
@@ -28,17 +28,17 @@ pub(crate) struct RecipeArgs {
     tensorboard: bool,
     /// Show only warnings and the result, no progress
     #[arg(long, short)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
 }
 
 impl RecipeArgs {
     /// Returns the dataset folder, if given; it must exist.
-    pub(crate) fn data_folder(&self) -> Result<Option<&Path>> {
+    pub fn data_folder(&self) -> Result<Option<&Path>> {
         self.data.folder()
     }
 
     /// Whether no key is overridden.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.data.is_empty()
             && self.settings.is_empty()
             && self.device.is_none()
@@ -47,12 +47,12 @@ impl RecipeArgs {
     }
 
     /// Returns the keys that `--set` sets.
-    pub(crate) fn set_keys(&self) -> impl Iterator<Item = &str> {
+    pub fn set_keys(&self) -> impl Iterator<Item = &str> {
         self.settings.iter().filter_map(|setting| setting.split_once('=')).map(|(key, _)| key.trim())
     }
 
     /// Overrides keys of a recipe. `--set` comes first, so that its numbers in messages are those on the command line.
-    pub(crate) fn apply(&self, layers: Layers) -> Result<Layers> {
+    pub fn apply(&self, layers: Layers) -> Result<Layers> {
         let layers = self.settings.iter().fold(layers, |layers, setting| layers.set(setting));
         let layers = self.data.settings()?.iter().fold(layers, |layers, setting| layers.set(setting));
         let options = [

@@ -1,7 +1,7 @@
 //! `calmix recipes`: the built-in recipes.
 
 use anyhow::Result;
-use calmix::recipe::{Layers, builtin, schema};
+use calmix_recipe::{Layers, builtin, schema};
 use clap::Args;
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use crate::terminal::{print, print_json};
 /// recipe, start a file with `extends = "RECIPE"`.
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
-pub(crate) struct RecipesArgs {
+pub struct RecipesArgs {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -29,7 +29,7 @@ Fields of --json:
   recipes  list of name and description";
 
 impl RecipesArgs {
-    pub(crate) fn run(self) -> Result<Exit> {
+    pub fn run(self) -> Result<Exit> {
         if self.schema {
             print_json(&schema())?;
             return Ok(Exit::Done);

@@ -8,12 +8,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use calmix::io::atomic_file;
-use calmix::io::confined_path::ConfinedPath;
-use calmix::io::safe_open;
-use calmix::io::shown::shown;
-use calmix::report::page;
-use calmix::report::report::RunsReport;
+use calmix_io::atomic_file;
+use calmix_io::confined_path::ConfinedPath;
+use calmix_io::safe_open;
+use calmix_io::shown::shown;
+use calmix_report::page;
+use calmix_report::report::RunsReport;
 use clap::Args;
 use serde_json::json;
 
@@ -34,7 +34,7 @@ use crate::terminal::{print, print_json, status_in_place};
 #[derive(Debug, Args)]
 #[command(after_long_help = FIELDS)]
 #[allow(clippy::struct_excessive_bools)] // one for each option
-pub(crate) struct ReportArgs {
+pub struct ReportArgs {
     /// Runs, or folders of runs, such as the folder of a sweep
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
@@ -84,7 +84,7 @@ struct ReportPaths {
 }
 
 impl ReportArgs {
-    pub(crate) fn run(self) -> Result<Exit> {
+    pub fn run(self) -> Result<Exit> {
         if self.png && !page::DRAWS_PNG {
             let message = "this calmix was built without the feature `raster`, which draws plots as PNG";
             let hint = "cargo install --locked --path crates/calmix --features raster";
@@ -180,7 +180,7 @@ impl ReportPaths {
 
     fn summary(&self, report: &RunsReport) -> String {
         let several = report.runs.len() > 1;
-        let assessment = |run: &calmix::report::report::RunReport| {
+        let assessment = |run: &calmix_report::report::RunReport| {
             let name = if several { format!("{}: ", shown(&run.name)) } else { String::new() };
             format!("{name}{}\n{}\n", run.assessment.headline, run.assessment.trust)
         };

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use calmix::recipe::LayoutName;
-use calmix::recipe::SourceName;
+use calmix_recipe::LayoutName;
+use calmix_recipe::SourceName;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -11,24 +11,24 @@ use crate::format::shell_quoted;
 
 /// Options for reading a folder of images.
 #[derive(Debug, Args)]
-pub(crate) struct SourceArgs {
+pub struct SourceArgs {
     /// Format of the dataset [default: that of the recipe's dataset, or detected from file names]
     #[arg(long, value_name = "SOURCE", value_parser = sources())]
-    pub(crate) source: Option<SourceName>,
+    pub source: Option<SourceName>,
     /// Which folders are classes: classes (all), splits (those in train, val, test), nested (those one level further down)
     /// [default: by their names]
     #[arg(long, value_name = "LAYOUT", value_parser = layouts(), hide_possible_values = true)]
-    pub(crate) layout: Option<LayoutName>,
+    pub layout: Option<LayoutName>,
     /// Shrink images whose shorter side has more than PIXELS to that size, once; `off` keeps their size
     /// [default: 512]
     #[arg(long, value_name = "PIXELS", value_parser = side)]
-    pub(crate) shrink: Option<u32>,
+    pub shrink: Option<u32>,
     /// Column of labels.csv that names the image [default: file, path, image, …]
     #[arg(long, value_name = "NAME")]
-    pub(crate) path_column: Option<String>,
+    pub path_column: Option<String>,
     /// Column of labels.csv that holds the class [default: label, class, category, …]
     #[arg(long, value_name = "NAME")]
-    pub(crate) label_column: Option<String>,
+    pub label_column: Option<String>,
 }
 
 fn sources() -> impl TypedValueParser<Value = SourceName> {
@@ -50,14 +50,14 @@ fn side(text: &str) -> Result<u32, String> {
 
 impl SourceArgs {
     /// Returns the options as settings of a recipe.
-    pub(crate) fn settings(&self) -> Vec<String> {
+    pub fn settings(&self) -> Vec<String> {
         let keys = ["source", "layout", "shrink", "path_column", "label_column"];
         let given = keys.into_iter().zip(self.values());
         given.filter_map(|(key, value)| Some(format!("dataset.{key}={}", value?))).collect()
     }
 
     /// Returns the options as a command line, each after a space; `--source` only if it is needed.
-    pub(crate) fn options(&self, needs_source: bool) -> String {
+    pub fn options(&self, needs_source: bool) -> String {
         let names = ["--source", "--layout", "--shrink", "--path-column", "--label-column"];
         let given =
             names.into_iter().zip(self.values()).filter(|(name, _)| needs_source || *name != "--source");
@@ -79,7 +79,7 @@ impl SourceArgs {
     }
 
     /// Whether an option for lists of labels is given.
-    pub(crate) fn names_columns(&self) -> bool {
+    pub fn names_columns(&self) -> bool {
         self.path_column.is_some() || self.label_column.is_some()
     }
 }

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
-use calmix::io::shown::shown;
-use calmix::train::trainer::TrainError;
-use calmix::train::weights_folder::{StoredWeights, WeightsFolder};
+use anyhow::{Error, Result};
+use calmix_io::error::FileError;
+use calmix_io::shown::shown;
+use calmix_run::weights_folder::{StoredWeights, WeightsFolder};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::counted;
 use crate::terminal::{print, print_json, warn};
@@ -20,7 +21,7 @@ use crate::weights_hint;
 /// NAME is listed here or is the path of a file. The weights folder is $CALMIX_WEIGHTS, otherwise calmix/weights in
 /// $XDG_DATA_HOME or ~/.local/share.
 #[derive(Debug, Args)]
-pub(crate) struct WeightsArgs {
+pub struct WeightsArgs {
     #[command(subcommand)]
     action: WeightsAction,
 }
@@ -65,7 +66,7 @@ Fields of --json:
            licence, blake3 and file; size and licence are null if unknown";
 
 impl WeightsArgs {
-    pub(crate) fn run(self) -> Result<Exit> {
+    pub fn run(self) -> Result<Exit> {
         let folder = WeightsFolder::of_user();
         match self.action {
             WeightsAction::List(arguments) => arguments.run(&folder),
@@ -77,7 +78,7 @@ impl WeightsArgs {
 impl ListArgs {
     fn run(self, folder: &WeightsFolder) -> Result<Exit> {
         let mut stored = Vec::new();
-        for name in folder.names().map_err(TrainError::Pretrained)? {
+        for name in folder.names().map_err(refused)? {
             match folder.stored(&name) {
                 Ok(weights) => stored.push(weights),
                 Err(error) => warn(&format!("left out: {error}")),
@@ -101,7 +102,7 @@ impl ListArgs {
 
 impl AddArgs {
     fn run(self, folder: &WeightsFolder) -> Result<Exit> {
-        let added = folder.add(&self.file, self.name.as_deref()).map_err(TrainError::Pretrained)?;
+        let added = folder.add(&self.file, self.name.as_deref()).map_err(refused)?;
         if self.json {
             print_json(&document(folder, std::slice::from_ref(&added)))?;
             return Ok(Exit::Done);
@@ -110,6 +111,11 @@ impl AddArgs {
         print(&format!("{}\nnext: {next}", line(&added)))?;
         Ok(Exit::Done)
     }
+}
+
+/// Weights that cannot be used are a mistake, unless their storage does not answer.
+fn refused(error: FileError) -> Error {
+    if error.is_transient() { error.into() } else { CliError::invalid(error.to_string()).into() }
 }
 
 /// Describes weights in two lines.

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use calmix::io::shown::shown;
+use calmix_io::shown::shown;
 use serde_json::Value;
 use ureq::http::header::{AUTHORIZATION, LOCATION};
 use ureq::http::{Response, Uri};

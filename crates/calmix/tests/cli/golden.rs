@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The path of a golden file.
 pub(crate) fn path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/golden").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../calmix/tests/cli/golden").join(name)
 }
 
 /// Whether golden files are rewritten: `CALMIX_BLESS=1`.

@@ -11,10 +11,10 @@ use calmix_io::error::{FileError, FileProblem};
 use calmix_recipe::NetworkSection;
 use calmix_recipe::network::{Architecture, BottleneckStride, FirstBlock};
 use calmix_run::pretrained_config::PretrainedConfig;
+use calmix_run::weights_file::WeightsFile;
+use calmix_run::weights_folder::WeightsFolder;
 
 use crate::trainer::error::TrainError;
-use crate::weights_file::WeightsFile;
-use crate::weights_folder::WeightsFolder;
 
 /// A file of weights that the recipe names, if it names one.
 pub(crate) struct Pretrained {

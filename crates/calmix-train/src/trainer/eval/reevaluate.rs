@@ -23,7 +23,6 @@ use calmix_run::read;
 use calmix_run::run::{Paths, RunError, RunFile};
 
 use super::evaluate::{EvalMode, EvalOutput, evaluate_model};
-use crate::inspect;
 use crate::trainer::data::feature_work::{FeaturePlace, FeatureWork, PageShard};
 use crate::trainer::data::frozen_features::{FrozenFeatures, HeadInput};
 use crate::trainer::data::train_data::{BeganWith, TrainData};
@@ -34,6 +33,7 @@ use crate::trainer::ranks::step_phase::Watch;
 use crate::trainer::step::checkpoint_weights::{check_network, read_weights};
 use crate::trainer::step::engine_settings::{model_info, settings};
 use crate::trainer::step::memory::MemoryNeed;
+use calmix_run::inspect;
 
 /// Evaluates the result of a run again, or its newest checkpoint if it is not finished, with intervals and a
 /// calibrator. Metrics are computed from the weights, not read from its files. The calibrator is fitted again, unless the one in

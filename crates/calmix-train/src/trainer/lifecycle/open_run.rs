@@ -25,13 +25,13 @@ use calmix_run::summary::RunSummary;
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint_files;
-use crate::inspect;
 use crate::trainer::Trainer;
 use crate::trainer::data::pretrained::Pretrained;
 use crate::trainer::data::train_data::{BeganWith, TrainData};
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::threads;
 use crate::trainer::ranks::sync::RunFingerprint;
+use calmix_run::inspect;
 
 /// The run that rank 0 has opened, or found finished.
 pub(crate) enum RankZeroRun {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Error, Result};
-use calmix::io::shown::shown;
-use calmix::run::checkpoint::{Checkpoint, CheckpointError};
+use calmix_io::shown::shown;
+use calmix_run::checkpoint::{Checkpoint, CheckpointError};
 use serde_json::json;
 
 use super::InspectOutput;

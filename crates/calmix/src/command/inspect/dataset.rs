@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use calmix::data::dataset::Dataset;
-use calmix::data::error::DataError;
-use calmix::data::prepare::{ClassCount, Report, SubsetReport};
-use calmix::io::shown::shown;
-use calmix::recipe::Data;
-use calmix::train::start::detect_source;
+use calmix_data::dataset::Dataset;
+use calmix_data::error::DataError;
+use calmix_data::prepare::{ClassCount, Report, SubsetReport};
+use calmix_io::shown::shown;
+use calmix_recipe::Data;
+use calmix_recipe::detect_source;
 use serde_json::Value;
 
 use super::InspectOutput;
-use crate::command::prepare_or_stop;
+use crate::command::prepare::prepare_or_stop;
 use crate::format::shell_quoted;
 use crate::stop::Stop;
 use crate::terminal::status;

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use calmix::data::dataset::Dataset;
-use calmix::io::shown::shown;
-use calmix::metrics::measure::TopLabel;
-use calmix::metrics::predictions::Predictions;
-use calmix::run::read;
-use calmix::run::run::Paths;
-use calmix::train::inspect;
+use calmix_data::dataset::Dataset;
+use calmix_io::shown::shown;
+use calmix_metrics::measure::TopLabel;
+use calmix_metrics::predictions::Predictions;
+use calmix_run::inspect;
+use calmix_run::read;
+use calmix_run::run::Paths;
 use serde_json::{Value, json};
 
 use super::InspectOutput;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
-use calmix::io::shown::shown;
-use calmix::recipe::{Layers, RecipeError, Resolved};
+use calmix_io::shown::shown;
+use calmix_recipe::{Layers, RecipeError, Resolved};
 use serde_json::json;
 
 use super::InspectOutput;

@@ -3,27 +3,30 @@
 use std::path::Path;
 
 use anyhow::Result;
-use calmix::io::shown::shown;
-use calmix::metrics::fitted_calibrator::FittedCalibrator;
-use calmix::metrics::fitted_calibrator::FittedOn;
-use calmix::recipe::{Difference, Resolved};
-use calmix::run::checkpoint::SkippedCheckpoint;
-use calmix::run::read::{has_begun, latest_evaluations, model_info};
-use calmix::run::result::{HeadChoice, HeadName, RunResult};
-use calmix::train::inspect::{self, Inspected};
-use calmix::train::trainer::TrainError;
+use calmix_io::shown::shown;
+use calmix_metrics::fitted_calibrator::FittedCalibrator;
+use calmix_metrics::fitted_calibrator::FittedOn;
+use calmix_recipe::{Difference, Resolved};
+use calmix_run::checkpoint::SkippedCheckpoint;
+use calmix_run::inspect::{self, Inspected};
+use calmix_run::read::{has_begun, latest_evaluations, model_info};
+use calmix_run::result::{HeadChoice, HeadName, RunResult};
 use serde_json::json;
 
 use super::InspectOutput;
+use crate::error::CliError;
 use crate::format::{counted, grouped};
 use crate::head_table::heads;
-use crate::metrics::{self, CalibratorState};
+use crate::metric_table::{self, CalibratorState};
 use crate::run_files;
 
 /// Shows the run in `folder`.
 pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
     if !has_begun(folder) {
-        return Err(TrainError::NotBegun { path: folder.to_owned() }.into());
+        let folder = shown(folder.display());
+        let message =
+            format!("{folder}: this run was stopped before its first step; start it again with its recipe");
+        return Err(CliError::invalid(message).hint("calmix train --help").into());
     }
     let Inspected { recipe, summary, changes, environment, step, skipped, result } =
         inspect::inspect(folder)?;
@@ -80,13 +83,13 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
         .map(|bad| format!("warning: the checkpoint of step {} cannot be used: {}\n", bad.step, bad.reason));
     let damaged = damaged.collect::<Vec<_>>().concat();
     let seen = match &result {
-        Some(result) => metrics::of_result(result, &events),
-        None => metrics::latest(&events, |_| true),
+        Some(result) => metric_table::of_result(result, &events),
+        None => metric_table::latest(&events, |_| true),
     };
     let map = result
         .as_ref()
         .map_or(CalibratorState::NotYet, |result| CalibratorState::Ended(result.uncalibrated.as_ref()));
-    let metrics = seen.first().zip(metrics::table(&seen, map)).map(|(first, table)| {
+    let metrics = seen.first().zip(metric_table::table(&seen, map)).map(|(first, table)| {
         let more = result.as_ref().map(after_table).unwrap_or_default();
         format!("model after {}\n\n{table}\n{more}", counted(first.step, "step"))
     });
@@ -124,13 +127,13 @@ pub(super) fn inspect(folder: &Path) -> Result<InspectOutput> {
 /// Describes a calibration that was refitted on new labels.
 fn calibrated_again(map: &FittedCalibrator) -> String {
     let folder = map.origin.as_ref().map(|origin| shown(&origin.folder)).unwrap_or_default();
-    format!("calibration refitted on the labels of {folder}\n\n{}\n", metrics::of_map(map))
+    format!("calibration refitted on the labels of {folder}\n\n{}\n", metric_table::of_map(map))
 }
 
 /// The rest of a result: its two heads, other selection rules, pseudo-labels; each followed by an empty line.
 fn after_table(result: &RunResult) -> String {
     let two_heads = result.heads.as_ref().map(heads).unwrap_or_default();
-    let parts = [two_heads, metrics::by_rule(result), metrics::pseudo_labels(result)];
+    let parts = [two_heads, metric_table::by_rule(result), metric_table::pseudo_labels(result)];
     parts.into_iter().filter(|part| !part.is_empty()).map(|part| part + "\n").collect()
 }
 

@@ -4,9 +4,9 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::Result;
-use calmix::io::shown::shown;
-use calmix::metrics::metrics::ENOUGH_FOR_ECE;
-use calmix::run::overview::{RunOverview, RunState, overview, runs_in};
+use calmix_io::shown::shown;
+use calmix_metrics::metrics::ENOUGH_FOR_ECE;
+use calmix_run::overview::{RunOverview, RunState, overview, runs_in};
 use serde_json::{Value, json};
 
 use super::InspectOutput;

@@ -6,16 +6,16 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
-use calmix::io::safe_open;
-use calmix::io::shown::shown;
-use calmix::recipe::SEEDS;
-use calmix::run::events::Event;
-use calmix::run::read;
-use calmix::run::run::RunFile;
-use calmix::run::run::{Paths, RunError};
+use calmix_io::safe_open;
+use calmix_io::shown::shown;
+use calmix_recipe::SEEDS;
+use calmix_run::events::Event;
+use calmix_run::read;
+use calmix_run::run::RunFile;
+use calmix_run::run::{Paths, RunError};
 
-use calmix::run::sink::numbers;
-use calmix::train::inspect;
+use calmix_run::inspect;
+use calmix_run::sink::numbers;
 
 use super::PushArgs;
 use crate::command::compare::settings;

@@ -1,0 +1,26 @@
+//! What this program was compiled from and with; a run records it.
+
+use calmix::run::run::Build;
+use calmix::version::COMMIT;
+
+/// The optional features that are compiled in.
+pub(crate) fn features() -> impl Iterator<Item = &'static str> {
+    let all = [
+        ("jemalloc", cfg!(feature = "jemalloc")),
+        ("mlflow", cfg!(feature = "mlflow")),
+        ("nccl", cfg!(feature = "nccl")),
+        ("raster", cfg!(feature = "raster")),
+    ];
+    all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name)
+}
+
+/// The optional features in a line.
+pub(crate) fn features_shown() -> String {
+    let names: Vec<&str> = features().collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// Commit and features, as a run records them.
+pub(crate) fn build() -> Build {
+    Build { commit: COMMIT.to_owned(), features: features().map(str::to_owned).collect() }
+}

@@ -1,0 +1,196 @@
+//! A table of human votes: counts of each class for each image.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use calmix::core::matrix::Matrix;
+use calmix::data::dataset::Dataset;
+use calmix::data::npy::{self, NpyTable};
+use calmix::io::shown::shown;
+use calmix::metrics::calibrator::any_calibrator::Calibrator;
+use calmix::metrics::measure::{VoteMetrics, vote_metrics};
+use calmix::metrics::predictions::Predictions;
+
+use calmix::error::CliError;
+use calmix::format::counted;
+
+/// Columns that name the image of a row.
+const FILE: [&str; 3] = ["file", "path", "file_name"];
+
+/// The counts of each sample that has votes, in the order of the model's classes.
+#[derive(Debug)]
+pub(crate) struct Votes {
+    of_sample: BTreeMap<u64, Vec<f32>>,
+}
+
+impl Votes {
+    /// Reads a CSV or an `.npy`. A row of a CSV belongs to the image that its column `file` names, below the folder. Without
+    /// that column, and in an `.npy`, there is one row per image of `subset`, otherwise of the test subset, otherwise of all.
+    /// The columns of an `.npy` are the classes of the dataset, in the order of their labels.
+    pub(crate) fn read(
+        file: &Path,
+        dataset: &Dataset,
+        subset: Option<&str>,
+        classes: &[String],
+    ) -> Result<Self> {
+        let place = shown(file.display());
+        let mut bytes = Vec::new();
+        // More bytes than a table of all images can have.
+        let longest = (1 << 20) + 64 * (dataset.len() + 1) * (classes.len() as u64 + 1);
+        // Reading a pipe could block forever.
+        if !fs::metadata(file).with_context(|| place.clone())?.is_file() {
+            return Err(CliError::invalid(format!("{place}: this is not a file")).into());
+        }
+        let read = File::open(file).and_then(|file| file.take(longest).read_to_end(&mut bytes));
+        if read.with_context(|| place.clone())? as u64 == longest {
+            return Err(CliError::invalid(format!(
+                "{place}: too large to be a table of votes on these images"
+            ))
+            .into());
+        }
+        let in_order = subset.unwrap_or("test");
+        if npy::is_npy(&bytes) {
+            let table =
+                npy::parse(&bytes).map_err(|problem| CliError::invalid(format!("{place}: {problem}")))?;
+            return Self::of_npy(&place, &table, dataset, in_order, classes);
+        }
+        Self::of_csv(&place, &bytes, dataset, in_order, classes)
+    }
+
+    fn of_npy(
+        place: &str,
+        table: &NpyTable,
+        dataset: &Dataset,
+        subset: &str,
+        classes: &[String],
+    ) -> Result<Self> {
+        let names = &dataset.header().classes;
+        if table.columns != names.len() {
+            let (columns, known) = (counted(table.columns as u64, "column"), names.len());
+            let message = format!("{place}: {columns}, but the dataset has {known} classes");
+            return Err(CliError::invalid(message).into());
+        }
+        let columns = names.iter().map(|name| column_of(place, name, classes)).collect::<Result<Vec<_>>>()?;
+        let mut rows = VotedImages::of(dataset, subset, false)?;
+        let mut of_sample = BTreeMap::new();
+        for row in table.values.chunks_exact(table.columns) {
+            let Some(id) = rows.next(None) else { break };
+            let mut counts = vec![0.0; classes.len()];
+            for (&class, &count) in columns.iter().zip(row) {
+                counts[class] = count;
+            }
+            of_sample.insert(id, counts);
+        }
+        rows.are_all(place, table.rows)?;
+        Ok(Self { of_sample })
+    }
+
+    fn of_csv(
+        place: &str,
+        bytes: &[u8],
+        dataset: &Dataset,
+        subset: &str,
+        classes: &[String],
+    ) -> Result<Self> {
+        let mut table = csv::Reader::from_reader(bytes);
+        let names = table.headers().with_context(|| place.to_owned())?.clone();
+        let name_column = names.iter().position(|name| FILE.contains(&name));
+        let mut columns = Vec::new();
+        for (column, name) in names.iter().enumerate().filter(|(column, _)| Some(*column) != name_column) {
+            columns.push((column, column_of(place, name, classes)?));
+        }
+        let mut rows = VotedImages::of(dataset, subset, name_column.is_some())?;
+        let (mut of_sample, mut count) = (BTreeMap::new(), 0);
+        for (row, record) in table.records().enumerate() {
+            let record = record.with_context(|| place.to_owned())?;
+            let at = |what: String| CliError::invalid(format!("{place}, row {}: {what}", row + 1));
+            let name = name_column.and_then(|column| record.get(column));
+            count += 1;
+            let Some(id) = rows.next(name) else {
+                let Some(name) = name else { continue };
+                return Err(at(format!("no image {name:?}")).into());
+            };
+            let mut counts = vec![0.0; classes.len()];
+            for &(column, class) in &columns {
+                let text = record.get(column).unwrap_or_default().trim();
+                let count = if text.is_empty() { Ok(0.0) } else { text.parse::<f32>() };
+                counts[class] = count.map_err(|_| at(format!("{text:?} is not a count")))?;
+            }
+            of_sample.insert(id, counts);
+        }
+        rows.are_all(place, count)?;
+        Ok(Self { of_sample })
+    }
+
+    /// Compares the model with the votes, uncalibrated and calibrated.
+    pub(crate) fn compare(&self, said: &Predictions, map: &Calibrator) -> Result<(VoteMetrics, VoteMetrics)> {
+        let (mut logits, mut votes, mut rows) = (Vec::new(), Vec::new(), 0);
+        for (id, row) in said.ids.iter().zip(said.matrix()?.iter()) {
+            if let Some(counts) = self.of_sample.get(id) {
+                logits.extend_from_slice(row);
+                votes.extend_from_slice(counts);
+                rows += 1;
+            }
+        }
+        let width = said.classes.len();
+        let (logits, votes) = (Matrix::new(&logits, rows, width)?, Matrix::new(&votes, rows, width)?);
+        let calibrated = map.apply(logits)?;
+        let calibrated = Matrix::new(&calibrated, rows, width)?;
+        Ok((vote_metrics(logits, votes, 1.0)?, vote_metrics(calibrated, votes, 1.0)?))
+    }
+}
+
+/// Returns the class of the model that a column counts votes for.
+fn column_of(place: &str, name: &str, classes: &[String]) -> Result<usize> {
+    let Some(class) = classes.iter().position(|class| class == name) else {
+        let message = format!("{place}: the column {name:?} is not a class of the model");
+        let hint = shown(format!("the classes are {}", classes.join(", ")));
+        return Err(CliError::invalid(message).hint(hint).into());
+    };
+    Ok(class)
+}
+
+/// The samples that the rows belong to.
+enum VotedImages {
+    Named(BTreeMap<String, u64>),
+    InOrder { ids: Range<u64>, images: u64 },
+}
+
+impl VotedImages {
+    fn of(dataset: &Dataset, subset: &str, named: bool) -> Result<Self> {
+        if !named {
+            let ids = dataset.subset(subset).unwrap_or(0..dataset.len());
+            return Ok(Self::InOrder { images: ids.end - ids.start, ids });
+        }
+        let mut ids = BTreeMap::new();
+        for record in dataset.records(0..dataset.len()) {
+            let (id, record) = record?;
+            ids.insert(dataset.part(record.part)?.path, id);
+        }
+        Ok(Self::Named(ids))
+    }
+
+    fn next(&mut self, name: Option<&str>) -> Option<u64> {
+        match self {
+            Self::Named(ids) => ids.get(name?).copied(),
+            Self::InOrder { ids, .. } => ids.next(),
+        }
+    }
+
+    /// Refuses rows without names that are not as many as the images: every row could then belong to another image.
+    fn are_all(&self, place: &str, rows: usize) -> Result<()> {
+        match self {
+            Self::InOrder { images, .. } if *images != rows as u64 => {
+                let (rows, images) = (counted(rows as u64, "row"), counted(*images, "image"));
+                let message = format!("{place}: {rows} for {images}");
+                let hint = "choose the images with --subset, or name the image of each row in the column `file` of a CSV";
+                Err(CliError::invalid(message).hint(hint).into())
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Errors of training in the terms of the command line: a sentence, what to try, and the exit code.
+
+use anyhow::Error;
+use calmix::error::{CliError, PreparationStopped, checkpoint_hint, sentence};
+use calmix_train::trainer::TrainError;
+
+/// Replaces an error of training by one that the command line can report. Others stay as they are.
+pub(crate) fn explained(error: Error) -> Error {
+    let error = match error.downcast::<TrainError>() {
+        Ok(error) => error,
+        Err(error) => return error,
+    };
+    let is_mistake = error.is_mistake();
+    let hint = match &error {
+        TrainError::Start(start) => Some(start.hint()),
+        TrainError::Changed { .. } | TrainError::NotBegun { .. } => Some("calmix train --help".to_owned()),
+        TrainError::Checkpoint(error) => checkpoint_hint(error),
+        _ => None,
+    };
+    let error = match error {
+        TrainError::PreparationStopped => return PreparationStopped.into(),
+        TrainError::Data(error) => return error.into(),
+        TrainError::Run(error) => return error.into(),
+        TrainError::Recipe(error) => return error.into(),
+        error => Error::from(error),
+    };
+    let message = sentence(&error);
+    let refusal = if is_mistake { CliError::invalid(message) } else { CliError::failed(message) };
+    match hint {
+        Some(hint) => refusal.hint(hint).into(),
+        None => refusal.into(),
+    }
+}

@@ -1,0 +1,48 @@
+//! The executable that links libtorch: `calmix` replaces itself by it for work on images, and it runs every command itself.
+#![forbid(unsafe_code)]
+
+use std::panic;
+use std::process::ExitCode;
+
+use calmix::command::Calmix;
+use calmix::{error, processor, torch_program};
+use calmix_torch::engine::scalar::PANICKING_FILE;
+use calmix_torch::run_command;
+use clap::Parser;
+
+/// The allocator for libtorch: a step needs the same blocks as the step before, and the system's allocator returns many of
+/// them to the system in between.
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() -> ExitCode {
+    match processor::refusal() {
+        Some(exit) => exit.into(),
+        None => run(),
+    }
+}
+
+/// The program on a processor that can run it; not inlined, so that no instruction of it moves before the check.
+#[inline(never)]
+fn run() -> ExitCode {
+    if let Err(other) = torch_program::check_caller() {
+        return error::report(&other.into()).into();
+    }
+    silence_handled_panics();
+    let calmix = Calmix::try_parse().unwrap_or_else(|error| error::exit_unparsed(&error));
+    match run_command(calmix.command) {
+        Ok(exit) => exit.into(),
+        Err(error) => error::report(&error).into(),
+    }
+}
+
+/// Hides the messages of panics that the engine turns into errors, such as out of memory.
+fn silence_handled_panics() {
+    let print = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if !info.location().is_some_and(|place| place.file().ends_with(PANICKING_FILE)) {
+            print(info);
+        }
+    }));
+}

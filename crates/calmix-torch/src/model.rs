@@ -1,0 +1,287 @@
+//! Predictions with a trained model: labels with calibrated confidence, prediction sets and abstention.
+//!
+//! ```no_run
+//! use calmix_torch::Model;
+//! use calmix_torch::data::decode::{DecodeLimits, decode};
+//!
+//! let model = Model::load("runs/a")?;
+//! let image = decode(&std::fs::read("photo.jpg")?, &DecodeLimits::default())?;
+//! let prediction = &model.predict(&[image])?[0];
+//! println!("{}: {:.1}%", model.classes()[prediction.label], 100.0 * prediction.confidence);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod check;
+mod error;
+mod guarantee;
+mod labelled;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use calmix_data::augment::{Augment, EvalView, Scratch};
+use calmix_data::image::Image;
+use calmix_data::shrink::shrunk;
+use calmix_engine::device;
+use calmix_engine::device::set_threads;
+use calmix_engine::frozen_backbone::FrozenBackbone;
+use calmix_engine::predictor::{Predictor, PredictorSettings};
+use calmix_engine::projection::Projection;
+use calmix_io::error::{FileError, FileProblem};
+use calmix_io::safe_open;
+use calmix_metrics::calibrator::any_calibrator::Calibrator;
+use calmix_recipe::model_spec::ModelSpec;
+use calmix_run::model_info::{HeadInfo, LONGEST_METADATA, ModelInfo};
+use calmix_run::read;
+use calmix_run::run::{Paths, RunFile};
+
+pub use calmix::model_options::ModelOptions;
+pub use error::ModelError;
+pub use guarantee::{Guarantee, ScarceClass};
+pub use labelled::LabelledPredictions;
+
+/// The largest input size of a model, in pixels per side.
+const LARGEST: u32 = 2_048;
+
+/// The most bytes of the views of a batch, unless one view has more. A command has up to five batches in memory: the one
+/// that it predicts, and those that its loaders read ahead.
+const BATCH_BYTES: usize = 64 << 20;
+
+/// The prediction of a model for an image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// The most probable class, as an index into [`Model::classes`].
+    pub label: usize,
+    /// The calibrated probability of `label`, between 0 and 1.
+    pub confidence: f32,
+    /// The probability of `label` minus that of the second most probable class.
+    pub margin: f32,
+    /// The calibrated probabilities of all classes, in the order of [`Model::classes`].
+    pub probabilities: Vec<f32>,
+    /// The prediction set, which contains the true class with the guaranteed probability, most probable class first; `None`
+    /// if no labels were held out.
+    pub set: Option<Vec<u32>>,
+    /// Whether the confidence before calibration is below the threshold for the requested precision; `None` if no labels
+    /// were held out.
+    pub abstain: Option<bool>,
+}
+
+/// The model of a finished run.
+#[derive(Debug)]
+pub struct Model {
+    info: ModelInfo,
+    predictor: Predictor,
+    transform: Arc<Augment>,
+    map: Calibrator,
+    guarantee: Guarantee,
+    batch: usize,
+    /// The file of the weights, for errors.
+    weights: PathBuf,
+}
+
+impl Model {
+    /// Loads the model of the run in `folder`: `model.safetensors` and `model.json`, for a head also `backbone.safetensors`
+    /// and `projection.safetensors`. Needs neither the recipe nor the dataset.
+    ///
+    /// # Errors
+    /// If the files are missing, were changed, or contradict each other.
+    pub fn load(folder: impl AsRef<Path>) -> Result<Self, ModelError> {
+        Self::load_with(folder, &ModelOptions::default())
+    }
+
+    /// Loads a model as [`load`](Self::load) does, with options.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), and if an option is out of range.
+    pub fn load_with(folder: impl AsRef<Path>, options: &ModelOptions) -> Result<Self, ModelError> {
+        let (folder, paths) = (folder.as_ref(), Paths::new(folder.as_ref()));
+        let path = paths.file(RunFile::ModelInfo)?;
+        if !safe_open::exists(&path) && !safe_open::exists(&paths.file(RunFile::Model)?) {
+            let problem =
+                FileProblem::Content("there is no model here: a run writes it when it finishes".into());
+            return Err(FileError::new(folder, problem)
+                .hint("resume the run, or name another folder")
+                .into());
+        }
+        let info = read::model_info(folder)?;
+        let wrong = |problem: String| FileError::new(&path, FileProblem::Content(problem));
+        let filter = info.filter.parse().map_err(|_| wrong(format!("unknown filter {:?}", info.filter)))?;
+        let mut transform = Augment::usb(info.model.size);
+        (transform.evaluation, transform.filter) = (EvalView { resize: info.resize }, filter);
+        transform.check().map_err(|error| wrong(error.to_string()))?;
+        if info.model.size > LARGEST {
+            return Err(wrong(format!(
+                "images of {} pixels per side, more than the {LARGEST} allowed",
+                info.model.size
+            ))
+            .into());
+        }
+        check::check(&info).map_err(|problem| {
+            wrong(problem).hint("check that you trust its origin, and restore model.json as it was written")
+        })?;
+
+        let classes = info.classes.len();
+        let of_weights = info.head.as_ref().map_or(info.model.network, |head| head.network);
+        let longest = Predictor::longest_weights(of_weights, info.model.block, classes) + LONGEST_METADATA;
+        let path = paths.file(RunFile::Model)?;
+        let weights = safe_open::read(&path, longest)?;
+        let in_weights =
+            |problem: String| ModelError::File(FileError::new(&path, FileProblem::Format(problem)));
+        let embedded = ModelInfo::embedded(&weights).map_err(|error| in_weights(error.to_string()))?;
+        let embedded = embedded.ok_or_else(|| in_weights("it has no metadata of calmix".to_owned()))?;
+        if let Some(difference) = info.difference(&embedded) {
+            let hint = "restore model.safetensors and model.json as the run wrote them";
+            return Err(wrong(difference).hint(hint).into());
+        }
+
+        let device = options.device.unwrap_or_else(device::fastest);
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        set_threads(options.threads.unwrap_or_else(cores));
+        let settings = PredictorSettings { model: info.model, classes, device };
+        let model = ModelSpec { network: of_weights, ..info.model };
+        let predictor = Predictor::new(&PredictorSettings { model, ..settings }, &weights);
+        let mut predictor = predictor.map_err(|error| ModelError::of_weights(error, &path))?;
+        if let Some(head) = &info.head {
+            let (backbone, projection) = below_head(&paths, head, &settings)?;
+            let on = predictor.on(backbone, projection);
+            predictor = on.map_err(|error| wrong(error.to_string()))?;
+        }
+        let map = info.calibration.as_ref().map_or(Calibrator::IDENTITY, |fitted| fitted.calibrator.clone());
+        Guarantee::check(options)?;
+        let guarantee = Guarantee::new(info.held_out.as_ref(), &info.classes, options);
+        let guarantee = guarantee.map_err(|error| wrong(format!("held_out: {error}")))?;
+        let transform = Arc::new(transform);
+        let batch = (BATCH_BYTES / transform.bytes().max(1)).min(options.batch).max(1);
+        Ok(Self { info, predictor, transform, map, guarantee, batch, weights: path.to_path_buf() })
+    }
+
+    /// The names of the classes, in the order of the probabilities.
+    pub fn classes(&self) -> &[String] {
+        &self.info.classes
+    }
+
+    /// The description of the weights in `model.json`: network, image format, calibration.
+    pub fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    /// The guarantees for prediction sets and answers.
+    pub fn guarantee(&self) -> &Guarantee {
+        &self.guarantee
+    }
+
+    /// The transform from an image to the view that the network receives.
+    pub fn transform(&self) -> &Arc<Augment> {
+        &self.transform
+    }
+
+    /// The shorter side to which [larger images are shrunk](calmix_data::shrink) before their view is made; 0 for none.
+    pub fn shrink(&self) -> u32 {
+        self.info.shrink.unwrap_or(0)
+    }
+
+    /// Images in memory at a time: the number of the options, or as many views as fit into 64 MiB.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// The bytes of the views in one pass through the network. A larger pass is not faster per image.
+    pub fn pass_bytes(&self) -> usize {
+        self.predictor.pass_bytes()
+    }
+
+    /// Predicts images of any size.
+    ///
+    /// # Errors
+    /// If an image has no pixels, or libtorch fails.
+    pub fn predict(&self, images: &[Image]) -> Result<Vec<Prediction>, ModelError> {
+        let (each, mut scratch) = (self.transform.bytes(), Scratch::default());
+        let mut predictions = Vec::with_capacity(images.len());
+        for images in images.chunks(self.batch) {
+            let mut views = vec![0; images.len() * each];
+            for (image, view) in images.iter().zip(views.chunks_exact_mut(each)) {
+                let is_large = self.shrink() > 0 && image.width().min(image.height()) > self.shrink();
+                let small = is_large.then(|| shrunk(image.clone(), self.shrink()));
+                self.transform.evaluation(small.as_ref().unwrap_or(image), &mut scratch, view)?;
+            }
+            predictions.extend(self.predict_views(&views)?);
+        }
+        Ok(predictions)
+    }
+
+    /// Predicts views that the [`transform`](Self::transform) of the model made.
+    ///
+    /// # Errors
+    /// If they are not whole views, or libtorch fails.
+    pub fn predict_views(&self, views: &[u8]) -> Result<Vec<Prediction>, ModelError> {
+        let logits = self.logits(views)?;
+        logits.chunks_exact(self.info.classes.len().max(1)).map(|row| self.prediction(row)).collect()
+    }
+
+    /// Computes the logits of views before calibration, one row per image.
+    ///
+    /// # Errors
+    /// As [`predict_views`](Self::predict_views).
+    pub fn logits(&self, views: &[u8]) -> Result<Vec<f32>, ModelError> {
+        let logits = self.predictor.predict(views)?.logits;
+        if logits.iter().all(|logit| logit.is_finite()) {
+            Ok(logits)
+        } else {
+            Err(ModelError::NotFinite { path: self.weights.clone() })
+        }
+    }
+
+    /// Turns the logits of an image into a prediction.
+    ///
+    /// # Errors
+    /// If the calibrator is for another number of classes.
+    pub fn prediction(&self, logits: &[f32]) -> Result<Prediction, ModelError> {
+        let mut probabilities = vec![0.0; logits.len()];
+        let label = self.map.probabilities_into(logits, &mut probabilities)?;
+        let confidence = probabilities.get(label).copied().unwrap_or_default();
+        let others = probabilities.iter().enumerate().filter(|(class, _)| *class != label);
+        let second = others.map(|(_, &p)| p).fold(0.0, f32::max);
+        let set = self.guarantee.sets().map(|rule| rule.set(&probabilities, image_number(logits)));
+        let abstain = self.guarantee.abstains(self.map.answer_score(logits)?);
+        Ok(Prediction { label, confidence, margin: confidence - second, probabilities, set, abstain })
+    }
+}
+
+/// Reads the backbone and the projection below a head from the run's folder.
+fn below_head(
+    paths: &Paths,
+    head: &HeadInfo,
+    settings: &PredictorSettings,
+) -> Result<(FrozenBackbone, Projection), ModelError> {
+    let read = |file: RunFile<'_>, longest: u64, hash: &str| -> Result<Vec<u8>, FileError> {
+        let path = paths.file(file)?;
+        if !safe_open::exists(&path) {
+            let problem = FileProblem::Content("missing: the model is a head and needs it".into());
+            let hint = "copy it from the folder of the run that trained the model, with model.safetensors and model.json";
+            return Err(FileError::new(path, problem).hint(hint));
+        }
+        let bytes = safe_open::read(&path, longest)?;
+        if ModelInfo::hash(&bytes) == hash {
+            return Ok(bytes);
+        }
+        let problem = "not the file that the head was trained on: model.json has another hash";
+        let error = FileError::new(path, FileProblem::Changed(problem.to_owned()));
+        Err(error.hint("restore the file as the run wrote it"))
+    };
+    let longest = FrozenBackbone::longest_file(settings);
+    let backbone = read(RunFile::Backbone, longest, &head.backbone)?;
+    let backbone = FrozenBackbone::new(settings, head.precision, &backbone);
+    let path = paths.file(RunFile::Backbone)?;
+    let backbone = backbone.map_err(|error| ModelError::of_weights(error, &path))?;
+    let width = backbone.width();
+    let projection = read(RunFile::Projection, Projection::longest_file(width), &head.projection)?;
+    let projection = Projection::from_file(&projection, width, head.dimensions as usize);
+    let path = paths.file(RunFile::Projection)?;
+    Ok((backbone, projection.map_err(|error| ModelError::of_weights(error, &path))?))
+}
+
+/// A hash of the logits (FNV-1a) that seeds randomised prediction sets: the same image always has the same set.
+fn image_number(logits: &[f32]) -> u64 {
+    let add = |hash: u64, logit: &f32| (hash ^ u64::from(logit.to_bits())).wrapping_mul(0x0100_0000_01b3);
+    logits.iter().fold(0xcbf2_9ce4_8422_2325, add)
+}

@@ -1,0 +1,45 @@
+//! The folder of a model that a command needs; refused with a hint if there is no model in it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use calmix::io::safe_open;
+use calmix::io::shown::shown;
+use calmix::run::overview::is_run;
+use calmix::run::run::{Paths, RunFile};
+
+use calmix::command::data_args::existing_folder;
+use calmix::error::CliError;
+use calmix::format::shell_quoted;
+use calmix::run_files;
+
+/// Returns the folder if it has a model in it. `others` are the further paths of `command`: one of them may be the run, in
+/// the wrong place.
+pub(crate) fn with_model<'a>(run: &'a Path, command: &str, others: &[PathBuf]) -> Result<&'a Path> {
+    existing_folder(run)?;
+    if has_model(run) {
+        return Ok(run);
+    }
+    let place = shown(run.display());
+    if let Some(meant) = others.iter().find(|other| has_model(other)) {
+        let message =
+            format!("{place} is not a run, but {} is; the run must come first", shown(meant.display()));
+        let hint = format!("calmix {command} {} {}", shell_quoted(meant), shell_quoted(run));
+        return Err(CliError::invalid(message).hint(hint).into());
+    }
+    let error = if is_run(run) {
+        let message = format!("{place}: there is no model yet, because the run is not finished");
+        CliError::failed(message).hint(format!("calmix resume {}", shell_quoted(run)))
+    } else {
+        let message = format!("{place}: there is no run and no model here");
+        CliError::invalid(message).hint(run_files::find_runs())
+    };
+    Err(error.into())
+}
+
+/// Whether a folder has any file of a model; loading the model names the one that is missing.
+fn has_model(folder: &Path) -> bool {
+    let paths = Paths::new(folder);
+    let has = |file| paths.file(file).is_ok_and(|path| safe_open::exists(&path));
+    has(RunFile::ModelInfo) || has(RunFile::Model)
+}

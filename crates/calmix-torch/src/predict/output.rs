@@ -1,0 +1,274 @@
+//! The output of `calmix predict`, and how an interrupted one is resumed.
+//!
+//! An output grows by whole rows or whole parts, and only one process at a time writes it. `FILE.predict.json` beside it
+//! records the model and the options. A kill can leave an incomplete row or part at the end; the next process continues
+//! after the last complete one.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use calmix::command::predict_args::RowKind;
+use calmix::io::atomic_file;
+use calmix::io::safe_open;
+use calmix::io::shown::shown;
+use serde_json::Value;
+
+use super::foreign_file::refuse_foreign;
+use super::part_folder::PartFolder;
+use super::row::{PredictedImage, RowFormat};
+use super::row_file::RowFile;
+use calmix::error::CliError;
+use calmix::terminal;
+
+/// Bytes of the longest note: the paths of a whole command line, escaped.
+const LONGEST_NOTE: u64 = 64 << 20;
+
+/// The destination of rows.
+#[derive(Debug)]
+enum RowPlace {
+    Stdout,
+    File(RowFile),
+    Parts(Box<PartFolder>),
+}
+
+/// The destination of rows, and their format.
+#[derive(Debug)]
+pub(crate) struct RowOutput<'a> {
+    format: &'a RowFormat<'a>,
+    place: RowPlace,
+}
+
+/// The rows that an interrupted output already has.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct WrittenRows {
+    /// The number of complete rows.
+    pub(crate) rows: u64,
+    /// The beginning of the last row, which names its image.
+    pub(crate) last: String,
+}
+
+impl<'a> RowOutput<'a> {
+    /// Starts a new output.
+    pub(crate) fn create(path: Option<&Path>, made_by: &Value, format: &'a RowFormat<'a>) -> Result<Self> {
+        let Some(path) = path else {
+            if terminal::is_stdout_closed() {
+                let message = "standard output is closed, so the rows would be lost";
+                return Err(CliError::failed(message).hint("name a file with `--out`").into());
+            }
+            let mut output = Self { format, place: RowPlace::Stdout };
+            output.write_text(&format.header())?;
+            return Ok(output);
+        };
+        refuse_foreign(path)?;
+        if safe_open::exists(path) {
+            let message = format!("{}: already exists", shown(path.display()));
+            let hint = "add `--resume` to continue it, or name another file with `--out`";
+            return Err(CliError::invalid(message).hint(hint).into());
+        }
+        // Locked before the note is written: of two processes that start at the same time, one refuses.
+        let place = if format.kind == RowKind::Parquet {
+            let lines = RowFile::open_or_create(&PartFolder::list(path))?;
+            write_note(path, made_by)?;
+            RowPlace::Parts(Box::new(PartFolder::create(path, lines, format)?))
+        } else {
+            RowPlace::File(started(RowFile::create(path)?, path, made_by, format)?)
+        };
+        Ok(Self { format, place })
+    }
+
+    /// Continues an output that was written with the same model and options.
+    pub(crate) fn resume(
+        path: &Path,
+        made_by: &Value,
+        format: &'a RowFormat<'a>,
+    ) -> Result<(Self, WrittenRows)> {
+        if !safe_open::exists(path) {
+            return Ok((Self::create(Some(path), made_by, format)?, WrittenRows::default()));
+        }
+        // Locked before anything is compared or cut, because another process may still be writing.
+        let mut file = match format.kind {
+            RowKind::Parquet => RowFile::open(&PartFolder::list(path))?,
+            _ => RowFile::open(path)?,
+        };
+        if format.kind != RowKind::Parquet && file.is_empty()? {
+            let place = RowPlace::File(started(file, path, made_by, format)?);
+            return Ok((Self { format, place }, WrittenRows::default()));
+        }
+        let before = note(path)?;
+        if let Some(difference) = difference(&before, made_by) {
+            let message = format!("{}: {difference}, so it cannot be resumed", shown(path.display()));
+            let hint = "use the model and the options that it was started with, or name another file";
+            return Err(CliError::invalid(message).hint(hint).into());
+        }
+        if format.kind == RowKind::Parquet {
+            let (parts, written) = PartFolder::resume(path, file, format)?;
+            return Ok((Self { format, place: RowPlace::Parts(Box::new(parts)) }, written));
+        }
+        let mut written = WrittenRows::default();
+        file.resume(&format.header(), |row| {
+            written.rows += 1;
+            written.last = String::from_utf8_lossy(row).into_owned();
+            Ok(())
+        })?;
+        Ok((Self { format, place: RowPlace::File(file) }, written))
+    }
+
+    /// Writes the rows of a batch at once, so that a kill loses none of them, or at most a part.
+    pub(crate) fn write(&mut self, images: &[PredictedImage<'_>]) -> Result<()> {
+        if let RowPlace::Parts(parts) = &mut self.place {
+            return images.iter().try_for_each(|image| parts.add(self.format, image));
+        }
+        let rows: String = images.iter().map(|image| self.format.row(image)).collect();
+        self.write_text(&rows)
+    }
+
+    fn write_text(&mut self, rows: &str) -> Result<()> {
+        match &mut self.place {
+            RowPlace::Stdout => {
+                let mut out = io::stdout().lock();
+                let written = out.write_all(rows.as_bytes()).and_then(|()| out.flush());
+                written.context("cannot write to standard output")
+            }
+            RowPlace::File(file) => file.write(rows),
+            RowPlace::Parts(_) => Ok(()),
+        }
+    }
+
+    /// Flushes all rows to disk, so that they survive a power failure.
+    pub(crate) fn finish(self) -> Result<()> {
+        match self.place {
+            RowPlace::Stdout => Ok(()),
+            RowPlace::File(file) => file.sync(),
+            RowPlace::Parts(mut parts) => parts.finish(self.format),
+        }
+    }
+}
+
+/// A file beside an output, with its name and an ending.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(ending);
+    path.with_file_name(name)
+}
+
+/// A file without rows, with its note and its first line.
+fn started(mut file: RowFile, path: &Path, made_by: &Value, format: &RowFormat<'_>) -> Result<RowFile> {
+    write_note(path, made_by)?;
+    file.write(&format.header())?;
+    Ok(file)
+}
+
+/// Writes the model and options of an output beside it.
+fn write_note(path: &Path, made_by: &Value) -> Result<()> {
+    let text = serde_json::to_string_pretty(made_by)?;
+    Ok(atomic_file::write(&beside(path, ".predict.json"), text.as_bytes())?)
+}
+
+/// Reads the model and options of an output.
+fn note(path: &Path) -> Result<Value> {
+    let note = beside(path, ".predict.json");
+    let unknown = |what: String| {
+        let message =
+            format!("{}: {what}, so {} cannot be resumed", shown(note.display()), shown(path.display()));
+        CliError::invalid(message).hint("predict all images again, into another file")
+    };
+    let bytes = safe_open::read(&note, LONGEST_NOTE).map_err(|error| unknown(error.problem.to_string()))?;
+    let made_by = serde_json::from_slice(&bytes);
+    Ok(made_by.map_err(|error| unknown(format!("not a file of `calmix predict` ({error})")))?)
+}
+
+/// The first difference between the options of an output and those that would continue it.
+fn difference(before: &Value, now: &Value) -> Option<String> {
+    let now = now.as_object()?;
+    now.iter().find_map(|(key, now)| {
+        let before = before.get(key).unwrap_or(&Value::Null);
+        let told = |value: &Value| shown(value).chars().take(80).collect::<String>();
+        (before != now).then(|| format!("it was written with {key} {}, not {}", told(before), told(now)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn format(kind: RowKind, classes: &[String]) -> RowFormat<'_> {
+        RowFormat { kind, classes, probabilities: false, rows_of_part: 2 }
+    }
+
+    fn image(path: &str) -> PredictedImage<'_> {
+        PredictedImage { path: path.to_owned(), said: None, error: Some("no image".to_owned()) }
+    }
+
+    #[test]
+    fn a_torn_row_is_cut_off_and_nothing_else() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("out.csv");
+        let (made_by, classes) = (json!({"model": "abc", "coverage": 0.9}), ["cat".to_owned()]);
+        let (format, images) = (format(RowKind::Csv, &classes), [image("a"), image("b")]);
+        let mut output = RowOutput::create(Some(&path), &made_by, &format).unwrap();
+        output.write(&images).unwrap();
+        output.finish().unwrap();
+        assert!(RowOutput::create(Some(&path), &made_by, &format).is_err());
+        let whole = fs::read(&path).unwrap();
+        // Torn at every byte, the rest written again is the same file.
+        for end in 0..=whole.len() {
+            fs::write(&path, &whole[..end]).unwrap();
+            let (mut output, written) = RowOutput::resume(&path, &made_by, &format).unwrap();
+            let last = written.rows.checked_sub(1).map(|last| format.row(&images[last as usize]));
+            assert_eq!(written.last, last.unwrap_or_default());
+            output.write(&images[written.rows as usize..]).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), whole, "torn at {end}");
+        }
+        let other = json!({"model": "xyz", "coverage": 0.9});
+        let error = RowOutput::resume(&path, &other, &format).unwrap_err().to_string();
+        assert!(error.contains("it was written with model \"abc\", not \"xyz\""), "{error}");
+        fs::write(&path, "path,other\n").unwrap();
+        assert!(RowOutput::resume(&path, &made_by, &format).is_err());
+    }
+
+    /// Killed between any two writes: whole parts stay, the others are written again.
+    #[test]
+    fn a_folder_of_parts_goes_on_after_the_last_whole_one() {
+        let temp = tempfile::tempdir().unwrap();
+        let (path, list) = (temp.path().join("out.parquet"), temp.path().join("out.parquet.parts.jsonl"));
+        let (made_by, classes) = (json!({"model": "abc"}), ["cat".to_owned()]);
+        let format = format(RowKind::Parquet, &classes);
+        let images = ["a", "b", "c", "d", "e"].map(image);
+        let mut output = RowOutput::create(Some(&path), &made_by, &format).unwrap();
+        output.write(&images).unwrap();
+        output.finish().unwrap();
+        let parts = || {
+            let mut names: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
+            names.sort();
+            names.iter().map(|part| fs::read(part).unwrap()).collect::<Vec<_>>()
+        };
+        let (whole, lines) = (parts(), fs::read_to_string(&list).unwrap());
+        assert_eq!((whole.len(), lines.lines().count()), (3, 3));
+        for end in 0..=lines.len() {
+            fs::write(&list, &lines[..end]).unwrap();
+            let (mut output, written) = RowOutput::resume(&path, &made_by, &format).unwrap();
+            let kept = lines[..end].matches('\n').count();
+            assert_eq!(written.rows, [0, 2, 4, 5][kept]);
+            assert_eq!(written.last, ["", "b\n", "d\n", "e\n"][kept]);
+            output.write(&images[written.rows as usize..]).unwrap();
+            output.finish().unwrap();
+            assert!(parts() == whole && fs::read_to_string(&list).unwrap() == lines, "torn at {end}");
+        }
+        for (place, what) in [(path.join("part-00001.parquet"), "it was changed"), (list, "not a file of")] {
+            let intact = fs::read(&place).unwrap();
+            let mut bytes = intact.clone();
+            bytes[9] ^= 1;
+            fs::write(&place, bytes).unwrap();
+            let error = RowOutput::resume(&path, &made_by, &format).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+            fs::write(&place, intact).unwrap();
+        }
+        fs::remove_file(path.join("part-00000.parquet")).unwrap();
+        assert!(RowOutput::resume(&path, &made_by, &format).is_err());
+    }
+}

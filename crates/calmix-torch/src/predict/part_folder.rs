@@ -1,0 +1,140 @@
+//! A folder of Parquet files, `part-00000.parquet` and so on, each of which appears when it is complete.
+//!
+//! `FOLDER.parts.jsonl` beside it has one line per part: its rows, its hash, and the path of its last row. A kill can leave
+//! a part without a line; it is written again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use calmix::io::atomic_file;
+use calmix::io::safe_open;
+use calmix::io::shown::shown;
+use calmix::run::model_info::ModelInfo;
+use serde::{Deserialize, Serialize};
+
+use super::output::{WrittenRows, beside};
+use super::parquet::ParquetRows;
+use super::row::{PredictedImage, RowFormat};
+use super::row_file::RowFile;
+use calmix::error::CliError;
+
+/// Bytes after which a part ends, however few its rows are: it is in memory until it is written.
+const PART_BYTES: usize = 256 << 20;
+
+/// The folder, and the rows of its next part.
+#[derive(Debug)]
+pub(crate) struct PartFolder {
+    folder: PathBuf,
+    lines: RowFile,
+    /// Whole parts.
+    parts: usize,
+    next: ParquetRows,
+    rows: u64,
+    last: String,
+}
+
+/// A line about a whole part.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PartLine {
+    part: usize,
+    rows: u64,
+    bytes: u64,
+    blake3: String,
+    /// The path of its last row.
+    last: String,
+}
+
+impl PartFolder {
+    /// The list beside a folder, whose writer alone writes into the folder.
+    pub(crate) fn list(folder: &Path) -> PathBuf {
+        beside(folder, ".parts.jsonl")
+    }
+
+    /// Makes a new folder; `lines` is its list.
+    pub(crate) fn create(folder: &Path, mut lines: RowFile, format: &RowFormat<'_>) -> Result<Self> {
+        // The list may be left over from a folder that was removed.
+        lines.clear()?;
+        fs::create_dir(folder).with_context(|| shown(folder.display()))?;
+        Self::new(folder, lines, 0, format)
+    }
+
+    /// Continues after the last complete part; `lines` is the folder's list.
+    pub(crate) fn resume(
+        folder: &Path,
+        mut lines: RowFile,
+        format: &RowFormat<'_>,
+    ) -> Result<(Self, WrittenRows)> {
+        let list = Self::list(folder);
+        let (mut written, mut parts) = (WrittenRows::default(), 0);
+        lines.resume("", |line| {
+            let line: PartLine = serde_json::from_slice(line)
+                .ok()
+                .filter(|line: &PartLine| line.part == parts)
+                .ok_or_else(|| damaged(&list, "not a file of `calmix predict`"))?;
+            check(&folder.join(part_name(parts)), &line)?;
+            written.rows = written.rows.saturating_add(line.rows);
+            if line.rows > 0 {
+                written.last = format.beginning(&line.last);
+            }
+            parts += 1;
+            Ok(())
+        })?;
+        // Remove what a kill left: incomplete parts, and one without its line. No other process writes here.
+        atomic_file::sweep_abandoned(folder);
+        let _ = fs::remove_file(folder.join(part_name(parts)));
+        Ok((Self::new(folder, lines, parts, format)?, written))
+    }
+
+    fn new(folder: &Path, lines: RowFile, parts: usize, format: &RowFormat<'_>) -> Result<Self> {
+        let folder = folder.to_owned();
+        Ok(Self { folder, lines, parts, next: ParquetRows::new(format)?, rows: 0, last: String::new() })
+    }
+
+    /// Adds a row; a part that is full is written.
+    pub(crate) fn add(&mut self, format: &RowFormat<'_>, image: &PredictedImage<'_>) -> Result<()> {
+        self.next.add(image)?;
+        self.rows += 1;
+        image.path.clone_into(&mut self.last);
+        let is_full = self.rows >= format.rows_of_part || self.next.bytes() >= PART_BYTES;
+        if is_full { self.end_part(format) } else { Ok(()) }
+    }
+
+    /// Writes the last part. A folder without rows gets one too, which says what its columns are.
+    pub(crate) fn finish(&mut self, format: &RowFormat<'_>) -> Result<()> {
+        if self.rows > 0 || self.parts == 0 { self.end_part(format) } else { Ok(()) }
+    }
+
+    fn end_part(&mut self, format: &RowFormat<'_>) -> Result<()> {
+        let bytes = std::mem::replace(&mut self.next, ParquetRows::new(format)?).finish()?;
+        atomic_file::write(&self.folder.join(part_name(self.parts)), &bytes)?;
+        let line = PartLine {
+            part: self.parts,
+            rows: std::mem::take(&mut self.rows),
+            bytes: bytes.len() as u64,
+            blake3: ModelInfo::hash(&bytes),
+            last: std::mem::take(&mut self.last),
+        };
+        self.lines.write(&(serde_json::to_string(&line)? + "\n"))?;
+        self.lines.sync()?;
+        self.parts += 1;
+        Ok(())
+    }
+}
+
+fn part_name(part: usize) -> String {
+    format!("part-{part:05}.parquet")
+}
+
+/// Checks that a part is the one that its line is about.
+fn check(path: &Path, line: &PartLine) -> Result<()> {
+    let bytes =
+        safe_open::read(path, line.bytes).map_err(|error| damaged(path, &error.problem.to_string()))?;
+    if ModelInfo::hash(&bytes) == line.blake3 { Ok(()) } else { Err(damaged(path, "it was changed").into()) }
+}
+
+fn damaged(path: &Path, what: &str) -> CliError {
+    let hint = "remove the folder and predict all images again, or name another with `--out`";
+    CliError::invalid(format!("{}: {what}, so it cannot be resumed", shown(path.display()))).hint(hint)
+}

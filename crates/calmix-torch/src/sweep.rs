@@ -1,0 +1,239 @@
+//! A worker of a sweep: claims one run after another and trains it.
+
+mod planned_cell;
+mod results;
+
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use calmix::io::shown::shown;
+use calmix::run::overview::overview;
+use calmix::run::run::RunError;
+use calmix::run::sweep_folder::{CellState, SweepFolder};
+use calmix_train::trainer::{Outcome, TrainError};
+
+pub(crate) use planned_cell::PlannedCell;
+
+use calmix::command::recipe_args::RecipeArgs;
+use calmix::error::sentence;
+use calmix::exit::Exit;
+use calmix::format::{counted, percent, rough_time, shell_quoted};
+use calmix::stop::Stop;
+use calmix::terminal::{clear_line, print, status, warn};
+
+/// The attempts that may end with their process before a run counts as failed.
+const MOST_ATTEMPTS: u32 = 3;
+
+/// How often a waiting worker checks whether a run has become free.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// A worker.
+#[derive(Debug)]
+pub(crate) struct SweepWorker<'a> {
+    pub(crate) folder: SweepFolder,
+    pub(crate) cells: Vec<PlannedCell>,
+    pub(crate) overrides: &'a RecipeArgs,
+    pub(crate) retry: bool,
+    pub(crate) wait: bool,
+    /// The command that continues the sweep.
+    pub(crate) again: String,
+}
+
+/// The number of cells in each state.
+#[derive(Debug, Default)]
+struct CellCounts {
+    finished: usize,
+    failed: Vec<(String, String)>,
+    /// Steps of all cells that are neither finished nor failed.
+    steps_left: u64,
+    left: usize,
+}
+
+/// The speed of this worker, measured over whole runs with their start and end.
+#[derive(Debug, Default)]
+struct WorkerPace {
+    runs: u64,
+    steps: u64,
+    time: Duration,
+}
+
+impl SweepWorker<'_> {
+    /// Trains runs until none is left for this worker.
+    pub(crate) fn run(&self) -> Result<Exit> {
+        for planned in &self.cells {
+            planned.refuse_changes(&self.folder.run(&planned.cell.name))?;
+        }
+        let stop = Stop::listen()?.announced();
+        for planned in self.cells.iter().filter(|_| self.retry) {
+            // If another worker has claimed it, that worker already tries it again.
+            if let Some(_claim) = self.folder.claim(&planned.cell.name)? {
+                self.folder.forget_failure(&planned.cell.name)?;
+                self.folder.end_attempt(&planned.cell.name)?;
+            }
+        }
+        let mut pace = WorkerPace::default();
+        loop {
+            let before = pace.runs;
+            let elsewhere = self.pass(&stop, &mut pace)?;
+            if stop.flag().load(Ordering::Relaxed) {
+                break;
+            }
+            // Meanwhile, a run of another worker may have become free.
+            if pace.runs > before && elsewhere > 0 {
+                continue;
+            }
+            if elsewhere == 0 || !self.wait {
+                return self.end(elsewhere, stop);
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+        clear_line();
+        let exit = stop.exit();
+        let counts = self.counts()?;
+        let left = counted(counts.left as u64, "run");
+        status(&format!("stopped, {left} left\nnext: {}", self.again));
+        Ok(exit)
+    }
+
+    /// Trains every run that no other worker has claimed; returns how many others have.
+    fn pass(&self, stop: &Stop, pace: &mut WorkerPace) -> Result<usize> {
+        let mut elsewhere = 0;
+        for number in self.order()? {
+            let Some(planned) = self.cells.get(number) else { continue };
+            let name = &planned.cell.name;
+            if self.folder.state(name)? != CellState::Open {
+                continue;
+            }
+            let Some(_claim) = self.folder.claim(name)? else {
+                elsewhere += 1;
+                continue;
+            };
+            // Another worker may have finished it in between.
+            if self.folder.state(name)? != CellState::Open {
+                continue;
+            }
+            let attempts = self.folder.unfinished_attempts(name)?;
+            if attempts >= MOST_ATTEMPTS {
+                let why = format!(
+                    "its process ended {attempts} times without an error message: killed, or out of memory"
+                );
+                warn(&format!("{name} failed: {why}"));
+                self.folder.record_failure(name, &why)?;
+                continue;
+            }
+            if !self.overrides.quiet {
+                status(&self.headline(number, name, elsewhere, pace)?);
+            }
+            self.folder.begin_attempt(name)?;
+            let begun = Instant::now();
+            let outcome = planned.train(&self.folder.run(name), self.overrides, stop);
+            clear_line();
+            // Whatever the outcome, the process has survived the attempt.
+            self.folder.end_attempt(name)?;
+            if stop.flag().load(Ordering::Relaxed) && !matches!(outcome, Ok(Outcome::Finished(_))) {
+                return Ok(elsewhere);
+            }
+            match outcome {
+                Ok(_) => {
+                    pace.runs += 1;
+                    pace.steps += planned.recipe().train.steps;
+                    pace.time += begun.elapsed();
+                    status(&self.finished(name));
+                }
+                // Another process has resumed the run outside the sweep.
+                Err(error) if is_locked(&error) => elsewhere += 1,
+                Err(error) => {
+                    let why = sentence(&error);
+                    warn(&format!("{name} failed: {why}"));
+                    self.folder.record_failure(name, &why)?;
+                }
+            }
+            if stop.flag().load(Ordering::Relaxed) {
+                return Ok(elsewhere);
+            }
+        }
+        Ok(elsewhere)
+    }
+
+    /// The numbers of the cells in the order in which they are tried: those that ended a process come last, so that one bad
+    /// cell does not keep the others from being trained.
+    fn order(&self) -> Result<Vec<usize>> {
+        let attempts = self.cells.iter().map(|planned| self.folder.unfinished_attempts(&planned.cell.name));
+        let attempts = attempts.collect::<Result<Vec<_>, _>>()?;
+        let mut order: Vec<usize> = (0..self.cells.len()).collect();
+        order.sort_by_key(|&number| attempts[number]);
+        Ok(order)
+    }
+
+    /// The run that is trained next, the progress of the sweep, and the time that is left.
+    fn headline(&self, number: usize, name: &str, elsewhere: usize, pace: &WorkerPace) -> Result<String> {
+        let counts = self.counts()?;
+        let mut about = vec![format!("{} finished", counts.finished)];
+        if !counts.failed.is_empty() {
+            about.push(format!("{} failed", counts.failed.len()));
+        }
+        if elsewhere > 0 {
+            about.push(format!("{elsewhere} with other workers"));
+        }
+        if pace.steps > 0 {
+            let workers = (elsewhere + 1) as f64;
+            let left = pace.time.as_secs_f64() / pace.steps as f64 * counts.steps_left as f64 / workers;
+            about.push(format!("{} left", rough_time(left)));
+        }
+        Ok(format!("run {} of {}: {name} ({})", number + 1, self.cells.len(), about.join(", ")))
+    }
+
+    fn finished(&self, name: &str) -> String {
+        let metrics = overview(&self.folder.run(name)).metrics;
+        let error = metrics.map(|metrics| format!(", error {}", percent(metrics.error, None)));
+        format!("finished {name}{}", error.unwrap_or_default())
+    }
+
+    fn counts(&self) -> Result<CellCounts> {
+        let mut counts = CellCounts::default();
+        for planned in &self.cells {
+            match self.folder.state(&planned.cell.name)? {
+                CellState::Finished => counts.finished += 1,
+                CellState::Failed(why) => counts.failed.push((planned.cell.name.clone(), why)),
+                CellState::Open => {
+                    counts.left += 1;
+                    counts.steps_left += planned.recipe().train.steps;
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Shows the state of the sweep; writes the results if no run is left.
+    fn end(&self, elsewhere: usize, stop: Stop) -> Result<Exit> {
+        // Ends the announcements about stopping.
+        let _ = stop.exit();
+        let counts = self.counts()?;
+        let all = counted(self.cells.len() as u64, "run");
+        let written = if counts.left > 0 {
+            format!(", {elsewhere} with other workers\n")
+        } else {
+            let [csv, json] = results::write(&self.folder, &self.cells)?;
+            format!("\nwritten: {}, {}\n", shown(csv.display()), shown(json.display()))
+        };
+        let failed = counts.failed.iter().map(|(name, why)| format!("failed: {name}: {why}\n"));
+        let failed = failed.collect::<Vec<_>>().concat();
+        let next = match counts.failed.len() {
+            0 => format!("next: calmix compare {}\n", shell_quoted(&self.folder.runs())),
+            _ => format!("next: {} --retry\n", self.again),
+        };
+        print(&format!("{} of {all} finished{written}{failed}{next}", counts.finished))?;
+        Ok(if counts.failed.is_empty() { Exit::Done } else { Exit::Failed })
+    }
+}
+
+/// Whether another process trains the run.
+fn is_locked(error: &anyhow::Error) -> bool {
+    let run = match error.downcast_ref::<TrainError>() {
+        Some(TrainError::Run(error)) => Some(error),
+        _ => error.downcast_ref::<RunError>(),
+    };
+    matches!(run, Some(RunError::Locked { .. }))
+}

@@ -1,0 +1,157 @@
+//! A run of a sweep, with everything that the user overrides.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Result;
+use calmix::io::shown::shown;
+use calmix::recipe::OrAuto;
+
+use calmix::recipe::is_for_folders;
+use calmix::recipe::sweep::SweepCell;
+use calmix::recipe::{Layers, Origin, Recipe, Resolved};
+use calmix::recipe_warnings::warn_about_recipe;
+use calmix::run::inspect;
+use calmix::run::read;
+use calmix::run::weights_folder::WeightsFolder;
+use calmix_engine::device;
+use calmix_train::pretrained_layer::with_pretrained;
+use calmix_train::start::{Draft, RunPlace, StartContext, measure_rate, prepare_run};
+use calmix_train::trainer::{Outcome, TrainError, Trainer};
+
+use crate::build_info;
+use crate::progress::ProgressSink;
+use crate::start_notice::NoticePrinter;
+use crate::summary;
+use calmix::command::data_args::existing_folder;
+use calmix::command::recipe_args::RecipeArgs;
+use calmix::error::CliError;
+use calmix::format::shell_quoted;
+use calmix::stop::Stop;
+use calmix::terminal::warn_at_once;
+
+/// Keys that the folder of the dataset decides, in the recipes for folders of images.
+const BY_FOLDER: [&str; 3] = ["dataset.source", "dataset.test", "labels.unlabelled_from"];
+
+/// A run of a sweep, with everything that the user overrides.
+#[derive(Debug)]
+pub(crate) struct PlannedCell {
+    pub(crate) cell: SweepCell,
+    /// The recipe of the run, before its dataset is read.
+    pub(crate) draft: Draft,
+    /// The folder of the dataset, if `--datasets` names it.
+    dataset: Option<PathBuf>,
+}
+
+impl PlannedCell {
+    /// Resolves the recipe of a run; its dataset is in `datasets` under the name of its source, if that is given.
+    pub(crate) fn new(cell: SweepCell, overrides: &RecipeArgs, datasets: Option<&Path>) -> Result<Self> {
+        let dataset = datasets.map(|datasets| -> Result<PathBuf> {
+            let layers = overrides.apply(cell.layers())?;
+            let source = layers.resolve()?.recipe.dataset.source;
+            Ok(std::path::absolute(datasets)?.join(source.to_string()))
+        });
+        let dataset = dataset.transpose()?;
+        let draft = Draft::new(over(cell.layers(), dataset.as_deref(), overrides)?)?;
+        refuse_outside(&draft.resolved)?;
+        Ok(Self { cell, draft, dataset })
+    }
+
+    /// Returns the recipe of the run, before its dataset is read.
+    pub(crate) fn recipe(&self) -> &Recipe {
+        &self.draft.resolved.recipe
+    }
+
+    /// Returns the folder of the dataset; empty if none is given.
+    pub(crate) fn data(&self) -> &Path {
+        Path::new(&self.recipe().dataset.path)
+    }
+
+    /// Checks what would fail in every attempt: the dataset folder and the device.
+    pub(crate) fn ready(&self) -> Result<()> {
+        if self.data().as_os_str().is_empty() {
+            let message = format!("{}: no dataset folder given", shown(&self.cell.name));
+            let hint = "--data FOLDER, or --datasets FOLDER with a folder for each dataset";
+            return Err(CliError::invalid(message).hint(hint).into());
+        }
+        existing_folder(self.data())?;
+        if let OrAuto::Is(device) = self.recipe().train.device {
+            device::check(device)
+                .map_err(|error| CliError::invalid(error.to_string()).hint("calmix doctor"))?;
+        }
+        Ok(())
+    }
+
+    /// Trains the run in this process: from its beginning, or from where it stopped.
+    pub(crate) fn train(&self, run: &Path, overrides: &RecipeArgs, stop: &Stop) -> Result<Outcome> {
+        let progress = ProgressSink::new(self.recipe(), overrides.quiet);
+        // This worker has claimed the cell.
+        let trainer = Trainer::new(stop.flag()).built_from(build_info::build()).taking_over(true);
+        let trainer = trainer.warning(warn_at_once).sink(progress);
+        if read::has_begun(run) {
+            let layers = inspect::recipe_layers(run)?;
+            let cache = self.draft.feature_cache();
+            let layers =
+                cache.into_iter().fold(layers, |layers, cache| layers.set_to("network.cache", cache));
+            let layers = over(layers, self.dataset.as_deref(), overrides)?;
+            let layers =
+                with_pretrained(layers, &WeightsFolder::of_user()).map_err(TrainError::Pretrained)?;
+            return Ok(trainer.resume(run, Some(&layers.resolve()?))?);
+        }
+        let mut printer = NoticePrinter::new(overrides.quiet);
+        let context = StartContext {
+            stop: stop.flag(),
+            warn: Arc::new(warn_at_once),
+            measure_rate: &measure_rate,
+            notify: &mut |notice| printer.show(&notice),
+        };
+        let prepared = prepare_run(&self.draft, &RunPlace::NewOrBegun(run.to_owned()), context)?;
+        if !overrides.quiet {
+            warn_about_recipe(&prepared.resolved);
+            summary::warn_about_labels(&prepared)?;
+        }
+        Ok(trainer.start_prepared(prepared)?)
+    }
+
+    /// Refuses a run that was begun with another recipe: the sweep file has changed since.
+    pub(crate) fn refuse_changes(&self, run: &Path) -> Result<()> {
+        if !read::has_begun(run) {
+            return Ok(());
+        }
+        let by_folder = |key: &str| is_for_folders(Some(&self.cell.recipe)) && BY_FOLDER.contains(&key);
+        let changes = inspect::changes_of_run(run, &self.draft.resolved)?;
+        let Some(change) = changes.iter().find(|change| !by_folder(&change.path)) else { return Ok(()) };
+        let message =
+            format!("{}: the sweep has changed since this run began: {change}", shown(run.display()));
+        Err(CliError::invalid(message).hint("use another --sweep-dir, or delete the run").into())
+    }
+}
+
+/// Adds everything that the user overrides on top of layers.
+fn over(layers: Layers, dataset: Option<&Path>, overrides: &RecipeArgs) -> Result<Layers> {
+    let layers = match dataset {
+        Some(folder) => layers.set_to("dataset.path", folder.to_string_lossy().into_owned()),
+        None => layers,
+    };
+    overrides.apply(layers)
+}
+
+/// Refuses a cache of features that the sweep file puts outside the working folder: the file may come from an untrusted
+/// source, and only the user decides where calmix writes.
+fn refuse_outside(resolved: &Resolved) -> Result<()> {
+    let cache = Path::new(&resolved.recipe.network.cache);
+    let origin = resolved.origin("network.cache");
+    let is_below = cache.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if is_below || !matches!(origin, Origin::Text { .. }) {
+        return Ok(());
+    }
+    let cache = shown(cache.display());
+    let message = format!(
+        "{origin}: network.cache = \"{cache}\" is outside the working folder, where a sweep file must not write"
+    );
+    let hint = format!(
+        "--set {} if you want the features there",
+        shell_quoted(Path::new(&format!("network.cache={cache}")))
+    );
+    Err(CliError::invalid(message).hint(hint).into())
+}

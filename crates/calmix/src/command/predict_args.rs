@@ -1,0 +1,109 @@
+//! The arguments of `calmix predict`.
+
+use std::path::PathBuf;
+
+use calmix_recipe::device::Device;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::input_shard::InputShard;
+use crate::model_options::ModelOptions;
+
+/// Predict images: label, calibrated confidence, prediction set, and whether to abstain
+///
+/// Reads the model of a finished run, not its dataset. Writes one row per image, in the order of the paths: as CSV to
+/// standard output, or to a file with --out. Folders are read recursively, in the byte order of the paths; a WebDataset
+/// shard (.tar) stands for the images in it. An image that cannot be read gets a row with the reason in the column
+/// `error`.
+#[derive(Debug, Args)]
+#[command(after_long_help = COLUMNS)]
+pub struct PredictArgs {
+    /// Folder of the run
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+    /// Images, folders, WebDataset shards; `-` reads paths from standard input, one per line
+    #[arg(value_name = "PATH", required_unless_present = "list")]
+    pub paths: Vec<PathBuf>,
+    /// File with more paths, one per line
+    #[arg(long, value_name = "FILE")]
+    pub list: Option<PathBuf>,
+    /// File to write to; .jsonl for JSON, .parquet for a folder of Parquet files [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Format of the rows [default: by the name of the file, else csv]
+    #[arg(long, value_enum)]
+    pub format: Option<RowKind>,
+    /// Rows per Parquet file; a kill loses at most one file of rows
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub part_rows: u32,
+    /// Continue an interrupted file, or start it if it does not exist
+    #[arg(long, requires = "out")]
+    pub resume: bool,
+    /// Probability with which a prediction set must contain the true class
+    #[arg(long, default_value_t = ModelOptions::default().coverage)]
+    pub coverage: f64,
+    /// How prediction sets are formed: lac gives the smallest, aps adapts to the uncertainty of the image, lac-by-class has
+    /// the coverage in each class
+    #[arg(long, value_enum, default_value = "lac")]
+    pub sets: SetKind,
+    /// Share of the answers that must be right; the model abstains from less confident ones
+    #[arg(long, default_value_t = ModelOptions::default().precision)]
+    pub precision: f64,
+    /// Also write the probabilities of all classes
+    #[arg(long)]
+    pub probabilities: bool,
+    /// Predict one of N shards of the images, such as 2/4, into FILE-2-of-4; the hash of its path puts an image into a
+    /// shard [default: the rank, under torchrun or srun]
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<InputShard>,
+    /// Device: cpu, cuda, cuda:1, mps [default: the fastest one]
+    #[arg(long)]
+    pub device: Option<Device>,
+    /// Threads for the network and for reading images [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub threads: Option<u16>,
+    /// Images in memory at a time, fewer if they are large; results do not depend on it
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub batch: u32,
+}
+
+/// The values of `--sets`, one for each [`SetRule`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SetKind {
+    Lac,
+    Aps,
+    LacByClass,
+}
+
+const COLUMNS: &str = "\
+Columns:
+  path        path of the image; bytes that are not UTF-8, control characters and \\ are written
+              \\xNN
+  label       the most probable class
+  confidence  its calibrated probability
+  margin      its probability minus that of the second class
+  set         prediction set that contains the true class with probability at least --coverage
+              (conformal), most probable class first; separated by | in CSV, a list in JSON and
+              Parquet
+  abstain     true if the confidence before calibration is below the threshold for --precision
+  error       why the image could not be read; the other columns are then empty
+  p(CLASS)    with --probabilities, the calibrated probability of each class; in JSON and Parquet
+              the list `probabilities`, in the order of `classes` in model.json and in
+              FILE.predict.json
+
+`set` and `abstain` are based on labels held out from training, and are empty without such labels.
+Both guarantees assume that the images are like the held-out ones; the precision guarantee holds
+with a probability of 90%. --sets lac-by-class needs 9 held-out labels per class for a coverage of
+90%; a class with fewer is in every set. See docs/guarantees.md.";
+
+/// The formats of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RowKind {
+    /// Comma-separated, with a header line
+    Csv,
+    /// One JSON object per line
+    Jsonl,
+    /// A folder of Parquet files
+    Parquet,
+}

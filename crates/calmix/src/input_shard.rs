@@ -1,0 +1,79 @@
+//! The share of the images that one of several processes predicts.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use calmix_data::image_list::ListedImage;
+use calmix_run::model_info::ModelInfo;
+
+/// One of `count` shards of the input. The hash of its relative path puts an image into a shard, so the shards depend
+/// neither on the order of the images nor on the place of the folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InputShard {
+    /// From 1 to `count`.
+    index: u64,
+    count: u64,
+}
+
+impl FromStr for InputShard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is not a shard; write I/N, such as 2/4 for the second of four");
+        let (index, count) = text.split_once('/').ok_or_else(wrong)?;
+        let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+        let shard = Self { index: number(index)?, count: number(count)? };
+        if (1..=shard.count).contains(&shard.index) { Ok(shard) } else { Err(wrong()) }
+    }
+}
+
+impl InputShard {
+    /// The shard of a process among several; `None` if it is alone.
+    pub fn of_rank(rank: usize, world: usize) -> Option<Self> {
+        (world > 1).then_some(Self { index: rank as u64 + 1, count: world as u64 })
+    }
+
+    /// Its place among the shards, from 0, and their number.
+    pub fn place(self) -> (usize, usize) {
+        ((self.index - 1) as usize, self.count as usize)
+    }
+
+    /// Whether an image is in this shard.
+    pub fn has(self, image: &ListedImage) -> bool {
+        // The first bytes of a hash, which are as good as all of them.
+        let hash = ModelInfo::hash(image.relative.as_encoded_bytes());
+        let number = hash.get(..15).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
+        number % self.count == self.index - 1
+    }
+
+    /// The file of this shard's rows: `out-2-of-4.csv` for `out.csv`.
+    pub fn file(self, path: &Path) -> PathBuf {
+        let mut name = path.file_stem().unwrap_or_default().to_owned();
+        name.push(format!("-{}-of-{}", self.index, self.count));
+        if let Some(ending) = path.extension() {
+            name.push(".");
+            name.push(ending);
+        }
+        path.with_file_name(name)
+    }
+
+    /// The shard as the user writes it, such as `2/4`.
+    pub fn word(self) -> String {
+        format!("{}/{}", self.index, self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_are_numbered_from_one() {
+        let shard: InputShard = "2/4".parse().unwrap();
+        assert_eq!(shard.file(Path::new("a/out.csv")), Path::new("a/out-2-of-4.csv"));
+        assert_eq!(shard.word(), "2/4");
+        for wrong in ["0/4", "5/4", "2", "2/0", "a/b", "-1/4"] {
+            assert!(wrong.parse::<InputShard>().is_err(), "{wrong}");
+        }
+    }
+}

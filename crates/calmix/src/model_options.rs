@@ -1,0 +1,34 @@
+//! Options for loading a model and for its predictions.
+
+use calmix_metrics::held_out::SetRule;
+use calmix_recipe::device::Device;
+
+/// Options for loading a model and for its predictions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ModelOptions {
+    /// The device of the model; `None` for the fastest one of this machine.
+    pub device: Option<Device>,
+    /// CPU threads of the network; `None` for one per core. The last bits of a result may depend on it.
+    pub threads: Option<usize>,
+    /// Images in memory at a time, fewer if they are large. Results do not depend on it.
+    pub batch: usize,
+    /// The probability with which a prediction set must contain the true class, between 0 and 1.
+    pub coverage: f64,
+    /// The rule that forms prediction sets.
+    pub sets: SetRule,
+    /// The share of the answers that must be right, between 0 and 1; the model abstains from less confident ones.
+    pub precision: f64,
+}
+
+impl Default for ModelOptions {
+    fn default() -> Self {
+        Self {
+            device: None,
+            threads: None,
+            batch: 256,
+            coverage: 0.9,
+            sets: SetRule::default(),
+            precision: 0.9,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! `calmix-torch`, the program that links libtorch: where it is, and how this process becomes it.
+
+use std::env;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use calmix_io::shown::shown;
+
+use crate::error::CliError;
+use crate::version::COMMIT;
+
+/// The name of the program.
+const NAME: &str = "calmix-torch";
+/// The variable that names another file.
+const VARIABLE: &str = "CALMIX_TORCH";
+/// The variable that tells the program the commit of its caller.
+const CALLER: &str = "CALMIX_CALLER_COMMIT";
+/// How to install both programs.
+const INSTALL: &str =
+    "in a clone of calmix, `cargo xtask setup && cargo install --locked --path crates/calmix-torch`";
+
+/// Replaces this process by `calmix-torch` with the same arguments. Returns only if that fails.
+pub fn replace_process() -> CliError {
+    let Some(program) = find() else {
+        let message = "this command works on images and needs calmix-torch, which is not installed: it is neither beside \
+                       calmix, nor in $CALMIX_TORCH, nor on PATH";
+        return CliError::invalid(message).hint(INSTALL);
+    };
+    let error = Command::new(&program).args(env::args_os().skip(1)).env(CALLER, COMMIT).exec();
+    CliError::invalid(format!("{}: cannot be started: {error}", shown(program.display()))).hint(INSTALL)
+}
+
+/// Refuses to run for a `calmix` of another commit: its arguments may mean something else.
+///
+/// # Errors
+/// If this process was started by a `calmix` of another commit.
+pub fn check_caller() -> Result<(), CliError> {
+    match env::var(CALLER) {
+        Ok(caller) if caller != COMMIT => {
+            let message = format!(
+                "calmix is of commit {} and calmix-torch of commit {COMMIT}: both must be of the same",
+                shown(caller)
+            );
+            Err(CliError::invalid(message).hint(format!("{INSTALL}, and the same for crates/calmix")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The file that `$CALMIX_TORCH` names, else the one beside this program, else the first on `PATH`.
+fn find() -> Option<PathBuf> {
+    if let Some(named) = env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
+        return Some(named.into());
+    }
+    let own = env::current_exe().ok();
+    let beside = own.as_deref().and_then(Path::parent).map(|folder| folder.join(NAME));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let on_path = env::split_paths(&path).map(|folder| folder.join(NAME)).collect::<Vec<_>>();
+    beside.into_iter().chain(on_path).find(|program| program.is_file())
+}
