@@ -19,17 +19,17 @@ COPY . .
 ARG COMMIT=unknown
 ARG PROFILE=dist
 ENV PATH=/opt/torch/bin:$PATH VIRTUAL_ENV=/opt/torch LIBTORCH_USE_PYTORCH=1 CALMIX_COMMIT=$COMMIT
-RUN cargo build --locked --profile "$PROFILE" --package calmix --features "$FEATURES" \
-    && find target -maxdepth 2 -name calmix -type f -exec install -m 755 {} /usr/local/bin/ \;
+RUN cargo build --locked --profile "$PROFILE" --package calmix --package calmix-torch --features "$FEATURES" \
+    && find target -maxdepth 2 \( -name calmix -o -name calmix-torch \) -type f -exec install -m 755 {} /usr/local/bin/ \;
 
 FROM debian:bookworm-slim
 # torchrun is a program in Python; the environment below takes the interpreter of the system.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends libstdc++6 python3 \
     && rm -rf /var/lib/apt/lists/*
-# At the same path: the binary looks for libtorch where it was when it was linked.
+# At the same path: calmix-torch looks for libtorch where it was when it was linked.
 COPY --from=build /opt/torch /opt/torch
-COPY --from=build /usr/local/bin/calmix /usr/local/bin/calmix
+COPY --from=build /usr/local/bin/calmix /usr/local/bin/calmix-torch /usr/local/bin/
 ENV PATH=/opt/torch/bin:$PATH
 RUN useradd --uid 1000 --create-home calmix
 USER 1000:1000

@@ -11,6 +11,7 @@ mod wide_resnet;
 
 use calmix_recipe::model_spec::ModelSpec;
 use calmix_recipe::network::layers::NetworkLayers;
+
 pub use calmix_recipe::network::layout::{Init, Layout, Parameter, StatisticsLayer};
 pub(crate) use calmix_recipe::network::layout::{ParameterId, Region, StatisticsId};
 use calmix_recipe::network::{Architecture, FirstBlock};

@@ -3,20 +3,20 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use crate::model::Model;
-use crate::model::{LabelledPredictions, ModelError};
 use anyhow::Result;
+use calmix::command::prepare::prepare_or_stop;
 use calmix::data::dataset::Dataset;
 use calmix::data::loader::{LoadError, Workers};
+use calmix::error::CliError;
+use calmix::format::counted;
 use calmix::io::shown::shown;
 use calmix::recipe::Data;
 use calmix::recipe::detect_source;
-
-use calmix::command::prepare::prepare_or_stop;
-use calmix::error::CliError;
-use calmix::format::counted;
 use calmix::stop::Stop;
 use calmix::terminal::{status, warn};
+
+use crate::model::Model;
+use crate::model::{LabelledPredictions, ModelError};
 
 /// The most classes of a model that a message names.
 const NAMED: usize = 20;

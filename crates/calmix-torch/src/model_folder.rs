@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use calmix::command::data_args::existing_folder;
+use calmix::error::CliError;
+use calmix::format::shell_quoted;
 use calmix::io::safe_open;
 use calmix::io::shown::shown;
 use calmix::run::overview::is_run;
 use calmix::run::run::{Paths, RunFile};
-
-use calmix::command::data_args::existing_folder;
-use calmix::error::CliError;
-use calmix::format::shell_quoted;
 use calmix::run_files;
 
 /// Returns the folder if it has a model in it. `others` are the further paths of `command`: one of them may be the run, in

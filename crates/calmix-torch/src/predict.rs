@@ -11,17 +11,16 @@ mod row_file;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::model::Prediction;
 use anyhow::Result;
 use calmix::data::augment::Augment;
 use calmix::data::image_list::{ListedImage, ListedImages};
 use calmix::data::loader::SampleIds;
 use calmix::data::loader::{EvalBatch, EvalLoader, ImageViews, LoadError, OnCorrupt, SampleStream, Workers};
-
-use crate::model::Model;
-
 use calmix::rate::Rate;
 use calmix::terminal::warn_at_once;
+
+use crate::model::Model;
+use crate::model::Prediction;
 use output::RowOutput;
 use row::{PredictedImage, escaped};
 

@@ -3,15 +3,14 @@
 use std::io::{self, IsTerminal, Stderr};
 use std::time::{Duration, Instant};
 
+use calmix::format::{counted, grouped, rough_time};
 use calmix::metrics::evaluate::Evaluation;
+use calmix::recipe::Recipe;
 use calmix::run::events::{Event, Pace};
 use calmix::run::sink::{FeatureProgress, Progress, Sink, SinkError};
-
-use calmix::recipe::Recipe;
+use calmix::terminal::{self, status, warn_at_once};
 
 use crate::quicker::quicker;
-use calmix::format::{counted, grouped, rough_time};
-use calmix::terminal::{self, status, warn_at_once};
 
 /// The remaining seconds from which a warning suggests a quicker run.
 const DAY: f64 = 86_400.0;

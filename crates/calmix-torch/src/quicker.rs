@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
+use calmix::format::shell_quoted;
 use calmix::recipe::recipe_for;
 use calmix::recipe::{Layers, Recipe};
-
-use calmix::format::shell_quoted;
 
 /// The recipe whose values are suggested for other datasets.
 const SMALL: &str = "cpu-cifar10";

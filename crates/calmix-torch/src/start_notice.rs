@@ -1,15 +1,15 @@
 //! The notices that the terminal shows while a run is prepared.
 
+use calmix::format::{grouped, rough_time};
 use calmix::io::shown::shown;
+use calmix::rate::Rate;
 use calmix::recipe::{CPU_RECIPE, GPU_RECIPE, HEAD_RECIPE};
 use calmix::run::weights_folder::WeightsFolder;
+use calmix::terminal::{clear_line, status, warn};
+use calmix::weights_hint;
 use calmix_train::start::{BackboneChoice, InsteadOfTest, LONGEST_FEATURES, StartNotice};
 
 use crate::summary;
-use calmix::format::{grouped, rough_time};
-use calmix::rate::Rate;
-use calmix::terminal::{clear_line, status, warn};
-use calmix::weights_hint;
 
 /// Shows notices; with `--quiet` only warnings about files.
 #[derive(Debug)]

@@ -7,21 +7,19 @@ use calmix::core::pseudo::{AlignmentTarget, Base, SoftMatch};
 use calmix::data::dataset::Dataset;
 use calmix::data::prepare::Findings;
 use calmix::data::split::LabelSplit;
+use calmix::format::{counted, grouped};
 use calmix::io::shown::shown;
 use calmix::recipe::device::Device;
-use calmix_engine::network::Network;
-
 use calmix::recipe::{Augment, NetworkSection, Recipe, Resolved};
 use calmix::recipe_warnings::short_labels;
+use calmix::terminal::{status, warn};
+use calmix_engine::device;
+use calmix_engine::network::Network;
+use calmix_engine::precision;
 use calmix_train::start::PreparedRun;
 use calmix_train::trainer::{self, own_validation};
 
-use calmix_engine::device;
-use calmix_engine::precision;
-
 use crate::cores;
-use calmix::format::{counted, grouped};
-use calmix::terminal::{status, warn};
 
 /// The most skipped files that are named before training.
 const LEFT_OUT: usize = 3;

@@ -14,13 +14,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use calmix_train::launch::{LaunchInfo, Launcher, StoreHost};
-use rustix::process::{Pid, Signal, kill_process};
-
 use calmix::error::CliError;
 use calmix::exit::Exit;
 use calmix::format::shell_quoted;
 use calmix::stop::{POLL_INTERVAL, Stop};
+use calmix_train::launch::{LaunchInfo, Launcher, StoreHost};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// The variable that makes a process stop when its standard input closes.
 const SUPERVISED: &str = "CALMIX_SUPERVISED";

@@ -16,7 +16,6 @@ use clap::error::{ContextKind, ContextValue};
 
 use crate::exit::Exit;
 use crate::format::shell_quoted;
-
 use crate::run_files;
 use crate::terminal::{status, status_with};
 

@@ -1,6 +1,5 @@
 //! Tables of metrics: error and calibration with confidence intervals, before and after calibration.
 
-use crate::model_options::ModelOptions;
 use calmix_metrics::calibrator::any_calibrator::CalibratorKind;
 use calmix_metrics::conformal::PredictionSets;
 use calmix_metrics::evaluate::Selected;
@@ -18,6 +17,7 @@ use crate::format::{
     confidence_in_words, counted, decimal, ece_in_words, grouped, over_or_under, percent, pseudo_in_words,
     signed_gap,
 };
+use crate::model_options::ModelOptions;
 
 /// How labels evaluate the calibrator that they fitted.
 const CROSS_FITTED: &str =

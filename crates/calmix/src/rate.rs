@@ -4,7 +4,6 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use crate::format::{grouped, rough_time};
-
 use crate::terminal;
 
 /// Shows the rate on standard error: on a terminal one line that changes, otherwise a line now and then.

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::workspace;
 
-/// The libraries that do not link libtorch.
+/// The packages that do not link libtorch.
 const CRATES: &[&str] = &[
     "calmix-core",
     "calmix-io",
@@ -16,6 +16,7 @@ const CRATES: &[&str] = &[
     "calmix-recipe",
     "calmix-run",
     "calmix-report",
+    "calmix",
 ];
 
 /// Packages and compiles the crates in one command: they depend on each other, and crates.io does not have them yet.

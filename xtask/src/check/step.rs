@@ -135,8 +135,14 @@ pub(crate) const STEPS: &[Step] = &[
 
 /// The packages and features of the tests: the defaults, without the allocator, which takes minutes to compile, and
 /// without the fuzz targets, which have no `main` to link.
-const TESTED: &[&str] =
-    &["--workspace", "--exclude", "calmix-fuzz", "--no-default-features", "--features", "calmix/mlflow"];
+const TESTED: &[&str] = &[
+    "--workspace",
+    "--exclude",
+    "calmix-fuzz",
+    "--no-default-features",
+    "--features",
+    "calmix/mlflow,calmix-torch/mlflow",
+];
 
 /// The packages that do not link libtorch: their tests take seconds.
 const WITHOUT_LIBTORCH: &[&str] = &[
@@ -147,15 +153,16 @@ const WITHOUT_LIBTORCH: &[&str] = &[
     "--package=calmix-data",
     "--package=calmix-run",
     "--package=calmix-report",
+    "--package=calmix",
     "--no-default-features",
 ];
 
 /// The features that are off by default or by `--no-default-features`, except the allocator; the headers of NCCL come with
 /// PyTorch's package, on Linux only.
 const OPTIONAL_FEATURES: &str = if cfg!(target_os = "linux") {
-    "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix/mlflow,calmix/raster,calmix/nccl"
+    "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix-torch/mlflow,calmix-torch/raster,calmix-torch/nccl"
 } else {
-    "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix/mlflow,calmix/raster"
+    "calmix-bench/engine,calmix-data/turbo,calmix/man,calmix-torch/mlflow,calmix-torch/raster"
 };
 
 /// Commands that compile, for the steps `clippy` and `tests`, what does not need libtorch; the rest fails silently.

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::model::Model;
-use crate::model::ModelOptions;
 use anyhow::Result;
 use calmix::command::calibrate_args::CalibrateArgs;
+use calmix::command::data_args::existing_folder;
 use calmix::data::dataset::Dataset;
+use calmix::error::CliError;
+use calmix::exit::Exit;
+use calmix::format::counted;
 use calmix::io::safe_open;
 use calmix::io::shown::shown;
 use calmix::metrics::calibrator::any_calibrator::CalibratorKind;
@@ -15,19 +17,15 @@ use calmix::metrics::fitted_calibrator::{FittedCalibrator, FittedOn, LabelsOrigi
 use calmix::metrics::held_out;
 use calmix::run::model_info::{LONGEST_METADATA, ModelInfo};
 use calmix::run::run::{Run, RunFile};
-use calmix_train::trainer::trained_images;
-use serde_json::json;
-
-use crate::model_folder::with_model;
-use calmix::command::data_args::existing_folder;
-use calmix::error::CliError;
-use calmix::exit::Exit;
-use calmix::format::counted;
 use calmix::stop::Stop;
 use calmix::terminal::{print, print_json, warn};
 use calmix::{metric_table, run_files};
+use calmix_train::trainer::trained_images;
+use serde_json::json;
 
 use crate::labelled_folder;
+use crate::model::{Model, ModelOptions};
+use crate::model_folder::with_model;
 
 /// The most classes that a message names.
 const NAMED: usize = 20;

@@ -5,26 +5,24 @@ mod self_test;
 use std::env::consts::{ARCH, OS};
 
 use anyhow::Result;
+use calmix::command::doctor_args::DoctorArgs;
+use calmix::exit::Exit;
+use calmix::format::{counted, grouped};
 use calmix::io::shown::shown;
 use calmix::recipe::device::Device;
+use calmix::run::weights_folder::WeightsFolder;
+use calmix::terminal::{print, print_json, status};
+use calmix::version::{COMMIT, TARGET, VERSION};
+use calmix::weights_hint;
 use calmix_engine::device;
 use calmix_engine::device::LIBTORCH;
 use calmix_engine::precision;
 use calmix_train::trainer;
-
-use calmix::command::doctor_args::DoctorArgs;
-use calmix::run::weights_folder::WeightsFolder;
 use calmix_train::trainer::TrainError;
 use serde_json::json;
 
-use crate::cores;
-use calmix::exit::Exit;
-use calmix::format::{counted, grouped};
-use calmix::terminal::{print, print_json, status};
-use calmix::version::{COMMIT, TARGET, VERSION};
-
 use crate::build_info::{features, features_shown};
-use calmix::weights_hint;
+use crate::cores;
 use self_test::SelfTest;
 
 pub(crate) fn run(args: DoctorArgs) -> Result<Exit> {

@@ -5,24 +5,23 @@ mod votes;
 
 use std::io;
 
-use anyhow::Error;
-use anyhow::Result;
+use anyhow::{Error, Result};
+use calmix::command::evaluate_args::EvaluateArgs;
 use calmix::data::error::DataProblem;
+use calmix::error::CliError;
+use calmix::exit::Exit;
+use calmix::format::{counted, shell_quoted};
 use calmix::io::shown::shown;
+use calmix::metric_table::{self, CalibratorState};
 use calmix::metrics::fitted_calibrator::{Fitted, FittedCalibrator};
 use calmix::recipe::Recipe;
 use calmix::run::inspect;
+use calmix::run_files;
+use calmix::terminal::{print, print_json, status, warn};
 use calmix_train::trainer::{TrainError, evaluate_run};
 use serde_json::json;
 
 use crate::moved_dataset::explain_moved;
-use calmix::command::evaluate_args::EvaluateArgs;
-use calmix::error::CliError;
-use calmix::exit::Exit;
-use calmix::format::{counted, shell_quoted};
-use calmix::metric_table::{self, CalibratorState};
-use calmix::run_files;
-use calmix::terminal::{print, print_json, status, warn};
 
 pub(crate) fn run(args: EvaluateArgs) -> Result<Exit> {
     if let Some(exit) = on_folder::run(&args.on, &args.run, args.device, args.json)? {

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use anyhow::Result;
 use calmix::data::dataset::Dataset;
 use calmix::data::default_place::default_table;
+use calmix::error::CliError;
+use calmix::exit::Exit;
+use calmix::format::shell_quoted;
+use calmix::input_shard::InputShard;
 use calmix::recipe::Resolved;
+use calmix::stop::Stop;
+use calmix::terminal::{clear_line, status, warn_at_once};
 use calmix_train::start::{Draft, StartContext, measure_rate};
 use calmix_train::trainer::{PageShard, TrainError, Trainer};
 
 use crate::progress::ProgressSink;
 use crate::start_notice::NoticePrinter;
-use calmix::error::CliError;
-use calmix::exit::Exit;
-use calmix::format::shell_quoted;
-use calmix::input_shard::InputShard;
-use calmix::stop::Stop;
-use calmix::terminal::{clear_line, status, warn_at_once};
 
 /// Opens the prepared table of a recipe's dataset, which must exist: several processes must not prepare it at once.
 fn prepared(resolved: &Resolved) -> Result<Dataset> {

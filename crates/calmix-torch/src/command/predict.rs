@@ -4,31 +4,30 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use crate::model::Model;
-use crate::model::ModelOptions;
 use anyhow::Result;
 use calmix::command::predict_args::{PredictArgs, RowKind, SetKind};
 use calmix::data::loader::Workers;
+use calmix::error::CliError;
+use calmix::exit::Exit;
+use calmix::format::{counted, grouped, shell_quoted};
+use calmix::input_shard::InputShard;
 use calmix::io::shown::shown;
 use calmix::metrics::held_out::{HeldOut, SetRule};
+use calmix::rate::Rate;
+use calmix::stop::Stop;
+use calmix::terminal::{clear_line, status, warn};
 use calmix_train::launch::LaunchInfo;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::launch_args::shard_of_launch;
+use crate::model::{Model, ModelOptions};
 use crate::model_folder::with_model;
 use crate::predict::list_reader::{ImageInput, is_stdin};
 use crate::predict::output::{RowOutput, WrittenRows};
 use crate::predict::row::{RowFormat, escaped};
 use crate::predict::{PredictTally, predict_list};
 use crate::same_command::same_command;
-use calmix::error::CliError;
-use calmix::exit::Exit;
-use calmix::format::{counted, grouped, shell_quoted};
-use calmix::input_shard::InputShard;
-use calmix::rate::Rate;
-use calmix::stop::Stop;
-use calmix::terminal::{clear_line, status, warn};
 
 pub(crate) fn run(args: PredictArgs) -> Result<Exit> {
     let launch = LaunchInfo::from_environment(|name| std::env::var(name).ok())

@@ -4,11 +4,18 @@ use std::path::Path;
 
 use anyhow::Result;
 use calmix::command::resume_args::ResumeArgs;
+use calmix::exit::Exit;
+use calmix::format::{counted, grouped, shell_quoted};
+use calmix::head_table::heads;
 use calmix::io::shown::shown;
+use calmix::metric_table::{self, CalibratorState};
 use calmix::recipe::{Recipe, Resolved};
 use calmix::run::inspect;
 use calmix::run::read;
 use calmix::run::run::Paths;
+use calmix::run_files::{self, cache_option};
+use calmix::stop::Stop;
+use calmix::terminal::{clear_line, print, status, warn, warn_at_once};
 use calmix_train::launch::LaunchInfo;
 use calmix_train::trainer::{Outcome, TrainError, Trainer};
 
@@ -16,13 +23,6 @@ use crate::launch_args::launch_info;
 use crate::moved_dataset::explain_moved;
 use crate::progress::ProgressSink;
 use crate::supervise::{is_supervised, own_arguments, stop_when_orphaned, supervise};
-use calmix::exit::Exit;
-use calmix::format::{counted, grouped, shell_quoted};
-use calmix::head_table::heads;
-use calmix::metric_table::{self, CalibratorState};
-use calmix::run_files::{self, cache_option};
-use calmix::stop::Stop;
-use calmix::terminal::{clear_line, print, status, warn, warn_at_once};
 
 pub(crate) fn run(args: ResumeArgs) -> Result<Exit> {
     let resolved = args.recipe.apply(inspect::recipe_layers(&args.run)?)?.resolve()?;

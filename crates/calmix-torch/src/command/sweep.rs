@@ -3,21 +3,21 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use calmix::command::recipe_args::RecipeArgs;
 use calmix::command::sweep_args::SweepArgs;
 use calmix::data::default_place::folder_for_output;
+use calmix::error::CliError;
+use calmix::exit::Exit;
+use calmix::format::{counted, grouped};
 use calmix::io::shown::shown;
 use calmix::recipe::builtin_sweeps;
 use calmix::recipe::must_match;
 use calmix::recipe::sweep::Sweep;
 use calmix::run::sweep_folder::SweepFolder;
+use calmix::terminal::print;
 
 use crate::same_command::same_command;
 use crate::sweep::{PlannedCell, SweepWorker};
-use calmix::command::recipe_args::RecipeArgs;
-use calmix::error::CliError;
-use calmix::exit::Exit;
-use calmix::format::{counted, grouped};
-use calmix::terminal::print;
 
 /// Bytes of the longest sweep file.
 const LONGEST: u64 = 1 << 20;

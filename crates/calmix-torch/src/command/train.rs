@@ -4,9 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Error, Result};
+use calmix::command::data_args::existing_folder;
 use calmix::command::train_args::TrainArgs;
+use calmix::error::CliError;
+use calmix::exit::Exit;
+use calmix::format::shell_quoted;
 use calmix::io::shown::shown;
 use calmix::recipe::{Layers, OrAuto, Resolved, builtin, detect_source, is_own_format, recipe_for};
+use calmix::recipe_warnings::warn_about_recipe;
+use calmix::stop::Stop;
+use calmix::terminal::{status, warn_at_once};
 use calmix_engine::device;
 use calmix_train::launch::LaunchInfo;
 use calmix_train::start::{Draft, PreparedRun, RunPlace, StartContext, measure_rate, prepare_run};
@@ -19,13 +26,6 @@ use crate::progress::ProgressSink;
 use crate::start_notice::{NoticePrinter, chosen_backbone, chosen_recipe};
 use crate::supervise::supervise;
 use crate::{build_info, summary};
-use calmix::command::data_args::existing_folder;
-use calmix::error::CliError;
-use calmix::exit::Exit;
-use calmix::format::shell_quoted;
-use calmix::recipe_warnings::warn_about_recipe;
-use calmix::stop::Stop;
-use calmix::terminal::{status, warn_at_once};
 
 pub(crate) fn run(args: TrainArgs) -> Result<Exit> {
     refuse_path_as_recipe(&args)?;

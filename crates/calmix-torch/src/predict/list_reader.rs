@@ -11,9 +11,8 @@ use std::thread;
 
 use anyhow::{Context, Result};
 use calmix::data::image_list::{ImageList, ListedImage};
-use calmix::io::shown::shown;
-
 use calmix::input_shard::InputShard;
+use calmix::io::shown::shown;
 use calmix::stop::POLL_INTERVAL;
 
 /// Images that are listed before they are needed.

@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use calmix::command::predict_args::RowKind;
+use calmix::error::CliError;
 use calmix::io::atomic_file;
 use calmix::io::safe_open;
 use calmix::io::shown::shown;
+use calmix::terminal;
 use serde_json::Value;
 
 use super::foreign_file::refuse_foreign;
 use super::part_folder::PartFolder;
 use super::row::{PredictedImage, RowFormat};
 use super::row_file::RowFile;
-use calmix::error::CliError;
-use calmix::terminal;
 
 /// Bytes of the longest note: the paths of a whole command line, escaped.
 const LONGEST_NOTE: u64 = 64 << 20;

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use calmix::error::CliError;
 use calmix::io::atomic_file;
 use calmix::io::safe_open;
 use calmix::io::shown::shown;
@@ -17,7 +18,6 @@ use super::output::{WrittenRows, beside};
 use super::parquet::ParquetRows;
 use super::row::{PredictedImage, RowFormat};
 use super::row_file::RowFile;
-use calmix::error::CliError;
 
 /// Bytes after which a part ends, however few its rows are: it is in memory until it is written.
 const PART_BYTES: usize = 256 << 20;

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use crate::model::Prediction;
 use calmix::command::predict_args::RowKind;
 use calmix::io::shown::is_command;
 use calmix::run::csv_line::{CsvCell, csv_line};
 use serde::Serialize;
+
+use crate::model::Prediction;
 
 /// The content of a row: the prediction for an image, or the reason why it could not be read.
 #[derive(Debug)]

@@ -5,11 +5,10 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use calmix::error::CliError;
 use calmix::io::error::FileError;
 use calmix::io::safe_open;
 use calmix::io::shown::shown;
-
-use calmix::error::CliError;
 use calmix::terminal::warn;
 
 /// Bytes of the longest line: a row with the probabilities of a million classes has fewer.

@@ -4,9 +4,12 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
+use calmix::command::data_args::existing_folder;
+use calmix::command::recipe_args::RecipeArgs;
+use calmix::error::CliError;
+use calmix::format::shell_quoted;
 use calmix::io::shown::shown;
 use calmix::recipe::OrAuto;
-
 use calmix::recipe::is_for_folders;
 use calmix::recipe::sweep::SweepCell;
 use calmix::recipe::{Layers, Origin, Recipe, Resolved};
@@ -14,6 +17,8 @@ use calmix::recipe_warnings::warn_about_recipe;
 use calmix::run::inspect;
 use calmix::run::read;
 use calmix::run::weights_folder::WeightsFolder;
+use calmix::stop::Stop;
+use calmix::terminal::warn_at_once;
 use calmix_engine::device;
 use calmix_train::pretrained_layer::with_pretrained;
 use calmix_train::start::{Draft, RunPlace, StartContext, measure_rate, prepare_run};
@@ -23,12 +28,6 @@ use crate::build_info;
 use crate::progress::ProgressSink;
 use crate::start_notice::NoticePrinter;
 use crate::summary;
-use calmix::command::data_args::existing_folder;
-use calmix::command::recipe_args::RecipeArgs;
-use calmix::error::CliError;
-use calmix::format::shell_quoted;
-use calmix::stop::Stop;
-use calmix::terminal::warn_at_once;
 
 /// Keys that the folder of the dataset decides, in the recipes for folders of images.
 const BY_FOLDER: [&str; 3] = ["dataset.source", "dataset.test", "labels.unlabelled_from"];

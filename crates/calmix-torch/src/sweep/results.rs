@@ -7,10 +7,8 @@ use anyhow::Result;
 use calmix::recipe::Selection;
 use calmix::run::csv_line::{CsvCell, csv_line};
 use calmix::run::measured::{Measured, measured};
-use calmix::run::result::HeadName;
-
 use calmix::run::read;
-
+use calmix::run::result::HeadName;
 use calmix::run::sweep_folder::{CellState, SweepFolder};
 use serde::Serialize;
 use serde_json::Value;

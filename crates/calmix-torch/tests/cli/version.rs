@@ -18,6 +18,31 @@ fn checked_out() -> Option<String> {
 }
 
 #[test]
+fn calmix_of_another_commit_is_refused() {
+    let workspace = Workspace::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_calmix-torch"));
+    command.args(["predict", "run", "image.png"]).env("CALMIX_CALLER_COMMIT", "0123");
+    workspace.end(command).with_code(2).reports(&[
+        "error: calmix is of commit 0123 and calmix-torch of commit ",
+        ": both must be of the same\ntry: in a clone of calmix, ",
+    ]);
+}
+
+/// It parses and runs every command, under the name of calmix.
+#[test]
+fn calmix_torch_by_itself_is_calmix() {
+    let workspace = Workspace::new();
+    let run = |argument: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_calmix-torch"));
+        command.arg(argument);
+        workspace.end(command).with_code(0).stdout
+    };
+    for argument in ["--help", "-V", "recipes"] {
+        assert_eq!(run(argument), workspace.run(&[argument]).with_code(0).stdout);
+    }
+}
+
+#[test]
 fn version_doctor_and_run_name_the_same_commit() {
     let workspace = Workspace::new().with_garments();
     let short = workspace.run(&["-V"]).with_code(0).stdout;

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use calmix_io::shown::shown;
-
 use clap::Args;
 use serde_json::Value;
 

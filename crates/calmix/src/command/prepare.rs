@@ -20,10 +20,8 @@ use crate::error::{CliError, PreparationStopped};
 use crate::exit::Exit;
 use crate::format::shell_quoted;
 use crate::rate::Rate;
-
-use crate::replaced_table::{ReplacedTable, is_table};
-
 use crate::recipe_warnings::{short_labels, warn_about_recipe};
+use crate::replaced_table::{ReplacedTable, is_table};
 use crate::stop::Stop;
 use crate::terminal::{clear_line, print, print_json, status, warn, warn_at_once};
 

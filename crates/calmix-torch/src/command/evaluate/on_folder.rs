@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
-use crate::model::Model;
-use crate::model::{LabelledPredictions, ModelOptions};
 use anyhow::Result;
+use calmix::command::data_args::existing_folder;
+use calmix::command::evaluate_args::OnArgs;
 use calmix::core::rng::Seed;
+use calmix::exit::Exit;
+use calmix::format::{counted, decimal, percent};
 use calmix::io::shown::shown;
+use calmix::metric_table::{self, CalibratorState};
 use calmix::metrics::calibrator::any_calibrator::Calibrator;
 use calmix::metrics::evaluate::evaluate;
 use calmix::metrics::measure::VoteMetrics;
@@ -14,18 +17,15 @@ use calmix::metrics::metrics::Resampling;
 use calmix::metrics::predictions::Predictions;
 use calmix::recipe::device::Device;
 use calmix::run::read;
+use calmix::stop::Stop;
+use calmix::terminal::{print, print_json, warn};
 use serde_json::{Value, json};
 
 use super::votes::Votes;
 use crate::labelled_folder;
+use crate::model::Model;
+use crate::model::{LabelledPredictions, ModelOptions};
 use crate::model_folder::with_model;
-use calmix::command::data_args::existing_folder;
-use calmix::command::evaluate_args::OnArgs;
-use calmix::exit::Exit;
-use calmix::format::{counted, decimal, percent};
-use calmix::metric_table::{self, CalibratorState};
-use calmix::stop::Stop;
-use calmix::terminal::{print, print_json, warn};
 
 /// How the guarantees hold up on labelled images; `None` without held-out labels.
 struct MeasuredGuarantees {

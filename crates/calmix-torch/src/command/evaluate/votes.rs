@@ -10,13 +10,12 @@ use anyhow::{Context, Result};
 use calmix::core::matrix::Matrix;
 use calmix::data::dataset::Dataset;
 use calmix::data::npy::{self, NpyTable};
+use calmix::error::CliError;
+use calmix::format::counted;
 use calmix::io::shown::shown;
 use calmix::metrics::calibrator::any_calibrator::Calibrator;
 use calmix::metrics::measure::{VoteMetrics, vote_metrics};
 use calmix::metrics::predictions::Predictions;
-
-use calmix::error::CliError;
-use calmix::format::counted;
 
 /// Columns that name the image of a row.
 const FILE: [&str; 3] = ["file", "path", "file_name"];

@@ -6,12 +6,12 @@ use std::path::Path;
 use calmix_data::dataset::Dataset;
 use calmix_data::error::DataError;
 use calmix_data::loader::SampleIds;
+use calmix_run::inspect;
 use calmix_run::run::{Paths, RunFile};
 
 use super::splits::unlabelled;
 use super::train_data::{prepared, read_split};
 use crate::trainer::TrainError;
-use calmix_run::inspect;
 
 /// Finds the samples among `ids` of `images` that the run in `folder` was trained on, with their labels or without. Images
 /// that were shrunk are compared as they were shrunk, so both datasets have to be prepared alike.

@@ -18,6 +18,7 @@ use calmix_recipe::device::Device;
 use calmix_recipe::precision::Precision;
 use calmix_recipe::{CorruptPolicy, Recipe, Resolved, differences};
 use calmix_run::checkpoint::{FoundCheckpoint, newest};
+use calmix_run::inspect;
 use calmix_run::model_info::{LONGEST_METADATA, ModelInfo};
 use calmix_run::read;
 use calmix_run::run::{Paths, RunError, RunFile};
@@ -33,7 +34,6 @@ use crate::trainer::ranks::step_phase::Watch;
 use crate::trainer::step::checkpoint_weights::{check_network, read_weights};
 use crate::trainer::step::engine_settings::{model_info, settings};
 use crate::trainer::step::memory::MemoryNeed;
-use calmix_run::inspect;
 
 /// Evaluates the result of a run again, or its newest checkpoint if it is not finished, with intervals and a
 /// calibrator. Metrics are computed from the weights, not read from its files. The calibrator is fitted again, unless the one in

@@ -19,6 +19,7 @@ use calmix_recipe::precision::Precision;
 use calmix_recipe::{BatchNorm, Layers, Recipe, Resolved, differences, uneven_rows};
 use calmix_run::checkpoint::FoundCheckpoint;
 use calmix_run::events::{Finished, Note};
+use calmix_run::inspect;
 use calmix_run::read;
 use calmix_run::run::{Paths, Run, RunEnvironment, RunError, RunFile};
 use calmix_run::summary::RunSummary;
@@ -31,7 +32,6 @@ use crate::trainer::data::train_data::{BeganWith, TrainData};
 use crate::trainer::error::TrainError;
 use crate::trainer::ranks::layout::threads;
 use crate::trainer::ranks::sync::RunFingerprint;
-use calmix_run::inspect;
 
 /// The run that rank 0 has opened, or found finished.
 pub(crate) enum RankZeroRun {

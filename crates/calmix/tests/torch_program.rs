@@ -1,0 +1,132 @@
+//! `calmix` without libtorch: what it costs to start, and how it becomes `calmix-torch`, which is a script here.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The longest time of `calmix --help`, the median of several; a busy machine takes longer than an idle one.
+const LONGEST_HELP: Duration = Duration::from_millis(100);
+/// The most memory of `calmix --help`, in kB.
+const MOST_MEMORY: u64 = 50_000;
+
+/// A folder with a copy of `calmix` in it, and no `calmix-torch` beside it.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_calmix"), folder.path().join("calmix")).unwrap();
+        Self { folder }
+    }
+
+    /// Writes a `calmix-torch` that prints its place, its process and its arguments, then its standard input.
+    fn script(&self, folder: &str) -> PathBuf {
+        let program = self.folder.path().join(folder).join("calmix-torch");
+        fs::create_dir_all(program.parent().unwrap()).unwrap();
+        let mut file = fs::File::create(&program).unwrap();
+        writeln!(file, "#!/bin/sh\necho {folder} $$ \"$@\" $CALMIX_CALLER_COMMIT\ncat\nexit 75").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        program
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.folder.path().join("calmix"));
+        command.args(arguments).env("PATH", "/usr/bin:/bin").env_remove("CALMIX_TORCH").stdin(Stdio::null());
+        command
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The first word that the script printed: where it is.
+fn started(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(75), "{}", text(&output.stderr));
+    text(&output.stdout).split(' ').next().unwrap().to_owned()
+}
+
+#[test]
+fn missing_program_is_named_in_a_sentence() {
+    let output = Place::new().command(&["train", "--data", "photos"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let error = text(&output.stderr);
+    assert!(
+        error.starts_with(
+            "error: this command works on images and needs calmix-torch, which is not installed"
+        )
+    );
+    assert!(error.contains("\ntry: in a clone of calmix, `cargo xtask setup && cargo install"), "{error}");
+}
+
+#[test]
+fn process_and_standard_input_stay_the_same() {
+    let place = Place::new();
+    place.script(".");
+    let mut command = place.command(&["predict", "runs/a b", "-"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let process = child.id();
+    child.stdin.take().unwrap().write_all(b"photo.jpg\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(75), "the exit code is that of calmix-torch");
+    let printed = text(&output.stdout);
+    assert!(printed.starts_with(&format!(". {process} predict runs/a b - ")), "{printed}");
+    assert!(printed.ends_with("\nphoto.jpg\n"), "{printed}");
+}
+
+#[test]
+fn variable_wins_over_neighbour_and_neighbour_over_path() {
+    let place = Place::new();
+    let path = place.script("path");
+    let train = ["train", "--data", "photos"];
+    let mut on_path = place.command(&train);
+    on_path.env("PATH", format!("{}:/usr/bin:/bin", path.parent().unwrap().display()));
+    assert_eq!(started(&on_path.output().unwrap()), "path");
+    place.script(".");
+    assert_eq!(started(&on_path.output().unwrap()), ".");
+    on_path.env("CALMIX_TORCH", place.script("named"));
+    assert_eq!(started(&on_path.output().unwrap()), "named");
+}
+
+#[test]
+fn commands_without_tensors_need_no_second_program() {
+    let place = Place::new();
+    for arguments in
+        [&["--help"][..], &["--version"], &["recipes"], &["inspect", "cpu-folder"], &["train", "--help"]]
+    {
+        let output = place.command(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+    }
+    for arguments in
+        [&["weights", "list"][..], &["prepare", "nowhere"], &["report", "nowhere"], &["compare", "nowhere"]]
+    {
+        let output = place.command(arguments).output().unwrap();
+        assert!(!text(&output.stderr).contains("calmix-torch"), "{arguments:?}");
+    }
+}
+
+#[test]
+fn help_is_quick_and_small() {
+    let program = Path::new(env!("CARGO_BIN_EXE_calmix"));
+    let libraries = Command::new("ldd").arg(program).output().unwrap();
+    assert!(!text(&libraries.stdout).contains("torch"), "{}", text(&libraries.stdout));
+    let mut times: Vec<Duration> = Vec::new();
+    for _ in 0..20 {
+        let start = Instant::now();
+        assert!(Command::new(program).arg("--help").output().unwrap().status.success());
+        times.push(start.elapsed());
+    }
+    times.sort();
+    assert!(times[times.len() / 2] < LONGEST_HELP, "{times:?}");
+    // The limit on the data and the mappings of a process also limits what of them is in memory.
+    let limited = format!("ulimit -v {MOST_MEMORY}; exec \"$0\" --help");
+    let output = Command::new("sh").args(["-c", &limited]).arg(program).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
